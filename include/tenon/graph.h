@@ -1,0 +1,205 @@
+// Graph: a tensor program of primitive nodes, described without a device.
+//
+// A node is one primitive: an elementwise op of the catalogue, a view (broadcast, reshape, transpose, slice), a
+// reduction, a matmul ... Its dtype and shape are inferred and checked when it is added, so a Graph that exists is
+// well-formed: backends may trust it. Inputs of a node always have smaller ids than the node: id order is a topological order.
+//
+// Lifetime: a value; copying copies the nodes (constants share their bytes).
+// Thread safety: as for a standard container.
+//
+//   Graph g;
+//   NodeId a = g.input("a", DType::f32, {32, 32});
+//   NodeId y = apply(g, "gelu", {a})[0];          // ops.h: any op of the catalogue
+//   g.set_outputs({y});
+//
+// Dtypes inside a program: a node of dtype bf16, f16 or a block format is *computed* in f32 and stays unrounded; it is rounded
+// where it leaves the graph as an output, and at an explicit cast. All backends and the reference follow this rule.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tenon/array.h"
+
+namespace tenon {
+
+using NodeId = std::int32_t;
+
+// The elementwise ops (src/graph/ops/elementwise.h lists them and holds their bodies); an index into that list.
+enum class ElementwiseOp : std::uint16_t;
+
+enum class Prim : std::uint8_t {
+  input,        // an argument of the program, in the order of InputAttr::index
+  constant,     // a literal
+  elementwise,  // inputs all of the node's shape, and of one dtype (a bool condition first for where)
+  cast,         // to the node's dtype, with the rules of HostArray::cast
+  broadcast,    // NumPy: leading axes added, extents of 1 stretched
+  reshape,      // same elements, row-major
+  transpose,    // out axis i is input axis perm[i]
+  slice,        // out[i] = in[start + i * step] per axis; step may be negative
+  pad,          // constant border; negative amounts are not allowed
+  concat,       // along one axis
+  take,         // x, indices: x.shape[:axis] + indices.shape + x.shape[axis+1:]; negative indices count from the end
+  gather,       // x, indices (same rank): out[..i..] = x[..indices[..i..]..] along one axis
+  scatter,      // x, indices, updates (shapes of indices): copy of x with updates written (or added) along one axis
+  iota,         // i64: the index along one axis
+  reduce,       // over a set of axes, each kept with extent 1
+  arg_reduce,   // i64 index of the first largest / smallest along one axis, kept with extent 1; NaN counts as the extreme
+  matmul,       // [..., m, k] x [..., k, n]; equal batch axes
+  conv,         // x [n, c, spatial...], w [o, c / groups, kernel...]
+  window,       // max or sum over sliding windows of the trailing spatial axes of [n, c, spatial...]
+  arg_sort,     // i64, stable, along one axis; NaN last
+  cumulative,   // running sum or product along one axis
+  random,       // counter-based: element i depends on (seed, i) alone; f32 / f64
+};
+std::string_view name(Prim prim) noexcept;
+
+enum class ReduceKind : std::uint8_t { sum, prod, max, min, any, all };  // max and min propagate NaN
+std::string_view name(ReduceKind kind) noexcept;
+
+using AxisSet = std::uint8_t;  // bit i: axis i
+
+struct InputAttr {
+  std::string name;
+  int index = 0;
+};
+struct ConstantAttr {
+  HostArray value;
+};
+struct ElementwiseAttr {
+  ElementwiseOp op{};
+  std::array<double, 4> params{};
+};
+struct TransposeAttr {
+  std::array<std::int8_t, kMaxRank> perm{};
+};
+struct SliceAttr {
+  std::array<std::int64_t, kMaxRank> start{}, step{};
+};
+struct PadAttr {
+  std::array<std::int64_t, kMaxRank> low{};
+  double value = 0;
+};
+struct AxisAttr {
+  int axis = 0;
+};  // concat, take, gather, iota
+struct ScatterAttr {
+  int axis = 0;
+  bool add = false;
+};  // add: duplicates accumulate, in index order
+struct ReduceAttr {
+  ReduceKind kind{};
+  AxisSet axes = 0;
+};
+struct ArgReduceAttr {
+  int axis = 0;
+  bool largest = true;
+};
+struct MatMulAttr {
+  bool transpose_a = false, transpose_b = false;
+};                                            // of the last two axes
+using Spatial = std::array<std::int64_t, 3>;  // one entry a spatial axis (1 to 3), rest as given by default
+struct ConvAttr {
+  Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_low{}, pad_high{};
+  std::int64_t groups = 1;
+};
+struct WindowAttr {
+  bool max = true;
+  Spatial size{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad_low{}, pad_high{};
+};
+struct ArgSortAttr {
+  int axis = 0;
+  bool descending = false;
+};
+struct CumulativeAttr {
+  int axis = 0;
+  bool product = false;
+};
+struct RandomAttr {
+  bool normal = false;
+  std::uint64_t seed = 0;
+};  // uniform in [0, 1) otherwise
+
+using Attributes = std::variant<std::monostate, InputAttr, ConstantAttr, ElementwiseAttr, TransposeAttr, SliceAttr, PadAttr,
+                                AxisAttr, ScatterAttr, ReduceAttr, ArgReduceAttr, MatMulAttr, ConvAttr, WindowAttr, ArgSortAttr,
+                                CumulativeAttr, RandomAttr>;
+
+struct Node {
+  Prim prim{};
+  DType dtype = DType::f32;
+  // A literal number, or computed from such alone: takes the type of whatever it meets (2 * x is x's type).
+  bool weak = false;
+  Shape shape;
+  std::vector<NodeId> inputs;
+  Attributes attr;
+
+  template <class T>
+  const T& as() const {
+    return std::get<T>(attr);
+  }
+};
+
+class Graph {
+ public:
+  // Bounds on what one program may be; adding past them throws resource_exhausted.
+  static constexpr int kMaxNodes = 100'000;
+
+  const Node& operator[](NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  NodeId size() const noexcept { return static_cast<NodeId>(nodes_.size()); }
+  std::span<const NodeId> inputs() const noexcept { return inputs_; }
+  std::span<const NodeId> outputs() const noexcept { return outputs_; }
+  void set_outputs(std::vector<NodeId> outputs);
+
+  // --- Leaves ---
+  NodeId input(std::string name, DType dtype, const Shape& shape);
+  NodeId constant(HostArray value);
+  NodeId scalar(double value, DType dtype);  // strong: keeps its dtype
+  NodeId literal(double value);              // weak f32
+  NodeId literal(std::int64_t value);        // weak i64
+  NodeId iota(const Shape& shape, int axis);
+  NodeId random(const Shape& shape, DType dtype, bool normal, std::uint64_t seed);
+
+  // --- Elementwise: operands are broadcast and promoted by inserting nodes ---
+  NodeId elementwise(ElementwiseOp op, std::span<const NodeId> operands, std::span<const double> params = {});
+  NodeId cast(NodeId x, DType to);  // no node when x already has that dtype and is not weak
+
+  // --- Views. Each returns x itself when there is nothing to do ---
+  NodeId broadcast(NodeId x, const Shape& to);
+  NodeId reshape(NodeId x, const Shape& to);
+  NodeId transpose(NodeId x, std::span<const int> perm);
+  NodeId slice(NodeId x, std::span<const std::int64_t> start, std::span<const std::int64_t> extent,
+               std::span<const std::int64_t> step);
+
+  // --- Structure ---
+  NodeId pad(NodeId x, std::span<const std::int64_t> low, std::span<const std::int64_t> high, double value);
+  NodeId concat(std::span<const NodeId> parts, int axis);
+  NodeId take(NodeId x, NodeId indices, int axis);
+  NodeId gather(NodeId x, NodeId indices, int axis);
+  NodeId scatter(NodeId x, NodeId indices, NodeId updates, int axis, bool add);
+  NodeId reduce(ReduceKind kind, NodeId x, AxisSet axes);  // sum and prod of bool and small integers are i64 (u64)
+  NodeId arg_reduce(NodeId x, int axis, bool largest);
+  NodeId matmul(NodeId a, NodeId b, MatMulAttr attr = {});  // rank >= 2 both, batch axes broadcast, dtypes promoted
+  NodeId conv(NodeId x, NodeId weight, const ConvAttr& attr);
+  NodeId window(NodeId x, const WindowAttr& attr);
+  NodeId arg_sort(NodeId x, int axis, bool descending);
+  NodeId cumulative(NodeId x, int axis, bool product);
+
+  // A canonical text of the whole program (shapes, dtypes, attributes, constants by content): equal text, equal
+  // program. Key of executable caches, and readable in a debugger.
+  std::string text() const;
+
+ private:
+  NodeId add(Node node);
+  void check(NodeId id) const;
+
+  std::vector<Node> nodes_;
+  std::vector<NodeId> inputs_;
+  std::vector<NodeId> outputs_;
+};
+
+}  // namespace tenon

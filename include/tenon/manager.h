@@ -1,0 +1,61 @@
+// DeviceManager: the one path of a computation, whatever front end it came from.
+//
+// run() picks a device, opens it or finds it open, compiles the graph or finds it compiled, moves inputs up and results down, and
+// records each stage with its time.
+// Thread safety: all calls may run side by side.
+//
+//   RunResult r = process_manager().run(graph, inputs);
+//   print(r.outputs[0]); print(r.timeline);
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/backend.h"
+
+namespace tenon {
+
+// A stage of a run, in the order they happened.
+struct Span {
+  std::string stage;  // "opening", "compiling", "uploading", "computing", "downloading"
+  double seconds = 0;
+};
+using Timeline = std::vector<Span>;
+
+struct RunOptions {
+  std::string device = "auto";  // "auto", a kind ("cpu"), or an id ("cpu:0")
+  int repeat = 1;               // compute this many times; the timeline has the fastest
+};
+
+struct RunResult {
+  std::vector<HostArray> outputs;
+  DeviceInfo device;
+  Timeline timeline;
+};
+
+class DeviceManager {
+ public:
+  DeviceManager();
+  ~DeviceManager();
+  DeviceManager(const DeviceManager&) = delete;
+  DeviceManager& operator=(const DeviceManager&) = delete;
+
+  std::vector<DeviceInfo> devices() const;
+  // The device a wish stands for. Throws not_found naming the devices there are.
+  DeviceInfo find(std::string_view wish) const;
+  // The open device; kept open by the manager.
+  std::shared_ptr<OpenDevice> open(std::string_view wish);
+
+  RunResult run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+DeviceManager& process_manager();
+
+}  // namespace tenon
