@@ -1,0 +1,67 @@
+// Kernels: the inner loops of the CPU backend, one table per instruction set, chosen once at run time.
+//
+// Every kernel works on contiguous blocks in a *compute type* (f32, f64, the integers, bool as u8). They are compiled
+// from the same source for x86-64-v2, v3 (AVX2) and v4 (AVX-512); nothing compiled for a higher level may be reachable from a
+// lower table, not even an inline function (tests/backends/cpu checks the objects for weak symbols). Thread safety: tables are
+// constant; kernels touch only their arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/ops/elementwise.h"
+#include "tenon/dtype.h"
+#include "tenon/graph.h"
+
+namespace tenon::cpu {
+
+// out[0..n) = op(in[0][0..n), in[1][0..n), ...; params). Inputs and output are in the op's compute type; a bool result or a
+// condition is u8 0/1. out may be one of the inputs; other overlaps are not allowed. No alignment is required (64 bytes is
+// fastest).
+using ElementwiseKernel = void (*)(const void* const* in, void* out, std::int64_t n, const double* params);
+
+// out[0..n) = in[0..n) converted with the rules of HostArray::cast.
+using ConvertKernel = void (*)(const void* in, void* out, std::int64_t n);
+
+// What reductions accumulate in: double for f32 and f64, i64 for signed, u64 for unsigned integers and bool.
+union Accumulator {
+  double f;
+  std::int64_t i;
+  std::uint64_t u;
+};
+
+// Reduces in[0..n). Sums add 64 interleaved lanes over at most 1024 elements, combine the lanes as a balanced tree and add the
+// chunks in double: the error does not grow with n, and the result is the same on every instruction set.
+using PartialReduceKernel = Accumulator (*)(const void* in, std::int64_t n);
+
+// acc[j] = acc[j] (+) in[i * row_stride + j] for i in [0, rows), j in [0, n); row_stride in elements. Same accuracy rule: at most
+// 16 rows are added in f32 before they go to acc. acc holds Accumulators, initialised by the caller.
+using ColumnReduceKernel = void (*)(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc);
+
+// dst[j * dst_stride + i] = src[i * src_stride + j], i in [0, rows), j in [0, cols); strides in elements. |stream| asks for
+// non-temporal stores.
+using TransposeKernel = void (*)(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows,
+                                 std::int64_t cols, bool stream);
+
+inline constexpr int kStorageTypes = 13;  // DType::boolean .. DType::f64: everything but the block formats
+inline constexpr int kReduceKinds = 6;
+
+struct Kernels {
+  const char* isa;  // "x86-64-v4"
+  // [op][dtype]: nullptr where the op's traits exclude the type (and for f16, bf16, which compute in f32).
+  ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
+  ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
+  PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
+  ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
+  TransposeKernel transpose[4];  // by log2 of the element's bytes
+  // Copies past the caches. dst need not be aligned; call stream_fence() before another thread reads dst.
+  void (*stream_copy)(void* dst, const void* src, std::size_t bytes);
+  void (*stream_fence)();
+};
+
+// The best table this CPU can run. TENON_ISA=v2|v3|v4 limits it (for tests and comparisons).
+const Kernels& kernels();
+// A given level's table, or nullptr if this CPU cannot run it. Levels: 2, 3, 4.
+const Kernels* kernels_for_level(int level);
+
+}  // namespace tenon::cpu
