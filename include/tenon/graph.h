@@ -69,7 +69,7 @@ struct InputAttr {
   int index = 0;
 };
 struct ConstantAttr {
-  HostArray value;
+  HostArray value;  // of the node's dtype, or of its compute dtype (a literal beside a bf16 tensor stays f32)
 };
 struct ElementwiseAttr {
   ElementwiseOp op{};
@@ -102,7 +102,7 @@ struct ArgReduceAttr {
 };
 struct MatMulAttr {
   bool transpose_a = false, transpose_b = false;
-};                                            // of the last two axes
+};  // of the last two axes
 using Spatial = std::array<std::int64_t, 3>;  // one entry a spatial axis (1 to 3), rest as given by default
 struct ConvAttr {
   Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_low{}, pad_high{};
@@ -132,7 +132,8 @@ using Attributes = std::variant<std::monostate, InputAttr, ConstantAttr, Element
 struct Node {
   Prim prim{};
   DType dtype = DType::f32;
-  // A literal number, or computed from such alone: takes the type of whatever it meets (2 * x is x's type).
+  // A literal number, or computed from such alone: takes the type of whatever it meets (2 * x is x's type). Weak
+  // numbers are i64 or f64; where nothing else decides, a weak f64 becomes f32.
   bool weak = false;
   Shape shape;
   std::vector<NodeId> inputs;
@@ -155,11 +156,14 @@ class Graph {
   std::span<const NodeId> outputs() const noexcept { return outputs_; }
   void set_outputs(std::vector<NodeId> outputs);
 
+  // Adds a node as it is, for passes that rewrite a graph: the caller vouches for its dtype and shape.
+  NodeId append(Node node) { return add(std::move(node)); }
+
   // --- Leaves ---
   NodeId input(std::string name, DType dtype, const Shape& shape);
   NodeId constant(HostArray value);
   NodeId scalar(double value, DType dtype);  // strong: keeps its dtype
-  NodeId literal(double value);              // weak f32
+  NodeId literal(double value);              // weak f64
   NodeId literal(std::int64_t value);        // weak i64
   NodeId iota(const Shape& shape, int axis);
   NodeId random(const Shape& shape, DType dtype, bool normal, std::uint64_t seed);
@@ -167,6 +171,9 @@ class Graph {
   // --- Elementwise: operands are broadcast and promoted by inserting nodes ---
   NodeId elementwise(ElementwiseOp op, std::span<const NodeId> operands, std::span<const double> params = {});
   NodeId cast(NodeId x, DType to);  // no node when x already has that dtype and is not weak
+
+  // |x| if it is strong; else |x| with the dtype a literal has by itself (i64, f32).
+  NodeId strong(NodeId x);
 
   // --- Views. Each returns x itself when there is nothing to do ---
   NodeId broadcast(NodeId x, const Shape& to);

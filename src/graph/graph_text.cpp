@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/ops/elementwise.h"
+#include "tenon/graph.h"
+
+namespace tenon {
+namespace {
+
+// FNV-1a over the bytes of a constant: small ones are also printed in full, so a collision can only join large tables.
+std::uint64_t content_hash(const HostArray& array) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (std::size_t i = 0; i < array.bytes(); ++i) hash = (hash ^ static_cast<std::uint64_t>(array.data()[i])) * 0x100000001b3;
+  return hash;
+}
+
+struct AttributeText {
+  const Node& node;
+  std::size_t rank() const { return static_cast<std::size_t>(node.shape.rank()); }
+  template <class T>
+  auto first(const T& list) const {
+    return fmt::join(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(rank(), list.size())), ",");
+  }
+  std::string spatial(const Spatial& s) const { return fmt::format("{}", fmt::join(s, ",")); }
+
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(const InputAttr& a) const { return fmt::format("{}", a.index); }
+  std::string operator()(const ConstantAttr& a) const {
+    if (a.value.bytes() > 256) return fmt::format("#{:016x}", content_hash(a.value));
+    std::string hex;
+    for (std::size_t i = 0; i < a.value.bytes(); ++i) hex += fmt::format("{:02x}", static_cast<unsigned>(a.value.data()[i]));
+    return hex;
+  }
+  std::string operator()(const ElementwiseAttr& a) const {
+    std::string text = name(a.op);
+    for (int i = 0; i < traits(a.op).params; ++i) text += fmt::format(" {}", a.params[static_cast<std::size_t>(i)]);
+    return text;
+  }
+  std::string operator()(const TransposeAttr& a) const { return fmt::format("perm {}", first(a.perm)); }
+  std::string operator()(const SliceAttr& a) const { return fmt::format("start {} step {}", first(a.start), first(a.step)); }
+  std::string operator()(const PadAttr& a) const { return fmt::format("low {} value {}", first(a.low), a.value); }
+  std::string operator()(const AxisAttr& a) const { return fmt::format("axis {}", a.axis); }
+  std::string operator()(const ScatterAttr& a) const { return fmt::format("axis {}{}", a.axis, a.add ? " add" : ""); }
+  std::string operator()(const ReduceAttr& a) const { return fmt::format("{} axes {:b}", name(a.kind), a.axes); }
+  std::string operator()(const ArgReduceAttr& a) const {
+    return fmt::format("{} axis {}", a.largest ? "largest" : "smallest", a.axis);
+  }
+  std::string operator()(const MatMulAttr& a) const {
+    return fmt::format("{}{}", a.transpose_a ? "ta" : "", a.transpose_b ? "tb" : "");
+  }
+  std::string operator()(const ConvAttr& a) const {
+    return fmt::format("stride {} dilation {} pad {} {} groups {}", spatial(a.stride), spatial(a.dilation), spatial(a.pad_low),
+                       spatial(a.pad_high), a.groups);
+  }
+  std::string operator()(const WindowAttr& a) const {
+    return fmt::format("{} size {} stride {} dilation {} pad {} {}", a.max ? "max" : "sum", spatial(a.size), spatial(a.stride),
+                       spatial(a.dilation), spatial(a.pad_low), spatial(a.pad_high));
+  }
+  std::string operator()(const ArgSortAttr& a) const {
+    return fmt::format("axis {}{}", a.axis, a.descending ? " descending" : "");
+  }
+  std::string operator()(const CumulativeAttr& a) const {
+    return fmt::format("axis {}{}", a.axis, a.product ? " product" : " sum");
+  }
+  std::string operator()(const RandomAttr& a) const { return fmt::format("{} seed {}", a.normal ? "normal" : "uniform", a.seed); }
+};
+
+}  // namespace
+
+std::string Graph::text() const {
+  std::string text;
+  for (NodeId id = 0; id < size(); ++id) {
+    const Node& node = (*this)[id];
+    text += fmt::format("%{} = {} {}{}", id, name(node.prim), name(node.dtype), to_string(node.shape));
+    for (NodeId in : node.inputs) text += fmt::format(" %{}", in);
+    const std::string attributes = std::visit(AttributeText{node}, node.attr);
+    if (!attributes.empty()) text += " {" + attributes + "}";
+    text += '\n';
+  }
+  text += "return";
+  for (NodeId id : outputs_) text += fmt::format(" %{}", id);
+  text += '\n';
+  return text;
+}
+
+}  // namespace tenon
