@@ -145,6 +145,9 @@ struct Node {
   }
 };
 
+// The node on one line, its inputs as %id: equal text, equal meaning (large constants by a hash of their bytes).
+std::string node_text(const Node& node);
+
 class Graph {
  public:
   // Bounds on what one program may be; adding past them throws resource_exhausted.

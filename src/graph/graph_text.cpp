@@ -67,16 +67,17 @@ struct AttributeText {
 
 }  // namespace
 
+std::string node_text(const Node& node) {
+  std::string text = fmt::format("{} {}{}{}", name(node.prim), name(node.dtype), node.weak ? "?" : "", to_string(node.shape));
+  for (NodeId in : node.inputs) text += fmt::format(" %{}", in);
+  const std::string attributes = std::visit(AttributeText{node}, node.attr);
+  if (!attributes.empty()) text += " {" + attributes + "}";
+  return text;
+}
+
 std::string Graph::text() const {
   std::string text;
-  for (NodeId id = 0; id < size(); ++id) {
-    const Node& node = (*this)[id];
-    text += fmt::format("%{} = {} {}{}", id, name(node.prim), name(node.dtype), to_string(node.shape));
-    for (NodeId in : node.inputs) text += fmt::format(" %{}", in);
-    const std::string attributes = std::visit(AttributeText{node}, node.attr);
-    if (!attributes.empty()) text += " {" + attributes + "}";
-    text += '\n';
-  }
+  for (NodeId id = 0; id < size(); ++id) text += fmt::format("%{} = {}\n", id, node_text((*this)[id]));
   text += "return";
   for (NodeId id : outputs_) text += fmt::format(" %{}", id);
   text += '\n';

@@ -1,0 +1,305 @@
+#include "graph/fusion.h"
+
+#include <algorithm>
+
+#include "tenon/error.h"
+
+namespace tenon {
+namespace {
+
+std::size_t at(NodeId i) { return static_cast<std::size_t>(i); }
+
+bool can_be_member(const Node& node) {
+  if (node.prim == Prim::elementwise || node.prim == Prim::reduce) return true;
+  // A cast to a block format looks at 16 neighbours at once: a step of its own.
+  return node.prim == Prim::cast && !is_block(node.dtype);
+}
+
+// Axes whose extent is not 1 are the last ones of |shape|.
+bool is_trailing(AxisSet axes, const Shape& shape) {
+  bool inside = true;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] == 1) continue;
+    const bool reduced = axes & (1u << axis);
+    if (reduced && !inside) return false;
+    inside = inside && reduced;
+  }
+  return true;
+}
+
+std::int64_t extent_of(AxisSet axes, const Shape& shape) {
+  std::int64_t count = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (axes & (1u << axis)) count *= shape[axis];
+  return count;
+}
+
+// |a| and |b| reduce the same axes of |shape|, extents of 1 aside.
+bool same_reduction(AxisSet a, AxisSet b, const Shape& shape) {
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != 1 && ((a ^ b) & (1u << axis))) return false;
+  return true;
+}
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const FusionLimits& limits) : graph_(graph), limits_(limits) {
+    plan_.group_of.assign(at(graph.size()), -1);
+    plan_.views.resize(at(graph.size()));
+    copied_.assign(at(graph.size()), false);
+  }
+
+  Plan run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      resolve_view(id);
+      if (node.prim == Prim::reduce)
+        place_reduce(id);
+      else if (can_be_member(node))
+        place_elementwise(id);
+    }
+    find_outputs();
+    order_steps();
+    return std::move(plan_);
+  }
+
+ private:
+  void resolve_view(NodeId id) {
+    const Node& node = graph_[id];
+    plan_.views[at(id)] = whole_view(id, node.shape);
+    if (!is_view(node.prim)) return;
+    if (const auto view = view_through(node, plan_.views[at(node.inputs[0])]))
+      plan_.views[at(id)] = *view;
+    else
+      copied_[at(id)] = true;
+  }
+
+  Group& group(int g) { return plan_.groups[static_cast<std::size_t>(g)]; }
+
+  std::optional<NodeId> member(int g, NodeId operand) const { return member_behind(graph_, plan_, g, operand); }
+
+  // The groups an operand of |id| comes from, directly or by a broadcast inside the group.
+  std::vector<int> candidate_groups(NodeId id) const {
+    std::vector<int> groups;
+    for (NodeId operand : graph_[id].inputs) {
+      const NodeId base = plan_.views[at(operand)].base;
+      const int g = plan_.group_of[at(base)];
+      if (g >= 0 && member(g, operand) && std::find(groups.begin(), groups.end(), g) == groups.end()) groups.push_back(g);
+    }
+    return groups;
+  }
+
+  bool has_room(int g) const {
+    return static_cast<int>(plan_.groups[static_cast<std::size_t>(g)].nodes.size()) < limits_.max_nodes;
+  }
+
+  // True if |id| depends on group |target| through anything outside it.
+  bool reaches(NodeId id, int target, std::vector<bool>& seen) {
+    if (seen[at(id)]) return false;
+    seen[at(id)] = true;
+    const int g = plan_.group_of[at(id)];
+    if (g == target) return true;
+    if (id < group(target).nodes.front()) {
+      // Older than every member: only a group it belongs to could still lead there, through a younger member.
+      if (g < 0) return false;
+    }
+    if (g >= 0) {
+      for (NodeId n : group(g).nodes)
+        for (NodeId in : graph_[n].inputs)
+          if (reaches(in, target, seen)) return true;
+      return false;
+    }
+    for (NodeId in : graph_[id].inputs)
+      if (reaches(in, target, seen)) return true;
+    return false;
+  }
+
+  bool operands_allow(NodeId id, int g) {
+    std::vector<bool> seen(at(graph_.size()), false);
+    for (NodeId operand : graph_[id].inputs) {
+      if (const auto m = member(g, operand)) {
+        // Read inside the group: from the domain's shape to itself, from a row to a row or (broadcast) to the domain.
+        if (group(g).kind == Group::Kind::reduction && graph_[*m].prim == Prim::reduce) return false;
+        continue;
+      }
+      if (reaches(operand, g, seen)) return false;
+    }
+    return true;
+  }
+
+  bool fits_domain(int g, const Shape& shape) {
+    const Group& candidate = group(g);
+    if (shape == candidate.domain) return true;
+    return candidate.kind == Group::Kind::rows && shape == candidate.row_shape();
+  }
+
+  void join(NodeId id, int g) {
+    group(g).nodes.push_back(id);
+    plan_.group_of[at(id)] = g;
+  }
+
+  int new_group(Group::Kind kind, const Shape& domain, AxisSet reduced) {
+    plan_.groups.push_back({kind, domain, reduced, {}, {}});
+    return static_cast<int>(plan_.groups.size()) - 1;
+  }
+
+  void place_elementwise(NodeId id) {
+    const Shape& shape = graph_[id].shape;
+    int home = -1;
+    for (int g : candidate_groups(id)) {
+      if (home < 0) {
+        if (has_room(g) && fits_domain(g, shape) && operands_allow(id, g)) {
+          home = g;
+          join(id, g);
+        }
+      } else {
+        merge(home, g);
+      }
+    }
+    if (home < 0) join(id, new_group(Group::Kind::elementwise, shape, 0));
+  }
+
+  void place_reduce(NodeId id) {
+    const Node& node = graph_[id];
+    const AxisSet axes = node.as<ReduceAttr>().axes;
+    const Shape domain = graph_[node.inputs[0]].shape;
+    const bool row = is_trailing(axes, domain) && extent_of(axes, domain) <= limits_.max_row;
+    const Group::Kind kind = row ? Group::Kind::rows : Group::Kind::reduction;
+    for (int g : candidate_groups(id)) {
+      Group& candidate = group(g);
+      if (!has_room(g) || candidate.domain != domain || !operands_allow(id, g)) continue;
+      if (candidate.kind == Group::Kind::elementwise) {
+        candidate.kind = kind;
+        candidate.reduced = axes;
+      }
+      if (candidate.kind == kind && same_reduction(candidate.reduced, axes, domain)) return join(id, g);
+    }
+    join(id, new_group(kind, domain, axes));
+  }
+
+  // Joins two groups over one domain if neither depends on the other through outside nodes.
+  void merge(int into, int from) {
+    Group& a = group(into);
+    Group& b = group(from);
+    if (into == from || a.domain != b.domain) return;
+    if (static_cast<int>(a.nodes.size() + b.nodes.size()) > limits_.max_nodes) return;
+    const bool compatible = a.kind == Group::Kind::elementwise || b.kind == Group::Kind::elementwise ||
+                            (a.kind == b.kind && same_reduction(a.reduced, b.reduced, a.domain));
+    if (!compatible || a.kind == Group::Kind::reduction || b.kind == Group::Kind::reduction) return;
+    if (depends(into, from) || depends(from, into)) return;
+    if (a.kind == Group::Kind::elementwise) {
+      a.kind = b.kind;
+      a.reduced = b.reduced;
+    }
+    for (NodeId n : b.nodes) plan_.group_of[at(n)] = into;
+    a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
+    std::sort(a.nodes.begin(), a.nodes.end());
+    b.nodes.clear();
+  }
+
+  // True if group |g| needs something that needs group |other|, other than a value it may read inside a joint group.
+  bool depends(int g, int other) {
+    std::vector<bool> seen(at(graph_.size()), false);
+    for (NodeId n : group(g).nodes)
+      for (NodeId operand : graph_[n].inputs) {
+        if (plan_.group_of[at(operand)] == g || member(other, operand) || member(g, operand)) continue;
+        if (reaches(operand, other, seen)) return true;
+      }
+    return false;
+  }
+
+  void find_outputs() {
+    std::vector<bool> needed(at(graph_.size()), false);
+    const auto need = [&](NodeId operand, int reader) {
+      const NodeId base = plan_.views[at(operand)].base;
+      const int g = plan_.group_of[at(base)];
+      if (g < 0) return;
+      if (g == reader && member(g, operand)) return;
+      needed[at(base)] = true;
+    };
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (is_view(node.prim) && !copied_[at(id)]) continue;
+      for (NodeId operand : node.inputs) need(operand, plan_.group_of[at(id)]);
+    }
+    for (NodeId id : graph_.outputs()) need(id, -1);
+    for (Group& g : plan_.groups)
+      for (NodeId n : g.nodes)
+        if (needed[at(n)]) g.outputs.push_back(n);
+  }
+
+  // Depth-first over units (groups, single nodes), each after everything it reads.
+  void order_steps() {
+    std::vector<bool> node_done(at(graph_.size()), false), group_done(plan_.groups.size(), false);
+    std::vector<std::pair<NodeId, bool>> stack;  // node, and whether its operands were visited
+    const auto finish = [&](NodeId id) {
+      const int g = plan_.group_of[at(id)];
+      if (g >= 0) {
+        if (group_done[static_cast<std::size_t>(g)]) return;
+        group_done[static_cast<std::size_t>(g)] = true;
+        for (NodeId n : group(g).nodes) node_done[at(n)] = true;
+        plan_.steps.push_back({g, -1});
+        return;
+      }
+      if (node_done[at(id)]) return;
+      node_done[at(id)] = true;
+      const Prim prim = graph_[id].prim;
+      if (prim == Prim::input || prim == Prim::constant || (is_view(prim) && !copied_[at(id)])) return;
+      plan_.steps.push_back({-1, id});
+    };
+    for (NodeId root : graph_.outputs()) {
+      stack.push_back({root, false});
+      while (!stack.empty()) {
+        auto [id, expanded] = stack.back();
+        stack.pop_back();
+        if (node_done[at(id)]) continue;
+        if (expanded) {
+          finish(id);
+          continue;
+        }
+        stack.push_back({id, true});
+        const int g = plan_.group_of[at(id)];
+        if (g >= 0) {
+          for (NodeId n : group(g).nodes)
+            for (NodeId in : graph_[n].inputs)
+              if (plan_.group_of[at(in)] != g && !member(g, in) && !node_done[at(in)]) stack.push_back({in, false});
+        } else {
+          for (NodeId in : graph_[id].inputs)
+            if (!node_done[at(in)]) stack.push_back({in, false});
+        }
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const FusionLimits limits_;
+  Plan plan_;
+  std::vector<bool> copied_;
+};
+
+}  // namespace
+
+Shape Group::row_shape() const {
+  Shape shape = domain;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (reduced & (1u << axis)) shape = shape.with(axis, 1);
+  return shape;
+}
+
+std::optional<NodeId> member_behind(const Graph& graph, const Plan& plan, int group, NodeId operand) {
+  const Group& g = plan.groups[static_cast<std::size_t>(group)];
+  if (plan.group_of[at(operand)] == group) return operand;
+  if (g.kind != Group::Kind::rows || !(graph[operand].shape == g.domain)) return std::nullopt;
+  // A row value stretched over the domain; with a single row any chain of views of it is that.
+  const Node& node = graph[operand];
+  if (node.prim == Prim::broadcast && plan.group_of[at(node.inputs[0])] == group && graph[node.inputs[0]].shape == g.row_shape())
+    return node.inputs[0];
+  const ValueView& view = plan.views[at(operand)];
+  if (plan.group_of[at(view.base)] == group && graph[view.base].shape.elements() == 1 && g.row_shape().elements() == 1)
+    return view.base;
+  return std::nullopt;
+}
+
+Plan fuse(const Graph& graph, const FusionLimits& limits) { return Fuser(graph, limits).run(); }
+
+}  // namespace tenon
