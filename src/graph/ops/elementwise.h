@@ -2,70 +2,41 @@
 //
 // A body is a template over the value type V (value.h): instantiated with the CPU's SIMD lanes it is that op's kernel, with
 // Scalar<double> the reference, with Sym the primitives every code emitter starts from. Bodies are branch-free (select, not if)
-// and numerically stable. What users read about an op (parameters, formula, doc) is in elementwise.cpp, which registers them.
+// and numerically stable. What users read about an op (parameters, formula, doc) is where they are registered (elementwise.cpp).
 //
-// This header is compiled for several instruction sets; everything in it is a template or constexpr.
+// A struct has a name, its traits, and apply(inputs..., params...): all of type V, except that a condition is V::Mask. Several
+// ops of the catalogue may share one struct (mul, multiply), and one op may choose between several (gelu: Gelu, GeluTanh).
+//
+// These headers are compiled for several instruction sets; everything in them is a template or constexpr.
 #pragma once
 
-#include "graph/ops/value.h"
+#include "graph/ops/elementwise_activations.h"
+#include "graph/ops/elementwise_arithmetic.h"
+#include "graph/ops/elementwise_functions.h"
+#include "graph/ops/elementwise_logic.h"
 #include "tenon/graph.h"
 
 namespace tenon {
 
-enum ValueKinds : std::uint8_t { kFloats = 1, kIntegers = 2, kBools = 4, kNumbers = kFloats | kIntegers, kAll = 7 };
-
-struct ElementwiseTraits {
-  int inputs = 1;
-  int params = 0;
-  // What the body computes on. Inputs of another kind are converted: bool to i32 if integers are allowed, integers (and bool) to
-  // f32 if only floats are; floats given to an integer op are refused.
-  ValueKinds kinds = kFloats;
-  bool returns_bool = false;
-  bool condition = false;  // the first input is a bool mask, not converted
-  // Evaluate f32 in double lanes and round once: for bodies whose f32 evaluation would lose more than 4 ULP, and that are
-  // not worth a careful f32 version.
-  bool wide = false;
-};
-
-namespace elementwise {
-
-struct Add {
-  static constexpr const char* name = "add";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
-  template <class V>
-  static V apply(V x, V y) {
-    return x + y;
-  }
-};
-struct Elu {
-  static constexpr const char* name = "elu";
-  static constexpr ElementwiseTraits traits{.params = 1};
-  template <class V>
-  static V apply(V x, V alpha) {
-    return select(x > V(0), x, alpha * expm1(min(x, V(0))));
-  }
-};
-struct Lt {
-  static constexpr const char* name = "lt";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kAll, .returns_bool = true};
-  template <class V>
-  static typename V::Mask apply(V x, V y) {
-    return x < y;
-  }
-};
-struct Where {
-  static constexpr const char* name = "where";
-  static constexpr ElementwiseTraits traits{.inputs = 3, .kinds = kAll, .condition = true};
-  template <class V>
-  static V apply(typename V::Mask c, V x, V y) {
-    return select(c, x, y);
-  }
-};
-
-}  // namespace elementwise
-
 // Every elementwise op, once. The order is the numbering of ElementwiseOp.
-#define TENON_ELEMENTWISE_OPS(X) X(Add) X(Elu) X(Lt) X(Where)
+// clang-format off
+#define TENON_ELEMENTWISE_OPS(X) \
+  X(Add) X(Sub) X(Mul) X(Div) X(AddAlpha) X(SubAlpha) X(ReverseSub) X(DivNoNan) X(FloorDiv) X(TruncDiv) X(Remainder) \
+  X(Fmod) X(Pow) X(Gcd) X(Lcm) X(SquaredDifference) X(Maximum) X(Minimum) X(Fmax) X(Fmin) X(CopySign) X(Ldexp) X(Neg) \
+  X(Abs) X(Sign) X(Square) X(Reciprocal) X(Identity) X(Clamp) X(NanToNum) X(Floor) X(Ceil) X(Trunc) X(Round) \
+  X(RoundDecimals) X(Frac) X(AddCMul) X(AddCDiv) X(Mac) X(Lerp) X(Where) \
+  X(Eq) X(Ne) X(Lt) X(Le) X(Gt) X(Ge) X(Eqz) X(Nez) X(Ltz) X(Lez) X(Gtz) X(Gez) X(IsClose) X(LogicalAnd) X(LogicalOr) \
+  X(LogicalXor) X(LogicalNot) X(IsNan) X(IsInf) X(IsFinite) X(IsPosInf) X(IsNegInf) X(SignBit) X(BitwiseAnd) \
+  X(BitwiseOr) X(BitwiseXor) X(BitwiseNot) X(LeftShift) X(RightShift) \
+  X(Sqrt) X(Rsqrt) X(Cbrt) X(Exp) X(Exp2) X(Expm1) X(Log) X(Log2) X(Log10) X(Log1p) X(Exp10) X(LogAddExp) \
+  X(LogAddExp2) X(XLogY) X(XLog1pY) X(Entropy) X(Hypot) X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) \
+  X(Tanh) X(Asinh) X(Acosh) X(Atanh) X(Atan2) X(Sinc) X(Deg2Rad) X(Rad2Deg) X(Erf) X(Erfc) X(Erfinv) X(Lgamma) X(I0) \
+  X(Digamma) X(Ndtr) \
+  X(Relu) X(Relu6) X(ReluSquared) X(LeakyRelu) X(Prelu) X(PreluWeights) X(Hardtanh) X(Hardsigmoid) X(Hardswish) \
+  X(Threshold) X(Hardshrink) X(Softshrink) X(Heaviside) X(HeavisideValues) X(Sigmoid) X(LogSigmoid) X(Silu) \
+  X(Softplus) X(SoftplusBeta) X(Mish) X(Gelu) X(GeluTanh) X(QuickGelu) X(Elu) X(Celu) X(Selu) X(Softsign) \
+  X(Tanhshrink) X(Logit)
+// clang-format on
 
 enum class ElementwiseOp : std::uint16_t {
 #define TENON_X(Name) Name,
