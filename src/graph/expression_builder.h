@@ -1,0 +1,82 @@
+// Builder: walks the syntax tree once and adds the program to a Graph.
+//
+// Statements and operators are in expression_builder.cpp, calls of ops in expression_call.cpp, x[...] in expression_index.cpp.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/expression_parser.h"
+#include "graph/expression_value.h"
+#include "tenon/ops.h"
+
+namespace tenon::expression {
+
+// pi, e, inf, nan; nullopt for any other name.
+std::optional<double> constant_named(std::string_view name);
+
+class Builder {
+ public:
+  Builder(std::string_view source, std::span<const NamedType> inputs, const ExpressionOptions& options);
+  Graph run();
+
+ private:
+  const Ast& part(AstId id) const { return ast_[static_cast<std::size_t>(id)]; }
+  const Value& value(AstId id) const { return values_[static_cast<std::size_t>(id)]; }
+
+  Value evaluate(const Ast& ast);
+  Value name(const Ast& ast) const;
+  Value list(const Ast& ast);
+  Value unary(const Ast& ast);
+  Value binary(const Ast& ast);
+  Value compare(const Ast& ast);
+  void assign(const Ast& ast);
+  std::vector<NodeId> outputs();
+
+  Value call(const Ast& ast);
+  Value subscript(const Ast& ast);
+  Value index_tensor(NodeId x, const Ast& ast);
+  NodeId index_operand(AstId item);
+
+  // The op an operator stands for, applied to values at hand.
+  Value apply_operator(const Ast& ast, std::string_view op, const Value& x, const Value& y);
+  Value apply_op(const Ast& ast, std::string_view op, std::vector<NodeId> inputs);
+  // |value| as one tensor; |at| is where to point if it is none.
+  NodeId tensor(const Value& value, Extent at);
+  NodeId tensor(AstId id) { return tensor(value(id), part(id).extent); }
+  NodeId list_tensor(List& list, Extent at);
+  bool is_boolean(const Value& value) const;
+
+  // Refuses tensors beyond max_elements among the nodes added since the last call.
+  void check_sizes(const Ast& ast);
+  std::string suggest_name(std::string_view wanted) const;
+
+  [[noreturn]] void fail(Extent at, const std::string& message, const std::string& hint = {},
+                         ErrorCode code = ErrorCode::invalid_argument) const {
+    expression::fail(source_, at, message, hint, code);
+  }
+  // Runs |f|; an Error it throws is thrown on with the place |at|.
+  template <class F>
+  auto located(Extent at, F&& f) const {
+    try {
+      return f();
+    } catch (const ExpressionError&) {
+      throw;
+    } catch (const Error& error) {
+      fail(at, error.what(), error.hint(), error.code());
+    }
+  }
+
+  std::string_view source_;
+  ExpressionOptions options_;
+  std::vector<Ast> ast_;
+  std::vector<Value> values_;
+  std::map<std::string, Value, std::less<>> variables_;
+  Graph graph_;
+  NodeId checked_ = 0;
+};
+
+}  // namespace tenon::expression
