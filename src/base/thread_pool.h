@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <type_traits>
 
@@ -48,6 +49,8 @@ class ThreadPool {
 
 // Cores this process may use: its affinity mask, lowered by the cgroup's CPU quota (rounded up), at least 1.
 int usable_cores();
+// The same, read below |root| ("proc/self/cgroup", "sys/fs/cgroup/...") for a process that may run on |affinity| cores.
+int usable_cores(const std::filesystem::path& root, int affinity);
 
 // The pool all of Tenon shares: TENON_THREADS, or usable_cores(), threads. Started on first use.
 ThreadPool& process_pool();
