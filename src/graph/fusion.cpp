@@ -47,6 +47,7 @@ class Fuser {
     plan_.group_of.assign(at(graph.size()), -1);
     plan_.views.resize(at(graph.size()));
     copied_.assign(at(graph.size()), false);
+    seen_.assign(at(graph.size()), 0);
   }
 
   Plan run() {
@@ -93,36 +94,42 @@ class Fuser {
     return static_cast<int>(plan_.groups[static_cast<std::size_t>(g)].nodes.size()) < limits_.max_nodes;
   }
 
-  // True if |id| depends on group |target| through anything outside it.
-  bool reaches(NodeId id, int target, std::vector<bool>& seen) {
-    if (seen[at(id)]) return false;
-    seen[at(id)] = true;
-    const int g = plan_.group_of[at(id)];
-    if (g == target) return true;
-    if (id < group(target).nodes.front()) {
-      // Older than every member: only a group it belongs to could still lead there, through a younger member.
-      if (g < 0) return false;
+  // True if |start| depends on group |target|, groups counting as one node. Gives up, with true, on very large searches:
+  // that costs a fusion, never correctness.
+  bool reaches(NodeId start, int target) {
+    constexpr int kMaxVisits = 20'000;
+    int visits = 0;
+    std::vector<NodeId>& stack = search_stack_;
+    stack.assign(1, start);
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (seen_[at(id)] == search_) continue;
+      if (++visits > kMaxVisits) return true;
+      const int g = plan_.group_of[at(id)];
+      if (g == target) return true;
+      if (g < 0) {
+        seen_[at(id)] = search_;
+        stack.insert(stack.end(), graph_[id].inputs.begin(), graph_[id].inputs.end());
+        continue;
+      }
+      for (NodeId n : group(g).nodes) {
+        seen_[at(n)] = search_;
+        stack.insert(stack.end(), graph_[n].inputs.begin(), graph_[n].inputs.end());
+      }
     }
-    if (g >= 0) {
-      for (NodeId n : group(g).nodes)
-        for (NodeId in : graph_[n].inputs)
-          if (reaches(in, target, seen)) return true;
-      return false;
-    }
-    for (NodeId in : graph_[id].inputs)
-      if (reaches(in, target, seen)) return true;
     return false;
   }
 
   bool operands_allow(NodeId id, int g) {
-    std::vector<bool> seen(at(graph_.size()), false);
+    ++search_;
     for (NodeId operand : graph_[id].inputs) {
       if (const auto m = member(g, operand)) {
         // Read inside the group: from the domain's shape to itself, from a row to a row or (broadcast) to the domain.
         if (group(g).kind == Group::Kind::reduction && graph_[*m].prim == Prim::reduce) return false;
         continue;
       }
-      if (reaches(operand, g, seen)) return false;
+      if (reaches(operand, g)) return false;
     }
     return true;
   }
@@ -199,11 +206,11 @@ class Fuser {
 
   // True if group |g| needs something that needs group |other|, other than a value it may read inside a joint group.
   bool depends(int g, int other) {
-    std::vector<bool> seen(at(graph_.size()), false);
+    ++search_;
     for (NodeId n : group(g).nodes)
       for (NodeId operand : graph_[n].inputs) {
         if (plan_.group_of[at(operand)] == g || member(other, operand) || member(g, operand)) continue;
-        if (reaches(operand, other, seen)) return true;
+        if (reaches(operand, other)) return true;
       }
     return false;
   }
@@ -275,6 +282,9 @@ class Fuser {
   const FusionLimits limits_;
   Plan plan_;
   std::vector<bool> copied_;
+  std::vector<NodeId> search_stack_;
+  std::vector<std::uint32_t> seen_;  // by node: the last search that met it
+  std::uint32_t search_ = 0;
 };
 
 }  // namespace
