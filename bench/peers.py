@@ -1,0 +1,165 @@
+"""The peers of bench/cpu: NumPy, numexpr and PyTorch, those that are installed.
+
+Started by bench_cpu as `python3 peers.py THREADS`. Prints three lines (names, versions, what is missing), then answers each line
+`PEER OP SIZE CALLS` with the seconds of the fastest of CALLS calls after one uncounted, or -1 when the peer has no such op.
+Results are written into memory given, where the peer can. gelu is exact in PyTorch; NumPy and numexpr have no erf and use the
+tanh form.
+"""
+
+import os
+import sys
+import time
+
+THREADS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = str(THREADS)
+
+versions, missing = [], []
+
+
+def optional(name):
+    try:
+        module = __import__(name)
+    except ImportError:
+        missing.append(f"{name} (not installed)")
+        return None
+    versions.append(f"{name} {module.__version__}")
+    return module
+
+
+np = optional("numpy")
+ne = optional("numexpr") if np else None
+torch = optional("torch") if np else None
+if ne:
+    ne.set_num_threads(THREADS)
+if torch:
+    torch.set_num_threads(THREADS)
+
+SCALE = 0.7978845608028654  # sqrt(2 / pi)
+
+
+class Memory:
+    """The arrays of one size, made once: a and b normal, out and two temporaries touched."""
+
+    def __init__(self, op, size):
+        side = {1 << 20: 1024, 1 << 24: 4096}.get(size, size)
+        shape = (side, side) if op in ("softmax", "transpose", "matmul") else (size,)
+        random = np.random.default_rng(1)
+        self.a = random.standard_normal(shape, dtype=np.float32)
+        self.b = random.standard_normal(shape, dtype=np.float32)
+        self.out, self.t, self.u = (np.zeros(shape, np.float32) for _ in range(3))
+        if torch:
+            self.ta, self.tb, self.tout, self.tt = (torch.from_numpy(x) for x in (self.a, self.b, self.out, self.t))
+
+
+def numpy_call(op, m):
+    a, b, out, t, u = m.a, m.b, m.out, m.t, m.u
+
+    def sigmoid():
+        np.negative(a, out=out)
+        np.exp(out, out=out)
+        np.add(out, 1, out=out)
+        np.reciprocal(out, out=out)
+
+    def softmax():
+        np.subtract(a, a.max(axis=-1, keepdims=True), out=out)
+        np.exp(out, out=out)
+        np.divide(out, out.sum(axis=-1, keepdims=True), out=out)
+
+    def gelu():
+        np.multiply(a, b, out=t)
+        np.add(t, np.float32(0.5), out=t)
+        np.multiply(t, t, out=u)
+        np.multiply(u, np.float32(0.044715 * SCALE), out=u)
+        np.add(u, np.float32(SCALE), out=u)
+        np.multiply(u, t, out=u)
+        np.tanh(u, out=u)
+        np.add(u, np.float32(1), out=u)
+        np.multiply(u, t, out=u)
+        np.multiply(u, np.float32(0.5), out=out)
+
+    return {
+        "add": lambda: np.add(a, b, out=out),
+        "exp": lambda: np.exp(a, out=out),
+        "tanh": lambda: np.tanh(a, out=out),
+        "sigmoid": sigmoid,
+        "sum": lambda: a.sum(),
+        "softmax": softmax,
+        "transpose": lambda: np.copyto(out, a.T),
+        "gelu": gelu,
+        "matmul": lambda: np.matmul(a, b, out=out),
+    }.get(op)
+
+
+def numexpr_call(op, m):
+    a, b, out = m.a, m.b, m.out
+    half, one, cube, scale = (np.float32(x) for x in (0.5, 1, 0.044715 * SCALE, SCALE))
+    names = {"a": a, "b": b, "h": half, "one": one, "c": cube, "s": scale}
+    text = {
+        "add": "a + b",
+        "exp": "exp(a)",
+        "tanh": "tanh(a)",
+        "sigmoid": "one / (one + exp(-a))",
+        "gelu": "h * (a * b + h) * (one + tanh((a * b + h) * (s + c * (a * b + h) * (a * b + h))))",
+    }.get(op)
+    if text:
+        return lambda: ne.evaluate(text, local_dict=names, out=out)
+    if op == "sum":
+        return lambda: ne.evaluate("sum(a)", local_dict=names)
+    return None
+
+
+def torch_call(op, m):
+    a, b, out, t = m.ta, m.tb, m.tout, m.tt
+
+    def gelu():
+        torch.mul(a, b, out=t)
+        torch.add(t, 0.5, out=t)
+        torch._C._nn.gelu(t, out=out)
+
+    return {
+        "add": lambda: torch.add(a, b, out=out),
+        "exp": lambda: torch.exp(a, out=out),
+        "tanh": lambda: torch.tanh(a, out=out),
+        "sigmoid": lambda: torch.sigmoid(a, out=out),
+        "sum": lambda: a.sum(),
+        "softmax": lambda: torch._C._nn.softmax(a, -1, out=out) if hasattr(torch._C._nn, "softmax") else torch.softmax(a, -1),
+        "transpose": lambda: out.copy_(a.t()),
+        "gelu": gelu,
+        "matmul": lambda: torch.mm(a, b, out=out),
+    }.get(op)
+
+
+def fastest(call, calls, size):
+    # Tiny work is timed in batches: one call is shorter than the clock is sharp.
+    batch = 1000 if size <= 1024 and calls > 100 else 1
+    calls = max(1, calls // batch)
+    call()
+    best = float("inf")
+    for _ in range(calls):
+        begin = time.perf_counter()
+        for _ in range(batch):
+            call()
+        best = min(best, (time.perf_counter() - begin) / batch)
+    return best
+
+
+def main():
+    makers = {"numpy": numpy_call if np else None, "numexpr": numexpr_call if ne else None, "torch": torch_call if torch else None}
+    print(" ".join(name for name, maker in makers.items() if maker))
+    print(", ".join(versions))
+    print(", ".join(missing), flush=True)
+    memory = {}
+    with torch.no_grad() if torch else open(os.devnull):
+        for line in sys.stdin:
+            peer, op, size, calls = line.split()
+            key = (op in ("softmax", "transpose"), op == "matmul", int(size))
+            if key not in memory:
+                memory[key] = Memory(op, int(size))
+            maker = makers.get(peer)
+            call = maker(op, memory[key]) if maker else None
+            print(fastest(call, int(calls), int(size)) if call else -1, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+#include "report.h"
+
+#include <fmt/format.h>
+
+namespace bench {
+namespace {
+
+std::string duration(double seconds) {
+  if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  return fmt::format("{:.3g} ms", seconds * 1e3);
+}
+
+std::string best_and_median(const Contender* c) {
+  return c == nullptr ? "-" : fmt::format("{} [{}]", duration(c->best()), duration(c->median()));
+}
+
+// Best over best; behind it the median of the ratios of equal rounds, which tells how far to trust it.
+std::string ratio(const Contender* a, const Contender* b) {
+  if (a == nullptr || b == nullptr) return "-";
+  std::vector<double> rounds;
+  for (std::size_t i = 0; i < std::min(a->rounds.size(), b->rounds.size()); ++i) rounds.push_back(a->rounds[i] / b->rounds[i]);
+  std::sort(rounds.begin(), rounds.end());
+  return fmt::format("{:.2f} [{:.2f}]", a->best() / b->best(), rounds[rounds.size() / 2]);
+}
+
+std::string verdict(bool met) { return met ? "yes" : "**no**"; }
+
+std::string size_name(std::int64_t elements) { return fmt::format("{}M", elements >> 20); }
+
+void elementwise_tables(std::string& out, const Session& s) {
+  for (std::size_t i = 0; i < s.elementwise.size();) {
+    const std::int64_t size = s.elementwise[i].size;
+    out += fmt::format("\n## {} f32 elements\n\n", size_name(size));
+    out += "| op | limit | tenon | tenon / limit | within 1.2 | fresh / given | within 1.3 |";
+    for (const std::string& peer : s.peers) out += fmt::format(" {} / tenon |", peer);
+    out += "\n|---|---|---|---|---|---|---|";
+    for (std::size_t p = 0; p < s.peers.size(); ++p) out += "---|";
+    out += "\n";
+    for (; i < s.elementwise.size() && s.elementwise[i].size == size; ++i) {
+      const Case& c = s.elementwise[i];
+      const Contender *limit = c.find("limit"), *us = c.find("tenon"), *fresh = c.find("fresh");
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |", c.name, best_and_median(limit), best_and_median(us),
+                         ratio(us, limit), verdict(us->best() <= 1.2 * limit->best()), ratio(fresh, us),
+                         verdict(fresh->best() <= 1.3 * us->best()));
+      for (const std::string& peer : s.peers) out += fmt::format(" {} |", ratio(c.find(peer), us));
+      out += "\n";
+    }
+  }
+}
+
+void matmul_table(std::string& out, const Session& s) {
+  if (s.matmul.empty()) return;
+  out += "\n## Matrix product, f32, GFLOP/s best [median]\n\n| size |";
+  for (const Contender& c : s.matmul[0].contenders) out += fmt::format(" {} |", c.name);
+  out += " tenon / best BLAS | wanted | met |\n|---|";
+  for (std::size_t i = 0; i < s.matmul[0].contenders.size(); ++i) out += "---|";
+  out += "---|---|---|\n";
+  for (const Case& c : s.matmul) {
+    const double flops = 2.0 * static_cast<double>(c.size) * static_cast<double>(c.size) * static_cast<double>(c.size);
+    out += fmt::format("| {} |", c.size);
+    const Contender *us = c.find("tenon"), *best = nullptr;
+    for (const Contender& contender : c.contenders) {
+      out += contender.measured()
+                 ? fmt::format(" {:.0f} [{:.0f}] |", flops / contender.best() / 1e9, flops / contender.median() / 1e9)
+                 : " - |";
+      const bool is_blas = contender.name.find("BL") != std::string::npos;
+      if (is_blas && (best == nullptr || contender.best() < best->best())) best = &contender;
+    }
+    const double wanted = c.size <= 64 ? 0.75 : 0.95;
+    out += best == nullptr
+               ? " - | - | - |\n"
+               : fmt::format(" {} | {} | {} |\n", ratio(best, us), wanted, verdict(best->best() >= wanted * us->best()));
+  }
+}
+
+}  // namespace
+
+std::string markdown(const Session& s) {
+  std::string out = "# CPU: Tenon, the limit and the peers in one run\n\n";
+  out += fmt::format("- {}, {}, {} threads, {} rounds\n- command: `{}`\n", s.date, s.cpu, s.threads, s.rounds, s.command);
+  out += fmt::format("- limit: loops written by hand for {} (bench/hand_loops.h); peers: {}\n", s.isa,
+                     s.peer_versions.empty() ? "none" : s.peer_versions);
+  if (!s.missing.empty()) out += fmt::format("- not measured: {}\n", s.missing);
+  out +=
+      "\nTimes are the best of all rounds [median]. Ratios are best / best [median of the ratios within a round]. Every "
+      "contender\n"
+      "takes its turn in every round. Results go into memory given, except in the column *fresh*. softmax and transpose work on\n"
+      "square matrices of that many elements, gelu is gelu(a * b + 0.5).\n";
+  elementwise_tables(out, s);
+  out += "\nCopy by hand:";
+  for (const Case* c : {&s.copy_small, &s.copy_large})
+    out += fmt::format(" {} in {}, {:.1f} GB/s read and written{}", size_name(c->size), best_and_median(&c->contenders[0]),
+                       8e-9 * static_cast<double>(c->size) / c->contenders[0].best(), c == &s.copy_small ? ";" : ".\n");
+  matmul_table(out, s);
+
+  out += "\n## A prepared program on 16 elements\n\n| op | tenon | at most 0.5 us |";
+  for (const std::string& peer : s.peers) out += fmt::format(" {} |", peer);
+  out += "\n|---|---|---|";
+  for (std::size_t p = 0; p < s.peers.size(); ++p) out += "---|";
+  out += "\n";
+  for (const Case& c : s.small) {
+    const Contender* us = c.find("tenon");
+    out += fmt::format("| {} | {} | {} |", c.name, best_and_median(us), verdict(us->best() <= 0.5e-6));
+    for (const std::string& peer : s.peers) out += fmt::format(" {} |", best_and_median(c.find(peer)));
+    out += "\n";
+  }
+
+  if (const Contender *us = s.cold_start.find("tenon run '1+1'"), *nothing = s.cold_start.find("/bin/true"); us && nothing) {
+    const double more = us->median() - nothing->median();
+    out += fmt::format("\n## Cold start\n\n`tenon run '1+1'` {}, `/bin/true` {}: {} more (median); under 30 ms: {}\n",
+                       best_and_median(us), best_and_median(nothing), duration(more), verdict(more < 0.030));
+  }
+  return out;
+}
+
+}  // namespace bench

@@ -1,0 +1,22 @@
+// The results as Markdown: what was measured on what, and the ratios the bars are about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "contender.h"
+
+namespace bench {
+
+struct Session {
+  std::string date, cpu, command, isa;  // isa: of the hand-written loops
+  int threads = 0, rounds = 0;
+  std::string peer_versions, missing;
+  std::vector<std::string> peers;
+  std::vector<Case> elementwise, matmul, small;
+  Case cold_start, copy_small, copy_large;
+};
+
+std::string markdown(const Session& session);
+
+}  // namespace bench
