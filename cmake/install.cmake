@@ -1,0 +1,37 @@
+# One library for those who build on Tenon: every room in libtenon.so, with the public headers, a CMake package
+# (find_package(tenon), target tenon::tenon) and a pkg-config file (tenon).
+include(CMakePackageConfigHelpers)
+
+set(TENON_ROOMS base array graph device backend backends manager)
+
+# All objects of all rooms: a user of the library may need any of them, whatever the others refer to. The rooms are linked as
+# well for what they in turn link; their archives then have nothing left to add.
+add_library(tenon_library SHARED)
+foreach(room ${TENON_ROOMS})
+  target_sources(tenon_library PRIVATE $<TARGET_OBJECTS:tenon_${room}>)
+  target_link_libraries(tenon_library PRIVATE tenon_${room})
+endforeach()
+set_target_properties(tenon_library PROPERTIES
+  OUTPUT_NAME tenon EXPORT_NAME tenon LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION 0
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+target_compile_features(tenon_library PUBLIC cxx_std_20)
+target_include_directories(tenon_library PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS tenon_library EXPORT tenon LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET tenon)
+  install(TARGETS tenon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tenon DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
+install(EXPORT tenon NAMESPACE tenon:: FILE tenonTargets.cmake DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/tenonConfig.cmake.in ${CMAKE_BINARY_DIR}/tenonConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/tenonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/tenonConfig.cmake ${CMAKE_BINARY_DIR}/tenonConfigVersion.cmake DESTINATION ${package_dir})
+
+# Relative, so that an installed tree can be moved.
+file(RELATIVE_PATH TENON_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/tenon.pc.in ${CMAKE_BINARY_DIR}/tenon.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

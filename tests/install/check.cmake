@@ -1,0 +1,48 @@
+# Installs the build into a fresh prefix, moves it (an installed tree must not know where it was built), builds program.cpp
+# against it in the way asked for, and runs it and the installed command.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nexit status ${status}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/staged)
+file(RENAME ${WORK}/staged ${WORK}/prefix)
+set(prefix ${WORK}/prefix)
+
+if(WAY STREQUAL find_package)
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER}
+      -DTENON_WANTED_VERSION=${VERSION})
+  run(${CMAKE_COMMAND} --build ${WORK}/build)
+  set(program ${WORK}/build/program)
+else()
+  find_program(PKG_CONFIG pkg-config REQUIRED)
+  set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
+  run(${PKG_CONFIG} --cflags --libs tenon)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  set(program ${WORK}/program)
+  run(${COMPILER} -std=c++20 ${SOURCE}/program.cpp -o ${program} ${flags} -Wl,-rpath,${prefix}/${LIBDIR})
+  run(${PKG_CONFIG} --modversion tenon)
+  string(STRIP "${output}" found)
+  if(NOT found STREQUAL VERSION)
+    message(FATAL_ERROR "pkg-config says version ${found}, expected ${VERSION}")
+  endif()
+  # Each public header compiles alone, with the warnings a careful user has on.
+  file(GLOB headers ${prefix}/include/tenon/*.h)
+  foreach(header ${headers})
+    run(${COMPILER} -std=c++20 -fsyntax-only -x c++ -I${prefix}/include -Wall -Wextra -Wpedantic -Wshadow -Werror
+        -include ${header} /dev/null)
+  endforeach()
+endif()
+
+run(${program})
+string(STRIP "${output}" output)
+if(NOT output STREQUAL "11 22 33 44")
+  message(FATAL_ERROR "the program printed \"${output}\"")
+endif()
+run(${prefix}/bin/tenon run 1+1)
