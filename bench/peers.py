@@ -28,8 +28,8 @@ def optional(name):
 
 
 np = optional("numpy")
-ne = optional("numexpr") if np else None
-torch = optional("torch") if np else None
+ne = optional("numexpr")
+torch = optional("torch")
 if ne:
     ne.set_num_threads(THREADS)
 if torch:
@@ -145,7 +145,7 @@ def fastest(call, calls, size):
 
 
 def main():
-    makers = {"numpy": numpy_call if np else None, "numexpr": numexpr_call if ne else None, "torch": torch_call if torch else None}
+    makers = {"numpy": numpy_call if np else None, "numexpr": numexpr_call if np and ne else None, "torch": torch_call if np and torch else None}
     print(" ".join(name for name, maker in makers.items() if maker))
     print(", ".join(versions))
     print(", ".join(missing), flush=True)
