@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/expression_builder.h"
+#include "graph/ops/constant_value.h"
 #include "graph/ops/names.h"
 
 namespace tenon::expression {
@@ -97,9 +98,15 @@ Value Builder::call(const Ast& ast) {
   Arguments arguments{*op};
   const auto add_parameter = [&](const Parameter& parameter, AstId id) {
     const Value& given = value(id);
-    if (std::holds_alternative<Tensors>(given))
+    if (const auto* tensors = std::get_if<Tensors>(&given)) {
+      const auto known = tensors->ids.size() == 1 ? constant_value(graph_, tensors->ids[0]) : std::nullopt;
+      if (known) {
+        arguments.parameters.emplace_back(parameter.name, *known);
+        return;
+      }
       fail(part(id).extent, fmt::format("'{}' of {} is a parameter: it must be a plain {}, not computed from tensors",
                                         parameter.name, op->name, tenon::name(parameter.type)));
+    }
     auto converted = to_parameter(parameter, given);
     if (!converted)
       fail(part(id).extent, fmt::format("'{}' of {} is {} {}, not {}", parameter.name, op->name,

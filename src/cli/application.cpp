@@ -1,0 +1,149 @@
+#include "cli/application.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "graph/ops/names.h"
+#include "tenon/error.h"
+#include "tenon/expression.h"
+
+namespace tenon::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  tenon run 'gelu(a * b + 0.5)' a='[1, 2, 3]' b=2
+  tenon run 'softmax(x)' x='randn([4, 8], seed=1)' --dtype bfloat16
+  tenon ops softmax
+  tenon bench 'a @ b' a='rand([512, 512])' b='rand([512, 512])'
+
+Exit status: 0 done, 1 failure, 2 usage, 3 no such op, device or file,
+4 device busy or unavailable, 5 result differs from the reference.)";
+
+// '-1 + 2' and '-x * y' are expressions, '-o' and '--json' are options.
+bool looks_like_option(const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-') return false;
+  if (argument == "--" || argument.starts_with("-o") || argument.size() == 2)
+    return !std::isdigit(static_cast<unsigned char>(argument[1]));
+  const std::string name = argument.substr(0, argument.find('='));
+  return name.starts_with("--") && name.size() > 2 && std::isalpha(static_cast<unsigned char>(name[2])) &&
+         std::all_of(name.begin() + 2, name.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; });
+}
+
+[[noreturn]] void usage(const std::string& message, const std::string& hint) {
+  throw Error(ErrorCode::invalid_argument, message, hint);
+}
+
+std::string suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& otherwise) {
+  const std::string near = nearest(wanted, known);
+  return near.empty() ? otherwise : fmt::format("did you mean '{}'?", near);
+}
+
+void check_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(command->get_name());
+  if (arguments.empty()) usage("no command is given", fmt::format("one of: {}; see tenon --help", fmt::join(known, ", ")));
+  const std::string& first = arguments[0];
+  if (first[0] == '-' || std::find(known.begin(), known.end(), first) != known.end()) return;
+  usage(fmt::format("no command is called '{}'", first), suggestion(first, known, "see tenon --help"));
+}
+
+[[noreturn]] void unknown_argument(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.back();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string& extra = extras.at(0);
+  const std::string see = fmt::format("see {} --help", chosen.empty() ? "tenon" : "tenon " + command.get_name());
+  if (!extra.starts_with('-')) usage(fmt::format("'{}' is one argument too many", extra), see);
+  usage(fmt::format("there is no option '{}'", extra.substr(0, extra.find('='))),
+        suggestion(extra.substr(0, extra.find('=')), known,
+                   extra.starts_with("--") ? see : "put -- before an expression that begins with a dash"));
+}
+
+int report(const Error& error, bool json, const Console& console) {
+  if (json) {
+    console.out << to_text(error_document(error));
+    return exit_status(error.code());
+  }
+  const char* const red = console.colour_err ? "\033[1;31m" : "";
+  const char* const plain = console.colour_err ? "\033[0m" : "";
+  console.err << fmt::format("{}tenon:{} {}\n", red, plain, error.what());
+  if (const auto* place = dynamic_cast<const ExpressionError*>(&error)) {
+    std::string excerpt = place->excerpt();
+    excerpt.replace(excerpt.find('\n'), 1, "\n  ");
+    console.err << fmt::format("  {}\n", excerpt);
+  }
+  if (!error.hint().empty()) console.err << fmt::format("hint: {}\n", error.hint());
+  return exit_status(error.code());
+}
+
+int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> arguments) {
+  check_command(app, arguments);
+  for (std::string& argument : arguments)
+    // CLI11 takes what begins with a dash for an option; a space in front means nothing to an expression.
+    if (argument.starts_with('-') && !looks_like_option(argument)) argument.insert(0, " ");
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    session.console.out << app.help();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    session.console.out << version.what() << '\n';
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    unknown_argument(app);
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    usage(error.what(), fmt::format("see tenon{} --help", chosen.empty() ? "" : " " + chosen.back()->get_name()));
+  }
+  session.console.set_colour(session.colour);
+  return session.action();
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& command, Session& session) {
+  command.add_flag("--json", session.json, "Print one JSON document");
+  const std::map<std::string, ColourWish> wishes{
+      {"auto", ColourWish::automatic}, {"always", ColourWish::always}, {"never", ColourWish::never}};
+  command.add_option("--color", session.colour, "auto, always or never; NO_COLOR and FORCE_COLOR are honoured")
+      ->transform(CLI::Transformer(wishes).description(""))
+      ->check(CLI::IsMember({ColourWish::automatic, ColourWish::always, ColourWish::never}).description(""))
+      ->type_name("WHEN");
+}
+
+int run_application(std::vector<std::string> arguments, Console& console) {
+  Session session{.console = console};
+  // Errors in the arguments themselves follow --json too, so it is looked for before they are parsed.
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  try {
+    CLI::App app("Tensors on any device", "tenon");
+    app.set_version_flag("--version", "tenon " TENON_VERSION, "Print the version and exit");
+    app.footer(kExamples);
+    app.require_subcommand(1);
+    add_run_command(app, session);
+    add_ops_command(app, session);
+    add_bench_command(app, session);
+    add_devices_command(app, session);
+    add_completion_command(app, session);
+    const int status = parse_and_run(app, session, std::move(arguments));
+    console.out.flush();
+    return status;
+  } catch (const Error& error) {
+    return report(error, json, console);
+  } catch (const std::bad_alloc&) {
+    return report(Error(ErrorCode::resource_exhausted, "there is not enough memory"), json, console);
+  } catch (const std::exception& error) {
+    return report(Error(ErrorCode::internal, error.what()), json, console);
+  }
+}
+
+}  // namespace tenon::cli

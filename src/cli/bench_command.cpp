@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/json.h"
+#include "cli/measure.h"
+#include "cli/units.h"
+#include "graph/cost.h"
+#include "tenon/manager.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kExamples = R"(Compute alone runs the compiled program on tensors that are already on the device; end to end
+also finds the program, uploads the inputs and downloads the results. Bytes are those of the
+inputs and outputs, operations those of the graph, each counted once.
+
+Examples:
+  tenon bench 'gelu(a * b + 0.5)' a='rand([1000000])' b='rand([1000000])'
+  tenon bench 'a @ b' a='rand([1024, 1024])' b='rand([1024, 1024])' --seconds 3 --json)";
+
+struct BenchArguments {
+  std::string expression;
+  std::vector<std::string> inputs;
+  std::string dtype, device = "auto";
+  double seconds = 1;
+};
+
+// One line on stderr that is rewritten, and cleared at the end; nothing where stderr is no terminal.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Console& console) : console_(console) {}
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  std::function<void(double)> stage(const std::string& name) {
+    if (!console_.err_is_terminal) return {};
+    return [this, name](double part) {
+      console_.err << fmt::format("\r{:<12}{:3.0f} %", name, 100 * part) << std::flush;
+      shown_ = true;
+    };
+  }
+  void clear() {
+    if (shown_) console_.err << "\r\033[K" << std::flush;
+    shown_ = false;
+  }
+
+ private:
+  const Console& console_;
+  bool shown_ = false;
+};
+
+Measurement measure_compute(OpenDevice& device, const Graph& graph, std::span<const HostArray> arrays, double seconds,
+                            const std::function<void(double)>& progress) {
+  const std::unique_ptr<Executable> program = device.compile(graph);
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<const Buffer*> inputs;
+  std::vector<Buffer*> outputs;
+  for (const HostArray& array : arrays) {
+    buffers.push_back(device.upload(array));
+    inputs.push_back(buffers.back().get());
+  }
+  for (const TensorType& type : program->output_types()) {
+    buffers.push_back(device.allocate(type));
+    outputs.push_back(buffers.back().get());
+  }
+  return measure([&] { program->run(std::span<const Buffer* const>(inputs), std::span<Buffer* const>(outputs)); }, seconds,
+                 progress);
+}
+
+json::object to_json(const Measurement& m, const Cost& work) {
+  return {{"median_seconds", m.median_seconds},
+          {"p10_seconds", m.p10_seconds},
+          {"p90_seconds", m.p90_seconds},
+          {"samples", m.samples},
+          {"calls", m.calls},
+          {"bytes_per_second", static_cast<double>(work.bytes_read + work.bytes_written) / m.median_seconds},
+          {"flops_per_second", work.flops / m.median_seconds}};
+}
+
+std::string row(const char* label, const Measurement& m, const Cost& work) {
+  return fmt::format("{:<12}{:>10}   {:>10} to {:<10}{:>12}   {:>14}   {:>8} calls\n", label, format_seconds(m.median_seconds),
+                     format_seconds(m.p10_seconds), format_seconds(m.p90_seconds),
+                     format_rate(static_cast<double>(work.bytes_read + work.bytes_written) / m.median_seconds, "B/s"),
+                     format_rate(work.flops / m.median_seconds, "FLOP/s"), m.calls);
+}
+
+int bench(const BenchArguments& arguments, const Session& session) {
+  std::optional<DType> dtype;
+  if (!arguments.dtype.empty()) dtype = parse_dtype_option(arguments.dtype);
+  const std::vector<Input> inputs = parse_inputs(arguments.inputs, dtype);
+  const Graph graph = parse_program(arguments.expression, inputs, dtype);
+  const std::vector<HostArray> arrays = arrays_of(inputs);
+  const Cost work = cost(graph);
+
+  DeviceManager& manager = process_manager();
+  const std::shared_ptr<OpenDevice> device = manager.open(arguments.device);
+  ProgressLine progress(session.console);
+  const Measurement compute = measure_compute(*device, graph, arrays, arguments.seconds / 2, progress.stage("compute"));
+  const RunOptions options{.device = device->info().id};
+  const Measurement whole =
+      measure([&] { manager.run(graph, arrays, options); }, arguments.seconds / 2, progress.stage("end to end"));
+  progress.clear();
+
+  std::ostream& out = session.console.out;
+  if (session.json) {
+    out << to_text(json::object{{"schema", 1},
+                                {"expression", arguments.expression},
+                                {"device", cli::to_json(device->info())},
+                                {"bytes_read", work.bytes_read},
+                                {"bytes_written", work.bytes_written},
+                                {"flops", work.flops},
+                                {"compute", to_json(compute, work)},
+                                {"end_to_end", to_json(whole, work)}});
+    return 0;
+  }
+  const std::string head =
+      fmt::format("{:<12}{:>10}   {:>10}    {:<10}{:>12}   {:>14}", "", "median", "p10", "p90", "moved", "computed");
+  out << session.console.bold(head) << '\n' << row("compute", compute, work) << row("end to end", whole, work);
+  out << session.console.dim(fmt::format("on {}, {} read, {} written, {} a call", device->info().id,
+                                         format_bytes(static_cast<double>(work.bytes_read)),
+                                         format_bytes(static_cast<double>(work.bytes_written)), format_rate(work.flops, "FLOP")))
+      << '\n';
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command = app.add_subcommand("bench", "Measure an expression: compute alone and end to end");
+  command->add_option("expression", arguments->expression, "What to measure, e.g. 'a @ b'")->required()->type_name("EXPR");
+  command->add_option("inputs", arguments->inputs, "Values of the names in it, as for tenon run")->type_name("NAME=VALUE");
+  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, of float literals and of created tensors")
+      ->type_name("DTYPE");
+  command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
+  command->add_option("--seconds", arguments->seconds, "How long to measure in all")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->type_name("S");
+  add_output_options(*command, session);
+  command->footer(kExamples);
+  command->callback([arguments, &session] { session.action = [arguments, &session] { return bench(*arguments, session); }; });
+}
+
+}  // namespace tenon::cli

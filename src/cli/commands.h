@@ -1,0 +1,30 @@
+// The subcommands. Each function adds one to the application, with its options and help; when the user chose it, |action| is set
+// to what it does. Actions return the exit status and throw Error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "cli/console.h"
+
+namespace tenon::cli {
+
+using Action = std::function<int()>;
+
+struct Session {
+  Console& console;
+  bool json = false;
+  ColourWish colour = ColourWish::automatic;
+  Action action;
+};
+
+void add_run_command(CLI::App& app, Session& session);
+void add_bench_command(CLI::App& app, Session& session);
+void add_ops_command(CLI::App& app, Session& session);
+void add_devices_command(CLI::App& app, Session& session);
+void add_completion_command(CLI::App& app, Session& session);
+
+// --json and --color, which every command that prints data has.
+void add_output_options(CLI::App& command, Session& session);
+
+}  // namespace tenon::cli

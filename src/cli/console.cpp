@@ -1,0 +1,60 @@
+#include "cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <iostream>
+
+namespace tenon::cli {
+namespace {
+
+int terminal_width(const Environment& environment) {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) return size.ws_col;
+  const std::string columns = environment("COLUMNS");
+  int width = 0;
+  std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  return width >= 20 && width <= 1000 ? width : 80;
+}
+
+}  // namespace
+
+bool use_colour(ColourWish wish, bool is_terminal, const Environment& environment) {
+  if (wish != ColourWish::automatic) return wish == ColourWish::always;
+  if (!environment("NO_COLOR").empty()) return false;
+  for (const char* force : {"FORCE_COLOR", "CLICOLOR_FORCE"}) {
+    const std::string value = environment(force);
+    if (!value.empty() && value != "0") return true;
+  }
+  return is_terminal && environment("TERM") != "dumb";
+}
+
+std::string Console::bold(std::string_view text) const {
+  return colour_out ? "\033[1m" + std::string(text) + "\033[0m" : std::string(text);
+}
+
+std::string Console::dim(std::string_view text) const {
+  return colour_out ? "\033[2m" + std::string(text) + "\033[0m" : std::string(text);
+}
+
+void Console::set_colour(ColourWish wish) {
+  colour_out = use_colour(wish, out_is_terminal, environment);
+  colour_err = use_colour(wish, err_is_terminal, environment);
+}
+
+Console process_console() {
+  Console console{.out = std::cout, .err = std::cerr};
+  console.environment = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  console.out_is_terminal = isatty(STDOUT_FILENO) != 0;
+  console.err_is_terminal = isatty(STDERR_FILENO) != 0;
+  console.width = terminal_width(console.environment);
+  console.set_colour(ColourWish::automatic);
+  return console;
+}
+
+}  // namespace tenon::cli

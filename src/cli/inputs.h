@@ -1,0 +1,36 @@
+// name=VALUE of the command line, as arrays.
+//
+// VALUE is a literal ([[1, 2], [3, 4]], 3.5), an expression without inputs (rand([1024, 1024], seed=1)), or @FILE: a .npy file,
+// or a .safetensors file with one tensor, or FILE.safetensors:TENSOR.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/array.h"
+#include "tenon/expression.h"
+
+namespace tenon::cli {
+
+struct Input {
+  std::string name;
+  HostArray array;
+};
+
+// |dtype|, where given, is what values (not files, not bools) are converted to. Throws invalid_argument for a malformed argument
+// or a name given twice, and what reading and computing throw, naming the input.
+std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::optional<DType> dtype);
+
+// What parse_expression makes of |source| with these inputs. Inputs the expression never reads are refused: they are
+// misspellings. |dtype| is the default float dtype, if it is a float.
+Graph parse_program(std::string_view source, std::span<const Input> inputs, std::optional<DType> dtype);
+
+std::vector<HostArray> arrays_of(std::span<const Input> inputs);
+
+// "bfloat16", "bf16", ...; throws invalid_argument with the nearest name.
+DType parse_dtype_option(std::string_view text);
+
+}  // namespace tenon::cli

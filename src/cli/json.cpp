@@ -1,0 +1,134 @@
+#include "cli/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "tenon/expression.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::int64_t kMaxEmptyLists = 1000;
+
+json::value number(double value, DType dtype) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  if (dtype == DType::f64) return value;
+  // 0.1f prints as 0.1, not as 0.10000000149011612.
+  const std::string shortest = fmt::format("{}", static_cast<float>(value));
+  std::from_chars(shortest.data(), shortest.data() + shortest.size(), value);
+  return value;
+}
+
+json::value element(const HostArray& array, std::int64_t index) {
+  const auto i = static_cast<std::size_t>(index);
+  switch (array.dtype()) {
+    case DType::boolean: return array.value(index) != 0;
+    case DType::i64: return array.view<std::int64_t>()[i];
+    case DType::u64: return array.view<std::uint64_t>()[i];
+    default: break;
+  }
+  if (is_integer(array.dtype())) return static_cast<std::int64_t>(array.value(index));
+  return number(array.value(index), array.dtype());
+}
+
+json::value nested(const HostArray& array, int axis, std::int64_t offset) {
+  if (axis == array.shape().rank()) return element(array, offset);
+  const std::int64_t extent = array.shape()[axis];
+  json::array list;
+  list.reserve(static_cast<std::size_t>(extent));
+  for (std::int64_t i = 0; i < extent; ++i) list.push_back(nested(array, axis + 1, offset * extent + i));
+  return list;
+}
+
+bool has_object(const json::array& list) {
+  return std::any_of(list.begin(), list.end(), [](const json::value& item) {
+    return item.is_object() || (item.is_array() && has_object(item.get_array()));
+  });
+}
+
+void write(std::string& out, const json::value& value, int indent) {
+  const std::string inner(static_cast<std::size_t>(indent) + 2, ' '), outer(static_cast<std::size_t>(indent), ' ');
+  switch (value.kind()) {
+    case json::kind::object: {
+      const char* separator = "\n";
+      out += '{';
+      for (const auto& member : value.get_object()) {
+        out += separator + inner + json::serialize(member.key()) + ": ";
+        write(out, member.value(), indent + 2);
+        separator = ",\n";
+      }
+      out += value.get_object().empty() ? "}" : "\n" + outer + "}";
+      return;
+    }
+    case json::kind::array: {
+      const bool lines = has_object(value.get_array());
+      const char* separator = lines ? "\n" : "";
+      out += '[';
+      for (const json::value& item : value.get_array()) {
+        out += separator;
+        if (lines) out += inner;
+        write(out, item, indent + 2);
+        separator = lines ? ",\n" : ", ";
+      }
+      out += lines ? "\n" + outer + "]" : "]";
+      return;
+    }
+    case json::kind::double_: fmt::format_to(std::back_inserter(out), "{}", value.get_double()); return;
+    default: out += json::serialize(value); return;
+  }
+}
+
+json::value optional_number(const std::optional<std::uint64_t>& value) {
+  return value ? json::value(*value) : json::value(nullptr);
+}
+
+}  // namespace
+
+json::value to_json(const HostArray& array) {
+  // The lists around an empty axis: [2, 0] is [[], []], but [1000000000, 0] is not a billion of them.
+  if (array.elements() == 0) {
+    std::int64_t lists = 1;
+    for (const std::int64_t extent : array.shape())
+      lists = extent > kMaxEmptyLists ? kMaxEmptyLists + 1 : lists * std::max<std::int64_t>(1, extent);
+    if (lists > kMaxEmptyLists) return json::array();
+  }
+  return nested(is_block(array.dtype()) ? array.cast(DType::f32) : array, 0, 0);
+}
+
+json::object to_json(const DeviceInfo& device) {
+  json::array backends(device.backends.begin(), device.backends.end());
+  return {{"id", device.id},
+          {"kind", name(device.kind)},
+          {"name", device.name},
+          {"vendor", device.vendor},
+          {"backends", std::move(backends)},
+          {"memory_total_bytes", optional_number(device.memory_total_bytes)},
+          {"memory_free_bytes", optional_number(device.memory_free_bytes)},
+          {"available", device.available},
+          {"reason", device.reason},
+          {"remedy", device.remedy}};
+}
+
+json::object error_document(const Error& error) {
+  json::object details{{"code", to_string(error.code())}, {"message", error.what()}, {"hint", error.hint()}};
+  if (const auto* place = dynamic_cast<const ExpressionError*>(&error)) {
+    details["line"] = place->place().line;
+    details["column"] = place->place().column;
+    details["length"] = place->place().length;
+  }
+  return {{"schema", 1}, {"error", std::move(details)}};
+}
+
+std::string to_text(const json::value& document) {
+  std::string text;
+  write(text, document, 0);
+  return text + '\n';
+}
+
+}  // namespace tenon::cli

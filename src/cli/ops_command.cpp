@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/format_array.h"
+#include "cli/json.h"
+#include "cli/op_text.h"
+#include "tenon/expression.h"
+#include "tenon/manager.h"
+
+namespace tenon::cli {
+namespace {
+
+struct OpsArguments {
+  std::string name;
+  bool markdown = false, names = false;
+};
+
+std::string run_example(const OpInfo& op, int width) {
+  if (op.example.empty()) return {};
+  std::string text;
+  const RunResult result = process_manager().run(parse_expression(op.example), {}, {.device = "cpu"});
+  for (const HostArray& array : result.outputs) text += format_array(array, {.width = width - 2}) + '\n';
+  return text;
+}
+
+int show_ops(const OpsArguments& arguments, const Session& session) {
+  std::ostream& out = session.console.out;
+  const OpInfo* one = arguments.name.empty() ? nullptr : &find_op(arguments.name);
+  if (session.json) {
+    boost::json::array ops;
+    for (const OpInfo& op : all_ops())
+      if (one == nullptr || one == &op) ops.push_back(op_json(op));
+    out << to_text(boost::json::object{{"schema", 1}, {"ops", std::move(ops)}});
+  } else if (arguments.names) {
+    for (const OpInfo& op : all_ops()) out << op.name << '\n';
+  } else if (arguments.markdown) {
+    out << op_markdown();
+  } else if (one != nullptr) {
+    out << op_page(*one, session.console, run_example(*one, session.console.width));
+  } else {
+    out << op_list(session.console);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_ops_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<OpsArguments>();
+  CLI::App* command = app.add_subcommand("ops", "List the ops, or show one: formula, parameters, dtypes, example");
+  command->add_option("name", arguments->name, "An op's name or alias")->type_name("NAME");
+  auto* names = command->add_flag("--names", arguments->names, "Print the names alone, one a line");
+  command->add_flag("--markdown", arguments->markdown, "Print the table kept in docs/ops.md")->excludes(names);
+  add_output_options(*command, session);
+  command->footer("Examples:\n  tenon ops\n  tenon ops softmax\n  tenon ops --json");
+  command->callback([arguments, &session] { session.action = [arguments, &session] { return show_ops(*arguments, session); }; });
+}
+
+}  // namespace tenon::cli
