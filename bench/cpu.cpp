@@ -7,11 +7,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <iostream>
-#include <thread>
 
+#include "base/thread_pool.h"
 #include "blas.h"
 #include "peers.h"
 #include "programs.h"
@@ -31,7 +32,7 @@ constexpr double kBlasRest = 0.040;  // OpenBLAS's for more
 
 struct Options {
   int rounds = 21;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = tenon::usable_cores();
   std::string python, script, program, output, command;
   std::vector<std::string> ops;
 };
@@ -224,7 +225,7 @@ int main(int argc, char** argv) {
   Options o;
   CLI::App app{"Measures Tenon's CPU backend against hand-written loops, the machine's BLAS and Python peers"};
   app.add_option("--rounds", o.rounds, "turns each contender gets")->check(CLI::Range(1, 10000));
-  app.add_option("--threads", o.threads, "threads of the loops by hand, the BLAS and the peers")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", o.threads, "threads of each contender")->check(CLI::Range(1, 1024));
   app.add_option("--ops", o.ops, "only these ops at 1M and 16M");
   app.add_option("--python", o.python, "the interpreter that has the peers");
   app.add_option("--peers", o.script, "peers.py");
@@ -232,6 +233,7 @@ int main(int argc, char** argv) {
   app.add_option("--output", o.output, "write the tables here");
   app.add_option("--command", o.command, "the command to name in the tables");
   CLI11_PARSE(app, argc, argv);
+  setenv("TENON_THREADS", std::to_string(o.threads).c_str(), 1);
   if (o.ops.empty()) o.ops.assign(std::begin(bench::kOps), std::end(bench::kOps));
   try {
     const std::string text = bench::markdown(measure(o));
