@@ -1,0 +1,27 @@
+// BackendRegistry: the backends this process has, and their devices.
+//
+// Thread safety: all calls may run side by side; registered backends live until the process ends.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tenon/backend.h"
+
+namespace tenon {
+
+class BackendRegistry {
+ public:
+  // Throws already_exists for a second backend of one name.
+  void add(std::unique_ptr<Backend> backend);
+  // nullptr if there is none of that name.
+  Backend* find(std::string_view name) const noexcept;
+  std::span<const std::unique_ptr<Backend>> backends() const noexcept { return backends_; }
+  // Every device of every backend; a backend that fails to answer hides no other.
+  std::vector<DeviceInfo> devices() const;
+
+ private:
+  std::vector<std::unique_ptr<Backend>> backends_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,85 @@
+// Program: a graph compiled for the CPU: an Executable.
+//
+// The graph is simplified and fused; every group becomes a Loop, every other primitive a call into primitives.h. Values between
+// steps lie in one workspace, planned when the program is built, with memory reused as soon as nobody reads it any more. Thread
+// safety: run() may be called side by side; each call in flight has a workspace of its own.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/loop.h"
+#include "base/thread_pool.h"
+#include "tenon/backend.h"
+
+namespace tenon::cpu {
+
+// What a step is given when it runs.
+struct StepContext {
+  ThreadPool& pool;
+  std::byte* const* locations;
+  std::byte* scratch;
+};
+
+class ProgramStep {
+ public:
+  virtual ~ProgramStep() = default;
+  virtual void run(const StepContext& context) const = 0;
+};
+
+class Program final : public Executable {
+ public:
+  Program(const Graph& graph, ThreadPool& pool);
+  ~Program() override;
+
+  std::span<const TensorType> input_types() const noexcept override { return input_types_; }
+  std::span<const TensorType> output_types() const noexcept override { return output_types_; }
+  void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override;
+  using Executable::run;
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  friend class ProgramCompiler;
+
+  struct Workspace {
+    std::shared_ptr<void> memory;
+    std::vector<std::byte*> locations;
+    std::byte* scratch = nullptr;
+  };
+  std::unique_ptr<Workspace> make_workspace() const;
+
+  ThreadPool& pool_;
+  std::vector<TensorType> input_types_, output_types_;
+  std::vector<std::unique_ptr<ProgramStep>> steps_;
+  std::vector<HostArray> constants_;
+
+  // Locations: inputs, outputs, then those below.
+  struct Fixed {
+    std::size_t offset = 0;  // in the workspace, or
+    const std::byte* constant = nullptr;
+  };
+  std::vector<Fixed> fixed_locations_;
+  std::size_t scratch_offset_ = 0;
+  std::size_t workspace_bytes_ = 0;
+  std::atomic<Workspace*> spare_{nullptr};  // the workspace of the last run, for the next one
+};
+
+// Memory of the host as a device buffer.
+class CpuBuffer final : public Buffer {
+ public:
+  // |shared|: somebody else may hold the same bytes, so a run must not write there.
+  CpuBuffer(HostArray array, bool shared) : Buffer({array.dtype(), array.shape()}), array_(std::move(array)), shared_(shared) {}
+
+  const std::byte* data() const { return array_.data(); }
+  // Memory for a new result; what was there before may be gone.
+  std::byte* fresh_data();
+  HostArray share() const;
+
+ private:
+  HostArray array_;
+  mutable std::atomic<bool> shared_;
+};
+
+}  // namespace tenon::cpu

@@ -1,0 +1,566 @@
+#include <algorithm>
+#include <map>
+
+#include "array/block_format.h"
+#include "backends/cpu/primitives.h"
+#include "backends/cpu/program.h"
+#include "graph/simplify.h"
+#include "tenon/error.h"
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t align_up(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+template <class Call>
+class CallStep final : public ProgramStep {
+ public:
+  explicit CallStep(Call call) : call_(std::move(call)) {}
+  void run(const StepContext& context) const override { call_(context); }
+
+ private:
+  Call call_;
+};
+
+class LoopStep final : public ProgramStep {
+ public:
+  explicit LoopStep(Loop loop) : loop_(std::move(loop)) {}
+  void run(const StepContext& context) const override { loop_.run(context.pool, context.locations, context.scratch); }
+
+ private:
+  Loop loop_;
+};
+
+// A value by location: what a step needs to find it when it runs.
+struct Operand {
+  int location = -1;
+  std::size_t offset_bytes = 0;
+  View view;  // without its data
+
+  View bind(const StepContext& context) const {
+    View bound = view;
+    bound.data = context.locations[location] + offset_bytes;
+    return bound;
+  }
+};
+
+struct Result {
+  int location = -1;
+  DType dtype = DType::f32;
+  Shape shape;
+
+  Target bind(const StepContext& context) const { return dense_target(context.locations[location], dtype, shape); }
+};
+
+void convert_dense(ThreadPool& pool, DType from, const std::byte* in, DType to, std::byte* out, std::int64_t n) {
+  constexpr std::int64_t kChunk = 32768;
+  const ConvertKernel convert = kernels().convert[static_cast<int>(from)][static_cast<int>(to)];
+  const auto part = [&](std::int64_t chunk) {
+    const std::int64_t first = chunk * kChunk;
+    convert(in + at(first) * element_bytes(from), out + at(first) * element_bytes(to), std::min(kChunk, n - first));
+  };
+  const std::int64_t chunks = (n + kChunk - 1) / kChunk;
+  pool.for_each(chunks, [&](std::int64_t chunk, int) { part(chunk); });
+}
+
+}  // namespace
+
+class ProgramCompiler final : public Placement {
+ public:
+  ProgramCompiler(Program& program, const Graph& graph)
+      : program_(program),
+        graph_(simplify(graph)),
+        plan_(fuse(graph_)),
+        inputs_(graph_.inputs().size()),
+        outputs_(graph_.outputs().size()) {}
+
+  void run() {
+    for (NodeId id : graph_.inputs()) program_.input_types_.push_back({graph_[id].dtype, graph_[id].shape});
+    for (NodeId id : graph_.outputs()) program_.output_types_.push_back({graph_[id].dtype, graph_[id].shape});
+    count_readers();
+    place_leaves();
+    place_outputs();
+    for (const Step& step : plan_.steps) {
+      if (step.group >= 0)
+        add_group(step.group);
+      else
+        add_primitive(step.node);
+    }
+    finish_outputs();
+    plan_workspace();
+  }
+
+  Place source(NodeId base) const override { return sources_.at(base); }
+
+  std::vector<Place> targets(NodeId output) const override {
+    std::vector<Place> places;
+    if (const auto direct = direct_outputs_.find(output); direct != direct_outputs_.end())
+      for (int index : direct->second) places.push_back({output_location(index), graph_[output].dtype});
+    const auto own = sources_.find(output);
+    if (own != sources_.end() &&
+        std::none_of(places.begin(), places.end(), [&](const Place& p) { return p.location == own->second.location; }))
+      places.push_back(own->second);
+    return places;
+  }
+
+ private:
+  int output_location(int index) const { return static_cast<int>(inputs_) + index; }
+  NodeId base_of(NodeId id) const { return plan_.views[at(id)].base; }
+
+  // --- Memory ---
+
+  struct Temporary {
+    int location = -1;
+    std::size_t bytes = 0;
+    int first = 0, last = 0;  // steps
+  };
+
+  int new_location(Program::Fixed fixed) {
+    program_.fixed_locations_.push_back(fixed);
+    return static_cast<int>(inputs_ + outputs_ + program_.fixed_locations_.size()) - 1;
+  }
+  int current_step() const { return static_cast<int>(program_.steps_.size()); }
+
+  int new_temporary(DType dtype, const Shape& shape) {
+    const int location = new_location({});
+    temporary_of_[location] = temporaries_.size();
+    temporaries_.push_back({location, storage_bytes(dtype, shape), current_step(), current_step()});
+    return location;
+  }
+  void touch(int location) {
+    if (const auto t = temporary_of_.find(location); t != temporary_of_.end()) temporaries_[t->second].last = current_step();
+  }
+
+  void reserve_scratch(std::size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+
+  // First fit, largest first: temporaries whose lives do not meet share memory.
+  void plan_workspace() {
+    std::vector<std::size_t> order(temporaries_.size()), offsets(temporaries_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return temporaries_[a].bytes != temporaries_[b].bytes ? temporaries_[a].bytes > temporaries_[b].bytes : a < b;
+    });
+    std::vector<std::size_t> placed;
+    std::size_t total = 0;
+    for (std::size_t i : order) {
+      const Temporary& t = temporaries_[i];
+      std::vector<std::pair<std::size_t, std::size_t>> taken;
+      for (std::size_t p : placed)
+        if (temporaries_[p].first <= t.last && t.first <= temporaries_[p].last)
+          taken.push_back({offsets[p], offsets[p] + align_up(temporaries_[p].bytes)});
+      std::sort(taken.begin(), taken.end());
+      std::size_t offset = 0;
+      for (const auto& [begin, end] : taken) {
+        if (offset + align_up(t.bytes) <= begin) break;
+        offset = std::max(offset, end);
+      }
+      offsets[i] = offset;
+      placed.push_back(i);
+      total = std::max(total, offset + align_up(t.bytes));
+      program_.fixed_locations_[at(t.location) - inputs_ - outputs_].offset = offset;
+    }
+    program_.scratch_offset_ = total;
+    program_.workspace_bytes_ = total + align_up(scratch_bytes_);
+  }
+
+  // --- Values ---
+
+  void count_readers() {
+    const auto read = [&](NodeId operand, int group) {
+      if (group >= 0 && member_behind(graph_, plan_, group, operand)) return;
+      ++readers_[base_of(operand)];
+    };
+    for (const Step& step : plan_.steps) {
+      if (step.group >= 0) {
+        for (NodeId n : plan_.groups[at(step.group)].nodes)
+          for (NodeId operand : graph_[n].inputs) read(operand, step.group);
+      } else {
+        for (NodeId operand : graph_[step.node].inputs) read(operand, -1);
+      }
+    }
+    for (NodeId id : graph_.outputs())
+      if (base_of(id) != id) ++readers_[base_of(id)];
+  }
+
+  void place_leaves() {
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      const NodeId id = graph_.inputs()[i];
+      sources_[id] = {static_cast<int>(i), graph_[id].dtype};
+      if (is_block(graph_[id].dtype) && readers_.count(id)) decode_input(id);
+    }
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].prim != Prim::constant) continue;
+      HostArray value = graph_[id].as<ConstantAttr>().value;
+      if (is_block(value.dtype())) value = value.cast(DType::f32);
+      program_.constants_.push_back(value);
+      sources_[id] = {new_location({0, value.data()}), value.dtype()};
+    }
+  }
+
+  void decode_input(NodeId id) {
+    const DType block = graph_[id].dtype;
+    const Shape shape = graph_[id].shape;
+    const int from = sources_[id].location, to = new_temporary(DType::f32, shape);
+    add_step(
+        [=](const StepContext& c) { decode_block(block, shape, c.locations[from], reinterpret_cast<float*>(c.locations[to])); });
+    sources_[id] = {to, DType::f32};
+  }
+
+  // Results that are computed in the output's own dtype and read by nobody else in another one go straight there.
+  void place_outputs() {
+    for (std::size_t i = 0; i < outputs_; ++i) {
+      const NodeId id = graph_.outputs()[i];
+      const Node& node = graph_[id];
+      const bool computed = base_of(id) == id && node.prim != Prim::input && node.prim != Prim::constant && !is_block(node.dtype);
+      if (computed) direct_outputs_[id].push_back(static_cast<int>(i));
+    }
+    for (const auto& [id, indices] : direct_outputs_)
+      if (compute_dtype(graph_[id].dtype) == graph_[id].dtype) sources_[id] = {output_location(indices[0]), graph_[id].dtype};
+  }
+
+  // Memory, in the compute type, for a computed value that is read inside the program.
+  void place_value(NodeId id) {
+    if (sources_.count(id)) return;
+    const bool only_output = direct_outputs_.count(id) && !readers_.count(id);
+    if (only_output && plan_.group_of[at(id)] >= 0) return;  // the loop converts into the output itself
+    const DType dtype = compute_dtype(graph_[id].dtype);
+    sources_[id] = {new_temporary(dtype, graph_[id].shape), dtype};
+  }
+
+  template <class Call>
+  void add_step(Call call) {
+    program_.steps_.push_back(std::make_unique<CallStep<Call>>(std::move(call)));
+  }
+
+  Operand operand_of(const ValueView& view, const Place& place) {
+    Operand operand;
+    operand.location = place.location;
+    operand.offset_bytes = at(view.offset) * element_bytes(place.stored);
+    operand.view = {nullptr, place.stored, view.shape, view.strides};
+    touch(place.location);
+    return operand;
+  }
+
+  // The value of |id| in its compute type, addressed in any way.
+  Operand value(NodeId id) {
+    const ValueView view = plan_.views[at(id)];
+    const Place place = sources_.at(view.base);
+    const DType wanted = compute_dtype(graph_[id].dtype);
+    if (place.stored == wanted) return operand_of(view, place);
+    const Shape shape = graph_[view.base].shape;
+    const std::int64_t n = shape.elements();
+    touch(place.location);
+    const int to = new_temporary(wanted, shape);
+    add_step([=](const StepContext& c) {
+      convert_dense(c.pool, place.stored, c.locations[place.location], wanted, c.locations[to], n);
+    });
+    sources_[view.base] = {to, wanted};
+    return operand_of(view, sources_[view.base]);
+  }
+
+  // The value of |id| in its compute type, in dense memory.
+  Operand dense_value(NodeId id) {
+    const Operand operand = value(id);
+    if (is_dense(plan_.views[at(id)])) {
+      Operand dense = operand;
+      dense.view.strides = contiguous_strides(operand.view.shape);
+      return dense;
+    }
+    return copied(id, operand);
+  }
+
+  // Copies the value and makes the copy what later readers of |id| see.
+  Operand copied(NodeId id, const Operand& operand) {
+    touch(operand.location);
+    const Result result{new_temporary(operand.view.dtype, operand.view.shape), operand.view.dtype, operand.view.shape};
+    add_step([=](const StepContext& c) { copy(c.pool, operand.bind(c), result.bind(c)); });
+    plan_.views[at(id)] = whole_view(id, graph_[id].shape);
+    sources_[id] = {result.location, result.dtype};
+    return operand_of(plan_.views[at(id)], sources_[id]);
+  }
+
+  // --- Steps ---
+
+  void add_group(int index) {
+    const Group& group = plan_.groups[at(index)];
+    std::vector<NodeId> operands;
+    for (NodeId n : group.nodes)
+      for (NodeId operand : graph_[n].inputs)
+        if (!member_behind(graph_, plan_, index, operand)) operands.push_back(operand);
+    for (NodeId operand : operands)
+      if (!loop_can_read(graph_, plan_, group, operand)) copied(operand, stored_value(operand));
+    for (NodeId operand : operands) touch(sources_.at(base_of(operand)).location);
+    for (NodeId id : group.outputs) {
+      place_value(id);
+      for (const Place& place : targets(id)) touch(place.location);
+    }
+    Loop loop(graph_, plan_, index, *this, program_.pool_.threads());
+    reserve_scratch(loop.scratch_bytes());
+    program_.steps_.push_back(std::make_unique<LoopStep>(std::move(loop)));
+  }
+
+  // As it is stored: a loop converts while it reads.
+  Operand stored_value(NodeId id) { return operand_of(plan_.views[at(id)], sources_.at(base_of(id))); }
+
+  Result result_of(NodeId id) {
+    place_value(id);
+    touch(sources_[id].location);
+    return {sources_[id].location, sources_[id].stored, graph_[id].shape};
+  }
+
+  void add_primitive(NodeId id) {
+    const Node& node = graph_[id];
+    switch (node.prim) {
+      case Prim::broadcast:
+      case Prim::reshape:
+      case Prim::transpose:
+      case Prim::slice: add_copy(id); break;
+      case Prim::cast: add_block_cast(id); break;
+      case Prim::pad: add_pad(id); break;
+      case Prim::concat: add_concat(id); break;
+      case Prim::matmul: add_matmul(id); break;
+      case Prim::conv: add_conv(id); break;
+      case Prim::scatter: add_scatter(id); break;
+      case Prim::arg_sort: add_arg_sort(id); break;
+      case Prim::window:
+        add_unary(id, [attr = node.as<WindowAttr>()](const StepContext& c, const View& x, const Target& out) {
+          window(c.pool, x, attr, out);
+        });
+        break;
+      case Prim::arg_reduce:
+        add_unary(id, [attr = node.as<ArgReduceAttr>()](const StepContext& c, const View& x, const Target& out) {
+          arg_reduce(c.pool, x, attr, out);
+        });
+        break;
+      case Prim::cumulative:
+        add_unary(id, [attr = node.as<CumulativeAttr>()](const StepContext& c, const View& x, const Target& out) {
+          cumulative(c.pool, x, attr, out);
+        });
+        break;
+      case Prim::take:
+        add_binary(id, [axis = node.as<AxisAttr>().axis](const StepContext& c, const View& x, const View& i, const Target& out) {
+          take(c.pool, x, i, axis, out);
+        });
+        break;
+      case Prim::gather:
+        add_binary(id, [axis = node.as<AxisAttr>().axis](const StepContext& c, const View& x, const View& i, const Target& out) {
+          gather(c.pool, x, i, axis, out);
+        });
+        break;
+      case Prim::iota: {
+        const Result result = result_of(id);
+        add_step([=, attr = node.as<AxisAttr>()](const StepContext& c) { iota(attr, result.bind(c)); });
+        break;
+      }
+      case Prim::random: {
+        const Result result = result_of(id);
+        add_step([=, attr = node.as<RandomAttr>()](const StepContext& c) { random(c.pool, attr, result.bind(c)); });
+        break;
+      }
+      default: throw Error(ErrorCode::internal, std::string("the CPU has no step for ") + std::string(name(node.prim)));
+    }
+    deliver_converted(id);
+  }
+
+  template <class Call>
+  void add_unary(NodeId id, Call call) {
+    const Operand x = dense_value(graph_[id].inputs[0]);
+    const Result out = result_of(id);
+    touch(x.location);
+    add_step([=](const StepContext& c) { call(c, x.bind(c), out.bind(c)); });
+  }
+
+  template <class Call>
+  void add_binary(NodeId id, Call call) {
+    const Operand x = dense_value(graph_[id].inputs[0]), y = dense_value(graph_[id].inputs[1]);
+    const Result out = result_of(id);
+    touch(x.location);
+    touch(y.location);
+    add_step([=](const StepContext& c) { call(c, x.bind(c), y.bind(c), out.bind(c)); });
+  }
+
+  void add_copy(NodeId id) {
+    const NodeId source = graph_[id].inputs[0];
+    Operand x = value(source);
+    // The copy is of the input in its own shape; the new shape only renames the dense result.
+    const Result out = result_of(id);
+    touch(x.location);
+    const Result renamed{out.location, out.dtype, x.view.shape};
+    add_step([=](const StepContext& c) { copy(c.pool, x.bind(c), renamed.bind(c)); });
+  }
+
+  // Rounds to the values a block format can hold.
+  void add_block_cast(NodeId id) {
+    const Node& node = graph_[id];
+    Operand x = dense_value(node.inputs[0]);
+    const std::int64_t n = node.shape.elements();
+    const std::int64_t cols = node.shape.rank() > 0 ? node.shape[node.shape.rank() - 1] : 1;
+    const std::int64_t rows = cols > 0 ? n / cols : 0;
+    if (x.view.dtype != DType::f32) {
+      const DType from = x.view.dtype;
+      touch(x.location);
+      const int to = new_temporary(DType::f32, node.shape);
+      add_step([=](const StepContext& c) {
+        convert_dense(c.pool, from, static_cast<const std::byte*>(x.bind(c).data), DType::f32, c.locations[to], n);
+      });
+      x = operand_of(whole_view(id, node.shape), {to, DType::f32});
+    }
+    const Result out = result_of(id);
+    touch(x.location);
+    add_step([=, block = node.dtype](const StepContext& c) {
+      round_trip_block(block, static_cast<const float*>(x.bind(c).data), static_cast<float*>(out.bind(c).data), rows, cols);
+    });
+  }
+
+  void add_pad(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand x = value(node.inputs[0]);
+    const Result out = result_of(id);
+    touch(x.location);
+    std::int64_t offset = 0;
+    const Strides strides = contiguous_strides(node.shape);
+    for (int i = 0; i < node.shape.rank(); ++i) offset += node.as<PadAttr>().low[at(i)] * strides[at(i)];
+    add_step([=, border = node.as<PadAttr>().value](const StepContext& c) {
+      Target whole = out.bind(c);
+      fill(c.pool, whole, border);
+      Target middle{static_cast<std::byte*>(whole.data) + at(offset) * element_bytes(out.dtype), out.dtype, x.view.shape,
+                    strides};
+      copy(c.pool, x.bind(c), middle);
+    });
+  }
+
+  void add_concat(NodeId id) {
+    const Node& node = graph_[id];
+    const int axis = node.as<AxisAttr>().axis;
+    const Strides strides = contiguous_strides(node.shape);
+    std::vector<Operand> parts;
+    for (NodeId part : node.inputs) parts.push_back(value(part));
+    const Result out = result_of(id);
+    for (const Operand& part : parts) touch(part.location);
+    add_step([=, parts = std::move(parts)](const StepContext& c) {
+      std::int64_t position = 0;
+      for (const Operand& part : parts) {
+        Target target{static_cast<std::byte*>(out.bind(c).data) + at(position * strides[at(axis)]) * element_bytes(out.dtype),
+                      out.dtype, part.view.shape, strides};
+        copy(c.pool, part.bind(c), target);
+        position += part.view.shape[axis];
+      }
+    });
+  }
+
+  Operand matrix(NodeId id) {
+    Operand operand = value(id);
+    return is_blas_layout(operand.view) ? operand : copied(id, operand);
+  }
+
+  void add_matmul(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand a = matrix(node.inputs[0]), b = matrix(node.inputs[1]);
+    const Result out = result_of(id);
+    touch(a.location);
+    touch(b.location);
+    add_step(
+        [=, attr = node.as<MatMulAttr>()](const StepContext& c) { matmul(c.pool, a.bind(c), b.bind(c), attr, out.bind(c)); });
+  }
+
+  void add_conv(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);
+    const Result out = result_of(id);
+    touch(x.location);
+    touch(w.location);
+    const ConvAttr attr = node.as<ConvAttr>();
+    const std::size_t bytes = conv_scratch_bytes(program_.pool_, x.view, w.view, attr, node.shape);
+    reserve_scratch(bytes);
+    add_step([=](const StepContext& c) { conv(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  }
+
+  void add_scatter(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand x = value(node.inputs[0]), indices = dense_value(node.inputs[1]), updates = dense_value(node.inputs[2]);
+    const Result out = result_of(id);
+    for (const Operand* o : {&x, &indices, &updates}) touch(o->location);
+    add_step([=, attr = node.as<ScatterAttr>()](const StepContext& c) {
+      copy(c.pool, x.bind(c), out.bind(c));
+      scatter(c.pool, indices.bind(c), updates.bind(c), attr, out.bind(c));
+    });
+  }
+
+  void add_arg_sort(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand x = dense_value(node.inputs[0]);
+    const Result out = result_of(id);
+    touch(x.location);
+    const ArgSortAttr attr = node.as<ArgSortAttr>();
+    const std::size_t bytes = arg_sort_scratch_bytes(program_.pool_, x.view, attr.axis);
+    reserve_scratch(bytes);
+    add_step([=](const StepContext& c) { arg_sort(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  }
+
+  // A primitive writes one place, in the compute type; further outputs of the graph get copies.
+  void deliver_converted(NodeId id) {
+    const auto direct = direct_outputs_.find(id);
+    if (direct == direct_outputs_.end()) return;
+    const Place from = sources_.at(id);
+    const std::int64_t n = graph_[id].shape.elements();
+    const DType to = graph_[id].dtype;
+    for (int index : direct->second) {
+      const int location = output_location(index);
+      if (location == from.location) continue;
+      touch(from.location);
+      add_step([=](const StepContext& c) {
+        convert_dense(c.pool, from.stored, c.locations[from.location], to, c.locations[location], n);
+      });
+    }
+  }
+
+  // Outputs that are inputs, constants, views of something, or in a block format.
+  void finish_outputs() {
+    for (std::size_t i = 0; i < outputs_; ++i) {
+      const NodeId id = graph_.outputs()[i];
+      const auto direct = direct_outputs_.find(id);
+      if (direct != direct_outputs_.end()) continue;
+      const DType dtype = graph_[id].dtype;
+      const Shape shape = graph_[id].shape;
+      const int to = output_location(static_cast<int>(i));
+      if (graph_[id].prim == Prim::input && is_block(dtype)) {
+        const int from =
+            static_cast<int>(std::find(graph_.inputs().begin(), graph_.inputs().end(), id) - graph_.inputs().begin());
+        const std::size_t bytes = storage_bytes(dtype, shape);
+        add_step([=](const StepContext& c) { std::copy_n(c.locations[from], bytes, c.locations[to]); });
+      } else if (is_block(dtype)) {
+        const Operand x = dense_value(id);
+        touch(x.location);
+        add_step([=](const StepContext& c) {
+          encode_block(dtype, shape, static_cast<const float*>(x.bind(c).data), c.locations[to]);
+        });
+      } else if (stored_value(id).view.dtype == dtype) {
+        const Operand x = stored_value(id);
+        add_step([=](const StepContext& c) { copy(c.pool, x.bind(c), dense_target(c.locations[to], dtype, shape)); });
+      } else {
+        const Operand x = dense_value(id);
+        touch(x.location);
+        add_step([=, n = shape.elements()](const StepContext& c) {
+          convert_dense(c.pool, x.view.dtype, static_cast<const std::byte*>(x.bind(c).data), dtype, c.locations[to], n);
+        });
+      }
+    }
+  }
+
+  Program& program_;
+  const Graph graph_;
+  Plan plan_;
+  const std::size_t inputs_, outputs_;
+  std::map<NodeId, int> readers_;                      // how often a base is read inside the program
+  std::map<NodeId, Place> sources_;                    // where a base's memory is
+  std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
+  std::vector<Temporary> temporaries_;
+  std::map<int, std::size_t> temporary_of_;  // location -> temporary
+  std::size_t scratch_bytes_ = 0;
+};
+
+Program::Program(const Graph& graph, ThreadPool& pool) : pool_(pool) { ProgramCompiler(*this, graph).run(); }
+
+}  // namespace tenon::cpu
