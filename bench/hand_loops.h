@@ -25,13 +25,6 @@ inline V exp_of(V x) {
   return scale(p, n);
 }
 
-// p / q from an estimate and its residual: within 1 ULP of the division, at a third of its cost.
-inline V divide(V p, V q) {
-  const V r = reciprocal(q);
-  const V guess = mul(p, r);
-  return fma(fnma(q, guess, p), r, guess);
-}
-
 inline V tanh_of(V x) {
   x = min(set(9.0f), max(set(-9.0f), x));
   const V t = mul(x, x);
