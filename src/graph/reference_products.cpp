@@ -1,0 +1,127 @@
+#include <limits>
+
+#include "graph/reference_kernels.h"
+
+namespace tenon::reference {
+namespace {
+
+// Extents and attributes of the (up to three) spatial axes; missing ones have extent 1 and change nothing.
+Spatial spatial_extents(const Shape& shape) {
+  Spatial extents{1, 1, 1};
+  for (int i = 2; i < shape.rank(); ++i) extents[static_cast<std::size_t>(i - 2)] = shape[i];
+  return extents;
+}
+
+// Calls f(kernel offset, input offset) for every place of a window at output place |out| that lies inside the input.
+template <class Attr, class F>
+void for_each_in_window(const Attr& attr, const Spatial& size, const Spatial& extents, const Spatial& out, F&& f) {
+  const auto place = [&](std::size_t axis, std::int64_t k) {
+    return out[axis] * attr.stride[axis] - attr.pad_low[axis] + k * attr.dilation[axis];
+  };
+  for (std::int64_t i = 0; i < size[0]; ++i) {
+    const std::int64_t a = place(0, i);
+    if (a < 0 || a >= extents[0]) continue;
+    for (std::int64_t j = 0; j < size[1]; ++j) {
+      const std::int64_t b = place(1, j);
+      if (b < 0 || b >= extents[1]) continue;
+      for (std::int64_t k = 0; k < size[2]; ++k) {
+        const std::int64_t c = place(2, k);
+        if (c < 0 || c >= extents[2]) continue;
+        f((i * size[1] + j) * size[2] + k, (a * extents[1] + b) * extents[2] + c);
+      }
+    }
+  }
+}
+
+template <class F>
+void for_each_place(const Spatial& extents, F&& f) {
+  Spatial at{};
+  for (at[0] = 0; at[0] < extents[0]; ++at[0])
+    for (at[1] = 0; at[1] < extents[1]; ++at[1])
+      for (at[2] = 0; at[2] < extents[2]; ++at[2]) f(at);
+}
+
+std::int64_t product(const Spatial& extents) { return extents[0] * extents[1] * extents[2]; }
+
+template <class T>
+T dot(const T* a, std::int64_t stride_a, const T* b, std::int64_t stride_b, std::int64_t n) {
+  Sum<T> sum;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<T>)
+      sum.add(static_cast<T>(static_cast<std::uint64_t>(a[i * stride_a]) * static_cast<std::uint64_t>(b[i * stride_b])));
+    else
+      sum.add(a[i * stride_a] * b[i * stride_b]);
+  }
+  return sum.value();
+}
+
+}  // namespace
+
+HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray& b) {
+  const MatMulAttr& attr = node.as<MatMulAttr>();
+  const int rank = node.shape.rank();
+  const std::int64_t rows = node.shape[rank - 2], cols = node.shape[rank - 1];
+  const std::int64_t inner = a.shape()[attr.transpose_a ? rank - 2 : rank - 1];
+  const std::int64_t row_a = attr.transpose_a ? 1 : inner, step_a = attr.transpose_a ? rows : 1;
+  const std::int64_t step_b = attr.transpose_b ? 1 : cols, col_b = attr.transpose_b ? inner : 1;
+  HostArray out = HostArray::empty(storage_dtype(node.dtype), node.shape);
+  if (out.elements() == 0) return out;
+  const std::int64_t batches = out.elements() / (rows * cols);
+  with_type(out.dtype(), [&]<class T>(T) {
+    T* to = mutable_data<T>(out);
+    for (std::int64_t n = 0; n < batches; ++n) {
+      const T* pa = data<T>(a) + n * rows * inner;
+      const T* pb = data<T>(b) + n * inner * cols;
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < cols; ++j) *to++ = dot(pa + i * row_a, step_a, pb + j * col_b, step_b, inner);
+    }
+  });
+  return out;
+}
+
+HostArray evaluate_conv(const Node& node, const HostArray& x, const HostArray& weight) {
+  const ConvAttr& attr = node.as<ConvAttr>();
+  const Spatial in = spatial_extents(x.shape()), size = spatial_extents(weight.shape()), places = spatial_extents(node.shape);
+  const std::int64_t channels = x.shape()[1], outs = node.shape[1], per_group = weight.shape()[1];
+  HostArray out = HostArray::empty(DType::f64, node.shape);
+  double* to = mutable_data<double>(out);
+  for (std::int64_t n = 0; n < node.shape[0]; ++n)
+    for (std::int64_t o = 0; o < outs; ++o) {
+      const std::int64_t group = o / (outs / attr.groups);
+      for_each_place(places, [&](const Spatial& at) {
+        CompensatedSum sum;
+        for (std::int64_t c = 0; c < per_group; ++c) {
+          const double* image = data<double>(x) + (n * channels + group * per_group + c) * product(in);
+          const double* kernel = data<double>(weight) + (o * per_group + c) * product(size);
+          for_each_in_window(attr, size, in, at, [&](std::int64_t k, std::int64_t i) { sum.add(kernel[k] * image[i]); });
+        }
+        *to++ = sum.value();
+      });
+    }
+  return out;
+}
+
+HostArray evaluate_window(const Node& node, const HostArray& x) {
+  const WindowAttr& attr = node.as<WindowAttr>();
+  const Spatial in = spatial_extents(x.shape()), places = spatial_extents(node.shape);
+  HostArray out = HostArray::empty(x.dtype(), node.shape);
+  const std::int64_t images = node.shape[0] * node.shape[1];
+  with_type(x.dtype(), [&]<class T>(T) {
+    T* to = mutable_data<T>(out);
+    for (std::int64_t n = 0; n < images; ++n) {
+      const T* image = data<T>(x) + n * product(in);
+      for_each_place(places, [&](const Spatial& at) {
+        T best = std::is_integral_v<T> ? std::numeric_limits<T>::lowest() : -std::numeric_limits<T>::infinity();
+        Sum<T> sum;
+        for_each_in_window(attr, attr.size, in, at, [&](std::int64_t, std::int64_t i) {
+          sum.add(image[i]);
+          if (best == best && !(image[i] <= best)) best = image[i];  // a NaN is taken, and stays
+        });
+        *to++ = attr.max ? best : sum.value();
+      });
+    }
+  });
+  return out;
+}
+
+}  // namespace tenon::reference

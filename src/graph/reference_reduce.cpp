@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "graph/reference_kernels.h"
+
+namespace tenon::reference {
+namespace {
+
+template <class T>
+bool is_nan(T x) {
+  return x != x;
+}
+
+template <class T>
+T multiply(T x, T y) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y));
+  else
+    return x * y;
+}
+
+// f(element) for the |count| elements that one result takes in.
+template <class T, class Next>
+T reduce_one(ReduceKind kind, std::int64_t count, Next next) {
+  if (kind == ReduceKind::sum) {
+    Sum<T> sum;
+    for (std::int64_t i = 0; i < count; ++i) sum.add(next());
+    return sum.value();
+  }
+  if (kind == ReduceKind::prod) {
+    T product{1};
+    for (std::int64_t i = 0; i < count; ++i) product = multiply(product, next());
+    return product;
+  }
+  if (kind == ReduceKind::any || kind == ReduceKind::all) {
+    bool any = false, all = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool x = next() != T{};
+      any = any || x;
+      all = all && x;
+    }
+    return static_cast<T>(kind == ReduceKind::any ? any : all);
+  }
+  T best = next();
+  for (std::int64_t i = 1; i < count; ++i) {
+    const T x = next();
+    if (is_nan(best)) continue;
+    if (is_nan(x) || (kind == ReduceKind::max ? x > best : x < best)) best = x;
+  }
+  return best;
+}
+
+// One axis taken out: f(first offset) for every other place; the axis' elements lie |stride| apart.
+template <class F>
+void for_each_line(const Shape& shape, int axis, F&& f) {
+  std::int64_t outer = 1, stride = 1;
+  for (int i = 0; i < axis; ++i) outer *= shape[i];
+  for (int i = axis + 1; i < shape.rank(); ++i) stride *= shape[i];
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t k = 0; k < stride; ++k) f(o * shape[axis] * stride + k, stride, o * stride + k);
+}
+
+}  // namespace
+
+HostArray evaluate_reduce(const Node& node, const HostArray& x) {
+  const ReduceAttr& attr = node.as<ReduceAttr>();
+  const Strides strides = contiguous_strides(x.shape());
+  std::vector<std::int64_t> kept, reduced;
+  Strides kept_strides{}, reduced_strides{};
+  for (int i = 0; i < x.shape().rank(); ++i) {
+    const bool is_reduced = attr.axes & (1u << i);
+    std::vector<std::int64_t>& dims = is_reduced ? reduced : kept;
+    (is_reduced ? reduced_strides : kept_strides)[dims.size()] = strides[static_cast<std::size_t>(i)];
+    dims.push_back(x.shape()[i]);
+  }
+  const Shape kept_shape{std::span<const std::int64_t>(kept)}, reduced_shape{std::span<const std::int64_t>(reduced)};
+  HostArray out = HostArray::empty(x.dtype(), node.shape);
+  with_type(x.dtype(), [&]<class T>(T) {
+    const T* in = data<T>(x);
+    T* to = mutable_data<T>(out);
+    Walk place(kept_shape, kept_strides);
+    for (std::int64_t i = 0; i < out.elements(); ++i, place.next()) {
+      Walk walk(reduced_shape, reduced_strides, place.offset());
+      to[i] = reduce_one<T>(attr.kind, reduced_shape.elements(), [&] {
+        const T value = in[walk.offset()];
+        walk.next();
+        return value;
+      });
+    }
+  });
+  return out;
+}
+
+HostArray evaluate_arg_reduce(const Node& node, const HostArray& x) {
+  const ArgReduceAttr& attr = node.as<ArgReduceAttr>();
+  HostArray out = HostArray::empty(DType::i64, node.shape);
+  std::int64_t* to = mutable_data<std::int64_t>(out);
+  with_type(x.dtype(), [&]<class T>(T) {
+    const T* in = data<T>(x);
+    for_each_line(x.shape(), attr.axis, [&](std::int64_t first, std::int64_t stride, std::int64_t line) {
+      std::int64_t best = 0;
+      for (std::int64_t i = 1; i < x.shape()[attr.axis]; ++i) {
+        const T a = in[first + i * stride], b = in[first + best * stride];
+        if (is_nan(b)) break;
+        if (is_nan(a) || (attr.largest ? a > b : a < b)) best = i;
+      }
+      to[line] = best;
+    });
+  });
+  return out;
+}
+
+HostArray evaluate_arg_sort(const Node& node, const HostArray& x) {
+  const ArgSortAttr& attr = node.as<ArgSortAttr>();
+  HostArray out = HostArray::empty(DType::i64, node.shape);
+  std::int64_t* to = mutable_data<std::int64_t>(out);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(x.shape()[attr.axis]));
+  with_type(x.dtype(), [&]<class T>(T) {
+    const T* in = data<T>(x);
+    for_each_line(x.shape(), attr.axis, [&](std::int64_t first, std::int64_t stride, std::int64_t) {
+      std::iota(order.begin(), order.end(), 0);
+      // Stable: equal elements, and NaNs among themselves, are ordered by index.
+      std::sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+        const T a = in[first + i * stride], b = in[first + j * stride];
+        if (is_nan(a) != is_nan(b)) return is_nan(b);
+        if (a < b || a > b) return attr.descending ? a > b : a < b;
+        return i < j;
+      });
+      for (std::size_t i = 0; i < order.size(); ++i) to[first + static_cast<std::int64_t>(i) * stride] = order[i];
+    });
+  });
+  return out;
+}
+
+HostArray evaluate_cumulative(const Node& node, const HostArray& x) {
+  const CumulativeAttr& attr = node.as<CumulativeAttr>();
+  HostArray out = HostArray::empty(x.dtype(), node.shape);
+  with_type(x.dtype(), [&]<class T>(T) {
+    const T* in = data<T>(x);
+    T* to = mutable_data<T>(out);
+    for_each_line(x.shape(), attr.axis, [&](std::int64_t first, std::int64_t stride, std::int64_t) {
+      Sum<T> sum;
+      T product{1};
+      for (std::int64_t i = 0; i < x.shape()[attr.axis]; ++i) {
+        const std::int64_t at = first + i * stride;
+        if (attr.product) {
+          product = multiply(product, in[at]);
+          to[at] = product;
+        } else {
+          sum.add(in[at]);
+          to[at] = sum.value();
+        }
+      }
+    });
+  });
+  return out;
+}
+
+}  // namespace tenon::reference
