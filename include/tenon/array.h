@@ -56,6 +56,8 @@ class HostArray {
   const std::byte* data() const noexcept { return data_; }
   // Copies the bytes first if another HostArray shares them, or if they are borrowed.
   std::byte* mutable_data();
+  // Whether mutable_data() would copy.
+  bool is_shared() const noexcept { return bytes_ != 0 && (borrowed_ || owner_.use_count() != 1); }
 
   // Typed view; throws invalid_argument when T is not this array's dtype. bool is viewed as std::uint8_t too.
   template <class T>

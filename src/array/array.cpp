@@ -18,11 +18,6 @@ namespace {
 // What data() of an array without elements points to, so that nobody meets a null pointer in memcpy.
 alignas(host_memory::kAlignment) constexpr std::byte kNothing[host_memory::kAlignment]{};
 
-// A bool other than 0 and 1 is undefined behaviour waiting in whoever reads it as a C++ bool.
-void normalize_booleans(std::byte* bytes, std::size_t n) noexcept {
-  for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(bytes[i] != std::byte{0});
-}
-
 template <class T>
 void fill_with(std::byte* out, const std::byte* element, std::int64_t n) {
   T value;
@@ -99,7 +94,7 @@ HostArray HostArray::borrow(DType dtype, const Shape& shape, const void* data, s
 }
 
 std::byte* HostArray::mutable_data() {
-  if (bytes_ != 0 && (borrowed_ || owner_.use_count() != 1)) {
+  if (is_shared()) {
     HostArray own = empty(dtype_, shape_);
     std::memcpy(const_cast<std::byte*>(own.data_), data_, bytes_);
     *this = std::move(own);

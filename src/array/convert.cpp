@@ -49,4 +49,9 @@ void convert_elements(DType from, const void* in, DType to, void* out, std::int6
   });
 }
 
+void normalize_booleans(void* bytes, std::size_t n) noexcept {
+  auto* const values = static_cast<std::uint8_t*>(bytes);
+  for (std::size_t i = 0; i < n; ++i) values[i] = values[i] != 0 ? 1 : 0;
+}
+
 }  // namespace tenon

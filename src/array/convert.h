@@ -7,7 +7,7 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -154,5 +154,8 @@ constexpr To convert_element(From value) noexcept {
 // Converts |n| elements. |in| and |out| are aligned to their elements and do not overlap, unless they are equal and
 // the types have one size. Neither type is a block format.
 void convert_elements(DType from, const void* in, DType to, void* out, std::int64_t n);
+
+// Makes every byte 0 or 1: a bool of any other value is undefined behaviour waiting in whoever reads it as one.
+void normalize_booleans(void* bytes, std::size_t n) noexcept;
 
 }  // namespace tenon

@@ -1,0 +1,173 @@
+#include "tenon/dlpack.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "array/strided_copy.h"
+#include "tenon/error.h"
+
+namespace tenon {
+namespace {
+
+using dlpack::DataType;
+
+// The published layout for 64-bit machines.
+static_assert(sizeof(dlpack::Tensor) == 48 && offsetof(dlpack::Tensor, shape) == 24 &&
+              offsetof(dlpack::Tensor, byte_offset) == 40);
+static_assert(sizeof(dlpack::ManagedTensor) == 64 && offsetof(dlpack::ManagedTensor, deleter) == 56);
+static_assert(sizeof(dlpack::ManagedTensorVersioned) == 80 && offsetof(dlpack::ManagedTensorVersioned, tensor) == 32);
+
+DataType type_of(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(8 * element_bytes(dtype));
+  if (is_block(dtype))
+    throw Error(ErrorCode::unimplemented, fmt::format("DLPack cannot describe {}", name(dtype)),
+                "cast to float32 or bfloat16 first");
+  if (dtype == DType::boolean) return {dlpack::kBool, 8, 1};
+  if (dtype == DType::bf16) return {dlpack::kBfloat, 16, 1};
+  if (is_float(dtype)) return {dlpack::kFloat, bits, 1};
+  return {is_signed_integer(dtype) ? dlpack::kInt : dlpack::kUInt, bits, 1};
+}
+
+DType dtype_of_type(const DataType& type) {
+  if (type.lanes == 1)
+    for (DType dtype : all_dtypes()) {
+      if (is_block(dtype)) continue;
+      const DataType candidate = type_of(dtype);
+      if (candidate.code == type.code && candidate.bits == type.bits) return dtype;
+    }
+  throw Error(ErrorCode::unimplemented,
+              fmt::format("DLPack type code {} of {} bits and {} lanes is not supported", type.code, type.bits, type.lanes),
+              "bool, integers, float16, bfloat16, float32 and float64 are");
+}
+
+// The array, and the extents and strides a tensor points to.
+template <class Managed>
+struct Exported {
+  Managed managed{};
+  HostArray array;
+  std::array<std::int64_t, kMaxRank> shape{};
+  Strides strides{};
+
+  static void free(Managed* self) { delete static_cast<Exported*>(self->manager_context); }
+};
+
+template <class Managed>
+Managed* export_array(HostArray array, std::byte* data) {
+  const DataType type = type_of(array.dtype());
+  auto out = std::make_unique<Exported<Managed>>();
+  std::copy(array.shape().begin(), array.shape().end(), out->shape.begin());
+  out->strides = contiguous_strides(array.shape());
+  out->managed.manager_context = out.get();
+  out->managed.deleter = &Exported<Managed>::free;
+  out->managed.tensor = {.data = data,
+                         .device = {dlpack::kCpu, 0},
+                         .ndim = array.shape().rank(),
+                         .dtype = type,
+                         .shape = out->shape.data(),
+                         .strides = out->strides.data(),
+                         .byte_offset = 0};
+  out->array = std::move(array);
+  return &out.release()->managed;
+}
+
+// Calls the deleter once, with its last owner.
+template <class Managed>
+std::shared_ptr<Managed> adopt(Managed* managed) {
+  return std::shared_ptr<Managed>(managed, [](Managed* tensor) {
+    if (tensor->deleter != nullptr) tensor->deleter(tensor);
+  });
+}
+
+Shape shape_of(const dlpack::Tensor& tensor) {
+  if (tensor.ndim < 0 || tensor.ndim > kMaxRank)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the DLPack tensor has {} axes; 0 to {} are supported", tensor.ndim, kMaxRank));
+  if (tensor.ndim > 0 && tensor.shape == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no shape");
+  return Shape(std::span<const std::int64_t>(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
+}
+
+bool is_row_major(const dlpack::Tensor& tensor, const Shape& shape) {
+  if (tensor.strides == nullptr || shape.elements() == 0) return true;
+  const Strides wanted = contiguous_strides(shape);
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != 1 && tensor.strides[axis] != wanted[static_cast<std::size_t>(axis)]) return false;
+  return true;
+}
+
+HostArray copy_tensor(const std::byte* data, DType dtype, const Shape& shape, const std::int64_t* strides) {
+  const Strides contiguous = contiguous_strides(shape);
+  const auto size = static_cast<std::int64_t>(element_bytes(dtype));
+  Strides byte_strides{};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    const std::int64_t stride = strides == nullptr ? contiguous[a] : strides[axis];
+    constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 8 / kMaxRank;
+    const std::int64_t reach = kLargest / std::max<std::int64_t>(shape[axis], 1);
+    if (stride > reach || stride < -reach)
+      throw Error(ErrorCode::invalid_argument, fmt::format("the DLPack tensor's stride {} overflows", stride));
+    byte_strides[a] = stride * size;
+  }
+  HostArray out = HostArray::empty(dtype, shape);
+  copy_strided(data, shape, std::span(byte_strides).first(static_cast<std::size_t>(shape.rank())), element_bytes(dtype),
+               out.mutable_data());
+  if (dtype == DType::boolean) return HostArray::from_bytes(dtype, shape, {out.data(), out.bytes()});
+  return out;
+}
+
+HostArray import_tensor(const dlpack::Tensor& tensor, std::shared_ptr<const void> owner) {
+  if (tensor.device.type != dlpack::kCpu)
+    throw Error(ErrorCode::unimplemented,
+                fmt::format("the DLPack tensor is on device type {}, not on the CPU", tensor.device.type),
+                "copy it to the host first");
+  const DType dtype = dtype_of_type(tensor.dtype);
+  const Shape shape = shape_of(tensor);
+  if (shape.elements() == 0) return HostArray::empty(dtype, shape);
+  if (tensor.data == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no data");
+  const std::byte* const data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(data) % element_bytes(dtype) == 0;
+  // The bytes of a borrowed bool could become something else than 0 and 1 under our feet.
+  if (is_aligned && dtype != DType::boolean && is_row_major(tensor, shape))
+    return HostArray::borrow(dtype, shape, data, std::move(owner));
+  return copy_tensor(data, dtype, shape, tensor.strides);
+}
+
+}  // namespace
+
+dlpack::ManagedTensor* to_dlpack(HostArray array) {
+  std::byte* const data = array.mutable_data();
+  return export_array<dlpack::ManagedTensor>(std::move(array), data);
+}
+
+dlpack::ManagedTensorVersioned* to_dlpack_versioned(HostArray array) {
+  const bool is_shared = array.is_shared();
+  std::byte* const data = is_shared ? const_cast<std::byte*>(array.data()) : array.mutable_data();
+  dlpack::ManagedTensorVersioned* const out = export_array<dlpack::ManagedTensorVersioned>(std::move(array), data);
+  out->version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
+  out->flags = is_shared ? dlpack::kReadOnly : 0;
+  return out;
+}
+
+HostArray from_dlpack(dlpack::ManagedTensor* tensor) {
+  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "there is no DLPack tensor");
+  const auto owner = adopt(tensor);
+  return import_tensor(tensor->tensor, owner);
+}
+
+HostArray from_dlpack(dlpack::ManagedTensorVersioned* tensor) {
+  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "there is no DLPack tensor");
+  const auto owner = adopt(tensor);
+  if (tensor->version.major != dlpack::kMajorVersion)
+    throw Error(ErrorCode::unimplemented,
+                fmt::format("the tensor is of DLPack {}.{}; version {} is understood", tensor->version.major,
+                            tensor->version.minor, dlpack::kMajorVersion),
+                "ask its library for version 1, or for the unversioned form");
+  return import_tensor(tensor->tensor, owner);
+}
+
+}  // namespace tenon

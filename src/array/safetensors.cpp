@@ -1,0 +1,97 @@
+#include "array/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "array/byte_source.h"
+#include "array/convert.h"
+#include "tenon/error.h"
+#include "tenon/io.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 8;
+
+[[noreturn]] void refuse(const ByteSource& source, const std::string& why) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", source.label(), why));
+}
+
+ArrayFile read_safetensors(const ByteSource& source) {
+  if (source.size() < kLengthBytes) refuse(source, "this is not a safetensors file: it is shorter than 8 bytes");
+  std::uint64_t header_size = 0;
+  source.read(0, std::as_writable_bytes(std::span(&header_size, 1)));
+  if (header_size > kMaxSafetensorsHeaderBytes)
+    refuse(source, fmt::format("the header claims {} bytes; at most {} are read", header_size, kMaxSafetensorsHeaderBytes));
+  if (header_size > source.size() - kLengthBytes) refuse(source, "the file ends inside its header");
+  const std::uint64_t data_begin = kLengthBytes + header_size;
+
+  SafetensorsHeader header;
+  try {
+    std::string json(static_cast<std::size_t>(header_size), '\0');
+    source.read(kLengthBytes, std::as_writable_bytes(std::span(json)));
+    header = parse_safetensors_header(json, source.size() - data_begin);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", source.label(), error.what()), error.hint());
+  }
+
+  ArrayFile file{.arrays = {}, .metadata = std::move(header.metadata)};
+  for (SafetensorsEntry& entry : header.entries) {
+    HostArray array = HostArray::empty(entry.dtype, entry.shape);
+    source.read(data_begin + entry.begin, {array.mutable_data(), array.bytes()});
+    if (array.dtype() == DType::boolean) normalize_booleans(array.mutable_data(), array.bytes());
+    file.arrays.emplace(std::move(entry.name), std::move(array));
+  }
+  return file;
+}
+
+struct Prepared {
+  std::string start;  // length and header
+  std::vector<std::span<const std::byte>> parts;
+};
+
+// The parts point into |contents| and into start.
+Prepared prepare(const ArrayFile& contents) {
+  SafetensorsHeader header{.entries = {}, .metadata = contents.metadata};
+  for (const auto& [name, array] : contents.arrays)
+    header.entries.push_back({.name = name, .dtype = array.dtype(), .shape = array.shape()});
+  const std::string json = format_safetensors_header(header);
+  Prepared out;
+  const std::uint64_t size = json.size();
+  out.start.resize(kLengthBytes);
+  std::memcpy(out.start.data(), &size, kLengthBytes);
+  out.start += json;
+  for (const SafetensorsEntry& entry : header.entries) {
+    const HostArray& array = contents.arrays.find(entry.name)->second;
+    out.parts.emplace_back(array.data(), array.bytes());
+  }
+  return out;
+}
+
+}  // namespace
+
+ArrayFile load_safetensors(const std::filesystem::path& file) { return read_safetensors(*open_source(file)); }
+
+ArrayFile parse_safetensors(std::span<const std::byte> bytes) {
+  return read_safetensors(MemorySource(bytes, "safetensors data"));
+}
+
+void save_safetensors(const std::filesystem::path& file, const ArrayFile& contents) {
+  Prepared prepared = prepare(contents);
+  prepared.parts.insert(prepared.parts.begin(), std::as_bytes(std::span(prepared.start)));
+  write_file(file, prepared.parts);
+}
+
+std::vector<std::byte> format_safetensors(const ArrayFile& contents) {
+  const Prepared prepared = prepare(contents);
+  const auto start = std::as_bytes(std::span(prepared.start));
+  std::vector<std::byte> out(start.begin(), start.end());
+  for (std::span<const std::byte> part : prepared.parts) out.insert(out.end(), part.begin(), part.end());
+  return out;
+}
+
+}  // namespace tenon

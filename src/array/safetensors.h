@@ -1,0 +1,40 @@
+// The header of a safetensors file: what it says, strictly read and checked against the size of the data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/dtype.h"
+#include "tenon/shape.h"
+
+namespace tenon {
+
+// The limit of the format's own reader.
+inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::f32;  // a block format where the metadata says so
+  Shape shape;               // of the array, not of its tile bytes
+  std::uint64_t begin = 0;   // bytes from the start of the data
+  std::uint64_t end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;  // in the order of their data
+  std::map<std::string, std::string, std::less<>> metadata;
+};
+
+// Throws invalid_argument, or unimplemented for an element type Tenon lacks, unless the tensors cover |data_bytes|
+// exactly, without holes or overlaps, each as long as its shape says.
+SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes);
+
+// Lays out the entries (whose begin and end are ignored) by element size, so that every array is aligned to its
+// elements, and gives the JSON, padded with spaces to a multiple of 8. Entries are left in the order of their data.
+std::string format_safetensors_header(SafetensorsHeader& header);
+
+}  // namespace tenon
