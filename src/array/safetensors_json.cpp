@@ -191,7 +191,7 @@ class Handler {
 
 SafetensorsJson parse_safetensors_json(std::string_view text) {
   boost::json::parse_options options;
-  options.max_depth = 3;
+  options.max_depth = 4;  // one more than is right, so that the handler says what is wrong
   boost::json::basic_parser<Handler> parser(options);
   boost::json::error_code error;
   const std::size_t used = parser.write_some(false, text.data(), text.size(), error);

@@ -1,0 +1,73 @@
+#include "array/npy.h"
+#include "fuzz/fuzzer.h"
+#include "tenon/io.h"
+
+namespace {
+
+std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+std::string file_of(int version, std::string dictionary, const std::string& data) {
+  std::string out = "\x93NUMPY";
+  out += static_cast<char>(version);
+  out += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) out += static_cast<char>(dictionary.size() >> (8 * i) & 0xff);
+  return out + dictionary + data;
+}
+
+// The header's length: up to the line's end after the dictionary.
+void repair(std::string& file) {
+  const std::size_t begin = file.size() > 6 && file[6] == 1 ? 10 : 12;
+  const std::size_t brace = file.find('}', begin);
+  if (brace == std::string::npos) return;
+  const std::size_t end = file.find_first_not_of(" \n", brace + 1), size = std::min(end, file.size()) - begin;
+  for (std::size_t i = 8; i < begin; ++i) file[i] = static_cast<char>(size >> (8 * (i - 8)) & 0xff);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace tenon;
+  std::vector<std::string> corpus;
+  for (DType dtype : all_dtypes())
+    if (!is_block(dtype))
+      for (const Shape& shape : {Shape{}, Shape{0}, Shape{3}, Shape{2, 3}, Shape{1, 2, 1, 2}})
+        corpus.push_back(text_of(format_npy(HostArray::full(dtype, shape, 1))));
+  for (int version : {1, 2, 3}) {
+    corpus.push_back(file_of(version, "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, '\1')));
+    corpus.push_back(file_of(version, "{'shape': (4L,), 'descr': '|V2', 'fortran_order': False}", std::string(8, '\1')));
+  }
+  const std::vector<std::string> words{"{",
+                                       "}",
+                                       "(",
+                                       ")",
+                                       "'",
+                                       "\"",
+                                       ",",
+                                       ":",
+                                       "True",
+                                       "False",
+                                       "'descr'",
+                                       "'shape'",
+                                       "'fortran_order'",
+                                       "'<f8'",
+                                       "'>i2'",
+                                       "'|O'",
+                                       "'<U4'",
+                                       "[('a','<f4')]",
+                                       "()",
+                                       "(1,)",
+                                       "0",
+                                       "-1",
+                                       "65536",
+                                       "4294967296",
+                                       "1099511627776",
+                                       "18446744073709551616",
+                                       "1e9",
+                                       "\\x",
+                                       "\xff\xff\xff\x7f",
+                                       "L"};
+  // Parsing, then the arrays: at most the input's size, and once more while Fortran order is turned round.
+  return fuzz::run(
+      argc, argv, "fuzz_npy", corpus, words, repair, [](std::span<const std::byte> bytes) { (void)parse_npy(bytes); },
+      [](std::size_t bytes) { return (kParseFactor + 2) * bytes + kParseAllowance; });
+}

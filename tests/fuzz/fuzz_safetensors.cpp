@@ -1,0 +1,68 @@
+#include <cstring>
+
+#include "fuzz/fuzzer.h"
+#include "tenon/io.h"
+
+namespace {
+
+std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// The header's length: up to the last brace and the spaces after it.
+void repair(std::string& file) {
+  const std::size_t brace = file.rfind('}');
+  if (brace == std::string::npos || brace < 8) return;
+  const std::uint64_t size = std::min(file.find_first_not_of(' ', brace + 1), file.size()) - 8;
+  std::memcpy(file.data(), &size, 8);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace tenon;
+  ArrayFile all;
+  for (DType dtype : all_dtypes()) all.arrays.emplace(name(dtype), HostArray::full(dtype, {2, 3}, 1));
+  all.metadata = {{"origin", "fuzz"}};
+  ArrayFile blocks;
+  blocks.arrays = {{"w", HostArray::full(DType::bfloat4_b, {3}, 1)}};
+  ArrayFile small;
+  small.arrays = {{"a", HostArray::full(DType::f32, {2}, 1)},
+                  {"b", HostArray::full(DType::u8, {}, 1)},
+                  {"c", HostArray::zeros(DType::f64, {0, 4})}};
+  ArrayFile noted;
+  for (int i = 0; i < 40; ++i) noted.metadata.emplace("k" + std::to_string(i), "");
+  std::vector<std::string> corpus;
+  for (const ArrayFile* file : {&all, &blocks, &small, &noted}) corpus.push_back(text_of(format_safetensors(*file)));
+  corpus.push_back(std::string("\2\0\0\0\0\0\0\0{}", 10));
+  const std::vector<std::string> words{"{",
+                                       "}",
+                                       "[",
+                                       "]",
+                                       "\"",
+                                       ",",
+                                       ":",
+                                       "null",
+                                       "true",
+                                       "1e3",
+                                       "-1",
+                                       "0",
+                                       "65536",
+                                       "4294967296",
+                                       "18446744073709551615",
+                                       "18446744073709551616",
+                                       "\"dtype\"",
+                                       "\"shape\"",
+                                       "\"data_offsets\"",
+                                       "\"__metadata__\":{",
+                                       "\"F8_E4M3\"",
+                                       "\"BF16\"",
+                                       "\\u0000",
+                                       "\\ud800",
+                                       "\xff",
+                                       "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
+                                       "\"x\":\"\",",
+                                       "\"tenon.a.format\":\"bfloat8_b\","};
+  return fuzz::run(
+      argc, argv, "fuzz_safetensors", corpus, words, repair,
+      [](std::span<const std::byte> bytes) { (void)parse_safetensors(bytes); },
+      [](std::size_t bytes) { return (kParseFactor + 1) * bytes + kParseAllowance; });
+}
