@@ -143,7 +143,7 @@ struct Lcm {
   static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kIntegers};
   template <class V>
   static V apply(V x, V y) {
-    return abs(x / gcd(x, y) * y);
+    return abs(x) / gcd(x, y) * abs(y);
   }
 };
 struct SquaredDifference {
