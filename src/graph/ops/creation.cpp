@@ -14,7 +14,8 @@ using Results = std::vector<NodeId>;
 
 Shape shape_of(const OpCall& call) { return Shape(call.integers("shape")); }
 
-Expr filled(Graph& graph, const Shape& shape, double value, DType dtype) {
+// The shape by value: adding the scalar may move the node a caller took it from.
+Expr filled(Graph& graph, Shape shape, double value, DType dtype) {
   return build::broadcast(Expr(graph, graph.scalar(value, dtype)), shape);
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "graph/ops/build.h"
 #include "graph/ops/composed.h"
 #include "graph/ops/parameters.h"
@@ -65,14 +67,19 @@ Results mv(const OpCall& call) {
   return {product(call, a, v).id()};
 }
 
+// x * factor; integers stay integers where the factor is whole.
+Expr scaled(Expr x, double factor) {
+  if (factor == 1) return x;
+  return (factor == std::floor(factor) ? x : floating(x)) * factor;
+}
+
 Results addmm(const OpCall& call) {
   const Expr y = product(call, input(call, 1), input(call, 2));
   const Expr c = input(call, 0);
   const double alpha = call.number("alpha"), beta = call.number("beta");
   // With beta 0 the addend is not read, so its NaNs do not spread: BLAS's rule.
-  const Expr scaled = alpha == 1 ? y : floating(y) * alpha;
-  if (beta == 0) return {scaled.id()};
-  return {((beta == 1 ? c : floating(c) * beta) + scaled).id()};
+  const Expr product_part = scaled(y, alpha);
+  return {beta == 0 ? product_part.id() : (scaled(c, beta) + product_part).id()};
 }
 
 Results linear(const OpCall& call) {
@@ -100,8 +107,9 @@ Results inner(const OpCall& call) {
   if (a.rank() == 0 || b.rank() == 0) return {(a * b).id()};
   const std::int64_t n = a.extent(a.rank() - 1);
   if (n != b.extent(b.rank() - 1)) call.fail("the last extents differ");
-  Dims out(a.shape().begin(), a.shape().end() - 1);
-  out.insert(out.end(), b.shape().begin(), b.shape().end() - 1);
+  Dims out = dims(a.shape()), tail = dims(b.shape());
+  out.pop_back();
+  out.insert(out.end(), tail.begin(), tail.end() - 1);
   const auto rows = [&](Expr x) { return Shape{n == 0 ? 0 : x.shape().elements() / n, n}; };
   if (n == 0) return {broadcast(sum_keep(a, all_axes(a.rank())), Shape(out)).id()};
   return {reshape(matmul(reshape(a, rows(a)), reshape(b, rows(b)), {.transpose_b = true}), Shape(out)).id()};
