@@ -18,6 +18,8 @@ namespace tenon::expression {
 // pi, e, inf, nan; nullopt for any other name.
 std::optional<double> constant_named(std::string_view name);
 
+struct Arguments;  // of one call, while they are collected
+
 class Builder {
  public:
   Builder(std::string_view source, std::span<const NamedType> inputs, const ExpressionOptions& options);
@@ -37,6 +39,10 @@ class Builder {
   std::vector<NodeId> outputs();
 
   Value call(const Ast& ast);
+  const OpInfo& called_op(const Ast& ast) const;
+  void add_positional(Arguments& arguments, AstId id, bool only_candidate);
+  void add_named(Arguments& arguments, std::string_view word, AstId id);
+  void add_parameter(Arguments& arguments, const Parameter& parameter, AstId id) const;
   Value subscript(const Ast& ast);
   Value index_tensor(NodeId x, const Ast& ast);
   NodeId index_operand(AstId item);

@@ -8,6 +8,22 @@
 #include "graph/ops/names.h"
 
 namespace tenon::expression {
+
+// What is being collected for one call.
+struct Arguments {
+  const OpInfo& op;
+  std::vector<std::optional<NodeId>> inputs;  // a hole is an optional input given as None
+  std::vector<NamedValue> parameters;
+  std::size_t next_parameter = 0;
+
+  bool wants_input() const { return static_cast<int>(inputs.size()) < op.min_inputs; }
+  bool takes_input() const { return op.max_inputs < 0 || static_cast<int>(inputs.size()) < op.max_inputs; }
+  const Parameter* parameter() const { return next_parameter < op.parameters.size() ? &op.parameters[next_parameter] : nullptr; }
+  bool given(std::string_view name) const {
+    return std::any_of(parameters.begin(), parameters.end(), [&](const NamedValue& p) { return p.first == name; });
+  }
+};
+
 namespace {
 
 bool fits(const Parameter& parameter, const Value& value) {
@@ -37,21 +53,6 @@ std::optional<ParameterValue> to_parameter(const Parameter& parameter, const Val
   return std::nullopt;
 }
 
-// What is being collected for one call.
-struct Arguments {
-  const OpInfo& op;
-  std::vector<std::optional<NodeId>> inputs;  // a hole is an optional input given as None
-  std::vector<NamedValue> parameters;
-  std::size_t next_parameter = 0;
-
-  bool wants_input() const { return static_cast<int>(inputs.size()) < op.min_inputs; }
-  bool takes_input() const { return op.max_inputs < 0 || static_cast<int>(inputs.size()) < op.max_inputs; }
-  const Parameter* parameter() const { return next_parameter < op.parameters.size() ? &op.parameters[next_parameter] : nullptr; }
-  bool given(std::string_view name) const {
-    return std::any_of(parameters.begin(), parameters.end(), [&](const NamedValue& p) { return p.first == name; });
-  }
-};
-
 // Texts and dtypes are never inputs; tensors always are; a number or a list is one while the op still needs inputs, or when its
 // next parameter could not hold it.
 bool is_input(const Arguments& arguments, const Value& value) {
@@ -74,123 +75,120 @@ bool spreads(const Arguments& arguments, const Value& value, bool only_one) {
 std::string signature(const OpInfo& op) {
   std::string text = op.name + "(";
   for (std::size_t i = 0; i < op.input_names.size(); ++i) text += (i > 0 ? ", " : "") + op.input_names[i];
-  for (const Parameter& p : op.parameters) text += (text.back() == '(' ? "" : ", ") + p.name + (p.required ? "" : "=");
+  for (const Parameter& p : op.parameters) text += (text.back() == '(' ? "" : ", ") + p.name + (p.required ? "" : "=...");
   return text + ")";
 }
 
 }  // namespace
 
-Value Builder::call(const Ast& ast) {
-  const OpInfo* op = lookup_op(ast.text);
-  if (op == nullptr) {
-    if (variables_.contains(ast.text))
-      fail(ast.name_extent, fmt::format("'{}' is a tensor, not an op", ast.text), "write * to multiply, [ ] to index");
-    std::vector<std::string> known;
-    for (const OpInfo& info : all_ops()) {
-      known.push_back(info.name);
-      known.insert(known.end(), info.aliases.begin(), info.aliases.end());
-    }
-    const std::string near = nearest(ast.text, known);
-    fail(ast.name_extent, fmt::format("no op is called '{}'", ast.text),
-         near.empty() ? "tenon ops lists them" : fmt::format("did you mean '{}'?", near), ErrorCode::not_found);
+const OpInfo& Builder::called_op(const Ast& ast) const {
+  if (const OpInfo* op = lookup_op(ast.text)) return *op;
+  if (variables_.contains(ast.text))
+    fail(ast.name_extent, fmt::format("'{}' is a tensor, not an op", ast.text), "write * to multiply, [ ] to index");
+  std::vector<std::string> known;
+  for (const OpInfo& info : all_ops()) {
+    known.push_back(info.name);
+    known.insert(known.end(), info.aliases.begin(), info.aliases.end());
   }
+  const std::string near = nearest(ast.text, known);
+  fail(ast.name_extent, fmt::format("no op is called '{}'", ast.text),
+       near.empty() ? "tenon ops lists them" : fmt::format("did you mean '{}'?", near), ErrorCode::not_found);
+}
 
-  Arguments arguments{*op};
-  const auto add_parameter = [&](const Parameter& parameter, AstId id) {
-    const Value& given = value(id);
-    if (const auto* tensors = std::get_if<Tensors>(&given)) {
-      const auto known = tensors->ids.size() == 1 ? constant_value(graph_, tensors->ids[0]) : std::nullopt;
-      if (known) {
-        arguments.parameters.emplace_back(parameter.name, *known);
-        return;
-      }
+void Builder::add_parameter(Arguments& arguments, const Parameter& parameter, AstId id) const {
+  const Value& given = value(id);
+  const std::string& op = arguments.op.name;
+  if (const auto* tensors = std::get_if<Tensors>(&given)) {
+    const auto known = tensors->ids.size() == 1 ? constant_value(graph_, tensors->ids[0]) : std::nullopt;
+    if (!known)
       fail(part(id).extent, fmt::format("'{}' of {} is a parameter: it must be a plain {}, not computed from tensors",
-                                        parameter.name, op->name, tenon::name(parameter.type)));
-    }
-    auto converted = to_parameter(parameter, given);
-    if (!converted)
-      fail(part(id).extent, fmt::format("'{}' of {} is {} {}, not {}", parameter.name, op->name,
-                                        parameter.type == ParameterType::integers ? "a list of" : "a",
-                                        tenon::name(parameter.type), describe(given)));
-    arguments.parameters.emplace_back(parameter.name, std::move(*converted));
-  };
+                                        parameter.name, op, tenon::name(parameter.type)));
+    arguments.parameters.emplace_back(parameter.name, *known);
+    return;
+  }
+  auto converted = to_parameter(parameter, given);
+  if (!converted)
+    fail(part(id).extent, fmt::format("'{}' of {} is {} {}, not {}", parameter.name, op,
+                                      parameter.type == ParameterType::integers ? "a list of" : "a", tenon::name(parameter.type),
+                                      describe(given)));
+  arguments.parameters.emplace_back(parameter.name, std::move(*converted));
+}
 
-  const auto could_be_input = [&](std::size_t i) {
-    return ast.words[i].empty() &&
-           (as_list(value(ast.children[i])) != nullptr || std::holds_alternative<Tensors>(value(ast.children[i])));
-  };
-  int candidates = 0;
-  for (std::size_t i = 0; i < ast.children.size(); ++i) candidates += could_be_input(i) ? 1 : 0;
+void Builder::add_positional(Arguments& arguments, AstId id, bool only_candidate) {
+  const Value& given = value(id);
+  const Extent at = part(id).extent;
+  if (spreads(arguments, given, only_candidate)) {
+    if (const auto* tensors = std::get_if<Tensors>(&given)) {
+      arguments.inputs.assign(tensors->ids.begin(), tensors->ids.end());
+    } else {
+      for (const Value& item : as_list(given)->items) arguments.inputs.emplace_back(tensor(item, at));
+    }
+  } else if (is_input(arguments, given)) {
+    const bool skipped = std::holds_alternative<std::monostate>(given) && !arguments.wants_input();
+    arguments.inputs.push_back(skipped ? std::nullopt : std::optional(tensor(id)));
+  } else if (const Parameter* parameter = arguments.parameter()) {
+    add_parameter(arguments, *parameter, id);
+    ++arguments.next_parameter;
+  } else {
+    fail(at, fmt::format("{} takes no more arguments", arguments.op.name), "it is " + signature(arguments.op));
+  }
+}
 
-  std::vector<std::pair<std::size_t, NodeId>> named_inputs;
-  for (std::size_t i = 0; i < ast.children.size(); ++i) {
-    const AstId child = ast.children[i];
-    const Value& given = value(child);
-    const Extent at = part(child).extent;
-    const std::string_view word = ast.words[i];
-    if (word.empty()) {
-      if (spreads(arguments, given, candidates == 1)) {
-        if (const auto* tensors = std::get_if<Tensors>(&given)) {
-          arguments.inputs.assign(tensors->ids.begin(), tensors->ids.end());
-        } else {
-          for (const Value& item : as_list(given)->items) arguments.inputs.emplace_back(tensor(item, at));
-        }
-      } else if (is_input(arguments, given)) {
-        const bool skipped = std::holds_alternative<std::monostate>(given) && !arguments.wants_input();
-        arguments.inputs.push_back(skipped ? std::nullopt : std::optional(tensor(child)));
-      } else if (const Parameter* parameter = arguments.parameter()) {
-        add_parameter(*parameter, child);
-        ++arguments.next_parameter;
-      } else {
-        fail(at, fmt::format("{} takes no more arguments", op->name), "it is " + signature(*op));
-      }
-      continue;
-    }
-    const auto parameter =
-        std::find_if(op->parameters.begin(), op->parameters.end(), [&](const Parameter& p) { return p.name == word; });
-    if (parameter != op->parameters.end()) {
-      if (arguments.given(word)) fail(at, fmt::format("'{}' of {} is given twice", word, op->name));
-      add_parameter(*parameter, child);
-      continue;
-    }
-    const auto input = std::find(op->input_names.begin(), op->input_names.end(), word);
-    if (input != op->input_names.end()) {
-      const auto slot = static_cast<std::size_t>(input - op->input_names.begin());
-      if (!std::holds_alternative<std::monostate>(given)) named_inputs.emplace_back(slot, tensor(child));
-      continue;
-    }
-    std::vector<std::string> known = op->input_names;
-    for (const Parameter& p : op->parameters) known.push_back(p.name);
+void Builder::add_named(Arguments& arguments, std::string_view word, AstId id) {
+  const OpInfo& op = arguments.op;
+  const auto begin = static_cast<std::uint32_t>(word.data() - source_.data());
+  const Extent at{begin, begin + static_cast<std::uint32_t>(word.size())};
+  for (const Parameter& parameter : op.parameters) {
+    if (parameter.name != word) continue;
+    if (arguments.given(word)) fail(at, fmt::format("'{}' of {} is given twice", word, op.name));
+    return add_parameter(arguments, parameter, id);
+  }
+  const auto input = std::find(op.input_names.begin(), op.input_names.end(), word);
+  if (input == op.input_names.end()) {
+    std::vector<std::string> known = op.input_names;
+    for (const Parameter& p : op.parameters) known.push_back(p.name);
     const std::string near = nearest(word, known);
-    fail(at, fmt::format("{} has no parameter '{}'", op->name, word),
-         near.empty() ? "it is " + signature(*op) : fmt::format("did you mean '{}'?", near));
+    fail(at, fmt::format("{} has no parameter '{}'", op.name, word),
+         near.empty() ? "it is " + signature(op) : fmt::format("did you mean '{}'?", near));
+  }
+  const auto slot = static_cast<std::size_t>(input - op.input_names.begin());
+  if (std::holds_alternative<std::monostate>(value(id))) return;
+  if (slot < arguments.inputs.size() && arguments.inputs[slot]) fail(at, fmt::format("'{}' of {} is given twice", word, op.name));
+  if (slot >= arguments.inputs.size()) arguments.inputs.resize(slot + 1);
+  arguments.inputs[slot] = tensor(id);
+}
+
+Value Builder::call(const Ast& ast) {
+  const OpInfo& op = called_op(ast);
+  Arguments arguments{op};
+  int candidates = 0;
+  for (std::size_t i = 0; i < ast.children.size(); ++i) {
+    const Value& given = value(ast.children[i]);
+    candidates += ast.words[i].empty() && (as_list(given) != nullptr || std::holds_alternative<Tensors>(given)) ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < ast.children.size(); ++i) {
+    if (ast.words[i].empty()) {
+      add_positional(arguments, ast.children[i], candidates == 1);
+    } else {
+      add_named(arguments, ast.words[i], ast.children[i]);
+    }
   }
 
-  for (const auto& [slot, id] : named_inputs) {
-    if (slot < arguments.inputs.size() && arguments.inputs[slot])
-      fail(ast.extent, fmt::format("'{}' of {} is given twice", op->input_names[slot], op->name));
-    if (slot >= arguments.inputs.size()) arguments.inputs.resize(slot + 1);
-    arguments.inputs[slot] = id;
-  }
   while (!arguments.inputs.empty() && !arguments.inputs.back()) arguments.inputs.pop_back();
   std::vector<NodeId> inputs;
-  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
-    if (!arguments.inputs[i])
-      fail(ast.extent,
-           fmt::format("{} needs '{}' when a later input is given", op->name,
-                       i < op->input_names.size() ? op->input_names[i] : std::to_string(i)),
-           "it is " + signature(*op));
-    inputs.push_back(*arguments.inputs[i]);
+  for (const std::optional<NodeId>& input : arguments.inputs) {
+    if (!input)
+      fail(ast.extent, fmt::format("{}: '{}' is missing, but a later input is given", op.name, op.input_names.at(inputs.size())),
+           "it is " + signature(op));
+    inputs.push_back(*input);
   }
-
   // zeros, rand, ... follow the session's float dtype unless told otherwise.
-  if (options_.default_float != DType::f32)
-    for (const Parameter& p : op->parameters)
-      if (p.type == ParameterType::dtype && p.fallback == ParameterValue(std::string("float32")) && op->min_inputs == 0 &&
-          !arguments.given(p.name))
+  if (options_.default_float != DType::f32 && op.min_inputs == 0)
+    for (const Parameter& p : op.parameters)
+      if (p.type == ParameterType::dtype && p.fallback == ParameterValue(std::string("float32")) && !arguments.given(p.name))
         arguments.parameters.emplace_back(p.name, std::string(tenon::name(options_.default_float)));
 
-  return located(ast.extent, [&]() -> Value { return Tensors{apply(graph_, *op, inputs, arguments.parameters)}; });
+  return located(ast.extent, [&]() -> Value { return Tensors{apply(graph_, op, inputs, arguments.parameters)}; });
 }
 
 }  // namespace tenon::expression
