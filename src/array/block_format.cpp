@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -43,33 +44,74 @@ struct Bfp4 {
   static std::uint32_t get(const std::uint8_t* row, std::int64_t i) noexcept { return (row[i / 2] >> (4 * (i % 2))) & 0xfu; }
 };
 
+// Signed integers throughout the loops over a run: baseline x86-64 compares and converts no others.
+template <class Format>
+std::int32_t round_significand(std::int32_t significand) noexcept {
+  constexpr int kDropped = 24 - Format::kBits;
+  constexpr std::int32_t kLargest = (1 << Format::kBits) - 1;
+  const std::int32_t odd = (significand >> kDropped) & 1;
+  const std::int32_t rounded = (significand + (1 << (kDropped - 1)) - 1 + odd) >> kDropped;
+  return rounded < kLargest ? rounded : kLargest;
+}
+
+// The rule as it is written, for any exponent.
+template <class Format>
+std::uint32_t encode_one(float value, int shared) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto exponent = static_cast<int>((bits >> 23) & 0xffu);
+  if (exponent == 0) return 0;
+  auto significand = static_cast<std::int32_t>((bits & 0x7fffffu) | 0x800000u);
+  // A NaN whose payload is all in the low bits would come out as infinity: make it quiet.
+  if ((bits & 0x7fffffffu) > 0x7f800000u) significand |= 0x400000;
+  const std::int32_t magnitude = round_significand<Format>(significand >> std::min(shared - exponent, 31));
+  return magnitude == 0 ? 0 : static_cast<std::uint32_t>(magnitude) | (bits >> 31) << Format::kBits;
+}
+
+int shared_exponent(const float* in) noexcept {
+  std::int32_t largest = 0;
+  for (int i = 0; i < 16; ++i) {
+    const std::int32_t exponent = std::bit_cast<std::int32_t>(in[i]) & 0x7f800000;
+    largest = exponent > largest ? exponent : largest;
+  }
+  return largest >> 23;
+}
+
+// Scaling by a power of two and truncating is the shift of the rule, for all sixteen at once: baseline x86-64 has no
+// shift by different amounts. From exponent 24 on the scale is a normal float and subnormals truncate to zero.
+bool is_ordinary(int shared) noexcept { return shared >= 24 && shared < 255; }
+
+template <class Format>
+std::int32_t ordinary_magnitude(float value, float scale) noexcept {
+  const float size = std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & 0x7fffffff);
+  return round_significand<Format>(static_cast<std::int32_t>(size * scale));
+}
+float scale_of(int shared) noexcept { return std::bit_cast<float>((277 - shared) << 23); }
+
 // Sixteen floats as their shared exponent (returned) and codes: the sign above kBits of magnitude.
 template <class Format>
-std::uint32_t encode_run(const float* in, std::uint32_t* codes) noexcept {
-  std::array<std::uint32_t, 16> bits;
-  std::uint32_t shared = 0;
-  for (std::size_t i = 0; i < 16; ++i) {
-    bits[i] = std::bit_cast<std::uint32_t>(in[i]);
-    shared = std::max(shared, (bits[i] >> 23) & 0xffu);
+int encode_run(const float* in, std::uint32_t* codes) noexcept {
+  const int shared = shared_exponent(in);
+  if (!is_ordinary(shared)) {
+    for (int i = 0; i < 16; ++i) codes[i] = encode_one<Format>(in[i], shared);
+    return shared;
   }
-  constexpr int kDropped = 24 - Format::kBits;
-  constexpr std::uint32_t kLargest = (1u << Format::kBits) - 1;
-  for (std::size_t i = 0; i < 16; ++i) {
-    const std::uint32_t exponent = (bits[i] >> 23) & 0xffu;
-    std::uint32_t significand = (bits[i] & 0x7fffffu) | 0x800000u;
-    // A NaN whose payload is all in the low bits would come out as infinity: make it quiet.
-    significand |= (bits[i] & 0x7fffffffu) > 0x7f800000u ? 0x400000u : 0u;
-    significand = exponent == 0 ? 0 : significand >> std::min(shared - exponent, 31u);
-    const std::uint32_t odd = (significand >> kDropped) & 1u;
-    const std::uint32_t rounded = (significand + (1u << (kDropped - 1)) - 1 + odd) >> kDropped;
-    const std::uint32_t magnitude = std::min(rounded, kLargest);
-    codes[i] = magnitude == 0 ? 0 : magnitude | (bits[i] >> 31) << Format::kBits;
+  const float scale = scale_of(shared);
+  for (int i = 0; i < 16; ++i) {
+    const std::int32_t magnitude = ordinary_magnitude<Format>(in[i], scale);
+    const std::uint32_t sign = (std::bit_cast<std::uint32_t>(in[i]) >> 31) << Format::kBits;
+    codes[i] = static_cast<std::uint32_t>(magnitude) | (magnitude == 0 ? 0 : sign);
   }
   return shared;
 }
 
+// 2^(E - 127 - (kBits - 1)), a normal float from E = kBits on.
 template <class Format>
-float decode_code(std::uint32_t exponent, std::uint32_t code) noexcept {
+float unit_of(int exponent) noexcept {
+  return std::bit_cast<float>((exponent - (Format::kBits - 1)) << 23);
+}
+
+template <class Format>
+float decode_code(int exponent, std::uint32_t code) noexcept {
   constexpr std::uint32_t kTop = 1u << (Format::kBits - 1);
   const std::uint32_t magnitude = code & (2 * kTop - 1);
   const std::uint32_t sign = (code >> Format::kBits) << 31;
@@ -82,13 +124,12 @@ float decode_code(std::uint32_t exponent, std::uint32_t code) noexcept {
 }
 
 template <class Format>
-void decode_run(std::uint32_t exponent, const std::uint32_t* codes, float* out) noexcept {
+void decode_run(int exponent, const std::uint32_t* codes, float* out) noexcept {
   if (exponent == 255 || exponent < Format::kBits) {
     for (int i = 0; i < 16; ++i) out[i] = decode_code<Format>(exponent, codes[i]);
     return;
   }
-  // Here the unit is a normal float, so the whole run is one multiplication per element.
-  const float unit = std::bit_cast<float>((exponent - (Format::kBits - 1)) << 23);
+  const float unit = unit_of<Format>(exponent);
   constexpr std::uint32_t kMagnitude = (1u << Format::kBits) - 1;
   for (int i = 0; i < 16; ++i) {
     const auto magnitude = static_cast<int>(codes[i] & kMagnitude);
@@ -110,14 +151,20 @@ struct RunPlace {
 
 template <class Format>
 void encode_tile(const float* in, std::int64_t rows, std::int64_t cols, std::int64_t stride, std::uint8_t* tile) noexcept {
-  for (std::int64_t row = 0; row < kTileSide; ++row)
-    for (std::int64_t run = 0; run < 2; ++run) {
-      std::array<float, 16> values{};
-      if (row < rows && run * 16 < cols)
-        std::copy_n(in + row * stride + run * 16, std::min<std::int64_t>(16, cols - run * 16), values.begin());
+  if (rows < kTileSide || cols < kTileSide)
+    std::memset(tile, 0, static_cast<std::size_t>(kExponents + kExponents * Format::kRowBytes));
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t run = 0; run * 16 < cols; ++run) {
+      const float* source = in + row * stride + run * 16;
+      std::array<float, 16> padded;
+      if (cols - run * 16 < 16) {
+        padded.fill(0.0f);
+        std::copy_n(source, cols - run * 16, padded.begin());
+        source = padded.data();
+      }
       std::array<std::uint32_t, 16> codes;
       const RunPlace<Format> place(row, run);
-      tile[place.exponent] = static_cast<std::uint8_t>(encode_run<Format>(values.data(), codes.data()));
+      tile[place.exponent] = static_cast<std::uint8_t>(encode_run<Format>(source, codes.data()));
       Format::put(codes.data(), tile + place.elements);
     }
 }
@@ -146,17 +193,33 @@ void for_each_tile(const Matrices& m, Visit visit) {
 }
 
 template <class Format>
+void round_trip_run(const float* in, float* out) noexcept {
+  const int shared = shared_exponent(in);
+  if (!is_ordinary(shared)) {
+    for (int i = 0; i < 16; ++i) out[i] = decode_code<Format>(shared, encode_one<Format>(in[i], shared));
+    return;
+  }
+  const float scale = scale_of(shared), unit = unit_of<Format>(shared);
+  std::array<float, 16> values;  // not |out|, which may be |in|
+  for (std::size_t i = 0; i < 16; ++i) {
+    const std::int32_t magnitude = ordinary_magnitude<Format>(in[i], scale);
+    const std::int32_t sign = magnitude == 0 ? 0 : std::bit_cast<std::int32_t>(in[i]) & std::numeric_limits<std::int32_t>::min();
+    values[i] = std::bit_cast<float>(std::bit_cast<std::int32_t>(static_cast<float>(magnitude) * unit) | sign);
+  }
+  std::copy(values.begin(), values.end(), out);
+}
+
+template <class Format>
 void round_trip(const float* in, float* out, std::int64_t rows, std::int64_t cols) noexcept {
-  for (std::int64_t row = 0; row < rows; ++row, in += cols, out += cols)
-    for (std::int64_t begin = 0; begin < cols; begin += 16) {
-      const std::int64_t n = std::min<std::int64_t>(16, cols - begin);
-      std::array<float, 16> values{};
-      std::copy_n(in + begin, n, values.begin());
-      std::array<std::uint32_t, 16> codes;
-      const std::uint32_t exponent = encode_run<Format>(values.data(), codes.data());
-      decode_run<Format>(exponent, codes.data(), values.data());
-      std::copy_n(values.begin(), n, out + begin);
-    }
+  const std::int64_t whole = cols / 16 * 16;
+  for (std::int64_t row = 0; row < rows; ++row, in += cols, out += cols) {
+    for (std::int64_t begin = 0; begin < whole; begin += 16) round_trip_run<Format>(in + begin, out + begin);
+    if (whole == cols) continue;
+    std::array<float, 16> rest{};
+    std::copy_n(in + whole, cols - whole, rest.begin());
+    round_trip_run<Format>(rest.data(), rest.data());
+    std::copy_n(rest.begin(), cols - whole, out + whole);
+  }
 }
 
 template <class Format>

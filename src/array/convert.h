@@ -71,11 +71,10 @@ constexpr std::uint16_t float_to_bfloat16(float value) noexcept {
 constexpr float double_to_float_odd(double value) noexcept {
   const auto nearest = static_cast<float>(value);
   const auto back = static_cast<double>(nearest);
-  if (back == value || value != value) return nearest;
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const double nearest_size = back < 0 ? -back : back, size = value < 0 ? -value : value;
-  if (nearest_size > size) --bits;
-  return std::bit_cast<float>(bits | 1u);
+  const double size = value < 0 ? -value : value, nearest_size = back < 0 ? -back : back;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const std::uint32_t odd = (bits - (nearest_size > size ? 1u : 0u)) | 1u;
+  return std::bit_cast<float>(back == value || value != value ? bits : odd);
 }
 
 constexpr float magnitude_to_float_odd(std::uint64_t magnitude) noexcept {
