@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -84,6 +88,24 @@ TEST(Promotion, FloatsMeetInTheTypeThatHoldsBoth) {
   EXPECT_EQ(promote(bf16, bfloat4_b), bf16);
   EXPECT_EQ(promote(bfloat8_b, bfloat4_b), bfloat8_b);
   EXPECT_EQ(promote(bfloat4_b, f32), f32);
+}
+
+TEST(Promotion, IsWhatTheDocumentationPrints) {
+  const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/dtypes.md";
+  std::ifstream in(page);
+  std::vector<std::vector<std::string>> rows;  // header first; cells without decoration
+  for (std::string line; std::getline(in, line);) {
+    const bool is_table = line.starts_with("| | bool |") || line.starts_with("| **");
+    if (!is_table) continue;
+    std::erase_if(line, [](char c) { return c == ' ' || c == '*'; });
+    std::vector<std::string>& row = rows.emplace_back();
+    std::istringstream cells(line.substr(1));
+    for (std::string cell; std::getline(cells, cell, '|');) row.push_back(cell);
+  }
+  ASSERT_EQ(rows.size(), 16u);
+  for (std::size_t a = 1; a < 16; ++a)
+    for (std::size_t b = 1; b < 16; ++b)
+      EXPECT_EQ(parse_dtype(rows[a][b]), promote(*parse_dtype(rows[a][0]), *parse_dtype(rows[0][b]))) << a << " " << b;
 }
 
 TEST(DType, SmallFloatsComputeInFloat32) {
