@@ -246,9 +246,10 @@ class Einsum {
       x.insert(x.end(), z.begin(), z.end());
       return x;
     };
+    // Broadcast first: that refuses what is too large, so that the products below cannot overflow.
+    const Expr wide_a = stretched(a, join(batch, rows, inner)), wide_b = stretched(b, join(batch, inner, cols));
     const std::int64_t n = product_of(batch), m = product_of(rows), k = product_of(inner), p = product_of(cols);
-    const Expr left = reshape(stretched(a, join(batch, rows, inner)), Shape{n, m, k});
-    const Expr right = reshape(stretched(b, join(batch, inner, cols)), Shape{n, k, p});
+    const Expr left = reshape(wide_a, Shape{n, m, k}), right = reshape(wide_b, Shape{n, k, p});
     const Expr product = inner.empty() ? left * right : matmul(left, right);
     const Labels labels = join(batch, rows, cols);
     Dims extents;

@@ -1,0 +1,59 @@
+// Einsum: what its equations may say. Values: composed_golden_test.cpp.
+#include <gtest/gtest.h>
+
+#include "graph/expression_testing.h"
+
+namespace tenon {
+namespace {
+
+using namespace tenon::testing;
+
+int matmuls(const Graph& graph) {
+  int count = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) count += graph[id].prim == Prim::matmul;
+  return count;
+}
+
+TEST(Einsum, SpacesAndCaseOfLettersAreFree) {
+  EXPECT_EQ(values("einsum(\" i j , j k -> i k \", [[1, 2]], [[3], [4]])"), (std::vector<double>{11}));
+  EXPECT_EQ(values("einsum(\"Ij,jK->IK\", [[1, 2]], [[3], [4]])"), (std::vector<double>{11}));
+}
+
+TEST(Einsum, ContractionsBecomeMatrixProducts) {
+  const NamedType a{"a", DType::f32, {2, 3, 4, 5}}, b{"b", DType::f32, {2, 3, 6, 5}};
+  EXPECT_EQ(matmuls(parse_expression("einsum(\"bhld,bhsd->bhls\", a, b)", {a, b})), 1);
+  EXPECT_EQ(matmuls(parse_expression("einsum(\"bhld,bhld->bhld\", a, a)", {a})), 0);
+}
+
+TEST(Einsum, AChainStartsWithItsSmallestProduct) {
+  // Left to right the first product would have 10^10 elements.
+  const NamedType a{"a", DType::f32, {100000, 1}}, b{"b", DType::f32, {1, 100000}}, c{"c", DType::f32, {100000, 1}};
+  const Graph graph = parse_expression("einsum(\"ij,jk,kl->il\", a, b, c)", {a, b, c});
+  for (NodeId id = 0; id < graph.size(); ++id) EXPECT_LE(graph[id].shape.elements(), 100000);
+}
+
+TEST(Einsum, BadEquationsAreExplained) {
+  const Given given{{"a", floats({1, 2}, {1, 2})}, {"b", floats({3, 1}, {1, 2, 3})}};
+  const struct {
+    const char* source;
+    const char* says;
+  } cases[] = {
+      {"einsum(\"ij,jk->ik\", a)", "2 terms for 1 operands"},
+      {"einsum(\"ijk->i\", a)", "names 3 axes of an operand that has 2"},
+      {"einsum(\"ij,jk\", a, b)", "axis 'j' has 2 elements here and 3 there"},
+      {"einsum(\"ij->ik\", a)", "'k' of the result is in no operand"},
+      {"einsum(\"ij->ii\", a)", "appears twice in the result"},
+      {"einsum(\"i1->i\", a)", "'1' is not a letter"},
+      {"einsum(\"ii\", a)", "have 1 and 2 elements"},
+  };
+  for (const auto& c : cases) {
+    const ExpressionError error = error_of(c.source, given);
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << c.source;
+    EXPECT_NE(error.message().find(c.says), std::string::npos) << error.message();
+  }
+}
+
+TEST(Einsum, ExtentsOfOneStretch) { EXPECT_EQ(values("einsum(\"ij,jk->ik\", [[1, 2]], [[10]])"), (std::vector<double>{30})); }
+
+}  // namespace
+}  // namespace tenon
