@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/primitives.h"
@@ -44,59 +45,86 @@ Matrix<T> shifted(Matrix<T> matrix, std::int64_t offset) {
   return matrix;
 }
 
-// How many parts one product of a batch is cut into.
-std::int64_t parts_of(std::int64_t work, std::int64_t batches, int threads) {
-  constexpr std::int64_t kWorkOfAPart = 48 * 48 * 24;  // about 1 us: what a second thread costs
-  if (batches >= 4 * threads) return 1;
-  return std::clamp<std::int64_t>(work / kWorkOfAPart, 1, threads);
+// How one product of a batch is cut: |rows| x |cols| nearly equal parts.
+struct Cut {
+  std::int64_t rows = 1, cols = 1;
+  std::int64_t parts() const { return rows * cols; }
+};
+
+// Depends on the shapes alone, never on the number of threads: a BLAS rounds differently for matrices of different sizes, so
+// other cuts would be other results. More parts than threads cost little while each stays large: the BLAS packs its operands once
+// a part.
+Cut cut_of(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t batches) {
+  constexpr std::int64_t kWorthTwo = 48 * 48 * 48;  // about 2 us on one core
+  constexpr std::int64_t kManyBatches = 16;
+  const double work = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
+  if (batches >= kManyBatches || work < kWorthTwo) return {};
+  std::int64_t parts = work < 192. * 192 * 192 ? 2 : work < 400. * 400 * 400 ? 4 : work < 1500. * 1500 * 1500 ? 8 : 16;
+  Cut cut;
+  // Halve the longer side, as long as the halves are worth a call.
+  for (; parts > 1; parts /= 2) {
+    const std::int64_t rows = m / cut.rows, cols = n / cut.cols;
+    if (cols >= rows && cols >= 32) {
+      cut.cols *= 2;
+    } else if (rows >= 12) {
+      cut.rows *= 2;
+    } else {
+      break;
+    }
+  }
+  return cut;
 }
 
-// body(batch index, part) over the pool.
-template <class Body>
-void for_parts(ThreadPool& pool, std::int64_t batches, std::int64_t parts, std::int64_t work, Body&& body) {
+// body(left matrix, right matrix, result, part) for all parts of all products of the batch.
+template <class T, class Body>
+void for_parts(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t parts,
+               std::int64_t cost, Body&& body) {
+  const auto run = [&](std::int64_t n, std::int64_t part) {
+    body(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)),
+         out + offset_of(n, batch.shape, batch.out), part);
+  };
   if (parts > 1) {
-    pool.for_each(batches * parts, [&](std::int64_t chunk, int) { body(chunk / parts, chunk % parts); });
+    pool.for_each(batch.count * parts, [&](std::int64_t chunk, int) { run(chunk / parts, chunk % parts); });
     return;
   }
-  for_ranges(pool, batches, work / 8, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t n = begin; n < end; ++n) body(n, 0);
+  for_ranges(pool, batch.count, cost, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t n = begin; n < end; ++n) run(n, 0);
   });
+}
+
+// Rows of |matrix| times one vector each; cutting rows changes no result.
+template <class T>
+void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
+  const std::int64_t work = matrix.rows * matrix.cols;
+  const std::int64_t parts = batch.count >= 4 * pool.threads()
+                                 ? 1
+                                 : std::clamp<std::int64_t>(std::min(work / kGrain, matrix.rows / 32), 1, 4 * pool.threads());
+  for_parts(pool, matrix, vector, batch, out, parts, work,
+            [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
+              const Range rows = part_of(left.rows, parts, part, 16);
+              if (rows.begin < rows.end) gemv(left.band(rows.begin, rows.end), right.data, right.row_stride, to + rows.begin);
+            });
 }
 
 template <class T>
 void float_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t ldc) {
-  const std::int64_t work = a.rows * a.cols * b.cols;
-  const auto each = [&](std::int64_t parts, auto&& body) {
-    for_parts(pool, batch.count, parts, work, [&](std::int64_t n, std::int64_t part) {
-      body(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)),
-           out + offset_of(n, batch.shape, batch.out), part);
-    });
-  };
-  if (b.cols == 1 && ldc == 1) {
-    const std::int64_t parts = std::min(a.rows, parts_of(work * 8, batch.count, pool.threads()));
-    return each(parts, [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
-      const Range rows = part_of(a.rows, parts, part, 16);
-      if (rows.begin < rows.end) gemv(left.band(rows.begin, rows.end), right.data, right.row_stride, to + rows.begin);
-    });
-  }
+  if (b.cols == 1 && ldc == 1) return vector_product(pool, a, b, batch, out);
   if (a.rows == 1) {
-    const std::int64_t parts = std::min(b.cols, parts_of(work * 8, batch.count, pool.threads()));
-    return each(parts, [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
-      const Range cols = part_of(b.cols, parts, part, 64);
-      if (cols.begin < cols.end) gemv(right.transposed().band(cols.begin, cols.end), left.data, left.col_stride, to + cols.begin);
-    });
+    Batch swapped = batch;
+    std::swap(swapped.a, swapped.b);
+    return vector_product(pool, b.transposed(), a.transposed(), swapped, out);
   }
-  const std::int64_t parts = parts_of(work, batch.count, pool.threads());
-  const bool by_cols = b.cols >= a.rows;
-  each(parts, [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
-    if (by_cols) {
-      const Range cols = part_of(b.cols, parts, part, 16);
-      if (cols.begin < cols.end) gemm(left, right.transposed().band(cols.begin, cols.end).transposed(), to + cols.begin, ldc);
-    } else {
-      const Range rows = part_of(a.rows, parts, part, 6);
-      if (rows.begin < rows.end) gemm(left.band(rows.begin, rows.end), right, to + rows.begin * ldc, ldc);
-    }
-  });
+  const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count);
+  const std::int64_t cost = a.rows * a.cols * b.cols / 8;
+  for_parts(pool, a, b, batch, out, cut.parts(), cost,
+            [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
+              // Multiples of what the micro-kernels of the BLAS work on.
+              const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 6);
+              const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 16);
+              if (rows.begin == rows.end || cols.begin == cols.end) return;
+              gemm(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(),
+                   to + rows.begin * ldc + cols.begin, ldc);
+            });
 }
 
 // Products and sums wrap: unsigned arithmetic, wide enough that no small type is promoted to int.

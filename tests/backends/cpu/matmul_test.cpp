@@ -133,6 +133,22 @@ TEST(MatMulOfFloats, InfinitiesAndNaNsComeThrough) {
   }
 }
 
+TEST(MatMulOfFloats, AreTheSameForAnyNumberOfThreads) {
+  constexpr int sizes[][3] = {{64, 130, 48},  {130, 16, 513}, {300, 48, 17},  {7, 700, 300},
+                              {1, 4000, 700}, {700, 4000, 1}, {400, 100, 400}};
+  for (const auto& [m, k, n] : sizes) {
+    const auto a = plain::numbers<float>(m * k, 1), b = plain::numbers<float>(k * n, 2);
+    std::vector<float> first;
+    for (const int threads : {1, 2, 3, 5}) {
+      ThreadPool pool(threads);
+      std::vector<float> out;
+      matmul(pool, plain::view(a, {m, k}), plain::view(b, {n, k}), {false, true}, plain::target(out, {m, n}));
+      if (first.empty()) first = out;
+      EXPECT_TRUE(out == first) << m << " x " << k << " x " << n << " with " << threads << " threads";
+    }
+  }
+}
+
 TEST(MatMulOfFloats, LongInnerSumsStayAccurate) {
   const std::int64_t n = 100'000;
   const std::vector<float> ones(static_cast<std::size_t>(n), 0.1f);

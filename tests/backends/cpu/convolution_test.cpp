@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/plain.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <class T>
+std::vector<T> plain_conv(const View& x, const View& weight, const ConvAttr& attr, const Shape& out) {
+  std::vector<T> result(static_cast<std::size_t>(out.elements()));
+  const std::int64_t per_group = weight.shape[1], outs = weight.shape[0] / attr.groups;
+  const Shape taps = weight.shape.with(0, 1);
+  plain::for_each_index(out, [&](const std::vector<std::int64_t>& place, std::size_t n) {
+    double sum = 0;
+    plain::for_each_index(taps, [&](std::vector<std::int64_t> tap, std::size_t) {
+      std::vector<std::int64_t> index = place;
+      index[1] = place[1] / outs * per_group + tap[1];
+      for (std::size_t d = 0; d + 2 < tap.size(); ++d) {
+        index[d + 2] = place[d + 2] * attr.stride[d] - attr.pad_low[d] + tap[d + 2] * attr.dilation[d];
+        if (index[d + 2] < 0 || index[d + 2] >= x.shape[static_cast<int>(d) + 2]) return;
+      }
+      tap[0] = place[1];
+      sum += static_cast<double>(plain::at<T>(x, index)) * static_cast<double>(plain::at<T>(weight, tap));
+    });
+    result[n] = static_cast<T>(sum);
+  });
+  return result;
+}
+
+Shape convolved(const Shape& x, const Shape& weight, const ConvAttr& attr) {
+  std::vector<std::int64_t> dims{x[0], weight[0]};
+  for (int i = 2; i < x.rank(); ++i) {
+    const auto d = static_cast<std::size_t>(i - 2);
+    dims.push_back((x[i] + attr.pad_low[d] + attr.pad_high[d] - (weight[i] - 1) * attr.dilation[d] - 1) / attr.stride[d] + 1);
+  }
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+template <class T>
+void expect_conv(const View& x, const View& weight, const ConvAttr& attr) {
+  const Shape shape = convolved(x.shape, weight.shape, attr);
+  const std::vector<T> expected = plain_conv<T>(x, weight, attr, shape);
+  const double limit = 16 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
+                       std::sqrt(static_cast<double>(weight.shape.elements() / std::max<std::int64_t>(1, weight.shape[0])) + 1);
+  plain::with_pools([&](ThreadPool& pool) {
+    const std::size_t bytes = conv_scratch_bytes(pool, x, weight, attr, shape);
+    std::vector<std::byte> memory(bytes + 64);
+    auto* scratch = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+    std::vector<T> out(expected.size() + 2, std::numeric_limits<T>::quiet_NaN());
+    conv(pool, x, weight, attr, dense_target(out.data() + 1, dtype_of<T>, shape), {scratch, bytes});
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (std::isfinite(expected[i])) {
+        ASSERT_NEAR(static_cast<double>(out[i + 1]), static_cast<double>(expected[i]), limit)
+            << to_string(x.shape) << " * " << to_string(weight.shape) << " at " << i;
+      } else {
+        ASSERT_TRUE(std::isnan(expected[i]) ? std::isnan(out[i + 1]) : out[i + 1] == expected[i]) << i;
+      }
+    }
+    ASSERT_TRUE(std::isnan(out.front()) && std::isnan(out.back()));
+  });
+}
+
+template <class T>
+void expect_conv(const Shape& x, const Shape& weight, const ConvAttr& attr) {
+  const auto image = plain::numbers<T>(x.elements(), 1), kernel = plain::numbers<T>(weight.elements(), 2);
+  expect_conv<T>(plain::view(image, x), plain::view(kernel, weight), attr);
+}
+
+template <class T>
+class Conv : public testing::Test {};
+using ConvTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(Conv, ConvTypes);
+
+TYPED_TEST(Conv, OverOneTwoAndThreeAxes) {
+  expect_conv<TypeParam>({2, 3, 40}, {5, 3, 7}, {});
+  expect_conv<TypeParam>({2, 3, 40}, {5, 3, 7},
+                         {.stride = {3, 1, 1}, .dilation = {2, 1, 1}, .pad_low = {4, 0, 0}, .pad_high = {1, 0, 0}});
+  expect_conv<TypeParam>({2, 3, 12, 14}, {8, 3, 3, 3}, {.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}});
+  expect_conv<TypeParam>({1, 4, 17, 13}, {3, 4, 2, 5},
+                         {.stride = {2, 3, 1}, .dilation = {3, 1, 1}, .pad_low = {0, 4, 0}, .pad_high = {2, 0, 0}});
+  expect_conv<TypeParam>({2, 2, 6, 7, 8}, {4, 2, 3, 2, 3}, {.stride = {1, 2, 1}, .pad_low = {1, 0, 1}, .pad_high = {1, 1, 1}});
+}
+
+TYPED_TEST(Conv, InGroups) {
+  expect_conv<TypeParam>({2, 6, 9, 9}, {4, 3, 3, 3}, {.pad_low = {1, 1, 0}, .groups = 2});
+  expect_conv<TypeParam>({2, 6, 9, 9}, {3, 2, 3, 3}, {.groups = 3});  // one result channel a group
+  expect_conv<TypeParam>({2, 6, 9, 30}, {6, 1, 3, 3},
+                         {.stride = {1, 2, 1}, .pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}, .groups = 6});  // depthwise
+  expect_conv<TypeParam>({1, 4, 9, 9}, {12, 1, 3, 3}, {.groups = 4});                                       // three results each
+  expect_conv<TypeParam>({1, 4, 30}, {8, 1, 5}, {.dilation = {2, 1, 1}, .groups = 4});
+}
+
+TYPED_TEST(Conv, WithKernelsOfOne) {
+  expect_conv<TypeParam>({2, 20, 9, 11}, {7, 20, 1, 1}, {});
+  expect_conv<TypeParam>({2, 20, 9, 11}, {7, 20, 1, 1}, {.stride = {2, 2, 1}});
+  expect_conv<TypeParam>({2, 20, 9, 11}, {7, 20, 1, 1}, {.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}});
+  expect_conv<TypeParam>({1, 8, 5}, {1, 8, 1}, {});
+}
+
+TYPED_TEST(Conv, InSeveralTilesOfPlaces) {
+  expect_conv<TypeParam>({1, 16, 60, 60}, {6, 16, 3, 3}, {.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}});
+}
+
+TYPED_TEST(Conv, ReadsPermutedViewsOfBothOperands) {
+  const auto image = plain::numbers<TypeParam>(2 * 10 * 11 * 3), kernel = plain::numbers<TypeParam>(5 * 3 * 3 * 3);
+  const View x = plain::permuted(plain::view(image, {2, 10, 11, 3}), {0, 3, 1, 2});
+  const View weight = plain::permuted(plain::view(kernel, {3, 3, 3, 5}), {3, 2, 0, 1});
+  expect_conv<TypeParam>(x, weight, {.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}});
+  const auto points = plain::numbers<TypeParam>(5 * 3);
+  expect_conv<TypeParam>(x, plain::view(points, {5, 3, 1, 1}), {});
+}
+
+TYPED_TEST(Conv, InfinitiesAndNaNsOfBothOperandsCountOnlyWhereTheyMeetTheImage) {
+  const TypeParam inf = std::numeric_limits<TypeParam>::infinity();
+  auto image = plain::numbers<TypeParam>(3 * 8 * 8), kernel = plain::numbers<TypeParam>(4 * 3 * 3 * 3);
+  kernel[0] = inf;  // meets only padding at the upper left
+  const ConvAttr attr{.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}};
+  expect_conv<TypeParam>(plain::view(image, {1, 3, 8, 8}), plain::view(kernel, {4, 3, 3, 3}), attr);
+  kernel[0] = 0;
+  image[20] = -inf;
+  image[50] = std::numeric_limits<TypeParam>::quiet_NaN();
+  expect_conv<TypeParam>(plain::view(image, {1, 3, 8, 8}), plain::view(kernel, {4, 3, 3, 3}), attr);
+}
+
+TYPED_TEST(Conv, OfNothing) {
+  expect_conv<TypeParam>({0, 3, 8, 8}, {4, 3, 3, 3}, {});
+  expect_conv<TypeParam>({2, 3, 8, 8}, {0, 3, 3, 3}, {});
+}
+
+}  // namespace
+}  // namespace tenon::cpu
