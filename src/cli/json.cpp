@@ -79,7 +79,13 @@ void write(std::string& out, const json::value& value, int indent) {
       out += lines ? "\n" + outer + "]" : "]";
       return;
     }
-    case json::kind::double_: fmt::format_to(std::back_inserter(out), "{}", value.get_double()); return;
+    case json::kind::double_: {
+      const std::string digits = fmt::format("{}", value.get_double());
+      out += digits;
+      // Floats stay floats for readers that tell 2 from 2.0.
+      if (digits.find_first_not_of("-0123456789") == std::string::npos) out += ".0";
+      return;
+    }
     default: out += json::serialize(value); return;
   }
 }

@@ -1,0 +1,178 @@
+// The command as a whole: help, versions, colour, wrong usage, completion, ops, devices, bench.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/cli_testing.h"
+#include "cli/op_text.h"
+#include "tenon/expression.h"
+#include "tenon/ops.h"
+
+namespace tenon::cli::testing {
+namespace {
+
+TEST(Application, VersionAndHelpSucceed) {
+  EXPECT_EQ(tenon({"--version"}).status, 0);
+  EXPECT_EQ(tenon({"--version"}).out.find("tenon "), 0u);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--help"}, {"run", "--help"}, {"ops", "--help"}, {"bench", "--help"}, {"devices", "--help"}}) {
+    const Outcome outcome = tenon(arguments);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_TRUE(contains(outcome.out, "Examples:")) << arguments[0];
+  }
+}
+
+// The examples in the help are commands; a reader will try them.
+TEST(Application, TheExamplesOfTheHelpRun) {
+  int tried = 0;
+  for (const std::vector<std::string>& help :
+       {std::vector<std::string>{"--help"}, {"run", "--help"}, {"bench", "--help"}, {"ops", "--help"}}) {
+    std::istringstream lines(tenon(help).out);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("  tenon ") != 0) continue;
+      std::vector<std::string> arguments(1);
+      bool quoted = false;
+      for (const char c : line.substr(8)) {
+        if (c == '\'') {
+          quoted = !quoted;
+        } else if (c == ' ' && !quoted) {
+          arguments.emplace_back();
+        } else {
+          arguments.back() += c;
+        }
+      }
+      if (arguments[0] == "bench") {
+        if (const auto given = std::find(arguments.begin(), arguments.end(), "--seconds"); given != arguments.end())
+          arguments.erase(given, given + 2);
+        arguments.insert(arguments.end(), {"--seconds", "0.001"});
+      }
+      const Outcome outcome = tenon(arguments);
+      EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+      ++tried;
+    }
+  }
+  EXPECT_GE(tried, 10);
+}
+
+TEST(Application, WrongUsageExitsWithTwoAndSuggests) {
+  EXPECT_EQ(tenon({}).status, 2);
+  const Outcome command = tenon({"rnu", "1"});
+  EXPECT_EQ(command.status, 2);
+  EXPECT_TRUE(contains(command.err, "did you mean 'run'?")) << command.err;
+  const Outcome option = tenon({"run", "1", "--jsno"});
+  EXPECT_EQ(option.status, 2);
+  EXPECT_TRUE(contains(option.err, "did you mean '--json'?")) << option.err;
+  EXPECT_EQ(tenon({"run"}).status, 2);
+  EXPECT_EQ(tenon({"run", "1", "--repeat", "0"}).status, 2);
+  EXPECT_EQ(tenon({"run", "1", "--color", "sometimes"}).status, 2);
+  EXPECT_EQ(tenon({"ops", "add", "sub"}).status, 2);
+  const Outcome json = tenon({"run", "1", "--repeat", "x", "--json"});
+  EXPECT_EQ(json.json()["error"].as_object()["code"], "invalid_argument");
+}
+
+TEST(Application, ColourFollowsTheFlagThenTheEnvironmentThenTheTerminal) {
+  const auto coloured = [](std::vector<std::string> extra, const Surroundings& surroundings) {
+    std::vector<std::string> arguments{"run", "1"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    return contains(tenon(arguments, surroundings).out, "\033[");
+  };
+  EXPECT_FALSE(coloured({}, {}));
+  EXPECT_TRUE(coloured({}, {.terminal = true}));
+  EXPECT_FALSE(coloured({}, {.environment = {{"NO_COLOR", "1"}}, .terminal = true}));
+  EXPECT_TRUE(coloured({}, {.environment = {{"NO_COLOR", ""}}, .terminal = true}));
+  EXPECT_FALSE(coloured({}, {.environment = {{"TERM", "dumb"}}, .terminal = true}));
+  EXPECT_TRUE(coloured({}, {.environment = {{"FORCE_COLOR", "1"}}}));
+  EXPECT_TRUE(coloured({}, {.environment = {{"CLICOLOR_FORCE", "1"}}}));
+  EXPECT_FALSE(coloured({}, {.environment = {{"FORCE_COLOR", "1"}, {"NO_COLOR", "1"}}}));
+  EXPECT_TRUE(coloured({"--color", "always"}, {.environment = {{"NO_COLOR", "1"}}}));
+  EXPECT_FALSE(coloured({"--color=never"}, {.environment = {{"FORCE_COLOR", "1"}}, .terminal = true}));
+}
+
+TEST(Application, CompletionNamesEveryCommandAndOption) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Outcome outcome = tenon({"completion", shell});
+    EXPECT_EQ(outcome.status, 0);
+    for (const char* word : {"run", "bench", "ops", "devices", "completion", "compare", "repeat", "seconds"})
+      EXPECT_TRUE(contains(outcome.out, word)) << shell << " " << word;
+  }
+  EXPECT_EQ(tenon({"completion", "tcsh"}).status, 2);
+}
+
+TEST(Ops, TheListHasEveryOpUnderItsCategory) {
+  const Outcome outcome = tenon({"ops"});
+  for (const OpInfo& op : all_ops()) EXPECT_TRUE(contains(outcome.out, "\n  " + op.name + " ")) << op.name;
+  for (const std::string& category : categories()) EXPECT_TRUE(contains("\n" + outcome.out, "\n" + category + "\n")) << category;
+}
+
+TEST(Ops, LinesFitTheTerminal) {
+  for (const int width : {60, 100}) {
+    std::istringstream lines(tenon({"ops"}, {.width = width}).out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), static_cast<std::size_t>(width)) << line;
+  }
+}
+
+TEST(Ops, JsonHasTheSchemaOfTheCatalogue) {
+  boost::json::object document = tenon({"ops", "--json"}).json();
+  EXPECT_EQ(document["schema"], 1);
+  EXPECT_EQ(document["ops"].as_array().size(), all_ops().size());
+  for (boost::json::value& op : document["ops"].as_array())
+    for (const char* key : {"name", "aliases", "category", "arity", "parameters", "dtypes", "formula", "doc"})
+      EXPECT_TRUE(op.as_object().contains(key)) << op.as_object()["name"] << " " << key;
+}
+
+TEST(Ops, APageShowsFormulaParametersAndTheExamplesOutput) {
+  const Outcome page = tenon({"ops", "elu"});
+  EXPECT_EQ(page.status, 0) << page.err;
+  for (const char* part : {"formula", "alpha", "number, default 1", "dtypes", "example", "tenon run '"})
+    EXPECT_TRUE(contains(page.out, part)) << part << "\n" << page.out;
+  EXPECT_EQ(tenon({"ops", "sofmax"}).status, 3);
+  EXPECT_TRUE(contains(tenon({"ops", "sofmax"}).err, "softmax"));
+}
+
+TEST(Ops, EveryExampleIsAProgram) {
+  for (const OpInfo& op : all_ops()) {
+    EXPECT_FALSE(op.example.empty()) << op.name;
+    EXPECT_NO_THROW(parse_expression(op.example)) << op.name << ": " << op.example;
+  }
+}
+
+TEST(Ops, TheCommittedTableIsTheCatalogue) {
+  std::ifstream file(std::string(TENON_SOURCE_DIR) + "/docs/ops.md");
+  const std::string committed((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_TRUE(committed == op_markdown()) << "run: tenon ops --markdown > docs/ops.md";
+}
+
+TEST(Ops, TextIsWrappedAtSpaces) {
+  EXPECT_EQ(wrap("one two three four", 10, 2), "one two\n  three\n  four");
+  EXPECT_EQ(wrap("incomprehensibilities", 10, 2), "incomprehensibilities");
+}
+
+TEST(Devices, TheCpuIsThere) {
+  EXPECT_TRUE(contains(tenon({"devices"}).out, "cpu:0"));
+  boost::json::object document = tenon({"devices", "--json"}).json();
+  EXPECT_EQ(document["schema"], 1);
+  EXPECT_GE(document["devices"].as_array().size(), 1u);
+}
+
+TEST(Bench, ReportsBothTimesAndTheWork) {
+  const std::vector<std::string> arguments{"bench", "a @ b", "a=rand([8, 16])", "b=rand([16, 4])", "--seconds", "0.01"};
+  const Outcome text = tenon(arguments);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "compute ") && contains(text.out, "end to end ")) << text.out;
+  EXPECT_EQ(text.err, "");
+  std::vector<std::string> with_json = arguments;
+  with_json.emplace_back("--json");
+  boost::json::object document = tenon(with_json).json();
+  EXPECT_EQ(document["flops"].to_number<double>(), 2 * 8 * 16 * 4);
+  EXPECT_EQ(document["bytes_read"].to_number<int>(), 4 * (8 * 16 + 16 * 4));
+  EXPECT_EQ(document["bytes_written"].to_number<int>(), 4 * 8 * 4);
+  for (const char* part : {"compute", "end_to_end"}) {
+    boost::json::object& times = document[part].as_object();
+    EXPECT_GT(times["median_seconds"].to_number<double>(), 0);
+    EXPECT_LE(times["p10_seconds"].to_number<double>(), times["median_seconds"].to_number<double>());
+    EXPECT_GE(times["p90_seconds"].to_number<double>(), times["median_seconds"].to_number<double>());
+  }
+}
+
+}  // namespace
+}  // namespace tenon::cli::testing

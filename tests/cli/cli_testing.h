@@ -1,0 +1,64 @@
+// Helpers of the command's tests: run it in this process and look at what it printed.
+#pragma once
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/application.h"
+
+namespace tenon::cli::testing {
+
+struct Outcome {
+  int status = 0;
+  std::string out, err;
+
+  boost::json::object json() const { return boost::json::parse(out).as_object(); }
+};
+
+struct Surroundings {
+  std::map<std::string, std::string> environment;
+  bool terminal = false;
+  int width = 80;
+};
+
+inline Outcome tenon(std::vector<std::string> arguments, const Surroundings& surroundings = {}) {
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  console.width = surroundings.width;
+  console.out_is_terminal = console.err_is_terminal = surroundings.terminal;
+  console.environment = [&](const char* name) {
+    const auto found = surroundings.environment.find(name);
+    return found == surroundings.environment.end() ? std::string() : found->second;
+  };
+  console.set_colour(ColourWish::automatic);
+  const int status = run_application(std::move(arguments), console);
+  return {status, out.str(), err.str()};
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A folder of its own that is gone at the end of the test.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-cli-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tenon::cli::testing
