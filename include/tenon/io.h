@@ -25,7 +25,7 @@
 
 namespace tenon {
 
-inline constexpr std::size_t kParseFactor = 24;
+inline constexpr std::size_t kParseFactor = 16;
 inline constexpr std::size_t kParseAllowance = std::size_t{64} << 10;
 
 // .npy versions 1 to 3, little and big endian, C and Fortran order; the array comes out little endian and row-major.

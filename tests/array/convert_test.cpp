@@ -163,8 +163,8 @@ std::vector<DType> element_types() {
 }
 INSTANTIATE_TEST_SUITE_P(Convert, EveryPair,
                          testing::Combine(testing::ValuesIn(element_types()), testing::ValuesIn(element_types())),
-                         [](const testing::TestParamInfo<Pair>& info) {
-                           return std::string(name(std::get<0>(info.param))) + "To" + std::string(name(std::get<1>(info.param)));
+                         [](const testing::TestParamInfo<Pair>& pair) {
+                           return std::string(name(std::get<0>(pair.param))) + "To" + std::string(name(std::get<1>(pair.param)));
                          });
 
 TEST(Convert, DoubleToHalfRoundsOnce) {

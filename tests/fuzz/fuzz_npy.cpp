@@ -27,47 +27,51 @@ void repair(std::string& file) {
 
 int main(int argc, char** argv) {
   using namespace tenon;
-  std::vector<std::string> corpus;
+  fuzz::Corpus corpus;
   for (DType dtype : all_dtypes())
     if (!is_block(dtype))
       for (const Shape& shape : {Shape{}, Shape{0}, Shape{3}, Shape{2, 3}, Shape{1, 2, 1, 2}})
-        corpus.push_back(text_of(format_npy(HostArray::full(dtype, shape, 1))));
+        corpus.files.push_back(text_of(format_npy(HostArray::full(dtype, shape, 1))));
   for (int version : {1, 2, 3}) {
-    corpus.push_back(file_of(version, "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, '\1')));
-    corpus.push_back(file_of(version, "{'shape': (4L,), 'descr': '|V2', 'fortran_order': False}", std::string(8, '\1')));
+    corpus.files.push_back(
+        file_of(version, "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, '\1')));
+    corpus.files.push_back(file_of(version, "{'shape': (4L,), 'descr': '|V2', 'fortran_order': False}", std::string(8, '\1')));
   }
-  const std::vector<std::string> words{"{",
-                                       "}",
-                                       "(",
-                                       ")",
-                                       "'",
-                                       "\"",
-                                       ",",
-                                       ":",
-                                       "True",
-                                       "False",
-                                       "'descr'",
-                                       "'shape'",
-                                       "'fortran_order'",
-                                       "'<f8'",
-                                       "'>i2'",
-                                       "'|O'",
-                                       "'<U4'",
-                                       "[('a','<f4')]",
-                                       "()",
-                                       "(1,)",
-                                       "0",
-                                       "-1",
-                                       "65536",
-                                       "4294967296",
-                                       "1099511627776",
-                                       "18446744073709551616",
-                                       "1e9",
-                                       "\\x",
-                                       "\xff\xff\xff\x7f",
-                                       "L"};
-  // Parsing, then the arrays: at most the input's size, and once more while Fortran order is turned round.
-  return fuzz::run(
-      argc, argv, "fuzz_npy", corpus, words, repair, [](std::span<const std::byte> bytes) { (void)parse_npy(bytes); },
-      [](std::size_t bytes) { return (kParseFactor + 2) * bytes + kParseAllowance; });
+  corpus.words = {"{",
+                  "}",
+                  "(",
+                  ")",
+                  "'",
+                  "\"",
+                  ",",
+                  ":",
+                  "True",
+                  "False",
+                  "'descr'",
+                  "'shape'",
+                  "'fortran_order'",
+                  "'<f8'",
+                  "'>i2'",
+                  "'|O'",
+                  "'<U4'",
+                  "[('a','<f4')]",
+                  "()",
+                  "(1,)",
+                  "0",
+                  "-1",
+                  "65536",
+                  "4294967296",
+                  "1099511627776",
+                  "18446744073709551616",
+                  "1e9",
+                  "\\x",
+                  "\xff\xff\xff\x7f",
+                  "L"};
+  corpus.dense = {file_of(2, "{'descr': '>f8', 'fortran_order': True, 'shape': (500, 1000), }", std::string(4000000, '\1')),
+                  file_of(2, "{'descr': '" + std::string(60000, 'x') + "', }", "")};
+  // Parsing, then the array: the input's size, and once more while Fortran order is turned round.
+  return fuzz::run(argc, argv, "fuzz_npy", corpus,
+                   {.repair = repair,
+                    .parse = [](std::span<const std::byte> bytes) { (void)parse_npy(bytes); },
+                    .bound = [](std::size_t bytes) { return (kParseFactor + 2) * bytes + kParseAllowance; }});
 }

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "fuzz/fuzzer.h"
 #include "tenon/io.h"
@@ -13,6 +16,16 @@ void repair(std::string& file) {
   if (brace == std::string::npos || brace < 8) return;
   const std::uint64_t size = std::min(file.find_first_not_of(' ', brace + 1), file.size()) - 8;
   std::memcpy(file.data(), &size, 8);
+}
+
+// Many entries of the fewest bytes each, which cost the most memory per byte.
+std::string dense_file(std::string_view before, std::string_view after, int count, std::string_view end) {
+  std::string file(8, '\0');
+  file += end == "}" ? "{" : "{\"__metadata__\":{";
+  for (int i = 0; i < count; ++i) file.append(i == 0 ? "" : ",").append(before).append(std::to_string(i)).append(after);
+  file += end;
+  repair(file);
+  return file;
 }
 
 }  // namespace
@@ -30,39 +43,42 @@ int main(int argc, char** argv) {
                   {"c", HostArray::zeros(DType::f64, {0, 4})}};
   ArrayFile noted;
   for (int i = 0; i < 40; ++i) noted.metadata.emplace("k" + std::to_string(i), "");
-  std::vector<std::string> corpus;
-  for (const ArrayFile* file : {&all, &blocks, &small, &noted}) corpus.push_back(text_of(format_safetensors(*file)));
-  corpus.push_back(std::string("\2\0\0\0\0\0\0\0{}", 10));
-  const std::vector<std::string> words{"{",
-                                       "}",
-                                       "[",
-                                       "]",
-                                       "\"",
-                                       ",",
-                                       ":",
-                                       "null",
-                                       "true",
-                                       "1e3",
-                                       "-1",
-                                       "0",
-                                       "65536",
-                                       "4294967296",
-                                       "18446744073709551615",
-                                       "18446744073709551616",
-                                       "\"dtype\"",
-                                       "\"shape\"",
-                                       "\"data_offsets\"",
-                                       "\"__metadata__\":{",
-                                       "\"F8_E4M3\"",
-                                       "\"BF16\"",
-                                       "\\u0000",
-                                       "\\ud800",
-                                       "\xff",
-                                       "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
-                                       "\"x\":\"\",",
-                                       "\"tenon.a.format\":\"bfloat8_b\","};
-  return fuzz::run(
-      argc, argv, "fuzz_safetensors", corpus, words, repair,
-      [](std::span<const std::byte> bytes) { (void)parse_safetensors(bytes); },
-      [](std::size_t bytes) { return (kParseFactor + 1) * bytes + kParseAllowance; });
+  fuzz::Corpus corpus;
+  for (const ArrayFile* file : {&all, &blocks, &small, &noted}) corpus.files.push_back(text_of(format_safetensors(*file)));
+  corpus.files.push_back(std::string("\2\0\0\0\0\0\0\0{}", 10));
+  corpus.words = {"{",
+                  "}",
+                  "[",
+                  "]",
+                  "\"",
+                  ",",
+                  ":",
+                  "null",
+                  "true",
+                  "1e3",
+                  "-1",
+                  "0",
+                  "65536",
+                  "4294967296",
+                  "18446744073709551615",
+                  "18446744073709551616",
+                  "\"dtype\"",
+                  "\"shape\"",
+                  "\"data_offsets\"",
+                  "\"__metadata__\":{",
+                  "\"F8_E4M3\"",
+                  "\"BF16\"",
+                  "\\u0000",
+                  "\\ud800",
+                  "\xff",
+                  "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
+                  "\"x\":\"\",",
+                  "\"tenon.a.format\":\"bfloat8_b\","};
+  corpus.dense = {dense_file("\"", R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})", 50000, "}"),
+                  dense_file("\"", "\":\"\"", 100000, "}}"), dense_file("\"", R"(":{})", 50000, "}"),
+                  dense_file("\"tenon.", R"(.format":"")", 50000, "}}")};
+  return fuzz::run(argc, argv, "fuzz_safetensors", corpus,
+                   {.repair = repair,
+                    .parse = [](std::span<const std::byte> bytes) { (void)parse_safetensors(bytes); },
+                    .bound = [](std::size_t bytes) { return (kParseFactor + 1) * bytes + kParseAllowance; }});
 }

@@ -83,14 +83,22 @@ class Mutator {
 // Bytes asked for since the program began, by operator new and by the pool of host arrays.
 std::uint64_t allocated_bytes();
 
-// Makes lengths inside a changed input agree with it again, so that the parser gets past its first check. Applied to
-// three cases of four.
-using Repair = std::function<void(std::string&)>;
-using Parse = std::function<void(std::span<const std::byte>)>;
-using Bound = std::function<std::uint64_t(std::size_t input_bytes)>;
+struct Corpus {
+  std::vector<std::string> files;  // what is mutated; small, for speed
+  std::vector<std::string> words;  // what is put into it
+  std::vector<std::string> dense;  // large inputs that make the parser allocate most per byte; run once, unchanged
+};
+
+struct Target {
+  // Makes lengths inside a changed input agree with it again, so that the parser gets past its first check. Applied to
+  // three cases of four.
+  std::function<void(std::string&)> repair;
+  std::function<void(std::span<const std::byte>)> parse;
+  // The most bytes a parse may allocate, all allocations added up.
+  std::function<std::uint64_t(std::size_t input_bytes)> bound;
+};
 
 // Reads [count] [seed] from the command line, runs the cases, prints a line. Returns the program's exit status.
-int run(int argc, char** argv, std::string_view name, const std::vector<std::string>& corpus,
-        const std::vector<std::string>& words, const Repair& repair, const Parse& parse, const Bound& bound);
+int run(int argc, char** argv, std::string_view program, const Corpus& corpus, const Target& target);
 
 }  // namespace tenon::fuzz
