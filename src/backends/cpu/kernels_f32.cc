@@ -1,0 +1,126 @@
+// The elementwise kernels of f32. Compiled once per instruction set (kernels.cmake).
+#include <utility>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kernels_level.h"
+#include "backends/cpu/kernels_native.h"
+
+namespace tenon::cpu {
+namespace {
+
+// --- Loads and stores; no alignment ---
+template <class Vector>
+TENON_INLINE Vector load_vector(const void* p) {
+  Vector v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class Vector>
+TENON_INLINE void store_vector(void* p, Vector v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+template <class V>
+TENON_INLINE V load(const float* p) {
+  if constexpr (__is_same(V, F32))
+    return F32(load_vector<FloatV>(p));
+  else
+    return widen(load_vector<HalfFloatV>(p));
+}
+TENON_INLINE void store(float* p, F32 x) { store_vector(p, x.v); }
+TENON_INLINE void store(float* p, Wide x) { store_vector(p, narrow(x)); }
+
+// Bools are bytes of 0 and 1.
+template <class T>
+TENON_INLINE LaneMask<T> load_mask(const std::uint8_t* p) {
+  constexpr int count = Lanes<T>::kCount;
+  typedef std::uint8_t Bytes __attribute__((vector_size(count)));
+  return LaneMask<T>(__builtin_convertvector(load_vector<Bytes>(p), typename Lanes<T>::Signed) != 0);
+}
+template <class T>
+TENON_INLINE void store(std::uint8_t* p, LaneMask<T> m) {
+  constexpr int count = Lanes<T>::kCount;
+  typedef std::uint8_t Bytes __attribute__((vector_size(count)));
+  store_vector(p, __builtin_convertvector(m.v & 1, Bytes));
+}
+
+// --- One op on one vector ---
+template <class Op, class... V>
+TENON_INLINE auto apply_body(V... values) {
+  if constexpr (requires { native(Op{}, values...); })
+    return native(Op{}, values...);
+  else
+    return Op::apply(values...);
+}
+template <class Op, std::size_t... P>
+constexpr bool has_native(std::index_sequence<P...>) {
+  return requires { native(Op{}, (static_cast<void>(P), F32{})...); };
+}
+template <class Op>
+inline constexpr bool kHasNative = has_native<Op>(std::make_index_sequence<Op::traits.inputs + Op::traits.params>());
+
+template <class Op, class V, std::size_t... I, std::size_t... P>
+TENON_INLINE auto apply_at(const void* const* in, std::int64_t i, const V* params, std::index_sequence<I...>,
+                           std::index_sequence<P...>) {
+  if constexpr (Op::traits.condition)
+    return Op::apply(load_mask<typename V::Type>(static_cast<const std::uint8_t*>(in[0]) + i),
+                     load<V>(static_cast<const float*>(in[I + 1]) + i)..., params[P]...);
+  else
+    return apply_body<Op>(load<V>(static_cast<const float*>(in[I]) + i)..., params[P]...);
+}
+
+template <class Op>
+void kernel(const void* const* in, void* out, std::int64_t n, const double* params) {
+  using V = std::conditional_t<Op::traits.wide && !kHasNative<Op>, Wide, F32>;
+  using Result = std::conditional_t<Op::traits.returns_bool, std::uint8_t, float>;
+  constexpr int count = V::kCount;
+  constexpr int inputs = Op::traits.inputs;
+  constexpr auto values = std::make_index_sequence<inputs - (Op::traits.condition ? 1 : 0)>();
+  constexpr auto parameters = std::make_index_sequence<Op::traits.params>();
+
+  V constants[Op::traits.params + 1];
+  for (int p = 0; p < Op::traits.params; ++p) constants[p] = V(params[p]);
+
+  // Copies of the pointers: for all the compiler knows, a store could change the originals.
+  const void* sources[inputs];
+  for (int k = 0; k < inputs; ++k) sources[k] = in[k];
+  auto* result = static_cast<Result*>(out);
+  std::int64_t i = 0;
+  for (; i + count <= n; i += count) store(result + i, apply_at<Op>(sources, i, constants, values, parameters));
+  if (i == n) return;
+
+  // The rest goes through padded copies: nothing beyond n is read or written.
+  const auto rest = static_cast<std::size_t>(n - i);
+  float padded[inputs][count];
+  const void* copies[inputs];
+  for (int k = 0; k < inputs; ++k) {
+    const std::size_t bytes = Op::traits.condition && k == 0 ? 1 : sizeof(float);
+    for (float& x : padded[k]) x = 1;
+    __builtin_memcpy(padded[k], static_cast<const char*>(sources[k]) + static_cast<std::size_t>(i) * bytes, rest * bytes);
+    copies[k] = padded[k];
+  }
+  Result last[count];
+  store(last, apply_at<Op>(copies, 0, constants, values, parameters));
+  __builtin_memcpy(result + i, last, rest * sizeof(Result));
+}
+
+template <class Op>
+constexpr ElementwiseKernel kernel_of() {
+  if constexpr ((Op::traits.kinds & kFloats) != 0)
+    return kernel<Op>;
+  else
+    return nullptr;
+}
+
+}  // namespace
+
+void level::add_f32_kernels(Kernels& table) {
+  static constexpr ElementwiseKernel kernels[] = {
+#define TENON_X(Name) kernel_of<elementwise::Name>(),
+      TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+  };
+  for (int op = 0; op < kElementwiseCount; ++op) table.elementwise[op][static_cast<int>(DType::f32)] = kernels[op];
+}
+
+}  // namespace tenon::cpu

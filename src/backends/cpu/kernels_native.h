@@ -1,0 +1,22 @@
+// The ops that f32 lanes compute by a formula of their own (math_f32.h) rather than by the op's body: where the body, written for
+// any value type, would be slower or less accurate in f32. The tests hold both to the same reference.
+#pragma once
+
+#include "backends/cpu/math_f32.h"
+#include "graph/ops/elementwise.h"
+
+namespace tenon::cpu {
+namespace {
+
+TENON_INLINE F32 native(elementwise::Sigmoid, F32 x) { return sigmoid(x); }
+TENON_INLINE F32 native(elementwise::Silu, F32 x) { return silu(x); }
+// Without the lookup instruction the body in wide lanes is the faster one.
+#if TENON_CPU_LEVEL >= 3
+TENON_INLINE F32 native(elementwise::Gelu, F32 x) { return gelu(x); }
+TENON_INLINE F32 native(elementwise::Erfc, F32 x) { return erfc(x); }
+#endif
+TENON_INLINE F32 native(elementwise::LogSigmoid, F32 x) { return log_sigmoid(x); }
+TENON_INLINE F32 native(elementwise::Softplus, F32 x, F32 threshold) { return select(x > threshold, x, softplus(x)); }
+
+}  // namespace
+}  // namespace tenon::cpu
