@@ -127,29 +127,30 @@ void fill_runs(ThreadPool& pool, Nest nest, const T* from, T* to, bool stream) {
   });
 }
 
-// Target stride 1 along |inner|, source stride 1 along |across|: transposed planes, in bands.
+// Target stride 1 along |inner|, source stride 1 along |across|: transposed planes, in rectangles.
 void copy_transposed(ThreadPool& pool, const Nest& outer, const Axis& inner, const Axis& across, const std::byte* from,
                      std::byte* to, std::int64_t bytes, bool stream) {
   const TransposeKernel transpose = kernels().transpose[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
-  // A band is some rows of the source as a whole: it is read as a stream, and written in pieces of whole cache lines.
-  const std::int64_t line = 64 / bytes;
-  const std::int64_t band = std::max(line, kGrain / std::max<std::int64_t>(1, across.extent) / line * line);
-  const std::int64_t bands = (inner.extent + band - 1) / band;
-  const std::int64_t chunks = outer.elements() * bands;
-  const auto run_band = [&](std::int64_t chunk, int) {
-    const auto [source, target] = outer.offsets(chunk / bands);
-    const std::int64_t begin = chunk % bands * band, end = std::min(inner.extent, begin + band);
-    transpose(from + (source + begin * inner.source) * bytes, inner.source, to + (target + begin) * bytes, across.target,
-              end - begin, across.extent, stream);
-    if (stream) kernels().stream_fence();
-  };
-  if (chunks * band * across.extent < 2 * kGrain) {
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) run_band(chunk, 0);
-  } else {
-    for_ranges(pool, chunks, band * across.extent, [&](std::int64_t first, std::int64_t last, int worker) {
-      for (std::int64_t chunk = first; chunk < last; ++chunk) run_band(chunk, worker);
-    });
-  }
+  // Bands of 64 to 128 rows of the source: long enough runs in the target, few enough pages of it at a time. Columns are cut only
+  // where there are too few bands to go round.
+  const std::int64_t wanted = std::int64_t{4} * pool.threads(), line = 64 / bytes;
+  const auto rounded = [&](std::int64_t extent) { return (extent + line - 1) / line * line; };
+  const std::int64_t band = std::clamp<std::int64_t>(rounded(inner.extent / wanted), 64, 128);
+  const std::int64_t bands = outer.elements() * ((inner.extent + band - 1) / band);
+  const std::int64_t cuts =
+      std::clamp<std::int64_t>(bands >= wanted ? 1 : wanted / bands, 1, std::max<std::int64_t>(1, across.extent / 256));
+  const std::int64_t bands_of_plane = bands / outer.elements();
+  for_ranges(
+      pool, bands * cuts, std::min(band, inner.extent) * across.extent / cuts, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = first; i < last; ++i) {
+          const Range cols = part_of(across.extent, cuts, i % cuts, line);
+          const std::int64_t row = i / cuts % bands_of_plane * band, rows = std::min(inner.extent - row, band);
+          const auto [source, target] = outer.offsets(i / cuts / bands_of_plane);
+          transpose(from + (source + row * inner.source + cols.begin) * bytes, inner.source,
+                    to + (target + row + cols.begin * across.target) * bytes, across.target, rows, cols.end - cols.begin, stream);
+        }
+        if (stream) kernels().stream_fence();
+      });
 }
 
 // Anything: the two innermost axes in tiles, so that whichever of them is the source's fast one, its lines stay in the cache.
