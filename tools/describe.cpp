@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <map>
 
 #include "tenon/dtype.h"
@@ -100,15 +101,21 @@ void print_ops() {
   }
 }
 
+// Short names, in the order of the enumeration: full ones make the table too wide to read.
+constexpr const char* kShort[] = {"bool", "u8",  "u16",  "u32", "u64", "i8",   "i16", "i32",
+                                  "i64",  "f16", "bf16", "f32", "f64", "bfp8", "bfp4"};
+static_assert(std::size(kShort) == tenon::kDTypeCount);
+const char* short_name(tenon::DType d) { return kShort[static_cast<int>(d)]; }
+
 void print_promotion() {
   fmt::print("| |");
-  for (const tenon::DType d : tenon::all_dtypes()) fmt::print(" {} |", name(d));
+  for (const tenon::DType d : tenon::all_dtypes()) fmt::print(" {} |", short_name(d));
   fmt::print("\n|---|");
   for (int i = 0; i < tenon::kDTypeCount; ++i) fmt::print("---|");
   fmt::print("\n");
   for (const tenon::DType a : tenon::all_dtypes()) {
-    fmt::print("| **{}** |", name(a));
-    for (const tenon::DType b : tenon::all_dtypes()) fmt::print(" {} |", name(promote(a, b)));
+    fmt::print("| **{}** |", short_name(a));
+    for (const tenon::DType b : tenon::all_dtypes()) fmt::print(" {} |", short_name(promote(a, b)));
     fmt::print("\n");
   }
 }
