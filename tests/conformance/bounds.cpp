@@ -1,0 +1,341 @@
+#include "conformance/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "conformance/limits.h"
+#include "graph/ops/elementwise.h"
+#include "graph/reference.h"
+
+namespace tenon::conformance {
+namespace {
+
+using Errors = std::vector<double>;
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+HostArray array_of(const Shape& shape, const Errors& values) { return HostArray::from<double>(shape, values); }
+
+// One node by itself, on values in storage dtypes.
+HostArray evaluate(const Node& node, std::span<const HostArray> in) {
+  Graph graph;
+  Node copy = node;
+  copy.inputs.clear();
+  for (const HostArray& x : in) copy.inputs.push_back(graph.input("x", x.dtype(), x.shape()));
+  // A cast rounds to its own type, random numbers depend on theirs.
+  if (is_float(node.dtype) && node.prim != Prim::cast && node.prim != Prim::random && node.prim != Prim::constant)
+    copy.dtype = DType::f64;
+  graph.set_outputs({graph.append(std::move(copy))});
+  if (!is_float(node.dtype)) return reference_run(graph, in)[0];
+  return array_of(node.shape, reference_doubles(graph, in)[0]);
+}
+
+HostArray evaluate(const Node& node, std::initializer_list<HostArray> in) {
+  return evaluate(node, std::span(in.begin(), in.size()));
+}
+
+// A node that only moves elements, applied to their errors.
+Errors moved(Node node, std::span<const HostArray> in) {
+  node.dtype = DType::f64;
+  if (node.prim == Prim::pad) std::get<PadAttr>(node.attr).value = 0;
+  return evaluate(node, in).to_doubles();
+}
+
+Errors errors_of(const Bounded& x) {
+  return x.error.empty() ? Errors(static_cast<std::size_t>(x.value.elements()), 0.0) : x.error;
+}
+HostArray error_array(const Bounded& x) { return array_of(x.value.shape(), errors_of(x)); }
+
+HostArray map(const HostArray& x, const std::function<double(double)>& f) {
+  Errors values = x.to_doubles();
+  for (double& v : values) v = f(v);
+  return array_of(x.shape(), values);
+}
+HostArray magnitude(const HostArray& x) {
+  return map(x, [](double v) { return std::abs(v); });
+}
+
+enum class Move { up, down, outward, inward };
+
+// The value with every element at an end of its bound.
+HostArray shifted(const Bounded& x, Move move) {
+  const DType dtype = x.value.dtype();
+  Errors values = x.value.to_doubles();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double e = x.error[i], v = values[i];
+    if (e == 0) continue;
+    const bool up = move == Move::up || (move == Move::outward && v >= 0) || (move == Move::inward && v < 0);
+    values[i] = dtype == DType::boolean ? 1 - v : (up ? v + e : v - e);
+  }
+  return array_of(x.value.shape(), values).cast(dtype);
+}
+
+// What an op makes of inputs that may be anything: nothing, if it gives the same at both ends.
+double spread(double value, double up, double down) {
+  const auto distance = [&](double other) {
+    if (std::isnan(value) && std::isnan(other)) return 0.0;
+    if (value == other) return 0.0;
+    return std::abs(other - value);
+  };
+  const double a = distance(up), b = distance(down);
+  // At the edge of a domain one side has no value: the other one tells.
+  if (std::isnan(a)) return std::isnan(b) ? kUnknown : b;
+  if (std::isnan(b)) return a;
+  return std::max(a, b);
+}
+
+void add_spread(Errors& error, const HostArray& value, const HostArray& up, const HostArray& down) {
+  const Errors v = value.to_doubles(), a = up.to_doubles(), b = down.to_doubles();
+  for (std::size_t i = 0; i < error.size(); ++i) error[i] += spread(v[i], a[i], b[i]);
+}
+
+bool exact(std::span<const Bounded> in) {
+  return std::all_of(in.begin(), in.end(), [](const Bounded& x) { return x.error.empty(); });
+}
+
+class Bounds {
+ public:
+  Bounds(const Node& node, std::span<const Bounded> in) : node_(node), in_(in) {
+    for (const Bounded& x : in) values_.push_back(x.value);
+  }
+
+  Bounded result() {
+    value_ = evaluate(node_, values_);
+    error_.assign(static_cast<std::size_t>(value_.elements()), 0.0);
+    propagate();
+    if (is_float(node_.dtype)) settle();
+    if (std::all_of(error_.begin(), error_.end(), [](double e) { return e == 0; })) error_.clear();
+    return {value_, std::move(error_)};
+  }
+
+ private:
+  void propagate() {
+    switch (node_.prim) {
+      case Prim::input:
+      case Prim::constant:
+      case Prim::iota: return;
+      case Prim::random: return random();
+      case Prim::elementwise: return elementwise();
+      case Prim::cast: return cast();
+      case Prim::broadcast:
+      case Prim::reshape:
+      case Prim::transpose:
+      case Prim::slice:
+      case Prim::pad:
+      case Prim::concat:
+      case Prim::take:
+      case Prim::gather: return structure();
+      case Prim::scatter: return scatter();
+      case Prim::reduce: return reduce();
+      case Prim::arg_reduce:
+      case Prim::arg_sort:
+        if (!exact(in_)) error_.assign(error_.size(), kUnknown);
+        return;
+      case Prim::matmul:
+      case Prim::conv: return product();
+      case Prim::window: return window();
+      case Prim::cumulative: return cumulative();
+    }
+  }
+
+  double u() const { return unit_roundoff(compute_dtype(node_.dtype)); }
+  bool floating() const { return is_float(node_.dtype); }
+
+  // Infinities and NaN have no neighbours: they must be met exactly, unless the inputs leave it open.
+  void settle() {
+    const Errors v = value_.to_doubles();
+    for (std::size_t i = 0; i < error_.size(); ++i) {
+      if (std::isnan(error_[i])) error_[i] = std::isfinite(v[i]) ? kUnknown : 0;
+      if (!std::isfinite(v[i]) && exact(in_)) error_[i] = 0;
+    }
+  }
+
+  void add_local(double ulps) {
+    const DType compute = compute_dtype(node_.dtype);
+    const Errors v = value_.to_doubles();
+    for (std::size_t i = 0; i < error_.size(); ++i)
+      if (std::isfinite(v[i])) error_[i] += ulps * ulp(v[i], compute);
+  }
+
+  void random() {
+    if (!node_.as<RandomAttr>().normal) return;
+    const bool wide = node_.dtype == DType::f64;
+    if (!wide) add_local(1);
+    for (double& e : error_) e += 0x1p-48;  // the angle 2 pi v is rounded before its cosine is taken
+  }
+
+  void elementwise() {
+    const ElementwiseOp op = node_.as<ElementwiseAttr>().op;
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      if (in_[i].error.empty()) continue;
+      std::vector<HostArray> at = values_;
+      at[i] = shifted(in_[i], Move::up);
+      const HostArray up = evaluate(node_, at);
+      at[i] = shifted(in_[i], Move::down);
+      add_spread(error_, value_, up, evaluate(node_, at));
+    }
+    if (floating()) add_local(elementwise_limit(op, compute_dtype(node_.dtype)).ulp);
+  }
+
+  void cast() {
+    if (in_[0].error.empty()) return;
+    const auto at = [&](Move move) { return evaluate(node_, {shifted(in_[0], move)}); };
+    add_spread(error_, value_, at(Move::up), at(Move::down));
+    if (!is_block(node_.dtype)) return;
+    // The shared exponent follows the largest magnitude of its sixteen.
+    Errors together(error_.size(), 0.0);
+    add_spread(together, value_, at(Move::outward), at(Move::inward));
+    for (std::size_t i = 0; i < error_.size(); ++i) error_[i] = std::max(error_[i], together[i]);
+  }
+
+  // The inputs with elements of their own; indices are not among them.
+  std::size_t data_inputs() const { return node_.prim == Prim::take || node_.prim == Prim::gather ? 1 : in_.size(); }
+
+  void structure() {
+    for (std::size_t i = data_inputs(); i < in_.size(); ++i)
+      if (!in_[i].error.empty()) return error_.assign(error_.size(), kUnknown);
+    if (exact(in_)) return;
+    std::vector<HostArray> errors;
+    for (std::size_t i = 0; i < in_.size(); ++i) errors.push_back(i < data_inputs() ? error_array(in_[i]) : values_[i]);
+    error_ = moved(node_, errors);
+  }
+
+  void scatter() {
+    const bool add = node_.as<ScatterAttr>().add;
+    if (!in_[1].error.empty()) return error_.assign(error_.size(), kUnknown);
+    const HostArray errors[] = {error_array(in_[0]), values_[1], error_array(in_[2])};
+    error_ = moved(node_, errors);
+    if (!add || !floating()) return;
+    Node node = node_;
+    node.dtype = DType::f64;
+    const Errors size = evaluate(node, {magnitude(values_[0]), values_[1], magnitude(values_[2])}).to_doubles();
+    const Errors count = evaluate(node, {HostArray::zeros(DType::f64, values_[0].shape()), values_[1],
+                                         HostArray::full(DType::f64, values_[2].shape(), 1)})
+                             .to_doubles();
+    for (std::size_t i = 0; i < error_.size(); ++i) error_[i] += u() * count[i] * size[i];
+  }
+
+  // error += sum of the inputs' errors + limit * u * sum of magnitudes, where |node| with f64 inputs forms such sums.
+  void add_sum(double limit) {
+    if (!floating()) {
+      if (!exact(in_)) error_.assign(error_.size(), kUnknown);
+      return;
+    }
+    if (!in_[0].error.empty()) error_ = evaluate(node_, {error_array(in_[0])}).to_doubles();
+    const Errors size = evaluate(node_, {magnitude(values_[0])}).to_doubles();
+    for (std::size_t i = 0; i < error_.size(); ++i) error_[i] += limit * u() * size[i];
+  }
+
+  // The relative errors of the factors add up, and each product rounds once. |sums| is the node that sums instead.
+  void add_product(const Node& sums, std::int64_t n) {
+    if (!floating()) {
+      if (!exact(in_)) error_.assign(error_.size(), kUnknown);
+      return;
+    }
+    if (!in_[0].error.empty()) {
+      Errors relative = in_[0].error;
+      const Errors v = values_[0].to_doubles();
+      for (std::size_t i = 0; i < v.size(); ++i) relative[i] = relative[i] == 0 ? 0 : relative[i] / std::abs(v[i]);
+      error_ = evaluate(sums, {array_of(values_[0].shape(), relative)}).to_doubles();
+    }
+    const Errors v = value_.to_doubles();
+    const double smallest = ulp(0, compute_dtype(node_.dtype));
+    for (std::size_t i = 0; i < error_.size(); ++i)
+      error_[i] = std::abs(v[i]) * (error_[i] + static_cast<double>(n) * u()) + smallest;
+  }
+
+  // Of a node that is monotone in all of its input.
+  void add_monotone() {
+    if (in_[0].error.empty()) return;
+    add_spread(error_, value_, evaluate(node_, {shifted(in_[0], Move::up)}), evaluate(node_, {shifted(in_[0], Move::down)}));
+  }
+
+  std::int64_t reduced_elements() const { return value_.elements() == 0 ? 0 : values_[0].elements() / value_.elements(); }
+
+  void reduce() {
+    const ReduceAttr& attr = node_.as<ReduceAttr>();
+    if (attr.kind == ReduceKind::sum) return add_sum(sum_limit(reduced_elements()));
+    if (attr.kind != ReduceKind::prod) return add_monotone();
+    Node sums = node_;
+    sums.attr = ReduceAttr{ReduceKind::sum, attr.axes};
+    add_product(sums, reduced_elements());
+  }
+
+  void cumulative() {
+    const CumulativeAttr& attr = node_.as<CumulativeAttr>();
+    const std::int64_t n = node_.shape[attr.axis];
+    if (!attr.product) return add_sum(accumulation_limit(n));
+    Node sums = node_;
+    sums.attr = CumulativeAttr{attr.axis, false};
+    add_product(sums, n);
+  }
+
+  void window() {
+    const WindowAttr& attr = node_.as<WindowAttr>();
+    if (attr.max) return add_monotone();
+    add_sum(sum_limit(attr.size[0] * attr.size[1] * attr.size[2]));
+  }
+
+  void product() {
+    if (!floating()) {
+      if (!exact(in_)) error_.assign(error_.size(), kUnknown);
+      return;
+    }
+    const Shape &a = values_[0].shape(), &b = values_[1].shape();
+    const std::int64_t terms = node_.prim == Prim::matmul ? a[node_.as<MatMulAttr>().transpose_a ? a.rank() - 2 : a.rank() - 1]
+                                                          : b.elements() / std::max<std::int64_t>(b[0], 1);
+    const HostArray size_a = magnitude(values_[0]), size_b = magnitude(values_[1]);
+    const auto add = [&](const HostArray& x, const HostArray& y, double factor) {
+      const Errors sums = evaluate(node_, {x, y}).to_doubles();
+      for (std::size_t i = 0; i < error_.size(); ++i) error_[i] += factor * sums[i];
+    };
+    add(size_a, size_b, accumulation_limit(terms) * u());
+    if (!in_[0].error.empty()) add(error_array(in_[0]), size_b, 1);
+    if (!in_[1].error.empty()) add(size_a, error_array(in_[1]), 1);
+    if (!in_[0].error.empty() && !in_[1].error.empty()) add(error_array(in_[0]), error_array(in_[1]), 1);
+  }
+
+  const Node& node_;
+  std::span<const Bounded> in_;
+  std::vector<HostArray> values_;
+  HostArray value_;
+  Errors error_;
+};
+
+// Beyond the range of f32 a backend that computes in f32 has an infinity where the reference has a number.
+Bounded as_operand(const Bounded& x, const Node& node) {
+  if (!is_float(node.dtype) || compute_dtype(node.dtype) != DType::f32) return x;
+  constexpr double largest = std::numeric_limits<float>::max();
+  Bounded result = x;
+  const Errors v = x.value.to_doubles();
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (!(std::abs(v[i]) > largest) || std::isinf(v[i])) continue;
+    if (result.error.empty()) result.error.assign(v.size(), 0.0);
+    result.error[i] = kUnknown;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> inputs) {
+  std::vector<Bounded> values(static_cast<std::size_t>(graph.size()));
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    Bounded& to = values[static_cast<std::size_t>(id)];
+    if (node.prim == Prim::input) {
+      const HostArray& x = inputs[static_cast<std::size_t>(node.as<InputAttr>().index)];
+      to.value = is_float(node.dtype) ? x.cast(DType::f64) : x;
+      continue;
+    }
+    std::vector<Bounded> in;
+    for (NodeId used : node.inputs) in.push_back(as_operand(values[static_cast<std::size_t>(used)], graph[used]));
+    to = Bounds(node, in).result();
+  }
+  std::vector<Bounded> outputs;
+  for (NodeId id : graph.outputs()) outputs.push_back(values[static_cast<std::size_t>(id)]);
+  return outputs;
+}
+
+}  // namespace tenon::conformance

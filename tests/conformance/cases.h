@@ -1,0 +1,57 @@
+// The conformance cases: for every op of the catalogue and every dtype it accepts, programs of that one op with inputs.
+//
+// Elementwise ops get the same cases all (cases_elementwise.cpp), made from what the catalogue says of their inputs and
+// parameters. Each other op has an entry in a table (cases_*.cpp) that names shapes and parameters. An op without one is an
+// error, so a new op of the catalogue cannot stay untested.
+//
+//   for (const Case& c : cases_for(find_op("softmax"), DType::bf16, Extent::full)) { Program p = program_of(c, seed); ... }
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "conformance/values.h"
+#include "tenon/ops.h"
+
+namespace tenon::conformance {
+
+// What stands around the op: alone, in the middle of a fused chain, or in front of a reduction of its result.
+enum class Around : std::uint8_t { nothing, chain, sum_last, sum_first, sum_all };
+
+struct CaseInput {
+  Shape shape;
+  DType dtype{};
+  Fill fill;
+  bool transposed = false;  // stored with its axes reversed, and turned round by a node of the program
+};
+
+struct Case {
+  const OpInfo* op = nullptr;
+  DType dtype{};
+  int number = 0;     // among the cases of this op and dtype
+  std::string label;  // "odd sizes", "axis=0"
+  std::vector<CaseInput> inputs;
+  std::vector<NamedValue> parameters;
+  Around around = Around::nothing;
+  bool random = false;  // counts for the share of correctly rounded results
+};
+
+// quick: small shapes and fewer values, for sanitizers.
+enum class Extent : std::uint8_t { full, quick };
+
+// Throws not_found when the op has no cases.
+std::vector<Case> cases_for(const OpInfo& op, DType dtype, Extent extent);
+
+struct Program {
+  Graph graph;
+  std::vector<HostArray> inputs;
+};
+
+// Throws what apply() throws.
+Program program_of(const Case& c, std::uint64_t seed);
+
+std::string parameters_text(std::span<const NamedValue> parameters);  // "axis=-1, keepdims=true"
+
+}  // namespace tenon::conformance

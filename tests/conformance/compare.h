@@ -1,0 +1,34 @@
+// One result against what was expected of it.
+//
+// NaN must meet NaN, infinities must agree in sign. Integers and bool are equal. A float passes when it is the expected value
+// correctly rounded, or no farther from it than its bound; f16 and bf16 when they are what some value within the bound rounds to.
+// A block format's element is at most one step of its block's grid off, and equal where nothing was computed inexactly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "conformance/bounds.h"
+
+namespace tenon::conformance {
+
+struct Mismatch {
+  std::int64_t index = 0;  // row-major
+  double got = 0, expected = 0;
+  double error_ulp = 0, limit_ulp = 0;  // in units of the output's dtype
+};
+
+struct Comparison {
+  std::int64_t elements = 0;
+  std::int64_t unchecked = 0;    // nothing is known of what was expected
+  std::int64_t not_rounded = 0;  // differ from the correctly rounded expected value
+  std::int64_t failures = 0;
+  double worst_ulp = 0;
+  std::optional<Mismatch> worst;  // of the failures
+};
+
+// |got| must have the shape of |expected|; |zero_sign| tells -0 and 0 apart.
+Comparison compare(const HostArray& got, const Bounded& expected, bool zero_sign);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,39 @@
+// The published limits: how far a result may be from the reference (docs/conformance.md prints them).
+//
+// A limit belongs to one primitive. What a composed op may be off follows from the limits of its primitives, carried through the
+// program (bounds.h); no op has a tolerance of its own.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tenon/dtype.h"
+#include "tenon/graph.h"
+
+namespace tenon::conformance {
+
+struct Limit {
+  double ulp = 0;      // of the type computed in; 0: exact, 0.5: correctly rounded
+  std::string reason;  // why it is wider than usual; empty otherwise
+};
+
+// |compute| is f32 or f64; integers and bool are always exact.
+Limit elementwise_limit(ElementwiseOp op, DType compute);
+// Where a result of -0 must not be 0, nor the other way round.
+bool keeps_sign_of_zero(ElementwiseOp op);
+
+// u: half the distance between 1 and the next number.
+double unit_roundoff(DType compute);
+// Distance between neighbours of |dtype| around |x|; |dtype| is f16, bf16, f32 or f64.
+double ulp(double x, DType dtype);
+
+// In units of u times the sum of the magnitudes of what is added up:
+double sum_limit(std::int64_t n);           // reductions: pairwise or better, 2 + log2(n)
+double accumulation_limit(std::int64_t n);  // matmul, convolution, running sums: 4 + 2 sqrt(n)
+
+// Share of random cases in which f16, bf16 and block results must be the correctly rounded ones.
+inline constexpr double kRoundedShare = 0.999;
+
+}  // namespace tenon::conformance

@@ -1,0 +1,21 @@
+// The results of a conformance run, for people: the support matrix and the page docs/conformance.md.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "conformance/runner.h"
+
+namespace tenon::conformance {
+
+using Results = std::map<std::pair<std::string, DType>, Verdict>;  // by op name
+
+// One line an op, one column a dtype: "." pass, "F" fail, "-" unsupported, "?" unavailable, blank: not accepted.
+std::string matrix_text(const Results& results);
+// Failures, reasons for what is unsupported, and counts.
+std::string summary_text(const Results& results);
+// docs/conformance.md: the rules, a limit for every primitive, and the matrix with the largest error seen.
+std::string markdown_text(const Results& results, std::string_view device);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,73 @@
+// Runner: runs conformance cases on one open device and judges the results.
+//
+// Beside the values it checks what else a device may do wrong: its inputs and the tensors allocated around the outputs are as
+// they were, every element of an output is written (it holds something else before), and a second run gives the same bytes.
+//
+// Thread safety: one thread at a time. The device must outlive the runner.
+//
+//   Runner runner(*device, {.seed = 1});
+//   Verdict v = runner.run(find_op("softmax"), DType::bf16);
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/cases.h"
+#include "conformance/compare.h"
+#include "tenon/backend.h"
+
+namespace tenon::conformance {
+
+enum class Status : std::uint8_t {
+  pass,
+  fail,
+  unsupported,  // the backend says it never will; the reason is kept
+  unavailable,  // the device cannot be used now
+};
+std::string_view name(Status status) noexcept;
+
+// What happened to one op in one dtype.
+struct Verdict {
+  Status status = Status::pass;
+  std::string reason;                 // of unsupported and unavailable
+  std::vector<std::string> failures;  // a paragraph each, the first few
+  std::int64_t cases = 0, elements = 0, unchecked = 0;
+  std::int64_t random_elements = 0, random_not_rounded = 0;
+  double worst_ulp = 0;
+};
+
+struct RunnerOptions {
+  std::uint64_t seed = 1;
+  Extent extent = Extent::full;
+  std::optional<int> only_case;
+  std::string command;  // how this program was called, up to the op: for the line that repeats a failure
+};
+
+class Runner {
+ public:
+  Runner(OpenDevice& device, RunnerOptions options);
+  ~Runner();
+
+  // Never throws for what the device does; that becomes the verdict.
+  Verdict run(const OpInfo& op, DType dtype);
+
+ private:
+  struct Guard;
+
+  void run_case(const Case& c, Verdict& verdict);
+  std::vector<HostArray> execute(const Case& c, const Program& program, Verdict& verdict);
+  void poison(Buffer& buffer);
+  void judge(const Case& c, const Program& program, const std::vector<HostArray>& results, Verdict& verdict);
+  void report(const Case& c, Verdict& verdict, const std::string& what) const;
+
+  OpenDevice& device_;
+  RunnerOptions options_;
+  struct Filler;
+  std::map<std::string, std::unique_ptr<Filler>> fillers_;
+};
+
+}  // namespace tenon::conformance
