@@ -1,0 +1,315 @@
+// The CPU's programs against the reference interpreter: every kind of loop, view and step, and random graphs.
+#include "backends/cpu/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "backends/cpu/backend.h"
+#include "graph/reference.h"
+#include "tenon/error.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+namespace {
+
+HostArray random_array(DType dtype, const Shape& shape, std::mt19937_64& rng) {
+  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+  std::uniform_real_distribution<float> uniform(-3, 3);
+  for (float& v : values) v = uniform(rng);
+  return HostArray::from<float>(shape, std::span<const float>(values)).cast(dtype);
+}
+
+// Runs the graph on the CPU and compares every output with the reference.
+void expect_like_reference(Graph& graph, std::span<const HostArray> inputs, double tolerance = 2e-5, int threads = 2) {
+  ThreadPool pool(threads);
+  const auto device = cpu::open_with(pool);
+  const auto program = device->compile(graph);
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<const Buffer*> in;
+  std::vector<Buffer*> out;
+  for (const HostArray& array : inputs) in.push_back(buffers.emplace_back(device->upload(array)).get());
+  for (const TensorType& type : program->output_types()) out.push_back(buffers.emplace_back(device->allocate(type)).get());
+  // Twice: the second run finds a used workspace.
+  program->run(in, out);
+  program->run(in, out);
+  const std::vector<HostArray> expected = reference_run(graph, inputs);
+  ASSERT_EQ(expected.size(), out.size());
+  for (std::size_t o = 0; o < out.size(); ++o) {
+    const HostArray got = device->download(*out[o]);
+    ASSERT_EQ(got.dtype(), expected[o].dtype());
+    ASSERT_EQ(got.shape(), expected[o].shape());
+    for (std::int64_t i = 0; i < got.elements(); ++i) {
+      const double g = got.value(i), e = expected[o].value(i);
+      if (std::isnan(e) && std::isnan(g)) continue;
+      if (g == e) continue;
+      ASSERT_NEAR(g, e, tolerance * std::max(1.0, std::abs(e))) << "output " << o << " element " << i << "\n" << graph.text();
+    }
+  }
+}
+
+class ProgramTest : public testing::Test {
+ protected:
+  NodeId input(const Shape& shape, DType dtype = DType::f32) {
+    arrays_.push_back(random_array(dtype, shape, rng_));
+    return graph_.input("x" + std::to_string(arrays_.size()), dtype, shape);
+  }
+  NodeId op(const char* name, std::initializer_list<NodeId> in, std::initializer_list<NamedValue> params = {}) {
+    return apply(graph_, name, in, params)[0];
+  }
+  void expect(std::vector<NodeId> outputs, double tolerance = 2e-5) {
+    graph_.set_outputs(std::move(outputs));
+    expect_like_reference(graph_, arrays_, tolerance);
+  }
+
+  std::mt19937_64 rng_{7};
+  Graph graph_;
+  std::vector<HostArray> arrays_;
+};
+
+TEST_F(ProgramTest, AFusedChain) {
+  const NodeId a = input({5, 700}), b = input({5, 700});
+  expect({op("gelu", {op("add", {op("mul", {a, b}), graph_.literal(0.5)})})});
+}
+
+TEST_F(ProgramTest, BroadcastOperandsOfEveryKind) {
+  const NodeId x = input({6, 50, 40}), row = input({40}), column = input({50, 1}), scalar = input({}), plane = input({6, 1, 40});
+  expect({op("add", {op("mul", {op("sub", {op("div", {x, scalar}), row}), column}), plane})});
+}
+
+TEST_F(ProgramTest, BroadcastOperandsWithLongRows) {
+  const NodeId x = input({3, 5000}), row = input({5000}), column = input({3, 1}), scalar = input({1, 1});
+  expect({op("add", {op("mul", {op("sub", {x, row}), column}), scalar})});
+}
+
+TEST_F(ProgramTest, TransposedOperandsSmallAndLarge) {
+  const NodeId small = input({30, 20}), large = input({300, 200}), other = input({20, 30}), more = input({200, 300});
+  expect({op("add", {op("transpose", {small}), other}), op("mul", {op("transpose", {large}), more})});
+}
+
+TEST_F(ProgramTest, HalfPrecisionIsRoundedOnceAtTheEnd) {
+  const NodeId a = input({33, 65}, DType::bf16), b = input({33, 65}, DType::bf16), c = input({7, 9}, DType::f16);
+  expect({op("add", {op("mul", {a, b}), a}), op("exp", {c})}, 0);
+}
+
+TEST_F(ProgramTest, AnExplicitCastRoundsWhereItStands) {
+  const NodeId a = input({1000});
+  expect({op("add", {graph_.cast(graph_.cast(a, DType::bf16), DType::f32), a}), graph_.cast(a, DType::i32),
+          graph_.cast(a, DType::boolean)},
+         0);
+}
+
+TEST_F(ProgramTest, BlockFormatsInsideAProgram) {
+  const NodeId a = input({40, 70}, DType::bfloat8_b), b = input({40, 70});
+  expect({op("mul", {a, b}), graph_.cast(b, DType::bfloat4_b), op("add", {graph_.cast(b, DType::bfloat8_b), b}), a});
+}
+
+TEST_F(ProgramTest, SoftmaxOverShortLongAndVeryLongRows) {
+  expect({op("softmax", {input({100, 10})}), op("softmax", {input({7, 3000})}), op("softmax", {input({2, 40000})}),
+          op("softmax", {input({1, 1})})});
+}
+
+TEST_F(ProgramTest, NormsWithWeights) {
+  const NodeId x = input({6, 10, 48}), w = input({48}), b = input({48});
+  expect({op("layer_norm", {x, w, b}), op("rms_norm", {x, w})}, 1e-4);
+}
+
+TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
+  const NodeId x = input({9, 200});
+  const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);
+  expect({m, s, op("div", {op("exp", {op("sub", {x, m})}), s}), op("log", {s})});
+}
+
+TEST_F(ProgramTest, RowValuesInHalfPrecision) {
+  const NodeId x = input({9, 200}, DType::bf16);
+  expect({op("mean", {x}, {{"axis", std::int64_t{-1}}}), op("softmax", {x})}, 1e-2);
+}
+
+TEST_F(ProgramTest, ReductionsOverEveryAxis) {
+  const NodeId x = input({12, 34, 56});
+  std::vector<NodeId> outputs;
+  for (AxisSet axes = 1; axes < 8; ++axes)
+    for (ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min}) outputs.push_back(graph_.reduce(kind, x, axes));
+  expect(outputs, 1e-4);
+}
+
+TEST_F(ProgramTest, ReductionsOfComputedValuesOverLeadingAxes) {
+  const NodeId x = input({300, 7}), y = input({5, 64, 3000}), bias = input({3000}), row = input({64, 1});
+  expect({graph_.reduce(ReduceKind::sum, op("square", {x}), 1),
+          graph_.reduce(ReduceKind::sum, op("mul", {op("add", {y, bias}), row}), 2),
+          graph_.reduce(ReduceKind::max, op("abs", {y}), 3), graph_.reduce(ReduceKind::sum, op("mul", {y, row}), 1)},
+         1e-4);
+}
+
+TEST_F(ProgramTest, ReductionsWithSeveralInnerAxesThatCannotBeJoined) {
+  const NodeId x = input({50, 6, 40}), w = input({40});
+  expect({graph_.reduce(ReduceKind::sum, op("mul", {x, w}), 1)}, 1e-4);
+}
+
+TEST_F(ProgramTest, IntegerAndBoolReductions) {
+  const NodeId i = input({40, 100}, DType::i32), u = input({40, 100}, DType::u8), x = input({40, 100});
+  const NodeId positive = op("gt", {x, graph_.literal(0.0)});
+  expect({graph_.reduce(ReduceKind::sum, i, 1), graph_.reduce(ReduceKind::prod, u, 2),
+          graph_.reduce(ReduceKind::any, positive, 2), graph_.reduce(ReduceKind::all, positive, 1),
+          graph_.reduce(ReduceKind::sum, positive, 3), graph_.reduce(ReduceKind::max, i, 3)},
+         0);
+}
+
+TEST_F(ProgramTest, ReductionsOfNothing) {
+  const NodeId x = input({3, 0}), y = input({0, 3});
+  expect({graph_.reduce(ReduceKind::sum, x, 2), graph_.reduce(ReduceKind::prod, y, 1),
+          graph_.reduce(ReduceKind::all, op("gt", {x, x}), 3), op("add", {x, x}), graph_.reduce(ReduceKind::sum, x, 1)});
+}
+
+TEST_F(ProgramTest, ALargeSumInOneStep) {
+  const NodeId x = input({1'000'003});
+  expect({graph_.reduce(ReduceKind::sum, op("mul", {x, x}), 1), graph_.reduce(ReduceKind::max, x, 1)}, 1e-6);
+}
+
+TEST_F(ProgramTest, OutputsThatAreInputsConstantsViewsAndEachOther) {
+  const NodeId x = input({4, 6}), h = input({8}, DType::bf16);
+  const NodeId y = op("exp", {x});
+  expect({x, y, y, op("transpose", {y}), graph_.scalar(3, DType::f32), op("transpose", {x}), h, graph_.reshape(y, {24})});
+}
+
+TEST_F(ProgramTest, EveryOtherPrimitive) {
+  const NodeId x = input({6, 8}), y = input({8, 5}), image = input({2, 4, 9, 9}), kernel = input({6, 2, 3, 3});
+  const NodeId index = graph_.constant(HostArray::from<std::int64_t>({3}, {0, -1, 2}));
+  const std::int64_t one_two[] = {1, 2}, two_zero[] = {2, 0};
+  const NodeId both[] = {x, op("exp", {x})};
+  expect({graph_.matmul(x, y), graph_.matmul(op("transpose", {y}), x, {false, true}),
+          graph_.conv(image, kernel, {.stride = {2, 1, 1}, .pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}, .groups = 2}),
+          graph_.window(image, {.max = true, .size = {3, 2, 1}, .stride = {2, 1, 1}}), graph_.take(x, index, 1),
+          graph_.pad(x, one_two, two_zero, 7), graph_.concat(both, 1), graph_.arg_reduce(x, 1, true), graph_.arg_sort(x, 0, true),
+          graph_.cumulative(x, 1, false), graph_.random({5, 7}, DType::f32, false, 42),
+          graph_.random({1001}, DType::f32, true, 43), graph_.iota({3, 4}, 1)},
+         1e-4);
+}
+
+TEST_F(ProgramTest, PrimitivesOnHalfPrecisionInputs) {
+  const NodeId a = input({16, 24}, DType::bf16), b = input({24, 8}, DType::bf16);
+  expect({graph_.matmul(a, b), op("transpose", {a}), graph_.cumulative(a, 0, false)}, 1e-2);
+}
+
+TEST_F(ProgramTest, StreamedResults) {
+  const NodeId a = input({3'000'000}), b = input({3'000'000}), h = input({9'000'000}, DType::bf16);
+  expect({op("add", {op("mul", {a, b}), a}), op("neg", {h})});
+}
+
+TEST_F(ProgramTest, AnIndexOutsideItsAxisIsAnErrorAndTheNextRunWorks) {
+  const NodeId x = input({4});
+  const NodeId index = graph_.input("i", DType::i64, {2});
+  graph_.set_outputs({graph_.take(x, index, 0)});
+  const auto device = cpu::open_with(process_pool());
+  const auto program = device->compile(graph_);
+  const auto values = device->upload(arrays_[0]);
+  const auto bad = device->upload(HostArray::from<std::int64_t>({2}, {0, 4})),
+             good = device->upload(HostArray::from<std::int64_t>({2}, {0, 3}));
+  const auto out = device->allocate({DType::f32, {2}});
+  try {
+    program->run({values.get(), bad.get()}, {out.get()});
+    FAIL() << "the index was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::out_of_range);
+    EXPECT_NE(std::string(e.what()).find('4'), std::string::npos);
+  }
+  program->run({values.get(), good.get()}, {out.get()});
+  EXPECT_EQ(device->download(*out).value(1), arrays_[0].value(3));
+}
+
+TEST_F(ProgramTest, ADownloadedResultIsNotOverwrittenByTheNextRun) {
+  const NodeId x = input({4});
+  graph_.set_outputs({op("neg", {x})});
+  const auto device = cpu::open_with(process_pool());
+  const auto program = device->compile(graph_);
+  const auto first = device->upload(HostArray::full(DType::f32, {4}, 1)),
+             second = device->upload(HostArray::full(DType::f32, {4}, 2));
+  const auto out = device->allocate({DType::f32, {4}});
+  program->run({first.get()}, {out.get()});
+  const HostArray kept = device->download(*out);
+  program->run({second.get()}, {out.get()});
+  EXPECT_EQ(kept.value(0), -1);
+  EXPECT_EQ(device->download(*out).value(0), -2);
+}
+
+TEST_F(ProgramTest, AnUploadedArrayIsNeverWrittenTo) {
+  const NodeId x = input({4});
+  graph_.set_outputs({op("neg", {x})});
+  const auto device = cpu::open_with(process_pool());
+  const auto program = device->compile(graph_);
+  const HostArray mine = HostArray::full(DType::f32, {4}, 1);
+  const auto in = device->upload(mine), out = device->upload(mine);
+  program->run({in.get()}, {out.get()});
+  EXPECT_EQ(mine.value(0), 1);
+  EXPECT_EQ(device->download(*out).value(0), -1);
+}
+
+TEST_F(ProgramTest, WrongTypesAreRefused) {
+  graph_.set_outputs({op("neg", {input({4})})});
+  const auto device = cpu::open_with(process_pool());
+  const auto program = device->compile(graph_);
+  const auto wrong = device->upload(HostArray::zeros(DType::f32, {5})), out = device->allocate({DType::f32, {4}});
+  EXPECT_THROW(program->run({wrong.get()}, {out.get()}), Error);
+}
+
+// Random graphs: elementwise ops, reductions, views and products over a handful of shapes, several outputs.
+TEST(RandomPrograms, AgreeWithTheReference) {
+  const char* unary[] = {"neg", "abs", "tanh", "sigmoid", "relu", "square", "sin"};
+  const char* binary[] = {"add", "sub", "mul", "maximum", "minimum"};
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 rng(seed);
+    const auto pick = [&](std::int64_t n) { return static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(n)); };
+    const Shape shapes[] = {{4, 33}, {33}, {4, 1}, {3, 4, 33}, {}, {1, 33}, {2, 1500}, {65, 2, 16}};
+    const DType dtypes[] = {DType::f32, DType::f32, DType::f64, DType::bf16};
+    Graph g;
+    std::vector<HostArray> arrays;
+    std::vector<NodeId> nodes;
+    for (int i = 0; i < 4; ++i) {
+      const Shape& shape = shapes[pick(8)];
+      const DType dtype = dtypes[pick(4)];
+      arrays.push_back(random_array(dtype, shape, rng));
+      nodes.push_back(g.input("x" + std::to_string(i), dtype, shape));
+    }
+    const int steps = 3 + static_cast<int>(pick(20));
+    for (int i = 0; i < steps; ++i) {
+      const NodeId a = nodes[static_cast<std::size_t>(pick(static_cast<std::int64_t>(nodes.size())))];
+      const NodeId b = nodes[static_cast<std::size_t>(pick(static_cast<std::int64_t>(nodes.size())))];
+      const Shape shape = g[a].shape;
+      try {
+        switch (pick(8)) {
+          case 0:
+          case 1: nodes.push_back(apply(g, unary[pick(7)], {a})[0]); break;
+          case 2:
+          case 3:
+          case 4: nodes.push_back(apply(g, binary[pick(5)], {a, b})[0]); break;
+          case 5:
+            if (shape.rank() > 0) {
+              const ReduceKind kind = pick(2) ? ReduceKind::max : ReduceKind::sum;
+              NodeId r = g.reduce(kind, a, static_cast<AxisSet>(1 + pick((1 << shape.rank()) - 1)));
+              if (kind == ReduceKind::sum) r = apply(g, "tanh", {r})[0];  // keeps magnitudes small
+              nodes.push_back(r);
+              nodes.push_back(g.broadcast(r, shape));
+            }
+            break;
+          case 6: nodes.push_back(apply(g, "transpose", {a})[0]); break;
+          case 7: nodes.push_back(g.reshape(a, Shape{shape.elements()})); break;
+        }
+      } catch (const Error&) {
+        continue;  // shapes that do not meet
+      }
+    }
+    std::vector<NodeId> outputs;
+    for (int i = 0; i < 3; ++i)
+      outputs.push_back(nodes[nodes.size() - 1 -
+                              static_cast<std::size_t>(pick(static_cast<std::int64_t>(std::min<std::size_t>(nodes.size(), 6))))]);
+    g.set_outputs(outputs);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expect_like_reference(g, arrays, 2e-2, 1 + static_cast<int>(seed % 3));
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
