@@ -68,6 +68,7 @@ struct InputAttr {
   std::string name;
   int index = 0;
 };
+// The value is in the node's dtype, or in its compute dtype where a literal must not be rounded.
 struct ConstantAttr {
   HostArray value;  // of the node's dtype, or of its compute dtype (a literal beside a bf16 tensor stays f32)
 };

@@ -22,6 +22,7 @@ std::size_t align_up(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign *
 
 // Axes [first, last) of |shape| are addressed by one stride.
 bool collapses(const Shape& shape, const Strides& strides, int first, int last) {
+  if (shape.elements() == 0) return true;
   std::int64_t expected = -1;
   bool started = false;
   for (int axis = last - 1; axis >= first; --axis) {
@@ -122,10 +123,12 @@ class LoopCompiler {
     for (int axis = last - 1; axis >= first; --axis) {
       const std::int64_t size = group_.domain[axis];
       if (size == 1) continue;
-      const bool joins = !found.empty() && std::all_of(external_nodes_.begin(), external_nodes_.end(), [&](NodeId node) {
-        const Strides strides = domain_strides(node);
-        return strides[at(axis)] == strides[at(found.back().axis)] * found.back().extent;
-      });
+      const bool empty = group_.domain.elements() == 0;  // addressed by nobody: any stride will do
+      const bool joins =
+          !found.empty() && (empty || std::all_of(external_nodes_.begin(), external_nodes_.end(), [&](NodeId node) {
+                               const Strides strides = domain_strides(node);
+                               return strides[at(axis)] == strides[at(found.back().axis)] * found.back().extent;
+                             }));
       if (joins)
         found.back().extent *= size;
       else
@@ -190,7 +193,7 @@ class LoopCompiler {
   }
 
   void split_reduction() {
-    const std::int64_t per_step = loop_.reduce_columns_ ? loop_.reduce_between_ * loop_.cols_ : 1;
+    const std::int64_t per_step = loop_.reduce_columns_ ? std::max<std::int64_t>(1, loop_.reduce_between_ * loop_.cols_) : 1;
     const std::int64_t units =
         loop_.reduce_columns_ ? loop_.reduce_outer_ * loop_.reduce_between_ * ((loop_.cols_ + loop_.block_ - 1) / loop_.block_)
                               : 1;
@@ -488,13 +491,15 @@ class LoopCompiler {
   std::optional<int> constant_operand(NodeId node) {
     const ValueView& view = plan_.views[at(node)];
     const Node& base = graph_[view.base];
-    if (base.prim != Prim::constant || !is_uniform(node) || is_block(base.dtype)) return std::nullopt;
+    if (base.prim != Prim::constant || !is_uniform(node)) return std::nullopt;
+    // A literal beside a bf16 tensor is stored in f32: the array's own dtype counts.
     const HostArray& array = base.as<ConstantAttr>().value;
+    if (is_block(array.dtype())) return std::nullopt;
     const DType dtype = compute_dtype(base.dtype);
     const std::size_t size = element_bytes(dtype);
     alignas(8) std::byte value[8];
-    kernels().convert[static_cast<int>(base.dtype)][static_cast<int>(dtype)](
-        array.data() + at(view.offset) * element_bytes(base.dtype), value, 1);
+    kernels().convert[static_cast<int>(array.dtype())][static_cast<int>(dtype)](
+        array.data() + at(view.offset) * element_bytes(array.dtype()), value, 1);
     const int reg = new_register(dtype, Home::constant);
     loop_.registers_[at(reg)].offset = align_up(loop_.constants_.size());
     loop_.constants_.resize(loop_.registers_[at(reg)].offset + at(block_elements()) * size);
