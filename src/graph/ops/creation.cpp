@@ -173,12 +173,15 @@ void register_random_ops(OpList& ops) {
   const Parameter dtype = dtype_parameter("float32");
   ops.push_back(creation("rand", {shape_parameter(), dtype, seed_parameter()}, "x ~ U[0, 1)",
                          "Random numbers, uniform from 0 up to 1.", "rand(shape=[2, 3], seed=1)", rand));
+  ops.back().dtypes = float_dtypes();
   ops.push_back(creation("randn", {shape_parameter(), dtype, seed_parameter()}, "x ~ N(0, 1)",
                          "Random numbers, normal with mean 0 and variance 1.", "randn(shape=[2, 3], seed=1)", randn));
+  ops.back().dtypes = float_dtypes();
   ops.push_back(creation(
       "uniform",
       {shape_parameter(), number_parameter("low", 0, "smallest"), number_parameter("high", 1, "end"), dtype, seed_parameter()},
       "x ~ U[low, high)", "Random numbers, uniform from low up to high.", "uniform(shape=[3], low=-1, high=1, seed=1)", uniform));
+  ops.back().dtypes = float_dtypes();
   ops.push_back(
       creation("bernoulli",
                {shape_parameter(),
