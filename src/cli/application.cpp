@@ -93,7 +93,7 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    session.console.out << app.help();
+    session.console.out << app.help() << '\n';
     return 0;
   } catch (const CLI::CallForVersion& version) {
     session.console.out << version.what() << '\n';

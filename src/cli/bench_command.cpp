@@ -140,7 +140,7 @@ void add_bench_command(CLI::App& app, Session& session) {
       ->type_name("DTYPE");
   command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
   command->add_option("--seconds", arguments->seconds, "How long to measure in all")
-      ->check(CLI::Range(0.001, 3600.0))
+      ->check(CLI::Range(0.001, 3600.0).description(""))
       ->type_name("S");
   add_output_options(*command, session);
   command->footer(kExamples);

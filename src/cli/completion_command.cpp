@@ -129,7 +129,7 @@ void add_completion_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
       ->type_name("SHELL");
   command->footer("Examples:\n  source <(tenon completion bash)");
   command->callback([shell, &app, &session] {

@@ -125,15 +125,17 @@ std::vector<std::string> categories() {
 }
 
 std::string op_list(const Console& console) {
-  std::size_t column = 0;
-  for (const OpInfo& op : all_ops()) column = std::max(column, op.name.size());
+  // A few names are long; their text begins on a line of its own instead of moving everybody's to the right.
+  constexpr std::size_t kColumn = 20;
   std::string out;
   for (const std::string& category : categories()) {
     if (!out.empty()) out += '\n';
     out += console.bold(category) + '\n';
     for (const OpInfo& op : all_ops()) {
       if (op.category != category) continue;
-      out += fmt::format("  {:<{}}  {}\n", op.name, column, wrap(op.doc, console.width, static_cast<int>(column) + 4));
+      out += op.name.size() > kColumn ? fmt::format("  {}\n{:{}}", op.name, "", kColumn + 4)
+                                      : fmt::format("  {:<{}}  ", op.name, kColumn);
+      out += wrap(op.doc, console.width, static_cast<int>(kColumn) + 4) + '\n';
     }
   }
   return out + fmt::format("\n{} ops; tenon ops NAME shows one.\n", all_ops().size());

@@ -161,7 +161,7 @@ void add_run_command(CLI::App& app, Session& session) {
       ->type_name("DTYPE");
   command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
   command->add_option("--repeat", arguments->repeat, "Compute N times and report the fastest")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N");
   command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit 5 if they differ");
   add_output_options(*command, session);
