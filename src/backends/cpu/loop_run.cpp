@@ -58,40 +58,40 @@ void load_strided(void* out, const void* in, std::int64_t n, std::int64_t stride
 // One worker's walk over a part of a loop's domain.
 class LoopRunner {
  public:
-  LoopRunner(const Loop& loop, std::byte* const* locations, std::byte* scratch)
+  LoopRunner(const LoopProgram& loop, std::byte* const* locations, std::byte* scratch)
       : loop_(loop),
         locations_(locations),
         scratch_(scratch),
         pointers_(reinterpret_cast<std::byte**>(scratch)) {
-    accumulators_ = reinterpret_cast<Accumulator*>(scratch + (loop.registers_.size() * sizeof(void*) + 63) / 64 * 64);
-    for (std::size_t r = 0; r < loop.registers_.size(); ++r) {
-      const Loop::Register& reg = loop.registers_[r];
-      pointers_[r] =
-          reg.home == Loop::Home::constant ? const_cast<std::byte*>(loop.constants_.data()) + reg.offset : scratch + reg.offset;
+    accumulators_ = reinterpret_cast<Accumulator*>(scratch + (loop.registers.size() * sizeof(void*) + 63) / 64 * 64);
+    for (std::size_t r = 0; r < loop.registers.size(); ++r) {
+      const Register& reg = loop.registers[r];
+      pointers_[r] = reg.home == Register::Home::constant ? const_cast<std::byte*>(loop.constants.data()) + reg.offset
+                                                          : scratch + reg.offset;
     }
-    if (!loop.init_.empty()) {
-      tile_ = {0, loop.tile_rows_, 0, head_columns()};
-      execute(loop.init_);
+    if (!loop.init.empty()) {
+      tile_ = {0, loop.geometry.tile_rows, 0, head_columns()};
+      execute(loop.init);
     }
   }
 
   Accumulator* column_accumulators(std::size_t reduction, std::int64_t width) {
-    return reinterpret_cast<Accumulator*>(scratch_ + loop_.column_accumulators_) + reduction * at(width);
+    return reinterpret_cast<Accumulator*>(scratch_ + loop_.column_accumulators) + reduction * at(width);
   }
 
   // Elementwise groups: tiles [first, last) of the whole domain.
   void tiles(std::int64_t first, std::int64_t last) {
-    const Loop::Phase& phase = loop_.phases_[0];
-    if (loop_.tile_rows_ > 1) {
+    const Phase& phase = loop_.phases[0];
+    if (loop_.geometry.tile_rows > 1) {
       for (std::int64_t t = first; t < last; ++t) {
-        const std::int64_t row = t * loop_.tile_rows_;
-        move_to({row, std::min(loop_.tile_rows_, loop_.rows_ - row), 0, loop_.cols_});
+        const std::int64_t row = t * loop_.geometry.tile_rows;
+        move_to({row, std::min(loop_.geometry.tile_rows, loop_.geometry.rows - row), 0, loop_.geometry.cols});
         execute(phase.head);
         execute(phase.body);
       }
       return;
     }
-    const std::int64_t per_row = (loop_.cols_ + loop_.block_ - 1) / loop_.block_;
+    const std::int64_t per_row = (loop_.geometry.cols + loop_.geometry.block - 1) / loop_.geometry.block;
     std::int64_t row = first / per_row, segment = first % per_row;
     bool new_row = true;
     for (std::int64_t t = first; t < last; ++t) {
@@ -99,8 +99,8 @@ class LoopRunner {
         move_to({row, 1, 0, head_columns()});
         execute(phase.head);
       }
-      const std::int64_t column = segment * loop_.block_;
-      move_to({row, 1, column, std::min(loop_.block_, loop_.cols_ - column)});
+      const std::int64_t column = segment * loop_.geometry.block;
+      move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
       execute(phase.body);
       new_row = ++segment == per_row;
       if (new_row) {
@@ -112,42 +112,42 @@ class LoopRunner {
 
   // Rows groups: |count| rows from |row| on, at most tile_rows_.
   void rows(std::int64_t row, std::int64_t count) {
-    if (loop_.tile_rows_ > 1) {
-      move_to({row, count, 0, loop_.cols_});
-      for (const Loop::Phase& phase : loop_.phases_) {
+    if (loop_.geometry.tile_rows > 1) {
+      move_to({row, count, 0, loop_.geometry.cols});
+      for (const Phase& phase : loop_.phases) {
         execute(phase.head);
         execute(phase.body);
       }
       return;
     }
-    for (std::size_t p = 0; p < loop_.phases_.size(); ++p) {
-      const Loop::Phase& phase = loop_.phases_[p];
+    for (std::size_t p = 0; p < loop_.phases.size(); ++p) {
+      const Phase& phase = loop_.phases[p];
       if (!phase.head.empty()) {
         move_to({row, 1, 0, head_columns()});
         execute(phase.head);
       }
       if (phase.body.empty()) continue;
       start_reductions(static_cast<int>(p));
-      for (std::int64_t column = 0; column < loop_.cols_; column += loop_.block_) {
-        move_to({row, 1, column, std::min(loop_.block_, loop_.cols_ - column)});
+      for (std::int64_t column = 0; column < loop_.geometry.cols; column += loop_.geometry.block) {
+        move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
         execute(phase.body);
       }
-      for (std::size_t i = 0; i < loop_.reductions_.size(); ++i)
-        if (loop_.reductions_[i].phase == static_cast<int>(p))
-          store(accumulators_[i], loop_.reductions_[i].dtype, pointers_[loop_.reductions_[i].result]);
+      for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
+        if (loop_.reductions[i].phase == static_cast<int>(p))
+          store(accumulators_[i], loop_.reductions[i].dtype, pointers_[loop_.reductions[i].result]);
     }
   }
 
   // Reduction groups over columns: columns [first, last) of |row|; results are left in accumulator().
   void reduce_segment(std::int64_t row, std::int64_t first, std::int64_t last) {
-    const Loop::Phase& phase = loop_.phases_[0];
+    const Phase& phase = loop_.phases[0];
     if (!phase.head.empty()) {
       move_to({row, 1, 0, head_columns()});
       execute(phase.head);
     }
     start_reductions(0);
-    for (std::int64_t column = first; column < last; column += loop_.block_) {
-      move_to({row, 1, column, std::min(loop_.block_, last - column)});
+    for (std::int64_t column = first; column < last; column += loop_.geometry.block) {
+      move_to({row, 1, column, std::min(loop_.geometry.block, last - column)});
       execute(phase.body);
     }
   }
@@ -156,19 +156,19 @@ class LoopRunner {
   // Reduction groups that keep columns: adds |count| rows, |step| apart, columns [column, column + width), to the column
   // accumulators.
   void reduce_rows(std::int64_t row, std::int64_t count, std::int64_t step, std::int64_t column, std::int64_t width) {
-    const Loop::Phase& phase = loop_.phases_[0];
+    const Phase& phase = loop_.phases[0];
     accumulator_width_ = width;
     if (reduces_plain_rows()) {
       move_to({row, 1, column, width});
-      for (std::size_t i = 0; i < loop_.reductions_.size(); ++i)
-        loop_.reductions_[i].columns(pointers_[loop_.reductions_[i].input], count, step * loop_.cols_, width,
-                                     column_accumulators(i, width));
+      for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
+        loop_.reductions[i].columns(pointers_[loop_.reductions[i].input], count, step * loop_.geometry.cols, width,
+                                    column_accumulators(i, width));
       return;
     }
     for (std::int64_t done = 0; done < count;) {
-      const std::int64_t rows = step == 1 ? std::min(loop_.tile_rows_, count - done) : 1;
+      const std::int64_t rows = step == 1 ? std::min(loop_.geometry.tile_rows, count - done) : 1;
       if (!phase.head.empty()) {
-        move_to({row + done * step, rows, 0, loop_.tile_rows_ > 1 ? loop_.cols_ : head_columns()});
+        move_to({row + done * step, rows, 0, loop_.geometry.tile_rows > 1 ? loop_.geometry.cols : head_columns()});
         execute(phase.head);
       }
       move_to({row + done * step, rows, column, width});
@@ -184,55 +184,57 @@ class LoopRunner {
   };
 
   // What is written once per row must cover every segment of it.
-  std::int64_t head_columns() const { return loop_.tile_rows_ > 1 ? loop_.cols_ : std::min(loop_.block_, loop_.cols_); }
+  std::int64_t head_columns() const {
+    return loop_.geometry.tile_rows > 1 ? loop_.geometry.cols : std::min(loop_.geometry.block, loop_.geometry.cols);
+  }
 
   // Nothing is computed before the reductions, and their inputs are dense: whole bands of rows go to the kernel at once.
   bool reduces_plain_rows() const {
-    const Loop::Phase& phase = loop_.phases_[0];
+    const Phase& phase = loop_.phases[0];
     if (!phase.head.empty()) return false;
-    for (const Loop::Instruction& i : phase.body) {
-      if (i.code != Loop::Code::reduce) return false;
-      const Loop::Register& reg = loop_.registers_[at(i.in[0])];
-      if (reg.home != Loop::Home::input || !loop_.externals_[at(reg.external)].dense) return false;
+    for (const Instruction& i : phase.body) {
+      if (i.code != Instruction::Code::reduce) return false;
+      const Register& reg = loop_.registers[at(i.in[0])];
+      if (reg.home != Register::Home::input || !loop_.externals[at(reg.external)].dense) return false;
     }
     return true;
   }
 
-  std::int64_t row_offset(const Loop::External& external, std::int64_t row) const {
+  std::int64_t row_offset(const External& external, std::int64_t row) const {
     std::int64_t offset = 0;
-    for (std::size_t i = loop_.outer_.size(); i-- > 0 && row != 0;) {
-      offset += row % loop_.outer_[i] * external.row_strides[i];
-      row /= loop_.outer_[i];
+    for (std::size_t i = loop_.geometry.outer.size(); i-- > 0 && row != 0;) {
+      offset += row % loop_.geometry.outer[i] * external.row_strides[i];
+      row /= loop_.geometry.outer[i];
     }
     return offset;
   }
 
-  std::byte* address(const Loop::External& external, std::int64_t row, std::int64_t column) const {
-    const std::int64_t element = external.offset + (external.dense ? row * loop_.cols_ + column
+  std::byte* address(const External& external, std::int64_t row, std::int64_t column) const {
+    const std::int64_t element = external.offset + (external.dense ? row * loop_.geometry.cols + column
                                                                    : row_offset(external, row) + column * external.col_stride);
     return locations_[external.place.location] + element * static_cast<std::int64_t>(element_bytes(external.place.stored));
   }
 
   void move_to(const Tile& tile) {
     tile_ = tile;
-    for (int r : loop_.moving_) {
-      const Loop::Register& reg = loop_.registers_[at(r)];
-      pointers_[r] = reg.home == Loop::Home::row ? scratch_ + reg.offset + at(tile.column) * element_bytes(reg.dtype)
-                                                 : address(loop_.externals_[at(reg.external)], tile.row, tile.column);
+    for (int r : loop_.moving) {
+      const Register& reg = loop_.registers[at(r)];
+      pointers_[r] = reg.home == Register::Home::row ? scratch_ + reg.offset + at(tile.column) * element_bytes(reg.dtype)
+                                                     : address(loop_.externals[at(reg.external)], tile.row, tile.column);
     }
   }
 
   void start_reductions(int phase) {
-    for (std::size_t i = 0; i < loop_.reductions_.size(); ++i)
-      if (loop_.reductions_[i].phase == phase) accumulators_[i] = identity(loop_.reductions_[i].kind, loop_.reductions_[i].dtype);
+    for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
+      if (loop_.reductions[i].phase == phase) accumulators_[i] = identity(loop_.reductions[i].kind, loop_.reductions[i].dtype);
   }
 
-  void execute(const std::vector<Loop::Instruction>& instructions) {
-    for (const Loop::Instruction& i : instructions) execute(i);
+  void execute(const std::vector<Instruction>& instructions) {
+    for (const Instruction& i : instructions) execute(i);
   }
 
-  void execute(const Loop::Instruction& i) {
-    using Code = Loop::Code;
+  void execute(const Instruction& i) {
+    using Code = Instruction::Code;
     switch (i.code) {
       case Code::elementwise:
       case Code::row_values: {
@@ -252,8 +254,8 @@ class LoopRunner {
     }
   }
 
-  void load(const Loop::Instruction& i) {
-    const Loop::External& external = loop_.externals_[at(i.external)];
+  void load(const Instruction& i) {
+    const External& external = loop_.externals[at(i.external)];
     const std::size_t size = element_bytes(external.place.stored);
     std::byte* out = pointers_[i.out];
     for (std::int64_t r = 0; r < tile_.rows; ++r)
@@ -261,8 +263,8 @@ class LoopRunner {
                    external.col_stride, size);
   }
 
-  void load_rows(const Loop::Instruction& i) {
-    const Loop::External& external = loop_.externals_[at(i.external)];
+  void load_rows(const Instruction& i) {
+    const External& external = loop_.externals[at(i.external)];
     const std::size_t size = element_bytes(external.place.stored);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       std::memcpy(pointers_[i.out] + at(r) * size,
@@ -271,20 +273,20 @@ class LoopRunner {
                   size);
   }
 
-  void expand(const Loop::Instruction& i) {
-    const std::size_t size = element_bytes(loop_.registers_[at(i.out)].dtype);
+  void expand(const Instruction& i) {
+    const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
   }
 
-  void reduce(const Loop::Instruction& i) {
-    const Loop::Reduction& reduction = loop_.reductions_[at(i.reduction)];
-    if (loop_.reduce_columns_) {
+  void reduce(const Instruction& i) {
+    const Reduction& reduction = loop_.reductions[at(i.reduction)];
+    if (loop_.geometry.keeps_columns) {
       reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns,
                         column_accumulators(at(i.reduction), accumulator_width_));
       return;
     }
-    if (loop_.tile_rows_ == 1) {
+    if (loop_.geometry.tile_rows == 1) {
       Accumulator& acc = accumulators_[i.reduction];
       acc =
           combine(reduction.kind, accumulator_class(reduction.dtype), acc, reduction.partial(pointers_[i.in[0]], tile_.columns));
@@ -296,23 +298,23 @@ class LoopRunner {
             pointers_[i.out] + at(r) * size);
   }
 
-  void store_tile(const Loop::Instruction& i) {
-    const Loop::External& external = loop_.externals_[at(i.external)];
+  void store_tile(const Instruction& i) {
+    const External& external = loop_.externals[at(i.external)];
     std::byte* target = address(external, tile_.row, tile_.column);
     const std::size_t bytes = at(tile_.elements()) * element_bytes(external.place.stored);
-    if (loop_.stream_)
+    if (loop_.stream)
       kernels().stream_copy(target, pointers_[i.in[0]], bytes);
     else
       std::memcpy(target, pointers_[i.in[0]], bytes);
   }
 
-  void store_rows(const Loop::Instruction& i) {
-    const Loop::External& external = loop_.externals_[at(i.external)];
+  void store_rows(const Instruction& i) {
+    const External& external = loop_.externals[at(i.external)];
     const std::size_t size = element_bytes(external.place.stored);
     std::memcpy(locations_[external.place.location] + at(tile_.row) * size, pointers_[i.in[0]], at(tile_.rows) * size);
   }
 
-  const Loop& loop_;
+  const LoopProgram& loop_;
   std::byte* const* locations_;
   std::byte* scratch_;
   std::byte** pointers_;
@@ -335,32 +337,35 @@ void split(ThreadPool& pool, std::int64_t units, std::int64_t grain, bool parall
 }  // namespace
 
 void Loop::run(ThreadPool& pool, std::byte* const* locations, std::byte* scratch) const {
-  const bool parallel = static_cast<double>(rows_) * static_cast<double>(cols_) * cost_ > kParallelWork;
-  const auto worker_scratch = [&](int worker) { return scratch + at(worker) * worker_bytes_; };
+  const LoopGeometry& g = program_.geometry;
+  const bool parallel = static_cast<double>(g.rows) * static_cast<double>(g.cols) * program_.cost > kParallelWork;
+  const auto worker_scratch = [&](int worker) { return scratch + at(worker) * program_.worker_bytes; };
   const auto finish = [&] {
-    if (stream_) kernels().stream_fence();
+    if (program_.stream) kernels().stream_fence();
   };
 
-  if (kind_ == Group::Kind::elementwise) {
-    const std::int64_t tiles = tile_rows_ > 1 ? (rows_ + tile_rows_ - 1) / tile_rows_ : rows_ * ((cols_ + block_ - 1) / block_);
-    const std::int64_t tile_elements = tile_rows_ > 1 ? tile_rows_ * cols_ : std::min(block_, cols_);
+  if (program_.kind == Group::Kind::elementwise) {
+    const std::int64_t tiles =
+        g.tile_rows > 1 ? (g.rows + g.tile_rows - 1) / g.tile_rows : g.rows * ((g.cols + g.block - 1) / g.block);
+    const std::int64_t tile_elements = g.tile_rows > 1 ? g.tile_rows * g.cols : std::min(g.block, g.cols);
     // Small loops are split in as many parts as there are threads, large ones finer, so that a late thread costs little.
     const std::int64_t grain = std::max<std::int64_t>(
         1, std::min(kChunkElements / std::max<std::int64_t>(tile_elements, 1), (tiles + pool.threads() - 1) / pool.threads()));
     split(pool, tiles, grain, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
-      LoopRunner(*this, locations, worker_scratch(worker)).tiles(first, last);
+      LoopRunner(program_, locations, worker_scratch(worker)).tiles(first, last);
       finish();
     });
     return;
   }
 
-  if (kind_ == Group::Kind::rows) {
-    const std::int64_t tiles = (rows_ + tile_rows_ - 1) / tile_rows_;
-    const std::int64_t grain = std::max<std::int64_t>(1, std::min(kChunkElements / std::max<std::int64_t>(tile_rows_ * cols_, 1),
-                                                                  (tiles + pool.threads() - 1) / pool.threads()));
+  if (program_.kind == Group::Kind::rows) {
+    const std::int64_t tiles = (g.rows + g.tile_rows - 1) / g.tile_rows;
+    const std::int64_t grain =
+        std::max<std::int64_t>(1, std::min(kChunkElements / std::max<std::int64_t>(g.tile_rows * g.cols, 1),
+                                           (tiles + pool.threads() - 1) / pool.threads()));
     split(pool, tiles, grain, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
-      LoopRunner runner(*this, locations, worker_scratch(worker));
-      for (std::int64_t t = first; t < last; ++t) runner.rows(t * tile_rows_, std::min(tile_rows_, rows_ - t * tile_rows_));
+      LoopRunner runner(program_, locations, worker_scratch(worker));
+      for (std::int64_t t = first; t < last; ++t) runner.rows(t * g.tile_rows, std::min(g.tile_rows, g.rows - t * g.tile_rows));
       finish();
     });
     return;
@@ -369,69 +374,71 @@ void Loop::run(ThreadPool& pool, std::byte* const* locations, std::byte* scratch
 }
 
 void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byte* scratch, bool parallel) const {
-  const std::int64_t inner = reduce_columns_ ? reduce_between_ * cols_ : 1;
-  const std::int64_t kept = reduce_outer_ * inner;
-  Accumulator* partials = reinterpret_cast<Accumulator*>(scratch + partials_offset_);
+  const LoopGeometry& g = program_.geometry;
+  const std::int64_t inner = g.keeps_columns ? g.between * g.cols : 1;
+  const std::int64_t kept = g.reduce_outer * inner;
+  Accumulator* partials = reinterpret_cast<Accumulator*>(scratch + program_.partials_offset);
   const auto partial = [&](std::size_t reduction, std::int64_t part) {
-    return partials + (at(part) * reductions_.size() + reduction) * at(kept);
+    return partials + (at(part) * program_.reductions.size() + reduction) * at(kept);
   };
   const auto deliver = [&](std::size_t reduction, std::int64_t index, Accumulator value) {
-    for (const Place& place : reductions_[reduction].targets) {
+    for (const Place& place : program_.reductions[reduction].targets) {
       alignas(8) std::byte element[8];
-      store(value, reductions_[reduction].dtype, element);
-      kernels().convert[static_cast<int>(reductions_[reduction].dtype)][static_cast<int>(place.stored)](
+      store(value, program_.reductions[reduction].dtype, element);
+      kernels().convert[static_cast<int>(program_.reductions[reduction].dtype)][static_cast<int>(place.stored)](
           element, locations[place.location] + at(index) * element_bytes(place.stored), 1);
     }
   };
   const auto hand_in = [&](std::size_t reduction, std::int64_t part, std::int64_t index, Accumulator value) {
-    if (parts_ == 1)
+    if (g.parts == 1)
       deliver(reduction, index, value);
     else
       partial(reduction, part)[index] = value;
   };
 
-  if (!reduce_columns_) {
-    split(pool, reduce_outer_ * parts_, 1, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
-      LoopRunner runner(*this, locations, scratch + at(worker) * worker_bytes_);
+  if (!g.keeps_columns) {
+    split(pool, g.reduce_outer * g.parts, 1, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
+      LoopRunner runner(program_, locations, scratch + at(worker) * program_.worker_bytes);
       for (std::int64_t unit = first; unit < last; ++unit) {
-        const std::int64_t row = unit / parts_, part = unit % parts_;
-        runner.reduce_segment(row, part * part_extent_, std::min(cols_, (part + 1) * part_extent_));
-        for (std::size_t i = 0; i < reductions_.size(); ++i) hand_in(i, part, row, runner.accumulator(i));
+        const std::int64_t row = unit / g.parts, part = unit % g.parts;
+        runner.reduce_segment(row, part * g.part_extent, std::min(g.cols, (part + 1) * g.part_extent));
+        for (std::size_t i = 0; i < program_.reductions.size(); ++i) hand_in(i, part, row, runner.accumulator(i));
       }
-      if (stream_) kernels().stream_fence();
+      if (program_.stream) kernels().stream_fence();
     });
   } else {
-    const std::int64_t segments = tile_rows_ > 1 ? 1 : (cols_ + block_ - 1) / block_;
-    const std::int64_t units = reduce_outer_ * reduce_between_ * segments * parts_;
+    const std::int64_t segments = g.tile_rows > 1 ? 1 : (g.cols + g.block - 1) / g.block;
+    const std::int64_t units = g.reduce_outer * g.between * segments * g.parts;
     split(pool, units, 1, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
-      LoopRunner runner(*this, locations, scratch + at(worker) * worker_bytes_);
+      LoopRunner runner(program_, locations, scratch + at(worker) * program_.worker_bytes);
       for (std::int64_t unit = first; unit < last; ++unit) {
         std::int64_t rest = unit;
-        const std::int64_t part = rest % parts_;
-        rest /= parts_;
+        const std::int64_t part = rest % g.parts;
+        rest /= g.parts;
         const std::int64_t segment = rest % segments;
         rest /= segments;
-        const std::int64_t between = rest % reduce_between_, outer = rest / reduce_between_;
-        const std::int64_t column = segment * block_, width = tile_rows_ > 1 ? cols_ : std::min(block_, cols_ - column);
-        for (std::size_t i = 0; i < reductions_.size(); ++i)
-          std::fill_n(runner.column_accumulators(i, width), width, identity(reductions_[i].kind, reductions_[i].dtype));
-        const std::int64_t begin = part * part_extent_, count = std::min(reduce_extent_, begin + part_extent_) - begin;
+        const std::int64_t between = rest % g.between, outer = rest / g.between;
+        const std::int64_t column = segment * g.block, width = g.tile_rows > 1 ? g.cols : std::min(g.block, g.cols - column);
+        for (std::size_t i = 0; i < program_.reductions.size(); ++i)
+          std::fill_n(runner.column_accumulators(i, width), width,
+                      identity(program_.reductions[i].kind, program_.reductions[i].dtype));
+        const std::int64_t begin = part * g.part_extent, count = std::min(g.reduce_extent, begin + g.part_extent) - begin;
         if (count > 0)
-          runner.reduce_rows((outer * reduce_extent_ + begin) * reduce_between_ + between, count, reduce_between_, column, width);
-        for (std::size_t i = 0; i < reductions_.size(); ++i)
+          runner.reduce_rows((outer * g.reduce_extent + begin) * g.between + between, count, g.between, column, width);
+        for (std::size_t i = 0; i < program_.reductions.size(); ++i)
           for (std::int64_t c = 0; c < width; ++c)
-            hand_in(i, part, outer * inner + between * cols_ + column + c, runner.column_accumulators(i, width)[c]);
+            hand_in(i, part, outer * inner + between * g.cols + column + c, runner.column_accumulators(i, width)[c]);
       }
-      if (stream_) kernels().stream_fence();
+      if (program_.stream) kernels().stream_fence();
     });
   }
 
-  if (parts_ == 1) return;
-  for (std::size_t i = 0; i < reductions_.size(); ++i)
+  if (g.parts == 1) return;
+  for (std::size_t i = 0; i < program_.reductions.size(); ++i)
     for (std::int64_t index = 0; index < kept; ++index)
       deliver(i, index,
-              combine_tree(reductions_[i].kind, accumulator_class(reductions_[i].dtype), partial(i, 0) + index, parts_,
-                           static_cast<std::int64_t>(reductions_.size()) * kept));
+              combine_tree(program_.reductions[i].kind, accumulator_class(program_.reductions[i].dtype), partial(i, 0) + index,
+                           g.parts, static_cast<std::int64_t>(program_.reductions.size()) * kept));
 }
 
 }  // namespace tenon::cpu
