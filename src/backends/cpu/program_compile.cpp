@@ -4,15 +4,14 @@
 #include "array/block_format.h"
 #include "backends/cpu/primitives.h"
 #include "backends/cpu/program.h"
+#include "backends/cpu/temporary_plan.h"
 #include "graph/simplify.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::size_t kAlign = 64;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-std::size_t align_up(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 template <class Call>
 class CallStep final : public ProgramStep {
@@ -111,12 +110,6 @@ class ProgramCompiler final : public Placement {
 
   // --- Memory ---
 
-  struct Temporary {
-    int location = -1;
-    std::size_t bytes = 0;
-    int first = 0, last = 0;  // steps
-  };
-
   int new_location(Program::Fixed fixed) {
     program_.fixed_locations_.push_back(fixed);
     return static_cast<int>(inputs_ + outputs_ + program_.fixed_locations_.size()) - 1;
@@ -125,44 +118,19 @@ class ProgramCompiler final : public Placement {
 
   int new_temporary(DType dtype, const Shape& shape) {
     const int location = new_location({});
-    temporary_of_[location] = temporaries_.size();
-    temporaries_.push_back({location, storage_bytes(dtype, shape), current_step(), current_step()});
+    temporaries_.add(location, storage_bytes(dtype, shape), current_step());
     return location;
   }
-  void touch(int location) {
-    if (const auto t = temporary_of_.find(location); t != temporary_of_.end()) temporaries_[t->second].last = current_step();
-  }
+  // The step about to be added reads or writes |location|.
+  void touch(int location) { temporaries_.touch(location, current_step()); }
 
   void reserve_scratch(std::size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
 
-  // First fit, largest first: temporaries whose lives do not meet share memory.
   void plan_workspace() {
-    std::vector<std::size_t> order(temporaries_.size()), offsets(temporaries_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return temporaries_[a].bytes != temporaries_[b].bytes ? temporaries_[a].bytes > temporaries_[b].bytes : a < b;
-    });
-    std::vector<std::size_t> placed;
-    std::size_t total = 0;
-    for (std::size_t i : order) {
-      const Temporary& t = temporaries_[i];
-      std::vector<std::pair<std::size_t, std::size_t>> taken;
-      for (std::size_t p : placed)
-        if (temporaries_[p].first <= t.last && t.first <= temporaries_[p].last)
-          taken.push_back({offsets[p], offsets[p] + align_up(temporaries_[p].bytes)});
-      std::sort(taken.begin(), taken.end());
-      std::size_t offset = 0;
-      for (const auto& [begin, end] : taken) {
-        if (offset + align_up(t.bytes) <= begin) break;
-        offset = std::max(offset, end);
-      }
-      offsets[i] = offset;
-      placed.push_back(i);
-      total = std::max(total, offset + align_up(t.bytes));
-      program_.fixed_locations_[at(t.location) - inputs_ - outputs_].offset = offset;
-    }
+    const std::size_t total = temporaries_.place(
+        [&](int location, std::size_t offset) { program_.fixed_locations_[at(location) - inputs_ - outputs_].offset = offset; });
     program_.scratch_offset_ = total;
-    program_.workspace_bytes_ = total + align_up(scratch_bytes_);
+    program_.workspace_bytes_ = total + scratch_bytes_;
   }
 
   // --- Values ---
@@ -556,8 +524,7 @@ class ProgramCompiler final : public Placement {
   std::map<NodeId, int> readers_;                      // how often a base is read inside the program
   std::map<NodeId, Place> sources_;                    // where a base's memory is
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
-  std::vector<Temporary> temporaries_;
-  std::map<int, std::size_t> temporary_of_;  // location -> temporary
+  TemporaryPlan temporaries_;
   std::size_t scratch_bytes_ = 0;
 };
 
