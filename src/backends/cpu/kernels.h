@@ -23,15 +23,17 @@ using ElementwiseKernel = void (*)(const void* const* in, void* out, std::int64_
 // out[0..n) = in[0..n) converted with the rules of HostArray::cast.
 using ConvertKernel = void (*)(const void* in, void* out, std::int64_t n);
 
-// What reductions accumulate in: double for f32 and f64, i64 for signed, u64 for unsigned integers and bool.
+// What reductions accumulate in: double for f32 and f64, i64 for signed, u64 for unsigned integers and bool. any and all give 0
+// or 1 in the same member.
 union Accumulator {
   double f;
   std::int64_t i;
   std::uint64_t u;
 };
 
-// Reduces in[0..n). Sums add 64 interleaved lanes over at most 1024 elements, combine the lanes as a balanced tree and add the
-// chunks in double: the error does not grow with n, and the result is the same on every instruction set.
+// Reduces in[0..n); the identity if n is 0. Float sums go to fixed lanes (element i to lane i mod 64 in f32, mod 32 in f64) over
+// at most 1024 elements, are combined to 16 (8) by halves and added in double, whose lanes are combined as a balanced tree in the
+// end: the error does not grow with n, and the result is the same on every instruction set.
 using PartialReduceKernel = Accumulator (*)(const void* in, std::int64_t n);
 
 // acc[j] = acc[j] (+) in[i * row_stride + j] for i in [0, rows), j in [0, n); row_stride in elements. Same accuracy rule: at most
@@ -44,7 +46,7 @@ using TransposeKernel = void (*)(const void* src, std::int64_t src_stride, void*
                                  std::int64_t cols, bool stream);
 
 inline constexpr int kStorageTypes = 13;  // DType::boolean .. DType::f64: everything but the block formats
-inline constexpr int kReduceKinds = 6;
+inline constexpr int kReduceKinds = 6;    // in the order of ReduceKind
 
 struct Kernels {
   const char* isa;  // "x86-64-v4"
@@ -61,7 +63,7 @@ struct Kernels {
 
 // The best table this CPU can run. TENON_ISA=v2|v3|v4 limits it (for tests and comparisons).
 const Kernels& kernels();
-// A given level's table, or nullptr if this CPU cannot run it. Levels: 2, 3, 4.
+// A given level's table, or nullptr if this CPU cannot run it. Levels: 2, 3, 4; 0 on machines other than x86-64.
 const Kernels* kernels_for_level(int level);
 
 }  // namespace tenon::cpu

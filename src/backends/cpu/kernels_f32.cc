@@ -1,4 +1,5 @@
 // The elementwise kernels of f32. Compiled once per instruction set (kernels.cmake).
+#include <type_traits>
 #include <utility>
 
 #include "backends/cpu/kernels.h"
@@ -22,7 +23,7 @@ TENON_INLINE void store_vector(void* p, Vector v) {
 
 template <class V>
 TENON_INLINE V load(const float* p) {
-  if constexpr (__is_same(V, F32))
+  if constexpr (std::is_same_v<V, F32>)
     return F32(load_vector<FloatV>(p));
   else
     return widen(load_vector<HalfFloatV>(p));
@@ -33,15 +34,12 @@ TENON_INLINE void store(float* p, Wide x) { store_vector(p, narrow(x)); }
 // Bools are bytes of 0 and 1.
 template <class T>
 TENON_INLINE LaneMask<T> load_mask(const std::uint8_t* p) {
-  constexpr int count = Lanes<T>::kCount;
-  typedef std::uint8_t Bytes __attribute__((vector_size(count)));
-  return LaneMask<T>(__builtin_convertvector(load_vector<Bytes>(p), typename Lanes<T>::Signed) != 0);
+  const auto bytes = load_vector<typename LaneTypes<T>::Bytes>(p);
+  return LaneMask<T>(__builtin_convertvector(bytes, typename Lanes<T>::Signed) != 0);
 }
 template <class T>
 TENON_INLINE void store(std::uint8_t* p, LaneMask<T> m) {
-  constexpr int count = Lanes<T>::kCount;
-  typedef std::uint8_t Bytes __attribute__((vector_size(count)));
-  store_vector(p, __builtin_convertvector(m.v & 1, Bytes));
+  store_vector(p, __builtin_convertvector(m.v & 1, typename LaneTypes<T>::Bytes));
 }
 
 // --- One op on one vector ---

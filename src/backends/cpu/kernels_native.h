@@ -17,6 +17,11 @@ TENON_INLINE F32 native(elementwise::Erfc, F32 x) { return erfc(x); }
 #endif
 TENON_INLINE F32 native(elementwise::LogSigmoid, F32 x) { return log_sigmoid(x); }
 TENON_INLINE F32 native(elementwise::Softplus, F32 x, F32 threshold) { return select(x > threshold, x, softplus(x)); }
+// x / alpha may be subnormal where the result is not.
+TENON_INLINE F32 native(elementwise::Celu, F32 x, F32 alpha) {
+  const F32 negative = min(x, F32(0)), quotient = negative / alpha;
+  return select(x > F32(0), x, select(abs(quotient) < F32(0x1p-25f), negative, alpha * expm1(quotient)));
+}
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #if TENON_CPU_LEVEL > 0
 #include <immintrin.h>
@@ -32,6 +33,8 @@ inline constexpr int kVectorBytes = 16;
 typedef float FloatV __attribute__((vector_size(kVectorBytes)));
 typedef double DoubleV __attribute__((vector_size(kVectorBytes)));
 typedef float HalfFloatV __attribute__((vector_size(kVectorBytes / 2)));
+typedef std::uint8_t FloatBytesV __attribute__((vector_size(kVectorBytes / 4)));  // a byte per lane
+typedef std::uint8_t DoubleBytesV __attribute__((vector_size(kVectorBytes / 8)));
 typedef std::int32_t Int32V __attribute__((vector_size(kVectorBytes)));
 typedef std::int64_t Int64V __attribute__((vector_size(kVectorBytes)));
 typedef std::uint32_t Uint32V __attribute__((vector_size(kVectorBytes)));
@@ -44,6 +47,7 @@ struct LaneTypes<float> {
   using Vector = FloatV;
   using Signed = Int32V;
   using Unsigned = Uint32V;
+  using Bytes = FloatBytesV;
   using Word = std::uint32_t;
   static constexpr Word kSign = 0x8000'0000u;
 };
@@ -52,6 +56,7 @@ struct LaneTypes<double> {
   using Vector = DoubleV;
   using Signed = Int64V;
   using Unsigned = Uint64V;
+  using Bytes = DoubleBytesV;
   using Word = std::uint64_t;
   static constexpr Word kSign = 0x8000'0000'0000'0000u;
 };
@@ -81,7 +86,7 @@ struct Lanes {
   TENON_INLINE explicit Lanes(Vector x) : v(x) {}
   TENON_INLINE explicit Lanes(T x) : v(x - Vector{}) {}  // x - 0 keeps the sign of -0
   template <class U>
-    requires(__is_arithmetic(U) && !__is_same(U, T))
+    requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
   TENON_INLINE explicit Lanes(U x) : Lanes(static_cast<T>(x)) {}
 };
 using F32 = Lanes<float>;

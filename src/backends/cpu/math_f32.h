@@ -239,13 +239,21 @@ TENON_INLINE F32 sin_shifted(F32 x, std::uint32_t quadrant) {
   const F32 y = select(LaneMask<float>((Int32V)((q & 1u) == 0u)), s, c);
   return from_bits<float>(bits(y) ^ ((q & 2u) << 30));
 }
+// Only the lanes that need it get the wide result: what an element gives must not depend on its neighbours.
+template <class F>
+TENON_INLINE F32 replace_large_angles(F32 x, F32 y, F wide) {
+  const LaneMask<float> large = !(abs(x) <= F32(kFastAngleF));
+  return any(large) ? select(large, through_wide(x, wide), y) : y;
+}
 TENON_INLINE F32 sin(F32 x) {
-  if (!kHasFma || any(!(abs(x) <= F32(kFastAngleF)))) return through_wide(x, [](Wide y) { return sin(y); });
-  return select(x == F32(0), x, sin_shifted(x, 0));
+  const auto wide = [](Wide y) { return sin(y); };
+  if constexpr (!kHasFma) return through_wide(x, wide);
+  return replace_large_angles(x, select(x == F32(0), x, sin_shifted(x, 0)), wide);
 }
 TENON_INLINE F32 cos(F32 x) {
-  if (!kHasFma || any(!(abs(x) <= F32(kFastAngleF)))) return through_wide(x, [](Wide y) { return cos(y); });
-  return sin_shifted(x, 1);
+  const auto wide = [](Wide y) { return cos(y); };
+  if constexpr (!kHasFma) return through_wide(x, wide);
+  return replace_large_angles(x, sin_shifted(x, 1), wide);
 }
 
 // --- The rest, in wide lanes ---

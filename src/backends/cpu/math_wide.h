@@ -140,21 +140,25 @@ TENON_INLINE Wide sin_shifted(Wide x, std::uint64_t quadrant) {
   const Wide y = select(is_even(q), sin_reduced(reduced.r), cos_reduced(reduced.r));
   return from_bits<double>(bits(y) ^ ((q & 2u) << 62));
 }
-TENON_INLINE bool any_large_angle(Wide x) { return any(!(abs(x) <= Wide(kFastAngleD))); }
+// Beyond the limit (and for infinities) lane by lane with the C library. Only the lanes that need it: what an element gives must
+// not depend on its neighbours.
+template <class F>
+TENON_INLINE Wide replace_large_angles(Wide x, Wide y, F exact) {
+  const LaneMask<double> large = !(abs(x) <= Wide(kFastAngleD));
+  return any(large) ? select(large, per_lane(x, exact), y) : y;
+}
 TENON_INLINE Wide sin(Wide x) {
-  if (any_large_angle(x)) return per_lane(x, [](double a) { return __builtin_sin(a); });
-  return select(x == Wide(0), x, sin_shifted(x, 0));
+  return replace_large_angles(x, select(x == Wide(0), x, sin_shifted(x, 0)), [](double a) { return __builtin_sin(a); });
 }
 TENON_INLINE Wide cos(Wide x) {
-  if (any_large_angle(x)) return per_lane(x, [](double a) { return __builtin_cos(a); });
-  return sin_shifted(x, 1);
+  return replace_large_angles(x, sin_shifted(x, 1), [](double a) { return __builtin_cos(a); });
 }
 TENON_INLINE Wide tan(Wide x) {
-  if (any_large_angle(x)) return per_lane(x, [](double a) { return __builtin_tan(a); });
   const Reduced reduced = reduce_angle(x);
   const Wide s = sin_reduced(reduced.r), c = cos_reduced(reduced.r);
   const LaneMask<double> even = is_even(reduced.quadrant);
-  return select(x == Wide(0), x, select(even, s, -c) / select(even, c, s));
+  const Wide y = select(x == Wide(0), x, select(even, s, -c) / select(even, c, s));
+  return replace_large_angles(x, y, [](double a) { return __builtin_tan(a); });
 }
 // atan of a magnitude up to 1: 2 atan(x / (1 + sqrt(1 + x^2))) would do; shifting by pi/8 saves the root.
 TENON_INLINE Wide atan_unit(Wide t) {
@@ -274,11 +278,11 @@ TENON_INLINE Wide i0(Wide x) {
 TENON_INLINE Wide fmod(Wide x, Wide y) {
   const Wide a = abs(x), b = abs(y);
   const Wide quotient = a / b;
-  if (any(!(quotient < Wide(0x1p28)))) return per_lane(x, y, [](double u, double v) { return __builtin_fmod(u, v); });
   Wide r = select(quotient < Wide(1), a, a - trunc(quotient) * b);  // not 0 * inf
   r = select(r < Wide(0), r + b, r);
-  r = select(r >= b, r - b, r);
-  return copysign(r, x);
+  r = copysign(select(r >= b, r - b, r), x);
+  const LaneMask<double> large = !(quotient < Wide(0x1p28));
+  return any(large) ? select(large, per_lane(x, y, [](double u, double v) { return __builtin_fmod(u, v); }), r) : r;
 }
 
 }  // namespace

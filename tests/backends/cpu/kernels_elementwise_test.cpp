@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "graph/ops/elementwise_reference.h"
+#include "kernels_testing.h"
+
+namespace tenon::cpu {
+namespace {
+
+using namespace testing_kernels;
+
+constexpr double kUlpLimit = 4;
+// Two sets of parameters, so that thresholds lie on either side of most values; all of them exact in f32.
+constexpr double kParameters[2][4] = {{0.25, 2, 0.5, 1}, {20, 1, 0, 0.125}};
+
+template <class Visit>
+void for_each_op(Visit visit) {
+  for (int i = 0; i < kElementwiseCount; ++i) visit(static_cast<ElementwiseOp>(i), kElementwiseTraits[i]);
+}
+ElementwiseKernel kernel(const Kernels& table, ElementwiseOp op, DType dtype) {
+  return table.elementwise[static_cast<int>(op)][static_cast<int>(dtype)];
+}
+bool takes(ValueKinds kinds, DType dtype) {
+  if (dtype == DType::boolean) return (kinds & kBools) != 0;
+  if (dtype == DType::f32 || dtype == DType::f64) return (kinds & kFloats) != 0;
+  return is_integer(dtype) && (kinds & kIntegers) != 0;
+}
+
+// The operands of one op: |count| elements each, a condition as bytes.
+template <class T>
+struct Operands {
+  std::vector<std::vector<T>> values;
+  std::vector<std::uint8_t> condition;
+  std::vector<const void*> pointers;
+
+  template <class Make>
+  Operands(const ElementwiseTraits& traits, std::size_t count, Make make) {
+    for (int k = 0; k < traits.inputs; ++k) {
+      values.push_back(make(count, static_cast<std::uint32_t>(k + 1)));
+      // Otherwise the special values would only meet themselves.
+      if (k > 0) std::rotate(values.back().begin(), values.back().begin() + 7 * k, values.back().end());
+    }
+    if (traits.condition)
+      for (std::size_t i = 0; i < count; ++i) condition.push_back(i % 3 == 0);
+    for (const auto& input : values) pointers.push_back(input.data());
+    if (traits.condition) pointers[0] = condition.data();
+  }
+};
+
+TEST(ElementwiseKernels, AreThereForTheTypesTheTraitsAllowAndNoOthers) {
+  for (const Kernels* table : tables())
+    for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+      for (int d = 0; d < kStorageTypes; ++d) {
+        const auto dtype = static_cast<DType>(d);
+        EXPECT_EQ(kernel(*table, op, dtype) != nullptr, takes(traits.kinds, dtype)) << name(op) << " in " << name(dtype);
+      }
+    });
+}
+
+TEST(ElementwiseKernels, InF32AreWithinFourUlpOfTheReference) {
+  constexpr std::size_t count = 20'000;
+  std::map<std::string, double> worst;
+  for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+    if (!takes(traits.kinds, DType::f32)) return;
+    const Operands<float> in(traits, count, varied_floats);
+    Operands<double> wide(traits, count, [](std::size_t n, std::uint32_t) { return std::vector<double>(n); });
+    for (std::size_t k = 0; k < in.values.size(); ++k)
+      std::copy(in.values[k].begin(), in.values[k].end(), wide.values[k].begin());
+    for (const auto& params : kParameters) {
+      std::vector<double> exact(count);
+      std::vector<std::uint8_t> exact_bool(count), got_bool(count);
+      std::vector<float> got(count);
+      void* reference = traits.returns_bool ? static_cast<void*>(exact_bool.data()) : exact.data();
+      evaluate_block(op, DType::f64, wide.pointers.data(), reference, count, params);
+      for (const Kernels* table : tables()) {
+        void* out = traits.returns_bool ? static_cast<void*>(got_bool.data()) : got.data();
+        kernel(*table, op, DType::f32)(in.pointers.data(), out, count, params);
+        if (traits.returns_bool) {
+          EXPECT_EQ(got_bool, exact_bool) << name(op) << " on " << table->isa;
+          continue;
+        }
+        int reported = 0;
+        for (std::size_t i = 0; i < count && reported < 3; ++i) {
+          const double error = ulp_error(got[i], exact[i]);
+          double& most = worst[table->isa + std::string(" ") + name(op)];
+          most = std::max(most, error);
+          const bool same_zero = got[i] != 0 || exact[i] != 0 || std::signbit(got[i]) == std::signbit(exact[i]);
+          if (error <= kUlpLimit && same_zero) continue;
+          ++reported;
+          std::string arguments;
+          for (const auto& input : in.values) arguments += ' ' + std::to_string(input[i]);
+          ADD_FAILURE() << name(op) << " on " << table->isa << " of" << arguments << ": " << got[i] << ", not " << exact[i]
+                        << ": " << error << " ULP";
+        }
+      }
+      if (traits.params == 0) break;
+    }
+  });
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [op, error] : worst) order.emplace_back(error, op);
+  std::sort(order.rbegin(), order.rend());
+  for (std::size_t i = 0; i < 12 && i < order.size(); ++i)
+    std::printf("             %-24s %.2f ULP\n", order[i].second.c_str(), order[i].first);
+}
+
+// A random sample can miss the places where rounding errors happen to add up; these functions are worth more of it.
+TEST(ElementwiseKernels, ThatAreHotStayWithinThreeAndAHalfUlpOnAFineGrid) {
+  using enum ElementwiseOp;
+  for (ElementwiseOp op : {Exp, Log, Tanh, Sigmoid, Gelu, Silu, Erf, Erfc, Sin, Cos, Expm1, Log1p, LogSigmoid}) {
+    std::vector<float> in;
+    std::vector<double> wide;
+    for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 10'007) {
+      in.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+      wide.push_back(static_cast<double>(in.back()));
+    }
+    const auto n = static_cast<std::int64_t>(in.size());
+    std::vector<double> exact(in.size());
+    std::vector<float> got(in.size());
+    const void* wide_pointer = wide.data();
+    evaluate_block(op, DType::f64, &wide_pointer, exact.data(), n, nullptr);
+    for (const Kernels* table : tables()) {
+      const void* pointer = in.data();
+      kernel(*table, op, DType::f32)(&pointer, got.data(), n, nullptr);
+      std::size_t worst = 0;
+      for (std::size_t i = 0; i < in.size(); ++i)
+        if (ulp_error(got[i], exact[i]) > ulp_error(got[worst], exact[worst])) worst = i;
+      EXPECT_LE(ulp_error(got[worst], exact[worst]), 3.5) << name(op) << '(' << in[worst] << ") on " << table->isa;
+    }
+  }
+}
+
+TEST(ElementwiseKernels, GiveAnElementTheSameResultWhereverItStands) {
+  constexpr std::int64_t count = 200;
+  for (const Kernels* table : tables())
+    for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+      if (!takes(traits.kinds, DType::f32)) return;
+      const std::size_t size = traits.returns_bool ? 1 : sizeof(float);
+      const Operands<float> in(traits, count, varied_floats);
+      std::vector<char> whole(count * size), single(size);
+      kernel(*table, op, DType::f32)(in.pointers.data(), whole.data(), count, kParameters[0]);
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::vector<const void*> at;
+        for (int k = 0; k < traits.inputs; ++k)
+          at.push_back(static_cast<const char*>(in.pointers[k]) + i * (traits.condition && k == 0 ? 1 : 4));
+        kernel(*table, op, DType::f32)(at.data(), single.data(), 1, kParameters[0]);
+        float a = 0, b = 0;
+        std::memcpy(&a, whole.data() + i * size, size);
+        std::memcpy(&b, single.data(), size);
+        ASSERT_TRUE(std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b))) << name(op) << " on " << table->isa;
+      }
+    });
+}
+
+TEST(ElementwiseKernels, ReadAndWriteNothingBeyondTheirElements) {
+  for (const Kernels* table : tables())
+    for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+      for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8, DType::boolean}) {
+        if (!takes(traits.kinds, dtype)) continue;
+        for (std::size_t n = 0; n <= 40; ++n) {
+          // Inputs end where their allocation ends: AddressSanitizer would see a read beyond it.
+          std::vector<std::vector<char>> inputs;
+          std::vector<const void*> pointers;
+          for (int k = 0; k < traits.inputs; ++k) {
+            inputs.emplace_back(n * (traits.condition && k == 0 ? 1 : element_bytes(dtype)), char{1});
+            pointers.push_back(inputs.back().data());
+          }
+          const std::size_t bytes = n * (traits.returns_bool ? 1 : element_bytes(dtype));
+          std::vector<char> out(bytes + 128, char{77});
+          kernel(*table, op, dtype)(pointers.data(), out.data() + 64, static_cast<std::int64_t>(n), kParameters[0]);
+          const auto untouched = [](char c) { return c == 77; };
+          ASSERT_TRUE(std::all_of(out.begin(), out.begin() + 64, untouched) && std::all_of(out.end() - 64, out.end(), untouched))
+              << name(op) << " in " << name(dtype) << ", " << n << " elements, on " << table->isa;
+        }
+      }
+    });
+}
+
+template <class T>
+void expect_exact(DType dtype, const Kernels& table, std::vector<T> (*make)(std::size_t, std::uint32_t)) {
+  constexpr std::size_t count = 3000;
+  for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+    if (!takes(traits.kinds, dtype)) return;
+    const Operands<T> in(traits, count, make);
+    std::vector<T> expected(count), got(count);  // large enough for a bool result as well
+    evaluate_block(op, dtype, in.pointers.data(), expected.data(), count, kParameters[0]);
+    kernel(table, op, dtype)(in.pointers.data(), got.data(), count, kParameters[0]);
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_TRUE(std::memcmp(&got[i], &expected[i], sizeof(T)) == 0 || (got[i] != got[i] && expected[i] != expected[i]))
+          << name(op) << " in " << name(dtype) << " on " << table.isa << ": " << +got[i] << ", not " << +expected[i];
+  });
+}
+TEST(ElementwiseKernels, InIntegersAndBoolAreTheReference) {
+  for (const Kernels* table : tables()) {
+    expect_exact<std::uint8_t>(DType::boolean, *table, [](std::size_t n, std::uint32_t seed) {
+      auto values = varied_integers<std::uint8_t>(n, seed);
+      for (auto& x : values) x &= 1;
+      return values;
+    });
+    expect_exact(DType::u8, *table, varied_integers<std::uint8_t>);
+    expect_exact(DType::u16, *table, varied_integers<std::uint16_t>);
+    expect_exact(DType::u32, *table, varied_integers<std::uint32_t>);
+    expect_exact(DType::u64, *table, varied_integers<std::uint64_t>);
+    expect_exact(DType::i8, *table, varied_integers<std::int8_t>);
+    expect_exact(DType::i16, *table, varied_integers<std::int16_t>);
+    expect_exact(DType::i32, *table, varied_integers<std::int32_t>);
+    expect_exact(DType::i64, *table, varied_integers<std::int64_t>);
+  }
+}
+TEST(ElementwiseKernels, InF64AreTheReference) {
+  for (const Kernels* table : tables())
+    expect_exact<double>(DType::f64, *table, [](std::size_t n, std::uint32_t seed) {
+      const std::vector<float> floats = varied_floats(n, seed);
+      return std::vector<double>(floats.begin(), floats.end());
+    });
+}
+
+template <class T>
+void expect_in_place(DType dtype, const Kernels& table, std::vector<T> (*make)(std::size_t, std::uint32_t)) {
+  constexpr std::size_t count = 133;
+  for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+    if (!takes(traits.kinds, dtype) || traits.returns_bool) return;
+    for (int target = traits.condition ? 1 : 0; target < traits.inputs; ++target) {
+      Operands<T> in(traits, count, make);
+      std::vector<T> apart(count);
+      kernel(table, op, dtype)(in.pointers.data(), apart.data(), count, kParameters[0]);
+      kernel(table, op, dtype)(in.pointers.data(), in.values[target].data(), count, kParameters[0]);
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_TRUE(std::memcmp(&in.values[target][i], &apart[i], sizeof(T)) == 0 || apart[i] != apart[i])
+            << name(op) << " in " << name(dtype) << " over input " << target << " on " << table.isa;
+    }
+  });
+}
+TEST(ElementwiseKernels, MayWriteOverAnInput) {
+  for (const Kernels* table : tables()) {
+    expect_in_place(DType::f32, *table, varied_floats);
+    expect_in_place(DType::i32, *table, varied_integers<std::int32_t>);
+    expect_in_place<double>(DType::f64, *table, [](std::size_t n, std::uint32_t seed) {
+      const std::vector<float> floats = varied_floats(n, seed);
+      return std::vector<double>(floats.begin(), floats.end());
+    });
+  }
+}
+
+TEST(Kernels, AreTheBestThisMachineRunsWithinTheLimitAsked) {
+  const char* limit = std::getenv("TENON_ISA");
+  if (limit && *limit) GTEST_SKIP() << "TENON_ISA=" << limit;
+  EXPECT_EQ(&kernels(), tables().back());
+  EXPECT_EQ(kernels_for_level(1), nullptr);
+  EXPECT_EQ(kernels_for_level(5), nullptr);
+}
+
+}  // namespace
+}  // namespace tenon::cpu
