@@ -45,11 +45,6 @@ json::array texts(const List& list) {
   return result;
 }
 
-std::string cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return text;
-}
-
 }  // namespace
 
 std::string wrap(std::string_view text, int width, int indent) {
@@ -166,24 +161,6 @@ std::string op_page(const OpInfo& op, const Console& console, const std::string&
     const std::size_t end = std::min(example_output.find('\n', at), example_output.size());
     out += "  " + example_output.substr(at, end - at) + '\n';
     at = end + 1;
-  }
-  return out;
-}
-
-std::string op_markdown() {
-  std::string out = fmt::format(
-      "# Ops\n\nGenerated from the catalogue by `tenon ops --markdown`. {} ops. A parameter without a default is required.\n",
-      all_ops().size());
-  for (const std::string& category : categories()) {
-    out +=
-        fmt::format("\n## {}\n\n| op | what it does | formula | dtypes | example |\n| --- | --- | --- | --- | --- |\n", category);
-    for (const OpInfo& op : all_ops()) {
-      if (op.category != category) continue;
-      const std::string aliases = op.aliases.empty() ? "" : fmt::format(" (also {})", fmt::join(op.aliases, ", "));
-      const auto code = [](const std::string& text) { return text.empty() ? "" : "`" + cell(text) + "`"; };
-      out += fmt::format("| {}{} | {} | {} | {} | {} |\n", code(format_signature(op)), cell(aliases), cell(op.doc),
-                         code(op.formula), format_dtypes(op.dtypes), code(op.example));
-    }
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// The op catalogue as text, Markdown and JSON. Everything is read from the registry; nothing here knows an op.
+// The op catalogue as text and JSON. Everything is read from the registry; nothing here knows an op.
 #pragma once
 
 #include <boost/json.hpp>
@@ -24,7 +24,6 @@ std::vector<std::string> categories();        // in the order of their names
 std::string op_list(const Console& console);  // all ops by category, one line each
 // One op's page; |example_output| is what its example prints, empty to leave it out.
 std::string op_page(const OpInfo& op, const Console& console, const std::string& example_output);
-std::string op_markdown();  // docs/ops.md
 boost::json::object op_json(const OpInfo& op);
 
 }  // namespace tenon::cli

@@ -14,7 +14,7 @@ namespace {
 
 struct OpsArguments {
   std::string name;
-  bool markdown = false, names = false;
+  bool names = false;
 };
 
 std::string run_example(const OpInfo& op, int width) {
@@ -35,8 +35,6 @@ int show_ops(const OpsArguments& arguments, const Session& session) {
     out << to_text(boost::json::object{{"schema", 1}, {"ops", std::move(ops)}});
   } else if (arguments.names) {
     for (const OpInfo& op : all_ops()) out << op.name << '\n';
-  } else if (arguments.markdown) {
-    out << op_markdown();
   } else if (one != nullptr) {
     out << op_page(*one, session.console, run_example(*one, session.console.width));
   } else {
@@ -51,8 +49,7 @@ void add_ops_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<OpsArguments>();
   CLI::App* command = app.add_subcommand("ops", "List the ops, or show one: formula, parameters, dtypes, example");
   command->add_option("name", arguments->name, "An op's name or alias")->type_name("NAME");
-  auto* names = command->add_flag("--names", arguments->names, "Print the names alone, one a line");
-  command->add_flag("--markdown", arguments->markdown, "Print the table kept in docs/ops.md")->excludes(names);
+  command->add_flag("--names", arguments->names, "Print the names alone, one a line");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon ops\n  tenon ops softmax\n  tenon ops --json");
   command->callback([arguments, &session] { session.action = [arguments, &session] { return show_ops(*arguments, session); }; });
