@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/gemm_blocked.h"
+
 // The switches of the two libraries that may be linked; the one that is not there is null.
 extern "C" {
 [[gnu::weak]] void bli_thread_set_num_threads(std::int64_t threads);
@@ -30,18 +32,10 @@ void use_one_blas_thread() {
   }();
 }
 
-bool has_avx2() {
-#if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return has;
-#else
-  return false;
-#endif
-}
-
-// Products up to this many multiplications take less time here than the BLAS needs to start (about 1 us).
+// Up to this many multiplications, packing the operands costs more than it brings.
 constexpr std::int64_t kSmallProduct = 64 * 64 * 40;
-constexpr std::int64_t kSmallInner = 256;
+// At most a block of the packed product, which then adds the same terms in the same order.
+constexpr std::int64_t kSmallInner = 192;
 constexpr std::int64_t kTinyProduct = 64;
 
 template <class T>
@@ -149,8 +143,9 @@ template <class T>
 void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
   const std::int64_t work = a.rows * b.cols * a.cols;
   if (work <= kTinyProduct) return plain_product(a, b, c, ldc);
-  if (work <= kSmallProduct && a.cols <= kSmallInner && has_avx2()) return small_product(a, b, c, ldc);
-  blas_product(a, b, c, ldc);
+  if (!has_blocked_gemm()) return blas_product(a, b, c, ldc);
+  if (work <= kSmallProduct && a.cols <= kSmallInner) return small_product(a, b, c, ldc);
+  blocked_gemm(a, b, c, ldc);
 }
 
 }  // namespace

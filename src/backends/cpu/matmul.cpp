@@ -51,28 +51,23 @@ struct Cut {
   std::int64_t parts() const { return rows * cols; }
 };
 
-// Depends on the shapes alone, never on the number of threads: a BLAS rounds differently for matrices of different sizes, so
-// other cuts would be other results. More parts than threads cost little while each stays large: the BLAS packs its operands once
-// a part.
-Cut cut_of(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t batches) {
-  constexpr std::int64_t kWorthTwo = 48 * 48 * 48;  // about 2 us on one core
-  constexpr std::int64_t kManyBatches = 16;
+// Results do not depend on it (gemm.h). Each part packs its share of both operands: the shares should be small.
+Cut cut_of(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t batches, int threads) {
+  constexpr double kWorthAThread = 48 * 48 * 24;  // about 1 us on one core
   const double work = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
-  if (batches >= kManyBatches || work < kWorthTwo) return {};
-  std::int64_t parts = work < 192. * 192 * 192 ? 2 : work < 400. * 400 * 400 ? 4 : work < 1500. * 1500 * 1500 ? 8 : 16;
-  Cut cut;
-  // Halve the longer side, as long as the halves are worth a call.
-  for (; parts > 1; parts /= 2) {
-    const std::int64_t rows = m / cut.rows, cols = n / cut.cols;
-    if (cols >= rows && cols >= 32) {
-      cut.cols *= 2;
-    } else if (rows >= 12) {
-      cut.rows *= 2;
-    } else {
-      break;
+  if (threads == 1 || batches >= 2 * threads || work < 2 * kWorthAThread) return {};
+  std::int64_t parts = std::min<std::int64_t>(threads, static_cast<std::int64_t>(work / kWorthAThread));
+  if (work > 1e9) parts *= 2;  // evens out what a busy core does to one of them
+  for (; parts > 1; --parts) {
+    Cut best;
+    for (std::int64_t rows = 1; rows <= parts; ++rows) {
+      const Cut cut{rows, parts / rows};
+      if (cut.parts() != parts || m / cut.rows < 12 * (cut.rows > 1) || n / cut.cols < 32 * (cut.cols > 1)) continue;
+      if (best.parts() == 1 || cut.cols * m + cut.rows * n < best.cols * m + best.rows * n) best = cut;
     }
+    if (best.parts() > 1) return best;
   }
-  return cut;
+  return {};
 }
 
 // body(left matrix, right matrix, result, part) for all parts of all products of the batch.
@@ -114,12 +109,11 @@ void float_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, con
     std::swap(swapped.a, swapped.b);
     return vector_product(pool, b.transposed(), a.transposed(), swapped, out);
   }
-  const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count);
+  const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
   const std::int64_t cost = a.rows * a.cols * b.cols / 8;
   for_parts(pool, a, b, batch, out, cut.parts(), cost,
             [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
-              // Multiples of what the micro-kernels of the BLAS work on.
-              const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 6);
+              const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
               const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 16);
               if (rows.begin == rows.end || cols.begin == cols.end) return;
               gemm(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(),
