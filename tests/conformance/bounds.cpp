@@ -147,15 +147,27 @@ class Bounds {
     const Errors v = value_.to_doubles();
     for (std::size_t i = 0; i < error_.size(); ++i) {
       if (std::isnan(error_[i])) error_[i] = std::isfinite(v[i]) ? kUnknown : 0;
-      if (!std::isfinite(v[i]) && exact(in_)) error_[i] = 0;
+      if (!std::isfinite(v[i]) && std::isfinite(error_[i])) error_[i] = 0;
     }
   }
 
   void add_local(double ulps) {
+    if (ulps == 0) return;
     const DType compute = compute_dtype(node_.dtype);
     const Errors v = value_.to_doubles();
+    // What is rounded correctly and needs no rounding is exact.
+    const auto needs_none = [&](std::size_t i) {
+      return ulps <= 0.5 && error_[i] == 0 && compute == DType::f32 && static_cast<double>(static_cast<float>(v[i])) == v[i];
+    };
     for (std::size_t i = 0; i < error_.size(); ++i)
-      if (std::isfinite(v[i])) error_[i] += ulps * ulp(v[i], compute);
+      if (std::isfinite(v[i]) && !needs_none(i)) error_[i] += ulps * ulp(v[i], compute);
+  }
+
+  // Terms that are infinite make an infinite result, or NaN, and no error.
+  void add_scaled(const Errors& sizes, double factor) {
+    if (factor == 0) return;
+    for (std::size_t i = 0; i < error_.size(); ++i)
+      if (std::isfinite(sizes[i])) error_[i] += factor * sizes[i];
   }
 
   void random() {
@@ -213,7 +225,8 @@ class Bounds {
     const Errors count = evaluate(node, {HostArray::zeros(DType::f64, values_[0].shape()), values_[1],
                                          HostArray::full(DType::f64, values_[2].shape(), 1)})
                              .to_doubles();
-    for (std::size_t i = 0; i < error_.size(); ++i) error_[i] += u() * count[i] * size[i];
+    for (std::size_t i = 0; i < error_.size(); ++i)
+      if (std::isfinite(size[i])) error_[i] += u() * count[i] * size[i];
   }
 
   // error += sum of the inputs' errors + limit * u * sum of magnitudes, where |node| with f64 inputs forms such sums.
@@ -223,8 +236,7 @@ class Bounds {
       return;
     }
     if (!in_[0].error.empty()) error_ = evaluate(node_, {error_array(in_[0])}).to_doubles();
-    const Errors size = evaluate(node_, {magnitude(values_[0])}).to_doubles();
-    for (std::size_t i = 0; i < error_.size(); ++i) error_[i] += limit * u() * size[i];
+    add_scaled(evaluate(node_, {magnitude(values_[0])}).to_doubles(), limit * u());
   }
 
   // The relative errors of the factors add up, and each product rounds once. |sums| is the node that sums instead.
@@ -242,7 +254,7 @@ class Bounds {
     const Errors v = value_.to_doubles();
     const double smallest = ulp(0, compute_dtype(node_.dtype));
     for (std::size_t i = 0; i < error_.size(); ++i)
-      error_[i] = std::abs(v[i]) * (error_[i] + static_cast<double>(n) * u()) + smallest;
+      if (std::isfinite(v[i])) error_[i] = std::abs(v[i]) * (error_[i] + static_cast<double>(n) * u()) + smallest;
   }
 
   // Of a node that is monotone in all of its input.
@@ -290,7 +302,7 @@ class Bounds {
       const Errors sums = evaluate(node_, {x, y}).to_doubles();
       for (std::size_t i = 0; i < error_.size(); ++i) error_[i] += factor * sums[i];
     };
-    add(size_a, size_b, accumulation_limit(terms) * u());
+    add_scaled(evaluate(node_, {size_a, size_b}).to_doubles(), accumulation_limit(terms) * u());
     if (!in_[0].error.empty()) add(error_array(in_[0]), size_b, 1);
     if (!in_[1].error.empty()) add(size_a, error_array(in_[1]), 1);
     if (!in_[0].error.empty() && !in_[1].error.empty()) add(error_array(in_[0]), error_array(in_[1]), 1);

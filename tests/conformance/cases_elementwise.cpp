@@ -87,18 +87,21 @@ void add_values(Plan& p, int n) {
   p.add("special values", special_inputs(p, n));
   const bool every = p.is_full() && n == 1 && is_sixteen_bit(p.dtype());
   if (every) p.add("every value", inputs_of(p, 1, Shape{256, 256}, Values::every));
-  const std::int64_t count = !p.is_full() ? 257 : p.is_float() ? 12007 : 1009;
+  const std::int64_t count = !p.is_full() ? 257 : p.is_float() ? 30'011 : 3'001;
   p.add("random", inputs_of(p, n, Shape{count}, Values::mixed)).random = true;
 }
 
 // Long enough for several threads and for stores that pass the cache by.
 void add_large(Plan& p, int n) {
-  if (!p.is_full() || (p.dtype() != DType::f32 && p.dtype() != DType::i32)) return;
-  if (p.dtype() == DType::f32) p.add("large", inputs_of(p, n, Shape{257, 513}, Values::mixed));
-  if (n == 2) {
+  if (!p.is_full()) return;
+  if (p.dtype() == DType::f32 || p.dtype() == DType::bf16 || p.dtype() == DType::i16)
+    p.add("large", inputs_of(p, n, Shape{257, 513}, Values::mixed));
+  if (n == 2 && (p.dtype() == DType::f32 || p.dtype() == DType::i64)) {
     Inputs inputs = inputs_of(p, n, Shape{257, 513}, Values::mixed);
     inputs.back().shape = Shape{513};
     p.add("large, row broadcast", inputs);
+    inputs.back().shape = Shape{257, 1};
+    p.add("large, column broadcast", inputs);
   }
 }
 
@@ -132,7 +135,7 @@ void add_mixed_types(Plan& p, int n) {
   if (n < 2) return;
   Inputs inputs = inputs_of(p, n, Shape{35}, Values::small);
   const bool integers_only = p.op().elementwise && (traits(*p.op().elementwise).kinds & kFloats) == 0;
-  inputs.back().dtype = integers_only ? DType::i32 : DType::f32;
+  inputs.back().dtype = integers_only ? DType::u8 : DType::f32;
   p.add("with another type", inputs);
 }
 

@@ -113,7 +113,7 @@ double ulp(double x, DType dtype) {
   return std::ldexp(1.0, exponent - (f.digits - 1));
 }
 
-double sum_limit(std::int64_t n) { return 2 + std::log2(static_cast<double>(std::max<std::int64_t>(n, 1))); }
-double accumulation_limit(std::int64_t n) { return 4 + 2 * std::sqrt(static_cast<double>(std::max<std::int64_t>(n, 0))); }
+double sum_limit(std::int64_t n) { return n <= 1 ? 0 : 2 + std::log2(static_cast<double>(n)); }
+double accumulation_limit(std::int64_t n) { return n <= 0 ? 0 : 4 + 2 * std::sqrt(static_cast<double>(n)); }
 
 }  // namespace tenon::conformance

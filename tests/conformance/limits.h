@@ -30,10 +30,10 @@ double unit_roundoff(DType compute);
 double ulp(double x, DType dtype);
 
 // In units of u times the sum of the magnitudes of what is added up:
-double sum_limit(std::int64_t n);           // reductions: pairwise or better, 2 + log2(n)
+double sum_limit(std::int64_t n);           // reductions: pairwise or better, 2 + log2(n); one element is itself
 double accumulation_limit(std::int64_t n);  // matmul, convolution, running sums: 4 + 2 sqrt(n)
 
-// Share of random cases in which f16, bf16 and block results must be the correctly rounded ones.
+// Share of random cases in which f16 and bf16 results must be the correctly rounded ones.
 inline constexpr double kRoundedShare = 0.999;
 
 }  // namespace tenon::conformance

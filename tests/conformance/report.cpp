@@ -81,14 +81,14 @@ be unchanged; a second run must give the same bytes.
 
 A limit belongs to a primitive, and composed ops follow from them: with each value of the reference goes a bound on its error, which is the limit
 of the node's own primitive plus what the bounds of its inputs make of it at these very values. softmax, for example, may be off by what a
-subtraction, exp, a sum and a division may be off together. `src` of the rule: `tests/conformance/bounds.h`.
+subtraction, exp, a sum and a division may be off together. The rule in full: `tests/conformance/bounds.h`.
 
 | primitive | limit |
 | --- | --- |
 | integers, bool; moving elements; casts; comparisons; max, min; index of the largest, sorting | exact; a cast rounds to nearest even |
 | elementwise, float32 and float64 | the table below, in ULP of the type; "rounded": correctly rounded |
 | float16, bfloat16 | computed in float32 within its limit, then rounded: never more than 1 ULP off, and in at least 99.9 % of random cases the correctly rounded result |
-| bfloat8_b, bfloat4_b | computed in float32 within its limit, then rounded to the block: at most one step of the block's grid off, equal in at least 99.9 % of random cases |
+| bfloat8_b, bfloat4_b | computed in float32 within its limit, then rounded to the block: at most one step of the block's grid off (a largest element next to a power of two sets the exponent of all 16), and equal where nothing is computed inexactly |
 | sum over n elements, sum over a window | (2 + log2 n) u times the sum of magnitudes, u = 2^-24 for float32, 2^-53 for float64 |
 | matmul, convolution, running sum of n products or terms | (4 + 2 sqrt n) u times the sum of magnitudes |
 | product of n factors, running product | n u, relative |

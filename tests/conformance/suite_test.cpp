@@ -70,14 +70,13 @@ Verdict verdict_of(const Fault& fault, std::string_view op, DType dtype) {
   return runner.run(find_op(op), dtype);
 }
 
-// Every float32 result moved by |ulps| steps away from zero.
+// Every float32 result moved by |ulps| steps towards zero (away from it, steps are twice as long behind a power of two).
 Fault moved_by(int ulps) {
   return [ulps](std::vector<HostArray>& outputs, auto) {
     for (HostArray& y : outputs)
       if (y.dtype() == DType::f32)
         for (float& v : y.mutable_view<float>())
-          for (int i = 0; i < ulps && std::isfinite(v) && v != 0; ++i)
-            v = std::nextafter(v, v > 0 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity());
+          for (int i = 0; i < ulps && std::isfinite(v); ++i) v = std::nextafter(v, 0.0f);
   };
 }
 
@@ -114,8 +113,16 @@ TEST(Conformance, TheReferencePassesAgainstItself) {
 }
 
 TEST(Conformance, FourUlpPassForAFunctionAndFiveFail) {
-  EXPECT_EQ(verdict_of(moved_by(3), "exp", DType::f32).status, Status::pass);
-  EXPECT_EQ(verdict_of(moved_by(5), "exp", DType::f32).status, Status::fail);
+  const OpInfo& exp = find_op("exp");
+  for (const Case& c : cases_for(exp, DType::f32, Extent::quick)) {
+    if (!c.random) continue;
+    const auto status = [&](int ulps) {
+      ReferenceDevice device(moved_by(ulps));
+      return Runner(device, {.extent = Extent::quick, .only_case = c.number}).run(exp, DType::f32).status;
+    };
+    EXPECT_EQ(status(3), Status::pass);  // and what the result was rounded by
+    EXPECT_EQ(status(5), Status::fail);
+  }
 }
 
 TEST(Conformance, OneUlpIsTooMuchForAnAddition) { EXPECT_EQ(verdict_of(moved_by(1), "add", DType::f32).status, Status::fail); }
@@ -232,10 +239,15 @@ TEST(Bounds, GrowWithTheSlopeOfWhatComesAfter) {
 
 TEST(Bounds, JumpWhereAnInexactValueMayCrossAStep) {
   Small s;
-  const NodeId quotient = s.op("div", {s.input({6, 5}), s.input({3, 2})});
-  const Bounded y = s.run(s.op("ceil", {quotient}));
-  EXPECT_EQ(y.error[0], 1);  // 6 / 3 may come out just above 2
-  EXPECT_EQ(y.error[1], 0);  // 5 / 2 is nowhere near a whole number
+  const NodeId product = s.op("mul", {s.input({10, 5}), s.input({0.1f, 0.3f})});
+  const Bounded y = s.run(s.op("ceil", {product}));
+  EXPECT_EQ(y.error[0], 1);  // 10 times the float next to 0.1 is just above 1, and 1 in float32
+  EXPECT_EQ(y.error[1], 0);  // 1.5 is nowhere near a whole number
+}
+
+TEST(Bounds, OfACorrectlyRoundedOpAreNothingWhereNoRoundingIsNeeded) {
+  Small s;
+  EXPECT_TRUE(s.run(s.op("mul", {s.input({3, 0.5f}), s.input({7, 5})})).error.empty());
 }
 
 TEST(Bounds, OfASumAreRelativeToItsMagnitudes) {
