@@ -48,7 +48,8 @@ Cost cost(const Graph& graph) {
     if (!needed[static_cast<std::size_t>(id)]) continue;
     const Node& node = graph[id];
     for (const NodeId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;
-    if (node.prim == Prim::input || node.prim == Prim::constant) total.bytes_read += storage_bytes(node.dtype, node.shape);
+    const bool tensor_constant = node.prim == Prim::constant && node.shape.elements() > 1;
+    if (node.prim == Prim::input || tensor_constant) total.bytes_read += storage_bytes(node.dtype, node.shape);
     total.flops += flops(graph, node);
   }
   for (const NodeId id : graph.outputs()) total.bytes_written += storage_bytes(graph[id].dtype, graph[id].shape);
