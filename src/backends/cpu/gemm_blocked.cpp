@@ -21,7 +21,7 @@ using Micro = void (*)(const T* a, const T* b, std::int64_t depth, T* c, std::in
                        bool add);
 
 // Compiled for each instruction set: a macro, because an attribute cannot be a template argument. The sums of a tile stay in
-// registers: rows x 2 vectors, and three more for b and the factor.
+// registers: rows x 2 vectors (1 at the right edge), and three more for b and the factor.
 #define TENON_MICRO_KERNEL(Name, attribute, bytes, panel_rows)                                                        \
   struct Name {                                                                                                       \
     template <class T>                                                                                                \
@@ -32,7 +32,7 @@ using Micro = void (*)(const T* a, const T* b, std::int64_t depth, T* c, std::in
     template <class T>                                                                                                \
     static constexpr int kCols = static_cast<int>(2 * bytes / sizeof(T));                                             \
                                                                                                                       \
-    template <class T, int Rows>                                                                                      \
+    template <class T, int Rows, int Vectors>                                                                         \
     attribute static void tile(const T* a, const T* b, std::int64_t depth, T* c, std::int64_t ldc, std::int64_t rows, \
                                std::int64_t cols, bool add) {                                                         \
       using Vector = typename Wide<T>::Vector;                                                                        \
@@ -41,38 +41,38 @@ using Micro = void (*)(const T* a, const T* b, std::int64_t depth, T* c, std::in
         __builtin_prefetch(c + r * ldc, 1);                                                                           \
         __builtin_prefetch(c + r * ldc + cols - 1, 1);                                                                \
       }                                                                                                               \
-      Vector sum[Rows][2] = {};                                                                                       \
+      Vector sum[Rows][Vectors] = {};                                                                                 \
       for (std::int64_t p = 0; p < depth; ++p, a += kRows, b += 2 * kLanes) {                                         \
-        Vector left, right;                                                                                           \
-        std::memcpy(&left, b, sizeof left);                                                                           \
-        std::memcpy(&right, b + kLanes, sizeof right);                                                                \
-        for (int r = 0; r < Rows; ++r) {                                                                              \
-          sum[r][0] += left * a[r];                                                                                   \
-          sum[r][1] += right * a[r];                                                                                  \
-        }                                                                                                             \
+        Vector right[Vectors];                                                                                        \
+        std::memcpy(right, b, sizeof right);                                                                          \
+        for (int r = 0; r < Rows; ++r)                                                                                \
+          for (int v = 0; v < Vectors; ++v) sum[r][v] += right[v] * a[r];                                             \
       }                                                                                                               \
-      if (cols == 2 * kLanes && rows == Rows) {                                                                       \
+      if (cols == Vectors * kLanes && rows == Rows) {                                                                 \
         for (int r = 0; r < Rows; ++r, c += ldc) {                                                                    \
           if (add) {                                                                                                  \
-            Vector before[2];                                                                                         \
+            Vector before[Vectors];                                                                                   \
             std::memcpy(before, c, sizeof before);                                                                    \
-            sum[r][0] += before[0];                                                                                   \
-            sum[r][1] += before[1];                                                                                   \
+            for (int v = 0; v < Vectors; ++v) sum[r][v] += before[v];                                                 \
           }                                                                                                           \
           std::memcpy(c, sum[r], sizeof sum[r]);                                                                      \
         }                                                                                                             \
         return;                                                                                                       \
       }                                                                                                               \
-      T edge[Rows][2 * kLanes];                                                                                       \
+      T edge[Rows][Vectors * kLanes];                                                                                 \
       std::memcpy(edge, sum, sizeof edge);                                                                            \
       for (std::int64_t r = 0; r < rows; ++r, c += ldc)                                                               \
         for (std::int64_t j = 0; j < cols; ++j) c[j] = add ? c[j] + edge[r][j] : edge[r][j];                          \
     }                                                                                                                 \
-    template <class T>                                                                                                \
+    template <class T, int Vectors>                                                                                   \
     static Micro<T> for_rows(std::int64_t rows) {                                                                     \
-      if (rows > 8) return tile<T, panel_rows>;                                                                       \
-      if (rows > 4) return tile<T, std::min(panel_rows, 8)>;                                                          \
-      return rows > 2 ? tile<T, 4> : tile<T, 2>;                                                                      \
+      if (rows > 8) return tile<T, panel_rows, Vectors>;                                                              \
+      if (rows > 4) return tile<T, std::min(panel_rows, 8), Vectors>;                                                 \
+      return rows > 2 ? tile<T, 4, Vectors> : tile<T, 2, Vectors>;                                                    \
+    }                                                                                                                 \
+    template <class T>                                                                                                \
+    static Micro<T> best(std::int64_t rows, std::int64_t cols) {                                                      \
+      return cols > kCols<T> / 2 ? for_rows<T, 2>(rows) : for_rows<T, 1>(rows);                                       \
     }                                                                                                                 \
   };
 
@@ -191,10 +191,11 @@ void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
         pack<kCols>(b.data + j * b.col_stride + p * b.row_stride, b.col_stride, b.row_stride, cols, depth, packed_b);
         for (std::int64_t q = first; q < last; ++q) {
           const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - q * kRows);
-          const Micro<T> micro = Isa::template for_rows<T>(rows);
-          for (std::int64_t n = 0; n < cols; n += kCols)
-            micro(packed_a + (q - first) * kRows * depth, packed_b + n * depth, depth, c + q * kRows * ldc + j + n, ldc, rows,
-                  std::min<std::int64_t>(kCols, cols - n), p > 0);
+          for (std::int64_t n = 0; n < cols; n += kCols) {
+            const std::int64_t width = std::min<std::int64_t>(kCols, cols - n);
+            Isa::template best<T>(rows, width)(packed_a + (q - first) * kRows * depth, packed_b + n * depth, depth,
+                                               c + q * kRows * ldc + j + n, ldc, rows, width, p > 0);
+          }
         }
       }
     }
