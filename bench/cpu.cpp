@@ -165,6 +165,12 @@ std::string cpu_name() {
   return "unknown CPU";
 }
 
+double load_average() {
+  double load = 0;
+  std::ifstream("/proc/loadavg") >> load;
+  return load;
+}
+
 std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[32];

@@ -11,6 +11,7 @@ namespace bench {
 struct Session {
   std::string date, cpu, command, isa;  // isa: of the hand-written loops
   int threads = 0, rounds = 0;
+  double load = 0;  // of the machine before the run: tasks that wanted a core
   std::string peer_versions, missing;
   std::vector<std::string> peers;
   std::vector<Case> elementwise, matmul, small;
