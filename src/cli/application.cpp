@@ -104,7 +104,9 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
     const auto chosen = app.get_subcommands();
     usage(error.what(), fmt::format("see tenon{} --help", chosen.empty() ? "" : " " + chosen.back()->get_name()));
   }
-  session.console.set_colour(session.colour);
+  session.console.set_colour(session.colour == "always"  ? ColourWish::always
+                             : session.colour == "never" ? ColourWish::never
+                                                         : ColourWish::automatic);
   return session.action();
 }
 
@@ -112,11 +114,8 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
 
 void add_output_options(CLI::App& command, Session& session) {
   command.add_flag("--json", session.json, "Print one JSON document");
-  const std::map<std::string, ColourWish> wishes{
-      {"auto", ColourWish::automatic}, {"always", ColourWish::always}, {"never", ColourWish::never}};
   command.add_option("--color", session.colour, "auto, always or never; NO_COLOR and FORCE_COLOR are honoured")
-      ->transform(CLI::Transformer(wishes).description(""))
-      ->check(CLI::IsMember({ColourWish::automatic, ColourWish::always, ColourWish::never}).description(""))
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
       ->type_name("WHEN");
 }
 

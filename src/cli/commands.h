@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 
 #include "cli/console.h"
 
@@ -14,7 +15,7 @@ using Action = std::function<int()>;
 struct Session {
   Console& console;
   bool json = false;
-  ColourWish colour = ColourWish::automatic;
+  std::string colour = "auto";
   Action action;
 };
 
