@@ -85,6 +85,7 @@ Comparison compare_floats(const HostArray& got, const Bounded& expected, bool ze
     ++c.not_rounded;
     const bool within = narrow || std::isinf(y[i]) ? low[i] <= y[i] && y[i] <= high[i] : std::abs(y[i] - v[i]) <= e;
     const double unit = ulp(v[i], dtype), error = distance(y[i], v[i], unit);
+    if (!narrow && std::isfinite(y[i]) && e > 0) c.worst_share = std::max(c.worst_share, std::abs(y[i] - v[i]) / e);
     if (within && y[i] != nearest[i]) {
       if (std::isfinite(y[i])) c.worst_ulp = std::max(c.worst_ulp, error);
       continue;

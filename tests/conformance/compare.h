@@ -25,6 +25,7 @@ struct Comparison {
   std::int64_t not_rounded = 0;  // differ from the correctly rounded expected value
   std::int64_t failures = 0;
   double worst_ulp = 0;
+  double worst_share = 0;         // of its bound that an error takes up, of those not correctly rounded
   std::optional<Mismatch> worst;  // of the failures
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 
 #include "conformance/limits.h"
@@ -51,10 +52,10 @@ std::string limits_table() {
   return text;
 }
 
-std::string cell(const Verdict& v, DType dtype) {
+std::string cell(const OpInfo& op, const Verdict& v, DType dtype) {
   if (v.status != Status::pass) return std::string(name(v.status));
-  if (!is_float(dtype)) return v.worst_ulp == 0 ? "ok" : ulp_text(v.worst_ulp);
-  return ulp_text(v.worst_ulp);
+  if (op.elementwise) return v.worst_ulp == 0 ? "ok" : ulp_text(v.worst_ulp);
+  return v.worst_share > 0 && compute_dtype(dtype) == dtype ? fmt::format("{:.0f} %", std::ceil(100 * v.worst_share)) : "ok";
 }
 
 constexpr std::string_view kRules = R"(# Conformance
@@ -112,6 +113,7 @@ std::string matrix_text(const Results& results) {
       const auto found = results.find({op, dtype});
       text += fmt::format("{:>5}", found == results.end() ? "" : mark(found->second.status));
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
   }
   return text + "\n. pass   F fail   - unsupported   ? unavailable   blank: not accepted by the op\n";
@@ -133,14 +135,16 @@ std::string summary_text(const Results& results) {
                             results.size(), count[0], count[1], count[2], count[3], cases, elements);
 }
 
+std::string limits_markdown() { return std::string(kRules) + limits_table(); }
+
 std::string markdown_text(const Results& results, std::string_view device) {
-  std::string text(kRules);
-  text += limits_table();
+  std::string text = limits_markdown();
   text += fmt::format(
-      "\n## Support matrix: {}\n\nThe largest error seen, in ULP of the result's type (block formats: steps of the grid). For "
-      "reductions and "
-      "composed ops it may be\nlarge where a result is near 0 because its terms cancel: there the limit is relative to the "
-      "terms.\n\n| op |",
+      "\n## Support matrix: {}\n\nElementwise ops: the largest error seen, in ULP of the result's type (block formats: steps of "
+      "the "
+      "grid). Other ops: the largest part of\nits bound that an error took up. \"ok\": every result was the correctly rounded "
+      "one, or "
+      "the type is rounded after float32. Blank: not accepted.\n\n| op |",
       device);
   for (DType dtype : all_dtypes()) text += fmt::format(" {} |", short_name(dtype));
   text += "\n| --- |";
@@ -150,7 +154,7 @@ std::string markdown_text(const Results& results, std::string_view device) {
     text += fmt::format("| {} |", op);
     for (DType dtype : all_dtypes()) {
       const auto found = results.find({op, dtype});
-      text += fmt::format(" {} |", found == results.end() ? "" : cell(found->second, dtype));
+      text += fmt::format(" {} |", found == results.end() ? "" : cell(find_op(op), found->second, dtype));
     }
     text += "\n";
   }

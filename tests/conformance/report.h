@@ -15,7 +15,9 @@ using Results = std::map<std::pair<std::string, DType>, Verdict>;  // by op name
 std::string matrix_text(const Results& results);
 // Failures, reasons for what is unsupported, and counts.
 std::string summary_text(const Results& results);
-// docs/conformance.md: the rules, a limit for every primitive, and the matrix with the largest error seen.
+// The first part of docs/conformance.md: the rules, and a limit for every primitive.
+std::string limits_markdown();
+// All of docs/conformance.md: the above, and the matrix with the largest errors seen.
 std::string markdown_text(const Results& results, std::string_view device);
 
 }  // namespace tenon::conformance

@@ -46,12 +46,8 @@ std::vector<std::int64_t> place_of(std::int64_t index, const Shape& shape) {
 std::string operands_text(const Case& c, const Program& program, const std::vector<std::int64_t>& place) {
   if (!c.op->elementwise || (c.around != Around::nothing && c.around != Around::chain)) return {};
   std::string text;
+  std::size_t at = 0;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    // In a chain each input is followed by its scalar one.
-    const bool scaled = c.around == Around::chain && is_float(c.inputs[i].dtype);
-    std::size_t at = 0;
-    for (std::size_t k = 0; k < i; ++k) at += c.around == Around::chain && is_float(c.inputs[k].dtype) ? 2 : 1;
-    static_cast<void>(scaled);
     const Shape& shape = c.inputs[i].shape;
     const Strides strides = contiguous_strides(program.inputs[at].shape());
     std::int64_t offset = 0;
@@ -61,12 +57,20 @@ std::string operands_text(const Case& c, const Program& program, const std::vect
       if (shape[axis] != 1) offset += p * strides[static_cast<std::size_t>(stored)];
     }
     text += fmt::format("{}{}", i == 0 ? "" : ", ", number_text(program.inputs[at].value(offset), c.inputs[i].dtype));
+    // In a chain a float input is followed by the one it is multiplied with.
+    at += c.around == Around::chain && is_float(c.inputs[i].dtype) ? 2 : 1;
   }
   return text;
 }
 
 bool checks_sign_of_zero(const Case& c) {
   return c.op->elementwise && c.around == Around::nothing && keeps_sign_of_zero(*c.op->elementwise);
+}
+
+// Whether the error of a result is that of the op, in the type under test.
+bool shows_own_error(const Case& c, DType result) {
+  if (c.around != Around::nothing && c.around != Around::chain) return false;
+  return !is_float(c.dtype) || c.dtype == result;
 }
 
 }  // namespace
@@ -227,7 +231,8 @@ void Runner::judge(const Case& c, const Program& program, const std::vector<Host
     const Comparison comparison = compare(got, expected[i], checks_sign_of_zero(c));
     verdict.elements += comparison.elements;
     verdict.unchecked += comparison.unchecked;
-    verdict.worst_ulp = std::max(verdict.worst_ulp, comparison.worst_ulp);
+    verdict.worst_share = std::max(verdict.worst_share, comparison.worst_share);
+    if (shows_own_error(c, got.dtype())) verdict.worst_ulp = std::max(verdict.worst_ulp, comparison.worst_ulp);
     if (c.random && (got.dtype() == DType::f16 || got.dtype() == DType::bf16)) {
       verdict.random_elements += comparison.elements;
       verdict.random_not_rounded += comparison.not_rounded;

@@ -3,11 +3,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 #include "conformance/bounds.h"
 #include "conformance/limits.h"
+#include "conformance/report.h"
 #include "conformance/runner.h"
 #include "graph/ops/elementwise.h"
 #include "graph/reference.h"
@@ -282,6 +285,24 @@ TEST(Limits, NoElementwiseFloat32LimitExceedsFourUlpWithoutAReason) {
     const Limit limit = elementwise_limit(static_cast<ElementwiseOp>(i), DType::f32);
     EXPECT_TRUE(limit.ulp <= 4 || !limit.reason.empty()) << name(static_cast<ElementwiseOp>(i));
   }
+}
+
+TEST(Limits, ArePublishedInTheDocumentation) {
+  std::ifstream file(TENON_SOURCE_DIR "/docs/conformance.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_TRUE(page.starts_with(limits_markdown())) << "make it again: tenon_conformance --markdown > docs/conformance.md";
+}
+
+TEST(Report, TheMatrixHasALineForEachOpAndAMarkForEachResult) {
+  Results results;
+  results[{"exp", DType::f32}] = {};
+  results[{"exp", DType::bf16}] = {.status = Status::unsupported, .reason = "no bf16 here"};
+  results[{"sort", DType::i32}] = {.status = Status::fail, .failures = {"sort int32, case 3"}};
+  const std::string matrix = matrix_text(results), summary = summary_text(results);
+  EXPECT_NE(matrix.find("exp" + std::string(31 + 10 * 5 + 4, ' ') + "-    .\n"), std::string::npos) << matrix;
+  EXPECT_NE(summary.find("FAIL sort int32, case 3"), std::string::npos);
+  EXPECT_NE(summary.find("unsupported exp: no bf16 here"), std::string::npos);
+  EXPECT_NE(summary.find("3 ops and types: 1 pass, 1 fail, 1 unsupported, 0 unavailable"), std::string::npos) << summary;
 }
 
 }  // namespace
