@@ -183,21 +183,17 @@ bench::Session measure(const Options& o) {
   bench::SpinPool pool(o.threads);
   const std::shared_ptr<tenon::OpenDevice> device = tenon::process_manager().open("cpu:0");
 
-  bench::Session s{today(),
-                   cpu_name(),
-                   o.command,
-                   best_loops().isa,
-                   o.threads,
-                   o.rounds,
-                   peers.versions(),
-                   peers.missing(),
-                   peers.names(),
-                   {},
-                   {},
-                   {},
-                   {},
-                   {},
-                   {}};
+  bench::Session s;
+  s.date = today();
+  s.cpu = cpu_name();
+  s.command = o.command;
+  s.isa = best_loops().isa;
+  s.threads = o.threads;
+  s.rounds = o.rounds;
+  s.load = load_average();
+  s.peers = peers.names();
+  s.peer_versions = peers.versions();
+  s.missing = peers.missing();
   const auto stage = [&](const char* name, std::vector<Case>& cases, int rounds) {
     bench::run_rounds(cases, rounds, [&](int round) { fmt::print(stderr, "\r{}: round {}/{}   ", name, round + 1, rounds); });
   };
