@@ -41,7 +41,7 @@ struct Plan {
   std::int64_t tile = 0, tiles = 0;
   Method method;
 
-  Plan(const View& x, const View& weight, const ConvAttr& attr, const Shape& out)
+  Plan(const View& x, const View& weight, const ConvAttr& attr, const Shape& out, int threads)
       : at(attr, kernel_size(weight.shape), x.shape, x.strides, out),
         images(x.shape[0]),
         groups(attr.groups),
@@ -51,10 +51,14 @@ struct Plan {
         places(at.places()),
         depth(in_channels * at.window()) {
     method = choose();
-    // A tile of columns fits the L2 cache. Its size depends on the shapes alone: so do the results.
-    constexpr std::int64_t kTileElements = 96 * 1024;
-    tile = std::clamp(kTileElements / std::max<std::int64_t>(1, depth) / 16 * 16, std::int64_t{32}, std::int64_t{4096});
-    tile = std::min(tile, std::max<std::int64_t>(1, places));
+    // A tile of columns stays in the caches, but is wide enough to be worth packing the kernel for; and there are enough tiles to
+    // go round. Results do not depend on it (gemm.h).
+    constexpr std::int64_t kTileElements = 256 * 1024, kNarrowest = 96;
+    const std::int64_t tasks = std::max<std::int64_t>(1, images * groups);
+    const std::int64_t wanted = tasks >= 2 * threads ? 1 : (2 * threads + tasks - 1) / tasks;
+    const std::int64_t widest = std::max(kNarrowest, kTileElements / std::max<std::int64_t>(1, depth));
+    tile = std::clamp((places + wanted - 1) / wanted, kNarrowest, widest);
+    tile = std::min((tile + 31) / 32 * 32, std::max<std::int64_t>(1, places));
     tiles = (places + tile - 1) / tile;
   }
 
@@ -196,7 +200,7 @@ bool has_padding(const Sliding& at) {
 std::size_t conv_scratch_bytes(const ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr,
                                const Shape& out) {
   if (out.elements() == 0 || weight.shape.elements() == 0) return 0;
-  const Plan plan(x, weight, attr, out);
+  const Plan plan(x, weight, attr, out, pool.threads());
   const std::size_t element = element_bytes(weight.dtype);
   std::size_t bytes = 0;
   if (!is_dense(weight.shape, weight.strides)) bytes += aligned(static_cast<std::size_t>(weight.shape.elements()) * element);
@@ -211,7 +215,7 @@ void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& a
   if (weight.shape.elements() == 0) return fill(pool, out, 0);
   if (scratch.size() < conv_scratch_bytes(pool, x, weight, attr, out.shape))
     throw Error(ErrorCode::internal, "conv: too little scratch memory");
-  const Plan plan(x, weight, attr, out.shape);
+  const Plan plan(x, weight, attr, out.shape, pool.threads());
   const auto run = [&]<class T>(T) {
     const T* kernel = static_cast<const T*>(weight.data);
     std::byte* free = scratch.data();
