@@ -10,10 +10,14 @@ namespace {
 
 TENON_INLINE F32 native(elementwise::Sigmoid, F32 x) { return sigmoid(x); }
 TENON_INLINE F32 native(elementwise::Silu, F32 x) { return silu(x); }
-// Without the lookup instruction the body in wide lanes is the faster one.
+// Without the lookup and FMA instructions the bodies in wide lanes are the faster ones.
 #if TENON_CPU_LEVEL >= 3
 TENON_INLINE F32 native(elementwise::Gelu, F32 x) { return gelu(x); }
 TENON_INLINE F32 native(elementwise::Erfc, F32 x) { return erfc(x); }
+TENON_INLINE F32 native(elementwise::Ndtr, F32 x) { return normal_distribution(x); }
+TENON_INLINE F32 native(elementwise::QuickGelu, F32 x) { return quick_gelu(x); }
+TENON_INLINE F32 native(elementwise::Mish, F32 x) { return mish(x); }
+TENON_INLINE F32 native(elementwise::GeluTanh, F32 x) { return gelu_tanh(x); }
 #endif
 TENON_INLINE F32 native(elementwise::LogSigmoid, F32 x) { return log_sigmoid(x); }
 TENON_INLINE F32 native(elementwise::Softplus, F32 x, F32 threshold) { return select(x > threshold, x, softplus(x)); }

@@ -19,11 +19,14 @@ inline constexpr float kRoundF = 12582912.0f;  // 1.5 * 2^23
 inline constexpr float kLn2HighF = 0.693359375f, kLn2LowF = -2.12194440e-4f;
 inline constexpr float kLog2EF = 1.44269504f;
 
-// 2^n * p is the result: kept apart where something is to be multiplied before the result may become subnormal.
+// exp(x) = 2^n (1 + rest): kept apart where something is to be multiplied before the result may become subnormal.
 struct ExpParts {
-  F32 p, n;
+  F32 rest, n;
   Uint32V n_bits;  // n shifted into the exponent's place, modulo 2^32
 
+  // x (1 + rest), rounded once.
+  TENON_INLINE F32 times(F32 x) const { return fma(x, rest, x); }
+  // x 2^n.
   TENON_INLINE F32 scaled(F32 x) const {
 #if TENON_CPU_LEVEL == 4
     return F32((FloatV)_mm512_scalef_ps((__m512)x.v, (__m512)n.v));
@@ -35,40 +38,30 @@ struct ExpParts {
     return x * from_bits<float>(n_bits + offset) * factor;
 #endif
   }
+  TENON_INLINE F32 value() const { return scaled(rest + F32(1)); }
 };
-// x within [-126, 89], or NaN; |rest| is added to it.
-TENON_INLINE ExpParts exp_parts(F32 x, F32 rest, F32& r) {
+// exp(r) - 1 for |r| up to ln(2) / 2.
+TENON_INLINE F32 expm1_reduced(F32 r) { return fma(polynomial(r, coefficients::kExp), r * r, r); }
+// Of x + |low|; x within [-126, 89], or NaN; |low| tiny.
+TENON_INLINE ExpParts exp_parts(F32 x, F32 low) {
   const F32 t = fma(x, F32(kLog2EF), F32(kRoundF));
   const F32 n = t - F32(kRoundF);
-  r = fma(n, F32(-kLn2HighF), x);
-  r = fma(n, F32(-kLn2LowF), r);
-  r = r + rest;
-  return {fma(polynomial(r, coefficients::kExp), r * r, r), n, bits(t) << 23};
+  const F32 r = fma(n, F32(-kLn2LowF), fma(n, F32(-kLn2HighF), x)) + low;
+  return {expm1_reduced(r), n, bits(t) << 23};
 }
-TENON_INLINE ExpParts exp_parts(F32 x) {
-  F32 r;
-  ExpParts parts = exp_parts(clamp_keeping_nan(x, -126.0f, 89.0f), F32(-0.0f), r);
-  parts.p = parts.p + F32(1);
-  return parts;
-}
+TENON_INLINE ExpParts exp_parts(F32 x) { return exp_parts(clamp_keeping_nan(x, -126.0f, 89.0f), F32(-0.0f)); }
 
-TENON_INLINE F32 exp(F32 x) {
-  const ExpParts e = exp_parts(x);
-  return e.scaled(e.p);
-}
+TENON_INLINE F32 exp(F32 x) { return exp_parts(x).value(); }
 TENON_INLINE F32 exp2(F32 x) {
   x = clamp_keeping_nan(x, -151.0f, 129.0f);
   const F32 t = x + F32(kRoundF);
   const F32 n = t - F32(kRoundF);
-  const F32 r = (x - n) * F32(0.693147181f);
-  const F32 p = fma(polynomial(r, coefficients::kExp), r * r, r) + F32(1);
-  return ExpParts{p, n, bits(t) << 23}.scaled(p);
+  return ExpParts{expm1_reduced((x - n) * F32(0.693147181f)), n, bits(t) << 23}.value();
 }
 TENON_INLINE F32 expm1(F32 x) {
-  F32 r;
-  const ExpParts e = exp_parts(clamp_keeping_nan(x, -20.0f, 89.0f), F32(-0.0f), r);
+  const ExpParts e = exp_parts(clamp_keeping_nan(x, -20.0f, 89.0f), F32(-0.0f));
   const F32 half_scale = from_bits<float>(e.n_bits + (126u << 23));  // 2^(n - 1), so that n = 128 is a number
-  const F32 y = fma(half_scale, e.p, half_scale - F32(0.5f));
+  const F32 y = fma(half_scale, e.rest, half_scale - F32(0.5f));
   return select(abs(x) < F32(0x1p-25f), x, y + y);
 }
 
@@ -182,9 +175,8 @@ TENON_INLINE F32 erf(F32 x) {
 TENON_INLINE F32 times_exp_minus_square(F32 scale, F32 t, float factor) {
   const F32 head = from_bits<float>(bits(t) & 0xfffff000u);
   const F32 rest = (t - head) * (t + head);
-  F32 r;
-  const ExpParts e = exp_parts(hardware_max(F32(-126.0f), head * head * F32(-factor)), rest * F32(-factor), r);
-  return e.scaled(fma(scale, e.p, scale));
+  const ExpParts e = exp_parts(hardware_max(F32(-126.0f), head * head * F32(-factor)), rest * F32(-factor));
+  return e.scaled(e.times(scale));
 }
 TENON_INLINE F32 erfc(F32 x) {
   if constexpr (!kHasLookup) return through_wide(x, [](Wide y) { return erfc(y); });
@@ -198,13 +190,58 @@ TENON_INLINE F32 sigmoid(F32 x) {
   const F32 e = exp(-abs(x));
   return select(x < F32(0), e, F32(1)) / (F32(1) + e);
 }
-// x sigmoid(x). x is multiplied in before the exponential can become subnormal.
-TENON_INLINE F32 silu(F32 x) {
-  x = hardware_max(F32(-126.0f), x);  // 0 from there on
-  const ExpParts e = exp_parts(-abs(x));
+// The activations below are x f(e) with e = exp(-|u|), u of the sign of x. x is multiplied in before e can become subnormal, and
+// scaled afterwards where the formula has a factor e, which is where x is negative.
+TENON_INLINE F32 limited(F32 x) { return hardware_max(F32(-126.0f), x); }  // where they are 0 from there on
+// e of u = head + rest.
+TENON_INLINE ExpParts exp_minus_magnitude(F32 head, F32 rest) {
+  const F32 away = from_bits<float>(bits(rest) ^ ((bits(head) & 0x80000000u) ^ 0x80000000u));
+  return exp_parts(hardware_max(F32(-126.0f), -abs(head)), away);
+}
+// x sigmoid(u).
+TENON_INLINE F32 times_sigmoid(F32 x, const ExpParts& e) {
   const LaneMask<float> negative = x < F32(0);
-  const F32 quotient = select(negative, e.p * x, x) / (F32(1) + e.scaled(e.p));
+  const F32 quotient = select(negative, e.times(x), x) / (F32(1) + e.value());
   return select(negative, e.scaled(quotient), quotient);
+}
+TENON_INLINE F32 silu(F32 x) {
+  x = limited(x);
+  return times_sigmoid(x, exp_parts(-abs(x)));
+}
+TENON_INLINE F32 mish(F32 x) {
+  x = limited(x);
+  const ExpParts parts = exp_parts(-abs(x));
+  const F32 e = parts.value(), half = e * F32(0.5f), twice = e + e;
+  const LaneMask<float> negative = x < F32(0);
+  // x e (1 + e/2) / (1 + e (1 + e/2)), and for positive x the same, multiplied by 2 e^-2 above and below.
+  const F32 above = select(negative, parts.times(fma(x, half, x)), x * (F32(1) + twice));
+  const F32 below = F32(1) + select(negative, fma(e, half, e), fma(twice, e, twice));
+  const F32 quotient = above / below;
+  return select(negative, parts.scaled(quotient), quotient);
+}
+// The next two multiply x before the exponential: the product's rounding error, which the exponential would enlarge, is kept.
+// That takes an FMA.
+TENON_INLINE F32 quick_gelu(F32 x) {
+  x = limited(x);
+  const F32 c = hardware_min(F32(126.0f), x), factor(1.702f);
+  const F32 head = c * factor;
+  const F32 rest = fma(c, factor, -head) + c * F32(1.702 - static_cast<double>(1.702f));
+  return times_sigmoid(x, exp_minus_magnitude(head, rest));
+}
+// x sigmoid(x (a + b x^2)).
+TENON_INLINE F32 gelu_tanh(F32 x) {
+  constexpr double a = 2 * 0.7978845608028654, b = a * 0.044715;
+  constexpr auto a_head = static_cast<float>(a), b_head = static_cast<float>(b);
+  x = limited(x);
+  const F32 c = hardware_min(F32(126.0f), x);
+  const F32 square = c * c, square_rest = fma(c, c, -square);
+  const F32 term = square * F32(b_head);
+  const F32 term_rest =
+      fma(square, F32(b_head), -term) + fma(square_rest, F32(b_head), square * F32(b - static_cast<double>(b_head)));
+  const F32 sum = term + F32(a_head), part = sum - F32(a_head);
+  const F32 sum_rest = (F32(a_head) - (sum - part)) + (term - part) + (term_rest + F32(a - static_cast<double>(a_head)));
+  const F32 head = c * sum;
+  return times_sigmoid(x, exp_minus_magnitude(head, fma(c, sum, -head) + c * sum_rest));
 }
 // log(1 + exp(x)).
 TENON_INLINE F32 softplus(F32 x) {
@@ -221,6 +258,11 @@ TENON_INLINE F32 gelu(F32 x) {
   const F32 t = hardware_min(F32(14.5f), abs(x));
   const F32 tail = times_exp_minus_square(t * piecewise(t, TENON_TABLE(kMills)), t, 0.5f);
   return select(x < F32(0), F32(-0.0f), x) - tail;
+}
+TENON_INLINE F32 normal_distribution(F32 x) {
+  const F32 t = hardware_min(F32(14.5f), abs(x));
+  const F32 tail = times_exp_minus_square(piecewise(t, TENON_TABLE(kMills)), t, 0.5f);
+  return select(x < F32(0), tail, F32(1) - tail);
 }
 
 // --- Sine and cosine ---
