@@ -147,15 +147,15 @@ NodeId Graph::elementwise(ElementwiseOp op, std::span<const NodeId> operands, st
   for (NodeId id : operands) check(id);
 
   const std::span<const NodeId> values = t.condition ? operands.subspan(1) : operands;
-  const DType dtype = body_dtype(op, common_dtype(*this, values));
-  bool weak = !t.returns_bool;
+  // A condition chooses between values; it does not make them strong: where(c, 1.0, 0.5) is still made of literals.
+  const bool weak = std::all_of(values.begin(), values.end(), [this](NodeId id) { return (*this)[id].weak; });
+  DType dtype = body_dtype(op, common_dtype(*this, values));
+  // Numbers alone are computed in f64, whole ones too: sqrt(2) meets an f64 tensor as the nearest double.
+  if (weak && dtype == DType::f32) dtype = DType::f64;
   Shape shape = nodes_[static_cast<std::size_t>(operands[0])].shape;
-  for (NodeId id : operands) {
-    shape = tenon::broadcast(shape, (*this)[id].shape);
-    weak = weak && (*this)[id].weak;
-  }
+  for (NodeId id : operands) shape = tenon::broadcast(shape, (*this)[id].shape);
 
-  Node node{Prim::elementwise, t.returns_bool ? DType::boolean : dtype, weak, shape, {}, {}};
+  Node node{Prim::elementwise, t.returns_bool ? DType::boolean : dtype, weak && !t.returns_bool, shape, {}, {}};
   for (std::size_t i = 0; i < operands.size(); ++i) {
     NodeId operand = operands[i];
     if (t.condition && i == 0) {

@@ -70,6 +70,16 @@ TEST(Expression, ANumberTakesTheDtypeOfTheTensorItMeets) {
   EXPECT_EQ(value("x * pi", f64), std::numbers::pi);
 }
 
+TEST(Expression, NumbersComputedFromNumbersKeepFullPrecisionUntilTheyMeetATensor) {
+  const ExpressionOptions wide{.default_float = DType::f64};
+  EXPECT_EQ(run("exp(1)", {}, wide).value(0), std::exp(1.0));
+  EXPECT_EQ(run("sqrt(2) * x", {{"x", HostArray::full(DType::f64, {}, 1)}}).value(0), std::sqrt(2.0));
+  EXPECT_EQ(run("sqrt(2)").dtype(), DType::f32);
+  EXPECT_EQ(run("where(x > 3, 1.5, 0.5)", x23()).dtype(), DType::f32);
+  EXPECT_EQ(run("where(x > 3, 1.5, 0.5) * h", {x23()[0], {"h", HostArray::full(DType::bf16, {}, 1)}}).dtype(), DType::bf16);
+  EXPECT_EQ(run("where(x > 3, 1.5, 0.5)", x23(), wide).dtype(), DType::f64);
+}
+
 TEST(Expression, LiteralsAreTensors) {
   const HostArray matrix = run("[[1, 2], [3, 4]]");
   EXPECT_EQ(matrix.dtype(), DType::i64);
