@@ -26,6 +26,8 @@ inline constexpr std::int64_t kChunk = 1024;
 
 TENON_INLINE double max(double x, double y) { return x > y || x != x ? x : y; }
 TENON_INLINE double min(double x, double y) { return x < y || x != x ? x : y; }
+TENON_INLINE float max(float x, float y) { return x > y || x != x ? x : y; }
+TENON_INLINE float min(float x, float y) { return x < y || x != x ? x : y; }
 
 struct Sum {
   static constexpr double identity = -0.0;  // -0 + x is x, also for -0
@@ -205,8 +207,9 @@ void reduce_columns(const void* in, std::int64_t rows, std::int64_t row_stride, 
     }
   }
 }
-// Sixteen rows at a time are added in f32.
-void sum_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
+// Sixteen rows at a time are combined in f32.
+template <class Op>
+void reduce_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
   constexpr std::int64_t group = 16;
   constexpr int block = kBlock<float>;
   std::int64_t j = 0;
@@ -214,22 +217,22 @@ void sum_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_stri
     for (std::int64_t i = 0; i < rows; i += group) {
       const std::int64_t last = i + group < rows ? i + group : rows;
       F32 lanes[kVectors];
-      for (auto& lane : lanes) lane = F32(-0.0f);
+      for (auto& lane : lanes) lane = F32(static_cast<float>(Op::identity));
       for (std::int64_t r = i; r < last; ++r) {
         const float* row = static_cast<const float*>(in) + r * row_stride + j;
-        for (int k = 0; k < kVectors; ++k) lanes[k] = lanes[k] + load<F32>(row + k * F32::kCount);
+        for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<F32>(row + k * F32::kCount));
       }
-      float sums[block];
-      for (int k = 0; k < kVectors; ++k) __builtin_memcpy(sums + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
-      for (int k = 0; k < block; ++k) acc[j + k].f += static_cast<double>(sums[k]);
+      float part[block];
+      for (int k = 0; k < kVectors; ++k) __builtin_memcpy(part + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
+      for (int k = 0; k < block; ++k) acc[j + k].f = Op::combine(acc[j + k].f, static_cast<double>(part[k]));
     }
   }
   for (; j < n; ++j) {
     for (std::int64_t i = 0; i < rows; i += group) {
       const std::int64_t last = i + group < rows ? i + group : rows;
-      float sum = -0.0f;
-      for (std::int64_t r = i; r < last; ++r) sum += static_cast<const float*>(in)[r * row_stride + j];
-      acc[j].f += static_cast<double>(sum);
+      auto part = static_cast<float>(Op::identity);
+      for (std::int64_t r = i; r < last; ++r) part = Op::combine(part, static_cast<const float*>(in)[r * row_stride + j]);
+      acc[j].f = Op::combine(acc[j].f, static_cast<double>(part));
     }
   }
 }
@@ -274,7 +277,9 @@ void level::add_reduce_kernels(Kernels& table) {
   add_floats<double>(table, DType::f64);
   table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f32)] = product_of_f32;
   table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f64)] = reduce_floats<Product, double>;
-  table.column_reduce[static_cast<int>(ReduceKind::sum)][static_cast<int>(DType::f32)] = sum_columns_of_f32;
+  table.column_reduce[static_cast<int>(ReduceKind::sum)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Sum>;
+  table.column_reduce[static_cast<int>(ReduceKind::max)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Max>;
+  table.column_reduce[static_cast<int>(ReduceKind::min)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Min>;
 }
 
 }  // namespace tenon::cpu
