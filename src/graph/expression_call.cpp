@@ -124,7 +124,8 @@ void Builder::add_positional(Arguments& arguments, AstId id, bool only_candidate
       for (const Value& item : as_list(given)->items) arguments.inputs.emplace_back(tensor(item, at));
     }
   } else if (is_input(arguments, given)) {
-    const bool skipped = std::holds_alternative<std::monostate>(given) && !arguments.wants_input();
+    const bool optional = arguments.op.max_inputs >= 0 && !arguments.wants_input();
+    const bool skipped = optional && std::holds_alternative<std::monostate>(given);
     arguments.inputs.push_back(skipped ? std::nullopt : std::optional(tensor(id)));
   } else if (const Parameter* parameter = arguments.parameter()) {
     add_parameter(arguments, *parameter, id);

@@ -53,6 +53,7 @@ TEST(ExpressionError, WhatOpsRefusePointsAtTheCall) {
   expect_error("1 * reshape(x, [4, 4])", 5, "reshape");
   expect_error("softmax(x, axis=5)", 1, "axis");
   expect_error("gelu()", 1, "gelu");
+  expect_error("concat(x, None, x)", 11, "not None");
   expect_error("exp(x, 2)", 8, "takes no more arguments");
   expect_error("softmax(x, axis=x)", 17, "must be a plain");
   EXPECT_EQ(error_of("softmax([1.0], axis=5)").code(), ErrorCode::out_of_range);
