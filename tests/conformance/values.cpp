@@ -28,17 +28,16 @@ class Random {
 
 struct Range {
   double smallest, smallest_normal, largest;
-  int lowest_exponent, highest_exponent;
 };
 
 Range range_of(DType dtype) {
   switch (dtype) {
-    case DType::f16: return {0x1p-24, 0x1p-14, 65504, -24, 15};
-    case DType::bf16: return {0x1p-133, 0x1p-126, 0x1.FEp127, -133, 127};
-    case DType::f64: return {0x1p-1074, 0x1p-1022, std::numeric_limits<double>::max(), -1074, 1023};
+    case DType::f16: return {0x1p-24, 0x1p-14, 65504};
+    case DType::bf16: return {0x1p-133, 0x1p-126, 0x1.FEp127};
+    case DType::f64: return {0x1p-1074, 0x1p-1022, std::numeric_limits<double>::max()};
     case DType::bfloat8_b:
-    case DType::bfloat4_b: return {0x1p-126, 0x1p-126, 0x1p127, -20, 20};
-    default: return {0x1p-149, 0x1p-126, std::numeric_limits<float>::max(), -149, 127};
+    case DType::bfloat4_b: return {0x1p-126, 0x1p-126, 0x1p127};
+    default: return {0x1p-149, 0x1p-126, std::numeric_limits<float>::max()};
   }
 }
 
@@ -88,15 +87,21 @@ std::size_t special_index(const Fill& fill, DType dtype, std::int64_t i) {
   return rest % n;
 }
 
-double mixed(DType dtype, Random& random) {
+// Any number of the type, all bit patterns equally likely: every exponent as often as any other, and the subnormals as one.
+double any_number(DType dtype, Random& random) {
+  if (is_block(dtype)) return random.sign() * std::exp2(random.between(-20, 20));
   const Range r = range_of(dtype);
+  const int lowest_normal = std::ilogb(r.smallest_normal), digits = lowest_normal - std::ilogb(r.smallest);
+  const int exponent = lowest_normal - 1 + static_cast<int>(random.below(std::ilogb(r.largest) - lowest_normal + 2));
+  const double fraction = std::ldexp(static_cast<double>(random.below(std::int64_t{1} << digits)), -digits);
+  return random.sign() * (exponent < lowest_normal ? std::ldexp(fraction, lowest_normal) : std::ldexp(1 + fraction, exponent));
+}
+
+double mixed(DType dtype, Random& random) {
   switch (random.below(4)) {
     case 0: return random.between(-8, 8);
     case 1: return random.between(-1, 1);
-    case 2: {
-      const double exponent = random.between(r.lowest_exponent, r.highest_exponent);
-      return random.sign() * std::exp2(exponent);
-    }
+    case 2: return any_number(dtype, random);
     default: return random.sign() * std::exp2(random.between(-12, 8));
   }
 }

@@ -12,7 +12,7 @@
 namespace tenon::conformance {
 
 enum class Values : std::uint8_t {
-  mixed,    // a third in [-8, 8], a third in [-1, 1], the rest over all magnitudes of the type; integers likewise
+  mixed,    // a quarter each in [-8, 8], in [-1, 1], from 2^-12 to 2^8, and of all numbers of the type; integers: half and half
   special,  // zeros, subnormals, limits, infinities, NaN, edges of domains; |operand| of |operands| walks its own axis of a grid
   every,    // f16 and bf16: each of the 65536 bit patterns
   small,    // [-2, 2]; integers [-5, 5]
