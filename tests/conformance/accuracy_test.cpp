@@ -72,7 +72,7 @@ TEST_P(LongSum, OfBothSignsIsWithinOneInAMillionOfItsMagnitudes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, LongSum, testing::Values(1, 2, 3),
-                         [](const testing::TestParamInfo<int>& info) { return std::to_string(info.param); });
+                         [](const testing::TestParamInfo<int>& chosen) { return std::to_string(chosen.param); });
 
 // --- Elementwise ops ---
 struct Measured {

@@ -106,7 +106,7 @@ TEST_P(Streaming, GivesTheBytesOfSmallPrograms) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Streaming, testing::ValuesIn(programs()),
-                         [](const testing::TestParamInfo<Large>& info) { return info.param.name; });
+                         [](const testing::TestParamInfo<Large>& chosen) { return chosen.param.name; });
 
 }  // namespace
 }  // namespace tenon::conformance

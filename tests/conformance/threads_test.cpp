@@ -81,7 +81,7 @@ TEST_P(Threads, AnyNumberGivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Threads, testing::ValuesIn(workloads()),
-                         [](const testing::TestParamInfo<Workload>& info) { return info.param.name; });
+                         [](const testing::TestParamInfo<Workload>& chosen) { return chosen.param.name; });
 
 }  // namespace
 }  // namespace tenon::conformance
