@@ -111,6 +111,29 @@ def table_part():
         table('kErfcx', count, 'erfc(t) * exp(t^2)', erfcx, '0.75', '10.2', mills_degree)
 
 
+    uniform_table('kNormalTail', 16, 'erfc(t / sqrt(2)) / 2', lambda t: erfc(t * scale) / 2, '0.25', 6)
+
+
+def uniform_table(name, count, text, f, width, degree):
+    """Polynomials on |count| pieces around the multiples of |width|. Rows are the coefficients; column i belongs to i * width."""
+    width = mpf(width)
+    rows = [[mpf(0)] * count for _ in range(degree + 1)]
+    error = mpf(0)
+    for i in range(count):
+        centre = i * width
+        a, b = centre - width / 2, centre + width / 2
+        c, _ = rational(f, chebyshev(a, b, degree + 1), lambda t: t - centre, degree, 0)
+        error = max(error, worst(f, lambda t: t - centre, c, [mpf(1)], a, b, lambda t, y: 1 / y))
+        for k in range(degree + 1):
+            rows[k][i] = c[k] if abs(c[k]) > mpf(10)**-30 else mpf(0)  # 0 up to the digits computed with
+    print(f'// {text} around the multiples of {nstr(width, 4)}; error {nstr(error, 2)}.')
+    print(f'constexpr float {name}{count}Width = {nstr(width, 5)}f;')
+    print(f'alignas({count * 4}) constexpr float {name}{count}[{degree + 1}][{count}] = {{')
+    for row in rows:
+        print('    {' + ', '.join(nstr(c, 9, min_fixed=1, max_fixed=0) + 'f' for c in row) + '},')
+    print('};')
+
+
 def table(name, count, text, f, bias, top, degree, odd=False):
     """Polynomials on |count| pieces of [0, top], chosen by the exponent and leading mantissa bits of t + bias.
 

@@ -12,6 +12,7 @@ TENON_INLINE F32 native(elementwise::Sigmoid, F32 x) { return sigmoid(x); }
 TENON_INLINE F32 native(elementwise::Silu, F32 x) { return silu(x); }
 // Without the lookup and FMA instructions the bodies in wide lanes are the faster ones.
 #if TENON_CPU_LEVEL >= 3
+TENON_INLINE F32 native(elementwise::Mac, F32 x, F32 y, F32 z) { return fma(x, y, z); }
 TENON_INLINE F32 native(elementwise::Gelu, F32 x) { return gelu(x); }
 TENON_INLINE F32 native(elementwise::Erfc, F32 x) { return erfc(x); }
 TENON_INLINE F32 native(elementwise::Ndtr, F32 x) { return normal_distribution(x); }

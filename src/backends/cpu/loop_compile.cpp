@@ -12,6 +12,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::size_t kAlign = 64;
+// Inputs and outputs of this size come from beyond the L2 cache.
+constexpr std::size_t kPrefetchFrom = std::size_t{1} << 20;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 std::size_t align_up(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -39,7 +41,9 @@ class LoopCompiler {
         if (!member(operand)) externals.insert(operand);
     program_.kind = group_.kind;
     program_.geometry = shape_loop(graph_, plan_, group_, externals);
-    program_.stream = beyond_cache(footprint(externals));
+    const std::size_t bytes = footprint(externals);
+    program_.stream = beyond_cache(bytes);
+    program_.prefetch = bytes > kPrefetchFrom;
     find_absorbed();
     assign_phases();
     emit();
@@ -155,6 +159,7 @@ class LoopCompiler {
         op = ElementwiseOp::Mac;
         break;
       }
+    if (op == ElementwiseOp::Div && !row && emit_division(id, operands)) return;
     Instruction instruction;
     instruction.code = row ? Code::row_values : Code::elementwise;
     instruction.params = attr.params;
@@ -166,6 +171,31 @@ class LoopCompiler {
     instruction.out = define(id, row);
     program_.cost += cost_of(op);
     (row ? head() : body()).push_back(instruction);
+  }
+
+  // All elements of a row divided by one value of the row: a reciprocal per row and products are several times faster than
+  // quotients, and half an ULP less exact.
+  bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
+    const auto divisor = member(operands[1]);
+    if (!divisor || !is_row(*divisor) || graph_[*divisor].shape == group_.domain) return false;
+    const int type = static_cast<int>(compute_dtype(graph_[id].dtype));
+    Instruction expansion;
+    expansion.code = Code::expand_divisor;
+    expansion.in[0] = register_of_.at(*divisor);
+    expansion.out = new_register(program_.registers[at(expansion.in[0])].dtype, Home::block);
+    expansion.divisor = program_.divisors++;
+    head().push_back(expansion);
+    Instruction division;
+    division.code = Code::divide;
+    division.in[0] = operand(operands[0], false);
+    division.in[1] = expansion.out;
+    division.divisor = expansion.divisor;
+    division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Mul)][type];
+    division.exact_kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][type];
+    division.out = define(id, false);
+    program_.cost += 1;
+    body().push_back(division);
+    return true;
   }
 
   void emit_cast(NodeId id) {

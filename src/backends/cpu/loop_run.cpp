@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/accumulate.h"
@@ -92,6 +93,8 @@ class LoopRunner {
       return;
     }
     const std::int64_t per_row = (loop_.geometry.cols + loop_.geometry.block - 1) / loop_.geometry.block;
+    // A single kernel reads memory while it computes; only where one waits for another's results is there a gap to fill.
+    const bool ahead = loop_.prefetch && phase.body.size() > 1;
     std::int64_t row = first / per_row, segment = first % per_row;
     bool new_row = true;
     for (std::int64_t t = first; t < last; ++t) {
@@ -101,7 +104,10 @@ class LoopRunner {
       }
       const std::int64_t column = segment * loop_.geometry.block;
       move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
-      execute(phase.body);
+      if (ahead)
+        execute_ahead(phase.body, row, column + loop_.geometry.block);
+      else
+        execute(phase.body);
       new_row = ++segment == per_row;
       if (new_row) {
         segment = 0;
@@ -130,7 +136,11 @@ class LoopRunner {
       start_reductions(static_cast<int>(p));
       for (std::int64_t column = 0; column < loop_.geometry.cols; column += loop_.geometry.block) {
         move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
-        execute(phase.body);
+        // The first phase read this row; from the second on its memory is idle, and the next row can come.
+        if (loop_.prefetch && p == 1)
+          execute_ahead(phase.body, row + 1, column);
+        else
+          execute(phase.body);
       }
       for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
         if (loop_.reductions[i].phase == static_cast<int>(p))
@@ -233,6 +243,23 @@ class LoopRunner {
     for (const Instruction& i : instructions) execute(i);
   }
 
+  // The same, with the inputs of the tile at (row, column) asked for between the instructions: a few cache lines at a time,
+  // because more than a dozen outstanding ones stall the core.
+  void execute_ahead(const std::vector<Instruction>& instructions, std::int64_t row, std::int64_t column) {
+    const std::size_t parts = instructions.size();
+    for (std::size_t part = 0; part < parts; ++part) {
+      for (int r : loop_.moving) {
+        const Register& reg = loop_.registers[at(r)];
+        if (reg.home != Register::Home::input) continue;
+        const External& external = loop_.externals[at(reg.external)];
+        const std::size_t bytes = at(tile_.elements()) * element_bytes(reg.dtype);
+        const std::byte* next = address(external, row, column);
+        for (std::size_t b = bytes * part / parts; b < bytes * (part + 1) / parts; b += 64) __builtin_prefetch(next + b);
+      }
+      execute(instructions[part]);
+    }
+  }
+
   void execute(const Instruction& i) {
     using Code = Instruction::Code;
     switch (i.code) {
@@ -248,6 +275,12 @@ class LoopRunner {
       case Code::load: load(i); break;
       case Code::load_rows: load_rows(i); break;
       case Code::expand: expand(i); break;
+      case Code::expand_divisor: expand_divisor(i); break;
+      case Code::divide: {
+        const void* in[3] = {pointers_[i.in[0]], pointers_[i.in[1]], nullptr};
+        (has_reciprocals(i) ? i.kernel : i.exact_kernel)(in, pointers_[i.out], tile_.elements(), i.params.data());
+        break;
+      }
       case Code::reduce: reduce(i); break;
       case Code::store: store_tile(i); break;
       case Code::store_rows: store_rows(i); break;
@@ -277,6 +310,27 @@ class LoopRunner {
     const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
+  }
+
+  bool& has_reciprocals(const Instruction& i) { return reinterpret_cast<bool*>(scratch_ + loop_.divisor_kinds)[i.divisor]; }
+
+  void expand_divisor(const Instruction& i) {
+    if (loop_.registers[at(i.out)].dtype == DType::f64)
+      expand_divisor_as<double>(i);
+    else
+      expand_divisor_as<float>(i);
+  }
+
+  template <class T>
+  void expand_divisor_as(const Instruction& i) {
+    const T* values = reinterpret_cast<const T*>(pointers_[i.in[0]]);
+    T* out = reinterpret_cast<T*>(pointers_[i.out]);
+    // Reciprocals of these are normal numbers; of 0, subnormals and infinities they are not, and quotients would be wrong.
+    const bool ordinary =
+        std::all_of(values, values + tile_.rows, [](T v) { return std::abs(v) > T(0x1p-100) && std::abs(v) < T(0x1p100); });
+    for (std::int64_t r = 0; r < tile_.rows; ++r)
+      std::fill_n(out + r * tile_.columns, tile_.columns, ordinary ? T(1) / values[r] : values[r]);
+    has_reciprocals(i) = ordinary;
   }
 
   void reduce(const Instruction& i) {
