@@ -43,6 +43,16 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string>& 
   return near.empty() ? otherwise : fmt::format("did you mean '{}'?", near);
 }
 
+// The program behind tenon exec -- and its arguments, which are not ours to look at.
+std::vector<std::string> take_trailing(std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] != "exec") return {};
+  const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+  if (mark == arguments.end()) return {};
+  std::vector<std::string> trailing(mark + 1, arguments.end());
+  arguments.erase(mark, arguments.end());
+  return trailing;
+}
+
 void check_command(const CLI::App& app, const std::vector<std::string>& arguments) {
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(command->get_name());
@@ -121,6 +131,7 @@ void add_output_options(CLI::App& command, Session& session) {
 
 int run_application(std::vector<std::string> arguments, Console& console) {
   Session session{.console = console};
+  session.trailing = take_trailing(arguments);
   // Errors in the arguments themselves follow --json too, so it is looked for before they are parsed.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
@@ -132,6 +143,9 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_ops_command(app, session);
     add_bench_command(app, session);
     add_devices_command(app, session);
+    add_exec_command(app, session);
+    add_queue_command(app, session);
+    add_policy_command(app, session);
     add_completion_command(app, session);
     const int status = parse_and_run(app, session, std::move(arguments));
     console.out.flush();

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/console.h"
 
@@ -17,12 +18,16 @@ struct Session {
   bool json = false;
   std::string colour = "auto";
   Action action;
+  std::vector<std::string> trailing;  // what follows -- in tenon exec: another program's arguments, as they are
 };
 
 void add_run_command(CLI::App& app, Session& session);
 void add_bench_command(CLI::App& app, Session& session);
 void add_ops_command(CLI::App& app, Session& session);
 void add_devices_command(CLI::App& app, Session& session);
+void add_exec_command(CLI::App& app, Session& session);
+void add_queue_command(CLI::App& app, Session& session);
+void add_policy_command(CLI::App& app, Session& session);
 void add_completion_command(CLI::App& app, Session& session);
 
 // --json and --color, which every command that prints data has.

@@ -24,6 +24,9 @@ constexpr const char* kExamples = R"(Inputs:
   name=@FILE.npy         a NumPy file
   name=@FILE.safetensors the only tensor of the file; FILE.safetensors:TENSOR chooses one
 
+--compare: an element matches within 16 units in the last place (2 for 16-bit and block formats), or
+within 2^-15 of the largest value (1e-10 for float64); integers and bools must be equal.
+
 Examples:
   tenon run '1 + 1'
   tenon run 'gelu(a @ b + 0.5)' a='[[1, 2], [3, 4]]' b='[[0.5], [0.25]]'
