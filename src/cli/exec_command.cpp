@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "cli/child_process.h"
+#include "cli/commands.h"
+#include "cli/queue_text.h"
+#include "lease/device_environment.h"
+#include "lease/turnstile.h"
+#include "tenon/error.h"
+#include "tenon/manager.h"
+
+namespace tenon::cli {
+namespace {
+
+constexpr const char* kNotes = R"(Waits its turn, runs the command, gives the device back when it ends. The command sees
+TENON_LEASE (device@epoch) and, for devices whose runtimes know them, CUDA_VISIBLE_DEVICES,
+TT_VISIBLE_DEVICES or TPU_VISIBLE_CHIPS. Signals are passed on; the exit status is the
+command's, or 128 and the signal that ended it; 127 if there is no such command, 126 if it
+cannot be run. A command under a lease that asks for the same device again shares it.
+
+Examples:
+  tenon exec --device cpu:0 -- true
+  tenon exec --device cpu --timeout 60 -- sh -c 'echo $TENON_LEASE')";
+
+constexpr int kExitNoSuchCommand = 127;
+constexpr int kExitCannotRun = 126;
+
+struct ExecArguments {
+  std::string device;
+  std::optional<double> timeout_seconds;
+  bool is_shared = false;
+};
+
+int run(const Session& session, const std::vector<std::pair<std::string, std::string>>& variables, bool& was_killed) {
+  try {
+    const ChildOutcome outcome = run_child(session.trailing, variables);
+    was_killed = outcome.was_killed;
+    return outcome.exit_status;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::resource_exhausted) throw;
+    session.console.err << fmt::format("tenon: {}\n", error.what());
+    return error.code() == ErrorCode::not_found ? kExitNoSuchCommand : kExitCannotRun;
+  }
+}
+
+// The lease this process already runs under, if it is of this device and still held: waiting for it would be waiting for itself.
+bool is_leased_already(const Session& session, const Turnstile& turnstile, bool wants_shared) {
+  const auto outer = LeaseName::parse(session.console.environment("TENON_LEASE"));
+  if (!outer || outer->device != turnstile.device()) return false;
+  for (const Turnstile::Place& place : turnstile.queue().places) {
+    if (place.ticket != outer->epoch || !place.is_holding) continue;
+    if (place.kind == TicketKind::shared && !wants_shared)
+      throw Error(ErrorCode::failed_precondition, fmt::format("this command already shares {} with others", outer->device),
+                  "give --shared, or run it outside of the shared lease");
+    return true;
+  }
+  return false;
+}
+
+int execute(const ExecArguments& arguments, const Session& session) {
+  if (session.trailing.empty())
+    throw Error(ErrorCode::invalid_argument, "no command is given",
+                "put it behind --, as in: tenon exec --device cpu -- make test");
+  const DeviceInfo device = process_manager().find(arguments.device);
+  const Turnstile turnstile(RunDirectory::open(session.console.environment), device.id);
+  auto variables = visibility_variables(device);
+  bool was_killed = false;
+  if (is_leased_already(session, turnstile, arguments.is_shared)) return run(session, variables, was_killed);
+
+  Turnstile::Options options{.kind = arguments.is_shared ? TicketKind::shared : TicketKind::exclusive};
+  if (arguments.timeout_seconds)
+    options.timeout =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
+  options.on_wait = [&](TicketNumber ticket) {
+    session.console.err << fmt::format("tenon: {}\n", waiting_sentence(turnstile.queue(), ticket)) << std::flush;
+  };
+  Turnstile::Pass pass = turnstile.enter(options);
+  if (pass.is_dirty())
+    session.console.err << fmt::format("tenon: the last holder of {} died; its state is not known\n", device.id) << std::flush;
+  variables.emplace_back("TENON_LEASE", LeaseName{device.id, pass.epoch()}.text());
+  session.console.out.flush();
+  const int status = run(session, variables, was_killed);
+  // Who dies by a signal seldom tidies up.
+  if (was_killed)
+    pass.give_back_dirty();
+  else
+    pass.give_back();
+  return status;
+}
+
+}  // namespace
+
+void add_exec_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<ExecArguments>();
+  CLI::App* command = app.add_subcommand("exec", "Run a command while holding a device: tenon exec --device ID -- COMMAND...");
+  command->add_option("--device", arguments->device, "A kind (cpu) or an id (cpu:0)")->required()->type_name("DEVICE");
+  command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting after this time; 0 only tries")
+      ->check(CLI::Range(0.0, 1e8).description(""))
+      ->type_name("SECONDS");
+  command->add_flag("--shared", arguments->is_shared, "Hold it together with others that share it");
+  command->footer(kNotes);
+  command->callback([arguments, &session] { session.action = [arguments, &session] { return execute(*arguments, session); }; });
+}
+
+}  // namespace tenon::cli

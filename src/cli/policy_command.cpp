@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/units.h"
+#include "lease/policy_replay.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kNotes = R"(The trace is a CSV file whose first line names its columns: arrivals in TIMESTAMP or
+arrival_seconds, service times in service_seconds (20 ms where there is no such column).
+Policies: close-at-once, linger=SECONDS, never, break-even, adaptive. The break-even is the
+idle time that costs as much as closing the device and opening it again.
+
+cost    idle holding plus closings, over what the best decisions would have cost
+cold    gaps whose next work found the device closed
+held    time open without work
+waiter  how long another process waits that comes at any time; without yield: if it had to
+        wait until the policy closes the device
+
+Examples:
+  tenon policy replay arrivals.csv
+  tenon policy replay arrivals.csv --break-even 30 --policy adaptive --policy linger=60 --json)";
+
+struct PolicyArguments {
+  std::string trace;
+  std::vector<std::string> policies;
+  double break_even = 2;
+};
+
+struct NamedPolicy {
+  std::string name;
+  KeepOpen policy;
+};
+
+NamedPolicy parse_policy(const std::string& text, double break_even) {
+  if (text == "close-at-once" || text == "on_demand") return {"close-at-once", KeepOpen::on_demand(break_even)};
+  if (text == "never" || text == "always") return {"never", KeepOpen::always(break_even)};
+  if (text == "break-even" || text == "linger") return {"break-even", KeepOpen::linger(break_even)};
+  if (text == "adaptive") return {"adaptive", KeepOpen::adaptive(break_even)};
+  if (const std::string prefix = "linger="; text.starts_with(prefix)) {
+    double seconds = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data() + prefix.size(), end, seconds);
+    if (read.ec == std::errc() && read.ptr == end && std::isfinite(seconds) && seconds >= 0)
+      return {fmt::format("fixed-{}s", seconds), KeepOpen::linger(break_even, seconds)};
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("no policy is called '{}'", text),
+              "one of close-at-once, linger=SECONDS, never, break-even, adaptive");
+}
+
+std::vector<NamedPolicy> chosen_policies(const PolicyArguments& arguments) {
+  std::vector<std::string> names = arguments.policies;
+  if (names.empty()) names = {"close-at-once", "linger=5", "linger=300", "never", "break-even", "adaptive"};
+  std::vector<NamedPolicy> policies;
+  for (const std::string& name : names) policies.push_back(parse_policy(name, arguments.break_even));
+  return policies;
+}
+
+json::object to_json(const ReplayResult& result) {
+  return {{"cost_ratio", result.cost_ratio},
+          {"cost_seconds", result.cost_seconds},
+          {"cold_fraction", result.cold_fraction},
+          {"held_seconds", result.held_seconds},
+          {"opens", result.opens},
+          {"waiter_p50_seconds", result.waiter.p50_seconds},
+          {"waiter_p99_seconds", result.waiter.p99_seconds},
+          {"waiter_without_yield_p50_seconds", result.patient_waiter.p50_seconds},
+          {"waiter_without_yield_p99_seconds", result.patient_waiter.p99_seconds}};
+}
+
+std::string row(const std::string& name, const ReplayResult& result) {
+  return fmt::format("{:<14}{:>10.3f}{:>9.2f} %{:>11}{:>9}{:>11}{:>11}{:>15}\n", name, result.cost_ratio,
+                     100 * result.cold_fraction, format_seconds(result.held_seconds), result.opens,
+                     format_seconds(result.waiter.p50_seconds), format_seconds(result.waiter.p99_seconds),
+                     format_seconds(result.patient_waiter.p99_seconds));
+}
+
+// Bars on a logarithmic scale: costs differ by four orders of magnitude.
+void plot(std::ostream& out, int width, const std::vector<std::pair<std::string, ReplayResult>>& rows) {
+  double largest = 2;
+  for (const auto& [name, result] : rows) largest = std::max(largest, result.cost_ratio);
+  const double room = std::max(10, width - 14 - 12);
+  out << fmt::format("cost over the optimum, 1 to {:.3g}, logarithmic\n", largest);
+  for (const auto& [name, result] : rows) {
+    const double part = std::log(std::max(1.0, result.cost_ratio)) / std::log(largest);
+    out << fmt::format("{:<14}|{:#<{}} {:.3g}\n", name, "", static_cast<int>(std::lround(part * room)), result.cost_ratio);
+  }
+}
+
+int replay_trace(const PolicyArguments& arguments, const Session& session) {
+  const std::vector<NamedPolicy> policies = chosen_policies(arguments);
+  const std::vector<Arrival> arrivals = load_arrivals(arguments.trace);
+  const std::vector<BusyPeriod> periods = busy_periods(arrivals);
+  const ReplayResult optimum = replay_optimum(periods, arguments.break_even);
+  const double span = periods.back().end - periods.front().begin;
+  std::vector<std::pair<std::string, ReplayResult>> results;
+  for (const NamedPolicy& entry : policies) results.emplace_back(entry.name, replay(periods, entry.policy));
+
+  std::ostream& out = session.console.out;
+  if (session.json) {
+    json::array list;
+    for (const auto& [name, result] : results) {
+      json::object object{{"policy", name}};
+      for (auto& member : to_json(result)) object.insert(member);
+      list.push_back(std::move(object));
+    }
+    out << to_text(json::object{{"schema", 1},
+                                {"trace", arguments.trace},
+                                {"break_even_seconds", arguments.break_even},
+                                {"arrivals", arrivals.size()},
+                                {"gaps", periods.size() - 1},
+                                {"span_seconds", span},
+                                {"optimum", to_json(optimum)},
+                                {"policies", std::move(list)}});
+    return 0;
+  }
+  out << fmt::format("{} arrivals in {}, {} idle gaps, break-even {}\n\n", arrivals.size(), format_seconds(span),
+                     periods.size() - 1, format_seconds(arguments.break_even));
+  const std::string head = fmt::format("{:<14}{:>10}{:>11}{:>11}{:>9}{:>11}{:>11}{:>15}", "POLICY", "COST", "COLD", "HELD",
+                                       "OPENS", "WAITER P50", "P99", "WITHOUT YIELD");
+  out << session.console.bold(head) << '\n';
+  for (const auto& [name, result] : results) out << row(name, result);
+  out << row("optimum", optimum) << '\n';
+  plot(out, std::min(session.console.width, 100), results);
+  return 0;
+}
+
+}  // namespace
+
+void add_policy_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<PolicyArguments>();
+  CLI::App* command = app.add_subcommand("policy", "Study how long devices should stay open");
+  command->require_subcommand(1);
+  command->footer("Examples:\n  tenon policy replay arrivals.csv");
+  CLI::App* replay_command = command->add_subcommand("replay", "Replay arrivals against keep-open policies, in virtual time");
+  replay_command->add_option("trace", arguments->trace, "CSV file with the arrivals")->required()->type_name("TRACE.csv");
+  replay_command->add_option("--policy", arguments->policies, "Only these policies; may be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("POLICY");
+  replay_command->add_option("--break-even", arguments->break_even, "Idle seconds that cost as much as closing and opening again")
+      ->capture_default_str()
+      ->check(CLI::Range(1e-6, 1e9).description(""))
+      ->type_name("SECONDS");
+  add_output_options(*replay_command, session);
+  replay_command->footer(kNotes);
+  replay_command->callback(
+      [arguments, &session] { session.action = [arguments, &session] { return replay_trace(*arguments, session); }; });
+}
+
+}  // namespace tenon::cli

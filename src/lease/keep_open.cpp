@@ -1,0 +1,130 @@
+#include "lease/keep_open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/error.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kSmoothing = 0.2;  // of measured open and close times
+constexpr double kDecay = 0.99;     // of a candidate's losses, per gap
+constexpr double kPriorGaps = 4;    // head start of the threshold B
+constexpr double kSlack = 2;        // in units of B, before the guard plays B
+
+// With everything in units of B.
+double cost_of(double gap, double threshold) { return gap <= threshold ? gap : threshold + 1; }
+
+double checked_seconds(double seconds, const char* what) {
+  if (!(seconds >= 0) || !std::isfinite(seconds))
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} must be a number of seconds, not {}", what, seconds));
+  return seconds;
+}
+
+double checked_break_even(double seconds) {
+  if (!(seconds > 0) || !std::isfinite(seconds))
+    throw Error(ErrorCode::invalid_argument, fmt::format("the break-even must be a number of seconds above 0, not {}", seconds));
+  return seconds;
+}
+
+}  // namespace
+
+BreakEven::BreakEven(double open_seconds, double close_seconds, double worth)
+    : open_(checked_seconds(open_seconds, "open time")),
+      close_(checked_seconds(close_seconds, "close time")),
+      worth_(worth) {}
+void BreakEven::record_open(double seconds) { open_ += kSmoothing * (checked_seconds(seconds, "open time") - open_); }
+void BreakEven::record_close(double seconds) { close_ += kSmoothing * (checked_seconds(seconds, "close time") - close_); }
+
+KeepOpen::KeepOpen(Kind kind, double break_even) : kind_(kind), break_even_(checked_break_even(break_even)) {
+  for (std::size_t j = 0; j < kCandidates.size(); ++j) losses_[j] = kCandidates[j] == 1 ? 0 : kPriorGaps;
+}
+
+KeepOpen KeepOpen::on_demand(double break_even) { return {Kind::on_demand, break_even}; }
+KeepOpen KeepOpen::adaptive(double break_even) { return {Kind::adaptive, break_even}; }
+KeepOpen KeepOpen::always(double break_even) { return {Kind::always, break_even}; }
+KeepOpen KeepOpen::linger(double break_even, std::optional<double> seconds) {
+  KeepOpen policy(Kind::linger, break_even);
+  if (seconds) policy.linger_seconds_ = checked_seconds(*seconds, "the linger time");
+  return policy;
+}
+
+std::string_view KeepOpen::name() const noexcept {
+  switch (kind_) {
+    case Kind::on_demand: return "on_demand";
+    case Kind::linger: return "linger";
+    case Kind::adaptive: return "adaptive";
+    case Kind::always: return "always";
+  }
+  return "";
+}
+
+double KeepOpen::threshold_in_units() const noexcept {
+  switch (kind_) {
+    case Kind::on_demand: return 0;
+    case Kind::linger: return linger_seconds_ ? *linger_seconds_ / break_even_ : 1;
+    case Kind::always: return kForever;
+    case Kind::adaptive: break;
+  }
+  // The guard. A step at threshold B never raises cost - 2 x optimum (a gap g <= 1 lowers it by g, a longer one adds 2 - 2), any
+  // other step adds at most 3 (threshold 4, longer gap: 5 - 2) to what was at most kSlack: so cost <= 2 x optimum + 5, whatever
+  // comes.
+  if (cost_ > 2 * optimum_ + kSlack) return 1;
+  return kCandidates[static_cast<std::size_t>(std::min_element(losses_.begin(), losses_.end()) - losses_.begin())];
+}
+
+double KeepOpen::threshold() const noexcept { return threshold_in_units() * break_even_; }
+
+void KeepOpen::record_gap(double seconds, bool censored) {
+  const double gap = checked_seconds(seconds, "an idle time") / break_even_;
+  const double threshold = threshold_in_units();
+  // The device was taken away while it was held: nobody learned whether holding would have paid.
+  if (censored && gap <= threshold) return;
+  cost_ += cost_of(gap, threshold);
+  optimum_ += std::min(gap, 1.0);
+  for (std::size_t j = 0; j < kCandidates.size(); ++j) losses_[j] = kDecay * losses_[j] + cost_of(gap, kCandidates[j]);
+}
+
+void KeepOpen::set_break_even(double seconds) { break_even_ = checked_break_even(seconds); }
+
+KeepOpenPool::KeepOpenPool(std::size_t devices, const KeepOpen& policy, std::size_t min_warm)
+    : slots_(devices, Slot{.policy = policy}),
+      min_warm_(min_warm) {
+  for (std::size_t i = devices; i > 0; --i) free_.push_back(i - 1);
+}
+
+std::optional<KeepOpenPool::Choice> KeepOpenPool::acquire(double now) {
+  if (free_.empty()) return std::nullopt;
+  const std::size_t device = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[device];
+  const Choice choice{device, slot.is_open};
+  if (slot.was_used) slot.policy.record_gap(std::max(0.0, now - slot.idle_since));
+  slot.is_busy = slot.is_open = slot.was_used = true;
+  return choice;
+}
+
+void KeepOpenPool::release(std::size_t device, double now) {
+  Slot& slot = slots_.at(device);
+  if (!slot.is_busy) throw Error(ErrorCode::failed_precondition, fmt::format("device {} of the pool is not in use", device));
+  slot.is_busy = false;
+  slot.idle_since = now;
+  free_.push_back(device);
+}
+
+double KeepOpenPool::close_at(std::size_t device) const {
+  const Slot& slot = slots_.at(device);
+  if (slot.is_busy || !slot.is_open || warm() <= min_warm_) return KeepOpen::kForever;
+  return slot.idle_since + slot.policy.threshold();
+}
+
+void KeepOpenPool::closed(std::size_t device) { slots_.at(device).is_open = false; }
+
+std::size_t KeepOpenPool::warm() const noexcept {
+  return static_cast<std::size_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.is_open; }));
+}
+
+}  // namespace tenon
