@@ -131,8 +131,8 @@ void ByHand::run() {
 tenon::HostArray random_array(const tenon::Shape& shape, std::uint32_t seed) {
   tenon::HostArray array = tenon::HostArray::empty(tenon::DType::f32, shape);
   std::minstd_rand random(seed);
-  for (float& value : array.mutable_view<float>())
-    value = static_cast<float>(random()) / static_cast<float>(std::minstd_rand::max()) * 8.0f - 4.0f;
+  std::normal_distribution<float> normal;  // as the peers get
+  for (float& value : array.mutable_view<float>()) value = normal(random);
   return array;
 }
 

@@ -45,6 +45,10 @@ using ColumnReduceKernel = void (*)(const void* in, std::int64_t rows, std::int6
 using TransposeKernel = void (*)(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows,
                                  std::int64_t cols, bool stream);
 
+// out[i] = exp(in[i] - shift), and the sum of these with the accuracy of a partial reduction: the heart of softmax. |ahead|, the
+// same length, is asked for on the way: what will be read next. f32.
+using ExpSumKernel = Accumulator (*)(const float* in, float shift, float* out, std::int64_t n, const float* ahead);
+
 inline constexpr int kStorageTypes = 13;  // DType::boolean .. DType::f64: everything but the block formats
 inline constexpr int kReduceKinds = 6;    // in the order of ReduceKind
 
@@ -52,10 +56,14 @@ struct Kernels {
   const char* isa;  // "x86-64-v4"
   // [op][dtype]: nullptr where the op's traits exclude the type (and for f16, bf16, which compute in f32).
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
+  // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
+  ElementwiseKernel after_multiply_add[kElementwiseCount];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
-  TransposeKernel transpose[4];  // by log2 of the element's bytes
+  ExpSumKernel exp_sum;
+  void (*scale)(const float* in, float factor, float* out, std::int64_t n);  // out[i] = in[i] * factor; out may be in
+  TransposeKernel transpose[4];                                              // by log2 of the element's bytes
   // Copies past the caches. dst need not be aligned; call stream_fence() before another thread reads dst.
   void (*stream_copy)(void* dst, const void* src, std::size_t bytes);
   void (*stream_fence)();

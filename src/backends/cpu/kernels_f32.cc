@@ -110,6 +110,23 @@ constexpr ElementwiseKernel kernel_of() {
     return nullptr;
 }
 
+void scale(const float* in, float factor, float* out, std::int64_t n) {
+  const F32 f(factor);
+  std::int64_t i = 0;
+  for (; i + F32::kCount <= n; i += F32::kCount) store(out + i, load<F32>(in + i) * f);
+  for (; i < n; ++i) out[i] = in[i] * factor;
+}
+
+// Op of a multiply-add: an activation after a scale and a shift, in one pass.
+template <class Op>
+struct AfterMultiplyAdd {
+  static constexpr ElementwiseTraits traits{.inputs = 3, .params = Op::traits.params};
+  template <class V, class... P>
+  TENON_INLINE static V apply(V x, V y, V z, P... params) {
+    return apply_body<Op>(fma(x, y, z), params...);
+  }
+};
+
 }  // namespace
 
 void level::add_f32_kernels(Kernels& table) {
@@ -119,6 +136,20 @@ void level::add_f32_kernels(Kernels& table) {
 #undef TENON_X
   };
   for (int op = 0; op < kElementwiseCount; ++op) table.elementwise[op][static_cast<int>(DType::f32)] = kernels[op];
+  table.scale = scale;
+  // Without FMA instructions the product would be rounded, or the kernel slow.
+#if TENON_CPU_LEVEL >= 3
+#define TENON_X(Name) \
+  table.after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>>;
+  TENON_X(Relu)
+  TENON_X(Sigmoid)
+  TENON_X(Silu)
+  TENON_X(Tanh)
+  TENON_X(Gelu)
+  TENON_X(Exp)
+  TENON_X(Softplus)
+#undef TENON_X
+#endif
 }
 
 }  // namespace tenon::cpu

@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kernels_level.h"
 #include "backends/cpu/lanes.h"
+#include "backends/cpu/math_f32.h"
 
 namespace tenon::cpu {
 namespace {
@@ -106,6 +107,49 @@ Accumulator reduce_floats(const void* in, std::int64_t n) {
   }
   for (int w = width / 2; w > 0; w /= 2)
     for (int j = 0; j < w; ++j) total[j] = Op::combine(total[j], total[j + w]);
+  return {.f = total[0]};
+}
+
+// The lanes and their order are those of a sum by reduce_floats, so that fusing changes nothing.
+Accumulator exp_sum(const float* in, float shift, float* out, std::int64_t n, const float* ahead) {
+  constexpr int width = 16;
+  const F32 minus(-shift);
+  double total[width], part[width];
+  for (double& t : total) t = Sum::identity;
+  const auto block = [&](const float* from, float* to, F32(&lanes)[kVectors]) {
+    for (int k = 0; k < kVectors; ++k) {
+      const F32 e = exp(load<F32>(from + k * F32::kCount) + minus);
+      __builtin_memcpy(to + k * F32::kCount, &e.v, sizeof e.v);
+      lanes[k] = lanes[k] + e;
+    }
+  };
+  while (n > 0) {
+    const std::int64_t chunk = n < kChunk ? n : kChunk;
+    F32 lanes[kVectors];
+    for (auto& lane : lanes) lane = F32(static_cast<float>(Sum::identity));
+    std::int64_t i = 0;
+    for (; i + kBlock<float> <= chunk; i += kBlock<float>) {
+      for (int line = 0; line < kBlockBytes; line += 64) __builtin_prefetch(ahead + i + line / 4);
+      block(in + i, out + i, lanes);
+    }
+    if (i < chunk) {
+      // Padded with what gives -inf, whose exponential adds nothing.
+      float padded[kBlock<float>], results[kBlock<float>];
+      for (float& x : padded) x = -std::numeric_limits<float>::infinity();
+      const auto rest = static_cast<std::size_t>(chunk - i) * sizeof(float);
+      __builtin_memcpy(padded, in + i, rest);
+      block(padded, results, lanes);
+      __builtin_memcpy(out + i, results, rest);
+    }
+    fold<Sum>(lanes, part);
+    for (int j = 0; j < width; ++j) total[j] += part[j];
+    in += chunk;
+    out += chunk;
+    ahead += chunk;
+    n -= chunk;
+  }
+  for (int w = width / 2; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) total[j] += total[j + w];
   return {.f = total[0]};
 }
 template <class T>
@@ -264,6 +308,7 @@ void add_floats(Kernels& table, DType dtype) {
 }  // namespace
 
 void level::add_reduce_kernels(Kernels& table) {
+  table.exp_sum = exp_sum;
   add_type<std::uint8_t>(table, DType::boolean);
   add_type<std::uint8_t>(table, DType::u8);
   add_type<std::uint16_t>(table, DType::u16);

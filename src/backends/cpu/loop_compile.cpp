@@ -47,6 +47,7 @@ class LoopCompiler {
     find_absorbed();
     assign_phases();
     emit();
+    if (program_.prefetch) look_ahead();
   }
 
  private:
@@ -77,25 +78,55 @@ class LoopCompiler {
     return graph_[node].prim == Prim::reduce || !(graph_[node].shape == group_.domain);
   }
 
-  // --- Multiply-add ---
+  // --- Nodes that become part of another one's instruction ---
 
-  // a * b + c becomes one instruction where the product is used nowhere else.
+  bool is_op(NodeId id, ElementwiseOp op) const {
+    const Node& node = graph_[id];
+    return node.prim == Prim::elementwise && node.as<ElementwiseAttr>().op == op;
+  }
+
   void find_absorbed() {
     std::map<NodeId, int> uses;
     for (NodeId id : group_.nodes)
       for (NodeId operand : graph_[id].inputs)
         if (const auto m = member(operand)) ++uses[*m];
     for (NodeId id : group_.outputs) uses[id] += 2;
+    const auto used_once_here = [&](NodeId id) { return plan_.group_of[at(id)] == group_index_ && uses[id] == 1; };
+
     for (NodeId id : group_.nodes) {
-      const Node& node = graph_[id];
-      if (node.prim != Prim::elementwise || node.as<ElementwiseAttr>().op != ElementwiseOp::Add) continue;
-      for (NodeId operand : node.inputs) {
-        const Node& product = graph_[operand];
-        if (plan_.group_of[at(operand)] == group_index_ && product.prim == Prim::elementwise && uses[operand] == 1 &&
-            product.as<ElementwiseAttr>().op == ElementwiseOp::Mul && is_float(product.dtype)) {
-          absorbed_[operand] = id;
-          break;
-        }
+      if (graph_[id].prim != Prim::elementwise) continue;
+      const NodeId first = graph_[id].inputs[0];
+      if (is_op(id, ElementwiseOp::Add)) {
+        // a * b + c: one rounding, one pass.
+        for (NodeId operand : graph_[id].inputs)
+          if (used_once_here(operand) && is_op(operand, ElementwiseOp::Mul) && is_float(graph_[operand].dtype)) {
+            absorbed_[operand] = id;
+            product_of_[id] = operand;
+            break;
+          }
+      } else if (kernels().after_multiply_add[static_cast<int>(graph_[id].as<ElementwiseAttr>().op)] &&
+                 compute_dtype(graph_[id].dtype) == DType::f32 && used_once_here(first) && is_row(first) == is_row(id) &&
+                 (product_of_.count(first) || is_op(first, ElementwiseOp::Mac))) {
+        absorbed_[first] = id;
+        multiply_add_of_[id] = first;
+      } else if (is_op(id, ElementwiseOp::Exp) && is_op(first, ElementwiseOp::Sub) && used_once_here(first)) {
+        find_exp_sum(id, first);
+      }
+    }
+  }
+
+  // sum(exp(x - row)): the heart of softmax and logsumexp.
+  void find_exp_sum(NodeId id, NodeId difference) {
+    if (group_.kind != Group::Kind::rows || is_row(id) || compute_dtype(graph_[id].dtype) != DType::f32) return;
+    const auto shift = member(graph_[difference].inputs[1]);
+    if (!shift || !is_row(*shift) || graph_[*shift].shape == group_.domain) return;
+    for (NodeId reader : group_.nodes) {
+      const Node& node = graph_[reader];
+      if (node.prim == Prim::reduce && node.inputs[0] == id && node.as<ReduceAttr>().kind == ReduceKind::sum) {
+        absorbed_[difference] = id;
+        absorbed_[reader] = id;
+        exp_sums_[id] = {difference, reader};
+        return;
       }
     }
   }
@@ -146,52 +177,74 @@ class LoopCompiler {
     }
   }
 
-  void emit_elementwise(NodeId id) {
+  // What one instruction computes: an op, or several nodes in one kernel.
+  struct Kernel {
+    ElementwiseKernel call = nullptr;
+    std::vector<NodeId> operands;
+  };
+
+  Kernel kernel_of(NodeId id) const {
     const Node& node = graph_[id];
-    const ElementwiseAttr& attr = node.as<ElementwiseAttr>();
-    ElementwiseOp op = attr.op;
+    const ElementwiseOp op = node.as<ElementwiseAttr>().op;
+    if (const auto inner = multiply_add_of_.find(id); inner != multiply_add_of_.end())
+      return {kernels().after_multiply_add[static_cast<int>(op)], kernel_of(inner->second).operands};
+    const auto product = product_of_.find(id);
+    Kernel kernel{nullptr, node.inputs};
+    if (product != product_of_.end()) {
+      const NodeId addend = node.inputs[0] == product->second ? node.inputs[1] : node.inputs[0];
+      kernel.operands = {graph_[product->second].inputs[0], graph_[product->second].inputs[1], addend};
+    }
+    const DType type = compute_dtype(graph_[kernel.operands.back()].dtype);
+    const ElementwiseOp used = product != product_of_.end() ? ElementwiseOp::Mac : op;
+    kernel.call = kernels().elementwise[static_cast<int>(used)][static_cast<int>(type)];
+    if (!kernel.call)
+      throw Error(ErrorCode::internal, std::string(name(used)) + " has no CPU kernel for " + std::string(name(type)));
+    return kernel;
+  }
+
+  void emit_elementwise(NodeId id) {
     const bool row = is_row(id);
-    std::vector<NodeId> operands(node.inputs.begin(), node.inputs.end());
-    for (const auto& [product, sum] : absorbed_)
-      if (sum == id) {
-        const NodeId addend = operands[0] == product ? operands[1] : operands[0];
-        operands = {graph_[product].inputs[0], graph_[product].inputs[1], addend};
-        op = ElementwiseOp::Mac;
-        break;
-      }
-    if (op == ElementwiseOp::Div && !row && emit_division(id, operands)) return;
+    if (exp_sums_.count(id)) return emit_exp_sum(id);
+    const Kernel kernel = kernel_of(id);
+    if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
     Instruction instruction;
     instruction.code = row ? Code::row_values : Code::elementwise;
-    instruction.params = attr.params;
-    for (std::size_t i = 0; i < operands.size(); ++i) instruction.in[i] = operand(operands[i], row);
-    const DType type = compute_dtype(graph_[operands.back()].dtype);
-    instruction.kernel = kernels().elementwise[static_cast<int>(op)][static_cast<int>(type)];
-    if (!instruction.kernel)
-      throw Error(ErrorCode::internal, std::string(name(op)) + " has no CPU kernel for " + std::string(name(type)));
+    instruction.params = graph_[id].as<ElementwiseAttr>().params;
+    instruction.kernel = kernel.call;
+    for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = operand(kernel.operands[i], row);
     instruction.out = define(id, row);
-    program_.cost += cost_of(op);
+    program_.cost += cost_of(graph_[id].as<ElementwiseAttr>().op);
     (row ? head() : body()).push_back(instruction);
   }
 
-  // All elements of a row divided by one value of the row: a reciprocal per row and products are several times faster than
-  // quotients, and half an ULP less exact.
+  void emit_exp_sum(NodeId id) {
+    const auto [difference, sum] = exp_sums_.at(id);
+    Instruction instruction;
+    instruction.code = Code::exp_sum;
+    instruction.in[0] = operand(graph_[difference].inputs[0], false);
+    instruction.in[1] = register_of_.at(*member(graph_[difference].inputs[1]));
+    instruction.reduction = static_cast<int>(program_.reductions.size());
+    instruction.out = define(id, false);
+    Reduction reduction;
+    reduction.kind = ReduceKind::sum;
+    reduction.dtype = DType::f32;
+    reduction.phase = current_phase_;
+    register_of_[sum] = reduction.result = new_register(DType::f32, Home::row_value);
+    program_.reductions.push_back(std::move(reduction));
+    program_.cost += 6;
+    body().push_back(instruction);
+  }
+
+  // All elements of a row divided by one value of the row: by its reciprocal, several times faster and half an ULP less exact.
   bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
     const auto divisor = member(operands[1]);
     if (!divisor || !is_row(*divisor) || graph_[*divisor].shape == group_.domain) return false;
-    const int type = static_cast<int>(compute_dtype(graph_[id].dtype));
-    Instruction expansion;
-    expansion.code = Code::expand_divisor;
-    expansion.in[0] = register_of_.at(*divisor);
-    expansion.out = new_register(program_.registers[at(expansion.in[0])].dtype, Home::block);
-    expansion.divisor = program_.divisors++;
-    head().push_back(expansion);
+    if (compute_dtype(graph_[id].dtype) != DType::f32) return false;
     Instruction division;
-    division.code = Code::divide;
+    division.code = Code::divide_rows;
     division.in[0] = operand(operands[0], false);
-    division.in[1] = expansion.out;
-    division.divisor = expansion.divisor;
-    division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Mul)][type];
-    division.exact_kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][type];
+    division.in[1] = register_of_.at(*divisor);
+    division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][static_cast<int>(DType::f32)];
     division.out = define(id, false);
     program_.cost += 1;
     body().push_back(division);
@@ -318,6 +371,17 @@ class LoopCompiler {
     return static_cast<int>(program_.externals.size()) - 1;
   }
 
+  // A single kernel reads memory while it computes; where one waits for another's results there is a gap to fill. In rows groups
+  // the first phase has read the row, so the next one can come during the second; exp_sum sees to that by itself.
+  void look_ahead() {
+    const std::size_t p = group_.kind == Group::Kind::rows ? 1 : 0;
+    if (p >= program_.phases.size()) return;
+    Phase& phase = program_.phases[p];
+    const bool by_itself =
+        std::any_of(phase.body.begin(), phase.body.end(), [](const Instruction& i) { return i.code == Code::exp_sum; });
+    phase.ahead = phase.body.size() > 1 && !by_itself;
+  }
+
   // --- Operands ---
 
   int operand(NodeId node, bool row) {
@@ -423,7 +487,10 @@ class LoopCompiler {
   const Group& group_;
   const Placement& placement_;
 
-  std::map<NodeId, NodeId> absorbed_;  // product -> the sum it is part of
+  std::map<NodeId, NodeId> absorbed_;                     // node -> the one whose instruction computes it, too
+  std::map<NodeId, NodeId> product_of_;                   // a sum -> the product in it
+  std::map<NodeId, NodeId> multiply_add_of_;              // an activation -> the sum it is applied to
+  std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums_;  // an exponential -> the difference it is of, the sum over it
   std::map<NodeId, int> phase_;
   int current_phase_ = 0;
   std::map<NodeId, int> register_of_;

@@ -102,8 +102,7 @@ class MemoryPlan {
 
   // The result may replace an input that nobody needs any more: sound between elements of one size only.
   bool works_in_place(const Instruction& instruction) const {
-    if (instruction.code != Code::elementwise && instruction.code != Code::convert && instruction.code != Code::divide)
-      return false;
+    if (instruction.code != Code::elementwise && instruction.code != Code::convert) return false;
     const std::size_t size = element_bytes(program_.registers[at(instruction.out)].dtype);
     return std::all_of(instruction.in.begin(), instruction.in.end(),
                        [&](int in) { return in < 0 || element_bytes(program_.registers[at(in)].dtype) == size; });
@@ -112,8 +111,6 @@ class MemoryPlan {
   void lay_out(int threads) {
     std::size_t offset = align_up(program_.registers.size() * sizeof(void*));
     offset = align_up(offset + program_.reductions.size() * sizeof(Accumulator));
-    program_.divisor_kinds = offset;
-    offset += align_up(at(program_.divisors));
     const std::size_t slots_at = offset;
     offset += at(slots_) * slot_bytes_;
     for (std::size_t r = 0; r < program_.registers.size(); ++r) {

@@ -47,27 +47,25 @@ struct Register {
 
 struct Instruction {
   enum class Code : std::uint8_t {
-    elementwise,     // all elements of the tile
-    row_values,      // elementwise on one element per row
-    convert,         // all elements, between dtypes
-    convert_rows,    // one element per row, between dtypes
-    load,            // from an external, as it is stored, element by element or run by run
-    load_rows,       // one element per row of an external
-    expand,          // one element per row -> all elements
-    expand_divisor,  // the same for what is divided by: reciprocals, where all of the tile's are ordinary numbers
-    divide,          // by such
-    reduce,          // all elements -> one per row, or into an accumulator
-    store,           // to an external, streaming past the caches if the loop does
-    store_rows,      // one element per row to an external
+    elementwise,   // all elements of the tile
+    row_values,    // elementwise on one element per row
+    convert,       // all elements, between dtypes
+    convert_rows,  // one element per row, between dtypes
+    load,          // from an external, as it is stored, element by element or run by run
+    load_rows,     // one element per row of an external
+    expand,        // one element per row -> all elements
+    divide_rows,   // all elements by one per row
+    reduce,        // all elements -> one per row, or into an accumulator
+    exp_sum,       // exp(elements - one per row), and its sum per row as reduce gives it
+    store,         // to an external, streaming past the caches if the loop does
+    store_rows,    // one element per row to an external
   };
   Code code{};
   int out = -1;
   std::array<int, 3> in{-1, -1, -1};
   int external = -1;
   int reduction = -1;
-  int divisor = -1;  // expand_divisor, divide: which of the program's divisors
   ElementwiseKernel kernel = nullptr;
-  ElementwiseKernel exact_kernel = nullptr;  // divide: for divisors that are no ordinary numbers
   ConvertKernel convert = nullptr;
   std::array<double, 4> params{};
 };
@@ -76,6 +74,7 @@ struct Instruction {
 struct Phase {
   std::vector<Instruction> head;  // once per row (per tile where tiles are whole rows)
   std::vector<Instruction> body;  // per tile
+  bool ahead = false;             // ask for the next tile's inputs between the instructions of the body
 };
 
 struct Reduction {
@@ -113,20 +112,18 @@ struct LoopProgram {
   Group::Kind kind = Group::Kind::elementwise;
   LoopGeometry geometry;
   bool stream = false;    // results bypass the caches
-  bool prefetch = false;  // ask for the next tile's inputs while computing this one
+  bool prefetch = false;  // inputs come from beyond the L2 cache
   double cost = 1;        // of one element, in simple operations
   std::vector<External> externals;
   std::vector<Register> registers;
   std::vector<Instruction> init;  // once per chunk of work
   std::vector<Phase> phases;
   std::vector<Reduction> reductions;
-  int divisors = 0;
   std::vector<std::byte> constants;
 
-  // Scratch memory: one part per worker (pointers, accumulators, kinds of divisors, registers), then the partial results of
+  // Scratch memory: one part per worker (pointers, accumulators, registers), then the partial results of
   // reductions.
   std::vector<int> moving;  // registers whose address changes from tile to tile
-  std::size_t divisor_kinds = 0;
   std::size_t column_accumulators = 0;
   std::size_t worker_bytes = 0;
   std::size_t partials_offset = 0;

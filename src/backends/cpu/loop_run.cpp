@@ -93,8 +93,6 @@ class LoopRunner {
       return;
     }
     const std::int64_t per_row = (loop_.geometry.cols + loop_.geometry.block - 1) / loop_.geometry.block;
-    // A single kernel reads memory while it computes; only where one waits for another's results is there a gap to fill.
-    const bool ahead = loop_.prefetch && phase.body.size() > 1;
     std::int64_t row = first / per_row, segment = first % per_row;
     bool new_row = true;
     for (std::int64_t t = first; t < last; ++t) {
@@ -104,7 +102,7 @@ class LoopRunner {
       }
       const std::int64_t column = segment * loop_.geometry.block;
       move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
-      if (ahead)
+      if (phase.ahead)
         execute_ahead(phase.body, row, column + loop_.geometry.block);
       else
         execute(phase.body);
@@ -136,8 +134,7 @@ class LoopRunner {
       start_reductions(static_cast<int>(p));
       for (std::int64_t column = 0; column < loop_.geometry.cols; column += loop_.geometry.block) {
         move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
-        // The first phase read this row; from the second on its memory is idle, and the next row can come.
-        if (loop_.prefetch && p == 1)
+        if (phase.ahead)
           execute_ahead(phase.body, row + 1, column);
         else
           execute(phase.body);
@@ -275,13 +272,9 @@ class LoopRunner {
       case Code::load: load(i); break;
       case Code::load_rows: load_rows(i); break;
       case Code::expand: expand(i); break;
-      case Code::expand_divisor: expand_divisor(i); break;
-      case Code::divide: {
-        const void* in[3] = {pointers_[i.in[0]], pointers_[i.in[1]], nullptr};
-        (has_reciprocals(i) ? i.kernel : i.exact_kernel)(in, pointers_[i.out], tile_.elements(), i.params.data());
-        break;
-      }
+      case Code::divide_rows: divide_rows(i); break;
       case Code::reduce: reduce(i); break;
+      case Code::exp_sum: exp_sum(i); break;
       case Code::store: store_tile(i); break;
       case Code::store_rows: store_rows(i); break;
     }
@@ -312,25 +305,21 @@ class LoopRunner {
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
   }
 
-  bool& has_reciprocals(const Instruction& i) { return reinterpret_cast<bool*>(scratch_ + loop_.divisor_kinds)[i.divisor]; }
-
-  void expand_divisor(const Instruction& i) {
-    if (loop_.registers[at(i.out)].dtype == DType::f64)
-      expand_divisor_as<double>(i);
-    else
-      expand_divisor_as<float>(i);
-  }
-
-  template <class T>
-  void expand_divisor_as(const Instruction& i) {
-    const T* values = reinterpret_cast<const T*>(pointers_[i.in[0]]);
-    T* out = reinterpret_cast<T*>(pointers_[i.out]);
-    // Reciprocals of these are normal numbers; of 0, subnormals and infinities they are not, and quotients would be wrong.
-    const bool ordinary =
-        std::all_of(values, values + tile_.rows, [](T v) { return std::abs(v) > T(0x1p-100) && std::abs(v) < T(0x1p100); });
-    for (std::int64_t r = 0; r < tile_.rows; ++r)
-      std::fill_n(out + r * tile_.columns, tile_.columns, ordinary ? T(1) / values[r] : values[r]);
-    has_reciprocals(i) = ordinary;
+  void divide_rows(const Instruction& i) {
+    const float* in = reinterpret_cast<const float*>(pointers_[i.in[0]]);
+    const float* divisors = reinterpret_cast<const float*>(pointers_[i.in[1]]);
+    float* out = reinterpret_cast<float*>(pointers_[i.out]);
+    for (std::int64_t r = 0; r < tile_.rows; ++r, in += tile_.columns, out += tile_.columns) {
+      const float divisor = divisors[r];
+      // The reciprocal of an ordinary number is a normal number; of 0, a subnormal or an infinity it is not.
+      if (std::abs(divisor) > 0x1p-100f && std::abs(divisor) < 0x1p100f) {
+        kernels().scale(in, 1.0f / divisor, out, tile_.columns);
+      } else {
+        std::fill_n(out, tile_.columns, divisor);
+        const void* operands[3] = {in, out, nullptr};
+        i.kernel(operands, out, tile_.columns, i.params.data());
+      }
+    }
   }
 
   void reduce(const Instruction& i) {
@@ -350,6 +339,25 @@ class LoopRunner {
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       store(reduction.partial(pointers_[i.in[0]] + at(r * tile_.columns) * size, tile_.columns), reduction.dtype,
             pointers_[i.out] + at(r) * size);
+  }
+
+  void exp_sum(const Instruction& i) {
+    const Register& source = loop_.registers[at(i.in[0])];
+    const float* in = reinterpret_cast<const float*>(pointers_[i.in[0]]);
+    const float* shifts = reinterpret_cast<const float*>(pointers_[i.in[1]]);
+    float* out = reinterpret_cast<float*>(pointers_[i.out]);
+    // The same segment of the next row, while this one is computed.
+    const bool far = loop_.prefetch && loop_.geometry.tile_rows == 1 && source.home == Register::Home::input;
+    const float* ahead =
+        far ? reinterpret_cast<const float*>(address(loop_.externals[at(source.external)], tile_.row + 1, tile_.column)) : in;
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const std::int64_t first = r * tile_.columns;
+      const Accumulator sum = kernels().exp_sum(in + first, shifts[r], out + first, tile_.columns, ahead + first);
+      if (loop_.geometry.tile_rows == 1)
+        accumulators_[i.reduction].f += sum.f;
+      else
+        store(sum, DType::f32, pointers_[loop_.reductions[at(i.reduction)].result] + at(r) * sizeof(float));
+    }
   }
 
   void store_tile(const Instruction& i) {
