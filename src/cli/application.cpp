@@ -62,15 +62,26 @@ void check_command(const CLI::App& app, const std::vector<std::string>& argument
   usage(fmt::format("no command is called '{}'", first), suggestion(first, known, "see tenon --help"));
 }
 
+// The command the user chose, down to the last word: "tenon policy replay".
+const CLI::App& chosen_command(const CLI::App& app, std::string& words) {
+  words = "tenon";
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().back();
+    words += " " + command->get_name();
+  }
+  return *command;
+}
+
 [[noreturn]] void unknown_argument(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining(true);
-  const auto chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.back();
+  std::string words;
+  const CLI::App& command = chosen_command(app, words);
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   const std::string& extra = extras.at(0);
-  const std::string see = fmt::format("see {} --help", chosen.empty() ? "tenon" : "tenon " + command.get_name());
+  const std::string see = fmt::format("see {} --help", words);
   if (!extra.starts_with('-')) usage(fmt::format("'{}' is one argument too many", extra), see);
   usage(fmt::format("there is no option '{}'", extra.substr(0, extra.find('='))),
         suggestion(extra.substr(0, extra.find('=')), known,
@@ -111,8 +122,9 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
   } catch (const CLI::ExtrasError&) {
     unknown_argument(app);
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    usage(error.what(), fmt::format("see tenon{} --help", chosen.empty() ? "" : " " + chosen.back()->get_name()));
+    std::string words;
+    chosen_command(app, words);
+    usage(error.what(), fmt::format("see {} --help", words));
   }
   session.console.set_colour(session.colour == "always"  ? ColourWish::always
                              : session.colour == "never" ? ColourWish::never

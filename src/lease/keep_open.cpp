@@ -13,6 +13,7 @@ namespace {
 constexpr double kSmoothing = 0.2;  // of measured open and close times
 constexpr double kDecay = 0.99;     // of a candidate's losses, per gap
 constexpr double kPriorGaps = 4;    // head start of the threshold B
+constexpr double kMargin = 1;       // one reopening: by as much another threshold must be better than B to be played
 constexpr double kSlack = 2;        // in units of B, before the guard plays B
 
 // With everything in units of B.
@@ -73,7 +74,13 @@ double KeepOpen::threshold_in_units() const noexcept {
   // other step adds at most 3 (threshold 4, longer gap: 5 - 2) to what was at most kSlack: so cost <= 2 x optimum + 5, whatever
   // comes.
   if (cost_ > 2 * optimum_ + kSlack) return 1;
-  return kCandidates[static_cast<std::size_t>(std::min_element(losses_.begin(), losses_.end()) - losses_.begin())];
+  // On gaps that tell little, thresholds differ by next to nothing; the margin keeps the safe one until there is evidence.
+  double best = kForever, threshold = 1;
+  for (std::size_t j = 0; j < kCandidates.size(); ++j) {
+    const double loss = losses_[j] + (kCandidates[j] == 1 ? 0 : kMargin);
+    if (loss < best) best = loss, threshold = kCandidates[j];
+  }
+  return threshold;
 }
 
 double KeepOpen::threshold() const noexcept { return threshold_in_units() * break_even_; }

@@ -8,7 +8,8 @@
 //   policy       threshold
 //   on_demand    0
 //   linger       fixed; B if none is given, which never costs more than twice the optimum
-//   adaptive     the best of {0, 1/16, 1/8, 1/4, 1/2, 1, 2, 4} x B on recent gaps, guarded: cost <= 2 x optimum + 5 B, always
+//   adaptive     B, or the one of {0, 1/16, 1/8, 1/4, 1/2, 1, 2, 4} x B that was clearly better on recent gaps; guarded, so that
+//                cost <= 2 x optimum + 5 B, always
 //   always       infinite
 //
 // Costs and losses are kept in units of B, so that B may be corrected as openings and closings are measured.

@@ -236,6 +236,23 @@ Turnstile::Queue Turnstile::queue() const {
   return queue;
 }
 
+Turnstile::Watch Turnstile::watch() const {
+  const FileDescriptor file = directory_.open_file(file_name_);
+  FileDescriptor events(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  // By its descriptor, so that the file watched is the file checked.
+  const std::string path = fmt::format("/proc/self/fd/{}", file.get());
+  if (!events || inotify_add_watch(events.get(), path.c_str(), IN_MODIFY) < 0)
+    throw Error(ErrorCode::resource_exhausted, fmt::format("cannot watch the queue of {}: {}", device_, std::strerror(errno)),
+                "raise fs.inotify.max_user_instances");
+  return Watch(std::move(events));
+}
+
+void Turnstile::Watch::clear() const {
+  std::array<char, 4096> buffer;
+  while (read(fd_.get(), buffer.data(), buffer.size()) > 0) {
+  }
+}
+
 std::vector<Turnstile> Turnstile::all(const RunDirectory& directory) {
   std::vector<Turnstile> turnstiles;
   for (const std::string& file : directory.files(kSuffix)) turnstiles.emplace_back(directory, device_of(file));
@@ -248,7 +265,6 @@ Turnstile::Pass& Turnstile::Pass::operator=(Pass&& other) noexcept {
   if (this == &other) return *this;
   give_back();
   file_ = TicketFile(other.file_.take());
-  events_ = FileDescriptor(other.events_.release());
   ticket_ = std::exchange(other.ticket_, 0);
   kind_ = other.kind_;
   is_dirty_ = std::exchange(other.is_dirty_, false);
@@ -265,24 +281,6 @@ bool Turnstile::Pass::has_waiters() const {
   if (file_.any_claimed(TicketKind::exclusive, ticket_ + 1)) return true;
   // Later shared tickets share with a shared holder.
   return kind_ == TicketKind::exclusive && file_.any_claimed(TicketKind::shared, ticket_ + 1);
-}
-
-int Turnstile::Pass::events_fd() {
-  if (events_) return events_.get();
-  if (!*this) throw Error(ErrorCode::failed_precondition, "an empty pass has no events");
-  FileDescriptor events(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  const std::string path = fmt::format("/proc/self/fd/{}", file_.fd());
-  if (!events || inotify_add_watch(events.get(), path.c_str(), IN_MODIFY) < 0)
-    throw Error(ErrorCode::resource_exhausted, fmt::format("cannot watch the device's queue: {}", std::strerror(errno)),
-                "raise fs.inotify.max_user_instances, or ask has_waiters() from time to time");
-  events_ = std::move(events);
-  return events_.get();
-}
-
-void Turnstile::Pass::clear_events() {
-  std::array<char, 4096> buffer;
-  while (events_ && read(events_.get(), buffer.data(), buffer.size()) > 0) {
-  }
 }
 
 void Turnstile::Pass::give_back() noexcept {
@@ -311,7 +309,6 @@ void Turnstile::Pass::leave() noexcept {
   // Unlocking, unlike closing, also holds when a child has a copy of the descriptor.
   if (*this) file_.drop_all_locks();
   fork_guard::close(file_.take(), process_generation_);
-  events_ = FileDescriptor();
   ticket_ = 0;
 }
 

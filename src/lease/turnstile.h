@@ -19,7 +19,7 @@
 //   Turnstile turnstile(RunDirectory::open(), "cuda:0");
 //   Turnstile::Pass pass = turnstile.enter({.timeout = std::chrono::seconds(30)});
 //   if (pass.is_dirty()) reset(device);
-//   while (work && !pass.has_waiters()) step();
+//   while (work && !pass.has_waiters()) step();     // or watch() in an event loop
 //   pass.give_back();
 #pragma once
 
@@ -39,6 +39,7 @@ namespace tenon {
 class Turnstile {
  public:
   class Pass;
+  class Watch;
 
   struct Options {
     TicketKind kind = TicketKind::exclusive;
@@ -79,6 +80,9 @@ class Turnstile {
   // Who holds the device and who waits, now. Takes no lock and makes no file.
   Queue queue() const;
 
+  // Tells a holder at once that somebody came. Throws resource_exhausted.
+  Watch watch() const;
+
   const std::string& device() const noexcept { return device_; }
 
   // Every device that has a queue in |directory|, in the order of their names.
@@ -87,6 +91,20 @@ class Turnstile {
  private:
   RunDirectory directory_;
   std::string device_, file_name_;
+};
+
+// A descriptor for an event loop that becomes readable when the queue may have changed: clear it, then ask Pass::has_waiters().
+// Somebody may have come before the watch was there, so ask once after making it. Make one for each device and keep it: the
+// kernel takes milliseconds to end it.
+class Turnstile::Watch {
+ public:
+  int fd() const noexcept { return fd_.get(); }
+  void clear() const;
+
+ private:
+  friend class Turnstile;
+  explicit Watch(FileDescriptor fd) : fd_(std::move(fd)) {}
+  FileDescriptor fd_;
 };
 
 // The right to use the device, until given back or dropped. Movable.
@@ -105,10 +123,6 @@ class Turnstile::Pass {
 
   // Whether somebody waits for this pass. Two system calls.
   bool has_waiters() const;
-  // A descriptor that becomes readable when the queue may have changed, for an event loop: clear it, then ask has_waiters().
-  // Somebody may have come before the first call, so ask once after it. Owned by the pass. Throws resource_exhausted.
-  int events_fd();
-  void clear_events();
 
   // The device is closed, or in a state that the next holder can use. Nothing for an empty pass. Does not throw: what cannot be
   // recorded leaves the device dirty.
@@ -121,7 +135,6 @@ class Turnstile::Pass {
   void leave() noexcept;
 
   TicketFile file_;
-  FileDescriptor events_;
   TicketNumber ticket_ = 0;
   TicketKind kind_{};
   bool is_dirty_ = false;

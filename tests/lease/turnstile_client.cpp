@@ -41,17 +41,20 @@ void loop(const Turnstile& turnstile, int count, const std::string& file, bool p
     Turnstile::Pass pass = turnstile.enter({.on_wait = [&](tenon::TicketNumber) {
       had_to_wait = true;
       grants_before = log->grants.load();
+      log->queued.fetch_add(1);
     }});
     waited += now_seconds() - begin;
+    if (had_to_wait) log->queued.fetch_sub(1);
     if (log->inside.fetch_add(1) != 0) log->collisions.fetch_add(1);
     if (pass.epoch() <= log->last_epoch.exchange(pass.epoch())) log->overtakings.fetch_add(1);
-    const std::uint64_t grant = log->grants.fetch_add(1);
-    if (had_to_wait) {
-      std::uint64_t passed = grant - grants_before, seen = log->most_grants_before.load();
-      while (passed > seen && !log->most_grants_before.compare_exchange_weak(seen, passed)) {
-      }
+    // Every grant is contended: all the others have taken their places before this one leaves.
+    while (log->queued.load() < log->left.load() - 1) sched_yield();
+    const std::uint64_t passed = log->grants.fetch_add(1) - grants_before;
+    std::uint64_t most = log->most_grants_before.load();
+    while (had_to_wait && passed > most && !log->most_grants_before.compare_exchange_weak(most, passed)) {
     }
     log->inside.fetch_sub(1);
+    if (i + 1 == count) log->left.fetch_sub(1);
     pass.give_back();
     if (pauses) sched_yield();
   }
@@ -80,11 +83,12 @@ int serve(const Turnstile& turnstile) {
     } else if (command == "has-waiters") {
       say(pass.has_waiters() ? "yes" : "no");
     } else if (command == "wait-for-waiter") {
-      pollfd events{pass.events_fd(), POLLIN, 0};
+      const Turnstile::Watch watch = turnstile.watch();
+      pollfd events{watch.fd(), POLLIN, 0};
       say("watching");
       while (!pass.has_waiters()) {
         poll(&events, 1, -1);
-        pass.clear_events();
+        watch.clear();
       }
       say("somebody waits");
     } else if (command == "fork") {

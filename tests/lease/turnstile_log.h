@@ -5,6 +5,8 @@
 #include <cstdint>
 
 struct TurnstileLog {
+  std::atomic<int> left;                   // processes that have not finished
+  std::atomic<int> queued;                 // processes that have a place and wait
   std::atomic<int> inside;                 // how many are, at this moment
   std::atomic<std::uint64_t> collisions;   // somebody else was inside already
   std::atomic<std::uint64_t> overtakings;  // a grant with an older ticket than the one before

@@ -1,0 +1,208 @@
+// The queue between processes, measured: bars of cost, fairness and crashes, next to one flock call in the same run.
+//   bench_turnstile [--grants N] [--kills N]
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lease/turnstile.h"
+
+namespace {
+
+using tenon::RunDirectory;
+using tenon::Turnstile;
+
+constexpr int kClients = 8;
+constexpr double kMicroseconds = 1e6;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double quantile(std::vector<double>& values, double share) {
+  std::sort(values.begin(), values.end());
+  return values.empty()
+             ? 0
+             : values[std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())))];
+}
+
+std::vector<double> times_of(int calls, const std::function<void()>& call) {
+  std::vector<double> seconds;
+  for (int i = 0; i < calls; ++i) {
+    const double begin = now();
+    call();
+    seconds.push_back(now() - begin);
+  }
+  return seconds;
+}
+
+template <class T>
+T* shared_memory() {
+  void* memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  return new (memory) T();
+}
+
+pid_t start(const std::function<void()>& work) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  work();
+  _exit(0);
+}
+
+void uncontended(const Turnstile& turnstile, const std::string& directory) {
+  const int fd = open((directory + "/flock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const auto enter = [&] { turnstile.enter(); };
+  times_of(1000, enter);
+  auto ours = times_of(20'000, enter);
+  auto plain = times_of(20'000, [&] {
+    flock(fd, LOCK_EX);
+    flock(fd, LOCK_UN);
+  });
+  const double median = quantile(ours, 0.5), p99 = quantile(ours, 0.99), theirs = quantile(plain, 0.5);
+  fmt::print(
+      "| enter and give back, nobody else | {:.1f} us median, {:.1f} us p99 | flock and unlock {:.2f} us median: {:.1f} times "
+      "|\n",
+      median * kMicroseconds, p99 * kMicroseconds, theirs * kMicroseconds, median / theirs);
+  close(fd);
+}
+
+struct Contest {
+  std::atomic<int> ready, inside, left{kClients};
+  std::atomic<std::uint64_t> collisions, overtakings, last_epoch, grants, most_before;
+  std::atomic<double> waited[kClients];
+};
+
+void compete(const Turnstile& turnstile, Contest& contest, int client, int grants) {
+  contest.ready.fetch_add(1);
+  while (contest.ready.load() < kClients) sched_yield();
+  double waited = 0;
+  for (int i = 0; i < grants; ++i) {
+    std::uint64_t before = 0;
+    bool had_to_wait = false;
+    const double begin = now();
+    Turnstile::Pass pass = turnstile.enter({.on_wait = [&](tenon::TicketNumber) {
+      had_to_wait = true;
+      before = contest.grants.load();
+    }});
+    waited += now() - begin;
+    if (contest.inside.fetch_add(1) != 0) contest.collisions.fetch_add(1);
+    if (contest.last_epoch.exchange(pass.epoch()) >= pass.epoch()) contest.overtakings.fetch_add(1);
+    // Every grant is contended: it lasts until somebody waits for it.
+    while (!pass.has_waiters() && contest.left.load() > 1) sched_yield();
+    const std::uint64_t passed = contest.grants.fetch_add(1) - before;
+    std::uint64_t most = contest.most_before.load();
+    while (had_to_wait && passed > most && !contest.most_before.compare_exchange_weak(most, passed)) {
+    }
+    contest.inside.fetch_sub(1);
+    if (i + 1 == grants) contest.left.fetch_sub(1);
+    pass.give_back();
+    // All but the first pause before they come back; the greedy one is there again at once.
+    if (client != 0) sched_yield();
+  }
+  contest.waited[client] = waited / grants;
+}
+
+void contended(const Turnstile& turnstile, int grants) {
+  auto* contest = shared_memory<Contest>();
+  std::vector<pid_t> clients;
+  const double begin = now();
+  for (int i = 0; i < kClients; ++i) clients.push_back(start([&, i] { compete(turnstile, *contest, i, grants / kClients); }));
+  for (const pid_t client : clients) waitpid(client, nullptr, 0);
+  const double seconds = now() - begin;
+  double sum = 0, largest = 0;
+  for (int i = 1; i < kClients; ++i) {
+    sum += contest->waited[i];
+    largest = std::max(largest, contest->waited[i].load());
+  }
+  const double mean = sum / (kClients - 1);
+  fmt::print(
+      "| {} grants to {} processes, one greedy | {:.1f} us a grant | {} overtakings, {} collisions, at most {} grants between a "
+      "ticket "
+      "and its own |\n",
+      contest->grants.load(), kClients, seconds * kMicroseconds / static_cast<double>(contest->grants.load()),
+      contest->overtakings.load(), contest->collisions.load(), contest->most_before.load());
+  fmt::print("| mean wait of the 7 equal ones | {:.1f} us | greediest {:.1f} us; largest / mean {:.3f} |\n", mean * kMicroseconds,
+             contest->waited[0].load() * kMicroseconds, largest / mean);
+}
+
+struct Crash {
+  std::atomic<int> waiting, granted;
+  std::atomic<double> granted_at;
+  std::atomic<bool> dirty;
+};
+
+// The holder is killed while another waits: how long until that one has the device.
+void killed(const Turnstile& turnstile, int kills) {
+  std::vector<double> seconds;
+  int missed_dirty = 0;
+  auto* crash = shared_memory<Crash>();
+  const auto hold = [&] {
+    Turnstile::Pass pass = turnstile.enter({.on_wait = [&](tenon::TicketNumber) { crash->waiting.fetch_add(1); }});
+    crash->dirty = pass.is_dirty();
+    crash->granted_at = now();
+    crash->granted.fetch_add(1);
+    for (;;) pause();
+  };
+  std::mt19937 random(1);
+  pid_t holder = start(hold);
+  while (crash->granted.load() < 1) sched_yield();
+  for (int i = 0; i < kills; ++i) {
+    const pid_t next = start(hold);
+    while (crash->waiting.load() < i + 1) sched_yield();
+    usleep(static_cast<useconds_t>(random() % 200));
+    const double begin = now();
+    kill(holder, SIGKILL);
+    waitpid(holder, nullptr, 0);
+    while (crash->granted.load() < i + 2) sched_yield();
+    seconds.push_back(crash->granted_at - begin);
+    missed_dirty += crash->dirty ? 0 : 1;
+    holder = next;
+  }
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  const double median = quantile(seconds, 0.5), p99 = quantile(seconds, 0.99);
+  fmt::print(
+      "| {} holders killed with SIGKILL | {:.0f} us median, {:.0f} us p99 to the next grant | {:.0f} us at most; {} grants not "
+      "marked "
+      "dirty |\n",
+      kills, median * kMicroseconds, p99 * kMicroseconds, seconds.back() * kMicroseconds, missed_dirty);
+}
+
+int number_after(int argc, char** argv, const char* name, int otherwise) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (std::strcmp(argv[i], name) == 0) std::from_chars(argv[i + 1], argv[i + 1] + std::strlen(argv[i + 1]), otherwise);
+  return otherwise;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string directory = (std::filesystem::temp_directory_path() / "tenon-bench-XXXXXX").string();
+  if (mkdtemp(directory.data()) == nullptr) return 1;
+  const RunDirectory run = RunDirectory::at(directory);
+  fmt::print("| what | time | next to it |\n|---|---|---|\n");
+  std::fflush(stdout);
+  uncontended(Turnstile(run, "alone"), directory);
+  std::fflush(stdout);
+  contended(Turnstile(run, "contended"), number_after(argc, argv, "--grants", 100'000));
+  std::fflush(stdout);
+  killed(Turnstile(run, "killed"), number_after(argc, argv, "--kills", 1000));
+  std::filesystem::remove_all(directory);
+  return 0;
+}
