@@ -1,0 +1,38 @@
+// DynamicLibrary: a shared library loaded at run time and never unloaded.
+//
+// Vendor libraries start threads and register exit handlers, so unloading one is never safe; a handle is a plain value that may
+// be copied and dropped. Thread safety: all calls may run side by side.
+//
+//   if (const DynamicLibrary nvml = DynamicLibrary::load(names))
+//     if (auto* init = nvml.function<int()>("nvmlInit_v2")) init();
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace tenon {
+
+class DynamicLibrary {
+ public:
+  // The first of |names| (a file name the loader looks for, or a path) that loads. Not loaded when none does: error() says why.
+  static DynamicLibrary load(std::span<const std::string> names);
+
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+  const std::string& name() const noexcept { return name_; }
+  const std::string& error() const noexcept { return error_; }
+
+  // nullptr when the library has no such symbol, or is not loaded.
+  template <class Signature>
+  Signature* function(const char* symbol) const noexcept {
+    return reinterpret_cast<Signature*>(address(symbol));
+  }
+
+ private:
+  void* address(const char* symbol) const noexcept;
+
+  void* handle_ = nullptr;
+  std::string name_;
+  std::string error_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "device/detectors.h"
+#include "device/python_packages.h"
+
+namespace tenon {
+namespace {
+
+struct Plugin {
+  std::string_view part;  // of the file's path
+  std::string_view vendor;
+};
+constexpr std::array<Plugin, 7> kPlugins{{{"libtpu", "Google"},
+                                          {"pjrt_plugin_tt", "Tenstorrent"},
+                                          {"cuda", "NVIDIA"},
+                                          {"rocm", "AMD"},
+                                          {"xpu", "Intel"},
+                                          {"oneapi", "Intel"},
+                                          {"cpu", ""}}};
+
+class Search {
+ public:
+  explicit Search(const SystemRoot& machine) : machine_(machine) {}
+
+  void add(const std::string& library) {
+    for (const Plugin& plugin : kPlugins) {
+      if (library.find(plugin.part) == std::string::npos) continue;
+      add(library, std::string(plugin.vendor));
+      return;
+    }
+  }
+  void add(const std::string& library, const std::string& vendor) {
+    if (!machine_.exists(library)) return;
+    const RuntimeInfo runtime{"pjrt", library, vendor};
+    if (std::find(found_.begin(), found_.end(), runtime) == found_.end()) found_.push_back(runtime);
+  }
+  std::vector<RuntimeInfo> take() { return std::move(found_); }
+
+ private:
+  const SystemRoot& machine_;
+  std::vector<RuntimeInfo> found_;
+};
+
+class PjrtDetector final : public Detector {
+ public:
+  std::string_view name() const noexcept override { return "pjrt"; }
+
+  Detection detect(const SystemRoot& machine) const override {
+    Search search(machine);
+    // name:path,name:path
+    std::istringstream named(machine.environment("PJRT_NAMES_AND_LIBRARY_PATHS"));
+    for (std::string pair; std::getline(named, pair, ',');)
+      if (const std::size_t colon = pair.find(':'); colon != std::string::npos) search.add(pair.substr(colon + 1));
+    search.add(machine.environment("TPU_LIBRARY_PATH"), "Google");
+    for (const std::string& folder : python_package_folders(machine)) {
+      search.add(folder + "/libtpu/libtpu.so");
+      search.add(folder + "/pjrt_plugin_tt/pjrt_plugin_tt.so");
+      for (const std::string& package : machine.list(folder + "/jax_plugins"))
+        for (const std::string& file : machine.list(folder + "/jax_plugins/" + package))
+          if (file.ends_with(".so")) search.add(folder + "/jax_plugins/" + package + "/" + file);
+    }
+    for (const char* library : {"/usr/lib/libtpu.so", "/lib/libtpu.so", "/usr/local/lib/libtpu.so"}) search.add(library);
+    return {.runtimes = search.take()};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> make_pjrt_detector() { return std::make_unique<PjrtDetector>(); }
+
+}  // namespace tenon
