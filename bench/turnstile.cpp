@@ -1,6 +1,7 @@
 // The queue between processes, measured: bars of cost, fairness and crashes, next to one flock call in the same run.
-//   bench_turnstile [--grants N] [--kills N]
+//   bench_turnstile [--grants N] [--kills N] > bench/results/turnstile.md
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <new>
@@ -190,19 +192,28 @@ int number_after(int argc, char** argv, const char* name, int otherwise) {
   return otherwise;
 }
 
+double load_average() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::string directory = (std::filesystem::temp_directory_path() / "tenon-bench-XXXXXX").string();
   if (mkdtemp(directory.data()) == nullptr) return 1;
   const RunDirectory run = RunDirectory::at(directory);
+  const int grants = number_after(argc, argv, "--grants", 100'000), kills = number_after(argc, argv, "--kills", 1000);
+  fmt::print("# The queue between processes\n\n- {:%Y-%m-%d %H:%M} UTC, {} threads, load {:.1f} before the run\n",
+             fmt::gmtime(std::time(nullptr)), sysconf(_SC_NPROCESSORS_ONLN), load_average());
+  fmt::print("- command: `bench_turnstile --grants {} --kills {}`\n\n", grants, kills);
   fmt::print("| what | time | next to it |\n|---|---|---|\n");
   std::fflush(stdout);
   uncontended(Turnstile(run, "alone"), directory);
   std::fflush(stdout);
-  contended(Turnstile(run, "contended"), number_after(argc, argv, "--grants", 100'000));
+  contended(Turnstile(run, "contended"), grants);
   std::fflush(stdout);
-  killed(Turnstile(run, "killed"), number_after(argc, argv, "--kills", 1000));
+  killed(Turnstile(run, "killed"), kills);
   std::filesystem::remove_all(directory);
   return 0;
 }

@@ -114,20 +114,21 @@ class GuardedFile {
   TicketFile file_;
 };
 
-// Under the door: takes the next number, claims its byte, says who it is, and only then moves the number on; that write is what
-// tells the holder, who then finds the byte claimed. Whoever dies in between leaves no trace but a record that no lock confirms.
-TicketFile::Record take_ticket(TicketFile& file, TicketKind kind) {
+// Under the door: takes the next number, claims its byte, and only then moves the number on; that write is what tells the holder,
+// who then finds the byte claimed. Whoever dies in between leaves no trace.
+TicketNumber take_ticket(TicketFile& file, TicketKind kind) {
   TicketNumber ticket = file.read_header().next_ticket;
-  // No one can be behind a newcomer. If somebody is, the number was lost (the file was truncated, say): go on behind them.
-  for (const TicketKind other : {TicketKind::exclusive, TicketKind::shared})
-    if (file.any_claimed(other, ticket)) ticket = file.claimed(other, ticket).back() + 1;
+  // A new file, or one that was cut short while in use: then somebody may hold a number already. Go on behind them.
+  if (ticket <= 1) {
+    ticket = 1;
+    for (const TicketKind other : {TicketKind::exclusive, TicketKind::shared})
+      if (file.any_claimed(other, ticket)) ticket = file.claimed(other, ticket).back() + 1;
+  }
   if (const int error = file.claim(ticket, kind); error != 0)
     throw Error(error == ENOLCK ? ErrorCode::resource_exhausted : ErrorCode::unknown,
                 fmt::format("cannot take a ticket: {}", std::strerror(error)));
-  const TicketFile::Record record = record_of_this_process(ticket, kind);
-  file.write_record(record);
   file.write_next_ticket(ticket + 1);
-  return record;
+  return ticket;
 }
 
 bool try_turn(TicketFile& file, TicketNumber ticket, TicketKind kind) {
@@ -148,8 +149,9 @@ LockWait::Outcome wait_turn(LockWait& wait, TicketFile& file, TicketNumber ticke
   return outcome;
 }
 
-LockWait::Outcome enter_door(LockWait& wait, TicketFile& file) {
+LockWait::Outcome enter_door(LockWait& wait, TicketFile& file, bool* had_to_wait = nullptr) {
   if (file.try_door() == 0) return LockWait::Outcome::done;
+  if (had_to_wait != nullptr) *had_to_wait = true;
   return wait.run([&] { return file.wait_door(); });
 }
 
@@ -166,14 +168,17 @@ Turnstile::Pass Turnstile::enter(const Options& options) const {
   LockWait wait(deadline, options.cancel);
   for (;;) {
     GuardedFile file([&] { return directory_.open_file(file_name_); });
-    check(enter_door(wait, file.get()), device_);
-    if (file->is_unlinked()) continue;
-    TicketFile::Record record = take_ticket(file.get(), options.kind);
+    bool had_to_wait = false;
+    check(enter_door(wait, file.get(), &had_to_wait), device_);
+    if (had_to_wait && file->is_unlinked()) continue;
+    const TicketNumber ticket = take_ticket(file.get(), options.kind);
     file->leave_door();
 
-    if (!try_turn(file.get(), record.ticket, options.kind)) {
-      if (options.on_wait) options.on_wait(record.ticket);
-      check(wait_turn(wait, file.get(), record.ticket, options.kind), device_);
+    TicketFile::Record record = record_of_this_process(ticket, options.kind);
+    if (!try_turn(file.get(), ticket, options.kind)) {
+      file->write_record(record);
+      if (options.on_wait) options.on_wait(ticket);
+      check(wait_turn(wait, file.get(), ticket, options.kind), device_);
     }
 
     Pass pass;
@@ -183,14 +188,14 @@ Turnstile::Pass Turnstile::enter(const Options& options) const {
     const TicketFile::Header header = file->read_header();
     pass.is_dirty_ = header.unreturned_exclusive != 0 || (is_exclusive && header.unreturned_shared != 0);
     if (is_exclusive) {
-      file->write_unreturned(record.ticket, 0);
+      file->write_unreturned(ticket, 0);
     } else {
       file->write_unreturned(header.unreturned_exclusive, header.unreturned_shared + 1);
       file->leave_door();
     }
     record.granted_unix_ns = unix_ns();
     file->write_record(record);
-    pass.ticket_ = record.ticket;
+    pass.ticket_ = ticket;
     pass.kind_ = options.kind;
     pass.process_generation_ = file.generation();
     pass.file_ = file.take();
