@@ -12,12 +12,15 @@ void add(std::vector<std::string>& folders, const std::string& folder) {
 
 // <prefix>/lib/python3*/{site,dist}-packages
 void add_prefix(const SystemRoot& machine, const std::string& prefix, std::vector<std::string>& folders) {
-  for (const char* library : {"/lib", "/lib64"})
+  for (const char* library : {"/lib", "/lib64"}) {
+    // Environments make lib64 a link to lib.
+    if (machine.link(prefix + library)) continue;
     for (const std::string& name : machine.list(prefix + library))
       if (name.starts_with("python3"))
         for (const char* packages : {"/site-packages", "/dist-packages"})
           if (const std::string folder = prefix + library + "/" + name + packages; machine.is_folder(folder))
             add(folders, folder);
+  }
 }
 
 std::vector<std::string> split(const std::string& list) {
