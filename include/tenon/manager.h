@@ -43,8 +43,14 @@ class DeviceManager {
   DeviceManager(const DeviceManager&) = delete;
   DeviceManager& operator=(const DeviceManager&) = delete;
 
+  // Every device of the machine, usable or not, looked for anew at each call; opens none of them. What cannot be used says why.
   std::vector<DeviceInfo> devices() const;
-  // The device a wish stands for. Throws not_found naming the devices there are.
+  // The same with the runtimes found and the notes of the detectors.
+  Detection detect() const;
+  // Devices of |detector| are found from now on, too.
+  void add_detector(std::unique_ptr<Detector> detector);
+  // The device a wish stands for: "auto", a kind, an id or an alias. Looks at the whole machine only when the backends' own
+  // devices do not answer the wish. Throws not_found naming the devices there are.
   DeviceInfo find(std::string_view wish) const;
   // The open device; kept open by the manager.
   std::shared_ptr<OpenDevice> open(std::string_view wish);

@@ -9,6 +9,8 @@
 #include <unordered_map>
 
 #include "backends/all.h"
+#include "device/detect.h"
+#include "manager/inventory.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -37,6 +39,7 @@ struct DeviceManager::State {
   BackendRegistry registry;
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<OpenDevice>> open_devices;
+  Detectors detectors;  // the program's own
 
   struct Compiled {
     std::string key;
@@ -68,12 +71,30 @@ struct DeviceManager::State {
 DeviceManager::DeviceManager() : state_(std::make_unique<State>()) { register_all_backends(state_->registry); }
 DeviceManager::~DeviceManager() = default;
 
-std::vector<DeviceInfo> DeviceManager::devices() const { return state_->registry.devices(); }
+Detection DeviceManager::detect() const {
+  std::vector<const Detector*> own;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& detector : state_->detectors) own.push_back(detector.get());
+  }
+  Detection found = tenon::detect({}, own);
+  found.devices = inventory(std::move(found.devices), state_->registry);
+  return found;
+}
+
+std::vector<DeviceInfo> DeviceManager::devices() const { return detect().devices; }
+
+void DeviceManager::add_detector(std::unique_ptr<Detector> detector) {
+  const std::lock_guard lock(state_->mutex);
+  state_->detectors.push_back(std::move(detector));
+}
 
 DeviceInfo DeviceManager::find(std::string_view wish) const {
+  // Looking at the whole machine takes milliseconds, which a run on the processor should not pay.
+  for (const DeviceInfo& device : state_->registry.devices())
+    if (device.available && (wish == "auto" || wish == device.id || wish == name(device.kind))) return device;
   const std::vector<DeviceInfo> all = devices();
-  for (const DeviceInfo& device : all)
-    if (device.id == wish || (device.available && (wish == "auto" || wish == name(device.kind)))) return device;
+  if (const DeviceInfo* device = find_device(all, wish)) return *device;
   std::string known;
   for (const DeviceInfo& device : all) known += (known.empty() ? "" : ", ") + device.id;
   throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", wish),

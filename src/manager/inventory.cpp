@@ -1,0 +1,49 @@
+#include "manager/inventory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "device/detect.h"
+
+namespace tenon {
+namespace {
+
+bool is_called(const DeviceInfo& device, std::string_view id) {
+  return device.id == id || std::find(device.aliases.begin(), device.aliases.end(), id) != device.aliases.end();
+}
+
+void mark_undriven(DeviceInfo& device) {
+  if (!device.backends.empty() || !device.available) return;
+  device.available = false;
+  device.reason = "no backend of this build drives it";
+  device.remedy = fmt::format("use another device; {} is found and described, but not computed on", device.id);
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const BackendRegistry& registry) {
+  for (const DeviceInfo& offered : registry.devices()) {
+    const auto same = std::find_if(detected.begin(), detected.end(), [&](const DeviceInfo& device) {
+      return is_same_device(device, offered) || is_called(device, offered.id);
+    });
+    if (same != detected.end()) {
+      merge_device(*same, offered);
+    } else {
+      detected.push_back(offered);
+    }
+  }
+  for (DeviceInfo& device : detected) mark_undriven(device);
+  return detected;
+}
+
+const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view wish) {
+  const DeviceInfo* found = nullptr;
+  for (const DeviceInfo& device : devices) {
+    if (is_called(device, wish)) return &device;
+    if (wish == name(device.kind) && (!found || (!found->available && device.available))) found = &device;
+  }
+  return found;
+}
+
+}  // namespace tenon
