@@ -155,6 +155,8 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_ops_command(app, session);
     add_bench_command(app, session);
     add_devices_command(app, session);
+    add_report_command(app, session);
+    add_doctor_command(app, session);
     add_exec_command(app, session);
     add_queue_command(app, session);
     add_policy_command(app, session);

@@ -25,6 +25,8 @@ void add_run_command(CLI::App& app, Session& session);
 void add_bench_command(CLI::App& app, Session& session);
 void add_ops_command(CLI::App& app, Session& session);
 void add_devices_command(CLI::App& app, Session& session);
+void add_report_command(CLI::App& app, Session& session);
+void add_doctor_command(CLI::App& app, Session& session);
 void add_exec_command(CLI::App& app, Session& session);
 void add_queue_command(CLI::App& app, Session& session);
 void add_policy_command(CLI::App& app, Session& session);

@@ -1,39 +1,43 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
 
 #include "cli/commands.h"
+#include "cli/device_table.h"
 #include "cli/json.h"
-#include "cli/units.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
 namespace {
 
-int list_devices(const Session& session) {
-  const std::vector<DeviceInfo> devices = process_manager().devices();
-  if (session.json) {
-    boost::json::array list;
-    for (const DeviceInfo& device : devices) list.push_back(to_json(device));
-    session.console.out << to_text(boost::json::object{{"schema", 1}, {"devices", std::move(list)}});
-    return 0;
+struct DevicesArguments {
+  bool watch = false;
+  double interval_seconds = 1;
+  int count = 0;  // 0: until interrupted
+};
+
+void list_devices(const Session& session) {
+  const Detection found = process_manager().detect();
+  if (!session.json) {
+    session.console.out << device_table(found.devices, session.console);
+    for (const std::string& note : found.notes) session.console.out << "note: " << note << '\n';
+    return;
   }
-  std::vector<std::vector<std::string>> rows{{"ID", "KIND", "MEMORY", "BACKENDS", "NAME"}};
-  for (const DeviceInfo& device : devices)
-    rows.push_back({device.id, std::string(name(device.kind)),
-                    device.memory_total_bytes ? format_bytes(static_cast<double>(*device.memory_total_bytes)) : "-",
-                    fmt::format("{}", fmt::join(device.backends, ",")), device.name});
-  std::vector<std::size_t> widths(rows[0].size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    std::string line;
-    for (std::size_t i = 0; i + 1 < widths.size(); ++i) line += fmt::format("{:<{}}  ", rows[r][i], widths[i]);
-    line += rows[r].back();
-    session.console.out << (r == 0 ? session.console.bold(line) : line) << '\n';
-    if (r == 0 || devices[r - 1].available) continue;
-    session.console.out << fmt::format("  not available: {}\n", devices[r - 1].reason);
-    if (!devices[r - 1].remedy.empty()) session.console.out << fmt::format("  {}\n", devices[r - 1].remedy);
+  boost::json::array devices, notes(found.notes.begin(), found.notes.end());
+  for (const DeviceInfo& device : found.devices) devices.push_back(to_full_json(device));
+  session.console.out << to_text(
+      boost::json::object{{"schema", 1}, {"devices", std::move(devices)}, {"notes", std::move(notes)}});
+}
+
+int watch_devices(const DevicesArguments& arguments, const Session& session) {
+  for (int i = 0; arguments.count == 0 || i < arguments.count; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_seconds));
+    if (session.console.out_is_terminal && !session.json) session.console.out << "\033[H\033[J";
+    list_devices(session);
+    session.console.out.flush();
+    if (!session.console.out) break;
   }
   return 0;
 }
@@ -41,10 +45,26 @@ int list_devices(const Session& session) {
 }  // namespace
 
 void add_devices_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<DevicesArguments>();
   CLI::App* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
+  CLI::Option* watch = command->add_flag("--watch", arguments->watch, "List again and again");
+  command->add_option("--interval", arguments->interval_seconds, "Seconds between two listings; 1 by default")
+      ->check(CLI::Range(0.0, 86400.0).description(""))
+      ->needs(watch)
+      ->type_name("SECONDS");
+  command->add_option("--count", arguments->count, "Stop after this many listings")
+      ->check(CLI::Range(1, 1000000000).description(""))
+      ->needs(watch)
+      ->type_name("N");
   add_output_options(*command, session);
-  command->footer("Examples:\n  tenon devices\n  tenon devices --json");
-  command->callback([&session] { session.action = [&session] { return list_devices(session); }; });
+  command->footer("Examples:\n  tenon devices\n  tenon devices --json\n  tenon devices --watch --interval 5");
+  command->callback([arguments, &session] {
+    session.action = [arguments, &session] {
+      if (arguments->watch) return watch_devices(*arguments, session);
+      list_devices(session);
+      return 0;
+    };
+  });
 }
 
 }  // namespace tenon::cli

@@ -90,8 +90,10 @@ void write(std::string& out, const json::value& value, int indent) {
   }
 }
 
-json::value optional_number(const std::optional<std::uint64_t>& value) {
-  return value ? json::value(*value) : json::value(nullptr);
+template <class Number>
+json::value optional_number(const std::optional<Number>& value) {
+  if (!value) return nullptr;
+  return *value;
 }
 
 }  // namespace
@@ -119,6 +121,41 @@ json::object to_json(const DeviceInfo& device) {
           {"available", device.available},
           {"reason", device.reason},
           {"remedy", device.remedy}};
+}
+
+json::object to_full_json(const DeviceInfo& device) {
+  json::object all = to_json(device);
+  const auto text = [&](const char* key, const std::string& value) {
+    all[key] = value.empty() ? json::value(nullptr) : json::value(value);
+  };
+  all["aliases"] = json::array(device.aliases.begin(), device.aliases.end());
+  text("architecture", device.architecture);
+  text("pci_address", device.pci_address);
+  text("uuid", device.uuid);
+  text("serial", device.serial);
+  all["numa_node"] = optional_number(device.numa_node);
+  text("compute_capability", device.compute_capability);
+  text("driver_version", device.driver_version);
+  text("runtime_version", device.runtime_version);
+  text("firmware_version", device.firmware_version);
+  all["supports_mixed_precision"] = device.supports_mixed_precision;
+  all["supports_distributed"] = device.supports_distributed;
+  all["exclusive"] = device.exclusive;
+  all["memory_is_nominal"] = device.memory_is_nominal;
+  all["power_watts"] = optional_number(device.power_watts);
+  all["power_limit_watts"] = optional_number(device.power_limit_watts);
+  all["temperature_celsius"] = optional_number(device.temperature_celsius);
+  all["cost_per_hour"] = optional_number(device.cost_per_hour);
+  all["cost_is_estimate"] = device.cost_is_estimate;
+  all["holders"] = json::array(device.holders.begin(), device.holders.end());
+  json::array runtimes;
+  for (const RuntimeInfo& runtime : device.runtimes)
+    runtimes.push_back(json::object{{"backend", runtime.backend}, {"library", runtime.library}});
+  all["runtimes"] = std::move(runtimes);
+  json::object details;
+  for (const auto& [key, value] : device.details) details[key] = value;
+  all["details"] = std::move(details);
+  return all;
 }
 
 json::object error_document(const Error& error) {
