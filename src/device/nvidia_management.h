@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct NvidiaAnswer {
 
 // Loads the library. Blocks for the few milliseconds it takes to talk to the driver.
 NvidiaAnswer ask_nvml();
+// The same of the first of |names| that loads.
+NvidiaAnswer ask_nvml(std::span<const std::string> names);
 // Runs the program.
 NvidiaAnswer ask_nvidia_smi();
 

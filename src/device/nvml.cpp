@@ -169,9 +169,13 @@ std::vector<DeviceInfo> read_cards(const Nvml& nvml) {
 }  // namespace
 
 NvidiaAnswer ask_nvml() {
-  NvidiaAnswer answer;
   const std::string names[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1",
                                "/usr/local/nvidia/lib64/libnvidia-ml.so.1"};
+  return ask_nvml(names);
+}
+
+NvidiaAnswer ask_nvml(std::span<const std::string> names) {
+  NvidiaAnswer answer;
   const Nvml nvml(DynamicLibrary::load(names));
   if (!nvml.library()) {
     answer.problem = "NVIDIA's management library libnvidia-ml.so.1 is not there";
