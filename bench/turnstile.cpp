@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +21,6 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,7 +58,7 @@ template <class T>
 T* shared_memory() {
   void* memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) std::abort();
-  return new (memory) T();
+  return reinterpret_cast<T*>(memory);  // zeros, which is what these types begin with
 }
 
 pid_t start(const std::function<void()>& work) {
@@ -85,7 +86,7 @@ void uncontended(const Turnstile& turnstile, const std::string& directory) {
 }
 
 struct Contest {
-  std::atomic<int> ready, inside, left{kClients};
+  std::atomic<int> ready, inside, left;
   std::atomic<std::uint64_t> collisions, overtakings, last_epoch, grants, most_before;
   std::atomic<double> waited[kClients];
 };
@@ -122,6 +123,7 @@ void compete(const Turnstile& turnstile, Contest& contest, int client, int grant
 
 void contended(const Turnstile& turnstile, int grants) {
   auto* contest = shared_memory<Contest>();
+  contest->left = kClients;
   std::vector<pid_t> clients;
   const double begin = now();
   for (int i = 0; i < kClients; ++i) clients.push_back(start([&, i] { compete(turnstile, *contest, i, grants / kClients); }));
@@ -143,47 +145,90 @@ void contended(const Turnstile& turnstile, int grants) {
              contest->waited[0].load() * kMicroseconds, largest / mean);
 }
 
-struct Crash {
-  std::atomic<int> waiting, granted;
+// A process of the queue that is going to be killed, and what it says of itself in shared memory.
+struct Member {
+  enum State { starting, waiting, holding };
+  std::atomic<int> state;
+  std::atomic<pid_t> pid;
   std::atomic<double> granted_at;
   std::atomic<bool> dirty;
 };
 
-// The holder is killed while another waits: how long until that one has the device.
+void live(const Turnstile& turnstile, Member& member) {
+  const Turnstile::Pass pass = turnstile.enter({.on_wait = [&](tenon::TicketNumber) { member.state = Member::waiting; }});
+  member.dirty = pass.is_dirty();
+  member.granted_at = now();
+  member.state = Member::holding;
+  for (;;) pause();
+}
+
+// Returns the child to wait for; member.pid is the one to kill, which is that child or, in a pid namespace of its own, its child.
+pid_t start_member(const Turnstile& turnstile, Member& member, bool in_namespace) {
+  return start([&, in_namespace] {
+    if (!in_namespace || unshare(CLONE_NEWPID) != 0) {
+      member.pid = getpid();
+      live(turnstile, member);
+    }
+    const pid_t inner = start([&] {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      live(turnstile, member);
+    });
+    member.pid = inner;
+    waitpid(inner, nullptr, 0);
+  });
+}
+
+// Holders and waiters in any place of the queue are killed at random moments, a third of them in other pid namespaces. Measured:
+// how long until the next in line has the device.
 void killed(const Turnstile& turnstile, int kills) {
+  constexpr std::size_t kLength = 4;
+  constexpr int kMost = 20'000;
+  kills = std::min(kills, kMost - static_cast<int>(kLength));
+  auto* members = *shared_memory<Member[kMost]>();
+  std::vector<std::pair<Member*, pid_t>> queue;
+  int made = 0, holders_killed = 0, missed_dirty = 0, overtakings = 0;
   std::vector<double> seconds;
-  int missed_dirty = 0;
-  auto* crash = shared_memory<Crash>();
-  const auto hold = [&] {
-    Turnstile::Pass pass = turnstile.enter({.on_wait = [&](tenon::TicketNumber) { crash->waiting.fetch_add(1); }});
-    crash->dirty = pass.is_dirty();
-    crash->granted_at = now();
-    crash->granted.fetch_add(1);
-    for (;;) pause();
-  };
   std::mt19937 random(1);
-  pid_t holder = start(hold);
-  while (crash->granted.load() < 1) sched_yield();
+  const auto is_in = [](const Member* member, Member::State state) {
+    return member->state.load() == state && member->pid.load() != 0;
+  };
+  const auto append = [&] {
+    Member* member = &members[made];
+    const pid_t child = start_member(turnstile, *member, made % 3 == 2);
+    ++made;
+    while (!is_in(member, queue.empty() ? Member::holding : Member::waiting)) sched_yield();
+    queue.emplace_back(member, child);
+  };
+  const auto kill_at = [&](std::size_t place) {
+    kill(queue[place].first->pid, SIGKILL);
+    const pid_t child = queue[place].second;
+    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(place));
+    return child;
+  };
+  for (std::size_t i = 0; i < kLength; ++i) append();
   for (int i = 0; i < kills; ++i) {
-    const pid_t next = start(hold);
-    while (crash->waiting.load() < i + 1) sched_yield();
     usleep(static_cast<useconds_t>(random() % 200));
+    const std::size_t place = random() % 2 == 0 ? 0 : random() % kLength;
     const double begin = now();
-    kill(holder, SIGKILL);
-    waitpid(holder, nullptr, 0);
-    while (crash->granted.load() < i + 2) sched_yield();
-    seconds.push_back(crash->granted_at - begin);
-    missed_dirty += crash->dirty ? 0 : 1;
-    holder = next;
+    const pid_t child = kill_at(place);
+    if (place == 0) {
+      while (!is_in(queue[0].first, Member::holding)) sched_yield();
+      seconds.push_back(queue[0].first->granted_at - begin);
+      ++holders_killed;
+      missed_dirty += queue[0].first->dirty ? 0 : 1;
+    }
+    waitpid(child, nullptr, 0);
+    for (std::size_t j = 1; j < queue.size(); ++j) overtakings += is_in(queue[j].first, Member::holding) ? 1 : 0;
+    append();
   }
-  kill(holder, SIGKILL);
-  waitpid(holder, nullptr, 0);
+  while (!queue.empty()) waitpid(kill_at(queue.size() - 1), nullptr, 0);
   const double median = quantile(seconds, 0.5), p99 = quantile(seconds, 0.99);
   fmt::print(
-      "| {} holders killed with SIGKILL | {:.0f} us median, {:.0f} us p99 to the next grant | {:.0f} us at most; {} grants not "
-      "marked "
-      "dirty |\n",
-      kills, median * kMicroseconds, p99 * kMicroseconds, seconds.back() * kMicroseconds, missed_dirty);
+      "| {} processes killed with SIGKILL, {} of them holding | {:.0f} us median, {:.0f} us p99 to the next grant | {:.0f} us at "
+      "most; {} grants "
+      "not marked dirty, {} out of order |\n",
+      kills, holders_killed, median * kMicroseconds, p99 * kMicroseconds, seconds.back() * kMicroseconds, missed_dirty,
+      overtakings);
 }
 
 int number_after(int argc, char** argv, const char* name, int otherwise) {
