@@ -58,12 +58,18 @@ struct Kernels {
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
   // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
   ElementwiseKernel after_multiply_add[kElementwiseCount];
+  // The same two for f32 with stores past the caches, for results that will not be read soon; nullptr where computing takes
+  // longer than writing. out must not be an input; call stream_fence() before another thread reads it.
+  ElementwiseKernel streaming[kElementwiseCount];
+  ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
   ExpSumKernel exp_sum;
-  void (*scale)(const float* in, float factor, float* out, std::int64_t n);  // out[i] = in[i] * factor; out may be in
-  TransposeKernel transpose[4];                                              // by log2 of the element's bytes
+  // out[i] = in[i] * factor; out may be in (not for streaming_scale).
+  void (*scale)(const float* in, float factor, float* out, std::int64_t n);
+  void (*streaming_scale)(const float* in, float factor, float* out, std::int64_t n);
+  TransposeKernel transpose[4];  // by log2 of the element's bytes
   // Copies past the caches. dst need not be aligned; call stream_fence() before another thread reads dst.
   void (*stream_copy)(void* dst, const void* src, std::size_t bytes);
   void (*stream_fence)();

@@ -29,6 +29,18 @@ TENON_INLINE V load(const float* p) {
     return widen(load_vector<HalfFloatV>(p));
 }
 TENON_INLINE void store(float* p, F32 x) { store_vector(p, x.v); }
+// Past the caches; p aligned to a vector.
+TENON_INLINE void store_streaming(float* p, F32 x) {
+#if TENON_CPU_LEVEL == 4
+  _mm512_stream_ps(p, (__m512)x.v);
+#elif TENON_CPU_LEVEL == 3
+  _mm256_stream_ps(p, (__m256)x.v);
+#elif TENON_CPU_LEVEL == 2
+  _mm_stream_ps(p, (__m128)x.v);
+#else
+  store(p, x);
+#endif
+}
 TENON_INLINE void store(float* p, Wide x) { store_vector(p, narrow(x)); }
 
 // Bools are bytes of 0 and 1.
@@ -67,8 +79,10 @@ TENON_INLINE auto apply_at(const void* const* in, std::int64_t i, const V* param
     return apply_body<Op>(load<V>(static_cast<const float*>(in[I]) + i)..., params[P]...);
 }
 
-template <class Op>
+template <class Op, bool stream = false>
 void kernel(const void* const* in, void* out, std::int64_t n, const double* params) {
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return kernel<Op>(in, out, n, params);
   using V = std::conditional_t<Op::traits.wide && !kHasNative<Op>, Wide, F32>;
   using Result = std::conditional_t<Op::traits.returns_bool, std::uint8_t, float>;
   constexpr int count = V::kCount;
@@ -84,7 +98,12 @@ void kernel(const void* const* in, void* out, std::int64_t n, const double* para
   for (int k = 0; k < inputs; ++k) sources[k] = in[k];
   auto* result = static_cast<Result*>(out);
   std::int64_t i = 0;
-  for (; i + count <= n; i += count) store(result + i, apply_at<Op>(sources, i, constants, values, parameters));
+  for (; i + count <= n; i += count) {
+    if constexpr (stream)
+      store_streaming(result + i, apply_at<Op>(sources, i, constants, values, parameters));
+    else
+      store(result + i, apply_at<Op>(sources, i, constants, values, parameters));
+  }
   if (i == n) return;
 
   // The rest goes through padded copies: nothing beyond n is read or written.
@@ -110,10 +129,26 @@ constexpr ElementwiseKernel kernel_of() {
     return nullptr;
 }
 
+template <class Op>
+constexpr ElementwiseKernel streaming_kernel_of() {
+  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.returns_bool && (!Op::traits.wide || kHasNative<Op>))
+    return kernel<Op, true>;
+  else
+    return nullptr;
+}
+
+template <bool stream>
 void scale(const float* in, float factor, float* out, std::int64_t n) {
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return scale<false>(in, factor, out, n);
   const F32 f(factor);
   std::int64_t i = 0;
-  for (; i + F32::kCount <= n; i += F32::kCount) store(out + i, load<F32>(in + i) * f);
+  for (; i + F32::kCount <= n; i += F32::kCount) {
+    if constexpr (stream)
+      store_streaming(out + i, load<F32>(in + i) * f);
+    else
+      store(out + i, load<F32>(in + i) * f);
+  }
   for (; i < n; ++i) out[i] = in[i] * factor;
 }
 
@@ -135,12 +170,22 @@ void level::add_f32_kernels(Kernels& table) {
       TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
   };
-  for (int op = 0; op < kElementwiseCount; ++op) table.elementwise[op][static_cast<int>(DType::f32)] = kernels[op];
-  table.scale = scale;
+  static constexpr ElementwiseKernel streaming[] = {
+#define TENON_X(Name) streaming_kernel_of<elementwise::Name>(),
+      TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+  };
+  for (int op = 0; op < kElementwiseCount; ++op) {
+    table.elementwise[op][static_cast<int>(DType::f32)] = kernels[op];
+    table.streaming[op] = streaming[op];
+  }
+  table.scale = scale<false>;
+  table.streaming_scale = scale<true>;
   // Without FMA instructions the product would be rounded, or the kernel slow.
 #if TENON_CPU_LEVEL >= 3
-#define TENON_X(Name) \
-  table.after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>>;
+#define TENON_X(Name)                                                                                            \
+  table.after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>>; \
+  table.streaming_after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>, true>;
   TENON_X(Relu)
   TENON_X(Sigmoid)
   TENON_X(Silu)

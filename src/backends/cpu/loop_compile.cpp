@@ -80,18 +80,23 @@ class LoopCompiler {
 
   // --- Nodes that become part of another one's instruction ---
 
+  int uses(NodeId id) const {
+    const auto found = uses_.find(id);
+    return found == uses_.end() ? 0 : found->second;
+  }
+
   bool is_op(NodeId id, ElementwiseOp op) const {
     const Node& node = graph_[id];
     return node.prim == Prim::elementwise && node.as<ElementwiseAttr>().op == op;
   }
 
   void find_absorbed() {
-    std::map<NodeId, int> uses;
     for (NodeId id : group_.nodes)
       for (NodeId operand : graph_[id].inputs)
-        if (const auto m = member(operand)) ++uses[*m];
-    for (NodeId id : group_.outputs) uses[id] += 2;
-    const auto used_once_here = [&](NodeId id) { return plan_.group_of[at(id)] == group_index_ && uses[id] == 1; };
+        if (const auto m = member(operand)) ++uses_[*m];
+    const auto used_once_here = [&](NodeId id) {
+      return plan_.group_of[at(id)] == group_index_ && uses(id) == 1 && !is_output(id);
+    };
 
     for (NodeId id : group_.nodes) {
       if (graph_[id].prim != Prim::elementwise) continue;
@@ -180,6 +185,7 @@ class LoopCompiler {
   // What one instruction computes: an op, or several nodes in one kernel.
   struct Kernel {
     ElementwiseKernel call = nullptr;
+    ElementwiseKernel streaming = nullptr;
     std::vector<NodeId> operands;
   };
 
@@ -187,9 +193,10 @@ class LoopCompiler {
     const Node& node = graph_[id];
     const ElementwiseOp op = node.as<ElementwiseAttr>().op;
     if (const auto inner = multiply_add_of_.find(id); inner != multiply_add_of_.end())
-      return {kernels().after_multiply_add[static_cast<int>(op)], kernel_of(inner->second).operands};
+      return {kernels().after_multiply_add[static_cast<int>(op)], kernels().streaming_after_multiply_add[static_cast<int>(op)],
+              kernel_of(inner->second).operands};
     const auto product = product_of_.find(id);
-    Kernel kernel{nullptr, node.inputs};
+    Kernel kernel{nullptr, nullptr, node.inputs};
     if (product != product_of_.end()) {
       const NodeId addend = node.inputs[0] == product->second ? node.inputs[1] : node.inputs[0];
       kernel.operands = {graph_[product->second].inputs[0], graph_[product->second].inputs[1], addend};
@@ -197,6 +204,7 @@ class LoopCompiler {
     const DType type = compute_dtype(graph_[kernel.operands.back()].dtype);
     const ElementwiseOp used = product != product_of_.end() ? ElementwiseOp::Mac : op;
     kernel.call = kernels().elementwise[static_cast<int>(used)][static_cast<int>(type)];
+    if (type == DType::f32) kernel.streaming = kernels().streaming[static_cast<int>(used)];
     if (!kernel.call)
       throw Error(ErrorCode::internal, std::string(name(used)) + " has no CPU kernel for " + std::string(name(type)));
     return kernel;
@@ -212,7 +220,12 @@ class LoopCompiler {
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
     instruction.kernel = kernel.call;
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = operand(kernel.operands[i], row);
-    instruction.out = define(id, row);
+    if (kernel.streaming && can_stream(id)) {
+      instruction.kernel = kernel.streaming;
+      instruction.out = define_output(id);
+    } else {
+      instruction.out = define(id, row);
+    }
     program_.cost += cost_of(graph_[id].as<ElementwiseAttr>().op);
     (row ? head() : body()).push_back(instruction);
   }
@@ -245,7 +258,8 @@ class LoopCompiler {
     division.in[0] = operand(operands[0], false);
     division.in[1] = register_of_.at(*divisor);
     division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][static_cast<int>(DType::f32)];
-    division.out = define(id, false);
+    division.streaming = can_stream(id);
+    division.out = division.streaming ? define_output(id) : define(id, false);
     program_.cost += 1;
     body().push_back(division);
     return true;
@@ -304,6 +318,21 @@ class LoopCompiler {
   }
 
   bool is_output(NodeId id) const { return std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end(); }
+
+  // The value is needed nowhere but in one output, past the caches.
+  bool can_stream(NodeId id) const {
+    if (!program_.stream || is_row(id) || !is_output(id) || uses(id) > 0) return false;
+    const std::vector<Place> targets = placement_.targets(id);
+    return targets.size() == 1 && targets[0].stored == compute_dtype(graph_[id].dtype);
+  }
+
+  // A register that is the memory of the (first) output |id| is.
+  int define_output(NodeId id) {
+    const int reg = register_of_[id] = new_register(compute_dtype(graph_[id].dtype), Home::output);
+    program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);
+    written_directly_[id] = 0;
+    return reg;
+  }
 
   // The register a member's value goes to: an output's memory itself where the value can be computed right there.
   int define(NodeId id, bool row) {
@@ -487,6 +516,7 @@ class LoopCompiler {
   const Group& group_;
   const Placement& placement_;
 
+  std::map<NodeId, int> uses_;                            // member -> how often others read it
   std::map<NodeId, NodeId> absorbed_;                     // node -> the one whose instruction computes it, too
   std::map<NodeId, NodeId> product_of_;                   // a sum -> the product in it
   std::map<NodeId, NodeId> multiply_add_of_;              // an activation -> the sum it is applied to

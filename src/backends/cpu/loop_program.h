@@ -68,6 +68,7 @@ struct Instruction {
   ElementwiseKernel kernel = nullptr;
   ConvertKernel convert = nullptr;
   std::array<double, 4> params{};
+  bool streaming = false;  // divide_rows: past the caches (kernels of elementwise are chosen accordingly)
 };
 
 // Groups with reductions inside run in phases: what a reduction of phase p gives is known when all of a row has passed phase p.

@@ -313,7 +313,7 @@ class LoopRunner {
       const float divisor = divisors[r];
       // The reciprocal of an ordinary number is a normal number; of 0, a subnormal or an infinity it is not.
       if (std::abs(divisor) > 0x1p-100f && std::abs(divisor) < 0x1p100f) {
-        kernels().scale(in, 1.0f / divisor, out, tile_.columns);
+        (i.streaming ? kernels().streaming_scale : kernels().scale)(in, 1.0f / divisor, out, tile_.columns);
       } else {
         std::fill_n(out, tile_.columns, divisor);
         const void* operands[3] = {in, out, nullptr};
