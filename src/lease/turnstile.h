@@ -13,8 +13,11 @@
 //
 // Forks: a child of fork() does not have the parent's passes; its copies of them are empty, and it may enter by itself.
 // Descriptors are closed on exec. What goes round the C library (a raw clone without exec) keeps the place alive until that child
-// exits too. Lifetime: a Pass needs no Turnstile. Thread safety: a Turnstile may be used from several threads at once, a Pass by
-// one at a time. A thread that enters again while it holds an exclusive pass waits for itself.
+// exits too.
+//
+// Lifetime: a Pass needs no Turnstile. A Turnstile keeps one file open between passes; its copies share that.
+// Thread safety: a Turnstile may be used from several threads at once, a Pass by one at a time. A thread that enters again while
+// it holds an exclusive pass waits for itself.
 //
 //   Turnstile turnstile(RunDirectory::open(), "cuda:0");
 //   Turnstile::Pass pass = turnstile.enter({.timeout = std::chrono::seconds(30)});
@@ -26,6 +29,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -89,8 +93,11 @@ class Turnstile {
   static std::vector<Turnstile> all(const RunDirectory& directory);
 
  private:
+  class Spare;
+
   RunDirectory directory_;
   std::string device_, file_name_;
+  std::shared_ptr<Spare> spare_;
 };
 
 // A descriptor for an event loop that becomes readable when the queue may have changed: clear it, then ask Pass::has_waiters().
@@ -139,6 +146,7 @@ class Turnstile::Pass {
   TicketKind kind_{};
   bool is_dirty_ = false;
   std::uint64_t process_generation_ = 0;
+  std::shared_ptr<Spare> spare_;
 };
 
 }  // namespace tenon

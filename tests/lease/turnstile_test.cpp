@@ -345,6 +345,21 @@ TEST_F(TurnstileTest, APassIsEmptyInAForkedChildAndWholeInTheParent) {
   EXPECT_FALSE(turnstile().enter().is_dirty());
 }
 
+TEST_F(TurnstileTest, AForkedChildEntersByItself) {
+  const Turnstile queue = turnstile();
+  queue.enter();
+  const pid_t child = fork();
+  if (child == 0) {
+    queue.enter({.timeout = std::chrono::nanoseconds(0)});
+    const TicketNumber epoch = queue.enter().epoch();
+    _exit(epoch == 3 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(queue.enter().is_dirty());
+}
+
 TEST_F(TurnstileTest, PassesMoveAndAreGivenBackOnce) {
   Turnstile::Pass a = turnstile().enter();
   Turnstile::Pass b = std::move(a);
@@ -379,6 +394,14 @@ TEST_F(TurnstileTest, AFileCutShortWhileInUseStillExcludes) {
   EXPECT_EQ(turnstile().queue().places.at(1).ticket, 6u);
   holder.ask("give-back");
   EXPECT_TRUE(next.hear().starts_with("granted 6 "));
+}
+
+TEST_F(TurnstileTest, AFileRemovedWhileNobodyUsedItIsMadeAgain) {
+  const Turnstile queue = turnstile();
+  queue.enter();
+  std::filesystem::remove(file());
+  const Turnstile::Pass pass = queue.enter();
+  EXPECT_EQ(code_of([&] { turnstile().enter({.timeout = 0ns}); }), ErrorCode::deadline_exceeded) << "two meet in two files";
 }
 
 TEST_F(TurnstileTest, AForeignFileIsRefused) {
