@@ -111,7 +111,7 @@ def table_part():
         table('kErfcx', count, 'erfc(t) * exp(t^2)', erfcx, '0.75', '10.2', mills_degree)
 
 
-    uniform_table('kNormalTail', 16, 'erfc(t / sqrt(2)) / 2', lambda t: erfc(t * scale) / 2, '0.25', 6)
+    uniform_table('kNormalTail', 32, 'erfc(t / sqrt(2)) / 2', lambda t: erfc(t * scale) / 2, '0.25', 6)
 
 
 def uniform_table(name, count, text, f, width, degree):
@@ -128,7 +128,7 @@ def uniform_table(name, count, text, f, width, degree):
             rows[k][i] = c[k] if abs(c[k]) > mpf(10)**-30 else mpf(0)  # 0 up to the digits computed with
     print(f'// {text} around the multiples of {nstr(width, 4)}; error {nstr(error, 2)}.')
     print(f'constexpr float {name}{count}Width = {nstr(width, 5)}f;')
-    print(f'alignas({count * 4}) constexpr float {name}{count}[{degree + 1}][{count}] = {{')
+    print(f'alignas(64) constexpr float {name}{count}[{degree + 1}][{count}] = {{')
     for row in rows:
         print('    {' + ', '.join(nstr(c, 9, min_fixed=1, max_fixed=0) + 'f' for c in row) + '},')
     print('};')

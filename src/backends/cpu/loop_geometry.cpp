@@ -129,8 +129,10 @@ class Shaper {
   }
 
   void choose_tiles() {
-    geometry_.block = group_.nodes.size() <= 4 ? 2048 : 1024;
+    // Few nodes need few registers, so that larger blocks still fit into the L1 cache; a reduction alone needs none.
     const bool reduces_columns = group_.kind == Group::Kind::reduction && !geometry_.keeps_columns;
+    geometry_.block = group_.nodes.size() <= 6 ? 2048 : 1024;
+    if (reduces_columns && group_.nodes.size() == 1) geometry_.block = kPartElements;
     if (geometry_.rows > 1 && geometry_.cols * 2 <= geometry_.block && geometry_.between == 1 && !reduces_columns)
       geometry_.tile_rows = std::min(geometry_.rows, geometry_.block / std::max<std::int64_t>(geometry_.cols, 1));
   }

@@ -260,17 +260,21 @@ TENON_INLINE F32 gelu_anywhere(F32 x) {
   return select(x < F32(0), F32(-0.0f), x) - tail;
 }
 #if TENON_CPU_LEVEL == 4
-// Between -3.87 and 3.87, where most arguments are, Phi needs no exponential: polynomials around the multiples of 1/4, whose
-// number stands in the low bits of a sum. A lane's result does not depend on its neighbours.
+// From -4.3 on, where nearly all arguments are, Phi needs no exponential: polynomials around the multiples of 1/4, whose number
+// stands in the low bits of a sum. Beyond 7.87 the second term is less than half an ULP of x; below -4.3 the polynomials lose
+// digits. A lane's result does not depend on its neighbours.
+TENON_INLINE F32 look_up(const float (&row)[32], Uint32V index) {
+  return F32((FloatV)_mm512_permutex2var_ps(_mm512_load_ps(row), (__m512i)index, _mm512_load_ps(row + 16)));
+}
 TENON_INLINE F32 gelu(F32 x) {
-  constexpr float magic = kRoundF * coefficients::kNormalTail16Width;
-  const F32 t = abs(x), sum = t + F32(magic), h = t - (sum - F32(magic));
+  constexpr float magic = kRoundF * coefficients::kNormalTail32Width;
+  const F32 t = hardware_min(F32(7.87f), abs(x)), sum = t + F32(magic), h = t - (sum - F32(magic));
   const Uint32V piece = bits(sum);
   F32 c[6];
-  for (int i = 0; i < 6; ++i) c[i] = look_up(coefficients::kNormalTail16[i + 1], piece);
-  const F32 tail = t * fma(estrin(h, c), h, look_up(coefficients::kNormalTail16[0], piece));
+  for (int i = 0; i < 6; ++i) c[i] = look_up(coefficients::kNormalTail32[i + 1], piece);
+  const F32 tail = t * fma(estrin(h, c), h, look_up(coefficients::kNormalTail32[0], piece));
   const F32 y = select(x < F32(0), F32(-0.0f), x) - tail;
-  const LaneMask<float> far = !(t < F32(3.87f));
+  const LaneMask<float> far = x < F32(-4.3f);
   return any(far) ? select(far, gelu_anywhere(x), y) : y;
 }
 #else
