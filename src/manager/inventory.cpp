@@ -17,7 +17,8 @@ void mark_undriven(DeviceInfo& device) {
   if (!device.backends.empty() || !device.available) return;
   device.available = false;
   device.reason = "no backend of this build drives it";
-  device.remedy = fmt::format("use another device; {} is found and described, but not computed on", device.id);
+  device.remedy = fmt::format(
+      "use another device; programs that drive it themselves can take turns: tenon exec --device {} -- COMMAND", device.id);
 }
 
 }  // namespace
