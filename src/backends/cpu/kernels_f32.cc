@@ -79,6 +79,9 @@ TENON_INLINE auto apply_at(const void* const* in, std::int64_t i, const V* param
     return apply_body<Op>(load<V>(static_cast<const float*>(in[I]) + i)..., params[P]...);
 }
 
+// Elements a streaming kernel asks for ahead of those it computes.
+inline constexpr std::int64_t kAhead = 512;
+
 template <class Op, bool stream = false>
 void kernel(const void* const* in, void* out, std::int64_t n, const double* params) {
   if constexpr (stream)
@@ -99,10 +102,13 @@ void kernel(const void* const* in, void* out, std::int64_t n, const double* para
   auto* result = static_cast<Result*>(out);
   std::int64_t i = 0;
   for (; i + count <= n; i += count) {
-    if constexpr (stream)
+    if constexpr (stream) {
+      // The hardware does not look as far ahead as a long computation needs.
+      for (const void* source : sources) __builtin_prefetch(static_cast<const float*>(source) + i + kAhead);
       store_streaming(result + i, apply_at<Op>(sources, i, constants, values, parameters));
-    else
+    } else {
       store(result + i, apply_at<Op>(sources, i, constants, values, parameters));
+    }
   }
   if (i == n) return;
 
