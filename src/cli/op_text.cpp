@@ -152,7 +152,9 @@ std::string op_page(const OpInfo& op, const Console& console, const std::string&
     std::string facts(name(p.type));
     facts += p.required ? ", required" : ", default " + format_value(p.fallback);
     if (const std::string limits = bounds(p); !limits.empty()) facts += ", " + limits;
-    out += fmt::format("  {:<{}}{}\n", p.name, kIndent - 2, wrap(facts, console.width, kIndent));
+    out += static_cast<int>(p.name.size()) < kIndent - 2 ? fmt::format("  {:<{}}", p.name, kIndent - 2)
+                                                         : fmt::format("  {}\n{:{}}", p.name, "", kIndent);
+    out += wrap(facts, console.width, kIndent) + '\n';
     if (!p.doc.empty()) out += std::string(kIndent, ' ') + wrap(p.doc, console.width, kIndent) + '\n';
   }
   if (op.example.empty()) return out;

@@ -14,7 +14,8 @@ std::vector<std::pair<std::string, std::string>> visibility_variables(const Devi
   if (!std::all_of(index.begin(), index.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
   switch (device.kind) {
     case DeviceKind::gpu:
-      if (std::find(device.backends.begin(), device.backends.end(), "cuda") == device.backends.end()) return {};
+      // Other makers' runtimes do not read it.
+      if (device.vendor != "NVIDIA") return {};
       return {{"CUDA_VISIBLE_DEVICES", index}};
     case DeviceKind::tenstorrent: return {{"TT_VISIBLE_DEVICES", index}};
     case DeviceKind::tpu: return {{"TPU_VISIBLE_CHIPS", index}};

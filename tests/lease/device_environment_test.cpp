@@ -8,13 +8,13 @@ namespace {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 TEST(DeviceEnvironment, EachRuntimeIsToldInItsOwnWay) {
-  EXPECT_EQ(visibility_variables({.id = "cuda:3", .kind = DeviceKind::gpu, .backends = {"opencl", "cuda"}}),
+  EXPECT_EQ(visibility_variables({.id = "cuda:3", .kind = DeviceKind::gpu, .vendor = "NVIDIA"}),
             (Variables{{"CUDA_VISIBLE_DEVICES", "3"}}));
   EXPECT_EQ(visibility_variables({.id = "tenstorrent:1", .kind = DeviceKind::tenstorrent}),
             (Variables{{"TT_VISIBLE_DEVICES", "1"}}));
   EXPECT_EQ(visibility_variables({.id = "tpu:0", .kind = DeviceKind::tpu}), (Variables{{"TPU_VISIBLE_CHIPS", "0"}}));
   EXPECT_TRUE(visibility_variables({.id = "cpu:0", .kind = DeviceKind::cpu}).empty());
-  EXPECT_TRUE(visibility_variables({.id = "gpu:0", .kind = DeviceKind::gpu, .backends = {"opencl"}}).empty());
+  EXPECT_TRUE(visibility_variables({.id = "rocm:0", .kind = DeviceKind::gpu, .vendor = "AMD"}).empty());
   EXPECT_TRUE(visibility_variables({.id = "tpu", .kind = DeviceKind::tpu}).empty());
 }
 
