@@ -16,7 +16,7 @@ file(RENAME ${WORK}/staged ${WORK}/prefix)
 set(prefix ${WORK}/prefix)
 
 if(WAY STREQUAL find_package)
-  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER}
+  run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER}
       -DTENON_WANTED_VERSION=${VERSION})
   run(${CMAKE_COMMAND} --build ${WORK}/build)
   set(program ${WORK}/build/program)
