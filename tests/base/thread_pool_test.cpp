@@ -184,14 +184,14 @@ class UsableCores : public testing::Test {
 
 TEST_F(UsableCores, AreThoseOfTheAffinityMaskWithoutAQuota) {
   EXPECT_EQ(usable_cores(root_, 6), 6);
-  write("proc/self/cgroup", "0::/work");
-  write("sys/fs/cgroup/work/cpu.max", "max 100000");
+  write("proc/self/cgroup", "0::/batch");
+  write("sys/fs/cgroup/batch/cpu.max", "max 100000");
   EXPECT_EQ(usable_cores(root_, 6), 6);
 }
 
 TEST_F(UsableCores, AreLoweredByTheGroupsQuotaRoundedUp) {
-  write("proc/self/cgroup", "0::/work");
-  write("sys/fs/cgroup/work/cpu.max", "250000 100000");
+  write("proc/self/cgroup", "0::/batch");
+  write("sys/fs/cgroup/batch/cpu.max", "250000 100000");
   EXPECT_EQ(usable_cores(root_, 8), 3);
   EXPECT_EQ(usable_cores(root_, 2), 2);
 }
@@ -227,8 +227,8 @@ TEST_F(UsableCores, AreAtLeastOne) {
 }
 
 TEST_F(UsableCores, IgnoreFilesThatMakeNoSense) {
-  write("proc/self/cgroup", "nonsense\n0:\n0::/work");
-  write("sys/fs/cgroup/work/cpu.max", "many");
+  write("proc/self/cgroup", "nonsense\n0:\n0::/batch");
+  write("sys/fs/cgroup/batch/cpu.max", "many");
   EXPECT_EQ(usable_cores(root_, 5), 5);
 }
 
