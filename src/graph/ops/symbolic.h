@@ -18,18 +18,16 @@
 namespace tenon {
 
 // The primitives, with the meaning value.h gives them. Leaves first, then what takes one, two and three operands.
+// clang-format off
 #define TENON_SCALAR_LEAVES(X) X(input) X(condition) X(parameter) X(constant)
-#define TENON_SCALAR_UNARY(X)                                                                                                  \
-  X(neg)                                                                                                                       \
-  X(abs)                                                                                                                       \
-  X(signbit) X(floor) X(ceil) X(trunc) X(rint) X(sqrt) X(cbrt) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) \
-      X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc) X(erfinv)        \
-          X(lgamma) X(i0) X(is_nan) X(is_inf) X(mask_not) X(bit_not)
-#define TENON_SCALAR_BINARY(X)                                                                                               \
-  X(add)                                                                                                                     \
-  X(sub)                                                                                                                     \
-  X(mul) X(div) X(lt) X(le) X(gt) X(ge) X(eq) X(ne) X(min) X(max) X(copysign) X(fmod) X(pow) X(atan2) X(mask_and) X(mask_or) \
-      X(mask_xor) X(bit_and) X(bit_or) X(bit_xor) X(shift_left) X(shift_right) X(gcd)
+#define TENON_SCALAR_UNARY(X)                                                                                      \
+  X(neg) X(abs) X(signbit) X(floor) X(ceil) X(trunc) X(rint) X(sqrt) X(cbrt) X(exp) X(exp2) X(expm1) X(log)        \
+  X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh)          \
+  X(acosh) X(atanh) X(erf) X(erfc) X(erfinv) X(lgamma) X(i0) X(is_nan) X(is_inf) X(mask_not) X(bit_not)
+#define TENON_SCALAR_BINARY(X)                                                                                     \
+  X(add) X(sub) X(mul) X(div) X(lt) X(le) X(gt) X(ge) X(eq) X(ne) X(min) X(max) X(copysign) X(fmod) X(pow)         \
+  X(atan2) X(mask_and) X(mask_or) X(mask_xor) X(bit_and) X(bit_or) X(bit_xor) X(shift_left) X(shift_right) X(gcd)
+// clang-format on
 
 enum class ScalarPrim : std::uint8_t {
 #define TENON_X(name) name,
