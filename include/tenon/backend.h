@@ -26,6 +26,7 @@
 #include "tenon/array.h"
 #include "tenon/device.h"
 #include "tenon/graph.h"
+#include "tenon/memory_budget.h"
 
 namespace tenon {
 
@@ -73,6 +74,23 @@ class OpenDevice {
   // Where host and device share memory the buffer may share the array's bytes.
   virtual std::unique_ptr<Buffer> upload(const HostArray& array) = 0;
   virtual HostArray download(const Buffer& buffer) = 0;
+
+  // Ends the use of the device. Called once, when nothing runs on it; what is left of its buffers and executables may only be
+  // dropped afterwards. The device counts as closed even when this throws.
+  virtual void close() {}
+  // The device is gone: it fell off the bus, its process died, or its runtime refuses all further work. What was in its memory is
+  // gone with it. Asked after an error.
+  virtual bool is_lost() const noexcept { return false; }
+};
+
+struct OpenOptions {
+  // Buffers hold their share of it; without one memory has no limit but the device's own.
+  std::shared_ptr<MemoryBudget> budget;
+};
+
+// What opening and closing a device takes, before it was measured.
+struct Latency {
+  double open_seconds = 0, close_seconds = 0;
 };
 
 class Backend {
@@ -80,7 +98,15 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const noexcept = 0;
   virtual std::vector<DeviceInfo> devices() = 0;
-  virtual std::unique_ptr<OpenDevice> open(const DeviceInfo& device) = 0;
+  // Throws unavailable, resource_exhausted, permission_denied.
+  virtual std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) = 0;
+  std::unique_ptr<OpenDevice> open(const DeviceInfo& device) { return open(device, {}); }
+
+  // Throws unimplemented, naming what cannot be run, for a graph that compile() would refuse. Opens nothing.
+  virtual void check(const DeviceInfo& /*device*/, const Graph& /*graph*/) const {}
+  // Brings a device whose last user died into a state in which it can be opened. Throws unavailable.
+  virtual void recover(const DeviceInfo& /*device*/) {}
+  virtual Latency latency(const DeviceInfo& /*device*/) const { return {}; }
 };
 
 }  // namespace tenon

@@ -1,33 +1,55 @@
 // DeviceManager: the one path of a computation, whatever front end it came from.
 //
-// run() picks a device, opens it or finds it open, compiles the graph or finds it compiled, moves inputs up and results down, and
-// records each stage with its time.
-// Thread safety: all calls may run side by side.
+// run() picks a device, takes a lease, opens the device or finds it open, compiles the graph or finds it compiled, moves inputs
+// up and results down, and records each stage with its time. Lifetime: leases and tensors may outlive their manager; its devices
+// close with it. Thread safety: all calls may run side by side.
 //
 //   RunResult r = process_manager().run(graph, inputs);
 //   print(r.outputs[0]); print(r.timeline);
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tenon/backend.h"
+#include "tenon/config.h"
+#include "tenon/lease.h"
 
 namespace tenon {
 
+class Storage;
+
 // A stage of a run, in the order they happened.
 struct Span {
-  std::string stage;  // "opening", "compiling", "uploading", "computing", "downloading"
+  std::string stage;  // "queued", "opening", "compiling", "uploading", "computing", "downloading", "closing"
   double seconds = 0;
+  double start_seconds = 0;  // after the beginning of the run
 };
 using Timeline = std::vector<Span>;
 
+// What a run is doing: called at the beginning of each stage, and while it is queued whenever its place changes.
+struct Progress {
+  std::string stage;
+  std::string device;
+  QueuePlace place;  // while "queued"
+};
+
 struct RunOptions {
-  std::string device = "auto";  // "auto", a kind ("cpu"), or an id ("cpu:0")
-  int repeat = 1;               // compute this many times; the timeline has the fastest
+  std::string device = "auto";                                     // "auto", a kind ("cpu"), or an id ("cpu:0")
+  int repeat = 1;                                                  // compute this many times; the timeline has the fastest
+  std::optional<std::chrono::nanoseconds> timeout = std::nullopt;  // to wait for the device
+  int priority = 0;
+  std::stop_token cancel = {};  // checked while waiting and between stages; throws cancelled
+  std::function<void(const Progress&)> on_progress = {};
+  std::string program = {};  // what the ledger calls it; "": the process's name
 };
 
 struct RunResult {
@@ -36,12 +58,71 @@ struct RunResult {
   Timeline timeline;
 };
 
+// The same for tensors that stay where they are.
+struct EvaluateResult {
+  std::vector<std::shared_ptr<Storage>> outputs;
+  DeviceInfo device;
+  Timeline timeline;
+};
+
+// Since the manager was made. Seconds are of wall time.
+struct DeviceCounters {
+  std::uint64_t leases = 0, warm = 0, cold = 0, queued = 0;  // granted; finding the device open, closed; having to wait
+  std::uint64_t timeouts = 0, cancellations = 0;
+  std::uint64_t opens = 0, open_failures = 0, closes = 0, close_failures = 0, dirty_grants = 0;
+  std::uint64_t yields = 0, lost = 0, requeued_at_close = 0;  // the last: leases that met a closing device and re-opened it
+  std::uint64_t runs = 0, run_failures = 0;
+  std::uint64_t spills = 0, restores = 0, evictions = 0;
+  std::uint64_t bytes_up = 0, bytes_down = 0;
+  double open_seconds = 0, close_seconds = 0, busy_seconds = 0, idle_seconds = 0, queue_seconds = 0, compute_seconds = 0;
+};
+
+// Somebody who holds a device or waits for it, in this process or another.
+struct DeviceUser {
+  std::string who;  // "this process", "pid 4242 (user ada): train.py"
+  bool is_holding = false;
+  bool is_here = false;  // in this process
+  double seconds = 0;    // for this long
+};
+
+// What this process knows of a device, without touching it.
+struct DeviceStatus {
+  DeviceInfo device;
+  DeviceState state = DeviceState::closed;
+  std::string reason;             // of the state: "held for 1.2 s more", "open failed: ..."
+  double state_seconds = 0;       // for this long
+  std::vector<DeviceUser> users;  // holders first, then those who wait, in order
+  std::uint64_t memory_limit_bytes = 0, memory_used_bytes = 0, memory_peak_bytes = 0;
+  std::size_t resident_tensors = 0;
+  std::string policy;
+  double threshold_seconds = 0, break_even_seconds = 0, cost_over_optimum = 1;
+  DeviceCounters counters;
+};
+
+// Something that happened to a device. Observers get it from the device's own thread, in order; they must be quick.
+struct DeviceEvent {
+  enum class Kind : std::uint8_t { opened, open_failed, closed, close_failed, lost, granted, released, yielded, ran };
+  Kind kind{};
+  std::string device;
+  std::chrono::system_clock::time_point when;
+  double seconds = 0;   // of opening, closing, holding, running
+  std::string message;  // for failures
+  std::uint64_t epoch = 0;
+  // For ran:
+  std::string program;
+  Timeline timeline;
+  std::uint64_t bytes = 0;
+};
+std::string_view name(DeviceEvent::Kind kind) noexcept;
+
 class DeviceManager {
  public:
-  DeviceManager();
+  explicit DeviceManager(Config config = {});
   ~DeviceManager();
   DeviceManager(const DeviceManager&) = delete;
   DeviceManager& operator=(const DeviceManager&) = delete;
+
+  const Config& config() const noexcept;
 
   // Every device of the machine, usable or not, looked for anew at each call; opens none of them. What cannot be used says why.
   std::vector<DeviceInfo> devices() const;
@@ -49,19 +130,42 @@ class DeviceManager {
   Detection detect() const;
   // Devices of |detector| are found from now on, too.
   void add_detector(std::unique_ptr<Detector> detector);
+  // A way of driving devices of the program's own. Throws already_exists for a second one of its name.
+  void add_backend(std::unique_ptr<Backend> backend);
   // The device a wish stands for: "auto", a kind, an id or an alias. Looks at the whole machine only when the backends' own
   // devices do not answer the wish. Throws not_found naming the devices there are.
   DeviceInfo find(std::string_view wish) const;
+
+  // The device that "auto" means from now on; "auto" for the configured choice again. Throws not_found.
+  void set_default_device(std::string_view wish);
+  DeviceInfo default_device() const;
+
   // The open device; kept open by the manager.
   std::shared_ptr<OpenDevice> open(std::string_view wish);
 
+  // Blocks until the device is this caller's. Throws not_found, unavailable, deadline_exceeded, cancelled.
+  Lease lease(const LeaseOptions& options = {});
+
   RunResult run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options = {});
+  EvaluateResult evaluate(const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs, const RunOptions& options = {});
+
+  // Closes a device as soon as no operation runs on it, whatever the policy; its tensors move to host memory. The next lease
+  // opens it again. Nothing for one that is not open. Returns when it is closed.
+  void close(std::string_view wish);
+  void close_all();
+
+  // Every device this manager has used or its backends offer, with state, users, memory and counters. Touches no hardware.
+  std::vector<DeviceStatus> status() const;
+
+  // |observer| hears of every event until the returned handle is dropped.
+  std::shared_ptr<void> observe(std::function<void(const DeviceEvent&)> observer);
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
+// One manager for the whole process, made with Config::load() when first asked for.
 DeviceManager& process_manager();
 
 }  // namespace tenon

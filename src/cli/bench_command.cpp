@@ -6,7 +6,7 @@
 #include "cli/inputs.h"
 #include "cli/json.h"
 #include "cli/measure.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "graph/cost.h"
 #include "tenon/manager.h"
 

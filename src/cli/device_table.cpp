@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/units.h"
+#include "base/units.h"
 
 namespace tenon::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/diagnostics.h"
 #include "cli/json.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

@@ -8,7 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "lease/policy_replay.h"
 
 namespace tenon::cli {

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/queue_text.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "lease/process_identity.h"
 #include "tenon/manager.h"
 

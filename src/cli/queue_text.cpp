@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/units.h"
+#include "base/units.h"
 #include "lease/process_identity.h"
 
 namespace tenon::cli {

@@ -8,7 +8,7 @@
 #include "cli/format_array.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "graph/reference.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

@@ -36,6 +36,7 @@ class Stopwatch {
 }  // namespace
 
 struct DeviceManager::State {
+  Config config;
   BackendRegistry registry;
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<OpenDevice>> open_devices;
@@ -68,8 +69,13 @@ struct DeviceManager::State {
   }
 };
 
-DeviceManager::DeviceManager() : state_(std::make_unique<State>()) { register_all_backends(state_->registry); }
+DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) {
+  state_->config = std::move(config);
+  register_all_backends(state_->registry);
+}
 DeviceManager::~DeviceManager() = default;
+
+const Config& DeviceManager::config() const noexcept { return state_->config; }
 
 Detection DeviceManager::detect() const {
   std::vector<const Detector*> own;

@@ -6,7 +6,7 @@
 #include "cli/comparison.h"
 #include "cli/json.h"
 #include "cli/measure.h"
-#include "cli/units.h"
+#include "base/units.h"
 
 namespace tenon::cli {
 namespace {

@@ -14,7 +14,7 @@ class FakeBackend final : public Backend {
   FakeBackend(std::string name, std::vector<DeviceInfo> devices) : name_(std::move(name)), devices_(std::move(devices)) {}
   std::string_view name() const noexcept override { return name_; }
   std::vector<DeviceInfo> devices() override { return devices_; }
-  std::unique_ptr<OpenDevice> open(const DeviceInfo&) override { return nullptr; }
+  std::unique_ptr<OpenDevice> open(const DeviceInfo&, const OpenOptions&) override { return nullptr; }
 
  private:
   std::string name_;

@@ -35,27 +35,35 @@ DeviceInfo describe() {
 
 class CpuDevice final : public OpenDevice {
  public:
-  CpuDevice(DeviceInfo info, ThreadPool& pool) : info_(std::move(info)), pool_(pool) {}
+  CpuDevice(DeviceInfo info, ThreadPool& pool, std::shared_ptr<MemoryBudget> budget = nullptr)
+      : info_(std::move(info)),
+        pool_(pool),
+        budget_(std::move(budget)) {}
 
   const DeviceInfo& info() const noexcept override { return info_; }
   std::unique_ptr<Executable> compile(const Graph& graph) override { return std::make_unique<Program>(graph, pool_); }
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
-    return std::make_unique<CpuBuffer>(HostArray::empty(type.dtype, type.shape), false);
+    MemoryBudget::Share share;
+    if (budget_) share = budget_->reserve(storage_bytes(type.dtype, type.shape));
+    return std::make_unique<CpuBuffer>(HostArray::empty(type.dtype, type.shape), false, std::move(share));
   }
+  // Shares the array's memory, so it takes nothing from the budget.
   std::unique_ptr<Buffer> upload(const HostArray& array) override { return std::make_unique<CpuBuffer>(array, true); }
   HostArray download(const Buffer& buffer) override { return static_cast<const CpuBuffer&>(buffer).share(); }
 
  private:
   DeviceInfo info_;
   ThreadPool& pool_;
+  std::shared_ptr<MemoryBudget> budget_;
 };
 
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "cpu"; }
   std::vector<DeviceInfo> devices() override { return {describe()}; }
-  std::unique_ptr<OpenDevice> open(const DeviceInfo& device) override {
-    return std::make_unique<CpuDevice>(device, process_pool());
+  using Backend::open;
+  std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
+    return std::make_unique<CpuDevice>(device, process_pool(), options.budget);
   }
 };
 

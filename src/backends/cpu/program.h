@@ -70,7 +70,11 @@ class Program final : public Executable {
 class CpuBuffer final : public Buffer {
  public:
   // |shared|: somebody else may hold the same bytes, so a run must not write there.
-  CpuBuffer(HostArray array, bool shared) : Buffer({array.dtype(), array.shape()}), array_(std::move(array)), shared_(shared) {}
+  CpuBuffer(HostArray array, bool shared, MemoryBudget::Share share = {})
+      : Buffer({array.dtype(), array.shape()}),
+        array_(std::move(array)),
+        shared_(shared),
+        share_(std::move(share)) {}
 
   const std::byte* data() const { return array_.data(); }
   // Memory for a new result; what was there before may be gone.
@@ -80,6 +84,7 @@ class CpuBuffer final : public Buffer {
  private:
   HostArray array_;
   mutable std::atomic<bool> shared_;
+  MemoryBudget::Share share_;
 };
 
 }  // namespace tenon::cpu

@@ -3,11 +3,11 @@
 
 #include <string>
 
-namespace tenon::cli {
+namespace tenon {
 
 std::string format_seconds(double seconds);  // "812 ns", "1.23 ms"
 std::string format_bytes(double bytes);      // "512 B", "1.50 MiB"
 // A count per second with a decimal prefix: format_rate(2.5e9, "B/s") is "2.50 GB/s".
 std::string format_rate(double per_second, const char* unit);
 
-}  // namespace tenon::cli
+}  // namespace tenon

@@ -1,4 +1,4 @@
-#include "cli/units.h"
+#include "base/units.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace tenon::cli {
+namespace tenon {
 namespace {
 
 std::string three_digits(double value) {
@@ -40,4 +40,4 @@ std::string format_rate(double per_second, const char* unit) {
   return fmt::format("{} {}{}", three_digits(per_second), prefixes[prefix], unit);
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon

@@ -1,0 +1,89 @@
+// Lease: the right to use a device, for exactly as long as there is work.
+//
+// A lease is granted in order of arrival within its priority, first among the threads of this process, then among the processes
+// of the machine; then the device is opened, or found still open. Giving it up lets the keep-open policy decide whether the
+// device closes now, stays open for a while, or goes to whoever waits. A thread that asks again for a device it holds gets it at
+// once.
+//
+// While another process waits and this one's quantum is over, the device is given away at the end of an operation, the lease
+// remaining: the next operation waits for the device to come back. Tensors on it move to host memory before and back after.
+//
+// Lifetime: movable; ends when dropped, on an exception, and with the process however that dies. May outlive the manager.
+// Thread safety: a Lease is used by one thread at a time. It may be dropped by another thread than the one that took it.
+//
+//   Lease lease = manager.lease({.device = "gpu", .timeout = std::chrono::seconds(30)});
+//   for (const Batch& batch : batches) manager.run(graph, batch);          // all in one lease: run() uses the thread's lease
+//   lease.release();                                                       // or the end of the scope
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "tenon/device.h"
+
+namespace tenon {
+
+// A device as this process has it. The reason is in DeviceStatus.
+enum class DeviceState : std::uint8_t {
+  closed,    // not open here; another process may have it
+  opening,   // waiting for other processes, or being opened
+  idle,      // open, no lease: held by the keep-open policy
+  busy,      // open, leased
+  draining,  // to be closed when the operation that runs has ended
+  closing,   // tensors move to host memory, then it closes
+  failed,    // the last attempt to open it failed; the next lease tries again
+  lost,      // it went away while open; the next lease opens it anew
+};
+std::string_view name(DeviceState state) noexcept;
+
+enum class LeaseMode : std::uint8_t { exclusive, shared };
+
+// Where somebody who waits stands.
+struct QueuePlace {
+  int ahead_here = 0;       // leases of this process before this one
+  int ahead_elsewhere = 0;  // other processes before this one
+  std::string holder;       // who has it, if known: "pid 4242 (user ada): train.py"
+};
+
+struct LeaseOptions {
+  std::string device = "auto";  // "auto", a kind, an id
+  // How long to wait for the device at most; none: Config::lease_timeout_seconds.
+  std::optional<std::chrono::nanoseconds> timeout = std::nullopt;
+  int priority = 0;  // higher first; in order of arrival among equals
+  // None: exclusive where the device is for one process at a time, shared elsewhere.
+  std::optional<LeaseMode> mode = std::nullopt;
+  std::stop_token cancel = {};
+  // Called by the waiting thread when it has to wait, and when its place changes.
+  std::function<void(const QueuePlace&)> on_wait = {};
+};
+
+class Lease {
+ public:
+  Lease() = default;  // empty
+  Lease(Lease&&) noexcept;
+  Lease& operator=(Lease&&) noexcept;
+  ~Lease();
+
+  explicit operator bool() const noexcept { return grant_ != nullptr; }
+  const DeviceInfo& device() const;
+  // Grows with every grant of the device on this machine; 0 where the device is not shared between processes.
+  std::uint64_t epoch() const noexcept;
+  // Another process waits and the quantum is over: the device goes away at the end of this operation.
+  bool should_yield() const noexcept;
+  void release() noexcept;
+
+  struct Grant;  // src/lease/
+  explicit Lease(std::shared_ptr<Grant> grant) noexcept : grant_(std::move(grant)) {}
+  Grant* grant() const noexcept { return grant_.get(); }
+
+ private:
+  std::shared_ptr<Grant> grant_;
+};
+
+}  // namespace tenon
