@@ -1,9 +1,13 @@
 #include "backends/all.h"
 
 #include "backends/cpu/backend.h"
+#include "backends/sim/backend.h"
 
 namespace tenon {
 
-void register_all_backends(BackendRegistry& registry) { registry.add(cpu::make_backend()); }
+void register_all_backends(BackendRegistry& registry, std::span<const SimulatedDevice> simulated) {
+  registry.add(cpu::make_backend());
+  if (!simulated.empty()) registry.add(sim::make_backend({simulated.begin(), simulated.end()}, cpu::make_backend()));
+}
 
 }  // namespace tenon

@@ -1,0 +1,130 @@
+#include "backends/sim/session.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/units.h"
+
+namespace tenon::sim {
+
+Card::Card(SimulatedDevice description, DeviceInfo device_info)
+    : device(std::move(description)),
+      info(std::move(device_info)),
+      memory(MemoryBudget::make(info.id, device.memory_bytes)),
+      faults(device, info.id) {}
+
+void Card::wait(double seconds) const {
+  if (!device.virtual_time && seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+MemoryBudget::Share Card::take(std::uint64_t bytes) const {
+  try {
+    return memory->reserve(bytes);
+  } catch (const Error&) {
+    throw out_of_memory(bytes, "");
+  }
+}
+
+Error Card::out_of_memory(std::uint64_t bytes, std::string_view why) const {
+  return Error(ErrorCode::resource_exhausted,
+               fmt::format("{}: {} asked for, with {} of its memory of {} in use{}", info.id,
+                           format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(memory->used_bytes())),
+                           format_bytes(static_cast<double>(memory->limit_bytes())), why),
+               "drop tensors, use a smaller batch, or give the simulated device more memory");
+}
+
+void Session::check_state() const {
+  if (state_ == State::lost)
+    throw Error(ErrorCode::unavailable, card_->info.id + " was lost", "open it anew; what was on it is gone");
+  if (state_ == State::closed) throw Error(ErrorCode::failed_precondition, card_->info.id + " is closed");
+}
+
+void Session::check_open() const {
+  const std::lock_guard lock(mutex_);
+  check_state();
+}
+
+bool Session::is_lost() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::lost;
+}
+
+bool Session::end(State state) noexcept {
+  // Freed after the lock is given back: a buffer's memory may take time to return.
+  std::vector<std::shared_ptr<Buffer>> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::open) return false;
+    state_ = state;
+    for (SimBuffer* buffer : buffers_) {
+      buffer->inner_.swap(gone.emplace_back());
+      buffer->memory_ = {};
+    }
+    buffers_.clear();
+  }
+  return true;
+}
+
+void Session::close() {
+  if (is_lost()) return;
+  if (!end(State::closed)) throw Error(ErrorCode::failed_precondition, card_->info.id + " is closed already");
+  card_->wait(card_->device.close_seconds);
+  const bool fails = card_->faults.next(Call::close) == Fault::close_fails;
+  {
+    const std::lock_guard lock(card_->mutex);
+    --card_->sessions;
+    card_->is_dirty = card_->is_dirty || fails;
+  }
+  inner_->close();
+  if (fails) throw Error(ErrorCode::unavailable, card_->info.id + " did not close properly (simulated fault)");
+}
+
+void Session::abandon() noexcept {
+  if (!end(State::closed)) return;
+  const std::lock_guard lock(card_->mutex);
+  --card_->sessions;
+  card_->is_dirty = true;
+}
+
+Error Session::lose() {
+  if (end(State::lost)) {
+    const std::lock_guard lock(card_->mutex);
+    --card_->sessions;
+    card_->is_dirty = true;
+  }
+  return Error(ErrorCode::unavailable, card_->info.id + " was lost (simulated fault)", "open it anew; what was on it is gone");
+}
+
+std::shared_ptr<Buffer> Session::hold(const Buffer& buffer) const {
+  const auto* ours = dynamic_cast<const SimBuffer*>(&buffer);
+  const std::lock_guard lock(mutex_);
+  check_state();
+  if (!ours || ours->session_.get() != this)
+    throw Error(ErrorCode::failed_precondition,
+                fmt::format("{}: a buffer belongs to another device, or to an earlier time this one was open", card_->info.id));
+  return ours->inner_;
+}
+
+SimBuffer::SimBuffer(std::shared_ptr<Session> session, std::unique_ptr<Buffer> inner, MemoryBudget::Share memory,
+                     MemoryBudget::Share budget)
+    : Buffer(inner->type()),
+      session_(std::move(session)),
+      inner_(std::move(inner)),
+      memory_(std::move(memory)),
+      budget_(std::move(budget)) {
+  const std::lock_guard lock(session_->mutex_);
+  session_->check_state();
+  session_->buffers_.insert(this);
+}
+
+SimBuffer::~SimBuffer() {
+  std::shared_ptr<Buffer> gone;
+  const std::lock_guard lock(session_->mutex_);
+  session_->buffers_.erase(this);
+  gone.swap(inner_);
+}
+
+}  // namespace tenon::sim
