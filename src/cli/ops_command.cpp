@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "array/format_array.h"
 #include "cli/commands.h"
-#include "cli/format_array.h"
 #include "cli/json.h"
 #include "cli/op_text.h"
 #include "tenon/expression.h"

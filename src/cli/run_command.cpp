@@ -2,13 +2,13 @@
 
 #include <memory>
 
+#include "array/format_array.h"
+#include "base/units.h"
 #include "cli/application.h"
 #include "cli/commands.h"
 #include "cli/comparison.h"
-#include "cli/format_array.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
-#include "base/units.h"
 #include "graph/reference.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

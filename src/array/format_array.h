@@ -8,7 +8,7 @@
 
 #include "tenon/array.h"
 
-namespace tenon::cli {
+namespace tenon {
 
 struct ArrayStyle {
   int width = 80;                 // lines are wrapped here
@@ -20,4 +20,4 @@ struct ArrayStyle {
 // is 1e8 or more or the smallest is below 1e-4. No newline at the end.
 std::string format_array(const HostArray& array, const ArrayStyle& style = {});
 
-}  // namespace tenon::cli
+}  // namespace tenon

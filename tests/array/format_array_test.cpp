@@ -1,12 +1,12 @@
 // Tensors as text: golden texts, as NumPy would lay them out.
-#include "cli/format_array.h"
+#include "array/format_array.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-namespace tenon::cli {
+namespace tenon {
 namespace {
 
 HostArray counting(const Shape& shape) {
@@ -76,4 +76,4 @@ TEST(FormatArray, LongRowsAreWrappedToTheWidth) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon

@@ -1,4 +1,4 @@
-#include "cli/format_array.h"
+#include "array/format_array.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::cli {
+namespace tenon {
 namespace {
 
 // Which positions of an axis are shown; -1 stands for "...".
@@ -174,4 +174,4 @@ class Formatter {
 
 std::string format_array(const HostArray& array, const ArrayStyle& style) { return Formatter(array, style).run(); }
 
-}  // namespace tenon::cli
+}  // namespace tenon
