@@ -65,10 +65,24 @@ struct Config {
 
   // The fraction the strategy stands for. Throws invalid_argument outside 0.1 to 1.0.
   double budget_fraction() const;
-  // What the file and the environment of this process say, over the defaults.
+  // Throws invalid_argument naming the setting for a value out of its bounds, or two that contradict each other.
+  void check() const;
+  // What the file and the environment of this process say, over the defaults: see docs/configuration.md.
   static Config load();
 
   friend bool operator==(const Config&, const Config&) = default;
 };
+
+// |base| with the memory strategy that suits a model: below a million parameters conservative, below a hundred million
+// balanced, else aggressive.
+Config optimize_for_model_size(Config base, double parameters);
+
+// |base| for models that generate: the given share of memory, fused programs, no 64-bit results where |mixed_precision|, and
+// runtimes told not to take all memory at once (unless |base| says otherwise).
+Config configure_for_generative_models(Config base = {}, MemoryStrategy strategy = MemoryStrategy::balanced,
+                                       bool mixed_precision = true);
+
+// The kind people mean by |text|: "gpu", "cuda", "rocm", "tpu", "tenstorrent", "cpu", in any case. Nothing for anything else.
+std::optional<DeviceKind> parse_device_kind(std::string_view text);
 
 }  // namespace tenon

@@ -165,7 +165,11 @@ class DeviceManager {
   std::shared_ptr<State> state_;
 };
 
-// One manager for the whole process, made with Config::load() when first asked for.
+// One manager for the whole process, made when first asked for: with what set_process_config() said, else with Config::load().
+// Never destroyed.
 DeviceManager& process_manager();
+// What process_manager() is made with. Where it was made already with another configuration, the next call makes a new one; who
+// has a reference to the earlier one may go on using it.
+void set_process_config(Config config);
 
 }  // namespace tenon

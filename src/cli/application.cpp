@@ -10,6 +10,7 @@
 #include "graph/ops/names.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
+#include "tenon/manager.h"
 
 namespace tenon::cli {
 namespace {
@@ -45,7 +46,10 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string>& 
 
 // The program behind tenon exec -- and its arguments, which are not ours to look at.
 std::vector<std::string> take_trailing(std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] != "exec") return {};
+  std::size_t command = 0;  // behind --config FILE, --set=NAME=VALUE and the like
+  while (command < arguments.size() && arguments[command].starts_with("--"))
+    command += arguments[command].find('=') == std::string::npos ? 2 : 1;
+  if (command >= arguments.size() || arguments[command] != "exec") return {};
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
   if (mark == arguments.end()) return {};
   std::vector<std::string> trailing(mark + 1, arguments.end());
@@ -78,8 +82,9 @@ const CLI::App& chosen_command(const CLI::App& app, std::string& words) {
   std::string words;
   const CLI::App& command = chosen_command(app, words);
   std::vector<std::string> known;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const CLI::App* level : {&command, &app})
+    for (const CLI::Option* option : level->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   const std::string& extra = extras.at(0);
   const std::string see = fmt::format("see {} --help", words);
   if (!extra.starts_with('-')) usage(fmt::format("'{}' is one argument too many", extra), see);
@@ -103,6 +108,32 @@ int report(const Error& error, bool json, const Console& console) {
   }
   if (!error.hint().empty()) console.err << fmt::format("hint: {}\n", error.hint());
   return exit_status(error.code());
+}
+
+// Devices are managed as the flags, the environment and the file say. Commands that only print or compute without a device work
+// with a broken configuration, too.
+void configure(const CLI::App& app, const Session& session) {
+  constexpr std::string_view kWithoutDevices[] = {"ops", "policy", "completion"};
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  if (std::find(std::begin(kWithoutDevices), std::end(kWithoutDevices), chosen.at(0)->get_name()) != std::end(kWithoutDevices))
+    return;
+  const LoadedConfig loaded = load_config(session.config_sources());
+  if (!session.json)
+    for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
+  set_process_config(loaded.config);
+}
+
+void add_config_options(CLI::App& app, Session& session) {
+  app.fallthrough();  // they may stand behind the command's name
+  app.add_option("--config", session.config_file, "Read settings from FILE")->type_name("FILE");
+  app.add_option("--set", session.assignments, "Set one setting; tenon config lists them. May be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("NAME=VALUE");
+  app.add_option("--sim", session.simulated, "Imagine a device, e.g. wormhole,open=0.1; may be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("TEXT");
 }
 
 int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> arguments) {
@@ -129,10 +160,20 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
   session.console.set_colour(session.colour == "always"  ? ColourWish::always
                              : session.colour == "never" ? ColourWish::never
                                                          : ColourWish::automatic);
+  configure(app, session);
   return session.action();
 }
 
 }  // namespace
+
+ConfigSources Session::config_sources() const {
+  ConfigSources sources;
+  sources.file = config_file;
+  for (const std::string& text : assignments) sources.flags.push_back(parse_assignment(text));
+  sources.simulated = simulated;
+  sources.environment = console.environment;
+  return sources;
+}
 
 void add_output_options(CLI::App& command, Session& session) {
   command.add_flag("--json", session.json, "Print one JSON document");
@@ -151,6 +192,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     app.set_version_flag("--version", "tenon " TENON_VERSION, "Print the version and exit");
     app.footer(kExamples);
     app.require_subcommand(1);
+    add_config_options(app, session);
     add_run_command(app, session);
     add_ops_command(app, session);
     add_bench_command(app, session);
@@ -160,6 +202,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_exec_command(app, session);
     add_queue_command(app, session);
     add_policy_command(app, session);
+    add_config_command(app, session);
     add_completion_command(app, session);
     const int status = parse_and_run(app, session, std::move(arguments));
     console.out.flush();

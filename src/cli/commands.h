@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "manager/settings.h"
 
 namespace tenon::cli {
 
@@ -19,6 +20,12 @@ struct Session {
   std::string colour = "auto";
   Action action;
   std::vector<std::string> trailing;  // what follows -- in tenon exec: another program's arguments, as they are
+  // --config, --set and --sim, which every command has.
+  std::string config_file;
+  std::vector<std::string> assignments, simulated;
+
+  // Where the configuration comes from: the flags above over the console's environment over the file.
+  ConfigSources config_sources() const;
 };
 
 void add_run_command(CLI::App& app, Session& session);
@@ -30,6 +37,7 @@ void add_doctor_command(CLI::App& app, Session& session);
 void add_exec_command(CLI::App& app, Session& session);
 void add_queue_command(CLI::App& app, Session& session);
 void add_policy_command(CLI::App& app, Session& session);
+void add_config_command(CLI::App& app, Session& session);
 void add_completion_command(CLI::App& app, Session& session);
 
 // --json and --color, which every command that prints data has.

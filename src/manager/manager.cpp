@@ -165,9 +165,4 @@ RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inpu
   return result;
 }
 
-DeviceManager& process_manager() {
-  static DeviceManager* manager = new DeviceManager;  // never destroyed: tensors of static duration may outlive main
-  return *manager;
-}
-
 }  // namespace tenon

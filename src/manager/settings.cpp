@@ -1,0 +1,383 @@
+#include "manager/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include "base/thread_pool.h"
+#include "graph/ops/names.h"
+#include "tenon/error.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kForEver = 1e9;  // seconds, 30 years: no setting needs more
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t at = text.find(separator);
+    const std::string_view part = trimmed(text.substr(0, at));
+    if (!part.empty()) parts.emplace_back(part);
+    if (at == std::string_view::npos) break;
+    text.remove_prefix(at + 1);
+  }
+  return parts;
+}
+
+[[noreturn]] void refuse(const std::string& takes) { throw Error(ErrorCode::invalid_argument, takes); }
+
+std::optional<double> parse_number(std::string_view text) {
+  text = trimmed(text);
+  double value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::string show(double value) { return fmt::format("{}", value); }
+
+// How a setting's value is written and read. One function for each type of field.
+struct Described {
+  std::string name, group, doc;
+  std::vector<std::string> variables;
+};
+
+template <class Value>
+Setting number(Described d, Value Config::* field, double low, double high) {
+  const char* const what = std::is_integral_v<Value> ? "a whole number" : "a number";
+  const std::string takes = fmt::format("{} from {} to {}", what, low, high);
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [field](const Config& config) { return fmt::format("{}", config.*field); },
+          [field, low, high, takes](Config& config, const std::string& text) {
+            const std::optional<double> value = parse_number(text);
+            if (!value || *value < low || *value > high) refuse(takes);
+            if (std::is_integral_v<Value> && *value != std::floor(*value)) refuse(takes);
+            config.*field = static_cast<Value>(*value);
+          }};
+}
+
+// |absent| is the word for no value.
+Setting optional_seconds(Described d, std::optional<double> Config::* field, const char* absent, double low) {
+  const std::string takes = fmt::format("seconds from {} to {:g}, or {}", low, kForEver, absent);
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [field, absent](const Config& config) { return config.*field ? show(*(config.*field)) : std::string(absent); },
+          [field, absent, takes, low](Config& config, const std::string& text) {
+            if (lower(trimmed(text)) == absent) {
+              config.*field = std::nullopt;
+              return;
+            }
+            const std::optional<double> value = parse_number(text);
+            if (!value || *value < low || *value > kForEver) refuse(takes);
+            config.*field = value;
+          }};
+}
+
+Setting flag(Described d, bool Config::* field) {
+  return {d.name,
+          d.group,
+          "true or false",
+          d.variables,
+          d.doc,
+          "",
+          [field](const Config& config) { return std::string(config.*field ? "true" : "false"); },
+          [field](Config& config, const std::string& text) {
+            const std::string word = lower(trimmed(text));
+            if (word == "true" || word == "1" || word == "yes" || word == "on") {
+              config.*field = true;
+            } else if (word == "false" || word == "0" || word == "no" || word == "off") {
+              config.*field = false;
+            } else {
+              refuse("true or false");
+            }
+          }};
+}
+
+template <class Choice>
+Setting choice(Described d, Choice Config::* field, std::vector<Choice> choices) {
+  std::vector<std::string_view> names;
+  for (const Choice value : choices) names.push_back(name(value));
+  const std::string takes = fmt::format("one of {}", fmt::join(names, ", "));
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [field](const Config& config) { return std::string(name(config.*field)); },
+          [field, choices, takes](Config& config, const std::string& text) {
+            std::string word = lower(trimmed(text));
+            std::replace(word.begin(), word.end(), '-', '_');
+            for (const Choice value : choices)
+              if (word == name(value)) {
+                config.*field = value;
+                return;
+              }
+            refuse(takes);
+          }};
+}
+
+Setting prefer(Described d) {
+  const std::string takes = "auto, a kind (cpu, gpu, tpu, tenstorrent) or the id of a device";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) { return config.prefer; },
+          [takes](Config& config, const std::string& text) {
+            const std::string_view word = trimmed(text);
+            const auto is_bad = [](char c) { return c <= ' ' || c == 127; };
+            if (word.empty() || word.size() > 200 || std::any_of(word.begin(), word.end(), is_bad)) refuse(takes);
+            const std::optional<DeviceKind> kind = parse_device_kind(word);
+            config.prefer = kind ? std::string(name(*kind)) : lower(word) == "auto" ? "auto" : std::string(word);
+          }};
+}
+
+Setting platform_priority(Described d) {
+  const std::string takes = "kinds in order, separated by commas: cpu, gpu, tpu, tenstorrent, other; each at most once";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) {
+            std::vector<std::string_view> names;
+            for (const DeviceKind kind : config.platform_priority) names.push_back(name(kind));
+            return fmt::format("{}", fmt::join(names, ","));
+          },
+          [takes](Config& config, const std::string& text) {
+            std::vector<DeviceKind> kinds;
+            for (const std::string& word : split(text, ',')) {
+              const std::optional<DeviceKind> kind = parse_device_kind(word);
+              if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) refuse(takes);
+              kinds.push_back(*kind);
+            }
+            if (kinds.empty()) refuse(takes);
+            config.platform_priority = kinds;
+          }};
+}
+
+// Setting memory_fraction asks for a custom strategy: a number nobody heeds would be a trap.
+Setting memory_fraction(Described d) {
+  Setting setting = number(std::move(d), &Config::memory_fraction, 0.1, 1.0);
+  setting.set = [plain = setting.set](Config& config, const std::string& text) {
+    plain(config, text);
+    config.memory_strategy = MemoryStrategy::custom;
+  };
+  return setting;
+}
+
+Setting simulated(Described d) {
+  const std::string takes = "imagined devices, separated by semicolons: ARCHITECTURE[,key=value...]";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) {
+            std::vector<std::string> texts;
+            for (const SimulatedDevice& device : config.simulated)
+              texts.push_back(device.architecture + (device.id.empty() ? "" : ",id=" + device.id));
+            return fmt::format("{}", fmt::join(texts, "; "));
+          },
+          [](Config& config, const std::string& text) {
+            config.simulated.clear();
+            for (const std::string& part : split(text, ';')) config.simulated.push_back(parse_simulated(part));
+          }};
+}
+
+Setting prices(Described d) {
+  const std::string takes = "US dollars an hour from 0 to 1e+06 by id, kind or name: cuda:0=3.5,tpu=1.2";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) {
+            std::string text;
+            for (const auto& [key, price] : config.prices) text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, price);
+            return text;
+          },
+          [takes](Config& config, const std::string& text) {
+            for (const std::string& entry : split(text, ',')) {
+              const std::size_t mark = entry.rfind('=');
+              if (mark == std::string::npos || mark == 0) refuse(takes);
+              const std::optional<double> price = parse_number(std::string_view(entry).substr(mark + 1));
+              if (!price || *price < 0 || *price > 1e6) refuse(takes);
+              config.prices[std::string(trimmed(std::string_view(entry).substr(0, mark)))] = *price;
+            }
+          }};
+}
+
+Setting environment(Described d) {
+  const std::string takes = "NAME=value, one at a time";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) {
+            std::string text;
+            for (const auto& [key, value] : config.environment)
+              text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+            return text;
+          },
+          [takes](Config& config, const std::string& text) {
+            const std::size_t mark = text.find('=');
+            if (mark == std::string::npos || mark == 0 || text.find('\0') != std::string::npos) refuse(takes);
+            config.environment[text.substr(0, mark)] = text.substr(mark + 1);
+          }};
+}
+
+Setting variable(Described d, std::string takes, std::string unset) {
+  return {d.name, d.group, std::move(takes), d.variables, d.doc, std::move(unset)};
+}
+
+std::vector<Setting> make_settings() {
+  const char* const device = "Which device";
+  const char* const memory = "Memory";
+  const char* const programs = "Programs";
+  const char* const batches = "Batches";
+  const char* const leases = "Leases";
+  const char* const money = "Money";
+  const char* const process = "This process (environment only)";
+  using M = MemoryStrategy;
+  using R = RoutingMode;
+  using K = KeepOpenPolicy;
+  const double most = 1e9;
+  return {
+      prefer({"prefer",
+              device,
+              "The device to use; another one with a warning where it is missing",
+              {"TENON_PREFER", "COMPUTE_PREFER"}}),
+      choice({"routing",
+              device,
+              "How auto chooses: by kind, the fastest or the cheapest by prediction, or only the preferred",
+              {"TENON_ROUTING"}},
+             &Config::routing, {R::prefer, R::fastest, R::cheapest, R::pinned}),
+      platform_priority({"platform_priority",
+                         device,
+                         "Which kinds auto looks for, best first; others are not used",
+                         {"TENON_PLATFORM_PRIORITY"}}),
+      flag({"allow_tpu", device, "Whether auto may choose a TPU", {"TENON_ALLOW_TPU", "COMPUTE_ALLOW_TPU"}}, &Config::allow_tpu),
+      simulated({"sim", device, "Devices that do not exist, for trying things out", {"TENON_SIM"}}),
+
+      // Before memory_strategy: of the two from one place the strategy is the stronger word.
+      memory_fraction({"memory_fraction",
+                       memory,
+                       "Of a device's memory, for the custom strategy, which setting it chooses",
+                       {"TENON_MEMORY_FRACTION"}}),
+      choice({"memory_strategy",
+              memory,
+              "How much of a device's memory to use: 60 %, 75 %, 90 %, or memory_fraction",
+              {"TENON_MEMORY_STRATEGY"}},
+             &Config::memory_strategy, {M::conservative, M::balanced, M::aggressive, M::custom}),
+
+      flag({"enable_x64", programs, "Whether results may be 64-bit floats and integers", {"TENON_ENABLE_X64"}},
+           &Config::enable_x64),
+      flag({"enable_jit", programs, "Whether nodes are fused into one loop; off to debug", {"TENON_ENABLE_JIT"}},
+           &Config::enable_jit),
+      flag({"isolate", programs, "Whether every backend runs in a process of its own", {"TENON_ISOLATE"}}, &Config::isolate),
+      environment({"environment", programs, "Variables set for backends before they load", {}}),
+
+      number({"batch_min", batches, "The smallest batch", {"TENON_BATCH_MIN"}}, &Config::batch_min, 1, most),
+      number({"batch_max", batches, "The largest batch", {"TENON_BATCH_MAX"}}, &Config::batch_max, 1, most),
+      number({"prefetch", batches, "Batches prepared ahead of the device", {"TENON_PREFETCH"}}, &Config::prefetch, 0, 1024),
+      number({"tpu_batch_factor",
+              batches,
+              "Batches on a TPU are this many times larger",
+              {"TENON_TPU_BATCH_FACTOR", "COMPUTE_TPU_BATCH_FACTOR"}},
+             &Config::tpu_batch_factor, 1, 1 << 20),
+
+      choice({"keep_open", leases, "How long a device stays open without work", {"TENON_KEEP_OPEN"}}, &Config::keep_open,
+             {K::on_demand, K::linger, K::adaptive, K::always}),
+      optional_seconds({"linger_seconds",
+                        leases,
+                        "For keep_open = linger; auto: as long as costs what opening again does",
+                        {"TENON_LINGER_SECONDS"}},
+                       &Config::linger_seconds, "auto", 0),
+      number({"worth", leases, "Seconds of idle holding that one second of opening is worth", {"TENON_WORTH"}}, &Config::worth, 0,
+             1e6),
+      optional_seconds({"quantum_seconds",
+                        leases,
+                        "How long one process may go on while another waits; auto: 10 openings",
+                        {"TENON_QUANTUM_SECONDS"}},
+                       &Config::quantum_seconds, "auto", 0),
+      optional_seconds({"min_hold_seconds",
+                        leases,
+                        "The least a process keeps a device it opened; auto: one opening",
+                        {"TENON_MIN_HOLD_SECONDS"}},
+                       &Config::min_hold_seconds, "auto", 0),
+      optional_seconds(
+          {"lease_timeout_seconds", leases, "How long to wait for a device; none: for ever", {"TENON_LEASE_TIMEOUT_SECONDS"}},
+          &Config::lease_timeout_seconds, "none", 0),
+
+      prices({"prices", money, "What an hour of a device costs; built-in prices are estimates", {"TENON_PRICES"}}),
+      flag({"ledger", money, "Whether a record of leases is kept", {"TENON_LEDGER"}}, &Config::ledger),
+
+      variable({"threads", process, "Threads the processor computes with", {"TENON_THREADS"}}, "a whole number from 1",
+               std::to_string(usable_cores())),
+      variable({"isa", process, "The instruction set level of the processor's kernels", {"TENON_ISA"}},
+               "a level the processor has", "best"),
+      variable({"run_dir", process, "Where the processes of this machine meet to share devices", {"TENON_RUN_DIR"}}, "a folder",
+               "/run/tenon or $XDG_RUNTIME_DIR/tenon"),
+      variable({"state_dir", process, "Where profiles and the ledger are kept", {"TENON_STATE_DIR"}}, "a folder",
+               "$XDG_STATE_HOME/tenon or ~/.local/state/tenon"),
+      variable({"log", process, "How much is logged to stderr", {"TENON_LOG"}}, "debug, info, warn, error or off", "warn"),
+  };
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  static const std::vector<Setting> table = make_settings();
+  return table;
+}
+
+const Setting& find_setting(std::string_view wanted) {
+  const std::string_view base = wanted.substr(0, wanted.find('.'));
+  const bool is_entry = base.size() != wanted.size();
+  std::vector<std::string> known;
+  for (const Setting& setting : settings()) {
+    if (setting.name == base && (!is_entry || setting.name == "prices" || setting.name == "environment")) return setting;
+    known.push_back(setting.name);
+  }
+  const std::string near = nearest(wanted, known);
+  throw Error(ErrorCode::not_found, fmt::format("no setting is called '{}'", wanted),
+              near.empty() ? "tenon config lists them" : fmt::format("did you mean '{}'?", near));
+}
+
+}  // namespace tenon
