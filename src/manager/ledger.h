@@ -1,0 +1,57 @@
+// Ledger: writes down what every lease took, without anybody waiting for it.
+//
+// Events are added up in memory; a thread of its own writes them, at most once in |every|, when there is something worth a write:
+// any use of an accelerator, or a tenth of a second of computing on the processor. A process that computes less opens no file and
+// starts no thread. What cannot be written is kept and tried again; the first failure is logged, the rest are not. The memory
+// used is bounded. A device that stays open is booked once a minute, so that a process that is killed takes little with it.
+//
+// Lifetime: the destructor writes what is left, waiting at most |patience| for other processes. A child of fork() records
+// nothing. Thread safety: everything may be called from anywhere. record() does not block on files.
+//
+//   auto ledger = std::make_shared<Ledger>(Ledger::Options{.describe = [...](const std::string& id) { return info_of(id); }});
+//   auto handle = manager.observe([ledger](const DeviceEvent& event) { ledger->record(event); });
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "manager/ledger_store.h"
+#include "tenon/device_status.h"
+
+namespace tenon {
+
+// What a process is called in the ledger: its program's name, or for an interpreter the script's. No arguments: those may be
+// secret.
+std::string program_of(std::span<const std::string> command_line);
+std::string program_of_this_process();
+
+class Ledger {
+ public:
+  struct Options {
+    std::string file = ledger_file();
+    LedgerLimits limits = LedgerLimits::of_environment();
+    std::string program = {};  // "": program_of_this_process()
+    // Kind and price of a device, asked for once each, from the ledger's own thread. Without it prices are unknown.
+    std::function<DeviceInfo(const std::string& id)> describe = {};
+    std::chrono::milliseconds every = std::chrono::seconds(1);
+    std::chrono::milliseconds patience = std::chrono::seconds(1);
+  };
+  Ledger();
+  explicit Ledger(Options options);
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+  ~Ledger();
+
+  void record(const DeviceEvent& event) noexcept;
+  // Writes what there is, small or not. Returns when it is written, or could not be: false.
+  bool flush();
+
+ private:
+  struct Writer;
+  std::unique_ptr<Writer> writer_;
+};
+
+}  // namespace tenon
