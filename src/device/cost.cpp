@@ -37,4 +37,18 @@ void estimate_cost(DeviceInfo& device) {
   }
 }
 
+void apply_prices(DeviceInfo& device, const std::map<std::string, double>& prices) {
+  std::vector<std::string> names{device.id};
+  names.insert(names.end(), device.aliases.begin(), device.aliases.end());
+  names.push_back(device.name);
+  names.emplace_back(name(device.kind));
+  for (const std::string& each : names) {
+    const auto found = prices.find(each);
+    if (found == prices.end()) continue;
+    device.cost_per_hour = found->second;
+    device.cost_is_estimate = false;
+    return;
+  }
+}
+
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "device/cost.h"
 #include "lease/fork_guard.h"
 #include "manager/ledger_accounts.h"
 #include "tenon/error.h"
@@ -71,6 +73,10 @@ struct Ledger::Writer {
   bool last_write_worked = true, has_complained = false;
   std::uint64_t generation = fork_guard::generation();
 
+  Writer() = default;
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
   // Only the writer's thread uses these.
   std::optional<LedgerStore> store;
   std::map<std::string, DeviceInfo> known;
@@ -86,6 +92,7 @@ struct Ledger::Writer {
     if (thread.joinable() || has_given_up) return;
     try {
       thread = std::thread([this] { work(); });
+      finish_at_exit(*this);
     } catch (const std::system_error& error) {
       has_given_up = true;
       logging::warn("the ledger has no thread to write with: {}", error.what());
@@ -108,6 +115,9 @@ struct Ledger::Writer {
           } catch (const std::exception& error) {
             logging::info("the ledger knows nothing of {}: {}", use.device, error.what());
           }
+        info.id = use.device;
+        if (!use.device.starts_with("sim:")) estimate_cost(info);
+        apply_prices(info, options.prices);
         found = known.emplace(use.device, std::move(info)).first;
       }
       use.kind = name(found->second.kind);
@@ -164,10 +174,52 @@ struct Ledger::Writer {
     }
   }
 
+  // Writes what is left and ends the thread. May be called again.
+  void finish() {
+    {
+      const std::lock_guard lock(mutex);
+      is_stopping = has_given_up = true;
+    }
+    changed.notify_all();
+    if (thread.joinable()) thread.join();
+  }
+
   std::chrono::milliseconds milliseconds_to_retry() const {
     return std::max<std::chrono::milliseconds>(options.every, kRetryAfter);
   }
+
+  static void finish_at_exit(Writer& writer);
+  static void forget(Writer& writer);
 };
+
+namespace {
+
+// Ledgers with a thread. The process's manager is never destroyed, so that its ledger would not be asked to finish.
+struct AtExit {
+  std::mutex mutex;
+  std::vector<Ledger::Writer*> writers;
+};
+AtExit& at_exit() {
+  static AtExit* const instance = new AtExit;
+  return *instance;
+}
+
+}  // namespace
+
+void Ledger::Writer::finish_at_exit(Writer& writer) {
+  const std::lock_guard lock(at_exit().mutex);
+  static const int registered = std::atexit([] {
+    const std::lock_guard all(at_exit().mutex);
+    for (Writer* each : at_exit().writers)
+      if (!each->is_in_child()) each->finish();
+  });
+  if (registered == 0) at_exit().writers.push_back(&writer);
+}
+
+void Ledger::Writer::forget(Writer& writer) {
+  const std::lock_guard lock(at_exit().mutex);
+  std::erase(at_exit().writers, &writer);
+}
 
 Ledger::Ledger() : Ledger(Options{}) {}
 
@@ -180,12 +232,8 @@ Ledger::~Ledger() {
     (void)writer_.release();
     return;
   }
-  {
-    const std::lock_guard lock(writer.mutex);
-    writer.is_stopping = true;
-  }
-  writer.changed.notify_all();
-  if (writer.thread.joinable()) writer.thread.join();
+  Writer::forget(writer);
+  writer.finish();
 }
 
 void Ledger::record(const DeviceEvent& event) noexcept {

@@ -5,8 +5,8 @@
 // starts no thread. What cannot be written is kept and tried again; the first failure is logged, the rest are not. The memory
 // used is bounded. A device that stays open is booked once a minute, so that a process that is killed takes little with it.
 //
-// Lifetime: the destructor writes what is left, waiting at most |patience| for other processes. A child of fork() records
-// nothing. Thread safety: everything may be called from anywhere. record() does not block on files.
+// Lifetime: the destructor, or the end of the process, writes what is left, waiting at most |patience| for other processes. A
+// child of fork() records nothing. Thread safety: everything may be called from anywhere. record() does not block on files.
 //
 //   auto ledger = std::make_shared<Ledger>(Ledger::Options{.describe = [...](const std::string& id) { return info_of(id); }});
 //   auto handle = manager.observe([ledger](const DeviceEvent& event) { ledger->record(event); });
@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,8 +35,11 @@ class Ledger {
     std::string file = ledger_file();
     LedgerLimits limits = LedgerLimits::of_environment();
     std::string program = {};  // "": program_of_this_process()
-    // Kind and price of a device, asked for once each, from the ledger's own thread. Without it prices are unknown.
+    // Kind and model of a device, asked for once each, from the ledger's own thread; nothing may be known of it.
     std::function<DeviceInfo(const std::string& id)> describe = {};
+    // US dollars an hour, by id, kind or name: Config::prices. For others the built-in estimate counts, except for simulated
+    // ones.
+    std::map<std::string, double> prices = {};
     std::chrono::milliseconds every = std::chrono::seconds(1);
     std::chrono::milliseconds patience = std::chrono::seconds(1);
   };
@@ -49,8 +53,9 @@ class Ledger {
   // Writes what there is, small or not. Returns when it is written, or could not be: false.
   bool flush();
 
- private:
   struct Writer;
+
+ private:
   std::unique_ptr<Writer> writer_;
 };
 

@@ -119,6 +119,21 @@ TEST_F(LedgerTest, AFailureIsLoggedOnceAndWrittenLaterWhenItIsOver) {
   EXPECT_EQ(LedgerStore::open_existing(folder.file()).sums({}).total.runs, 2U);
 }
 
+TEST_F(LedgerTest, AGivenPriceCountsMoreThanAnEstimateAndASimulatedDeviceHasNone) {
+  Ledger::Options own = options();
+  own.describe = [](const std::string& id) { return DeviceInfo{.id = id, .kind = DeviceKind::gpu, .name = "NVIDIA H200"}; };
+  own.prices = {{"cuda:1", 1.25}};
+  Ledger ledger(own);
+  for (const char* device : {"cuda:0", "cuda:1", "sim:0"}) ledger.record(run_of("train", 2, 1, 0.5, device));
+  ASSERT_TRUE(ledger.flush());
+  for (const Use& use : LedgerStore::open_existing(folder.file()).latest(3)) {
+    if (use.device == "cuda:0") EXPECT_EQ(use.price_per_hour, 3.5);
+    if (use.device == "cuda:1") EXPECT_EQ(use.price_per_hour, 1.25);
+    if (use.device == "sim:0") EXPECT_EQ(use.price_per_hour, std::nullopt);
+    EXPECT_EQ(use.price_is_estimate, use.device == "cuda:0");
+  }
+}
+
 TEST_F(LedgerTest, AThrowingDescriptionLeavesThePriceUnknown) {
   Ledger::Options own = options();
   own.describe = [](const std::string&) -> DeviceInfo { throw Error(ErrorCode::not_found, "gone"); };
@@ -145,6 +160,20 @@ TEST_F(LedgerTest, AForkedChildRecordsNothingAndEnds) {
   EXPECT_EQ(status, 0);
   ledger.reset();
   EXPECT_EQ(LedgerStore::open_existing(folder.file()).sums({.by = UseKey::program}).groups.size(), 1U);
+}
+
+TEST_F(LedgerTest, ALedgerThatIsNeverDestroyedIsWrittenWhenTheProcessExits) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto* const ledger = new Ledger(options());
+    ledger->record(event_of(EventKind::opened, 0));
+    ledger->record(run_of("train", 2, 1, 0.5));
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(LedgerStore::open_existing(folder.file()).sums({}).total.runs, 1U);
 }
 
 TEST(ProgramName, IsTheProgramOrTheScript) {
