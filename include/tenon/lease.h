@@ -25,22 +25,9 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/device.h"
+#include "tenon/device_status.h"
 
 namespace tenon {
-
-// A device as this process has it. The reason is in DeviceStatus.
-enum class DeviceState : std::uint8_t {
-  closed,    // not open here; another process may have it
-  opening,   // waiting for other processes, or being opened
-  idle,      // open, no lease: held by the keep-open policy
-  busy,      // open, leased
-  draining,  // to be closed when the operation that runs has ended
-  closing,   // tensors move to host memory, then it closes
-  failed,    // the last attempt to open it failed; the next lease tries again
-  lost,      // it went away while open; the next lease opens it anew
-};
-std::string_view name(DeviceState state) noexcept;
 
 enum class LeaseMode : std::uint8_t { exclusive, shared };
 
@@ -49,6 +36,7 @@ struct QueuePlace {
   int ahead_here = 0;       // leases of this process before this one
   int ahead_elsewhere = 0;  // other processes before this one
   std::string holder;       // who has it, if known: "pid 4242 (user ada): train.py"
+  friend bool operator==(const QueuePlace&, const QueuePlace&) = default;
 };
 
 struct LeaseOptions {

@@ -27,14 +27,6 @@ namespace tenon {
 
 class Storage;
 
-// A stage of a run, in the order they happened.
-struct Span {
-  std::string stage;  // "queued", "opening", "compiling", "uploading", "computing", "downloading", "closing"
-  double seconds = 0;
-  double start_seconds = 0;  // after the beginning of the run
-};
-using Timeline = std::vector<Span>;
-
 // What a run is doing: called at the beginning of each stage, and while it is queued whenever its place changes.
 struct Progress {
   std::string stage;
@@ -65,56 +57,6 @@ struct EvaluateResult {
   Timeline timeline;
 };
 
-// Since the manager was made. Seconds are of wall time.
-struct DeviceCounters {
-  std::uint64_t leases = 0, warm = 0, cold = 0, queued = 0;  // granted; finding the device open, closed; having to wait
-  std::uint64_t timeouts = 0, cancellations = 0;
-  std::uint64_t opens = 0, open_failures = 0, closes = 0, close_failures = 0, dirty_grants = 0;
-  std::uint64_t yields = 0, lost = 0, requeued_at_close = 0;  // the last: leases that met a closing device and re-opened it
-  std::uint64_t runs = 0, run_failures = 0;
-  std::uint64_t spills = 0, restores = 0, evictions = 0;
-  std::uint64_t bytes_up = 0, bytes_down = 0;
-  double open_seconds = 0, close_seconds = 0, busy_seconds = 0, idle_seconds = 0, queue_seconds = 0, compute_seconds = 0;
-};
-
-// Somebody who holds a device or waits for it, in this process or another.
-struct DeviceUser {
-  std::string who;  // "this process", "pid 4242 (user ada): train.py"
-  bool is_holding = false;
-  bool is_here = false;  // in this process
-  double seconds = 0;    // for this long
-};
-
-// What this process knows of a device, without touching it.
-struct DeviceStatus {
-  DeviceInfo device;
-  DeviceState state = DeviceState::closed;
-  std::string reason;             // of the state: "held for 1.2 s more", "open failed: ..."
-  double state_seconds = 0;       // for this long
-  std::vector<DeviceUser> users;  // holders first, then those who wait, in order
-  std::uint64_t memory_limit_bytes = 0, memory_used_bytes = 0, memory_peak_bytes = 0;
-  std::size_t resident_tensors = 0;
-  std::string policy;
-  double threshold_seconds = 0, break_even_seconds = 0, cost_over_optimum = 1;
-  DeviceCounters counters;
-};
-
-// Something that happened to a device. Observers get it from the device's own thread, in order; they must be quick.
-struct DeviceEvent {
-  enum class Kind : std::uint8_t { opened, open_failed, closed, close_failed, lost, granted, released, yielded, ran };
-  Kind kind{};
-  std::string device;
-  std::chrono::system_clock::time_point when;
-  double seconds = 0;   // of opening, closing, holding, running
-  std::string message;  // for failures
-  std::uint64_t epoch = 0;
-  // For ran:
-  std::string program;
-  Timeline timeline;
-  std::uint64_t bytes = 0;
-};
-std::string_view name(DeviceEvent::Kind kind) noexcept;
-
 class DeviceManager {
  public:
   explicit DeviceManager(Config config = {});
@@ -140,19 +82,22 @@ class DeviceManager {
   void set_default_device(std::string_view wish);
   DeviceInfo default_device() const;
 
-  // The open device; kept open by the manager.
-  std::shared_ptr<OpenDevice> open(std::string_view wish);
-
   // Blocks until the device is this caller's. Throws not_found, unavailable, deadline_exceeded, cancelled.
   Lease lease(const LeaseOptions& options = {});
 
   RunResult run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options = {});
   EvaluateResult evaluate(const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs, const RunOptions& options = {});
 
+  // The open device, for those who drive it themselves: leased until the pointer is dropped, and not given away meanwhile.
+  std::shared_ptr<OpenDevice> open(const LeaseOptions& options);
+  std::shared_ptr<OpenDevice> open(std::string_view wish);
+
   // Closes a device as soon as no operation runs on it, whatever the policy; its tensors move to host memory. The next lease
   // opens it again. Nothing for one that is not open. Returns when it is closed.
   void close(std::string_view wish);
   void close_all();
+  // Closes everything for good: whoever waits is cancelled, further leases are refused. What the destructor does.
+  void shut_down();
 
   // Every device this manager has used or its backends offer, with state, users, memory and counters. Touches no hardware.
   std::vector<DeviceStatus> status() const;
@@ -162,6 +107,7 @@ class DeviceManager {
 
  private:
   struct State;
+  struct Execution;
   std::shared_ptr<State> state_;
 };
 

@@ -10,9 +10,9 @@ void BackendRegistry::add(std::unique_ptr<Backend> backend) {
   backends_.push_back(std::move(backend));
 }
 
-Backend* BackendRegistry::find(std::string_view name) const noexcept {
+std::shared_ptr<Backend> BackendRegistry::find(std::string_view name) const noexcept {
   for (const auto& backend : backends_)
-    if (backend->name() == name) return backend.get();
+    if (backend->name() == name) return backend;
   return nullptr;
 }
 

@@ -6,8 +6,8 @@
 
 #include "cli/child_process.h"
 #include "cli/commands.h"
-#include "cli/queue_text.h"
 #include "lease/device_environment.h"
+#include "lease/queue_text.h"
 #include "lease/turnstile.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/queue_text.h"
-#include "base/units.h"
+#include "cli/queue_json.h"
 #include "lease/process_identity.h"
+#include "lease/queue_text.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

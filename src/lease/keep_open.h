@@ -39,6 +39,8 @@ class BreakEven {
   void record_open(double seconds);
   void record_close(double seconds);
   double seconds() const noexcept { return worth_ * (open_ + close_); }
+  double open_seconds() const noexcept { return open_; }
+  double cycle_seconds() const noexcept { return open_ + close_; }
 
  private:
   double open_, close_, worth_;

@@ -2,78 +2,133 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <list>
-#include <map>
-#include <mutex>
-#include <unordered_map>
+#include <algorithm>
 
 #include "backends/all.h"
-#include "device/detect.h"
+#include "base/log.h"
 #include "manager/inventory.h"
+#include "manager/manager_state.h"
 #include "tenon/error.h"
 
 namespace tenon {
 namespace {
 
-// Compiled programs kept per manager; the least recently used goes first.
-constexpr std::size_t kMaxExecutables = 64;
+// Devices whose opening takes no time that was declared or measured still need a break-even above zero.
+constexpr double kSmallestBreakEven = 1e-3;
 
-class Stopwatch {
- public:
-  // Seconds since the last call, or since construction.
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-    return seconds;
+KeepOpen policy_of(const Config& config, const DeviceInfo& device, double break_even) {
+  if (device.kind == DeviceKind::cpu && !device.exclusive) return KeepOpen::always(break_even);
+  switch (config.keep_open) {
+    case KeepOpenPolicy::on_demand: return KeepOpen::on_demand(break_even);
+    case KeepOpenPolicy::linger: return KeepOpen::linger(break_even, config.linger_seconds);
+    case KeepOpenPolicy::always: return KeepOpen::always(break_even);
+    case KeepOpenPolicy::adaptive: break;
   }
+  return KeepOpen::adaptive(break_even);
+}
 
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
+// The processor is shared by the operating system; every other device has a queue of processes. Where a device can be shared
+// anyhow, not having a place to queue in is no reason to do without it.
+std::optional<Turnstile> turnstile_of(const DeviceInfo& device) {
+  if (device.kind == DeviceKind::cpu && !device.exclusive) return std::nullopt;
+  try {
+    return Turnstile(RunDirectory::open(), device.id);
+  } catch (const Error& error) {
+    if (device.exclusive) throw;
+    logging::warn("{} is used without a queue between processes: {}", device.id, error.what());
+    return std::nullopt;
+  }
+}
 
 }  // namespace
 
-struct DeviceManager::State {
-  Config config;
-  BackendRegistry registry;
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<OpenDevice>> open_devices;
-  Detectors detectors;  // the program's own
-
-  struct Compiled {
-    std::string key;
-    std::shared_ptr<Executable> executable;
-  };
-  std::list<Compiled> recent;  // most recently used first
-  std::unordered_map<std::string, std::list<Compiled>::iterator> compiled;
-
-  std::shared_ptr<Executable> find_compiled(const std::string& key) {
+std::shared_ptr<DeviceOwner> DeviceManager::State::owner_of(const DeviceInfo& device) {
+  {
     const std::lock_guard lock(mutex);
-    const auto found = compiled.find(key);
-    if (found == compiled.end()) return nullptr;
-    recent.splice(recent.begin(), recent, found->second);
-    return found->second->executable;
+    if (const auto found = owners.find(device.id); found != owners.end()) return found->second;
   }
+  if (!device.available)
+    throw Error(ErrorCode::unavailable, fmt::format("{} cannot be used: {}", device.id, device.reason), device.remedy);
+  DeviceOwner::Options options;
+  options.device = device;
+  options.backend = registry.find(device.backends.at(0));
+  if (!options.backend)
+    throw Error(ErrorCode::unavailable, fmt::format("{}: no backend called {}", device.id, device.backends[0]));
+  options.turnstile = turnstile_of(device);
+  const Latency latency = options.backend->latency(device);
+  options.break_even = BreakEven(latency.open_seconds, latency.close_seconds, config.worth);
+  options.policy = policy_of(config, device, std::max(kSmallestBreakEven, options.break_even.seconds()));
+  options.quantum_seconds = config.quantum_seconds;
+  options.min_hold_seconds = config.min_hold_seconds;
+  if (device.memory_total_bytes)
+    options.budget = MemoryBudget::make(
+        device.id, static_cast<std::uint64_t>(static_cast<double>(*device.memory_total_bytes) * config.budget_fraction()));
+  options.events = events;
+  const std::lock_guard lock(mutex);
+  if (is_shut_down) throw Error(ErrorCode::failed_precondition, device.id + ": its manager is gone");
+  std::shared_ptr<DeviceOwner>& owner = owners[device.id];
+  if (!owner) owner = DeviceOwner::make(std::move(options));
+  return owner;
+}
 
-  void keep_compiled(const std::string& key, std::shared_ptr<Executable> executable) {
+std::vector<std::shared_ptr<DeviceOwner>> DeviceManager::State::all_owners() const {
+  const std::lock_guard lock(mutex);
+  std::vector<std::shared_ptr<DeviceOwner>> all;
+  for (const auto& [id, owner] : owners) all.push_back(owner);
+  return all;
+}
+
+std::shared_ptr<DeviceOwner> DeviceManager::State::leased_by_this_thread() const {
+  const std::lock_guard lock(mutex);
+  for (const auto& [id, owner] : owners)
+    if (owner->is_held_by_this_thread()) return owner;
+  return nullptr;
+}
+
+std::shared_ptr<DeviceOwner> DeviceManager::State::resolve(const DeviceManager& manager, std::string_view wish) {
+  if (wish == "auto")
+    if (std::shared_ptr<DeviceOwner> leased = leased_by_this_thread()) return leased;
+  {
     const std::lock_guard lock(mutex);
-    if (compiled.count(key)) return;
-    recent.push_front({key, std::move(executable)});
-    compiled[key] = recent.begin();
-    if (recent.size() > kMaxExecutables) {
-      compiled.erase(recent.back().key);
-      recent.pop_back();
-    }
+    if (const auto found = resolved.find(wish); found != resolved.end()) return found->second;
   }
-};
+  std::shared_ptr<DeviceOwner> owner = owner_of(manager.find(wish));
+  const std::lock_guard lock(mutex);
+  resolved.insert_or_assign(std::string(wish), owner);
+  return owner;
+}
 
 DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) {
+  config.check();
   state_->config = std::move(config);
-  register_all_backends(state_->registry);
+  register_all_backends(state_->registry, state_->config.simulated);
+  if (!state_->config.ledger) return;
+  // The ledger asks from its own thread; by then the manager may be gone.
+  Ledger::Options options;
+  options.describe = [weak = std::weak_ptr(state_)](const std::string& id) {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return DeviceInfo();
+    const std::lock_guard lock(state->mutex);
+    const auto found = state->owners.find(id);
+    return found == state->owners.end() ? DeviceInfo() : found->second->device();
+  };
+  options.prices = state_->config.prices;
+  state_->ledger = std::make_shared<Ledger>(std::move(options));
+  state_->ledger_observer =
+      state_->events->add([ledger = state_->ledger.get()](const DeviceEvent& event) { ledger->record(event); });
 }
-DeviceManager::~DeviceManager() = default;
+
+DeviceManager::~DeviceManager() { shut_down(); }
+
+void DeviceManager::shut_down() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_shut_down = true;
+  }
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) owner->shut_down();
+  state_->ledger_observer.reset();
+  state_->ledger.reset();  // writes what is left
+}
 
 const Config& DeviceManager::config() const noexcept { return state_->config; }
 
@@ -85,6 +140,10 @@ Detection DeviceManager::detect() const {
   }
   Detection found = tenon::detect({}, own);
   found.devices = inventory(std::move(found.devices), state_->registry);
+  for (DeviceInfo& device : found.devices) apply_prices(device, state_->config.prices);
+  const std::lock_guard lock(state_->mutex);
+  state_->machine = found.devices;
+  state_->resolved.clear();
   return found;
 }
 
@@ -93,76 +152,111 @@ std::vector<DeviceInfo> DeviceManager::devices() const { return detect().devices
 void DeviceManager::add_detector(std::unique_ptr<Detector> detector) {
   const std::lock_guard lock(state_->mutex);
   state_->detectors.push_back(std::move(detector));
+  state_->machine.reset();
+  state_->resolved.clear();
+}
+
+void DeviceManager::add_backend(std::unique_ptr<Backend> backend) {
+  const std::lock_guard lock(state_->mutex);
+  state_->registry.add(std::move(backend));
+  state_->machine.reset();
+  state_->resolved.clear();
 }
 
 DeviceInfo DeviceManager::find(std::string_view wish) const {
+  std::string meant(wish);
+  if (meant == "auto") {
+    const std::lock_guard lock(state_->mutex);
+    meant = state_->default_wish;
+  }
   // Looking at the whole machine takes milliseconds, which a run on the processor should not pay.
   for (const DeviceInfo& device : state_->registry.devices())
-    if (device.available && (wish == "auto" || wish == device.id || wish == name(device.kind))) return device;
+    if (device.available && (meant == "auto" || meant == device.id || meant == name(device.kind))) return device;
+  std::optional<std::vector<DeviceInfo>> known;
+  {
+    const std::lock_guard lock(state_->mutex);
+    known = state_->machine;
+  }
+  if (known)
+    if (const DeviceInfo* device = find_device(*known, meant); device && device->available) return *device;
   const std::vector<DeviceInfo> all = devices();
-  if (const DeviceInfo* device = find_device(all, wish)) return *device;
-  std::string known;
-  for (const DeviceInfo& device : all) known += (known.empty() ? "" : ", ") + device.id;
-  throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", wish),
-              fmt::format("devices of this machine: {}", known));
+  if (const DeviceInfo* device = find_device(all, meant)) return *device;
+  std::string names;
+  for (const DeviceInfo& device : all) names += (names.empty() ? "" : ", ") + device.id;
+  throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", meant),
+              fmt::format("devices of this machine: {}", names));
+}
+
+void DeviceManager::set_default_device(std::string_view wish) {
+  if (wish != "auto") find(wish);
+  const std::lock_guard lock(state_->mutex);
+  state_->default_wish = wish;
+  state_->resolved.clear();
+}
+
+DeviceInfo DeviceManager::default_device() const { return find("auto"); }
+
+Lease DeviceManager::lease(const LeaseOptions& options) {
+  const std::shared_ptr<DeviceOwner> owner = state_->resolve(*this, options.device);
+  if (options.timeout || !state_->config.lease_timeout_seconds) return owner->acquire(options);
+  LeaseOptions limited = options;
+  limited.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::min(*state_->config.lease_timeout_seconds, 1e9)));
+  return owner->acquire(limited);
+}
+
+std::shared_ptr<OpenDevice> DeviceManager::open(const LeaseOptions& options) {
+  struct Use {
+    Lease lease;
+    DeviceOwner::Operation operation;
+  };
+  Lease lease = this->lease(options);
+  DeviceOwner::Operation operation = lease.grant()->owner->begin(*lease.grant(), options.cancel);
+  const auto use = std::make_shared<Use>(Use{std::move(lease), std::move(operation)});
+  return {use, &use->operation.device()};
 }
 
 std::shared_ptr<OpenDevice> DeviceManager::open(std::string_view wish) {
-  const DeviceInfo info = find(wish);
-  if (!info.available)
-    throw Error(ErrorCode::unavailable, fmt::format("{} cannot be used: {}", info.id, info.reason), info.remedy);
-  const std::lock_guard lock(state_->mutex);
-  std::shared_ptr<OpenDevice>& device = state_->open_devices[info.id];
-  if (!device) device = state_->registry.find(info.backends.at(0))->open(info);
-  return device;
+  LeaseOptions options;
+  options.device = wish;
+  return open(options);
 }
 
-RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
-  if (inputs.size() != graph.inputs().size())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the program takes {} inputs, got {}", graph.inputs().size(), inputs.size()));
-  if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
-
-  RunResult result;
-  Stopwatch watch;
-  const auto stage = [&](const char* name) { result.timeline.push_back({name, watch.lap()}); };
-
-  const std::shared_ptr<OpenDevice> device = open(options.device);
-  result.device = device->info();
-  stage("opening");
-
-  const std::string key = result.device.id + '\n' + graph.text();
-  std::shared_ptr<Executable> executable = state_->find_compiled(key);
-  if (!executable) {
-    executable = device->compile(graph);
-    state_->keep_compiled(key, executable);
+void DeviceManager::close(std::string_view wish) {
+  if (wish == "auto") {
+    state_->resolve(*this, wish)->close();
+    return;
   }
-  stage("compiling");
-
-  std::vector<std::unique_ptr<Buffer>> uploaded, results;
-  std::vector<const Buffer*> in;
-  std::vector<Buffer*> out;
-  for (const HostArray& array : inputs) {
-    uploaded.push_back(device->upload(array));
-    in.push_back(uploaded.back().get());
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) {
+    const DeviceInfo& device = owner->device();
+    if (device.id == wish || name(device.kind) == wish ||
+        std::find(device.aliases.begin(), device.aliases.end(), wish) != device.aliases.end())
+      owner->close();
   }
-  for (const TensorType& type : executable->output_types()) {
-    results.push_back(device->allocate(type));
-    out.push_back(results.back().get());
-  }
-  stage("uploading");
+}
 
-  double best = 0;
-  for (int i = 0; i < options.repeat; ++i) {
-    executable->run(in, out);
-    const double seconds = watch.lap();
-    best = i == 0 ? seconds : std::min(best, seconds);
-  }
-  result.timeline.push_back({"computing", best});
+void DeviceManager::close_all() {
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) owner->close();
+}
 
-  for (const auto& buffer : results) result.outputs.push_back(device->download(*buffer));
-  stage("downloading");
-  return result;
+std::vector<DeviceStatus> DeviceManager::status() const {
+  std::vector<DeviceStatus> all;
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) all.push_back(owner->status());
+  for (const DeviceInfo& device : state_->registry.devices()) {
+    const bool is_there =
+        std::any_of(all.begin(), all.end(), [&](const DeviceStatus& status) { return status.device.id == device.id; });
+    if (is_there) continue;
+    DeviceStatus status;
+    status.device = device;
+    status.reason = device.available ? "not used yet" : device.reason;
+    all.push_back(std::move(status));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.device.id < b.device.id; });
+  return all;
+}
+
+std::shared_ptr<void> DeviceManager::observe(std::function<void(const DeviceEvent&)> observer) {
+  return state_->events->add(std::move(observer));
 }
 
 }  // namespace tenon

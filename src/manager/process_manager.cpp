@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -25,7 +26,15 @@ Process& process() {
 DeviceManager& process_manager() {
   Process& here = process();
   const std::lock_guard lock(here.mutex);
-  if (here.manager == nullptr) here.manager = new DeviceManager(here.config ? *here.config : Config::load());
+  if (here.manager == nullptr) {
+    here.manager = new DeviceManager(here.config ? *here.config : Config::load());
+    // A device that is open when the process ends would look like one whose user died.
+    static const int registered = std::atexit([] {
+      for (DeviceManager* manager : process().earlier) manager->shut_down();
+      if (process().manager) process().manager->shut_down();
+    });
+    (void)registered;
+  }
   return *here.manager;
 }
 

@@ -1,4 +1,4 @@
-#include "cli/queue_text.h"
+#include "lease/queue_text.h"
 
 #include <fmt/format.h>
 
@@ -7,24 +7,7 @@
 #include "base/units.h"
 #include "lease/process_identity.h"
 
-namespace tenon::cli {
-namespace {
-
-namespace json = boost::json;
-
-json::object to_json(const Turnstile::Place& place) {
-  json::object object{{"ticket", place.ticket}, {"mode", place.kind == TicketKind::shared ? "shared" : "exclusive"}};
-  if (!place.is_known) return object;
-  object["pid"] = place.pid;
-  object["same_pid_namespace"] = place.is_in_this_pid_namespace;
-  object["uid"] = place.uid;
-  object["user"] = user_name(place.uid);
-  object["command"] = place.command;
-  object["seconds"] = seconds_since(place);
-  return object;
-}
-
-}  // namespace
+namespace tenon {
 
 std::string who(const Turnstile::Place& place) {
   if (!place.is_known) return fmt::format("ticket {}", place.ticket);
@@ -34,12 +17,6 @@ std::string who(const Turnstile::Place& place) {
 
 double seconds_since(const Turnstile::Place& place) {
   return std::max(0.0, std::chrono::duration<double>(std::chrono::system_clock::now() - place.since).count());
-}
-
-json::object to_json(const Turnstile::Queue& queue) {
-  json::array holders, waiters;
-  for (const Turnstile::Place& place : queue.places) (place.is_holding ? holders : waiters).push_back(to_json(place));
-  return {{"device", queue.device}, {"dirty", queue.is_dirty}, {"holders", std::move(holders)}, {"waiters", std::move(waiters)}};
 }
 
 std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket) {
@@ -61,4 +38,4 @@ std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket)
   return fmt::format("waiting for {}: held by {}; {}", queue.device, holders, place);
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon

@@ -1,18 +1,16 @@
-// Places in a device's queue, in words and as JSON.
+// Places in a device's queue, in words.
 #pragma once
 
-#include <boost/json.hpp>
 #include <string>
 
 #include "lease/turnstile.h"
 
-namespace tenon::cli {
+namespace tenon {
 
 // "pid 4711 (anna, train.py --epochs 3)"; what another pid namespace calls the process is said to be so.
 std::string who(const Turnstile::Place& place);
 double seconds_since(const Turnstile::Place& place);
-boost::json::object to_json(const Turnstile::Queue& queue);
 // One sentence for somebody who waits with |ticket|: who holds the device and how many are in front.
 std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket);
 
-}  // namespace tenon::cli
+}  // namespace tenon

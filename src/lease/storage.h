@@ -1,0 +1,107 @@
+// Storage: the value of a tensor, wherever it is: in host memory, on a device, or both. And Residency: the tensors that are on
+// one open device.
+//
+// A value never changes once it is there, so copies in several places are equal. Before a device closes its values move to host
+// memory (spill); they go back up when they are next used, on whatever device that is. Only a device that is lost takes with it
+// what existed nowhere else: reading that is data_loss, for ever.
+//
+// Lifetime: a Storage may be dropped at any time, from any thread, after its device and its manager.
+// Thread safety: all calls may run side by side. A device is not closed while one of its values is being read.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenon/backend.h"
+
+namespace tenon {
+
+class Residency;
+
+class Storage : public std::enable_shared_from_this<Storage> {
+ public:
+  static std::shared_ptr<Storage> from_host(HostArray array);
+  // A result of an operation on the device of |residency|.
+  static std::shared_ptr<Storage> on_device(std::shared_ptr<Residency> residency, std::shared_ptr<Buffer> buffer);
+  ~Storage();
+
+  const TensorType& type() const noexcept { return type_; }
+  // The value in host memory, downloaded if it is nowhere else; the copy is kept. Throws data_loss, and what the device throws.
+  HostArray to_host();
+  // The value on the device of |residency|, uploaded if it is not there. Called within an operation on that device. The buffer
+  // stays while the pointer is held, even if the value moves elsewhere. Makes room on the device if it must.
+  std::shared_ptr<const Buffer> on(const std::shared_ptr<Residency>& residency);
+
+  bool is_on_host() const;
+  // The id of the device it is on; "" if it is in host memory alone.
+  std::string device() const;
+  bool is_lost() const;
+
+ private:
+  friend class Residency;
+  explicit Storage(TensorType type) : type_(std::move(type)) {}
+  [[noreturn]] void throw_lost() const;
+  // With mutex_ held.
+  const HostArray& download();
+  void spill();
+  void leave_device() noexcept;
+
+  const TensorType type_;
+  mutable std::mutex mutex_;
+  std::optional<HostArray> host_;
+  std::shared_ptr<Buffer> buffer_;
+  std::shared_ptr<Residency> home_;         // of buffer_
+  std::list<Storage*>::iterator position_;  // in home_'s list
+  bool is_spilled_ = false;                 // it was on a device that it had to leave
+  std::string loss_;                        // why the value is gone; "" if it is not
+};
+
+// One for each opening of a device.
+class Residency : public std::enable_shared_from_this<Residency> {
+ public:
+  struct Counters {
+    std::atomic<std::uint64_t> spills{0}, restores{0}, evictions{0}, bytes_up{0}, bytes_down{0};
+  };
+  // |counters| must outlive the device's opening; they are shared by all openings of one device.
+  Residency(std::string device_id, std::shared_ptr<OpenDevice> device, std::shared_ptr<Counters> counters);
+
+  OpenDevice& device() const noexcept { return *device_; }
+  const std::string& device_id() const noexcept { return device_id_; }
+  Counters& counters() const noexcept { return *counters_; }
+  std::size_t size() const;
+
+  // Memory for a result; moves the values used longest ago to host memory while there is not enough. Throws resource_exhausted.
+  std::shared_ptr<Buffer> allocate(const TensorType& type);
+  std::shared_ptr<Buffer> upload(const HostArray& array);
+  HostArray download(const Buffer& buffer);
+
+  // Every value has left the device. False, with some still there, if one could not be read although the device is not lost.
+  // No operation may run.
+  bool spill();
+  // The device is gone: values that are nowhere else are lost, for |reason|.
+  void lose(const std::string& reason);
+
+ private:
+  friend class Storage;
+  std::list<Storage*>::iterator add(Storage& storage);
+  void remove(std::list<Storage*>::iterator position) noexcept;
+  void touch(std::list<Storage*>::iterator position);
+  // Moves one value that nobody uses to host memory; false when there is none.
+  bool evict_one();
+  template <class Allocate>
+  std::shared_ptr<Buffer> with_room(const Allocate& allocate);
+  std::vector<std::shared_ptr<Storage>> oldest(std::size_t count) const;
+
+  const std::string device_id_;
+  const std::shared_ptr<OpenDevice> device_;
+  const std::shared_ptr<Counters> counters_;
+  mutable std::mutex mutex_;      // taken after a Storage's, never before
+  std::list<Storage*> storages_;  // used longest ago first
+};
+
+}  // namespace tenon

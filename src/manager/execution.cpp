@@ -1,0 +1,190 @@
+// The way of one computation: lease, compile, upload, compute, download.
+#include <fmt/format.h>
+
+#include "manager/manager_state.h"
+#include "tenon/error.h"
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+
+// The stages of one run, as they happen.
+class Recorder {
+ public:
+  explicit Recorder(const RunOptions& options) : options_(options) {}
+
+  void set_device(const std::string& id) { device_ = id; }
+  void begin(const char* stage) {
+    if (options_.cancel.stop_requested()) throw Error(ErrorCode::cancelled, fmt::format("cancelled before {}", stage));
+    tell(stage, {});
+    stage_ = stage;
+    begun_ = Clock::now();
+  }
+  void end() { add(stage_, seconds_between(begun_, Clock::now())); }
+  void add(const char* stage, double seconds) {
+    timeline_.push_back({stage, seconds, next_start_});
+    next_start_ += seconds;
+  }
+  void tell(const char* stage, const QueuePlace& place) const {
+    if (options_.on_progress) options_.on_progress({stage, device_, place});
+  }
+  const Timeline& timeline() const { return timeline_; }
+
+ private:
+  const RunOptions& options_;
+  std::string device_;
+  const char* stage_ = "";
+  Clock::time_point begun_;
+  double next_start_ = 0;
+  Timeline timeline_;
+};
+
+Lease take_lease(DeviceManager& manager, const std::string& device, const RunOptions& options, Recorder& recorder) {
+  LeaseOptions wish;
+  wish.device = device;
+  wish.timeout = options.timeout;
+  wish.priority = options.priority;
+  wish.cancel = options.cancel;
+  if (options.on_progress)
+    wish.on_wait = [&](const QueuePlace& place) {
+      recorder.tell(place.ahead_here + place.ahead_elsewhere > 0 ? "queued" : "opening", place);
+    };
+  Lease lease = manager.lease(wish);
+  recorder.add("queued", lease.grant()->queued_seconds());
+  recorder.add("opening", lease.grant()->open_seconds);
+  return lease;
+}
+
+std::shared_ptr<Executable> compiled(DeviceOwner::Operation& operation, const Graph& graph) {
+  const std::string key = graph.text();
+  std::shared_ptr<Executable> executable = operation.executables().find(key);
+  if (!executable) {
+    executable = operation.device().compile(graph);
+    operation.executables().keep(key, executable);
+  }
+  return executable;
+}
+
+double compute(Executable& executable, std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs, int repeat) {
+  double best = 0;
+  for (int i = 0; i < repeat; ++i) {
+    const Clock::time_point start = Clock::now();
+    executable.run(inputs, outputs);
+    const double seconds = seconds_between(start, Clock::now());
+    best = i == 0 ? seconds : std::min(best, seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+// Common to run() and evaluate(): |upload| gives the buffer of input i on the device of an operation, |take| receives the output
+// buffers, both within the operation.
+struct DeviceManager::Execution {
+  DeviceManager& manager;
+  const Graph& graph;
+  const RunOptions& options;
+  DeviceInfo device = {};
+  Timeline timeline = {};
+
+  template <class Upload, class Take>
+  void perform(std::size_t input_count, const Upload& upload, const Take& take) {
+    if (input_count != graph.inputs().size())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the program takes {} inputs, got {}", graph.inputs().size(), input_count));
+    if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
+    const std::shared_ptr<DeviceOwner> owner = manager.state_->resolve(manager, options.device);
+    owner->backend()->check(owner->device(), graph);
+
+    Recorder recorder(options);
+    recorder.set_device(owner->device().id);
+    const Lease lease = take_lease(manager, owner->device().id, options, recorder);
+    device = owner->device();
+    DeviceOwner::Operation operation = owner->begin(*lease.grant(), options.cancel);
+    double compute_seconds = 0;
+    std::uint64_t bytes = 0;
+    try {
+      recorder.begin("compiling");
+      const std::shared_ptr<Executable> executable = compiled(operation, graph);
+      recorder.end();
+
+      recorder.begin("uploading");
+      std::vector<std::shared_ptr<const Buffer>> inputs;
+      std::vector<std::shared_ptr<Buffer>> outputs;
+      std::vector<const Buffer*> in;
+      std::vector<Buffer*> out;
+      for (std::size_t i = 0; i < input_count; ++i) {
+        inputs.push_back(upload(operation, i));
+        in.push_back(inputs.back().get());
+        bytes += storage_bytes(in.back()->type().dtype, in.back()->type().shape);
+      }
+      for (const TensorType& type : executable->output_types()) {
+        outputs.push_back(operation.residency()->allocate(type));
+        out.push_back(outputs.back().get());
+        bytes += storage_bytes(type.dtype, type.shape);
+      }
+      recorder.end();
+
+      recorder.begin("computing");
+      compute_seconds = compute(*executable, in, out, options.repeat);
+      recorder.add("computing", compute_seconds);
+
+      recorder.begin("downloading");
+      take(operation, std::move(outputs));
+      recorder.end();
+    } catch (...) {
+      operation.failed();
+      owner->count_run(compute_seconds, true);
+      throw;
+    }
+    owner->count_run(compute_seconds, false);
+    timeline = recorder.timeline();
+    if (owner->events().has_observers()) tell(*owner, lease, bytes);
+  }
+
+  void tell(DeviceOwner& owner, const Lease& lease, std::uint64_t bytes) const {
+    DeviceEvent event;
+    event.kind = DeviceEvent::Kind::ran;
+    event.device = device.id;
+    event.when = std::chrono::system_clock::now();
+    for (const Span& span : timeline) event.seconds += span.seconds;
+    event.epoch = lease.epoch();
+    event.program = options.program;
+    event.timeline = timeline;
+    event.bytes = bytes;
+    owner.events().send(event);
+  }
+};
+
+RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
+  Execution execution{*this, graph, options};
+  RunResult result;
+  execution.perform(
+      inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return operation.residency()->upload(inputs[i]); },
+      [&](DeviceOwner::Operation& operation, std::vector<std::shared_ptr<Buffer>> outputs) {
+        for (const std::shared_ptr<Buffer>& buffer : outputs) result.outputs.push_back(operation.residency()->download(*buffer));
+      });
+  result.device = std::move(execution.device);
+  result.timeline = std::move(execution.timeline);
+  return result;
+}
+
+EvaluateResult DeviceManager::evaluate(const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
+                                       const RunOptions& options) {
+  Execution execution{*this, graph, options};
+  EvaluateResult result;
+  execution.perform(
+      inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return inputs[i]->on(operation.residency()); },
+      [&](DeviceOwner::Operation& operation, std::vector<std::shared_ptr<Buffer>> outputs) {
+        for (std::shared_ptr<Buffer>& buffer : outputs)
+          result.outputs.push_back(Storage::on_device(operation.residency(), std::move(buffer)));
+      });
+  result.device = std::move(execution.device);
+  result.timeline = std::move(execution.timeline);
+  return result;
+}
+
+}  // namespace tenon

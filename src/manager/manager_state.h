@@ -1,0 +1,42 @@
+// What a DeviceManager keeps.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/registry.h"
+#include "device/detect.h"
+#include "lease/device_owner.h"
+#include "manager/ledger.h"
+#include "tenon/manager.h"
+
+namespace tenon {
+
+struct DeviceManager::State {
+  Config config;
+  BackendRegistry registry;
+  std::shared_ptr<EventSink> events = std::make_shared<EventSink>();
+  std::shared_ptr<Ledger> ledger;
+  std::shared_ptr<void> ledger_observer;
+
+  mutable std::mutex mutex;
+  bool is_shut_down = false;
+  Detectors detectors;  // the program's own
+  std::string default_wish = "auto";
+  std::map<std::string, std::shared_ptr<DeviceOwner>> owners;  // by id, of every device that was ever asked for
+  // What "cuda:0" or "cpu" stood for when it was last looked up: a run need not look at the machine again.
+  std::map<std::string, std::shared_ptr<DeviceOwner>, std::less<>> resolved;
+  std::optional<std::vector<DeviceInfo>> machine;  // as last detected
+
+  // The devices a wish may stand for, the first the best; one of them is found to be meant by now.
+  std::shared_ptr<DeviceOwner> resolve(const DeviceManager& manager, std::string_view wish);
+  std::shared_ptr<DeviceOwner> owner_of(const DeviceInfo& device);
+  std::shared_ptr<DeviceOwner> leased_by_this_thread() const;
+  std::vector<std::shared_ptr<DeviceOwner>> all_owners() const;
+};
+
+}  // namespace tenon
