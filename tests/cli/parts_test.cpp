@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "cli/comparison.h"
+#include "base/units.h"
 #include "cli/json.h"
 #include "cli/measure.h"
-#include "base/units.h"
+#include "graph/comparison.h"
 
 namespace tenon::cli {
 namespace {

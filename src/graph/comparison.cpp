@@ -1,10 +1,10 @@
-#include "cli/comparison.h"
+#include "graph/comparison.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-namespace tenon::cli {
+namespace tenon {
 namespace {
 
 struct Format {
@@ -38,13 +38,49 @@ double block_peak(const HostArray& result, std::span<const double> reference, st
   return peak;
 }
 
+// Two passes, so that a large mean does not eat the variation.
+std::optional<double> correlation(std::span<const double> a, std::span<const double> b) {
+  double sum_a = 0, sum_b = 0, count = 0, largest = 0;
+  const auto counts = [&](std::size_t i) { return std::isfinite(a[i]) && std::isfinite(b[i]); };
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (counts(i)) largest = std::max({largest, std::fabs(a[i]), std::fabs(b[i])});
+  if (largest == 0) largest = 1;  // scaled, so that squares neither overflow nor vanish
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (counts(i)) sum_a += a[i] / largest, sum_b += b[i] / largest, ++count;
+  if (count == 0) return std::nullopt;
+  const double mean_a = sum_a / count, mean_b = sum_b / count;
+  double ab = 0, aa = 0, bb = 0;
+  bool is_equal = true, a_varies = false, b_varies = false;
+  double first_a = NAN, first_b = NAN;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!counts(i)) continue;
+    if (std::isnan(first_a)) first_a = a[i], first_b = b[i];
+    is_equal = is_equal && a[i] == b[i];
+    a_varies = a_varies || a[i] != first_a;
+    b_varies = b_varies || b[i] != first_b;
+    const double da = a[i] / largest - mean_a, db = b[i] / largest - mean_b;
+    ab += da * db;
+    aa += da * da;
+    bb += db * db;
+  }
+  if (is_equal) return 1.0;
+  if (!a_varies || !b_varies || aa == 0 || bb == 0) return std::nullopt;
+  return std::clamp(ab / std::sqrt(aa) / std::sqrt(bb), -1.0, 1.0);
+}
+
 }  // namespace
+
+Tolerance tolerance_of(DType dtype) noexcept {
+  if (!is_float(dtype)) return {};
+  if (dtype == DType::f64) return {kUlpLimit, 1e-10};
+  return {dtype == DType::f32 ? kUlpLimit : 2, kScaleLimit};
+}
 
 Comparison compare(const HostArray& result, std::span<const double> reference) {
   Comparison comparison;
   const DType dtype = result.dtype();
   const Format format = format_of(dtype);
-  const bool wide = dtype == DType::f32 || dtype == DType::f64;
+  const Tolerance tolerance = tolerance_of(dtype);
   const std::vector<double> values = result.to_doubles();
   // What overflows to infinity in the result's dtype is infinite in the reference too.
   const std::vector<double> rounded =
@@ -55,6 +91,10 @@ Comparison compare(const HostArray& result, std::span<const double> reference) {
 
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double value = values[i], wanted = reference[i];
+    comparison.nan += std::isnan(value);
+    comparison.infinite += std::isinf(value);
+    comparison.reference_nan += std::isnan(wanted);
+    comparison.reference_infinite += std::isinf(rounded[i]);
     if ((std::isnan(value) && std::isnan(wanted)) || value == wanted || value == rounded[i]) {
       if (!std::isfinite(value)) continue;
     } else if (!std::isfinite(value) || !std::isfinite(wanted)) {
@@ -72,11 +112,12 @@ Comparison compare(const HostArray& result, std::span<const double> reference) {
       comparison.max_ulp = ulp;
       comparison.worst = static_cast<std::int64_t>(i);
     }
-    const double scale_limit = !is_float(dtype) ? 0 : scale * (dtype == DType::f64 ? 1e-10 : kScaleLimit);
-    const double ulp_limit = !is_float(dtype) ? 0 : wide ? kUlpLimit : 2;
-    if (ulp > ulp_limit && error > scale_limit) ++comparison.mismatches;
+    const auto edge = std::upper_bound(kUlpEdges.begin(), kUlpEdges.end(), ulp);
+    ++comparison.ulp_counts[static_cast<std::size_t>(edge - kUlpEdges.begin()) - 1];
+    if (ulp > tolerance.ulp && error > scale * tolerance.scale) ++comparison.mismatches;
   }
+  comparison.pcc = correlation(values, reference);
   return comparison;
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon
