@@ -60,7 +60,7 @@ class Lease {
 
   explicit operator bool() const noexcept { return grant_ != nullptr; }
   const DeviceInfo& device() const;
-  // Grows with every grant of the device on this machine; 0 where the device is not shared between processes.
+  // Grows every time the device comes to a process of this machine; 0 while it is elsewhere, and where a device has no queue.
   std::uint64_t epoch() const noexcept;
   // Another process waits and the quantum is over: the device goes away at the end of this operation.
   bool should_yield() const noexcept;

@@ -308,7 +308,6 @@ DeviceOwner::Operation DeviceOwner::begin(Lease::Grant& grant, const std::stop_t
     LeaseOptions options;
     options.cancel = cancel;
     wait_for_grant(lock, request, options);
-    grant.epoch = pass_.epoch();
   }
   return Operation(shared_from_this(), residency_, executables_);
 }

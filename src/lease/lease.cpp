@@ -25,7 +25,11 @@ const DeviceInfo& Lease::device() const {
   return grant_->owner->device();
 }
 
-std::uint64_t Lease::epoch() const noexcept { return grant_ ? grant_->epoch : 0; }
+std::uint64_t Lease::epoch() const noexcept {
+  if (!grant_) return 0;
+  const std::lock_guard lock(grant_->owner->mutex_);
+  return grant_->owner->pass_.epoch();
+}
 
 bool Lease::should_yield() const noexcept {
   if (!grant_) return false;
