@@ -1,0 +1,164 @@
+// The calculator: what to compute on the left, what came out on the right.
+import { useState } from 'preact/hooks';
+import type { Op } from '../api';
+import { findOp, ops } from '../catalogue';
+import { Code, Link } from '../parts/icons';
+import { CopyButton } from '../parts/copy_button';
+import { sentence } from '../parts/problem';
+import { TabPanel, Tabs } from '../parts/tabs';
+import { formatBytes, shapeText } from '../numbers';
+import { kDTypes } from '../quantise';
+import { CodeDialog } from './code_dialog';
+import { DevicePicker } from './device_picker';
+import { ExpressionEditor } from './expression_editor';
+import { History } from './history_list';
+import { InputEditor } from './input_editor';
+import { OpSearch } from './op_search';
+import { Parameters } from './parameters';
+import { inputName, inputsOf, newInput, type Program, withInput, withOp } from './program';
+import { ResultCard } from './result_card';
+import { active, cancel, runs, start } from './runs';
+import { SideBySide } from './side_by_side';
+import { checked, edit, program, request } from './state';
+import './calculator.css';
+
+export function Calculator() {
+  if (ops.value.length === 0) return <p class="empty" role="status">Loading the catalogue …</p>;
+  return (
+    <div class="calculator">
+      <h1 class="hidden">Calculator</h1>
+      <Setup />
+      <section class="outcome stack" aria-label="Results">
+        {runs.value.length === 0 && <Welcome />}
+        <SideBySide />
+        <div class={runs.value.length > 1 ? 'results several' : 'results'}>
+          {runs.value.map((run) => (
+            <ResultCard key={run.key} run={run} />
+          ))}
+        </div>
+        <History />
+      </section>
+    </div>
+  );
+}
+
+function Setup() {
+  const now = program.value;
+  const [showsCode, setShowsCode] = useState(false);
+  const op = findOp(now.op);
+  const { wrong, key } = request.value;
+  const verdict = checked.value?.key === key ? checked.value : undefined;
+  const submit = (event?: Event) => {
+    event?.preventDefault();
+    if (!active.value && !wrong) start();
+  };
+  return (
+    <form class="card setup stack" onSubmit={submit} aria-label="Computation" noValidate>
+      <Tabs
+        label="What to compute" prefix="mode" tabs={[{ id: 'op', label: 'Operation' }, { id: 'expression', label: 'Expression' }]} chosen={now.mode}
+        onChoose={(mode) => edit((old) => ({ ...old, mode }))}
+      />
+      <TabPanel prefix="mode" chosen={now.mode}>
+        <div class="stack">
+          {now.mode === 'op' ? (
+            <>
+              <OpSearch chosen={now.op} onChoose={(name) => edit((old) => withOp(old, name))} />
+              {op ? <About op={op} /> : <p class="wrong">No operation is called '{now.op}'.</p>}
+            </>
+          ) : (
+            <ExpressionEditor
+              value={now.expression} place={verdict?.problem?.place} problem={verdict?.problem && !verdict.problem.input ? sentence(bare(verdict.problem.detail)) : undefined}
+              onChange={(expression) => edit((old) => ({ ...old, expression }))} onRun={submit}
+            />
+          )}
+          <Inputs now={now} op={now.mode === 'op' ? op : undefined} about={verdict?.problem?.input} detail={verdict?.problem?.detail} />
+          {now.mode === 'op' && op && <Parameters op={op} values={now.parameters} onChange={(name, text) => edit((old) => ({ ...old, parameters: { ...old.parameters, [name]: text } }))} />}
+        </div>
+      </TabPanel>
+      <DevicePicker />
+      <Forecast wrong={wrong} />
+      <div class="actions">
+        <button type="submit" class="primary" disabled={active.value || wrong !== undefined}>
+          {active.value ? 'Computing …' : 'Calculate'}
+        </button>
+        <button type="button" onClick={cancel} disabled={!active.value}>
+          Cancel
+        </button>
+        <span class="end row">
+          <button type="button" class="plain" onClick={() => setShowsCode(true)}>
+            <Code /> Code
+          </button>
+          <CopyButton plain label="Copy link" text={() => location.href} />
+        </span>
+      </div>
+      {showsCode && <CodeDialog onClose={() => setShowsCode(false)} />}
+    </form>
+  );
+}
+
+// The place is shown before the text; the server's text repeats it.
+const bare = (detail: string) => detail.replace(/^(line \d+, )?column \d+: /, '');
+
+function About({ op }: { op: Op }) {
+  const tryIt = () => edit((now) => ({ ...now, mode: 'expression', expression: op.example }));
+  return (
+    <div class="about">
+      <p class="mono formula break">{op.formula}</p>
+      <p class="small soft">
+        {op.doc} {op.aliases.length > 0 && <>Also called {op.aliases.join(', ')}.</>}
+      </p>
+      <p class="small">
+        <button type="button" class="plain small example" onClick={tryIt} title="Open as an expression">
+          <span class="mono">{op.example}</span>
+        </button>
+      </p>
+    </div>
+  );
+}
+
+function Inputs({ now, op, about, detail }: { now: Program; op?: Op; about?: string; detail?: string }) {
+  const list = inputsOf(now);
+  const more = op && (op.max_inputs < 0 || list.length < op.max_inputs);
+  const add = () => edit((old) => ({ ...old, opInputs: [...old.opInputs, newInput({ dtype: old.opInputs[0]?.dtype ?? 'float32', shape: old.opInputs[0]?.shape ?? '4, 4' })] }));
+  const remove = (index: number) => edit((old) => ({ ...old, opInputs: old.opInputs.filter((_, i) => i !== index) }));
+  return (
+    <>
+      {list.map(({ name, input }, index) => (
+        <InputEditor
+          key={`${now.mode}-${name}`} name={name} index={index} input={input} dtypes={op && index === 0 ? op.dtypes : kDTypes} problem={about === name ? detail : undefined}
+          onChange={(change) => edit((old) => withInput(old, index, change))}
+          onRemove={op && list.length > op.min_inputs && index === list.length - 1 ? () => remove(index) : undefined}
+        />
+      ))}
+      {more && (
+        <p>
+          <button type="button" onClick={add}>
+            Add input {inputName(op, list.length)}
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+// What will come out, or why nothing will: known before anything runs.
+function Forecast({ wrong }: { wrong?: string }) {
+  const { key } = request.value;
+  const verdict = checked.value?.key === key ? checked.value : undefined;
+  const problem = wrong ? sentence(wrong) : verdict?.problem && !verdict.problem.place ? sentence(verdict.problem.detail) : undefined;
+  const hint = !wrong && verdict?.problem?.hint ? ` ${sentence(verdict.problem.hint)}` : '';
+  return (
+    <p class={`forecast small ${problem || verdict?.problem ? 'wrong' : 'soft'}`} aria-live="polite">
+      {problem ? problem + hint : verdict?.problem ? hint.trim() || 'The expression has an error.' : verdict?.results?.length ? `Gives ${verdict.results.map((each) => `${shapeText(each.shape)} ${each.dtype}, ${formatBytes(each.bytes)}`).join('; ')}.` : '\u00a0'}
+    </p>
+  );
+}
+
+const Welcome = () => (
+  <div class="empty">
+    <p>The result appears here: its values, how far they are from the reference, and where the time went.</p>
+    <p class="small">
+      <Link /> The address of this page always holds what is set up: share it.
+    </p>
+  </div>
+);

@@ -1,0 +1,69 @@
+// Where to compute: the server's choice, one device, or several side by side.
+import { accelerators, devices, devicesKnown } from '../connection';
+import type { Device } from '../api';
+import { edit, program } from './state';
+import { computedProgram, runs } from './runs';
+
+export function DevicePicker() {
+  const chosen = program.value.devices;
+  const toggle = (id: string) =>
+    edit((now) => ({ ...now, devices: now.devices.includes(id) ? now.devices.filter((each) => each !== id) : [...now.devices, id] }));
+  const gone = chosen.filter((id) => devicesKnown.value && !devices.value.some((device) => device.id === id || device.aliases.includes(id)));
+  return (
+    <fieldset class="devices-choice">
+      <legend class="label">Device</legend>
+      <div class="chips">
+        <label class={`chip ${chosen.length === 0 ? 'on' : ''}`}>
+          <input type="checkbox" checked={chosen.length === 0} onChange={() => edit((now) => ({ ...now, devices: [] }))} />
+          <span>
+            <span class="chip-name">Auto</span>
+            <span class="small soft">the server picks</span>
+          </span>
+        </label>
+        {devices.value.map((device) => (
+          <Chip device={device} on={chosen.includes(device.id)} onToggle={() => toggle(device.id)} />
+        ))}
+        {gone.map((id) => (
+          <label class="chip on">
+            <input type="checkbox" checked onChange={() => toggle(id)} />
+            <span>
+              <span class="chip-name mono">{id}</span>
+              <span class="small wrong">not on this machine</span>
+            </span>
+          </label>
+        ))}
+      </div>
+      <p class="hint">{explanation(chosen)}</p>
+    </fieldset>
+  );
+}
+
+function Chip({ device, on, onToggle }: { device: Device; on: boolean; onToggle: () => void }) {
+  const usable = device.available && device.status !== null;
+  return (
+    <label class={`chip ${on ? 'on' : ''} ${usable ? '' : 'off'}`} title={usable ? '' : `${device.reason} ${device.remedy}`}>
+      <input type="checkbox" checked={on} disabled={!usable && !on} onChange={onToggle} />
+      <span>
+        <span class="chip-name mono">{device.id}</span>
+        <span class="small soft">{usable ? stateText(device) : device.reason || 'nothing here can drive it'}</span>
+      </span>
+      {device.simulated && <span class="tag warn">simulated</span>}
+    </label>
+  );
+}
+
+export function stateText(device: Device): string {
+  const status = device.status;
+  if (!status) return device.name;
+  const waiting = status.waiting > 0 ? `, ${status.waiting} waiting` : '';
+  return `${device.name}: ${status.state}${waiting}`;
+}
+
+function explanation(chosen: string[]): string {
+  if (chosen.length > 1) return `${chosen.length} devices compute the same, side by side.`;
+  if (chosen.length === 1) return 'Choose more to compare them side by side.';
+  const route = computedProgram.value?.devices.length === 0 ? runs.value[0]?.result?.route : undefined;
+  if (route) return `Auto took ${route.device}: ${route.reason}.`;
+  if (devicesKnown.value && accelerators.value.length === 0) return 'There is no accelerator on this machine; the processor computes.';
+  return 'The server picks a device and says why with the result.';
+}

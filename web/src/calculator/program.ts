@@ -1,0 +1,267 @@
+// What the user has set up: an op or an expression, its inputs and parameters, where to run it. A plain value: it goes into the
+// history, into the address and into requests.
+import { exactInteger, type Op, type OpParameter, type Upload } from '../api';
+import { findOp } from '../catalogue';
+import { freeNames } from '../expression';
+import { type Nested, parseNumber, parseShape, parseTensor } from '../numbers';
+import { isFloat } from '../quantise';
+
+export const kSources = ['constant', 'list', 'random', 'range', 'eye', 'paste', 'file'] as const;
+export type Source = (typeof kSources)[number];
+
+export interface Input {
+  kind: 'tensor' | 'scalar';
+  source: Source;
+  dtype: string;
+  shape: string;
+  value: string; // constant, scalar
+  list: string;
+  paste: string;
+  distribution: 'uniform' | 'normal';
+  seed: string;
+  first: string; // low or mean
+  second: string; // high or deviation
+  start: string;
+  step: string;
+  file?: Upload;
+  tensor: string; // of a file with several
+}
+
+export interface Program {
+  mode: 'op' | 'expression';
+  op: string;
+  expression: string;
+  opInputs: Input[];
+  named: Record<string, Input>;
+  parameters: Record<string, string>; // as typed; absent: the default
+  devices: string[]; // empty: auto
+}
+
+export const newInput = (change: Partial<Input> = {}): Input => ({
+  kind: 'tensor', source: 'constant', dtype: 'bfloat16', shape: '32, 32', value: '1', list: '1, 2, 3, 4', paste: '', distribution: 'uniform',
+  seed: '1', first: '0', second: '1', start: '0', step: '1', tensor: '', ...change,
+});
+
+export function newProgram(): Program {
+  return withOp({ mode: 'op', op: '', expression: 'softmax(a @ b / sqrt(64))', opInputs: [], named: {}, parameters: {}, devices: [] }, 'add');
+}
+
+// An op that only works on integers starts with integers: nobody has to guess.
+export function defaultDType(op: Op): string {
+  const usual = ['bfloat16', 'float32', 'int32', 'uint8', 'bool'];
+  return usual.find((dtype) => op.dtypes.includes(dtype)) ?? op.dtypes[0] ?? 'float32';
+}
+
+// The same program with another op: inputs that fit stay, parameters go.
+export function withOp(program: Program, name: string): Program {
+  const op = findOp(name);
+  if (!op) return { ...program, op: name };
+  const usual = defaultDType(op);
+  const fits = (dtype: string) => op.dtypes.length === 0 || op.dtypes.includes(dtype);
+  const count = Math.max(op.min_inputs, Math.min(program.opInputs.length, op.max_inputs < 0 ? 2 : op.max_inputs), op.max_inputs < 0 ? 2 : 0);
+  const opInputs = Array.from({ length: count }, (_, i) => {
+    const input = program.opInputs[i] ?? startingInput(op, i, usual);
+    return fits(input.dtype) || input.source === 'file' ? input : { ...input, dtype: usual };
+  });
+  return { ...program, mode: 'op', op: op.name, opInputs, parameters: {} };
+}
+
+function startingInput(op: Op, i: number, dtype: string): Input {
+  const name = inputName(op, i);
+  const conv = op.category === 'convolution' || op.category === 'pooling';
+  const integers = /^(indices|index|labels?|targets?)$/.test(name);
+  if (integers) return newInput({ dtype: 'int64', source: 'list', list: '0, 1', shape: '' });
+  if (conv) {
+    const axes = /3d/.test(op.name) ? 3 : /1d/.test(op.name) ? 1 : 2;
+    const shape = name === 'bias' ? [1] : i === 0 ? [1, 1, ...Array(axes).fill(8)] : [1, 1, ...Array(axes).fill(3)];
+    return newInput({ dtype, source: 'random', shape: shape.join(', ') });
+  }
+  return newInput({ dtype, value: String(i + 1) });
+}
+
+export const inputName = (op: Op, i: number) => op.input_names[i] ?? (op.input_names.length === 1 ? `${op.input_names[0]}${i + 1}` : `x${i + 1}`);
+
+// The inputs to be shown, with their names.
+export function inputsOf(program: Program): { name: string; input: Input }[] {
+  if (program.mode === 'op') {
+    const op = findOp(program.op);
+    return op ? program.opInputs.map((input, i) => ({ name: inputName(op, i), input })) : [];
+  }
+  return freeNames(program.expression).map((name) => ({ name, input: program.named[name] ?? kNamedDefault }));
+}
+
+const kNamedDefault = newInput({ dtype: 'float32', source: 'random', shape: '4, 4' });
+
+export function withInput(program: Program, index: number, change: Partial<Input>): Program {
+  if (program.mode === 'op') {
+    return { ...program, opInputs: program.opInputs.map((input, i) => (i === index ? { ...input, ...change } : input)) };
+  }
+  const { name, input } = inputsOf(program)[index];
+  return { ...program, named: { ...program.named, [name]: { ...input, ...change } } };
+}
+
+// What is wrong with an input, before it is sent; undefined when nothing is.
+export function inputError(input: Input): string | undefined {
+  try {
+    inputBody(input);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+const jsonNumber = (value: number): number | string =>
+  Number.isFinite(value) ? value : Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity';
+
+function numberOf(text: string, what: string): number | string {
+  const value = parseNumber(text);
+  if (value === undefined) throw new Error(text.trim() === '' ? `${what} is missing` : `${what}: '${text.slice(0, 20)}' is no number`);
+  if (!Number.isSafeInteger(value) && /^-?\d+$/.test(text.trim())) return exactInteger(text.trim());
+  return jsonNumber(value);
+}
+
+function shapeOf(text: string): number[] {
+  const shape = parseShape(text);
+  if (!shape) throw new Error(`shape: '${text.slice(0, 20)}' is no list of extents; write 2, 3`);
+  return shape;
+}
+
+function nested(shape: number[], values: number[]): unknown {
+  if (shape.length === 0) return jsonNumber(values[0]);
+  let at = 0;
+  const build = (axis: number): unknown[] =>
+    Array.from({ length: shape[axis] }, () => (axis === shape.length - 1 ? jsonNumber(values[at++]) : build(axis + 1)));
+  return build(0) as Nested[];
+}
+
+function valuesBody(text: string, input: Input) {
+  const { shape, values } = parseTensor(text);
+  const body: Record<string, unknown> = { value: nested(shape, values), dtype: input.dtype };
+  if (input.shape.trim() !== '') {
+    const wanted = shapeOf(input.shape);
+    const count = wanted.reduce((product, extent) => product * extent, 1);
+    if (count !== values.length) throw new Error(`shape ${wanted.join(', ')} has ${count} elements, ${values.length} values are given`);
+    body.shape = wanted;
+  }
+  return body;
+}
+
+// The input as docs/http.md has it. Throws an Error with a sentence for the user.
+export function inputBody(input: Input): Record<string, unknown> {
+  const { dtype } = input;
+  if (input.kind === 'scalar') return { type: 'scalar', value: numberOf(input.value, 'value'), dtype };
+  switch (input.source) {
+    case 'constant':
+      return { type: 'tensor', value: numberOf(input.value, 'value'), shape: shapeOf(input.shape), dtype };
+    case 'list':
+      return valuesBody(input.list, input);
+    case 'paste':
+      return valuesBody(input.paste, input);
+    case 'random': {
+      const normal = input.distribution === 'normal';
+      const seed = numberOf(input.seed, 'seed');
+      if (!/^\d+$/.test(input.seed.trim())) throw new Error('seed: a whole number from 0 is needed');
+      const first = numberOf(input.first, normal ? 'mean' : 'low');
+      const second = numberOf(input.second, normal ? 'deviation' : 'high');
+      const bounds = normal ? { mean: first, deviation: second } : { low: first, high: second };
+      return { generator: normal ? 'normal' : 'uniform', shape: shapeOf(input.shape), seed, ...bounds, dtype };
+    }
+    case 'range':
+      return { generator: 'range', shape: shapeOf(input.shape), start: numberOf(input.start, 'start'), step: numberOf(input.step, 'step'), dtype };
+    case 'eye':
+      return { generator: 'eye', shape: shapeOf(input.shape), dtype };
+    case 'file': {
+      if (!input.file) throw new Error('choose a .npy or .safetensors file');
+      const several = input.file.tensors.length > 1;
+      return { upload: input.file.id, ...(several ? { tensor: input.tensor || input.file.tensors[0].name } : {}) };
+    }
+  }
+}
+
+// A parameter as typed. Throws an Error with a sentence for the user.
+export function parameterValue(parameter: OpParameter, text: string): unknown {
+  const bare = text.trim();
+  const within = (value: number) => {
+    if (parameter.min !== null && value < parameter.min) throw new Error(`${parameter.name} must be at least ${parameter.min}`);
+    if (parameter.max !== null && value > parameter.max) throw new Error(`${parameter.name} must be at most ${parameter.max}`);
+    return value;
+  };
+  switch (parameter.type) {
+    case 'boolean':
+      return bare === 'true';
+    case 'number': {
+      const value = parseNumber(bare);
+      if (value === undefined) throw new Error(`${parameter.name}: a number is needed`);
+      return jsonNumber(within(value));
+    }
+    case 'integer':
+      if (!/^[+-]?\d+$/.test(bare)) throw new Error(`${parameter.name}: a whole number is needed`);
+      return within(Number(bare));
+    case 'integers': {
+      const parts = bare.replace(/^[[(]|[\])]$/g, '').split(/[,\s]+/).filter((part) => part !== '');
+      return parts.map((part) => {
+        if (!/^[+-]?\d+$/.test(part)) throw new Error(`${parameter.name}: whole numbers are needed, such as 0, 1`);
+        return within(Number(part));
+      });
+    }
+    default:
+      return bare;
+  }
+}
+
+export function parameterError(parameter: OpParameter, text: string | undefined): string | undefined {
+  if (text === undefined || text.trim() === '') return parameter.required ? `${parameter.name} is needed` : undefined;
+  try {
+    parameterValue(parameter, text);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+// The body for /api/execute and its kin, for one device. Throws an Error with a sentence for the user.
+export function requestBody(program: Program, device = 'auto'): Record<string, unknown> {
+  const named = inputsOf(program).map(({ name, input }) => {
+    try {
+      return [name, inputBody(input)] as const;
+    } catch (error) {
+      throw new Error(`${name}: ${(error as Error).message}`);
+    }
+  });
+  if (program.mode === 'expression') {
+    if (program.expression.trim() === '') throw new Error('Write an expression first.');
+    return { expression: program.expression, inputs: Object.fromEntries(named), device };
+  }
+  const op = findOp(program.op);
+  if (!op) throw new Error(`No operation is called '${program.op}'.`);
+  const parameters: Record<string, unknown> = {};
+  for (const parameter of op.parameters) {
+    const text = program.parameters[parameter.name];
+    const wrong = parameterError(parameter, text);
+    if (wrong) throw new Error(wrong);
+    if (text !== undefined && text.trim() !== '') parameters[parameter.name] = parameterValue(parameter, text);
+  }
+  const body: Record<string, unknown> = { operation: op.name, inputs: named.map(([, input]) => input), device };
+  if (Object.keys(parameters).length > 0) body.parameters = parameters;
+  return body;
+}
+
+// A title for the history: add(constant, constant).
+export function titleOf(program: Program): string {
+  if (program.mode === 'expression') return program.expression.replace(/\s+/g, ' ').trim();
+  return `${program.op}(${program.opInputs.map(describe).join(', ')})`;
+}
+
+export function describe(input: Input): string {
+  const shape = (parseShape(input.shape) ?? []).join('×');
+  if (input.kind === 'scalar') return input.value;
+  switch (input.source) {
+    case 'constant': return `${input.value} [${shape}]`;
+    case 'list': return input.list.length > 24 ? `${input.list.slice(0, 22)}…` : `[${input.list.replace(/^\[|\]$/g, '')}]`;
+    case 'paste': return 'pasted';
+    case 'file': return input.file?.name ?? 'file';
+    default: return `${input.source} [${shape}]`;
+  }
+}
+
+export const wantsWholeNumbers = (dtype: string) => !isFloat(dtype);

@@ -1,0 +1,95 @@
+// The calculator's state: the program, what the server thinks of it, the history.
+import { computed, effect, signal } from '@preact/signals';
+import { post, Problem, type ProblemBody } from '../api';
+import { ops } from '../catalogue';
+import { recall, remember } from '../storage';
+import { fromHash, toHash } from './permalink';
+import { newProgram, type Program, requestBody, titleOf } from './program';
+
+export const program = signal<Program>(newProgram());
+export const edit = (change: (now: Program) => Program) => (program.value = change(program.value));
+
+// Called when the catalogue is there: the address decides, then what was set up last, then add(1, 2).
+export function restoreProgram() {
+  const linked = fromHash(location.hash, newProgram());
+  program.value = linked ?? { ...newProgram(), ...recall<Partial<Program>>('program', {}) };
+}
+
+effect(() => {
+  if (ops.value.length === 0) return;
+  const text = toHash(program.value);
+  remember('program', { ...program.value, named: withoutFiles(program.value.named) });
+  if (location.pathname === '/' && location.hash !== text) history.replaceState(null, '', text);
+});
+
+function withoutFiles(named: Program['named']) {
+  return Object.fromEntries(Object.entries(named).map(([name, input]) => [name, { ...input, file: undefined }]));
+}
+
+// The address was changed by hand or by a link.
+addEventListener('hashchange', () => {
+  const linked = fromHash(location.hash, newProgram());
+  if (linked && toHash(linked) !== toHash(program.value)) program.value = linked;
+});
+
+export interface Checked {
+  key: string; // the request it is about
+  results?: { dtype: string; shape: number[]; elements: number; bytes: number }[];
+  memory_bytes?: number;
+  problem?: ProblemBody;
+}
+export const checked = signal<Checked | undefined>(undefined);
+
+export const request = computed<{ key: string; body?: Record<string, unknown>; wrong?: string }>(() => {
+  ops.value;
+  try {
+    const body = requestBody(program.value);
+    return { key: JSON.stringify(body), body };
+  } catch (error) {
+    return { key: '', wrong: (error as Error).message };
+  }
+});
+
+let pending: AbortController | undefined;
+let timer = 0;
+
+// The server infers shapes and places errors as the user types, a moment after the last key.
+effect(() => {
+  const { key, body } = request.value;
+  clearTimeout(timer);
+  pending?.abort();
+  if (!body || ops.value.length === 0) return;
+  timer = window.setTimeout(() => check(key, body), 250);
+});
+
+async function check(key: string, body: Record<string, unknown>) {
+  pending = new AbortController();
+  try {
+    const answer = await post<{ results: Checked['results']; memory_bytes: number }>('/api/check', body, pending.signal);
+    checked.value = { key, results: answer.results, memory_bytes: answer.memory_bytes };
+  } catch (error) {
+    if (error instanceof Problem && error.body.status !== 401) checked.value = { key, problem: error.body };
+  }
+}
+
+export interface Remembered {
+  when: number;
+  title: string;
+  program: Program;
+  outcome: string; // "matches", "differs", "not compared", "failed", "cancelled"
+  device: string;
+  seconds: number;
+  value: string;
+}
+const kKept = 50;
+export const past = signal<Remembered[]>(recall<Remembered[]>('history', []));
+
+export function addToHistory(entry: Omit<Remembered, 'when' | 'title'>) {
+  past.value = [{ when: Date.now(), title: titleOf(entry.program), ...entry }, ...past.value].slice(0, kKept);
+  remember('history', past.value);
+}
+
+export function clearHistory() {
+  past.value = [];
+  remember('history', []);
+}

@@ -1,0 +1,93 @@
+// The live link to the server: one stream of events, opened again whenever it breaks, and what it told last.
+import { computed, signal } from '@preact/signals';
+import { type Device, type DeviceEvent, failures, lastContact, loginNeeded, parseJson } from './api';
+
+export type Link = 'connecting' | 'open' | 'lost' | 'ending';
+export const link = signal<Link>('connecting');
+export const devices = signal<Device[]>([]);
+export const devicesKnown = signal(false);
+export const server = signal<{ draining: boolean; requests_waiting: number; requests_running: number } | undefined>(undefined);
+export const retryAt = signal(0);
+// Grows each time the link opens again after a loss: what was loaded before may be of another process.
+export const reconnects = signal(0);
+
+export const accelerators = computed(() => devices.value.filter((device) => device.kind !== 'cpu'));
+
+const kKeptEvents = 4096;
+export const deviceEvents = signal<DeviceEvent[]>([]);
+export const dropped = signal(0);
+
+let source: EventSource | undefined;
+let attempts = 0;
+let timer = 0;
+
+export function connect() {
+  if (loginNeeded.value) return;
+  source?.close();
+  clearTimeout(timer);
+  const since = deviceEvents.value.at(-1)?.id;
+  source = new EventSource(since === undefined ? '/api/events' : `/api/events?since=${since}`);
+  source.onopen = () => {
+    if (link.value === 'lost' || link.value === 'ending') reconnects.value++;
+    link.value = 'open';
+    attempts = 0;
+    lastContact.value = Date.now();
+  };
+  source.onerror = () => tryLater();
+  source.addEventListener('snapshot', (event) => {
+    const snapshot = parseJson((event as MessageEvent).data) as { devices: Device[]; server: typeof server.value };
+    devices.value = snapshot.devices;
+    devicesKnown.value = true;
+    server.value = snapshot.server;
+  });
+  source.addEventListener('device', (event) => addEvents([parseJson((event as MessageEvent).data) as DeviceEvent]));
+  source.addEventListener('lag', (event) => (dropped.value += (parseJson((event as MessageEvent).data) as { dropped: number }).dropped));
+  source.addEventListener('shutdown', () => {
+    link.value = 'ending';
+    tryLater();
+  });
+}
+
+export function addEvents(list: DeviceEvent[]) {
+  const known = deviceEvents.value;
+  const last = known.at(-1)?.id ?? -1;
+  // A server that started anew counts from the beginning: what it says replaces what was known.
+  const restarted = list.length > 0 && list[0].id <= last && list[0].time > (known.at(-1)?.time ?? 0);
+  const fresh = restarted ? list : list.filter((event) => event.id > last);
+  if (fresh.length === 0) return;
+  deviceEvents.value = (restarted ? fresh : [...known, ...fresh]).slice(-kKeptEvents);
+}
+
+// EventSource gives up for good on some errors, so the waiting is ours: 1, 2, 4, 8 seconds, then every 8.
+function tryLater() {
+  source?.close();
+  source = undefined;
+  if (loginNeeded.value) return;
+  if (link.value !== 'ending') link.value = 'lost';
+  const seconds = Math.min(2 ** attempts++, 8);
+  retryAt.value = Date.now() + seconds * 1000;
+  clearTimeout(timer);
+  timer = window.setTimeout(probe, seconds * 1000);
+}
+
+// A stream that fails does not say why; an ordinary request does: the session may have ended.
+export async function probe() {
+  try {
+    const response = await fetch('/api/session', { cache: 'no-store' });
+    const session = (await response.json()) as { required: boolean; authenticated: boolean };
+    if (session.required && !session.authenticated) {
+      loginNeeded.value = true;
+      return;
+    }
+    connect();
+  } catch {
+    failures.value++;
+    tryLater();
+  }
+}
+
+export function disconnect() {
+  source?.close();
+  source = undefined;
+  clearTimeout(timer);
+}

@@ -1,0 +1,123 @@
+// The ledger: what each device cost, day by day.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { get, type Ledger } from '../api';
+import { deviceEvents, reconnects } from '../connection';
+import { formatMoney, formatSeconds } from '../numbers';
+import { colour, paletteVersion } from '../theme';
+
+type Measure = 'cost_dollars' | 'held_seconds' | 'busy_seconds';
+const kMeasures: [Measure, string][] = [['cost_dollars', 'Cost'], ['held_seconds', 'Time held'], ['busy_seconds', 'Time computing']];
+const kPaints = ['stage-computing', 'stage-queued', 'stage-compiling', 'stage-opening', 'stage-downloading', 'stage-closing'];
+const text = (measure: Measure, value: number) => (measure === 'cost_dollars' ? formatMoney(value) : formatSeconds(value));
+
+export function LedgerCard() {
+  const [ledger, setLedger] = useState<Ledger | undefined>(undefined);
+  const [measure, setMeasure] = useState<Measure>('cost_dollars');
+  const last = deviceEvents.value.at(-1)?.id ?? 0;
+  // New work changes the ledger; half a second lets a burst pass.
+  useEffect(() => {
+    const timer = setTimeout(() => get<Ledger>('/api/ledger?limit=10').then(setLedger, () => undefined), ledger ? 500 : 0);
+    return () => clearTimeout(timer);
+  }, [last, reconnects.value]);
+  return (
+    <section class="card stack" aria-labelledby="ledger-title">
+      <div class="row between">
+        <h2 id="ledger-title">Ledger</h2>
+        {ledger?.enabled && (
+          <select aria-label="What the chart shows" class="measure" value={measure} onChange={(event) => setMeasure(event.currentTarget.value as Measure)}>
+            {kMeasures.map(([id, name]) => (
+              <option value={id}>{name}</option>
+            ))}
+          </select>
+        )}
+      </div>
+      {!ledger ? (
+        <p class="soft">Loading …</p>
+      ) : !ledger.enabled ? (
+        <p class="soft">This server keeps no ledger.</p>
+      ) : (
+        <>
+          <Chart ledger={ledger} measure={measure} />
+          <Totals ledger={ledger} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Totals({ ledger }: { ledger: Ledger }) {
+  if (ledger.totals.length === 0) return <p class="small soft">Nothing was leased yet.</p>;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Ledger totals">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Device</th>
+            <th scope="col" class="number">Leases</th>
+            <th scope="col" class="number">Held</th>
+            <th scope="col" class="number">Computing</th>
+            <th scope="col" class="number">Cost</th>
+          </tr>
+        </thead>
+        <tbody>
+          {ledger.totals.map((total) => (
+            <tr>
+              <th scope="row" class="mono">{total.device}</th>
+              <td class="number">{total.leases}</td>
+              <td class="number">{formatSeconds(total.held_seconds)}</td>
+              <td class="number">{formatSeconds(total.busy_seconds)}</td>
+              <td class="number">{formatMoney(total.cost_dollars)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Chart({ ledger, measure }: { ledger: Ledger; measure: Measure }) {
+  const holder = useRef<HTMLDivElement>(null);
+  const palette = paletteVersion.value;
+  const days = [...new Set(ledger.days.map((row) => row.day))].sort();
+  const names = [...new Set(ledger.days.map((row) => row.device))].sort();
+  const series = names.map((name) => days.map((day) => ledger.days.find((row) => row.day === day && row.device === name)?.[measure] ?? 0));
+  useEffect(() => {
+    if (!holder.current || days.length === 0) return undefined;
+    // Stacked: each series drawn up to the sum of itself and those below, the largest first.
+    const sums = series.map((_, i) => days.map((__, d) => series.slice(0, i + 1).reduce((sum, values) => sum + values[d], 0)));
+    const order = names.map((_, i) => names.length - 1 - i);
+    const [soft, line] = [colour('soft'), colour('line')];
+    const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+    const times = days.map((day) => Date.parse(`${day}T00:00:00`) / 1000);
+    const chart = new uPlot(
+      {
+        width: holder.current.clientWidth, height: 200, legend: { show: false }, cursor: { show: false },
+        scales: { x: { time: true, range: [times[0] - 43200, times[times.length - 1] + 43200] }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+        axes: [{ ...axis, values: (_u, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })), incrs: [86400, 604800, 2592000] }, { ...axis, size: 76, values: (_u, ticks) => ticks.map((tick) => text(measure, tick)) }],
+        series: [{}, ...order.map((i) => ({ label: names[i], fill: colour(kPaints[i % kPaints.length]), stroke: 'transparent', points: { show: false }, paths: uPlot.paths.bars!({ size: [0.6, 48] }) }))],
+      },
+      [times, ...order.map((i) => sums[i])],
+      holder.current,
+    );
+    const size = new ResizeObserver(() => holder.current && chart.setSize({ width: holder.current.clientWidth, height: 200 }));
+    size.observe(holder.current);
+    return () => (size.disconnect(), chart.destroy());
+  }, [ledger, measure, palette]);
+  if (days.length === 0) return <p class="small soft">Nothing was leased yet.</p>;
+  const summary = names.map((name, i) => `${name} ${text(measure, series[i].reduce((sum, value) => sum + value, 0))}`).join(', ');
+  return (
+    <figure>
+      <div ref={holder} class="chart" role="img" aria-label={`By day, ${days.length} ${days.length === 1 ? 'day' : 'days'}: ${summary}`} />
+      <figcaption class="legend small">
+        {names.map((name, i) => (
+          <span>
+            <span class={`dot ${kPaints[i % kPaints.length]}`} />
+            {name}
+          </span>
+        ))}
+      </figcaption>
+    </figure>
+  );
+}

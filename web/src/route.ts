@@ -1,0 +1,16 @@
+// Which view is shown: the path of the address. The calculator's program is behind the '#'.
+import { signal } from '@preact/signals';
+
+export type View = 'calculator' | 'devices';
+const viewOf = (path: string): View => (path.startsWith('/devices') ? 'devices' : 'calculator');
+
+export const view = signal<View>(viewOf(location.pathname));
+addEventListener('popstate', () => (view.value = viewOf(location.pathname)));
+
+export function go(path: string, event?: MouseEvent) {
+  if (event && (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0)) return;
+  event?.preventDefault();
+  if (location.pathname !== path) history.pushState(null, '', path);
+  view.value = viewOf(path);
+  scrollTo(0, 0);
+}
