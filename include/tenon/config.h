@@ -35,6 +35,7 @@ struct Config {
   std::vector<DeviceKind> platform_priority = {DeviceKind::tpu, DeviceKind::tenstorrent, DeviceKind::gpu, DeviceKind::cpu};
   bool allow_tpu = true;  // COMPUTE_ALLOW_TPU
   std::vector<SimulatedDevice> simulated;
+  bool allow_simulated = false;  // whether auto may choose one of them
 
   // --- Memory ---
   MemoryStrategy memory_strategy = MemoryStrategy::balanced;
@@ -62,6 +63,9 @@ struct Config {
   // --- Money ---
   std::map<std::string, double> prices;  // US dollars an hour, by id, kind or name
   bool ledger = true;                    // keep a record of leases
+
+  // --- Profiles ---
+  bool profile = true;  // keep measured times across runs: what routing predicts from
 
   // The fraction the strategy stands for. Throws invalid_argument outside 0.1 to 1.0.
   double budget_fraction() const;

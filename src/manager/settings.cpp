@@ -293,6 +293,13 @@ std::vector<Setting> make_settings() {
                          "Which kinds auto looks for, best first; others are not used",
                          {"TENON_PLATFORM_PRIORITY"}}),
       flag({"allow_tpu", device, "Whether auto may choose a TPU", {"TENON_ALLOW_TPU", "COMPUTE_ALLOW_TPU"}}, &Config::allow_tpu),
+      flag({"allow_simulated", device, "Whether auto may choose a simulated device", {"TENON_ALLOW_SIMULATED"}},
+           &Config::allow_simulated),
+      flag({"profile",
+            device,
+            "Whether measured times are kept across runs; fastest and cheapest predict from them",
+            {"TENON_PROFILE"}},
+           &Config::profile),
       simulated({"sim", device, "Devices that do not exist, for trying things out", {"TENON_SIM"}}),
 
       // Before memory_strategy: of the two from one place the strategy is the stronger word.

@@ -1,0 +1,59 @@
+// Batches: how many rows to give a device at once.
+//
+// Rules of thumb, without measuring: by the kind of device, by the size of a model, by the model of accelerator. `tenon tune`
+// measures instead. Plain functions of values; nothing here touches a device.
+//
+//   BatchConfig batch = batch_config(DeviceKind::tpu, 5);                     // 512, up to 2048, from 128
+//   recommended_batch_size(2e8, has_gpu(devices));                            // 16
+//   validate_batch_size(100, hardware_type(device)).message
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/config.h"
+#include "tenon/device.h"
+
+namespace tenon {
+
+struct BatchConfig {
+  std::int64_t batch_size = 1;
+  std::int64_t max_batch_size = 1;
+  std::int64_t min_batch_size = 1;
+  std::int64_t prefetch_factor = 2;  // batches prepared ahead
+  friend bool operator==(const BatchConfig&, const BatchConfig&) = default;
+};
+
+// What |base| rows become on a device of this kind. The processor takes them as they are, up to twice as many. A GPU (and a
+// Tenstorrent card) takes 4 times as many, up to 8 times that. A TPU takes Config::tpu_batch_factor times as many, down to a
+// power of two, up to 4 times and down to a quarter of that. All within Config::batch_min and batch_max. Throws
+// invalid_argument for a base below 1.
+BatchConfig batch_config(DeviceKind kind, std::int64_t base = 1, const Config& config = {});
+
+// For a model of so many parameters: |base|, a quarter without a GPU, half above a hundred million parameters, twice below a
+// million; at least 1.
+std::int64_t recommended_batch_size(double parameters, bool has_gpu, std::int64_t base = 32);
+
+enum class HardwareType : std::uint8_t { tpu_v5e, tpu_v5p, tpu_v4, h100, a100, v100, cpu, unknown };
+std::string_view name(HardwareType type) noexcept;
+// By name and architecture; newer models count as the nearest one of the list: an H200 is an H100 with more memory.
+HardwareType hardware_type(const DeviceInfo& device);
+
+struct BatchSizeRecommendation {
+  std::int64_t min_batch_size = 0;       // below it the device idles
+  std::int64_t optimal_batch_size = 0;   // where it is busy
+  std::int64_t critical_batch_size = 0;  // from here on compute, not memory, is the limit
+  friend bool operator==(const BatchSizeRecommendation&, const BatchSizeRecommendation&) = default;
+};
+BatchSizeRecommendation batch_recommendation(HardwareType type) noexcept;
+
+struct BatchVerdict {
+  bool ok = false;
+  std::string message;
+};
+// Not ok below the minimum; ok with a remark between the minimum and the critical size.
+BatchVerdict validate_batch_size(std::int64_t batch_size, HardwareType type);
+
+}  // namespace tenon

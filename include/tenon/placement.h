@@ -1,0 +1,187 @@
+// Placement: which devices there are of which kind, and which rows of a batch go to which.
+//
+// Plain functions over a list of devices (DeviceManager::devices(), or any other list: tests imagine machines). Nothing here
+// touches a device. Devices that cannot be used count as not there.
+//
+//   const std::vector<DeviceInfo> devices = manager.devices();
+//   if (has_gpu(devices)) ...
+//   for (const Placed& shard : distribute_data(batch, distribution_targets(devices)))
+//     manager.run(graph, std::span(&shard.array, 1), {.device = shard.device});
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tenon/array.h"
+#include "tenon/config.h"
+#include "tenon/device.h"
+
+namespace tenon {
+
+// --- Which devices there are ---
+std::vector<DeviceInfo> visible_devices(std::span<const DeviceInfo> devices);  // those that can be used
+std::vector<DeviceInfo> devices_of_kind(std::span<const DeviceInfo> devices, DeviceKind kind);
+std::vector<DeviceInfo> gpu_devices(std::span<const DeviceInfo> devices);
+std::vector<DeviceInfo> cpu_devices(std::span<const DeviceInfo> devices);
+std::vector<DeviceInfo> tpu_devices(std::span<const DeviceInfo> devices);
+bool has_gpu(std::span<const DeviceInfo> devices);
+std::size_t device_count(std::span<const DeviceInfo> devices);
+std::size_t gpu_count(std::span<const DeviceInfo> devices);
+// "gpu:NVIDIA H200 (cuda:0)"
+std::string label(const DeviceInfo& device);
+// Of what kind this machine is: gpu where there is one, else tpu, else cpu.
+DeviceKind primary_kind(std::span<const DeviceInfo> devices);
+// The first GPU, else the first device. Throws failed_precondition, "No devices are visible".
+DeviceInfo default_device(std::span<const DeviceInfo> devices);
+
+// What a machine can do, in one value.
+struct Capabilities {
+  DeviceKind device_type = DeviceKind::cpu;
+  std::size_t device_count = 0;  // of that kind
+  std::optional<std::string> default_backend = std::nullopt;
+  std::vector<std::string> visible_devices = {};                // labels
+  std::optional<std::uint64_t> total_memory_mb = std::nullopt;  // of the first one; MiB
+  std::optional<std::string> compute_capability = std::nullopt;
+  std::optional<std::string> cuda_version = std::nullopt;
+  std::optional<std::string> driver_version = std::nullopt;
+  bool supports_mixed_precision = false;
+  bool supports_distributed = false;                // more than one
+  std::optional<std::string> error = std::nullopt;  // why nothing is known
+  friend bool operator==(const Capabilities&, const Capabilities&) = default;
+};
+Capabilities capabilities_of(std::span<const DeviceInfo> devices);
+// The same of what |collect| finds. What it throws becomes |error|: a cpu, none of them.
+Capabilities collect_capabilities(const std::function<std::vector<DeviceInfo>()>& collect) noexcept;
+
+// Everything of the above at once.
+struct DeviceSummary {
+  std::string backend;  // of the default device; "" for none
+  Capabilities capabilities;
+  std::vector<std::string> devices, gpu_devices, cpu_devices, tpu_devices;  // labels
+  std::optional<std::string> default_device;                                // label
+};
+DeviceSummary summarize(std::span<const DeviceInfo> devices);
+
+// --- Where data goes ---
+// A tensor and the device it is meant for.
+struct Placed {
+  std::string device;  // id
+  HostArray array;
+};
+
+// Rows [begin, end) of a batch.
+struct Shard {
+  std::string device;
+  std::int64_t begin = 0, end = 0;
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+// Where the rows go that are left when a batch is divided.
+enum class Remainder : std::uint8_t { last, balanced };  // 10 over 4: 2, 2, 2, 4; or 3, 3, 2, 2
+
+// The GPUs that can be used, else all devices that can.
+std::vector<DeviceInfo> distribution_targets(std::span<const DeviceInfo> devices);
+// One shard for each target, in order; empty ones where there are fewer rows than targets. Throws failed_precondition, "No
+// devices are visible", for no targets.
+std::vector<Shard> distribute_rows(std::int64_t rows, std::span<const DeviceInfo> targets, Remainder remainder = Remainder::last);
+// The same with the data: axis 0 of |batch| is divided. Shards share the batch's bytes.
+std::vector<Placed> distribute_data(const HostArray& batch, std::span<const DeviceInfo> targets,
+                                    Remainder remainder = Remainder::last);
+// The whole of |array| for each target. Shares its bytes.
+std::vector<Placed> replicate(const HostArray& array, std::span<const DeviceInfo> targets);
+// The shards joined again along axis 0. Throws invalid_argument for shapes that do not fit, or none.
+HostArray gather_data(std::span<const Placed> shards);
+// Rows [begin, end) along axis 0; shares the bytes. Throws out_of_range.
+HostArray rows(const HostArray& array, std::int64_t begin, std::int64_t end);
+
+// Where a tensor of so many bytes should live: |current| if it fits into its share of memory, else the processor.
+DeviceInfo device_for_bytes(std::uint64_t bytes, const DeviceInfo& current, std::span<const DeviceInfo> devices,
+                            const Config& config = {});
+
+// Prefetch: prepares values ahead of their use, in a thread of its own.
+//
+// |next| is called until it gives nothing; at most |buffer| values wait at any time. Lifetime: dropping it waits for the call of
+// |next| that runs, no longer. Thread safety: take() by one thread at a time.
+//
+//   Prefetch<HostArray> batches([&] { return read_batch(file); });
+//   while (std::optional<HostArray> batch = batches.take()) manager.run(graph, std::span(&*batch, 1));
+template <class T>
+class Prefetch {
+ public:
+  explicit Prefetch(std::function<std::optional<T>()> next, std::size_t buffer = 2)
+      : next_(std::move(next)),
+        buffer_(buffer == 0 ? 1 : buffer),
+        thread_([this] { work(); }) {}
+  ~Prefetch() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+
+  // The next value, waiting for it; nothing at the end. Throws what |next| threw, after the values before it.
+  std::optional<T> take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !ready_.empty() || done_; });
+    if (ready_.empty()) {
+      if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+      return std::nullopt;
+    }
+    std::optional<T> value(std::move(ready_.front()));
+    ready_.pop_front();
+    lock.unlock();
+    changed_.notify_all();
+    return value;
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      changed_.wait(lock, [this] { return stop_ || ready_.size() < buffer_; });
+      if (stop_) break;
+      lock.unlock();
+      std::optional<T> value;
+      std::exception_ptr error;
+      try {
+        value = next_();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (!value) {
+        error_ = error;
+        break;
+      }
+      ready_.push_back(std::move(*value));
+      changed_.notify_all();
+    }
+    done_ = true;
+    changed_.notify_all();
+  }
+
+  std::function<std::optional<T>()> next_;
+  const std::size_t buffer_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> ready_;
+  bool done_ = false, stop_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace tenon

@@ -1,0 +1,84 @@
+// ProfileStore: the profile of this machine, shared by its processes through one small file.
+//
+// What is recorded counts at once in this process, and for others when it is written: at the end of the process, on flush(), and
+// every half minute in between. Writing reads the file again, adds what is new here, and puts the result in its place in one
+// step, under a lock: processes that write at the same time lose nothing of each other, readers never see half a file. A damaged
+// file counts as none and is replaced. What cannot be written is no error: the profile then lasts as long as the process.
+//
+// Lifetime: the destructor writes what is left. A child of fork() writes nothing. Thread safety: everything may be called from
+// anywhere; recording blocks on the file only while it is this thread's turn to write.
+//
+//   std::shared_ptr<ProfileStore> store = ProfileStore::of_process();
+//   store->record_run(device, work_of(graph), false, timeline);
+//   Stages stages = store->predict(candidate, work_of(graph));
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "manager/profile.h"
+
+namespace tenon {
+
+class ProfileStore {
+ public:
+  // The state directory's (base/state_directory.h); one for the whole process, written when it ends.
+  static std::shared_ptr<ProfileStore> of_process();
+  // "" keeps nothing across runs.
+  explicit ProfileStore(std::string file);
+  ~ProfileStore();
+  ProfileStore(const ProfileStore&) = delete;
+  ProfileStore& operator=(const ProfileStore&) = delete;
+
+  void record_open(const DeviceInfo& device, double seconds);
+  void record_close(const DeviceInfo& device, double seconds);
+  void record_hold(const DeviceInfo& device, double seconds);
+  void record_run(const DeviceInfo& device, const Work& work, bool was_compiled, const Timeline& timeline);
+
+  Stages predict(const Candidate& candidate, const Work& work) const;
+  Latency latency(const DeviceInfo& device, const Latency& declared) const;
+  Profile profile() const;
+
+  // False where nothing could be written.
+  bool flush() noexcept;
+  const std::string& file() const noexcept { return file_; }
+
+ private:
+  // Something to add to a profile. Small: a busy process makes many.
+  struct Change {
+    enum class Kind : std::uint8_t { open, close, hold, run };
+    Kind kind{};
+    std::shared_ptr<const DeviceKey> device;
+    std::int64_t when = 0;
+    double seconds = 0;
+    Work work = {};
+    RunTimes times = {};
+    void apply(Profile& profile) const;
+  };
+
+  void record(const DeviceInfo& device, Change change);
+  const std::shared_ptr<const DeviceKey>& key_of(const DeviceInfo& device);
+  void read_once() const;
+  bool write();
+
+  const std::string file_;
+  const pid_t process_;
+  mutable std::mutex mutex_;
+  mutable bool was_read_ = false;
+  mutable Profile profile_;
+  std::vector<Change> pending_;  // made here since the file was last written
+  std::chrono::steady_clock::time_point written_;
+  struct Known {
+    std::string id, name;
+    std::map<std::string, std::string> details;
+    std::shared_ptr<const DeviceKey> key;
+  };
+  std::vector<Known> known_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,252 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/units.h"
+#include "device/cost.h"
+#include "graph/ops/names.h"
+#include "tenon/error.h"
+#include "tenon/routing.h"
+
+namespace tenon {
+namespace {
+
+bool is_called(const DeviceInfo& device, std::string_view id) {
+  return device.id == id || std::find(device.aliases.begin(), device.aliases.end(), id) != device.aliases.end();
+}
+
+std::string format_dollars(double dollars) {
+  if (dollars == 0) return "$0";
+  return dollars >= 0.01 ? fmt::format("${:.2f}", dollars) : fmt::format("${:.2g}", dollars);
+}
+
+std::string cannot_be_used(const DeviceInfo& device) {
+  const std::string reason = device.reason.empty() ? "it is not available" : device.reason;
+  return device.remedy.empty() ? reason : fmt::format("{}; {}", reason, device.remedy);
+}
+
+class Router {
+ public:
+  Router(const Config& config, std::span<const Candidate> candidates, const Predictor& predict) : config_(config) {
+    for (const Candidate& candidate : candidates) {
+      Considered one;
+      one.candidate = candidate;
+      if (predict && candidate.device.available && candidate.refusal.empty()) one.predicted = predict(candidate);
+      if (const std::optional<double> price = price_of(config, candidate.device))
+        one.dollars = *price / 3600 * one.predicted.held_seconds();
+      all_.push_back(std::move(one));
+    }
+  }
+
+  Decision wished(std::string_view wish) {
+    select(wish, true);
+    if (eligible_.empty()) fail(wish);
+    return decide(fmt::format("{} was asked for", wish));
+  }
+
+  Decision configured() {
+    const bool is_open_choice = config_.prefer == "auto";
+    if (is_open_choice) {
+      select_any();
+    } else {
+      select(config_.prefer, false);
+    }
+    if (!eligible_.empty())
+      return decide(is_open_choice                           ? order_in_words()
+                    : config_.routing == RoutingMode::pinned ? fmt::format("pinned to {}", config_.prefer)
+                                                             : fmt::format("{} is preferred", config_.prefer));
+    if (config_.routing == RoutingMode::pinned) fail(config_.prefer);
+    return fall_back();
+  }
+
+ private:
+  // --- Who may be chosen ---
+  void admit(Considered& one) {
+    one.is_eligible = true;
+    eligible_.push_back(&one);
+  }
+
+  // Devices that |wish| means. A wish of the caller is stronger than allow_tpu, which is about what happens by itself.
+  void select(std::string_view wish, bool by_caller) {
+    const std::optional<DeviceKind> kind = parse_device_kind(wish);
+    bool has_real = false;
+    for (const Considered& one : all_)
+      has_real |= kind && one.candidate.device.kind == *kind && can_run(one) && !is_simulated(one.candidate.device);
+    for (Considered& one : all_) {
+      const DeviceInfo& device = one.candidate.device;
+      const bool by_id = is_called(device, wish);
+      if (!by_id && !(kind && device.kind == *kind)) {
+        one.remark = fmt::format("not {}", wish);
+      } else if (!can_run(one)) {
+        one.remark = why_not(one);
+      } else if (!by_caller && device.kind == DeviceKind::tpu && !config_.allow_tpu) {
+        one.remark = "allow_tpu is off";
+      } else if (!by_id && has_real && is_simulated(device)) {
+        one.remark = "simulated, and there is a real one";
+      } else {
+        admit(one);
+      }
+    }
+  }
+
+  void select_any() {
+    for (Considered& one : all_) {
+      const DeviceInfo& device = one.candidate.device;
+      if (!can_run(one)) {
+        one.remark = why_not(one);
+      } else if (device.kind == DeviceKind::tpu && !config_.allow_tpu) {
+        one.remark = "allow_tpu is off";
+      } else if (is_simulated(device) && !config_.allow_simulated) {
+        one.remark = "simulated: used when asked for";
+      } else if (priority(device) == kNoPriority) {
+        one.remark = fmt::format("{} is not in platform_priority", name(device.kind));
+      } else {
+        admit(one);
+      }
+    }
+  }
+
+  static bool can_run(const Considered& one) { return one.candidate.device.available && one.candidate.refusal.empty(); }
+  static std::string why_not(const Considered& one) {
+    return one.candidate.device.available ? one.candidate.refusal : cannot_be_used(one.candidate.device);
+  }
+
+  // --- Which of them ---
+  static constexpr std::size_t kNoPriority = std::numeric_limits<std::size_t>::max();
+  std::size_t priority(const DeviceInfo& device) const {
+    const auto& order = config_.platform_priority;
+    const auto at = std::find(order.begin(), order.end(), device.kind);
+    return at == order.end() ? kNoPriority : static_cast<std::size_t>(at - order.begin());
+  }
+
+  bool is_better(const Considered& a, const Considered& b) const {
+    if (config_.routing == RoutingMode::cheapest) {
+      const double none = std::numeric_limits<double>::infinity();
+      const double of_a = a.dollars.value_or(none), of_b = b.dollars.value_or(none);
+      if (of_a != of_b) return of_a < of_b;
+    }
+    if (config_.routing == RoutingMode::cheapest || config_.routing == RoutingMode::fastest) {
+      if (a.predicted.total() != b.predicted.total()) return a.predicted.total() < b.predicted.total();
+    }
+    const std::size_t first = priority(a.candidate.device), second = priority(b.candidate.device);
+    if (first != second) return first < second;
+    if (is_simulated(a.candidate.device) != is_simulated(b.candidate.device)) return is_simulated(b.candidate.device);
+    // Of equal devices the one that is free, of those one that is open.
+    if (a.candidate.ahead != b.candidate.ahead) return a.candidate.ahead < b.candidate.ahead;
+    if (a.candidate.is_open != b.candidate.is_open) return a.candidate.is_open;
+    return &a < &b;
+  }
+
+  Decision decide(const std::string& why) {
+    std::sort(eligible_.begin(), eligible_.end(), [this](const Considered* a, const Considered* b) { return is_better(*a, *b); });
+    Considered& best = *eligible_.front();
+    best.remark = eligible_.size() == 1 ? (why.empty() ? "the only device that can be used" : why) : comparison(best, why);
+    for (std::size_t i = 1; i < eligible_.size(); ++i) eligible_[i]->remark = why_behind(*eligible_[i], best);
+    return result(best);
+  }
+
+  std::string comparison(const Considered& best, const std::string& why) const {
+    const Considered& second = *eligible_[1];
+    const std::string& other = second.candidate.device.id;
+    if (config_.routing == RoutingMode::fastest)
+      return fmt::format("fastest: {}, against {} on {}", format_seconds(best.predicted.total()),
+                         format_seconds(second.predicted.total()), other);
+    if (config_.routing == RoutingMode::cheapest && best.dollars)
+      return fmt::format("cheapest: {}, against {} on {}", format_dollars(*best.dollars),
+                         second.dollars ? format_dollars(*second.dollars) : "an unknown price", other);
+    if (best.candidate.device.kind == second.candidate.device.kind && best.candidate.ahead != second.candidate.ahead)
+      return fmt::format("{}; it has the shortest queue", why);
+    return why;
+  }
+
+  std::string why_behind(const Considered& one, const Considered& best) const {
+    const bool by_price = config_.routing == RoutingMode::cheapest;
+    if (by_price && !one.dollars) return "no price is known";
+    if (by_price && best.dollars && *one.dollars > *best.dollars)
+      return fmt::format("{} more", format_dollars(*one.dollars - *best.dollars));
+    if (by_price || config_.routing == RoutingMode::fastest)
+      return fmt::format("{} slower", format_seconds(one.predicted.total() - best.predicted.total()));
+    if (one.candidate.device.kind != best.candidate.device.kind) return "later in platform_priority";
+    if (one.candidate.ahead > best.candidate.ahead) return fmt::format("{} ahead in its queue", one.candidate.ahead);
+    return "another one of its kind";
+  }
+
+  std::string order_in_words() const {
+    std::vector<std::string_view> kinds;
+    for (const DeviceKind kind : config_.platform_priority) kinds.push_back(name(kind));
+    return eligible_.size() == 1 ? "" : fmt::format("first in the order {}", fmt::join(kinds, ", "));
+  }
+
+  // --- When there is none ---
+  Decision fall_back() {
+    std::string warning;
+    const Considered* unusable = nullptr;
+    for (const Considered& one : all_) {
+      const DeviceInfo& device = one.candidate.device;
+      const std::optional<DeviceKind> kind = parse_device_kind(config_.prefer);
+      if (unusable == nullptr && (is_called(device, config_.prefer) || (kind && device.kind == *kind))) unusable = &one;
+    }
+    warning = unusable == nullptr ? fmt::format("{} requested but none was found", config_.prefer)
+                                  : fmt::format("{} requested but {} cannot be used: {}", config_.prefer,
+                                                unusable->candidate.device.id, unusable->remark);
+    for (Considered& one : all_)
+      if (one.candidate.device.kind == DeviceKind::cpu && can_run(one) && !is_simulated(one.candidate.device)) admit(one);
+    if (eligible_.empty()) fail(config_.prefer);
+    Decision decision = decide(fmt::format("{} is not there", config_.prefer));
+    decision.warning = fmt::format("{}; using {}", warning, decision.device.id);
+    return decision;
+  }
+
+  [[noreturn]] void fail(std::string_view wish) const {
+    std::vector<std::string> ids;
+    for (const Considered& one : all_) {
+      const DeviceInfo& device = one.candidate.device;
+      const std::optional<DeviceKind> kind = parse_device_kind(wish);
+      ids.push_back(device.id);
+      if (!is_called(device, wish) && !(kind && device.kind == *kind)) continue;
+      if (!device.available)
+        throw Error(
+            ErrorCode::unavailable,
+            fmt::format("{} cannot be used: {}", device.id, device.reason.empty() ? "it is not available" : device.reason),
+            device.remedy);
+      if (!one.candidate.refusal.empty())
+        throw Error(ErrorCode::unimplemented, fmt::format("{} cannot run this program: {}", device.id, one.candidate.refusal),
+                    "--device cpu can");
+      throw Error(ErrorCode::unavailable, fmt::format("{} is not used: {}", device.id, one.remark));
+    }
+    const std::string near = nearest(wish, ids);
+    throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", wish),
+                near.empty() ? fmt::format("devices of this machine: {}", fmt::join(ids, ", "))
+                             : fmt::format("did you mean '{}'?", near));
+  }
+
+  Decision result(const Considered& best) const {
+    Decision decision;
+    decision.device = best.candidate.device;
+    decision.reason = best.remark;
+    for (const Considered* one : eligible_) decision.considered.push_back(*one);
+    for (const Considered& one : all_)
+      if (!one.is_eligible) decision.considered.push_back(one);
+    return decision;
+  }
+
+  const Config& config_;
+  std::vector<Considered> all_;
+  std::vector<Considered*> eligible_;
+};
+
+}  // namespace
+
+Decision route(const Config& config, std::string_view wish, std::span<const Candidate> candidates, const Predictor& predict) {
+  Router router(config, candidates, predict);
+  return wish.empty() || wish == "auto" ? router.configured() : router.wished(wish);
+}
+
+std::optional<double> price_of(const Config& config, const DeviceInfo& device) {
+  DeviceInfo priced = device;
+  apply_prices(priced, config.prices);
+  return priced.cost_per_hour;
+}
+
+}  // namespace tenon
