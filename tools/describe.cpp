@@ -1,5 +1,6 @@
-// describe: prints the documents that are made from the code: `describe ops` is docs/ops.md, `describe promotion` the table of
-// docs/dtypes.md. tests/docs compares what it prints with what is in the repository.
+// describe: prints the files that are made from the code: `describe ops` is docs/ops.md, `describe promotion` the table of
+// docs/dtypes.md, `describe functions.h` and `describe functions.cpp` the ops as C++ functions. tests/docs compares what it
+// prints with what is in the repository.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +9,7 @@
 #include <iterator>
 #include <map>
 
+#include "describe_functions.h"
 #include "tenon/dtype.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -127,10 +129,12 @@ int main(int argc, char** argv) {
   try {
     if (what == "ops") return print_ops(), 0;
     if (what == "promotion") return print_promotion(), 0;
+    if (what == "functions.h") return tenon::describe::print_functions_header(), 0;
+    if (what == "functions.cpp") return tenon::describe::print_functions_source(), 0;
   } catch (const tenon::Error& e) {
     fmt::print(stderr, "describe: {}\n", e.what());
     return 1;
   }
-  fmt::print(stderr, "usage: describe ops|promotion\n");
+  fmt::print(stderr, "usage: describe ops|promotion|functions.h|functions.cpp\n");
   return 2;
 }

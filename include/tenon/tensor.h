@@ -1,0 +1,266 @@
+// Tensor: an array as a program sees it: computed when it is needed, on whatever device that is.
+//
+// Applying an op computes nothing: a Tensor is an expression until its value is asked for by eval(), to_host(), item() or
+// printing. Then the whole expression becomes one program and runs in one lease. Shapes and dtypes are known at once: a mistake
+// throws at the line that makes it, naming the op and the shapes.
+//
+//   Tensor a = rand({32, 32}), b = rand({32, 32});
+//   Tensor y = gelu(matmul(a, b) + 0.5f);                // touches no device
+//   std::cout << y[{0, Slice(0, 5)}] << '\n';            // evaluates that expression
+//   eval(y, sum(y));                                     // several results, one program
+//   Tensor z = (y * y).on("gpu");                        // a wish: wherever z is evaluated, it is on a GPU
+//
+// Numbers beside a tensor take its type: x * 0.5 is of x's dtype, whatever the type of the number in C++. By itself a number is
+// int64 or float32. Every op of the catalogue is a function of functions.h.
+//
+// Lifetime: a value. Copies share the expression and its result. A tensor may be dropped at any time, from any thread, after its
+// device, its manager, at exit. Where a result is, the device or the host, is looked after: a device that closes hands it over,
+// and only one that is lost takes it with it (reading it is data_loss then).
+// Thread safety: different Tensors, copies of each other included, may be used side by side; a tensor that two threads evaluate
+// is computed once. One Tensor object is assigned to by one thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tenon/array.h"
+#include "tenon/dlpack.h"
+#include "tenon/manager.h"
+
+namespace tenon {
+
+class Index;
+struct TensorNode;  // src/tensor/
+
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
+
+class Tensor {
+ public:
+  Tensor() = default;  // none: stands for an optional input that is not given
+
+  // A number without a type of its own (bool has one).
+  template <Number T>
+  Tensor(T value);
+  Tensor(HostArray array);
+  // Copies |values|; a vector becomes a tensor of one axis.
+  template <class T>
+  static Tensor from(std::span<const T> values, const Shape& shape) {
+    return HostArray::from<T>(shape, values);
+  }
+  template <class T>
+  static Tensor from(const std::vector<T>& values) {
+    return from(std::span<const T>(values), Shape{static_cast<std::int64_t>(values.size())});
+  }
+  // Takes |tensor| over, without a copy where its layout allows (dlpack.h).
+  static Tensor from_dlpack(dlpack::ManagedTensor* tensor);
+  static Tensor from_dlpack(dlpack::ManagedTensorVersioned* tensor);
+
+  bool is_none() const noexcept { return node_ == nullptr; }
+  // These throw failed_precondition for none; so does everything below.
+  const Shape& shape() const;
+  DType dtype() const;
+  int rank() const { return shape().rank(); }
+  std::int64_t elements() const { return shape().elements(); }
+
+  // --- The value. Evaluates, if that was not done yet; blocks until it is there; throws what the device throws ---
+  const Tensor& eval(const RunOptions& options = {}) const;
+  bool is_evaluated() const;
+  HostArray to_host() const;
+  // The one element, converted as HostArray::cast does. Throws invalid_argument when there are more or none.
+  template <Number T>
+  T item() const;
+  // All elements in row-major order, converted.
+  template <class T>
+  std::vector<T> to_vector() const;
+  dlpack::ManagedTensor* to_dlpack() const;
+  dlpack::ManagedTensorVersioned* to_dlpack_versioned() const;
+
+  // --- Where ---
+  // The same tensor with a wish: evaluated on |device| ("gpu", "cuda:0"), and so is what is computed from it unless that has a
+  // wish of its own. Touches nothing.
+  Tensor on(std::string_view device) const;
+  // The value on |device| now, with the wish for it; on "host" in host memory, without one.
+  Tensor to(std::string_view device) const;
+  // The id of a device that has the value; "" when it is in host memory alone, or nowhere yet.
+  std::string device() const;
+
+  // --- Parts: x[0], x[{0, Slice(1, 5), ellipsis, new_axis}], x[indices] ---
+  Tensor operator[](const Index& index) const;
+  Tensor operator[](std::initializer_list<Index> indices) const;
+
+  Tensor reshape(const Shape& shape) const;
+  Tensor cast(DType dtype) const;
+  Tensor T() const;  // axes in reverse order
+
+  // --- Operators: elementwise, with broadcasting ---
+  friend Tensor operator+(const Tensor& a, const Tensor& b);
+  friend Tensor operator-(const Tensor& a, const Tensor& b);
+  friend Tensor operator*(const Tensor& a, const Tensor& b);
+  friend Tensor operator/(const Tensor& a, const Tensor& b);  // of integers a float, as in Python
+  friend Tensor operator%(const Tensor& a, const Tensor& b);  // the sign of b, as in Python
+  friend Tensor operator&(const Tensor& a, const Tensor& b);
+  friend Tensor operator|(const Tensor& a, const Tensor& b);
+  friend Tensor operator^(const Tensor& a, const Tensor& b);
+  friend Tensor operator<<(const Tensor& a, const Tensor& b);
+  friend Tensor operator>>(const Tensor& a, const Tensor& b);
+  friend Tensor operator==(const Tensor& a, const Tensor& b);  // a tensor of bools
+  friend Tensor operator!=(const Tensor& a, const Tensor& b);
+  friend Tensor operator<(const Tensor& a, const Tensor& b);
+  friend Tensor operator<=(const Tensor& a, const Tensor& b);
+  friend Tensor operator>(const Tensor& a, const Tensor& b);
+  friend Tensor operator>=(const Tensor& a, const Tensor& b);
+  friend Tensor operator-(const Tensor& a);
+  friend Tensor operator~(const Tensor& a);
+  friend Tensor operator!(const Tensor& a);
+  Tensor& operator+=(const Tensor& b) { return *this = *this + b; }
+  Tensor& operator-=(const Tensor& b) { return *this = *this - b; }
+  Tensor& operator*=(const Tensor& b) { return *this = *this * b; }
+  Tensor& operator/=(const Tensor& b) { return *this = *this / b; }
+
+  // As NumPy prints an array: rows in brackets, a large one abbreviated.
+  friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+  explicit Tensor(std::shared_ptr<TensorNode> node) noexcept : node_(std::move(node)) {}
+  const std::shared_ptr<TensorNode>& node() const noexcept { return node_; }
+
+ private:
+  static Tensor literal(std::int64_t value);
+  static Tensor literal(double value);
+  HostArray one_element(DType as) const;
+
+  std::shared_ptr<TensorNode> node_;
+};
+
+// A range of an axis, with Python's rules: negative places count from the end, places outside are clipped.
+struct Slice {
+  std::optional<std::int64_t> start, stop;
+  std::int64_t step = 1;
+
+  Slice() = default;  // the whole axis
+  Slice(std::optional<std::int64_t> first, std::optional<std::int64_t> end, std::int64_t by = 1)
+      : start(first),
+        stop(end),
+        step(by) {}
+  static Slice from(std::int64_t start) { return {start, std::nullopt}; }
+  static Slice until(std::int64_t stop) { return {std::nullopt, stop}; }
+  static Slice every(std::int64_t step) { return {std::nullopt, std::nullopt, step}; }
+};
+struct Ellipsis {};
+struct NewAxis {};
+inline constexpr Ellipsis ellipsis;  // as many whole axes as there are others
+inline constexpr NewAxis new_axis;   // an axis of extent 1 that was not there
+
+// One place in x[...]: a number, a Slice, ellipsis, new_axis, or a tensor of integers, which takes along its axis.
+class Index {
+ public:
+  Index(std::integral auto place) : value_(static_cast<std::int64_t>(place)) {}
+  Index(Slice slice) : value_(slice) {}
+  Index(Ellipsis dots) : value_(dots) {}
+  Index(NewAxis axis) : value_(axis) {}
+  Index(Tensor indices) : value_(std::move(indices)) {}
+
+  using Value = std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Tensor>;
+  const Value& value() const noexcept { return value_; }
+
+ private:
+  Value value_;
+};
+
+// Numbers in braces, nested as deep as there are axes: what tensor() takes.
+class NestedNumbers {
+ public:
+  NestedNumbers(bool value) : value_(value) {}
+  NestedNumbers(std::integral auto value) : value_(static_cast<std::int64_t>(value)) {}
+  NestedNumbers(std::floating_point auto value) : value_(static_cast<double>(value)) {}
+  NestedNumbers(std::initializer_list<NestedNumbers> items) : value_(std::vector<NestedNumbers>(items)) {}
+
+  using Value = std::variant<bool, std::int64_t, double, std::vector<NestedNumbers>>;
+  const Value& value() const noexcept { return value_; }
+
+ private:
+  Value value_;
+};
+
+// tensor({{1, 2}, {3, 4}}): int64 if all are whole numbers, bool if all are bools, else float32; or of |dtype|. Throws
+// invalid_argument where rows differ in length.
+Tensor tensor(const NestedNumbers& values, std::optional<DType> dtype = std::nullopt);
+
+// What an evaluation did.
+struct Evaluation {
+  DeviceInfo device;  // of the last program; empty when there was nothing to do
+  Timeline timeline;
+  int programs = 0;
+};
+
+// Evaluates all of |tensors| together: one program, what they share computed once. Several programs only where they wish for
+// different devices, or are too large for one. |options|.device other than "auto" goes before every wish.
+Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options = {});
+template <std::same_as<Tensor>... Tensors>
+Evaluation eval(const Tensors&... tensors) {
+  const Tensor all[] = {tensors...};
+  return eval(std::span<const Tensor>(all));
+}
+
+// Within the scope of one, the thread's tensors are evaluated by |manager| instead of process_manager(). Scopes nest.
+class UseManager {
+ public:
+  explicit UseManager(DeviceManager& manager) noexcept;
+  ~UseManager();
+  UseManager(const UseManager&) = delete;
+  UseManager& operator=(const UseManager&) = delete;
+
+ private:
+  DeviceManager* before_;
+};
+
+template <Number T>
+Tensor::Tensor(T value)
+    : Tensor([value] {
+        if constexpr (std::same_as<T, bool>)
+          return Tensor(HostArray::full(DType::boolean, {}, value ? 1 : 0));
+        else if constexpr (std::floating_point<T>)
+          return literal(static_cast<double>(value));
+        else if constexpr (std::unsigned_integral<T> && sizeof(T) == 8)
+          return std::in_range<std::int64_t>(value)
+                     ? literal(static_cast<std::int64_t>(value))
+                     : Tensor(HostArray::from<std::uint64_t>({}, {static_cast<std::uint64_t>(value)}));
+        else
+          return literal(static_cast<std::int64_t>(value));
+      }()) {}
+
+template <Number T>
+T Tensor::item() const {
+  if constexpr (std::same_as<T, bool>)
+    return one_element(DType::boolean).view<std::uint8_t>()[0] != 0;
+  else if constexpr (std::floating_point<T>)
+    return static_cast<T>(one_element(DType::f64).view<double>()[0]);
+  else if constexpr (std::unsigned_integral<T>)
+    return static_cast<T>(
+        std::min<std::uint64_t>(one_element(DType::u64).view<std::uint64_t>()[0], std::numeric_limits<T>::max()));
+  else
+    return static_cast<T>(std::clamp<std::int64_t>(one_element(DType::i64).view<std::int64_t>()[0], std::numeric_limits<T>::min(),
+                                                   std::numeric_limits<T>::max()));
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const HostArray array = to_host().cast(dtype_of<T>);
+  const std::span<const T> values = array.view<T>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace tenon

@@ -1,0 +1,146 @@
+// eval(): who evaluates a node, where, and in which order.
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "tenon/error.h"
+#include "tensor/program.h"
+
+namespace tenon {
+namespace {
+
+thread_local DeviceManager* chosen_manager = nullptr;
+
+// The nodes that this thread evaluates, so that no other does at the same time. All are claimed at once, and nobody waits while
+// claiming some: threads cannot wait for each other in a circle.
+class Claim {
+ public:
+  // Waits until none of |nodes| is being evaluated, then claims those that have no value yet.
+  explicit Claim(const Nodes& nodes) {
+    std::unique_lock lock(mutex());
+    changed().wait(lock,
+                   [&] { return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->is_claimed; }); });
+    for (const auto& node : nodes) {
+      if (node->is_claimed || node->is_evaluated()) continue;  // claimed: it is among the nodes twice
+      node->is_claimed = true;
+      nodes_.push_back(node);
+    }
+  }
+  ~Claim() {
+    if (nodes_.empty()) return;
+    {
+      const std::lock_guard lock(mutex());
+      for (const auto& node : nodes_) node->is_claimed = false;
+    }
+    changed().notify_all();
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+  const Nodes& nodes() const { return nodes_; }
+
+ private:
+  // Never destroyed: a thread may still evaluate while the process exits.
+  static std::mutex& mutex() {
+    static auto* instance = new std::mutex;
+    return *instance;
+  }
+  static std::condition_variable& changed() {
+    static auto* instance = new std::condition_variable;
+    return *instance;
+  }
+
+  Nodes nodes_;
+};
+
+struct Task {
+  Nodes targets;
+  std::string wish;
+};
+
+// The wish of each planned node: its own, or the first one found on the way to its inputs.
+std::vector<const std::string*> wishes_of(const std::vector<PlannedNode>& planned) {
+  static const std::string none;
+  std::vector<const std::string*> wishes(planned.size(), &none);
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    wishes[i] = &planned[i].node->wish;
+    for (std::size_t k = 0; k < planned[i].inputs.size() && wishes[i]->empty(); ++k) wishes[i] = wishes[planned[i].inputs[k]];
+  }
+  return wishes;
+}
+
+// Targets with the same wish together; those without one join the first.
+std::vector<Task> tasks_for(const Nodes& targets) {
+  const std::vector<PlannedNode> planned = plan(targets);
+  const std::vector<const std::string*> wishes = wishes_of(planned);
+  std::vector<Task> tasks;
+  Nodes anywhere;
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    if (!planned[i].is_target) continue;
+    if (wishes[i]->empty()) {
+      anywhere.push_back(planned[i].node);
+      continue;
+    }
+    auto task = std::find_if(tasks.begin(), tasks.end(), [&](const Task& known) { return known.wish == *wishes[i]; });
+    if (task == tasks.end()) task = tasks.insert(tasks.end(), Task{{}, *wishes[i]});
+    task->targets.push_back(planned[i].node);
+  }
+  if (anywhere.empty()) return tasks;
+  if (tasks.empty()) tasks.push_back({{}, "auto"});
+  tasks[0].targets.insert(tasks[0].targets.end(), anywhere.begin(), anywhere.end());
+  return tasks;
+}
+
+// The unevaluated nodes of the plan that wish for another device than |wish|, one device at a time.
+Task elsewhere(const std::vector<PlannedNode>& planned, const std::string& wish) {
+  Task task;
+  for (const PlannedNode& node : planned) {
+    const std::string& own = node.node->wish;
+    if (!node.expression || node.is_target || own.empty() || own == wish || node.node->weak) continue;
+    if (task.wish.empty()) task.wish = own;
+    if (task.wish == own) task.targets.push_back(node.node);
+  }
+  return task;
+}
+
+void run_tasks(std::vector<Task> waiting, DeviceManager& manager, const RunOptions& options, Evaluation& evaluation) {
+  std::reverse(waiting.begin(), waiting.end());
+  while (!waiting.empty()) {
+    std::vector<PlannedNode> planned = plan(waiting.back().targets);
+    if (Task first = elsewhere(planned, waiting.back().wish); !first.targets.empty()) {
+      waiting.push_back(std::move(first));
+      continue;
+    }
+    RunOptions here = options;
+    here.device = waiting.back().wish;
+    run_plan(planned, manager, here, evaluation);
+    waiting.pop_back();
+  }
+}
+
+}  // namespace
+
+DeviceManager& current_manager() { return chosen_manager ? *chosen_manager : process_manager(); }
+
+UseManager::UseManager(DeviceManager& manager) noexcept : before_(chosen_manager) { chosen_manager = &manager; }
+UseManager::~UseManager() { chosen_manager = before_; }
+
+Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
+  Nodes nodes;
+  for (const Tensor& tensor : tensors)
+    if (!node_of(tensor)->is_evaluated()) nodes.push_back(tensor.node());
+  Evaluation evaluation;
+  if (nodes.empty()) return evaluation;
+  const Claim claim(nodes);
+  if (claim.nodes().empty()) return evaluation;
+  DeviceManager& manager = current_manager();
+  if (options.device == "auto") {
+    run_tasks(tasks_for(claim.nodes()), manager, options, evaluation);
+  } else {
+    std::vector<PlannedNode> planned = plan(claim.nodes());
+    run_plan(planned, manager, options, evaluation);
+  }
+  return evaluation;
+}
+
+}  // namespace tenon

@@ -1,0 +1,135 @@
+#include "tensor/node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tenon/error.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+namespace {
+
+// What dropped nodes leave behind on this thread, while one of them is being cleared away: a chain of any length is taken apart
+// in a loop instead of by recursion. A plain pointer, as tensors of static duration go after the thread's own objects.
+thread_local std::vector<std::shared_ptr<const TensorExpression>>* dropped = nullptr;
+
+std::string type_text(const TensorNode& node) { return fmt::format("{} {}", name(node.dtype()), to_string(node.shape)); }
+
+std::string call_text(std::string_view op, const std::vector<std::shared_ptr<TensorNode>>& inputs) {
+  std::vector<std::string> types;
+  for (const auto& input : inputs) types.push_back(type_text(*input));
+  return fmt::format("{}({})", op, fmt::join(types, ", "));
+}
+
+// The op's own words, with its name and what it was given in front.
+Error in_context(std::string_view op, const std::vector<std::shared_ptr<TensorNode>>& inputs, const Error& error) {
+  std::string_view message = error.what();
+  const std::string prefix = std::string(op) + ": ";
+  if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
+  return Error(error.code(), fmt::format("{}: {}", call_text(op, inputs), message), error.hint());
+}
+
+// A graph with nothing but the types of |inputs|, for inference.
+std::vector<NodeId> outline(Graph& graph, const std::vector<std::shared_ptr<TensorNode>>& inputs) {
+  std::vector<NodeId> ids;
+  for (const auto& input : inputs) {
+    if (const auto* whole = std::get_if<std::int64_t>(&input->literal))
+      ids.push_back(graph.literal(*whole));
+    else if (const auto* real = std::get_if<double>(&input->literal))
+      ids.push_back(graph.literal(*real));
+    else
+      ids.push_back(graph.append({Prim::input, input->graph_dtype, input->weak, input->shape, {}, InputAttr{}}));
+  }
+  return ids;
+}
+
+}  // namespace
+
+TensorNode::~TensorNode() {
+  if (!state_.expression) return;
+  if (dropped != nullptr) {
+    dropped->push_back(std::move(state_.expression));
+    return;
+  }
+  std::vector<std::shared_ptr<const TensorExpression>> waiting;
+  dropped = &waiting;
+  waiting.push_back(std::move(state_.expression));
+  while (!waiting.empty()) {
+    const std::shared_ptr<const TensorExpression> next = std::move(waiting.back());
+    waiting.pop_back();
+  }
+  dropped = nullptr;
+}
+
+TensorNode::State TensorNode::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+bool TensorNode::is_evaluated() const {
+  const std::lock_guard lock(mutex_);
+  return state_.storage != nullptr;
+}
+
+void TensorNode::set_storage(std::shared_ptr<Storage> storage) {
+  std::shared_ptr<const TensorExpression> done;  // dropped after the lock
+  const std::lock_guard lock(mutex_);
+  if (state_.storage) return;
+  state_.storage = std::move(storage);
+  if (!weak) done.swap(state_.expression);
+}
+
+const std::shared_ptr<TensorNode>& node_of(const Tensor& tensor) {
+  if (tensor.is_none()) throw Error(ErrorCode::failed_precondition, "this tensor is none: it has no value");
+  return tensor.node();
+}
+
+std::vector<Tensor> make_results(std::string_view name, TensorExpression expression) {
+  Graph graph;
+  std::vector<NodeId> ids;
+  try {
+    ids = expression.build(graph, outline(graph, expression.inputs));
+  } catch (const Error& e) {
+    throw in_context(name, expression.inputs, e);
+  }
+  const auto shared = std::make_shared<const TensorExpression>(std::move(expression));
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Node& inferred = graph[ids[i]];
+    auto node = std::make_shared<TensorNode>();
+    node->graph_dtype = inferred.dtype;
+    node->weak = inferred.weak;
+    node->shape = inferred.shape;
+    node->result = i;
+    node->set_expression(shared);
+    results.emplace_back(Tensor(std::move(node)));
+  }
+  return results;
+}
+
+std::vector<Tensor> apply_several(std::string_view op_name, const std::vector<const Tensor*>& given,
+                                  std::vector<NamedValue> parameters) {
+  const OpInfo& op = find_op(op_name);
+  std::span<const Tensor* const> inputs = given;
+  while (!inputs.empty() && inputs.back()->is_none()) inputs = inputs.first(inputs.size() - 1);
+  TensorExpression expression;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->is_none())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: {} is none, but a later input is given", op.name,
+                              i < op.input_names.size() ? op.input_names[i] : fmt::format("input {}", i)));
+    expression.inputs.push_back(inputs[i]->node());
+  }
+  expression.build = [&op, values = std::move(parameters)](Graph& graph, std::span<const NodeId> ids) {
+    return apply(graph, op, ids, values);
+  };
+  return make_results(op.name, std::move(expression));
+}
+
+Tensor apply_one(std::string_view op, const std::vector<const Tensor*>& inputs, std::vector<NamedValue> parameters) {
+  std::vector<Tensor> results = apply_several(op, inputs, std::move(parameters));
+  if (results.size() != 1) throw Error(ErrorCode::internal, fmt::format("{} has {} results", op, results.size()));
+  return std::move(results[0]);
+}
+
+}  // namespace tenon

@@ -1,0 +1,80 @@
+// What a Tensor holds: a node that is a value, or a result of an expression that is not evaluated yet.
+//
+// A node is shared by the copies of a tensor and by the expressions that use it. Its type never changes. Evaluating it puts the
+// value in place and lets go of the expression.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lease/storage.h"
+#include "tenon/graph.h"
+#include "tenon/ops.h"
+#include "tenon/tensor.h"
+
+namespace tenon {
+
+// An op applied to nodes; immutable. One expression may have several results, each a node of its own.
+struct TensorExpression {
+  // Adds the op to a graph; returns its results.
+  std::function<std::vector<NodeId>(Graph& graph, std::span<const NodeId> inputs)> build;
+  std::vector<std::shared_ptr<TensorNode>> inputs;
+};
+
+struct TensorNode {
+  // As in a graph: weak are numbers, and what is computed from such alone; they take the dtype of what they meet.
+  DType graph_dtype = DType::f32;
+  bool weak = false;
+  Shape shape;
+  std::variant<std::monostate, std::int64_t, double> literal;
+  std::string wish;         // where to evaluate it; "" for no wish
+  std::size_t result = 0;   // of the expression
+  bool is_claimed = false;  // a thread evaluates it; guarded by the mutex of all claims
+
+  // What a node is now. Weak nodes keep their expression, for the next program that uses them.
+  struct State {
+    std::shared_ptr<const TensorExpression> expression;
+    std::shared_ptr<Storage> storage;
+  };
+
+  TensorNode() = default;
+  ~TensorNode();
+  TensorNode(const TensorNode&) = delete;
+  TensorNode& operator=(const TensorNode&) = delete;
+
+  DType dtype() const noexcept { return weak && graph_dtype == DType::f64 ? DType::f32 : graph_dtype; }
+  bool is_literal() const noexcept { return literal.index() != 0; }
+  State state() const;
+  bool is_evaluated() const;
+  // The first value stays.
+  void set_storage(std::shared_ptr<Storage> storage);
+  void set_expression(std::shared_ptr<const TensorExpression> expression) { state_.expression = std::move(expression); }
+
+ private:
+  mutable std::mutex mutex_;
+  State state_;
+};
+
+// The node of |tensor|. Throws failed_precondition for none.
+const std::shared_ptr<TensorNode>& node_of(const Tensor& tensor);
+
+// The results of an op of the catalogue. Inputs that are none are left out, at the end only. Throws what inference throws, with
+// the op and the types of the inputs.
+std::vector<Tensor> apply_several(std::string_view op, const std::vector<const Tensor*>& inputs,
+                                  std::vector<NamedValue> parameters = {});
+// For an op with one result.
+Tensor apply_one(std::string_view op, const std::vector<const Tensor*>& inputs, std::vector<NamedValue> parameters = {});
+
+// The same for anything that adds nodes to a graph; |name| is what errors call it.
+std::vector<Tensor> make_results(std::string_view name, TensorExpression expression);
+
+// The manager that evaluates this thread's tensors.
+DeviceManager& current_manager();
+
+}  // namespace tenon

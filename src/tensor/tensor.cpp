@@ -1,0 +1,178 @@
+#include "tenon/tensor.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "array/format_array.h"
+#include "tenon/error.h"
+#include "tensor/node.h"
+
+namespace tenon {
+namespace {
+
+std::shared_ptr<TensorNode> make_node(DType dtype, const Shape& shape) {
+  auto node = std::make_shared<TensorNode>();
+  node->graph_dtype = dtype;
+  node->shape = shape;
+  return node;
+}
+
+template <class T>
+std::shared_ptr<TensorNode> literal_node(T value, DType dtype) {
+  auto node = make_node(dtype, {});
+  node->weak = true;
+  node->literal = value;
+  node->set_storage(Storage::from_host(HostArray::from<T>({}, {value}).cast(node->dtype())));
+  return node;
+}
+
+Tensor binary(std::string_view op, const Tensor& a, const Tensor& b) { return apply_one(op, {&a, &b}); }
+
+// The shape of a list and the types in it, checked for rows of equal length.
+struct NestedReader {
+  std::vector<std::int64_t> extents;
+  std::vector<double> reals;
+  std::vector<std::int64_t> wholes;
+  bool any_real = false, all_bool = true;
+
+  void read(const NestedNumbers& numbers, std::size_t depth) {
+    if (const auto* items = std::get_if<std::vector<NestedNumbers>>(&numbers.value())) {
+      const auto extent = static_cast<std::int64_t>(items->size());
+      if (depth == extents.size() && wholes.empty() && !closed_)
+        extents.push_back(extent);
+      else if (depth >= extents.size() || extents[depth] != extent)
+        uneven();
+      for (const NestedNumbers& item : *items) read(item, depth + 1);
+      if (items->empty()) closed_ = true;
+      return;
+    }
+    if (depth != extents.size()) uneven();
+    add(numbers.value());
+  }
+
+  Shape shape() const { return Shape(extents); }
+
+ private:
+  [[noreturn]] static void uneven() {
+    throw Error(ErrorCode::invalid_argument, "tensor: the rows of the list differ in length or depth");
+  }
+  void add(const NestedNumbers::Value& value) {
+    if (const bool* truth = std::get_if<bool>(&value)) {
+      wholes.push_back(*truth ? 1 : 0);
+      reals.push_back(*truth ? 1 : 0);
+      return;
+    }
+    all_bool = false;
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+      wholes.push_back(*whole);
+      reals.push_back(static_cast<double>(*whole));
+      return;
+    }
+    any_real = true;
+    wholes.push_back(0);
+    reals.push_back(std::get<double>(value));
+  }
+  bool closed_ = false;  // an empty row was read: its axis is the last
+};
+
+}  // namespace
+
+Tensor::Tensor(HostArray array) : node_(make_node(array.dtype(), array.shape())) {
+  node_->set_storage(Storage::from_host(std::move(array)));
+}
+
+Tensor Tensor::literal(std::int64_t value) { return Tensor(literal_node(value, DType::i64)); }
+Tensor Tensor::literal(double value) { return Tensor(literal_node(value, DType::f64)); }
+
+Tensor Tensor::from_dlpack(dlpack::ManagedTensor* tensor) { return tenon::from_dlpack(tensor); }
+Tensor Tensor::from_dlpack(dlpack::ManagedTensorVersioned* tensor) { return tenon::from_dlpack(tensor); }
+
+Tensor tensor(const NestedNumbers& values, std::optional<DType> dtype) {
+  NestedReader reader;
+  reader.read(values, 0);
+  const Shape shape = reader.shape();
+  if (reader.any_real || reader.wholes.empty())
+    return HostArray::from<double>(shape, std::span<const double>(reader.reals)).cast(dtype.value_or(DType::f32));
+  const DType natural = reader.all_bool ? DType::boolean : DType::i64;
+  return HostArray::from<std::int64_t>(shape, std::span<const std::int64_t>(reader.wholes)).cast(dtype.value_or(natural));
+}
+
+const Shape& Tensor::shape() const { return node_of(*this)->shape; }
+DType Tensor::dtype() const { return node_of(*this)->dtype(); }
+
+const Tensor& Tensor::eval(const RunOptions& options) const {
+  tenon::eval(std::span(this, 1), options);
+  return *this;
+}
+
+bool Tensor::is_evaluated() const { return node_of(*this)->is_evaluated(); }
+
+HostArray Tensor::to_host() const { return eval().node_->state().storage->to_host(); }
+
+HostArray Tensor::one_element(DType as) const {
+  if (elements() != 1)
+    throw Error(ErrorCode::invalid_argument, fmt::format("item: a tensor of shape {} has not one element", to_string(shape())),
+                "pick one with [ ], or use to_vector()");
+  return to_host().cast(as);
+}
+
+dlpack::ManagedTensor* Tensor::to_dlpack() const { return tenon::to_dlpack(to_host()); }
+dlpack::ManagedTensorVersioned* Tensor::to_dlpack_versioned() const { return tenon::to_dlpack_versioned(to_host()); }
+
+Tensor Tensor::on(std::string_view device) const {
+  const std::shared_ptr<TensorNode>& node = node_of(*this);
+  if (device.empty()) throw Error(ErrorCode::invalid_argument, "on: the device has no name");
+  Tensor wishing = std::move(make_results(
+      "on",
+      {[](Graph&, std::span<const NodeId> inputs) { return std::vector<NodeId>(inputs.begin(), inputs.end()); }, {node}})[0]);
+  wishing.node_->wish = device;
+  // The value is the same one, if there is one.
+  if (const TensorNode::State state = node->state(); state.storage && !node->weak) wishing.node_->set_storage(state.storage);
+  return wishing;
+}
+
+Tensor Tensor::to(std::string_view device) const {
+  if (device == "host") return to_host();
+  const bool is_elsewhere = is_evaluated() && this->device() != current_manager().find(device).id;
+  Tensor there = (is_elsewhere ? apply_one("clone", {this}) : *this).on(device);
+  there.eval();
+  return there;
+}
+
+std::string Tensor::device() const {
+  const TensorNode::State state = node_of(*this)->state();
+  return state.storage ? state.storage->device() : "";
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  return apply_one("reshape", {this}, {{"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
+}
+Tensor Tensor::cast(DType dtype) const { return apply_one("cast", {this}, {{"dtype", std::string(name(dtype))}}); }
+Tensor Tensor::T() const { return apply_one("transpose", {this}); }
+
+Tensor operator+(const Tensor& a, const Tensor& b) { return binary("add", a, b); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return binary("sub", a, b); }
+Tensor operator*(const Tensor& a, const Tensor& b) { return binary("mul", a, b); }
+Tensor operator/(const Tensor& a, const Tensor& b) { return binary("div", a, b); }
+Tensor operator%(const Tensor& a, const Tensor& b) { return binary("remainder", a, b); }
+Tensor operator&(const Tensor& a, const Tensor& b) { return binary("bitwise_and", a, b); }
+Tensor operator|(const Tensor& a, const Tensor& b) { return binary("bitwise_or", a, b); }
+Tensor operator^(const Tensor& a, const Tensor& b) { return binary("bitwise_xor", a, b); }
+Tensor operator<<(const Tensor& a, const Tensor& b) { return binary("left_shift", a, b); }
+Tensor operator>>(const Tensor& a, const Tensor& b) { return binary("right_shift", a, b); }
+Tensor operator==(const Tensor& a, const Tensor& b) { return binary("eq", a, b); }
+Tensor operator!=(const Tensor& a, const Tensor& b) { return binary("ne", a, b); }
+Tensor operator<(const Tensor& a, const Tensor& b) { return binary("lt", a, b); }
+Tensor operator<=(const Tensor& a, const Tensor& b) { return binary("le", a, b); }
+Tensor operator>(const Tensor& a, const Tensor& b) { return binary("gt", a, b); }
+Tensor operator>=(const Tensor& a, const Tensor& b) { return binary("ge", a, b); }
+Tensor operator-(const Tensor& a) { return apply_one("neg", {&a}); }
+Tensor operator~(const Tensor& a) { return apply_one("bitwise_not", {&a}); }
+Tensor operator!(const Tensor& a) { return apply_one("logical_not", {&a}); }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return tensor.is_none() ? out << "none" : out << format_array(tensor.to_host());
+}
+
+}  // namespace tenon
