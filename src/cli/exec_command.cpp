@@ -46,20 +46,6 @@ int run(const Session& session, const std::vector<std::pair<std::string, std::st
   }
 }
 
-// The lease this process already runs under, if it is of this device and still held: waiting for it would be waiting for itself.
-bool is_leased_already(const Session& session, const Turnstile& turnstile, bool wants_shared) {
-  const auto outer = LeaseName::parse(session.console.environment("TENON_LEASE"));
-  if (!outer || outer->device != turnstile.device()) return false;
-  for (const Turnstile::Place& place : turnstile.queue().places) {
-    if (place.ticket != outer->epoch || !place.is_holding) continue;
-    if (place.kind == TicketKind::shared && !wants_shared)
-      throw Error(ErrorCode::failed_precondition, fmt::format("this command already shares {} with others", outer->device),
-                  "give --shared, or run it outside of the shared lease");
-    return true;
-  }
-  return false;
-}
-
 int execute(const ExecArguments& arguments, const Session& session) {
   if (session.trailing.empty())
     throw Error(ErrorCode::invalid_argument, "no command is given",
@@ -68,9 +54,10 @@ int execute(const ExecArguments& arguments, const Session& session) {
   const Turnstile turnstile(RunDirectory::open(session.console.environment), device.id);
   auto variables = visibility_variables(device);
   bool was_killed = false;
-  if (is_leased_already(session, turnstile, arguments.is_shared)) return run(session, variables, was_killed);
-
   Turnstile::Options options{.kind = arguments.is_shared ? TicketKind::shared : TicketKind::exclusive};
+  if (is_leased_already(turnstile, session.console.environment("TENON_LEASE"), options.kind))
+    return run(session, variables, was_killed);
+
   if (arguments.timeout_seconds)
     options.timeout =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "array/format_array.h"
 #include "base/units.h"
@@ -34,11 +38,14 @@ Examples:
   tenon run 't = x * x; t / sum(t)' x='randn([1000], seed=7)' --compare
   tenon run 'values, indices = top_k(x, 3); values, indices' x='[3, 1, 4, 1, 5]' --json)";
 
+constexpr std::size_t kMaxProgramName = 80;  // of an expression, in the ledger
+
 struct RunArguments {
   std::string expression;
   std::vector<std::string> inputs;
   std::string output, dtype, device = "auto";
   int repeat = 1;
+  std::optional<double> timeout_seconds;
   bool compare = false;
 };
 
@@ -95,7 +102,8 @@ void print_json(std::ostream& out, const RunResult& result, const std::vector<Co
   }
   document["device"] = cli::to_json(result.device);
   json::array timeline;
-  for (const Span& span : result.timeline) timeline.push_back({{"stage", span.stage}, {"seconds", span.seconds}});
+  for (const Span& span : result.timeline)
+    timeline.push_back({{"stage", span.stage}, {"start_seconds", span.start_seconds}, {"seconds", span.seconds}});
   document["timeline"] = std::move(timeline);
   out << to_text(document);
 }
@@ -106,8 +114,9 @@ std::string comparison_text(const Comparison& c, const HostArray& array) {
                      c.max_ulp, c.mismatches == 0 ? "match" : fmt::format("{} of {} differ", c.mismatches, array.elements()));
 }
 
-void print_text(const Console& console, const RunResult& result, const std::vector<Comparison>& comparisons,
-                const std::string& saved) {
+// |finish| is called when the values are printed: what the device still does then is in the last line.
+void print_text(const Console& console, RunResult& result, const std::vector<Comparison>& comparisons, const std::string& saved,
+                const std::function<void()>& finish) {
   const ArrayStyle style{.width = console.width};
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const HostArray& array = result.outputs[i];
@@ -115,14 +124,39 @@ void print_text(const Console& console, const RunResult& result, const std::vect
     const bool last = i + 1 == result.outputs.size();
     std::string line = fmt::format("{} {}", to_string(array.shape()), name(array.dtype()));
     if (last) {
+      console.out << std::flush;
+      finish();
       line += fmt::format(" on {}", result.device.id);
-      for (const Span& span : result.timeline) line += fmt::format(", {} {}", span.stage, format_seconds(span.seconds));
+      for (const Span& span : result.timeline)
+        if (span.seconds > 0) line += fmt::format(", {} {}", span.stage, format_seconds(span.seconds));
     }
     console.out << console.dim(line) << '\n';
     if (!comparisons.empty()) console.out << comparison_text(comparisons[i], array) << '\n';
     if (!last && saved.empty()) console.out << '\n';
   }
   if (!saved.empty()) console.out << "saved to " << saved << '\n';
+}
+
+// Whoever waits is told for whom, once for each place in the queue.
+std::function<void(const Progress&)> waiting_line(const Console& console) {
+  return [&console, told = std::string()](const Progress& progress) mutable {
+    if (progress.stage != "queued" || progress.place.ahead_here + progress.place.ahead_elsewhere == 0) return;
+    const std::string line = fmt::format("waiting for {}: {}{} before this one", progress.device,
+                                         progress.place.holder.empty() ? "" : "held by " + progress.place.holder + "; ",
+                                         progress.place.ahead_here + progress.place.ahead_elsewhere);
+    if (line == std::exchange(told, line)) return;
+    console.err << "tenon: " << line << std::endl;
+  };
+}
+
+// The command ends now, so the device closes whatever the policy; that is part of what the run took.
+void close_device(RunResult& result) {
+  if (result.device.kind == DeviceKind::cpu) return;
+  const auto start = std::chrono::steady_clock::now();
+  process_manager().close(result.device.id);
+  Span closing{"closing", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  if (!result.timeline.empty()) closing.start_seconds = result.timeline.back().start_seconds + result.timeline.back().seconds;
+  result.timeline.push_back(std::move(closing));
 }
 
 int run(const RunArguments& arguments, const Session& session) {
@@ -133,15 +167,24 @@ int run(const RunArguments& arguments, const Session& session) {
   check_output(arguments.output, graph.outputs().size());
 
   const std::vector<HostArray> arrays = arrays_of(inputs);
-  const RunResult result = process_manager().run(graph, arrays, {.device = arguments.device, .repeat = arguments.repeat});
+  RunOptions options;
+  options.device = arguments.device;
+  options.repeat = arguments.repeat;
+  options.program = arguments.expression.substr(0, kMaxProgramName);
+  options.on_progress = waiting_line(session.console);
+  if (arguments.timeout_seconds)
+    options.timeout =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
+  RunResult result = process_manager().run(graph, arrays, options);
   std::vector<Comparison> comparisons;
   if (arguments.compare) comparisons = compare_all(graph, arrays, result);
   if (!arguments.output.empty()) save(arguments.output, result.outputs);
 
   if (session.json) {
+    close_device(result);
     print_json(session.console.out, result, comparisons);
   } else {
-    print_text(session.console, result, comparisons, arguments.output);
+    print_text(session.console, result, comparisons, arguments.output, [&] { close_device(result); });
   }
   for (const Comparison& comparison : comparisons)
     if (comparison.mismatches > 0) return kExitMismatch;
@@ -166,6 +209,9 @@ void add_run_command(CLI::App& app, Session& session) {
   command->add_option("--repeat", arguments->repeat, "Compute N times and report the fastest")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N");
+  command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting for the device after this time; exit 4")
+      ->check(CLI::Range(0.0, 1e9).description(""))
+      ->type_name("SECONDS");
   command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit 5 if they differ");
   add_output_options(*command, session);
   command->footer(kExamples);

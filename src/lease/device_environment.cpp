@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "tenon/error.h"
+
 namespace tenon {
 
 std::vector<std::pair<std::string, std::string>> visibility_variables(const DeviceInfo& device) {
@@ -35,6 +37,19 @@ std::optional<LeaseName> LeaseName::parse(std::string_view text) {
   const auto read = std::from_chars(text.data() + at + 1, end, name.epoch);
   if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
   return name;
+}
+
+bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variable, TicketKind wanted) {
+  const auto outer = LeaseName::parse(lease_variable);
+  if (!outer || outer->device != turnstile.device()) return false;
+  for (const Turnstile::Place& place : turnstile.queue().places) {
+    if (place.ticket != outer->epoch || !place.is_holding) continue;
+    if (place.kind == TicketKind::shared && wanted == TicketKind::exclusive)
+      throw Error(ErrorCode::failed_precondition, fmt::format("this command already shares {} with others", outer->device),
+                  "give --shared, or run it outside of the shared lease");
+    return true;
+  }
+  return false;
 }
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lease/turnstile.h"
 #include "tenon/device.h"
 
 namespace tenon {
@@ -23,5 +24,9 @@ struct LeaseName {
   std::string text() const;  // "cpu:0@17"
   static std::optional<LeaseName> parse(std::string_view text);
 };
+
+// Whether this process runs under a lease of the turnstile's device that is still held, as |lease_variable| (TENON_LEASE) says:
+// waiting for the device would be waiting for itself. Throws failed_precondition for a shared lease where |wanted| is exclusive.
+bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variable, TicketKind wanted);
 
 }  // namespace tenon

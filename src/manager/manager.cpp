@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "backends/all.h"
 #include "base/log.h"
+#include "device/cost.h"
+#include "lease/device_environment.h"
 #include "manager/inventory.h"
 #include "manager/manager_state.h"
 #include "tenon/error.h"
@@ -32,7 +35,11 @@ KeepOpen policy_of(const Config& config, const DeviceInfo& device, double break_
 std::optional<Turnstile> turnstile_of(const DeviceInfo& device) {
   if (device.kind == DeviceKind::cpu && !device.exclusive) return std::nullopt;
   try {
-    return Turnstile(RunDirectory::open(), device.id);
+    Turnstile turnstile(RunDirectory::open(), device.id);
+    const char* const lease = std::getenv("TENON_LEASE");
+    const TicketKind kind = device.exclusive ? TicketKind::exclusive : TicketKind::shared;
+    if (lease && is_leased_already(turnstile, lease, kind)) return std::nullopt;  // by the tenon exec around this process
+    return turnstile;
   } catch (const Error& error) {
     if (device.exclusive) throw;
     logging::warn("{} is used without a queue between processes: {}", device.id, error.what());
