@@ -27,6 +27,10 @@ double seconds_between(DeviceOwner::Clock::time_point from, DeviceOwner::Clock::
   return std::chrono::duration<double>(to - from).count();
 }
 
+bool is_elsewhere(const Turnstile::Place& place) {
+  return !place.is_known || !place.is_in_this_pid_namespace || place.pid != getpid();
+}
+
 }  // namespace
 
 DeviceOwner::DeviceOwner(Options options)
@@ -402,6 +406,12 @@ int DeviceOwner::queue_length() const {
   return static_cast<int>(queue_.size() + holders_.size());
 }
 
+int DeviceOwner::users_elsewhere() const {
+  if (!options_.turnstile) return 0;
+  const Turnstile::Queue queue = options_.turnstile->queue();
+  return static_cast<int>(std::count_if(queue.places.begin(), queue.places.end(), is_elsewhere));
+}
+
 double DeviceOwner::expected_open_seconds() const {
   const std::lock_guard lock(mutex_);
   return break_even_.open_seconds();
@@ -432,7 +442,7 @@ DeviceStatus DeviceOwner::status() const {
   status.device = device();
   if (options_.turnstile)
     for (const Turnstile::Place& place : options_.turnstile->queue().places)
-      if (!place.is_known || !place.is_in_this_pid_namespace || place.pid != getpid())
+      if (is_elsewhere(place))
         status.users.push_back({who(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
   // Holders first; the other processes' places are in order already.
   std::partition(status.users.begin(), status.users.end(), [](const DeviceUser& user) { return user.is_holding; });

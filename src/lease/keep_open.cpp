@@ -97,41 +97,4 @@ void KeepOpen::record_gap(double seconds, bool censored) {
 
 void KeepOpen::set_break_even(double seconds) { break_even_ = checked_break_even(seconds); }
 
-KeepOpenPool::KeepOpenPool(std::size_t devices, const KeepOpen& policy, std::size_t min_warm)
-    : slots_(devices, Slot{.policy = policy}),
-      min_warm_(min_warm) {
-  for (std::size_t i = devices; i > 0; --i) free_.push_back(i - 1);
-}
-
-std::optional<KeepOpenPool::Choice> KeepOpenPool::acquire(double now) {
-  if (free_.empty()) return std::nullopt;
-  const std::size_t device = free_.back();
-  free_.pop_back();
-  Slot& slot = slots_[device];
-  const Choice choice{device, slot.is_open};
-  if (slot.was_used) slot.policy.record_gap(std::max(0.0, now - slot.idle_since));
-  slot.is_busy = slot.is_open = slot.was_used = true;
-  return choice;
-}
-
-void KeepOpenPool::release(std::size_t device, double now) {
-  Slot& slot = slots_.at(device);
-  if (!slot.is_busy) throw Error(ErrorCode::failed_precondition, fmt::format("device {} of the pool is not in use", device));
-  slot.is_busy = false;
-  slot.idle_since = now;
-  free_.push_back(device);
-}
-
-double KeepOpenPool::close_at(std::size_t device) const {
-  const Slot& slot = slots_.at(device);
-  if (slot.is_busy || !slot.is_open || warm() <= min_warm_) return KeepOpen::kForever;
-  return slot.idle_since + slot.policy.threshold();
-}
-
-void KeepOpenPool::closed(std::size_t device) { slots_.at(device).is_open = false; }
-
-std::size_t KeepOpenPool::warm() const noexcept {
-  return static_cast<std::size_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.is_open; }));
-}
-
 }  // namespace tenon

@@ -86,38 +86,4 @@ class KeepOpen {
   std::array<double, 8> losses_{};  // of each candidate, recent gaps weighing more
 };
 
-// Several devices that do the same: the one used last goes first, so that the rest go cold. Each has a KeepOpen of its own.
-// Time is whatever the caller's clock says, in seconds, never going back.
-class KeepOpenPool {
- public:
-  // |devices| copies of |policy|. At least |min_warm| of them are not closed once open.
-  KeepOpenPool(std::size_t devices, const KeepOpen& policy, std::size_t min_warm = 0);
-
-  struct Choice {
-    std::size_t device = 0;
-    bool is_warm = false;  // still open
-  };
-  // The free device that was used last; nothing when all are busy.
-  std::optional<Choice> acquire(double now);
-  // Throws failed_precondition when |device| is not in use.
-  void release(std::size_t device, double now);
-  // When |device| is to be closed: infinite while it is in use, when it is closed already, or while it is kept warm.
-  double close_at(std::size_t device) const;
-  // Tells that |device| was closed.
-  void closed(std::size_t device);
-  std::size_t warm() const noexcept;
-
-  const KeepOpen& policy(std::size_t device) const { return slots_.at(device).policy; }
-
- private:
-  struct Slot {
-    KeepOpen policy;
-    bool is_busy = false, is_open = false, was_used = false;
-    double idle_since = 0;
-  };
-  std::vector<Slot> slots_;
-  std::vector<std::size_t> free_;  // used last at the back
-  std::size_t min_warm_;
-};
-
 }  // namespace tenon

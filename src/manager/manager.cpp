@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "backends/all.h"
 #include "base/log.h"
@@ -11,6 +12,7 @@
 #include "lease/device_environment.h"
 #include "manager/inventory.h"
 #include "manager/manager_state.h"
+#include "manager/settings.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -45,6 +47,24 @@ std::optional<Turnstile> turnstile_of(const DeviceInfo& device) {
     logging::warn("{} is used without a queue between processes: {}", device.id, error.what());
     return std::nullopt;
   }
+}
+
+// Of several devices that do the same: one that is open and free, the one used last first, so that the rest go cold; else one
+// that is closed and free; else the one with the shortest queue.
+std::shared_ptr<DeviceOwner> best_of(const std::vector<std::shared_ptr<DeviceOwner>>& owners) {
+  if (owners.size() == 1) return owners.front();
+  std::shared_ptr<DeviceOwner> best;
+  std::tuple<int, bool, DeviceOwner::Clock::time_point> best_rank;
+  for (const std::shared_ptr<DeviceOwner>& owner : owners) {
+    const bool is_open = owner->is_open();
+    const std::tuple rank(is_open ? -owner->queue_length() : -owner->queue_length() - owner->users_elsewhere(), is_open,
+                          owner->last_used());
+    if (!best || rank > best_rank) {
+      best = owner;
+      best_rank = rank;
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -97,17 +117,24 @@ std::shared_ptr<DeviceOwner> DeviceManager::State::resolve(const DeviceManager& 
     if (std::shared_ptr<DeviceOwner> leased = leased_by_this_thread()) return leased;
   {
     const std::lock_guard lock(mutex);
-    if (const auto found = resolved.find(wish); found != resolved.end()) return found->second;
+    if (const auto found = resolved.find(wish); found != resolved.end()) return best_of(found->second);
   }
-  std::shared_ptr<DeviceOwner> owner = owner_of(manager.find(wish));
+  const DeviceInfo first = manager.find(wish);
+  std::vector<std::shared_ptr<DeviceOwner>> meant{owner_of(first)};
+  // Cards of one model do the same work: whoever asks for a kind gets the one that has it done soonest.
+  if (wish == name(first.kind) && first.kind != DeviceKind::cpu)
+    for (const DeviceInfo& other : registry.devices())
+      if (other.available && other.kind == first.kind && other.name == first.name && other.id != first.id)
+        meant.push_back(owner_of(other));
   const std::lock_guard lock(mutex);
-  resolved.insert_or_assign(std::string(wish), owner);
-  return owner;
+  return best_of(resolved.insert_or_assign(std::string(wish), std::move(meant)).first->second);
 }
 
 DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) {
   config.check();
   state_->config = std::move(config);
+  apply_environment(state_->config);
+  state_->profiles = state_->config.profile ? ProfileStore::of_process() : std::make_shared<ProfileStore>("");
   register_all_backends(state_->registry, state_->config.simulated);
   if (!state_->config.ledger) return;
   // The ledger asks from its own thread; by then the manager may be gone.
@@ -171,27 +198,18 @@ void DeviceManager::add_backend(std::unique_ptr<Backend> backend) {
 }
 
 DeviceInfo DeviceManager::find(std::string_view wish) const {
-  std::string meant(wish);
-  if (meant == "auto") {
+  try {
+    const Decision decision = state_->decide(*this, wish, nullptr);
+    if (!decision.warning.empty()) logging::warn("{}", decision.warning);
+    return decision.device;
+  } catch (const Error& error) {
+    // A device that cannot be used is found all the same: it has a reason, and other programs may drive it.
+    if (error.code() != ErrorCode::unavailable) throw;
     const std::lock_guard lock(state_->mutex);
-    meant = state_->default_wish;
+    if (!state_->machine) throw;
+    if (const DeviceInfo* device = find_device(*state_->machine, wish)) return *device;
+    throw;
   }
-  // Looking at the whole machine takes milliseconds, which a run on the processor should not pay.
-  for (const DeviceInfo& device : state_->registry.devices())
-    if (device.available && (meant == "auto" || meant == device.id || meant == name(device.kind))) return device;
-  std::optional<std::vector<DeviceInfo>> known;
-  {
-    const std::lock_guard lock(state_->mutex);
-    known = state_->machine;
-  }
-  if (known)
-    if (const DeviceInfo* device = find_device(*known, meant); device && device->available) return *device;
-  const std::vector<DeviceInfo> all = devices();
-  if (const DeviceInfo* device = find_device(all, meant)) return *device;
-  std::string names;
-  for (const DeviceInfo& device : all) names += (names.empty() ? "" : ", ") + device.id;
-  throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", meant),
-              fmt::format("devices of this machine: {}", names));
 }
 
 void DeviceManager::set_default_device(std::string_view wish) {

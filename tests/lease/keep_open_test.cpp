@@ -152,42 +152,5 @@ TEST(KeepOpen, AdaptiveKeepsItsBoundAgainstAnAdversaryThatKnowsItsThreshold) {
   EXPECT_GT(worst, 0) << "the adversary did not even try";
 }
 
-TEST(KeepOpenPool, TheDeviceUsedLastGoesFirstAndTheRestGoCold) {
-  KeepOpenPool pool(3, KeepOpen::linger(10));
-  for (int i = 0; i < 20; ++i) {
-    const auto choice = pool.acquire(i);
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->device, 0u);
-    EXPECT_EQ(choice->is_warm, i > 0);
-    pool.release(choice->device, i + 0.5);
-  }
-  EXPECT_EQ(pool.warm(), 1u);
-  EXPECT_DOUBLE_EQ(pool.close_at(0), 19.5 + 10);
-  EXPECT_EQ(pool.close_at(1), KeepOpen::kForever);
-}
-
-TEST(KeepOpenPool, GivesEachDeviceOnceAndNoneWhenAllAreBusy) {
-  KeepOpenPool pool(2, KeepOpen::linger(10));
-  const auto a = pool.acquire(0), b = pool.acquire(0);
-  EXPECT_NE(a->device, b->device);
-  EXPECT_FALSE(pool.acquire(0));
-  pool.release(a->device, 1);
-  pool.release(b->device, 2);
-  EXPECT_EQ(pool.acquire(3)->device, b->device);
-  EXPECT_THROW(pool.release(a->device, 4), Error);
-}
-
-TEST(KeepOpenPool, AClosedDeviceIsColdAndSomeAreKeptWarm) {
-  KeepOpenPool pool(2, KeepOpen::linger(10), 1);
-  const auto a = pool.acquire(0), b = pool.acquire(0);
-  pool.release(a->device, 1);
-  pool.release(b->device, 1);
-  EXPECT_DOUBLE_EQ(pool.close_at(a->device), 11);
-  pool.closed(a->device);
-  EXPECT_EQ(pool.close_at(b->device), KeepOpen::kForever) << "the last warm one stays";
-  EXPECT_TRUE(pool.acquire(100)->is_warm);
-  EXPECT_FALSE(pool.acquire(100)->is_warm);
-}
-
 }  // namespace
 }  // namespace tenon

@@ -310,6 +310,30 @@ TEST(Lease, NoneIsLostAtTheClosingEdge) {
   EXPECT_GT(machine.counters().closes, 1u);
 }
 
+TEST(Pool, TheDeviceUsedLastGoesFirstAndTheRestGoCold) {
+  SimulatedMachine machine({card(), card(), card()}, [](Config& config) { config.keep_open = KeepOpenPolicy::always; });
+  for (int i = 0; i < 10; ++i) machine.add(1, 2, "tenstorrent");
+  std::size_t opened = 0;
+  for (const DeviceStatus& status : machine.manager().status()) opened += status.counters.opens > 0 && is_simulated(status.device);
+  EXPECT_EQ(opened, 1u);
+}
+
+TEST(Pool, BusyDeviceSendsTheNextOneElsewhere) {
+  SimulatedMachine machine({card(), card()});
+  const Lease first = machine.manager().lease({.device = "tenstorrent"});
+  std::thread([&] {
+    const Lease second = machine.manager().lease({.device = "tenstorrent", .timeout = 10s});
+    EXPECT_NE(second.device().id, first.device().id);
+  }).join();
+}
+
+TEST(Pool, DeviceThatAnotherProcessHoldsIsPassedOver) {
+  SimulatedMachine machine({card(), card()});
+  SimulatedMachine other(machine);
+  const Lease theirs = other.manager().lease({.device = "sim:0"});
+  EXPECT_EQ(machine.manager().lease({.device = "tenstorrent"}).device().id, "sim:1");
+}
+
 TEST(Lease, ObserverHearsTheLifeOfADevice) {
   SimulatedMachine machine({card()}, [](Config& config) { config.keep_open = KeepOpenPolicy::on_demand; });
   std::mutex mutex;
