@@ -22,6 +22,7 @@
 #include "tenon/backend.h"
 #include "tenon/config.h"
 #include "tenon/lease.h"
+#include "tenon/routing.h"
 
 namespace tenon {
 
@@ -77,6 +78,9 @@ class DeviceManager {
   // The device a wish stands for: "auto", a kind, an id or an alias. Looks at the whole machine only when the backends' own
   // devices do not answer the wish. Throws not_found naming the devices there are.
   DeviceInfo find(std::string_view wish) const;
+
+  // The device run() would take for |graph| now, why, and what each is expected to take. Opens nothing.
+  Decision explain(const Graph& graph, std::string_view wish = "auto") const;
 
   // The device that "auto" means from now on; "auto" for the configured choice again. Throws not_found.
   void set_default_device(std::string_view wish);

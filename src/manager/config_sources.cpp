@@ -132,7 +132,7 @@ class Loader {
   }
 
   void warn_of_misspelt_variables() {
-    std::vector<std::string> known{"TENON_LEASE", "TENON_WORKER"};  // not settings: what tenon tells programs it starts
+    std::vector<std::string> known{"TENON_LEASE", "TENON_WORKER", "TENON_CONFIG", "TENON_LOG_FORMAT"};  // not settings
     for (const Setting& setting : settings()) known.insert(known.end(), setting.variables.begin(), setting.variables.end());
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
       const std::string_view text = *entry;

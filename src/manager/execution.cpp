@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "manager/manager_state.h"
+#include "manager/settings.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -58,14 +59,22 @@ Lease take_lease(DeviceManager& manager, const std::string& device, const RunOpt
   return lease;
 }
 
-std::shared_ptr<Executable> compiled(DeviceOwner::Operation& operation, const Graph& graph) {
-  const std::string key = graph.text();
-  std::shared_ptr<Executable> executable = operation.executables().find(key);
-  if (!executable) {
-    executable = operation.device().compile(graph);
-    operation.executables().keep(key, executable);
+struct Compiled {
+  std::shared_ptr<Executable> executable;
+  std::string text;  // of the graph
+  bool was_there = false;
+};
+
+Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph) {
+  Compiled program;
+  program.text = graph.text();
+  program.executable = operation.executables().find(program.text);
+  program.was_there = program.executable != nullptr;
+  if (!program.was_there) {
+    program.executable = operation.device().compile(graph);
+    operation.executables().keep(program.text, program.executable);
   }
-  return executable;
+  return program;
 }
 
 double compute(Executable& executable, std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs, int repeat) {
@@ -87,6 +96,7 @@ struct DeviceManager::Execution {
   DeviceManager& manager;
   const Graph& graph;
   const RunOptions& options;
+  bool moves_tensors = true;  // up and down; else they are on the device already, and stay there
   DeviceInfo device = {};
   Timeline timeline = {};
 
@@ -96,8 +106,8 @@ struct DeviceManager::Execution {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the program takes {} inputs, got {}", graph.inputs().size(), input_count));
     if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
-    const std::shared_ptr<DeviceOwner> owner = manager.state_->resolve(manager, options.device);
-    owner->backend()->check(owner->device(), graph);
+    check_results(manager.config(), graph);
+    const std::shared_ptr<DeviceOwner> owner = manager.state_->owner_for(manager, graph, options.device);
 
     Recorder recorder(options);
     recorder.set_device(owner->device().id);
@@ -106,9 +116,11 @@ struct DeviceManager::Execution {
     DeviceOwner::Operation operation = owner->begin(*lease.grant(), options.cancel);
     double compute_seconds = 0;
     std::uint64_t bytes = 0;
+    Compiled program;
     try {
       recorder.begin("compiling");
-      const std::shared_ptr<Executable> executable = compiled(operation, graph);
+      program = compiled(operation, graph);
+      const std::shared_ptr<Executable>& executable = program.executable;
       recorder.end();
 
       recorder.begin("uploading");
@@ -142,7 +154,17 @@ struct DeviceManager::Execution {
     }
     owner->count_run(compute_seconds, false);
     timeline = recorder.timeline();
+    learn(*lease.grant(), program);
     if (owner->events().has_observers()) tell(*owner, lease, bytes);
+  }
+
+  // What routing predicts from.
+  void learn(const Lease::Grant& grant, const Compiled& program) const {
+    Work work = work_of(graph, program.text);
+    if (!moves_tensors) work.upload_bytes = work.download_bytes = 0;
+    ProfileStore& profiles = *manager.state_->profiles;
+    profiles.record_run(device, work, program.was_there, timeline);
+    if (grant.open_seconds > 0) profiles.record_open(device, grant.open_seconds);
   }
 
   void tell(DeviceOwner& owner, const Lease& lease, std::uint64_t bytes) const {
@@ -174,7 +196,7 @@ RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inpu
 
 EvaluateResult DeviceManager::evaluate(const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
                                        const RunOptions& options) {
-  Execution execution{*this, graph, options};
+  Execution execution{*this, graph, options, /*moves_tensors=*/false};
   EvaluateResult result;
   execution.perform(
       inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return inputs[i]->on(operation.residency()); },

@@ -199,6 +199,8 @@ class Router {
   }
 
   [[noreturn]] void fail(std::string_view wish) const {
+    if (wish == "auto")
+      throw Error(ErrorCode::unavailable, "there is no device that can be used", "tenon doctor says what is wrong with each");
     std::vector<std::string> ids;
     for (const Considered& one : all_) {
       const DeviceInfo& device = one.candidate.device;
