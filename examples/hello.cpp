@@ -1,0 +1,16 @@
+// An expression, and its value.
+#include <iostream>
+
+#include "tenon/tenon.h"
+
+using namespace tenon;
+
+int main() {
+  const Tensor a = tensor({{1.0, 2.0}, {3.0, 4.0}});
+  const Tensor y = relu(matmul(a, a.T()) / 2 - 3);  // nothing is computed yet
+
+  std::cout << "y is " << name(y.dtype()) << ' ' << to_string(y.shape()) << '\n';
+  std::cout << y << '\n';  // now it is: one program, on the best device there is
+  std::cout << "its last row is " << y[-1] << '\n';
+  std::cout << "its mean is " << mean(y).item<float>() << '\n';
+}
