@@ -128,10 +128,12 @@ void add_config_options(CLI::App& app, Session& session) {
   app.add_option("--config", session.config_file, "Read settings from FILE")->type_name("FILE");
   app.add_option("--set", session.assignments, "Set one setting; tenon config lists them. May be given several times")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("NAME=VALUE");
   app.add_option("--sim", session.simulated, "Imagine a device, e.g. wormhole,open=0.1; may be given several times")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("TEXT");
 }
@@ -203,6 +205,9 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_queue_command(app, session);
     add_policy_command(app, session);
     add_config_command(app, session);
+    add_cost_command(app, session);
+    add_top_command(app, session);
+    add_serve_command(app, session);
     add_completion_command(app, session);
     const int status = parse_and_run(app, session, std::move(arguments));
     console.out.flush();

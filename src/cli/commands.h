@@ -38,6 +38,9 @@ void add_exec_command(CLI::App& app, Session& session);
 void add_queue_command(CLI::App& app, Session& session);
 void add_policy_command(CLI::App& app, Session& session);
 void add_config_command(CLI::App& app, Session& session);
+void add_cost_command(CLI::App& app, Session& session);
+void add_top_command(CLI::App& app, Session& session);
+void add_serve_command(CLI::App& app, Session& session);
 void add_completion_command(CLI::App& app, Session& session);
 
 // --json and --color, which every command that prints data has.

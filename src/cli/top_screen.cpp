@@ -1,0 +1,303 @@
+#include "cli/top_screen.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.h"
+#include "cli/queue_json.h"
+#include "lease/queue_text.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kNothing = "-";
+constexpr std::size_t kSparkWidth = 20;
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+std::size_t columns(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::size_t has = columns(text);
+  return has >= width ? text : text + std::string(width - has, ' ');
+}
+
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:3.0f} %", 100 * *share) : std::string(kNothing);
+}
+
+std::string number(const std::optional<double>& value, const char* unit) {
+  return value ? fmt::format("{:.0f} {}", *value, unit) : std::string(kNothing);
+}
+
+std::string memory(const DeviceSample& sample) {
+  if (!sample.device.memory_total_bytes) return kNothing;
+  const std::string total = format_bytes(static_cast<double>(*sample.device.memory_total_bytes));
+  const auto used = sample.memory_used();
+  return used ? fmt::format("{} of {}", format_bytes(*used), total) : total;
+}
+
+double memory_share(const DeviceSample& sample) {
+  const auto used = sample.memory_used();
+  return used && *sample.device.memory_total_bytes > 0 ? *used / static_cast<double>(*sample.device.memory_total_bytes) : -1;
+}
+
+json::value or_null(const std::optional<double>& value) { return value ? json::value(*value) : json::value(nullptr); }
+
+std::string who_has(const Turnstile::Place& place) {
+  return place.is_known ? fmt::format("{}, {}", who(place), format_seconds(seconds_since(place))) : "somebody";
+}
+
+}  // namespace
+
+std::string DeviceSample::state() const {
+  for (const Turnstile::Place& place : queue.places)
+    if (place.is_holding) return place.kind == TicketKind::shared ? "shared" : "held";
+  if (!device.holders.empty()) return "in use";
+  if (!device.available) return "unusable";
+  return queue.is_dirty ? "dirty" : "free";
+}
+
+std::string DeviceSample::holder() const {
+  std::string text;
+  for (const Turnstile::Place& place : queue.places)
+    if (place.is_holding) text += (text.empty() ? "" : "; ") + who_has(place);
+  if (!text.empty()) return text;
+  if (!device.holders.empty()) return fmt::format("pid {}", fmt::join(device.holders, ", "));
+  if (!device.available) return device.reason;
+  return "";
+}
+
+int DeviceSample::waiting() const {
+  return static_cast<int>(
+      std::count_if(queue.places.begin(), queue.places.end(), [](const Turnstile::Place& place) { return !place.is_holding; }));
+}
+
+std::optional<double> DeviceSample::memory_used() const {
+  if (!device.memory_total_bytes || !device.memory_free_bytes) return std::nullopt;
+  return static_cast<double>(*device.memory_total_bytes - std::min(*device.memory_free_bytes, *device.memory_total_bytes));
+}
+
+json::object to_json(const TopSample& sample) {
+  json::array devices;
+  for (const DeviceSample& each : sample.devices)
+    devices.push_back(json::object{
+        {"id", each.device.id},
+        {"name", each.device.name},
+        {"kind", name(each.device.kind)},
+        {"available", each.device.available},
+        {"state", each.state()},
+        {"holder", each.holder().empty() ? json::value(nullptr) : json::value(each.holder())},
+        {"waiting", each.waiting()},
+        {"memory_total_bytes", each.device.memory_total_bytes ? json::value(*each.device.memory_total_bytes) : nullptr},
+        {"memory_used_bytes", or_null(each.memory_used())},
+        {"utilisation", or_null(each.utilisation)},
+        {"power_watts", or_null(each.device.power_watts)},
+        {"power_limit_watts", or_null(each.device.power_limit_watts)},
+        {"temperature_celsius", or_null(each.device.temperature_celsius)},
+        {"queue", to_json(each.queue)}});
+  const std::time_t when = std::chrono::system_clock::to_time_t(sample.when);
+  return {{"schema", 1}, {"time", fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(when))}, {"devices", std::move(devices)}};
+}
+
+std::string sparkline(const std::vector<std::optional<double>>& values, bool ascii) {
+  static const std::vector<std::string> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, plain = {"_", ".", "-", "=", "#"};
+  const std::vector<std::string>& levels = ascii ? plain : blocks;
+  std::string text;
+  for (const std::optional<double>& value : values) {
+    if (!value || !std::isfinite(*value)) {
+      text += ' ';
+      continue;
+    }
+    const double place = std::clamp(*value, 0.0, 1.0) * static_cast<double>(levels.size() - 1);
+    text += levels[static_cast<std::size_t>(std::lround(place))];
+  }
+  return text;
+}
+
+std::string fitted(const std::string& text, std::size_t width) {
+  std::size_t column = 0, end = 0;
+  while (end < text.size()) {
+    if (!continues_character(text[end]) && ++column > width) break;
+    ++end;
+  }
+  return text.substr(0, end);
+}
+
+std::string_view name(TopOrder order) noexcept {
+  constexpr std::string_view names[] = {"id", "utilisation", "memory", "queue"};
+  return names[static_cast<int>(order)];
+}
+
+void TopScreen::add(TopSample sample) {
+  sample_ = std::move(sample);
+  std::map<std::string, History> kept;
+  for (const DeviceSample& each : sample_.devices) {
+    History& history = kept[each.device.id] = std::move(history_[each.device.id]);
+    history.utilisation.push_back(each.utilisation);
+    if (history.utilisation.size() > kHistory) history.utilisation.pop_front();
+  }
+  history_ = std::move(kept);
+  if (!history_.contains(selected_)) selected_ = sample_.devices.empty() ? "" : ordered().front()->device.id;
+}
+
+std::vector<const DeviceSample*> TopScreen::ordered() const {
+  std::vector<const DeviceSample*> devices;
+  for (const DeviceSample& each : sample_.devices) devices.push_back(&each);
+  // As found where the key does not decide: equal ones must not change places at each sample.
+  const auto key = [&](const DeviceSample* each) -> double {
+    switch (order_) {
+      case TopOrder::utilisation: return -each->utilisation.value_or(-1);
+      case TopOrder::memory: return -memory_share(*each);
+      case TopOrder::queue: return -(each->waiting() + (each->state() == "held" || each->state() == "shared" ? 0.5 : 0));
+      case TopOrder::id: break;
+    }
+    return 0;
+  };
+  std::sort(devices.begin(), devices.end(), [&](const DeviceSample* a, const DeviceSample* b) {
+    const double first = key(a), second = key(b);
+    return first != second ? first < second : a < b;
+  });
+  if (is_reversed_) std::reverse(devices.begin(), devices.end());
+  return devices;
+}
+
+void TopScreen::move(int by) {
+  const std::vector<const DeviceSample*> devices = ordered();
+  if (devices.empty()) return;
+  const auto found =
+      std::find_if(devices.begin(), devices.end(), [&](const DeviceSample* each) { return each->device.id == selected_; });
+  const int at = found == devices.end() ? 0 : static_cast<int>(found - devices.begin());
+  selected_ = devices[static_cast<std::size_t>(std::clamp(at + by, 0, static_cast<int>(devices.size()) - 1))]->device.id;
+}
+
+bool TopScreen::press(Key key) {
+  constexpr int kPage = 10, kAll = 1 << 20;
+  switch (key) {
+    case Key::none: return true;
+    case Key::up: move(-1); return true;
+    case Key::down: move(1); return true;
+    case Key::page_up: move(-kPage); return true;
+    case Key::page_down: move(kPage); return true;
+    case Key::home: move(-kAll); return true;
+    case Key::end: move(kAll); return true;
+    case Key::sort: order_ = static_cast<TopOrder>((static_cast<int>(order_) + 1) % 4); return true;
+    case Key::reverse: is_reversed_ = !is_reversed_; return true;
+    case Key::quit: return false;
+  }
+  return true;
+}
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+const Row kHead = {"ID", "STATE", "QUEUE", "UTIL", "LAST SAMPLES", "MEMORY", "POWER", "TEMP", "HOLDER"};
+
+Row row_of(const DeviceSample& sample, const std::string& spark) {
+  std::string power = number(sample.device.power_watts, "W");
+  if (sample.device.power_watts && sample.device.power_limit_watts)
+    power = fmt::format("{:.0f} of {:.0f} W", *sample.device.power_watts, *sample.device.power_limit_watts);
+  const std::string holder = sample.holder();
+  return {sample.device.id,
+          sample.state(),
+          sample.waiting() > 0 ? fmt::format("{} wait", sample.waiting()) : kNothing,
+          percent(sample.utilisation),
+          spark,
+          memory(sample),
+          power,
+          number(sample.device.temperature_celsius, "C"),
+          holder.empty() ? kNothing : holder};
+}
+
+std::vector<std::string> aligned(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(kHead.size());
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += padded(row[i], widths[i]) + "  ";
+    lines.push_back(line + row.back());
+  }
+  return lines;
+}
+
+std::vector<std::optional<double>> newest(const std::deque<std::optional<double>>& history, std::size_t count) {
+  std::vector<std::optional<double>> values(count);
+  const std::size_t has = std::min(count, history.size());
+  std::copy(history.end() - static_cast<std::ptrdiff_t>(has), history.end(), values.end() - static_cast<std::ptrdiff_t>(has));
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::string> TopScreen::plain() const {
+  std::vector<Row> rows{kHead};
+  for (const DeviceSample* each : ordered()) rows.push_back(row_of(*each, ""));
+  for (Row& row : rows) row.erase(row.begin() + 4);
+  std::vector<std::string> lines;
+  for (const std::string& line : aligned(rows)) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> TopScreen::details(const DeviceSample& sample) const {
+  std::vector<std::string> lines{fmt::format("{}  {}", sample.device.id, sample.device.name)};
+  if (!sample.device.available) lines.push_back(fmt::format("  {}; {}", sample.device.reason, sample.device.remedy));
+  int place = 0;
+  for (const Turnstile::Place& each : sample.queue.places)
+    lines.push_back(fmt::format("  {:<8}  {}", each.is_holding ? "holds" : fmt::format("waits, {}", ++place), who_has(each)));
+  if (sample.queue.places.empty()) lines.emplace_back("  nobody holds it, nobody waits");
+  return lines;
+}
+
+std::vector<std::string> TopScreen::lines(const Shape& shape) const {
+  const std::size_t width = static_cast<std::size_t>(std::max(1, shape.width));
+  const std::size_t height = static_cast<std::size_t>(std::max(1, shape.height));
+  const std::vector<const DeviceSample*> devices = ordered();
+  std::vector<Row> rows{kHead};
+  for (const DeviceSample* each : devices)
+    rows.push_back(row_of(*each, sparkline(newest(history_.at(each->device.id).utilisation, kSparkWidth), shape.ascii)));
+  const std::vector<std::string> table = aligned(rows);
+
+  const auto styled = [&](const std::string& text, const char* code) {
+    const std::string cut = fitted(text, width);
+    return shape.has_colour ? fmt::format("\033[{}m{}\033[0m", code, cut) : cut;
+  };
+  const std::time_t when = std::chrono::system_clock::to_time_t(sample_.when);
+  std::vector<std::string> lines{fitted(fmt::format("tenon top  {:%H:%M:%S}  {} devices  by {}{}", fmt::localtime(when),
+                                                    devices.size(), name(order_), is_reversed_ ? ", reversed" : ""),
+                                        width),
+                                 styled(table[0], "1")};
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i]->device.id == selected_) chosen = i;
+  // Of a long list, the part with the selected device in it.
+  const std::size_t room = height > 8 ? height - 8 : 1;
+  const std::size_t first =
+      devices.size() <= room ? 0 : std::min(chosen > room / 2 ? chosen - room / 2 : 0, devices.size() - room);
+  for (std::size_t i = first; i < std::min(devices.size(), first + room); ++i)
+    lines.push_back(i == chosen ? styled(padded("> " + table[i + 1], width), "7") : fitted("  " + table[i + 1], width));
+  lines[1] = styled("  " + table[0], "1");
+  if (!devices.empty()) {
+    lines.emplace_back();
+    for (const std::string& line : details(*devices[chosen])) lines.push_back(fitted(line, width));
+  }
+  const std::string help = styled("q quit   s sort   r reverse   arrows select", "2");
+  if (lines.size() + 2 <= height) {
+    lines.emplace_back();
+    lines.push_back(help);
+  } else if (lines.size() > height) {
+    lines.resize(height);
+  }
+  return lines;
+}
+
+}  // namespace tenon::cli
