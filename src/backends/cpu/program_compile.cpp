@@ -2,9 +2,9 @@
 #include <map>
 
 #include "array/block_format.h"
+#include "backend/temporary_plan.h"
 #include "backends/cpu/primitives.h"
 #include "backends/cpu/program.h"
-#include "backends/cpu/temporary_plan.h"
 #include "graph/simplify.h"
 #include "tenon/error.h"
 

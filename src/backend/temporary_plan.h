@@ -8,13 +8,15 @@
 #include <map>
 #include <vector>
 
-namespace tenon::cpu {
+namespace tenon {
 
 class TemporaryPlan {
  public:
+  explicit TemporaryPlan(std::size_t alignment = 64) : alignment_(alignment) {}
+
   void add(int location, std::size_t bytes, int step) {
     index_[location] = temporaries_.size();
-    temporaries_.push_back({location, (bytes + kAlign - 1) / kAlign * kAlign, step, step, 0});
+    temporaries_.push_back({location, (bytes + alignment_ - 1) / alignment_ * alignment_, step, step, 0});
   }
 
   // Locations that are no temporaries are ignored.
@@ -22,7 +24,7 @@ class TemporaryPlan {
     if (const auto found = index_.find(location); found != index_.end()) temporaries_[found->second].last = step;
   }
 
-  // Calls tell(location, offset) for each, 64-byte aligned, and returns the bytes needed for all. First fit, largest first.
+  // Calls tell(location, offset) for each, aligned, and returns the bytes needed for all. First fit, largest first.
   template <class Tell>
   std::size_t place(Tell tell) {
     std::vector<Temporary*> order;
@@ -49,15 +51,15 @@ class TemporaryPlan {
   }
 
  private:
-  static constexpr std::size_t kAlign = 64;
   struct Temporary {
     int location = -1;
     std::size_t bytes = 0;
     int first = 0, last = 0;
     std::size_t offset = 0;
   };
+  std::size_t alignment_;
   std::vector<Temporary> temporaries_;
   std::map<int, std::size_t> index_;  // location -> temporary
 };
 
-}  // namespace tenon::cpu
+}  // namespace tenon

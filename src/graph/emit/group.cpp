@@ -1,0 +1,169 @@
+#include "graph/emit/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/error.h"
+
+namespace tenon::emit {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+bool joins_to_one(const ValueView& view, const std::vector<int>& axes) {
+  std::vector<std::int64_t> extents, strides;
+  for (int axis : axes) {
+    extents.push_back(view.shape[axis]);
+    strides.push_back(view.strides[at(axis)]);
+  }
+  return joined(extents, {strides}).extents.size() <= 1;
+}
+
+std::vector<Launch> emit_elementwise(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement) {
+  std::vector<Access> inputs, outputs;
+  std::vector<NodeId> stored;
+  for (const External& e : reader.externals()) inputs.push_back(access(e.from.slot, e.from.stored, e.view));
+  for (NodeId output : reader.group().outputs)
+    for (const StoredValue& to : placement.targets(output)) {
+      outputs.push_back(dense_access(to.slot, to.stored, reader.group().domain));
+      stored.push_back(output);
+    }
+  const MapBody body = [&](const MapContext& context, std::vector<std::string>& results) {
+    std::string text;
+    const auto variable = [&](NodeId operand) -> std::string {
+      if (const auto m = reader.member(operand)) return reader.name(*m);
+      return reader.is_number(operand) ? reader.number(context.body, operand)
+                                       : context.inputs[at(reader.external_index(operand))];
+    };
+    for (NodeId id : reader.group().nodes) text += reader.statement(context.body, id, variable);
+    for (std::size_t k = 0; k < stored.size(); ++k) results[k] = reader.name(stored[k]);
+    return text;
+  };
+  return {emit_map(target, reader.group().domain, inputs, outputs, body)};
+}
+
+}  // namespace
+
+GroupAxes group_axes(const Group& group) {
+  GroupAxes axes;
+  for (int axis = 0; axis < group.domain.rank(); ++axis) {
+    if (group.domain[axis] == 1) continue;
+    if (group.reduced & (1u << axis))
+      axes.reduced.push_back(axis);
+    else
+      (axes.reduced.empty() ? axes.outer : axes.inner).push_back(axis);
+  }
+  return axes;
+}
+
+std::string combine_text(ReduceKind kind, DType dtype, const std::string& a, const std::string& b) {
+  const DType compute = compute_dtype(dtype);
+  const std::string type = variable_type(compute);
+  const bool floats = is_float(compute);
+  const char* wrap = element_bytes(compute) == 8 ? "u64" : "u32";
+  switch (kind) {
+    case ReduceKind::sum:
+      return floats ? fmt::format("{} + {}", a, b) : fmt::format("({})(({}){} + ({}){})", type, wrap, a, wrap, b);
+    case ReduceKind::prod:
+      return floats ? fmt::format("{} * {}", a, b) : fmt::format("({})(({}){} * ({}){})", type, wrap, a, wrap, b);
+    case ReduceKind::max: return fmt::format("({} > {} || {} != {} ? {} : {})", a, b, a, a, a, b);
+    case ReduceKind::min: return fmt::format("({} < {} || {} != {} ? {} : {})", a, b, a, a, a, b);
+    case ReduceKind::any: return fmt::format("({})({} != 0 || {} != 0)", type, a, b);
+    case ReduceKind::all: return fmt::format("({})({} != 0 && {} != 0)", type, a, b);
+  }
+  return {};
+}
+
+std::string identity_text(ReduceKind kind, DType dtype) {
+  switch (kind) {
+    case ReduceKind::sum:
+    case ReduceKind::any: return literal(dtype, 0);
+    case ReduceKind::prod:
+    case ReduceKind::all: return literal(dtype, 1);
+    case ReduceKind::max: return literal(dtype, -INFINITY);
+    case ReduceKind::min: return literal(dtype, INFINITY);
+  }
+  return {};
+}
+
+GroupReader::GroupReader(const Graph& graph, const Plan& plan, int group, const GroupPlacement& placement)
+    : graph_(graph),
+      plan_(plan),
+      index_(group),
+      group_(plan.groups[at(group)]) {
+  for (NodeId id : group_.nodes)
+    for (NodeId operand : graph_[id].inputs) {
+      if (member(operand) || is_number(operand) || external_index(operand) >= 0) continue;
+      const ValueView& view = plan_.views[at(operand)];
+      const bool row = group_.kind == Group::Kind::rows && !(graph_[operand].shape == group_.domain);
+      externals_.push_back({operand, placement.source(view.base), view, row});
+    }
+}
+
+bool GroupReader::is_number(NodeId operand) const {
+  const Node& base = graph_[plan_.views[at(operand)].base];
+  return base.prim == Prim::constant && base.shape.elements() == 1;
+}
+
+int GroupReader::external_index(NodeId operand) const {
+  for (std::size_t k = 0; k < externals_.size(); ++k)
+    if (externals_[k].operand == operand) return static_cast<int>(k);
+  return -1;
+}
+
+bool GroupReader::is_row(NodeId id) const {
+  return group_.kind == Group::Kind::rows && (graph_[id].prim == Prim::reduce || !(graph_[id].shape == group_.domain));
+}
+
+std::string GroupReader::name(NodeId id) const {
+  return fmt::format("v{}", std::find(group_.nodes.begin(), group_.nodes.end(), id) - group_.nodes.begin());
+}
+
+std::string GroupReader::number(Body& body, NodeId operand) {
+  const NodeId base = plan_.views[at(operand)].base;
+  std::string& name = numbers_[base];
+  if (name.empty()) {
+    const HostArray& value = graph_[base].as<ConstantAttr>().value;
+    const DType compute = compute_dtype(graph_[base].dtype);
+    if (compute == DType::i64 || compute == DType::u64) {
+      std::int64_t bits = 0;
+      std::copy_n(value.data(), sizeof bits, reinterpret_cast<std::byte*>(&bits));
+      name = fmt::format("({}){}", variable_type(compute), body.parameters().whole_number(bits));
+    } else {
+      name = body.parameters().number(compute, value.value(0));
+    }
+  }
+  return name;
+}
+
+std::string GroupReader::statement(Body& body, NodeId id, const std::function<std::string(NodeId)>& variable) {
+  const Node& node = graph_[id];
+  std::vector<std::string> operands;
+  for (NodeId operand : node.inputs) operands.push_back(variable(operand));
+  if (node.prim == Prim::cast)
+    return fmt::format("{} {} = {};\n", variable_type(node.dtype), name(id),
+                       body.cast(graph_[node.inputs[0]].dtype, node.dtype, operands[0]));
+  return body.elementwise(node, graph_[node.inputs.back()].dtype, operands, name(id), params_[id]);
+}
+
+bool group_can_read(const Graph& graph, const Plan& plan, const Group& group, NodeId operand) {
+  if (group.kind == Group::Kind::elementwise || !(graph[operand].shape == group.domain)) return true;
+  const GroupAxes axes = group_axes(group);
+  const ValueView& view = plan.views[at(operand)];
+  return joins_to_one(view, axes.reduced) && joins_to_one(view, axes.inner);
+}
+
+std::vector<Launch> emit_group(const KernelTarget& target, const Graph& graph, const Plan& plan, int group,
+                               GroupPlacement& placement) {
+  GroupReader reader(graph, plan, group, placement);
+  switch (reader.group().kind) {
+    case Group::Kind::elementwise: return emit_elementwise(target, reader, placement);
+    case Group::Kind::rows: return emit_rows(target, reader, placement);
+    case Group::Kind::reduction: return emit_reduction(target, reader, placement);
+  }
+  throw Error(ErrorCode::internal, "a group of unknown kind");
+}
+
+}  // namespace tenon::emit

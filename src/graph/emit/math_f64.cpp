@@ -1,0 +1,52 @@
+#include "graph/emit/math_library.h"
+
+namespace tenon::emit {
+namespace {
+
+// The formulas of graph/ops/value.h, which the reference uses.
+constexpr Helper kF64[] = {
+    {"erfinv_f64", "", R"(
+DEVICE f64 erfinv_f64(f64 x) {
+  f64 magnitude = fabs(x);
+  if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign(AS_F64(0x7ff0000000000000UL), x) : AS_F64(0x7ff8000000000000UL);
+  if (magnitude < 1e-8) return x * 0.8862269254527580;
+  i32 tail = magnitude > 0.5;
+  f64 rest = tail ? 1.0 - magnitude : magnitude;
+  f64 logarithm = log1p(-magnitude * magnitude);
+  f64 b = 4.3307467508053850 + logarithm / 2.0;
+  f64 y = sqrt(sqrt(b * b - logarithm / 0.147) - b);
+  for (i32 i = 0; i < 4; ++i) {
+    f64 error = tail ? rest - erfc(y) : erf(y) - rest;
+    f64 step = error / (1.1283791670955126 * exp(-y * y));
+    y -= step / (1.0 + y * step);
+  }
+  return copysign(y, x);
+}
+)"},
+    {"i0_f64", "", R"(
+DEVICE f64 i0_f64(f64 x) {
+  f64 magnitude = fabs(x), sum = 0.0, term = 1.0;
+  if (magnitude <= 25.0) {
+    f64 quarter = magnitude * magnitude / 4.0;
+    for (i32 k = 1; term > sum * 1e-18; ++k) {
+      sum += term;
+      term *= quarter / ((f64)k * (f64)k);
+    }
+    return sum;
+  }
+  if (!(magnitude <= 1.7976931348623157e308)) return magnitude;
+  for (i32 k = 1; term > 1e-18; ++k) {
+    sum += term;
+    term *= (2.0 * k - 1.0) * (2.0 * k - 1.0) / (8.0 * magnitude * k);
+  }
+  f64 root = exp(magnitude / 2.0);
+  return root * (root * (sum / sqrt(6.283185307179586 * magnitude)));
+}
+)"},
+};
+
+}  // namespace
+
+std::span<const Helper> f64_helpers() { return kF64; }
+
+}  // namespace tenon::emit

@@ -1,0 +1,23 @@
+// Where helper functions are listed: name, what it calls, text. See math.h.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace tenon::emit {
+
+struct Helper {
+  std::string_view name;
+  std::string_view calls;  // names, separated by spaces
+  std::string_view text;
+};
+
+// In order: a helper calls only ones before it in its own list or in lists named before it here.
+std::span<const Helper> common_helpers();  // bit work, conversions, random numbers, block formats
+std::span<const Helper> f32_helpers();     // polynomials
+std::span<const Helper> cuda_helpers();    // in the place of f32_helpers of the same name
+std::span<const Helper> f64_helpers();
+// For the integer type T with the unsigned type U at least as wide as 32 bits, and B bits.
+std::span<const Helper> integer_helpers();  // names without their type: "pow", "gcd"
+
+}  // namespace tenon::emit

@@ -1,0 +1,390 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/emit/group.h"
+
+namespace tenon::emit {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// The domain is [outer, reduced, inner]. Sums of f32 run in f32 over short stretches, which are joined in f64 where there is one.
+constexpr int kStretch = 32;
+constexpr int kProcessorStretch = 4096;
+constexpr int kProcessorWidth = 512;  // inner elements a work-item of a processor takes at once
+
+class ReductionEmitter {
+ public:
+  ReductionEmitter(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement)
+      : target_(target),
+        reader_(reader),
+        graph_(reader.graph()),
+        group_(reader.group()),
+        placement_(placement),
+        outer_(outer_axes()),
+        parameters_(target.is_cpu || !fits_i32(whole_axes(), offsets_)),
+        body_(target, parameters_) {
+    rows_ = outer_.elements();
+    for (NodeId id : group_.nodes)
+      if (graph_[id].prim == Prim::reduce) reductions_.push_back(id);
+    choose_shape();
+  }
+
+  std::vector<Launch> run() {
+    for (const External& e : reader_.externals()) pointers_.push_back(parameters_.input(e.from.stored, e.from.slot));
+    n_ = parameters_.index(reduced_);
+    inner_text_ = parameters_.index(inner_);
+    segment_text_ = parameters_.index(segment_);
+    rows_text_ = parameters_.index(rows_);
+    for (NodeId id : reductions_) {
+      if (segments_ == 1) continue;
+      const std::uint64_t bytes = at(segments_ * rows_ * inner_) * element_bytes(total_dtype(id));
+      partial_slots_.push_back(placement_.scratch(bytes));
+      partials_.push_back(parameters_.buffer(variable_type(total_dtype(id)), partial_slots_.back()));
+    }
+    std::vector<Launch> launches;
+    launches.push_back(target_.is_cpu ? (inner_ == 1 ? processor_rows() : processor_columns())
+                                      : (inner_ == 1 ? gpu_rows() : gpu_columns()));
+    if (segments_ > 1)
+      for (std::size_t r = 0; r < reductions_.size(); ++r) launches.push_back(join_segments(r));
+    return launches;
+  }
+
+ private:
+  const std::string& ix() const { return parameters_.index_type(); }
+
+  // --- Geometry ---
+  std::int64_t stride_over(const External& e, const std::vector<int>& axes) const {
+    std::vector<std::int64_t> extents, strides;
+    for (int axis : axes) {
+      extents.push_back(group_.domain[axis]);
+      strides.push_back(e.view.strides[at(axis)]);
+    }
+    const Axes one = joined(extents, {strides});
+    return one.extents.empty() ? 0 : one.strides[0].back();
+  }
+  Axes outer_axes() {
+    const GroupAxes axes = group_axes(group_);
+    std::vector<std::int64_t> extents;
+    for (int axis : axes.outer) extents.push_back(group_.domain[axis]);
+    for (int axis : axes.reduced) reduced_ *= group_.domain[axis];
+    for (int axis : axes.inner) inner_ *= group_.domain[axis];
+    std::vector<std::vector<std::int64_t>> strides;
+    for (const External& e : reader_.externals()) {
+      std::vector<std::int64_t> outer;
+      for (int axis : axes.outer) outer.push_back(e.view.strides[at(axis)]);
+      strides.push_back(outer);
+      offsets_.push_back(e.view.offset);
+      reduced_strides_.push_back(stride_over(e, axes.reduced));
+      inner_strides_.push_back(stride_over(e, axes.inner));
+    }
+    return joined(extents, strides);
+  }
+  Axes whole_axes() const {
+    Axes whole = outer_;
+    whole.extents.insert(whole.extents.end(), {reduced_, inner_});
+    for (std::size_t k = 0; k < whole.strides.size(); ++k)
+      whole.strides[k].insert(whole.strides[k].end(), {reduced_strides_[k], inner_strides_[k]});
+    return whole;
+  }
+  void choose_shape() {
+    std::int64_t parallel = 1, wanted = 1, shortest = 1;
+    if (target_.is_cpu) {
+      parallel = rows_ * ceil_div(inner_, kProcessorWidth);
+      wanted = target_.compute_units * 4;
+      shortest = inner_ == 1 ? 16384 : 64;
+    } else {
+      threads_ = std::min(256, target_.max_group_size);
+      lanes_ = inner_ == 1 ? threads_ : static_cast<int>(std::min<std::int64_t>(power_of_two_from(inner_), 32));
+      parallel = rows_ * (inner_ == 1 ? 1 : ceil_div(inner_, lanes_));
+      wanted = std::int64_t{target_.compute_units} * 8;
+      shortest = inner_ == 1 ? threads_ * 16 : threads_ / lanes_ * 16;
+    }
+    segments_ =
+        std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(parallel, 1), 1, std::max<std::int64_t>(reduced_ / shortest, 1));
+    segments_ = std::min<std::int64_t>(segments_, 4096);
+    segment_ = ceil_div(reduced_, segments_);
+    if (segment_ > 0) segments_ = ceil_div(reduced_, segment_);
+    segments_ = std::max<std::int64_t>(segments_, 1);
+  }
+
+  // --- Values ---
+  ReduceKind kind(NodeId id) const { return graph_[id].as<ReduceAttr>().kind; }
+  DType dtype(NodeId id) const { return compute_dtype(graph_[id].dtype); }
+  // What stretches are joined in.
+  DType total_dtype(NodeId id) const {
+    return kind(id) == ReduceKind::sum && dtype(id) == DType::f32 && target_.has_f64 ? DType::f64 : dtype(id);
+  }
+  std::string sum(std::size_t r) const { return fmt::format("s{}", r); }
+  std::string total(std::size_t r) const { return fmt::format("t{}", r); }
+  std::string combine(std::size_t r, const std::string& a, const std::string& b, DType as) const {
+    return combine_text(kind(reductions_[r]), as, a, b);
+  }
+
+  std::string variable(NodeId operand) {
+    if (const auto m = reader_.member(operand)) return reader_.name(*m);
+    if (reader_.is_number(operand)) return reader_.number(body_, operand);
+    return fmt::format("x{}", reader_.external_index(operand));
+  }
+
+  // The group's nodes at (row, n, i), and outputs of the domain's shape stored; then |accumulate| of every reduction.
+  template <class Accumulate>
+  std::string element(Accumulate accumulate) {
+    std::string text;
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const External& e = reader_.externals()[k];
+      std::string place = place_text(parameters_, fmt::format("o{}", k), "n", reduced_strides_[k]);
+      place = place_text(parameters_, place, "i", inner_strides_[k]);
+      text += fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k,
+                          body_.loaded(e.from.stored, fmt::format("{}[{}]", pointers_[k], place)));
+    }
+    for (NodeId id : group_.nodes)
+      if (graph_[id].prim != Prim::reduce) text += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
+    for (NodeId id : group_.outputs) {
+      if (graph_[id].prim == Prim::reduce) continue;
+      for (const StoredValue& to : placement_.targets(id))
+        text += fmt::format("{}[(row * {} + n) * {} + i] = {};\n", parameters_.output(to.stored, to.slot), n_, inner_text_,
+                            body_.to_store(to.stored, reader_.name(id)));
+    }
+    for (std::size_t r = 0; r < reductions_.size(); ++r) text += accumulate(r, variable(graph_[reductions_[r]].inputs[0]));
+    return text;
+  }
+
+  // Stores a total, in the variable |value|, as a partial result or as the result.
+  std::string store(std::size_t r, const std::string& value, const std::string& place, const std::string& segment) {
+    if (segments_ > 1)
+      return fmt::format("{}[{} * ({} * {}) + {}] = {};\n", partials_[r], segment, rows_text_, inner_text_, place, value);
+    return store_result(body_, r, value, place);
+  }
+  std::string store_result(Body& body, std::size_t r, const std::string& value, const std::string& place) {
+    std::string text;
+    const NodeId id = reductions_[r];
+    const std::string result = total_dtype(id) == dtype(id) ? value : "(f32)" + value;
+    for (const StoredValue& to : placement_.targets(id))
+      text +=
+          fmt::format("{}[{}] = {};\n", body.parameters().output(to.stored, to.slot), place, body.to_store(to.stored, result));
+    return text;
+  }
+
+  std::string declare(const char* which, bool totals) {
+    std::string text;
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      const DType as = totals ? total_dtype(reductions_[r]) : dtype(reductions_[r]);
+      text += fmt::format("{} {}{} = {};\n", variable_type(as), which, r, identity_text(kind(reductions_[r]), as));
+    }
+    return text;
+  }
+  std::string join_stretch() {
+    std::string text;
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      const DType as = total_dtype(reductions_[r]);
+      const std::string part = as == dtype(reductions_[r]) ? sum(r) : "(f64)" + sum(r);
+      text += fmt::format("{} = {};\n", total(r), combine(r, total(r), part, as));
+    }
+    return text;
+  }
+
+  // --- Processors ---
+  Launch processor_rows() {
+    std::string text =
+        fmt::format("{0} begin = (i64)group_id(0) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\nconst {0} i = 0;\n", ix(),
+                    segment_text_, n_);
+    text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
+    text += offset_text(parameters_, outer_, offsets_, "row") + declare("t", true);
+    text += fmt::format("for ({0} b = begin; b < end; b += {1}) {{\nconst {0} stop = b + {1} < end ? b + {1} : end;\n", ix(),
+                        kProcessorStretch);
+    std::string before, after;
+    const std::string inside = element([&](std::size_t r, const std::string& value) {
+      const NodeId id = reductions_[r];
+      const bool floats = is_float(dtype(id)), extreme = kind(id) == ReduceKind::max || kind(id) == ReduceKind::min;
+      const std::string type = variable_type(dtype(id));
+      if (floats && extreme) {
+        const bool max = kind(id) == ReduceKind::max;
+        const std::string order = fmt::format("order_{}_{}", max ? "max" : "min", type),
+                          key = dtype(id) == DType::f64 ? "i64" : "i32";
+        before += fmt::format("{} k{} = {};\n", key, r, body_.call(order, identity_text(kind(id), dtype(id))));
+        after += fmt::format("{} {} = {};\n", type, sum(r), body_.call("unorder_" + type, fmt::format("k{}", r)));
+        return fmt::format("{{ const {0} key = {1}; k{2} = key {3} k{2} ? key : k{2}; }}\n", key, body_.call(order, value), r,
+                           max ? ">" : "<");
+      }
+      before += fmt::format("{} {} = {};\n", type, sum(r), identity_text(kind(id), dtype(id)));
+      const bool any_order = floats && !extreme;
+      return fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum(r), combine(r, sum(r), value, dtype(id)));
+    });
+    text += before + fmt::format("for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside) + after + join_stretch() + "}\n";
+    for (std::size_t r = 0; r < reductions_.size(); ++r) text += store(r, total(r), "row", "(i64)group_id(0)");
+    text += "}\n";
+    return make_launch(
+        body_, {1, 1, 1},
+        {static_cast<std::uint32_t>(segments_), static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), 1}, text);
+  }
+
+  Launch processor_columns() {
+    std::string text = fmt::format("{0} begin = (i64)group_id(2) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(),
+                                   segment_text_, n_);
+    text += fmt::format("const {0} first = (i64)group_id(0) * {1}, width = {2} - first < {1} ? {2} - first : {1};\n", ix(),
+                        kProcessorWidth, inner_text_);
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      text += fmt::format("{} s{}[{}];\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r, kProcessorWidth,
+                          variable_type(total_dtype(reductions_[r])), r, kProcessorWidth);
+    text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
+    text += offset_text(parameters_, outer_, offsets_, "row");
+    const auto each = [&](const std::string& inside) {
+      return fmt::format("for ({} j = 0; j < width; ++j) {{\n{}}}\n", ix(), inside);
+    };
+    std::string reset, clear, join, stores;
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      const NodeId id = reductions_[r];
+      reset += fmt::format("t{}[j] = {};\n", r, identity_text(kind(id), total_dtype(id)));
+      clear += fmt::format("s{}[j] = {};\n", r, identity_text(kind(id), dtype(id)));
+      const std::string part = fmt::format("{}s{}[j]", total_dtype(id) == dtype(id) ? "" : "(f64)", r);
+      join += fmt::format("t{0}[j] = {1};\n", r, combine(r, fmt::format("t{}[j]", r), part, total_dtype(id)));
+      stores += store(r, fmt::format("t{}[j]", r), fmt::format("row * {} + first + j", inner_text_), "(i64)group_id(2)");
+    }
+    text += each(reset);
+    text += fmt::format("for ({0} b = begin; b < end; b += {1}) {{\nconst {0} stop = b + {1} < end ? b + {1} : end;\n", ix(),
+                        kStretch);
+    text += each(clear);
+    text += fmt::format("for ({} n = b; n < stop; ++n) {{\n", ix());
+    text += each(fmt::format("const {} i = first + j;\n", ix()) + element([&](std::size_t r, const std::string& value) {
+                   return fmt::format("s{}[j] = {};\n", r, combine(r, fmt::format("s{}[j]", r), value, dtype(reductions_[r])));
+                 }));
+    text += "}\n" + each(join) + "}\n" + each(stores) + "}\n";
+    return make_launch(body_, {1, 1, 1},
+                       {static_cast<std::uint32_t>(ceil_div(inner_, kProcessorWidth)),
+                        static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), static_cast<std::uint32_t>(segments_)},
+                       text);
+  }
+
+  // --- GPUs ---
+  // Joins |lanes| neighbouring totals of |lines| lines in local memory; the result is in lane 0's variable.
+  static std::string across_lanes(ReduceKind kind, DType as, const std::string& value, const std::string& name, int lanes,
+                                  int lines, bool over_lines) {
+    const int count = over_lines ? lines : lanes;
+    const std::string type = variable_type(as), me = over_lines ? "line" : "lane";
+    const std::string mine = fmt::format("line * {} + lane", lanes);
+    const std::string other = over_lines ? fmt::format("(line + distance) * {} + lane", lanes) : mine + " + distance";
+    std::string text = fmt::format("BARRIER;\n{}[{}] = {};\nBARRIER;\n", name, mine, value);
+    text += fmt::format(
+        "for (i32 distance = {}; distance > 0; distance /= 2) {{\nif ({} < distance) {{\nconst {} other = {}[{}];\n{} = {};\n",
+        count / 2, me, type, name, other, value, combine_text(kind, as, value, "other"));
+    return text + fmt::format("{}[{}] = {};\n}}\nBARRIER;\n}}\n", name, mine, value);
+  }
+
+  std::string shared_arrays(int size) {
+    std::string text;
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      text += fmt::format("LOCAL {} shared{}[{}];\n", variable_type(total_dtype(reductions_[r])), r, size);
+    return text;
+  }
+  std::string accumulated() {
+    return element([&](std::size_t r, const std::string& value) {
+      return fmt::format("{} = {};\n", sum(r), combine(r, sum(r), value, dtype(reductions_[r])));
+    });
+  }
+
+  Launch gpu_rows() {
+    std::string text = "const i32 lane = local_id(0), line = 0;\n" + shared_arrays(threads_);
+    text += fmt::format("const {0} i = 0, begin = ({0})group_id(0) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(),
+                        segment_text_, n_);
+    text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
+    text += offset_text(parameters_, outer_, offsets_, "row") + declare("t", true);
+    text += fmt::format("for ({} b = begin + lane; b < end; b += {}) {{\n", ix(), threads_ * 8) + declare("s", false);
+    text += fmt::format("UNROLL for (i32 k = 0; k < 8; ++k) {{\nconst {} n = b + k * {};\nif (n < end) {{\n{}}}\n}}\n", ix(),
+                        threads_, accumulated());
+    text += join_stretch() + "}\n";
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      text += across_lanes(kind(reductions_[r]), total_dtype(reductions_[r]), total(r), fmt::format("shared{}", r), threads_, 1,
+                           false);
+      text += fmt::format("if (lane == 0) {{\n{}}}\n", store(r, total(r), "row", fmt::format("({})group_id(0)", ix())));
+    }
+    text += "}\n";
+    return make_launch(
+        body_, {threads_, 1, 1},
+        {static_cast<std::uint32_t>(segments_), static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), 1}, text);
+  }
+
+  Launch gpu_columns() {
+    const int lines = threads_ / lanes_;
+    std::string text = "const i32 lane = local_id(0), line = local_id(1);\n" + shared_arrays(threads_);
+    text += fmt::format("const {0} begin = ({0})group_id(2) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(),
+                        segment_text_, n_);
+    text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
+    text += offset_text(parameters_, outer_, offsets_, "row");
+    text += fmt::format("for ({0} column = ({0})group_id(0) * {1}; column < {2}; column += ({0})group_count(0) * {1}) {{\n", ix(),
+                        lanes_, inner_text_);
+    text += fmt::format("const {0} i = column + lane < {1} ? column + lane : {1} - 1;\n", ix(), inner_text_) + declare("t", true);
+    text += fmt::format("for ({} b = begin + line; b < end; b += {}) {{\n", ix(), lines * kStretch) + declare("s", false);
+    text += fmt::format("for (i32 k = 0; k < {}; ++k) {{\nconst {} n = b + k * {};\nif (n < end) {{\n{}}}\n}}\n", kStretch, ix(),
+                        lines, accumulated());
+    text += join_stretch() + "}\n";
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      text += across_lanes(kind(reductions_[r]), total_dtype(reductions_[r]), total(r), fmt::format("shared{}", r), lanes_, lines,
+                           true);
+      text += fmt::format("if (line == 0 && column + lane < {}) {{\n{}}}\n", inner_text_,
+                          store(r, total(r), fmt::format("row * {} + i", inner_text_), fmt::format("({})group_id(2)", ix())));
+    }
+    text += "}\n}\n";
+    return make_launch(body_, {lanes_, lines, 1},
+                       {static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(inner_, lanes_), 1 << 20)),
+                        static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), static_cast<std::uint32_t>(segments_)},
+                       text);
+  }
+
+  // The second kernel: one result from its segments.
+  Launch join_segments(std::size_t r) {
+    const NodeId id = reductions_[r];
+    const DType as = total_dtype(id);
+    Parameters parameters(true);
+    Body body(target_, parameters);
+    const std::string type = variable_type(as);
+    const std::string in = parameters.input(as, partial_slots_[r]), results = parameters.index(rows_ * inner_),
+                      count = parameters.index(segments_);
+    std::string text;
+    if (target_.is_cpu) {
+      const std::int64_t chunk = 4096;
+      text += fmt::format("for (i64 j = (i64)group_id(0) * {0}; j < {1} && j < ((i64)group_id(0) + 1) * {0}; ++j) {{\n", chunk,
+                          results);
+      text += fmt::format("{} t = {};\nfor (i64 s = 0; s < {}; ++s) t = {};\n", type, identity_text(kind(id), as), count,
+                          combine_text(kind(id), as, "t", fmt::format("{}[s * {} + j]", in, results)));
+      text += store_result(body, r, "t", "j") + "}\n";
+      return make_launch(body, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(rows_ * inner_, chunk)), 1, 1}, text);
+    }
+    const int lanes = static_cast<int>(std::min<std::int64_t>(power_of_two_from(segments_), threads_));
+    text += fmt::format("const i32 lane = local_id(0), line = 0;\nLOCAL {} shared[{}];\n", type, lanes);
+    text += fmt::format("for (i64 j = group_id(0); j < {}; j += group_count(0)) {{\n{} t = {};\n", results, type,
+                        identity_text(kind(id), as));
+    text += fmt::format("for (i64 s = lane; s < {}; s += {}) {{ const {} other = {}[s * {} + j]; t = {}; }}\n", count, lanes,
+                        type, in, results, combine_text(kind(id), as, "t", "other"));
+    text += across_lanes(kind(id), as, "t", "shared", lanes, 1, false);
+    text += fmt::format("if (lane == 0) {{\n{}}}\n}}\n", store_result(body, r, "t", "j"));
+    return make_launch(body, {lanes, 1, 1}, {static_cast<std::uint32_t>(std::min<std::int64_t>(rows_ * inner_, 1 << 20)), 1, 1},
+                       text);
+  }
+
+  const KernelTarget& target_;
+  GroupReader& reader_;
+  const Graph& graph_;
+  const Group& group_;
+  GroupPlacement& placement_;
+  std::int64_t rows_ = 1, reduced_ = 1, inner_ = 1;
+  std::vector<std::int64_t> offsets_, reduced_strides_, inner_strides_;
+  Axes outer_;
+  Parameters parameters_;
+  Body body_;
+  std::vector<NodeId> reductions_;
+  std::int64_t segments_ = 1, segment_ = 1;
+  int threads_ = 1, lanes_ = 1;
+  std::vector<std::string> pointers_, partials_;
+  std::vector<int> partial_slots_;
+  std::string n_, inner_text_, segment_text_, rows_text_;
+};
+
+}  // namespace
+
+std::vector<Launch> emit_reduction(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement) {
+  return ReductionEmitter(target, reader, placement).run();
+}
+
+}  // namespace tenon::emit

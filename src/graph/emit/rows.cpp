@@ -1,0 +1,389 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "graph/emit/group.h"
+#include "graph/ops/elementwise.h"
+
+namespace tenon::emit {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Reductions need the whole row: a value that depends on p of them, one after another, has level p and exists after p passes over
+// the row. Pass p computes what the reductions of level p + 1 read, and stores outputs of level p.
+class RowsEmitter {
+ public:
+  RowsEmitter(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement)
+      : target_(target),
+        reader_(reader),
+        graph_(reader.graph()),
+        group_(reader.group()),
+        placement_(placement),
+        axes_(outer_axes()),
+        parameters_(target.is_cpu || !fits_i32(whole_axes(), all_offsets_)),
+        body_(target, parameters_) {
+    rows_ = axes_.elements();
+    find_levels();
+    choose_shape();
+    find_kept();
+  }
+
+  Launch run() {
+    for (const External& e : reader_.externals()) pointers_.push_back(parameters_.input(e.from.stored, e.from.slot));
+    std::string statements;
+    n_ = parameters_.index(columns_);
+    const std::string rows = parameters_.index(rows_);
+    declare_kept(statements);
+    if (target_.is_cpu) {
+      const std::int64_t pieces = std::clamp<std::int64_t>(rows_ * columns_ / 8192, 1, target_.compute_units * 8);
+      const std::int64_t chunk = ceil_div(rows_, pieces);
+      statements += fmt::format("{0} first = (i64)group_id(0) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(),
+                                parameters_.index(chunk), rows);
+      statements += fmt::format("for ({} row = first; row < last; ++row) {{\n", ix());
+      statements += row_text();
+      statements += "}\n";
+      return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(rows_, chunk)), 1, 1}, statements);
+    }
+    statements += "const i32 lane = local_id(0), line = local_id(1);\n";
+    const std::string inside = row_text();
+    statements += shared_;
+    statements += fmt::format("for ({0} base = ({0})group_id(0) * {1}; base < {2}; base += ({0})group_count(0) * {1}) {{\n", ix(),
+                              lines_, rows);
+    statements +=
+        fmt::format("{0} row = base + line < {1} ? base + line : {1} - 1;\nconst i32 active = base + line < {1};\n", ix(), rows);
+    statements += inside;
+    statements += "}\n";
+    const std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
+    return make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements);
+  }
+
+ private:
+  const std::string& ix() const { return parameters_.index_type(); }
+
+  // --- Geometry ---
+  Axes outer_axes() {
+    const GroupAxes axes = group_axes(group_);
+    std::vector<std::int64_t> extents;
+    for (int axis : axes.outer) extents.push_back(group_.domain[axis]);
+    for (int axis : axes.reduced) columns_ *= group_.domain[axis];
+    std::vector<std::vector<std::int64_t>> strides;
+    for (const External& e : reader_.externals()) {
+      std::vector<std::int64_t> outer;
+      for (int axis : axes.outer) outer.push_back(e.view.strides[at(axis)]);
+      strides.push_back(outer);
+      offsets_.push_back(e.view.offset);
+      std::vector<std::int64_t> inner_extents, inner;
+      for (int axis : axes.reduced) {
+        inner_extents.push_back(group_.domain[axis]);
+        inner.push_back(e.is_row ? 0 : e.view.strides[at(axis)]);
+      }
+      const Axes columns = joined(inner_extents, {inner});
+      column_strides_.push_back(columns.extents.empty() ? 0 : columns.strides[0].back());
+    }
+    return joined(extents, strides);
+  }
+  // For the width of indices alone: the memory of the operands and of dense results.
+  Axes whole_axes() {
+    Axes whole = axes_;
+    whole.extents.push_back(columns_);
+    for (std::size_t k = 0; k < whole.strides.size(); ++k) whole.strides[k].push_back(column_strides_[k]);
+    all_offsets_ = offsets_;
+    return whole;
+  }
+
+  void choose_shape() {
+    if (target_.is_cpu) return;
+    const int threads = std::min(256, target_.max_group_size);
+    // Four elements a lane, more where a row is long: up to 16, kept in registers.
+    std::int64_t lanes = power_of_two_from(ceil_div(columns_, 4));
+    lanes = std::min<std::int64_t>(lanes, columns_ > 4096 ? std::min(1024, target_.max_group_size) : threads);
+    lanes_ = static_cast<int>(std::max<std::int64_t>(lanes, 1));
+    lines_ = std::max(1, threads / lanes_);
+    per_lane_ = static_cast<int>(power_of_two_from(ceil_div(columns_, lanes_)));
+  }
+
+  // --- Levels and what is kept between passes ---
+  int level_of(NodeId operand) const {
+    const auto m = reader_.member(operand);
+    return m ? levels_.at(*m) : 0;
+  }
+  void find_levels() {
+    for (NodeId id : group_.nodes) {
+      int level = 0;
+      for (NodeId operand : graph_[id].inputs) level = std::max(level, level_of(operand));
+      if (graph_[id].prim == Prim::reduce) ++level;
+      levels_[id] = level;
+      passes_ = std::max(passes_, level);
+    }
+  }
+  bool is_domain(NodeId id) const { return !reader_.is_row(id); }
+
+  std::vector<NodeId> goals_of(int pass) const {
+    std::vector<NodeId> goals;
+    for (NodeId id : group_.nodes)
+      if (graph_[id].prim == Prim::reduce && levels_.at(id) == pass + 1) goals.push_back(id);
+    for (NodeId id : group_.outputs)
+      if (is_domain(id) && levels_.at(id) == pass) goals.push_back(id);
+    return goals;
+  }
+  // Domain members (and operands from memory, as ~index) that |pass| computes, given what earlier passes kept.
+  std::set<NodeId> needed_in(int pass) const {
+    std::set<NodeId> needed;
+    std::vector<NodeId> stack;
+    const auto visit = [&](NodeId operand) {
+      if (const auto m = reader_.member(operand)) {
+        if (is_domain(*m)) stack.push_back(*m);
+      } else if (!reader_.is_number(operand) && !reader_.externals()[at(reader_.external_index(operand))].is_row) {
+        stack.push_back(~static_cast<NodeId>(reader_.external_index(operand)));
+      }
+    };
+    for (NodeId goal : goals_of(pass)) {
+      if (graph_[goal].prim == Prim::reduce)
+        visit(graph_[goal].inputs[0]);
+      else
+        stack.push_back(goal);
+    }
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (!needed.insert(id).second || id < 0) continue;
+      if (const auto found = kept_.find(id); found != kept_.end() && found->second < pass) continue;
+      for (NodeId operand : graph_[id].inputs) visit(operand);
+    }
+    return needed;
+  }
+
+  // Worth keeping on a processor, where reading the inputs again costs little: what takes long to compute.
+  bool is_expensive(NodeId id) const {
+    const Node& node = graph_[id];
+    if (node.prim != Prim::elementwise) return false;
+    switch (node.as<ElementwiseAttr>().op) {
+      case ElementwiseOp::Add:
+      case ElementwiseOp::Sub:
+      case ElementwiseOp::Mul:
+      case ElementwiseOp::Square:
+      case ElementwiseOp::Maximum:
+      case ElementwiseOp::Minimum:
+      case ElementwiseOp::Where:
+      case ElementwiseOp::Relu:
+      case ElementwiseOp::Neg:
+      case ElementwiseOp::Abs: break;
+      default: return true;
+    }
+    for (NodeId operand : node.inputs)
+      if (const auto m = reader_.member(operand); m && is_domain(*m) && is_expensive(*m)) return true;
+    return false;
+  }
+
+  void find_kept() {
+    if (!target_.is_cpu && per_lane_ > 16) return;
+    std::map<NodeId, int> first;  // computed in which pass for the first time
+    int registers = 0;
+    for (int pass = 0; pass <= passes_; ++pass) {
+      const std::set<NodeId> needed = needed_in(pass);
+      // What an earlier pass computed and this one reads directly is kept; what lies behind it is not needed again.
+      const auto keep = [&](NodeId id) {
+        if (!first.count(id) || first[id] == pass || kept_.count(id)) return;
+        if (target_.is_cpu && (id < 0 || !is_expensive(id))) return;
+        if (!target_.is_cpu && (registers += per_lane_) > 64) return;
+        kept_[id] = first[id];
+      };
+      for (auto id = needed.rbegin(); id != needed.rend(); ++id) {
+        // From users to operands: an operand of something kept is only kept if something else reads it.
+        const bool goal = std::ranges::any_of(
+            goals_of(pass), [&](NodeId g) { return g == *id || (graph_[g].prim == Prim::reduce && reads(g, *id)); });
+        bool read = goal;
+        for (NodeId user : needed)
+          if (user >= 0 && !(kept_.count(user) && kept_[user] < pass) && reads(user, *id)) read = true;
+        if (read) keep(*id);
+      }
+      for (NodeId id : needed) first.try_emplace(id, pass);
+    }
+  }
+  bool reads(NodeId user, NodeId id) const {
+    for (NodeId operand : graph_[user].inputs) {
+      if (const auto m = reader_.member(operand)) {
+        if (*m == id) return true;
+      } else if (id < 0 && reader_.external_index(operand) == ~id) {
+        return true;
+      }
+    }
+    return false;
+  }
+  std::string kept_name(NodeId id) const { return id < 0 ? fmt::format("kx{}", ~id) : "k" + reader_.name(id); }
+  void declare_kept(std::string& text) {
+    const std::int64_t size = target_.is_cpu ? power_of_two_from(columns_) : per_lane_;
+    for (const auto& [id, pass] : kept_) {
+      const DType dtype = id < 0 ? reader_.externals()[at(~id)].from.stored : graph_[id].dtype;
+      text += fmt::format("{} {}[{}];\n", variable_type(dtype), kept_name(id), size);
+    }
+  }
+
+  // --- Text ---
+  std::string row_text() {
+    std::string text = offset_text(parameters_, axes_, offsets_, "row");
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const External& e = reader_.externals()[k];
+      if (e.is_row)
+        text += fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k,
+                            body_.loaded(e.from.stored, fmt::format("{}[o{}]", pointers_[k], k)));
+    }
+    text += row_nodes(0);
+    for (int pass = 0; pass <= passes_; ++pass) {
+      if (!goals_of(pass).empty()) text += pass_text(pass);
+      if (pass < passes_) text += row_nodes(pass + 1);
+    }
+    for (NodeId id : group_.outputs) {
+      if (is_domain(id)) continue;
+      for (const StoredValue& to : placement_.targets(id)) {
+        const std::string store =
+            fmt::format("{}[row] = {};\n", parameters_.output(to.stored, to.slot), body_.to_store(to.stored, reader_.name(id)));
+        text += target_.is_cpu ? store : fmt::format("if (lane == 0 && active) {}", store);
+      }
+    }
+    return text;
+  }
+
+  // Row values that exist after |level| passes, reductions aside.
+  std::string row_nodes(int level) {
+    std::string text;
+    for (NodeId id : group_.nodes)
+      if (reader_.is_row(id) && graph_[id].prim != Prim::reduce && levels_[id] == level)
+        text += reader_.statement(body_, id, [&](NodeId operand) { return variable(operand); });
+    return text;
+  }
+
+  std::string variable(NodeId operand) {
+    if (const auto m = reader_.member(operand)) return reader_.name(*m);
+    if (reader_.is_number(operand)) return reader_.number(body_, operand);
+    return fmt::format("x{}", reader_.external_index(operand));
+  }
+
+  std::string pass_text(int pass) {
+    const std::set<NodeId> needed = needed_in(pass);
+    const std::string slot = target_.is_cpu ? "i" : "k";
+    std::string before, inside, after;
+    const auto define = [&](NodeId id, DType dtype, const std::string& name, const std::string& definition) {
+      const auto found = kept_.find(id);
+      if (found != kept_.end() && found->second < pass) {
+        inside += fmt::format("{} {} = {}[{}];\n", variable_type(dtype), name, kept_name(id), slot);
+        return;
+      }
+      inside += definition;
+      if (found != kept_.end() && found->second == pass) inside += fmt::format("{}[{}] = {};\n", kept_name(id), slot, name);
+    };
+    for (NodeId id : needed) {
+      if (id >= 0) break;
+      const std::size_t k = at(~id);
+      const External& e = reader_.externals()[k];
+      const std::string place = place_text(parameters_, fmt::format("o{}", k), "i", column_strides_[k]);
+      define(id, e.from.stored, fmt::format("x{}", k),
+             fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k,
+                         body_.loaded(e.from.stored, fmt::format("{}[{}]", pointers_[k], place))));
+    }
+    for (NodeId id : needed)
+      if (id >= 0)
+        define(id, graph_[id].dtype, reader_.name(id),
+               is_kept_before(id, pass) ? "" : reader_.statement(body_, id, [&](NodeId operand) { return variable(operand); }));
+    for (NodeId goal : goals_of(pass)) {
+      if (graph_[goal].prim == Prim::reduce) {
+        reduction_text(goal, before, inside, after);
+      } else {
+        for (const StoredValue& to : placement_.targets(goal)) {
+          const std::string store = fmt::format("{}[row * {} + i] = {};\n", parameters_.output(to.stored, to.slot), n_,
+                                                body_.to_store(to.stored, reader_.name(goal)));
+          inside += target_.is_cpu ? store : "if (active) " + store;
+        }
+      }
+    }
+    const std::string loop =
+        target_.is_cpu
+            ? fmt::format("for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), n_, inside)
+            : fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
+                          per_lane_, ix(), lanes_, n_, inside);
+    return before + loop + after;
+  }
+  bool is_kept_before(NodeId id, int pass) const {
+    const auto found = kept_.find(id);
+    return found != kept_.end() && found->second < pass;
+  }
+
+  void reduction_text(NodeId id, std::string& before, std::string& inside, std::string& after) {
+    const ReduceKind kind = graph_[id].as<ReduceAttr>().kind;
+    const DType dtype = compute_dtype(graph_[id].dtype);
+    const std::string type = variable_type(dtype), sum = "s" + reader_.name(id), result = reader_.name(id);
+    const std::string value = variable(graph_[id].inputs[0]);
+    if (target_.is_cpu && is_float(dtype) && (kind == ReduceKind::max || kind == ReduceKind::min)) {
+      // As integers in the order of the floats, NaN at the end that wins: a processor's compiler vectorises their maximum.
+      const bool max = kind == ReduceKind::max;
+      const std::string suffix = fmt::format("{}_{}", max ? "max" : "min", type), key = dtype == DType::f64 ? "i64" : "i32";
+      before += fmt::format("{} {} = {};\n", key, sum, body_.call("order_" + suffix, identity_text(kind, dtype)));
+      inside += fmt::format("{{ const {} key = {}; {} = key {} {} ? key : {}; }}\n", key, body_.call("order_" + suffix, value),
+                            sum, max ? ">" : "<", sum, sum);
+      after += fmt::format("{} {} = {};\n", type, result, body_.call(fmt::format("unorder_{}", type), sum));
+      return;
+    }
+    before += fmt::format("{} {} = {};\n", type, sum, identity_text(kind, dtype));
+    const bool any_order = target_.is_cpu && is_float(dtype) && (kind == ReduceKind::sum || kind == ReduceKind::prod);
+    inside += fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum, combine_text(kind, dtype, sum, value));
+    if (target_.is_cpu)
+      after += fmt::format("{} {} = {};\n", type, result, sum);
+    else
+      after += across_lanes(kind, dtype, sum) + fmt::format("{} {} = {};\n", type, result, sum);
+  }
+
+  // Joins the lanes' partial results, so that every lane of a line has the whole one.
+  std::string across_lanes(ReduceKind kind, DType dtype, const std::string& sum) {
+    if (lanes_ == 1) return {};
+    const std::string type = variable_type(dtype), shared = "shared_" + sum;
+    const auto join = [&](const std::string& other) {
+      return fmt::format("{} = {};\n", sum, combine_text(kind, dtype, sum, other));
+    };
+    if (target_.dialect == Dialect::cuda) {
+      std::string text;
+      for (int distance = std::min(lanes_, 32) / 2; distance > 0; distance /= 2)
+        text += fmt::format("{{ const {} other = ({})SHUFFLE({}, {}); {} }}\n", type, type, sum, distance, join("other"));
+      const int warps = lanes_ / 32;
+      if (warps <= 1) return text;
+      shared_ += fmt::format("LOCAL {} {}[{}];\n", type, shared, lines_ * warps);
+      text += fmt::format("BARRIER;\nif (lane % 32 == 0) {}[line * {} + lane / 32] = {};\nBARRIER;\n", shared, warps, sum);
+      text += fmt::format("{} = {}[line * {}];\nfor (i32 w = 1; w < {}; ++w) {{ const {} other = {}[line * {} + w]; {} }}\n", sum,
+                          shared, warps, warps, type, shared, warps, join("other"));
+      return text;
+    }
+    shared_ += fmt::format("LOCAL {} {}[{}];\n", type, shared, lines_ * lanes_);
+    std::string text = fmt::format("BARRIER;\n{}[line * {} + lane] = {};\nBARRIER;\n", shared, lanes_, sum);
+    text += fmt::format("for (i32 distance = {}; distance > 0; distance /= 2) {{\nif (lane < distance) {{\n", lanes_ / 2);
+    text += fmt::format("const {} other = {}[line * {} + lane + distance]; {}", type, shared, lanes_, join("other"));
+    text += fmt::format("{}[line * {} + lane] = {};\n}}\nBARRIER;\n}}\n{} = {}[line * {}];\n", shared, lanes_, sum, sum, shared,
+                        lanes_);
+    return text;
+  }
+
+  const KernelTarget& target_;
+  GroupReader& reader_;
+  const Graph& graph_;
+  const Group& group_;
+  GroupPlacement& placement_;
+  std::int64_t columns_ = 1, rows_ = 1;
+  std::vector<std::int64_t> offsets_, all_offsets_, column_strides_;
+  Axes axes_;
+  Parameters parameters_;
+  Body body_;
+  std::map<NodeId, int> levels_;
+  int passes_ = 0;
+  int lanes_ = 1, lines_ = 1, per_lane_ = 1;
+  std::map<NodeId, int> kept_;  // value -> the pass that computes it
+  std::vector<std::string> pointers_;
+  std::string n_, shared_;
+};
+
+}  // namespace
+
+std::vector<Launch> emit_rows(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement) {
+  return {RowsEmitter(target, reader, placement).run()};
+}
+
+}  // namespace tenon::emit
