@@ -57,10 +57,16 @@ DeviceKind kind_of_key(std::string_view key) {
   return parse_device_kind(word).value_or(DeviceKind::other);
 }
 
-template <class Map, class Used>
-void drop_oldest(Map& map, std::size_t limit, const Used& used) {
-  while (map.size() > limit)
-    map.erase(std::min_element(map.begin(), map.end(), [&](const auto& a, const auto& b) { return used(a) < used(b); }));
+// Those used least recently go, but not the one under |kept|.
+template <class Map>
+void drop_oldest(Map& map, std::size_t limit, const typename Map::key_type* kept = nullptr) {
+  while (map.size() > limit) {
+    auto oldest = map.end();
+    for (auto entry = map.begin(); entry != map.end(); ++entry)
+      if ((kept == nullptr || entry->first != *kept) && (oldest == map.end() || entry->second.used < oldest->second.used))
+        oldest = entry;
+    map.erase(oldest);
+  }
 }
 
 // --- JSON ---
@@ -94,7 +100,7 @@ std::vector<double> read_numbers(const json::object& object, std::string_view ke
   for (const json::value& value : found->get_array()) {
     boost::system::error_code error;
     const double number = value.to_number<double>(error);
-    if (error || !std::isfinite(number) || number < 0) return {};
+    if (error || !std::isfinite(number)) return {};
     values.push_back(number);
   }
   return values;
@@ -110,7 +116,8 @@ std::int64_t read_integer(const json::object& object, std::string_view key) {
 
 RecentMean read_mean(const json::object& object, std::string_view key) {
   const std::vector<double> pair = read_numbers(object, key);
-  return pair.size() == 2 && is_sane(pair[0]) ? RecentMean(pair[0], pair[1]) : RecentMean();
+  const bool is_mean = pair.size() == 2 && is_sane(pair[0]) && pair[1] >= 0 && pair[1] <= 8;
+  return is_mean ? RecentMean(pair[0], pair[1]) : RecentMean();
 }
 
 void read_programs(const json::object& object, DeviceProfile& device) {
@@ -134,7 +141,7 @@ void read_programs(const json::object& object, DeviceProfile& device) {
     known.used = read_integer(fields, "used");
     device.programs[program] = known;
   }
-  drop_oldest(device.programs, Profile::kMaxPrograms, [](const auto& entry) { return entry.second.used; });
+  drop_oldest(device.programs, Profile::kMaxPrograms);
 }
 
 DeviceProfile read_device(std::string_view key, const json::object& object) {
@@ -208,17 +215,12 @@ RunTimes RunTimes::of(const Timeline& timeline, bool was_compiled) {
 
 DeviceProfile& Profile::of(const DeviceKey& device, std::int64_t now) {
   const auto [entry, is_new] = devices_.try_emplace(device.text);
-  if (is_new) entry->second = fresh(device.kind);
-  DeviceProfile& profile = entry->second;
-  profile.used = now;
-  if (is_new)
-    while (devices_.size() > kMaxDevices) {
-      auto oldest = devices_.end();
-      for (auto other = devices_.begin(); other != devices_.end(); ++other)
-        if (other != entry && (oldest == devices_.end() || other->second.used < oldest->second.used)) oldest = other;
-      devices_.erase(oldest);
-    }
-  return profile;
+  if (is_new) {
+    entry->second = fresh(device.kind);
+    drop_oldest(devices_, kMaxDevices, &device.text);
+  }
+  entry->second.used = now;
+  return entry->second;
 }
 
 void Profile::add_open(const DeviceKey& device, double seconds, std::int64_t now) {
@@ -234,19 +236,21 @@ void Profile::add_hold(const DeviceKey& device, double seconds, std::int64_t now
 }
 
 void Profile::add_run(const DeviceKey& device, const Work& work, const RunTimes& times, std::int64_t now) {
-  DeviceProfile& profile = of(device, now);
-  if (times.upload && work.upload_bytes > 0) profile.upload.add(static_cast<double>(work.upload_bytes), 0, *times.upload);
-  if (times.download && work.download_bytes > 0)
-    profile.download.add(static_cast<double>(work.download_bytes), 0, *times.download);
   if (!times.compute) return;
+  DeviceProfile& profile = of(device, now);
   ProgramProfile& program = profile.programs[work.program];
   program.add(*times.compute, now);
-  profile.compute.add(work.bytes, work.flops, *times.compute);
   if (times.compile) {
     program.compile_seconds = *times.compile;
     profile.compile.add(*times.compile);
   }
-  drop_oldest(profile.programs, kMaxPrograms, [](const auto& entry) { return entry.second.used; });
+  drop_oldest(profile.programs, kMaxPrograms, &work.program);
+  // One program that runs all the time must not drown what the others showed, nor cost time.
+  if (program.runs > 8 && program.runs % 16 != 0) return;
+  profile.compute.add(work.bytes, work.flops, *times.compute);
+  if (times.upload && work.upload_bytes > 0) profile.upload.add(static_cast<double>(work.upload_bytes), 0, *times.upload);
+  if (times.download && work.download_bytes > 0)
+    profile.download.add(static_cast<double>(work.download_bytes), 0, *times.download);
 }
 
 Stages Profile::predict(const Candidate& candidate, const Work& work) const {
@@ -295,7 +299,7 @@ Profile Profile::from_text(std::string_view text) {
   for (const auto& entry : devices->get_object())
     if (entry.value().is_object())
       profile.devices_[std::string(entry.key())] = read_device(entry.key(), entry.value().get_object());
-  drop_oldest(profile.devices_, kMaxDevices, [](const auto& one) { return one.second.used; });
+  drop_oldest(profile.devices_, kMaxDevices);
   return profile;
 }
 

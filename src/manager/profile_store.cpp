@@ -184,6 +184,7 @@ bool ProfileStore::write() {
     make_private_directory(file_.substr(0, file_.find_last_of('/')));
   } catch (const Error& error) {
     logging::debug("profiles are not kept: {}", error.what());
+    read_once();
     pending_.clear();
     return false;
   }

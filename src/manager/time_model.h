@@ -1,8 +1,9 @@
 // TimeModel: how long something takes, as a latency plus a time per unit of work, learnt from what it took.
 //
-// seconds = a + b x + c y, none of them negative, fitted by least squares of relative errors: being off by a tenth counts the
-// same for a microsecond and for a second. Starts from a guess, which a few observations outweigh; later ones outweigh earlier
-// ones. A value: copy, compare, keep in a file.
+// seconds = a + b x + c y with unknown a, b, c > 0. What is known of their logarithms is a mean and a covariance, corrected by
+// each observation (a Kalman filter, linearised anew where it ends up): being off by a tenth counts the same for a microsecond
+// and for a second, an observation moves only the parts it speaks about, and a single wild one moves little. Starts from a
+// guess that may be wrong by a factor of ten or so; later observations outweigh earlier ones. A value: copy, compare, keep.
 //
 //   TimeModel upload({.fixed = 20e-6, .per_x = 1e-10});
 //   upload.add(bytes, 0, seconds);
@@ -22,19 +23,20 @@ struct TimeRates {
 
 class TimeModel {
  public:
-  static constexpr std::size_t kNumbers = 10;
+  using Vector = std::array<double, 3>;
+  using Matrix = std::array<Vector, 3>;
+  static constexpr std::size_t kNumbers = 9;
 
-  TimeModel() = default;
-  explicit TimeModel(const TimeRates& guess) : guess_(guess) {}
+  TimeModel() : TimeModel(TimeRates{}) {}
+  // Parts guessed to be 0 stay so.
+  explicit TimeModel(const TimeRates& guess);
 
   // Nothing happens for what is negative or not finite.
   void add(double x, double y, double seconds);
   double predict(double x, double y) const;
   TimeRates rates() const;
-  // Observations that still count.
-  double weight() const noexcept { return weight_; }
 
-  // Everything but the guess, for a file. Throws nothing; numbers that make no sense leave the model as it was.
+  // Everything but the guess, for a file. Numbers that make no sense leave the model as it was.
   std::array<double, kNumbers> numbers() const;
   void restore(std::span<const double> numbers);
 
@@ -42,11 +44,8 @@ class TimeModel {
 
  private:
   TimeRates guess_;
-  // Sums over observations of products of the features, each divided by the seconds: those of (fixed, x, y) in units of the guess
-  // (six different products), and of each with the target, which is 1 after the division.
-  std::array<double, 6> products_{};
-  std::array<double, 3> targets_{};
-  double weight_ = 0;
+  Vector offset_{};  // logarithm of each part over its guess
+  Matrix covariance_{};
 };
 
 }  // namespace tenon
