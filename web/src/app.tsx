@@ -3,7 +3,8 @@ import { useSignalEffect } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { type Catalogue, get, loginNeeded } from './api';
 import { Calculator } from './calculator/calculator';
-import { restoreProgram } from './calculator/state';
+import { toHash } from './calculator/permalink';
+import { program, restoreProgram } from './calculator/state';
 import { ops, setCatalogue } from './catalogue';
 import { connect, disconnect, link, reconnects } from './connection';
 import { ConnectionBanner } from './connection_banner';
@@ -69,6 +70,7 @@ export function App() {
     document.title = view.value === 'devices' ? 'Devices – Tenon' : 'Tenon';
   });
   const open = !loginNeeded.value;
+  const home = ops.value.length > 0 ? `/${toHash(program.value)}` : '/';
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById('main')?.focus())}>
@@ -76,12 +78,12 @@ export function App() {
       </a>
       <header class="top">
         <div class="top-row">
-          <a class="brand" href="/" onClick={(event) => go('/', event)}>
+          <a class="brand" href={home} onClick={(event) => go(home, event)}>
             <Logo /> Tenon
           </a>
           {open && (
             <nav class="tabs" aria-label="Views">
-              <a href="/" aria-current={view.value === 'calculator' ? 'page' : undefined} onClick={(event) => go('/', event)}>
+              <a href={home} aria-current={view.value === 'calculator' ? 'page' : undefined} onClick={(event) => go(home, event)}>
                 Calculator
               </a>
               <a href="/devices" aria-current={view.value === 'devices' ? 'page' : undefined} onClick={(event) => go('/devices', event)}>

@@ -10,7 +10,7 @@ addEventListener('popstate', () => (view.value = viewOf(location.pathname)));
 export function go(path: string, event?: MouseEvent) {
   if (event && (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0)) return;
   event?.preventDefault();
-  if (location.pathname !== path) history.pushState(null, '', path);
+  if (location.pathname + location.hash !== path) history.pushState(null, '', path);
   view.value = viewOf(path);
   scrollTo(0, 0);
 }

@@ -15,6 +15,7 @@ import { History } from './history_list';
 import { InputEditor } from './input_editor';
 import { OpSearch } from './op_search';
 import { Parameters } from './parameters';
+import { toHash } from './permalink';
 import { inputName, inputsOf, newInput, type Program, withInput, withOp } from './program';
 import { ResultCard } from './result_card';
 import { active, cancel, runs, start } from './runs';
@@ -53,46 +54,48 @@ function Setup() {
     if (!active.value && !wrong) start();
   };
   return (
-    <form class="card setup stack" onSubmit={submit} aria-label="Computation" noValidate>
-      <Tabs
-        label="What to compute" prefix="mode" tabs={[{ id: 'op', label: 'Operation' }, { id: 'expression', label: 'Expression' }]} chosen={now.mode}
-        onChoose={(mode) => edit((old) => ({ ...old, mode }))}
-      />
-      <TabPanel prefix="mode" chosen={now.mode}>
-        <div class="stack">
-          {now.mode === 'op' ? (
-            <>
-              <OpSearch chosen={now.op} onChoose={(name) => edit((old) => withOp(old, name))} />
-              {op ? <About op={op} /> : <p class="wrong">No operation is called '{now.op}'.</p>}
-            </>
-          ) : (
-            <ExpressionEditor
-              value={now.expression} place={verdict?.problem?.place} problem={verdict?.problem && !verdict.problem.input ? sentence(bare(verdict.problem.detail)) : undefined}
-              onChange={(expression) => edit((old) => ({ ...old, expression }))} onRun={submit}
-            />
-          )}
-          <Inputs now={now} op={now.mode === 'op' ? op : undefined} about={verdict?.problem?.input} detail={verdict?.problem?.detail} />
-          {now.mode === 'op' && op && <Parameters op={op} values={now.parameters} onChange={(name, text) => edit((old) => ({ ...old, parameters: { ...old.parameters, [name]: text } }))} />}
-        </div>
-      </TabPanel>
-      <DevicePicker />
-      <Forecast wrong={wrong} />
-      <div class="actions">
-        <button type="submit" class="primary" disabled={active.value || wrong !== undefined}>
-          {active.value ? 'Computing …' : 'Calculate'}
-        </button>
-        <button type="button" onClick={cancel} disabled={!active.value}>
-          Cancel
-        </button>
-        <span class="end row">
-          <button type="button" class="plain" onClick={() => setShowsCode(true)}>
-            <Code /> Code
+    <>
+      <form class="card setup stack" onSubmit={submit} aria-label="Computation" noValidate>
+        <Tabs
+          label="What to compute" prefix="mode" tabs={[{ id: 'op', label: 'Operation' }, { id: 'expression', label: 'Expression' }]} chosen={now.mode}
+          onChoose={(mode) => edit((old) => ({ ...old, mode }))}
+        />
+        <TabPanel prefix="mode" chosen={now.mode}>
+          <div class="stack">
+            {now.mode === 'op' ? (
+              <>
+                <OpSearch chosen={now.op} onChoose={(name) => edit((old) => withOp(old, name))} />
+                {op ? <About op={op} /> : <p class="wrong">No operation is called '{now.op}'.</p>}
+              </>
+            ) : (
+              <ExpressionEditor
+                value={now.expression} place={verdict?.problem?.place} problem={verdict?.problem && !verdict.problem.input ? sentence(bare(verdict.problem.detail)) : undefined}
+                onChange={(expression) => edit((old) => ({ ...old, expression }))} onRun={submit}
+              />
+            )}
+            <Inputs now={now} op={now.mode === 'op' ? op : undefined} about={verdict?.problem?.input} detail={verdict?.problem?.detail} />
+            {now.mode === 'op' && op && <Parameters op={op} values={now.parameters} onChange={(name, text) => edit((old) => ({ ...old, parameters: { ...old.parameters, [name]: text } }))} />}
+          </div>
+        </TabPanel>
+        <DevicePicker />
+        <div class="actions">
+          <Forecast wrong={wrong} />
+          <button type="submit" class="primary" disabled={wrong !== undefined} aria-disabled={active.value}>
+            {active.value ? 'Computing …' : 'Calculate'}
           </button>
-          <CopyButton plain label="Copy link" text={() => location.href} />
-        </span>
-      </div>
+          <button type="button" onClick={cancel} disabled={!active.value}>
+            Cancel
+          </button>
+          <span class="end row">
+            <button type="button" class="plain" onClick={() => setShowsCode(true)}>
+              <Code /> Code
+            </button>
+            <CopyButton plain label="Copy link" text={() => `${location.origin}/${toHash(program.value)}`} />
+          </span>
+        </div>
+      </form>
       {showsCode && <CodeDialog onClose={() => setShowsCode(false)} />}
-    </form>
+    </>
   );
 }
 

@@ -18,7 +18,7 @@ export function CodeDialog({ onClose }: { onClose: () => void }) {
     <Dialog title="The same as code" onClose={onClose}>
       <Tabs label="Language" prefix="code" tabs={kLanguages.map(([id, label]) => ({ id, label }))} chosen={language} onChoose={setLanguage} />
       <TabPanel prefix="code" chosen={language}>
-        <pre class="code" id="code-text">{text}</pre>
+        <pre class="code" id="code-text" tabIndex={0}>{text}</pre>
       </TabPanel>
       <form method="dialog" class="row">
         <CopyButton text={() => text} label="Copy" />

@@ -20,7 +20,7 @@ export function ResultCard({ run }: { run: Run }) {
   return (
     <article class="card result stack" aria-label={`Result on ${title}`} aria-busy={isActive(run)}>
       <header class="row">
-        <h3 class="mono">{title}</h3>
+        <h2 class="mono">{title}</h2>
         {device && <span class="small soft">{device.name}</span>}
         {device?.simulated && <span class="tag warn">simulated</span>}
         <span class="end">

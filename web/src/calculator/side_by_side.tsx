@@ -7,8 +7,8 @@ export function SideBySide() {
   if (runs.value.length < 2 || done.length < 2) return null;
   const fastest = Math.min(...done.map((run) => run.result!.seconds));
   return (
-    <section class="card" aria-labelledby="side-title">
-      <h3 id="side-title">Side by side</h3>
+    <section class="card stack tight" aria-labelledby="side-title">
+      <h2 id="side-title">Side by side</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label="Devices side by side">
         <table>
           <thead>

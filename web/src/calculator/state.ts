@@ -4,7 +4,7 @@ import { post, Problem, type ProblemBody } from '../api';
 import { ops } from '../catalogue';
 import { recall, remember } from '../storage';
 import { fromHash, toHash } from './permalink';
-import { newProgram, type Program, requestBody, titleOf } from './program';
+import { type Input, newProgram, type Program, requestBody, titleOf } from './program';
 
 export const program = signal<Program>(newProgram());
 export const edit = (change: (now: Program) => Program) => (program.value = change(program.value));
@@ -15,16 +15,21 @@ export function restoreProgram() {
   program.value = linked ?? { ...newProgram(), ...recall<Partial<Program>>('program', {}) };
 }
 
+// Browsers count changes of the address: a moment after the last key is often enough.
+let addressTimer = 0;
 effect(() => {
   if (ops.value.length === 0) return;
-  const text = toHash(program.value);
-  remember('program', { ...program.value, named: withoutFiles(program.value.named) });
-  if (location.pathname === '/' && location.hash !== text) history.replaceState(null, '', text);
+  const now = program.value;
+  clearTimeout(addressTimer);
+  addressTimer = window.setTimeout(() => {
+    remember('program', { ...now, opInputs: now.opInputs.map(withoutFile), named: mapValues(now.named, withoutFile) });
+    if (location.pathname === '/') history.replaceState(null, '', toHash(now));
+  }, 120);
 });
 
-function withoutFiles(named: Program['named']) {
-  return Object.fromEntries(Object.entries(named).map(([name, input]) => [name, { ...input, file: undefined }]));
-}
+const withoutFile = (input: Input): Input => ({ ...input, file: undefined });
+const mapValues = <T,>(object: Record<string, T>, change: (value: T) => T) =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
 
 // The address was changed by hand or by a link.
 addEventListener('hashchange', () => {

@@ -15,10 +15,12 @@ export function DeviceCard({ device }: { device: Device }) {
     <article class="card device stack tight" aria-label={`Device ${device.id}`}>
       <header class="row">
         <h2 class="mono">{device.id}</h2>
-        {device.simulated && <span class="tag warn">simulated</span>}
         <span class={`tag end ${device.available ? (kTones[status?.state ?? ''] ?? '') : 'bad'}`}>{device.available ? (status?.state ?? 'not driven') : 'not usable'}</span>
       </header>
-      <p class="small soft break">{[device.name, device.architecture, device.exclusive ? 'one program at a time' : ''].filter(Boolean).join(' · ')}</p>
+      <p class="row small soft break">
+        {device.simulated && <span class="tag warn">simulated</span>}
+        {[device.name, device.architecture, device.exclusive ? 'one program at a time' : ''].filter(Boolean).join(' · ')}
+      </p>
       {!device.available && (
         <div class="notice warn small">
           <p>{sentence(device.reason)}</p>
@@ -27,7 +29,7 @@ export function DeviceCard({ device }: { device: Device }) {
       )}
       {status && <Status status={status} device={device} />}
       {status && (
-        <p class="row small">
+        <p class="row small foot-actions">
           <button type="button" class="plain small end" aria-label={`Reset ${device.id}`} onClick={() => setResets(true)}>
             Reset
           </button>
@@ -102,12 +104,12 @@ function Status({ status, device }: { status: DeviceStatus; device: Device }) {
 
 function Meter({ name, used, limit, peak }: { name: string; used: number; limit: number; peak: number }) {
   const share = limit > 0 ? Math.min(1, used / limit) : 0;
-  const text = `${formatBytes(used)} of ${limit > 0 ? formatBytes(limit) : 'unknown'}, at most ${formatBytes(peak)}`;
+  const text = `${formatBytes(used)} of ${limit > 0 ? formatBytes(limit) : 'unknown'}`;
   return (
     <div class="meter">
       <div class="row between small">
         <span class="label">{name}</span>
-        <span class="number">{text}</span>
+        <span class="number" title={`At most ${formatBytes(peak)} were used at once`}>{text}</span>
       </div>
       <div class="meter-bar" role="meter" aria-label={name} aria-valuemin={0} aria-valuemax={limit || 1} aria-valuenow={used} aria-valuetext={text}>
         <span style={{ width: `${share * 100}%` }} />

@@ -1,5 +1,5 @@
 // The login: says how many attempts remain, and waits out a lockout with the user.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, loginNeeded, post, Problem, type Session } from '../api';
 import { Eye } from '../parts/icons';
 import { problemFrom } from '../parts/problem';
@@ -14,8 +14,10 @@ export function Login({ onDone }: { onDone: () => void }) {
   const [lockedUntil, setLockedUntil] = useState(0);
   const [now, setNow] = useState(Date.now());
   const locked = lockedUntil > now;
+  const box = useRef<HTMLInputElement>(null);
 
   useEffect(() => {
+    box.current?.focus();
     get<Session>('/api/session')
       .then((session) => session.locked_for_seconds && setLockedUntil(Date.now() + session.locked_for_seconds * 1000))
       .catch(() => undefined);
@@ -62,7 +64,7 @@ export function Login({ onDone }: { onDone: () => void }) {
         <label for="password">Password</label>
         <div class="password">
           <input
-            id="password" type={(shown ? 'text' : 'password') as 'password'} autocomplete="current-password" autofocus value={password} disabled={locked} aria-describedby="login-note"
+            id="password" type={(shown ? 'text' : 'password') as 'password'} autocomplete="current-password" ref={box} value={password} disabled={locked} aria-describedby="login-note"
             onInput={(event) => setPassword(event.currentTarget.value)}
           />
           <button type="button" aria-pressed={shown} aria-label="Show the password" onClick={() => setShown(!shown)}>

@@ -47,7 +47,7 @@ export function ResetDialog({ device: first, onClose }: { device?: string; onClo
       {done && (
         <div class="notice" role="status">
           <p>{sentence(done.message)}</p>
-          {done.output && <pre class="code">{done.output}</pre>}
+          {done.output && <pre class="code" tabIndex={0}>{done.output}</pre>}
         </div>
       )}
       {problem && <ProblemNotice problem={problem} />}

@@ -1,0 +1,140 @@
+// A real server, a real browser, and what the tests share.
+//
+// Every test file is run by `node FILE PROGRAM SCREENSHOTS` (see CMakeLists.txt). Exit status 77 and a last line with the reason
+// mean that it could not be run here.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+export const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
+export const program = process.argv[2];
+export const screenshots = process.argv[3];
+// The packages of the page's own build.
+export const require = createRequire(join(root, 'web/package.json'));
+
+const kChromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+
+export function skip(reason) {
+  console.log(reason);
+  process.exit(77);
+}
+if (!existsSync(join(root, 'web/node_modules/playwright-core'))) skip("the page's npm packages are not installed");
+
+// The browser, one for a file. Skips the file where there is none.
+export async function launch() {
+  if (!kChromium) skip('Chromium is not installed');
+  const { chromium } = require('playwright-core');
+  const args = ['--disable-gpu', '--disable-dev-shm-usage', '--force-color-profile=srgb'];
+  if (process.getuid() === 0) args.push('--no-sandbox');
+  const browser = await chromium.launch({ executablePath: kChromium, args });
+  after(() => browser.close());
+  return browser;
+}
+
+// A server with a run directory of its own. |port| 0: any free one.
+export class Server {
+  static async start(...args) {
+    const server = new Server();
+    server.folder = mkdtempSync(join(tmpdir(), 'tenon-web-'));
+    server.args = args;
+    after(() => server.end());
+    await server.launch(0);
+    return server;
+  }
+
+  async launch(port) {
+    const env = { ...process.env, TENON_RUN_DIR: join(this.folder, 'run'), TENON_STATE_DIR: join(this.folder, 'state') };
+    mkdirSync(env.TENON_RUN_DIR, { recursive: true });
+    this.process = spawn(program, ['serve', '--port', String(port), ...this.args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.gone = new Promise((resolve) => this.process.once('exit', resolve));
+    const said = [];
+    this.url = await new Promise((resolve, reject) => {
+      for (const stream of [this.process.stdout, this.process.stderr]) {
+        createInterface({ input: stream }).on('line', (line) => {
+          said.push(line);
+          const address = /http:\/\/[\w.:[\]]+:\d+/.exec(line);
+          if (address) resolve(address[0]);
+        });
+      }
+      this.process.once('exit', (status) => reject(new Error(`the server ended with status ${status}: ${said.join('\n')}`)));
+    });
+    this.port = Number(new URL(this.url).port);
+  }
+
+  async kill(signal = 'SIGKILL') {
+    this.process.kill(signal);
+    await this.gone;
+  }
+
+  // The same server again, at the same address.
+  async restart() {
+    await this.launch(this.port);
+  }
+
+  async end() {
+    if (this.process.exitCode === null && this.process.signalCode === null) await this.kill('SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async post(path, body) {
+    const response = await fetch(this.url + path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+    return response.json();
+  }
+}
+
+// A page of a user of their own. What the browser complains about fails the test that did not expect it.
+export async function visit(browser, server, path = '/', options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
+  context.setDefaultTimeout(10_000);
+  const page = await context.newPage();
+  page.complaints = [];
+  page.requests = [];
+  page.on('pageerror', (error) => page.complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/status of (4|5)\d\d|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/.test(message.text())) page.complaints.push(message.text());
+  });
+  page.on('request', (request) => page.requests.push(request.url()));
+  await page.goto(server.url + path);
+  return page;
+}
+
+// The calculator, with its catalogue there.
+export async function calculator(browser, server, hash = '', options = {}) {
+  const page = await visit(browser, server, `/${hash}`, options);
+  await page.getByRole('button', { name: 'Calculate' }).waitFor();
+  return page;
+}
+
+export async function close(page) {
+  const { complaints } = page;
+  await page.context().close();
+  if (complaints.length > 0) throw new Error(`the browser complained: ${complaints.join('\n')}`);
+}
+
+// A test with a page of its own.
+export function scenario(name, open, body) {
+  test(name, async () => {
+    const page = await open();
+    try {
+      await body(page);
+    } catch (error) {
+      if (screenshots) await page.screenshot({ path: join(screenshots, `failed-${name.replace(/\W+/g, '-').slice(0, 60)}.png`) }).catch(() => undefined);
+      await page.context().close();
+      throw error;
+    }
+    await close(page);
+  });
+}
+
+export const calculate = (page) => page.getByRole('button', { name: 'Calculate' }).click();
+// The result on a device, finished.
+export async function outcome(page, device = '') {
+  const card = page.locator('article.result').filter({ hasText: device }).first();
+  await card.locator('.values, .notice').first().waitFor();
+  return card;
+}

@@ -1,0 +1,78 @@
+// The page's own arithmetic and parsing, without a browser.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './page_modules.mjs';
+
+const { quantise } = await load('quantise');
+const numbers = await load('numbers');
+const { freeNames, offsetOf, tokens } = await load('expression');
+const { lanes, tickStep } = await load('devices/timeline');
+
+test('bfloat16 and float16 round to nearest, ties to even', () => {
+  assert.deepEqual(quantise([0.1, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.39e38, 3.4e38], 'bfloat16'), [0.10009765625, 1, 1 + 2 ** -6, 3.3895313892515355e38, Infinity]);
+  assert.deepEqual(quantise([0.1, 65504, 65520, 1e-8], 'float16'), [0.0999755859375, 65504, Infinity, 0]);
+});
+
+test('block formats share the largest exponent of sixteen neighbours', () => {
+  assert.deepEqual(quantise([1, 0.008], 'bfloat8_b'), [1, 0.015625]);
+  assert.deepEqual(quantise([3.14159, 2.71828, 1.41421, 0.57721], 'bfloat8_b'), [3.15625, 2.71875, 1.40625, 0.5625]);
+  assert.deepEqual(quantise([3.14159, 2.71828, 1.41421, 0.57721], 'bfloat4_b'), [3, 2.5, 1.5, 0.5]);
+  assert.deepEqual(quantise([1.5, -0.3, 0.7, 0.1, 0.125, 0.375], 'bfloat4_b'), [1.5, -0.25, 0.75, 0, 0, 0.5]);
+});
+
+test('a block never crosses a row', () => {
+  assert.deepEqual(quantise([1, 0.13, 0.13, 0.13], 'bfloat4_b', 2), [1, 0.25, 0.125, 0.125]);
+});
+
+test('shapes are read as people write them, and nothing else is', () => {
+  for (const text of ['2, 3', '2x3', '[2, 3]', '(2,3)', '2 3']) assert.deepEqual(numbers.parseShape(text), [2, 3]);
+  assert.deepEqual(numbers.parseShape(''), []);
+  for (const text of ['a', '2,-3', '1.5']) assert.equal(numbers.parseShape(text), undefined);
+});
+
+test('pasted text is rows of numbers, with the place of what is none', () => {
+  assert.deepEqual(numbers.parseTensor('1\t2\n3\t4'), { shape: [2, 2], values: [1, 2, 3, 4] });
+  assert.deepEqual(numbers.parseTensor('[[1, nan], [-inf, 4e-2]]').values.map(String), ['1', 'NaN', '-Infinity', '0.04']);
+  assert.throws(() => numbers.parseTensor('1 2\n3 x'), /row 2, value 2: 'x' is no number/);
+  assert.throws(() => numbers.parseTensor('1 2\n3'), /row 2 has 1 values, row 1 has 2/);
+  assert.throws(() => numbers.parseTensor('[[1, 2], [3]]'), /same length/);
+});
+
+test('names an expression reads without assigning them become inputs', () => {
+  assert.deepEqual(freeNames('y = a @ b\ny / norm(y)'), ['a', 'b']);
+  assert.deepEqual(freeNames('x.sum(axis=0) + x.T # and c'), ['x']);
+  assert.deepEqual(freeNames('v, i = top_k(x, 3); v / sum(v)'), ['x']);
+  assert.deepEqual(freeNames('cast(z, bfloat16) + pi * e'), ['z']);
+  assert.deepEqual(freeNames('x = x + 1; x'), ['x']);
+});
+
+test('every character of an expression is in exactly one token', () => {
+  const source = 'gelu(a @ b + 0.5e-3) # ünï\n"text" ? x[..., None]';
+  assert.equal(tokens(source).map((token) => token.text).join(''), source);
+  assert.equal(offsetOf('ab\ncd', 2, 2), 4);
+});
+
+test('events become bars: open, held, computing, waiting', () => {
+  const event = (kind, time, more = {}) => ({ id: time, kind, device: 'd:0', time, seconds: 0, message: '', program: 'p', timeline: [], ...more });
+  const [{ bars }] = lanes(
+    [
+      event('opened', 10, { seconds: 2 }), event('granted', 10),
+      event('ran', 14, { seconds: 3, timeline: [{ stage: 'queued', start_seconds: 0, seconds: 1 }, { stage: 'computing', start_seconds: 1, seconds: 2 }] }),
+      event('released', 15, { seconds: 5 }), event('closed', 18, { seconds: 1 }),
+    ],
+    ['d:0'], 20,
+  );
+  const bar = (kind) => bars.filter((each) => each.kind === kind).map(({ from, to }) => [from, to]);
+  assert.deepEqual(bar('opening'), [[8, 10]]);
+  assert.deepEqual(bar('held'), [[10, 15]]);
+  assert.deepEqual(bar('waited'), [[11, 12]]);
+  assert.deepEqual(bar('ran'), [[12, 14]]);
+  assert.deepEqual(bar('open'), [[10, 18]]);
+  assert.deepEqual(bar('closing'), [[17, 18]]);
+});
+
+test('what has not ended yet lasts until now', () => {
+  const events = [{ id: 1, kind: 'opened', device: 'd:0', time: 10, seconds: 0, message: '', program: '', timeline: [] }];
+  assert.deepEqual(lanes(events, [], 30)[0].bars.find((bar) => bar.kind === 'open').to, 30);
+  assert.equal(tickStep(120, 10), 15);
+});
