@@ -69,9 +69,20 @@ std::vector<const std::string*> wishes_of(const std::vector<PlannedNode>& planne
   return wishes;
 }
 
+// The one device that is wished for anywhere in the plan; "auto" for none at all, nothing for several.
+std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planned) {
+  std::string_view only;
+  for (const PlannedNode& node : planned) {
+    const std::string& own = node.node->wish;
+    if (own.empty() || own == only) continue;
+    if (!only.empty()) return std::nullopt;
+    only = own;
+  }
+  return only.empty() ? "auto" : only;
+}
+
 // Targets with the same wish together; those without one join the first.
-std::vector<Task> tasks_for(const Nodes& targets) {
-  const std::vector<PlannedNode> planned = plan(targets);
+std::vector<Task> tasks_for(const std::vector<PlannedNode>& planned) {
   const std::vector<const std::string*> wishes = wishes_of(planned);
   std::vector<Task> tasks;
   Nodes anywhere;
@@ -134,11 +145,15 @@ Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
   const Claim claim(nodes);
   if (claim.nodes().empty()) return evaluation;
   DeviceManager& manager = current_manager();
-  if (options.device == "auto") {
-    run_tasks(tasks_for(claim.nodes()), manager, options, evaluation);
-  } else {
-    std::vector<PlannedNode> planned = plan(claim.nodes());
+  std::vector<PlannedNode> planned = plan(claim.nodes());
+  if (options.device != "auto") {
     run_plan(planned, manager, options, evaluation);
+  } else if (const std::optional<std::string_view> wish = only_wish(planned)) {
+    RunOptions here = options;
+    here.device = *wish;
+    run_plan(planned, manager, here, evaluation);
+  } else {
+    run_tasks(tasks_for(planned), manager, options, evaluation);
   }
   return evaluation;
 }
