@@ -11,6 +11,7 @@
 #include "cli/application.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/interrupt.h"
 #include "cli/json.h"
 #include "graph/comparison.h"
 #include "graph/reference.h"
@@ -175,7 +176,16 @@ int run(const RunArguments& arguments, const Session& session) {
   if (arguments.timeout_seconds)
     options.timeout =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
-  RunResult result = process_manager().run(graph, arrays, options);
+  // Stopping a computation on the processor leaves nothing behind; a device must be given back.
+  std::optional<Interrupt> interrupt;
+  if (arguments.device != "cpu" && arguments.device != "cpu:0") options.cancel = interrupt.emplace().token();
+  RunResult result;
+  try {
+    result = process_manager().run(graph, arrays, options);
+  } catch (const Error& error) {
+    if (!interrupt || interrupt->exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
+    return interrupt->exit_status();
+  }
   std::vector<Comparison> comparisons;
   if (arguments.compare) comparisons = compare_all(graph, arrays, result);
   if (!arguments.output.empty()) save(arguments.output, result.outputs);

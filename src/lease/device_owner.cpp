@@ -356,15 +356,12 @@ void DeviceOwner::close() {
 }
 
 void DeviceOwner::shut_down(std::chrono::nanoseconds patience) {
+  if (fork_guard::generation() != process_generation_) return;  // the thread did not come along, and may have held the mutex
   std::unique_lock lock(mutex_);
   stopping_ = true;
   if (!thread_started_) return;
   opening_.request_stop();
   wake();
-  if (fork_guard::generation() != process_generation_) {
-    if (thread_.joinable()) thread_.detach();  // it did not come along
-    return;
-  }
   if (!closed_.wait_for(lock, patience, [&] { return thread_ended_; })) {
     logging::error("{} does not come back ({}: {}); leaving it to itself", device().id, name(state_), state_reason_);
     if (thread_.joinable()) thread_.detach();
