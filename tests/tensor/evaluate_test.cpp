@@ -21,6 +21,9 @@ using Doubles = std::vector<double>;
 
 Doubles values(const Tensor& tensor) { return tensor.to_host().to_doubles(); }
 
+// Dropped when the program exits: a value on a device of the process's manager, and a chain that nobody evaluated.
+Tensor value_at_exit, expression_at_exit;
+
 // Tensors of this test are evaluated on simulated cards. sim:0 is what "auto" means.
 class Evaluating : public testing::Test {
  protected:
@@ -296,6 +299,13 @@ TEST_F(Evaluating, TensorsCanBeDroppedByAnyThread) {
     });
   threads.clear();
   for (const Tensor& tensor : tensors) EXPECT_TRUE(tensor.is_none());
+}
+
+TEST(EvaluatingAtExit, TensorsOfStaticDurationAreDroppedAfterMain) {
+  value_at_exit = (tensor({1.0, 2.0}) * 2).eval();
+  expression_at_exit = value_at_exit;
+  for (int i = 0; i < 100'000; ++i) expression_at_exit = expression_at_exit + 1;
+  EXPECT_FALSE(expression_at_exit.is_evaluated());
 }
 
 }  // namespace
