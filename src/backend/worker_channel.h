@@ -1,0 +1,80 @@
+// What a worker and its parent have in common: messages over a socket, and memory both see.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "graph/serialize.h"
+#include "tenon/backend.h"
+
+namespace tenon {
+
+// Requests of the parent. Every one but the last three is answered.
+enum class WorkerCommand : std::uint8_t {
+  open,      // backend, device -> device as it is when open
+  compile,   // program number, graph -> input types, output types
+  allocate,  // buffer number, type ->
+  upload,    // buffer number, type; the bytes are in the shared memory ->
+  download,  // buffer number -> ; the bytes are in the shared memory
+  run,       // program number, input numbers, output numbers ->
+  close,     // -> ; the worker ends
+  share,     // bytes; the descriptor of new shared memory comes along, the old one is forgotten
+  drop_buffer,
+  drop_program,
+};
+inline constexpr std::uint64_t kWorkerProtocol = 1;
+inline constexpr int kWorkerSocket = 3;
+
+// Anonymous memory that another process maps by its descriptor; gone when neither has it any more.
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  // Throws resource_exhausted.
+  static SharedMemory create(std::size_t bytes);
+  static SharedMemory map(FileDescriptor fd, std::size_t bytes);
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+
+  std::byte* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  FileDescriptor fd_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class WorkerChannel {
+ public:
+  struct Message {
+    std::vector<std::byte> bytes;
+    FileDescriptor fd;  // that came along, if any
+  };
+
+  explicit WorkerChannel(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+  // False when the other side is gone. A message too large for the socket goes through memory of its own.
+  bool send(std::span<const std::byte> bytes, int fd = -1) noexcept;
+  // Waits; nothing when the other side is gone.
+  std::optional<Message> receive();
+
+  int fd() const noexcept { return socket_.get(); }
+  // Nobody can be reached any more.
+  void shut() noexcept;
+
+ private:
+  FileDescriptor socket_;
+};
+
+void write_type(ByteWriter& out, const TensorType& type);
+TensorType read_type(ByteReader& in);
+void write_device(ByteWriter& out, const DeviceInfo& device);
+DeviceInfo read_device(ByteReader& in);
+
+}  // namespace tenon

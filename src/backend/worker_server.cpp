@@ -1,0 +1,210 @@
+// The worker's side: one device, served to the parent at the other end of a socket.
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <unordered_map>
+
+#include "backend/worker.h"
+#include "backend/worker_channel.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kWorkerVariable = "TENON_WORKER_OF";
+
+class Server {
+ public:
+  Server(const BackendRegistry& registry, WorkerChannel& channel) : registry_(registry), channel_(channel) {}
+
+  // Until the parent closes the device, or is gone.
+  int serve() {
+    while (auto message = channel_.receive()) {
+      ByteReader in(message->bytes);
+      const auto command = static_cast<WorkerCommand>(in.byte());
+      if (command == WorkerCommand::share || command == WorkerCommand::drop_buffer || command == WorkerCommand::drop_program) {
+        take_note(command, in, std::move(message->fd));
+        continue;
+      }
+      ByteWriter reply;
+      try {
+        reply.flag(true);
+        answer(command, in, reply);
+      } catch (const Error& error) {
+        reply = failure(error);
+      } catch (const std::bad_alloc&) {
+        reply = failure(Error(ErrorCode::resource_exhausted, "the worker process is out of memory"));
+      } catch (const std::exception& error) {
+        reply = failure(Error(ErrorCode::internal, error.what()));
+      }
+      if (!channel_.send(reply.bytes())) return 0;
+      if (command == WorkerCommand::close) return 0;
+    }
+    return 0;
+  }
+
+ private:
+  using Number = std::uint64_t;
+
+  ByteWriter failure(const Error& error) const {
+    ByteWriter reply;
+    reply.flag(false);
+    reply.byte(static_cast<std::uint8_t>(error.code()));
+    reply.text(error.what());
+    reply.text(error.hint());
+    reply.flag(device_ && device_->is_lost());
+    return reply;
+  }
+
+  void take_note(WorkerCommand command, ByteReader& in, FileDescriptor fd) {
+    const Number number = in.number();
+    if (command == WorkerCommand::share) {
+      memory_ = SharedMemory();
+      if (number != 0) memory_ = SharedMemory::map(std::move(fd), number);
+    } else if (command == WorkerCommand::drop_buffer) {
+      buffers_.erase(number);
+    } else {
+      programs_.erase(number);
+    }
+  }
+
+  void answer(WorkerCommand command, ByteReader& in, ByteWriter& reply) {
+    switch (command) {
+      case WorkerCommand::open: return open(in, reply);
+      case WorkerCommand::compile: return compile(in, reply);
+      case WorkerCommand::allocate: {
+        const Number number = in.number();
+        buffers_[number] = device().allocate(read_type(in));
+        return;
+      }
+      case WorkerCommand::upload: return upload(in);
+      case WorkerCommand::download: return download(in);
+      case WorkerCommand::run: return run(in);
+      case WorkerCommand::close: return close();
+      default: ByteReader::fail("a command that does not exist");
+    }
+  }
+
+  OpenDevice& device() const {
+    if (!device_) throw Error(ErrorCode::failed_precondition, "the worker has no device open");
+    return *device_;
+  }
+  Buffer& buffer(Number number) const {
+    const auto found = buffers_.find(number);
+    if (found == buffers_.end()) ByteReader::fail("a buffer that does not exist");
+    return *found->second;
+  }
+
+  void open(ByteReader& in, ByteWriter& reply) {
+    if (in.number() != kWorkerProtocol)
+      throw Error(ErrorCode::failed_precondition, "the worker program is of another version of Tenon",
+                  "install library and worker together, or set TENON_WORKER");
+    const std::string name = in.text();
+    const DeviceInfo info = read_device(in);
+    const std::shared_ptr<Backend> backend = registry_.find(name);
+    if (!backend) throw Error(ErrorCode::unavailable, fmt::format("the worker program has no backend {}", name));
+    device_ = backend->open(info, {});
+    write_device(reply, device_->info());
+  }
+
+  void compile(ByteReader& in, ByteWriter& reply) {
+    const Number number = in.number();
+    const Graph graph = deserialize(in.raw(in.left()));
+    std::unique_ptr<Executable> program = device().compile(graph);
+    for (const auto types : {program->input_types(), program->output_types()}) {
+      reply.number(types.size());
+      for (const TensorType& type : types) write_type(reply, type);
+    }
+    programs_[number] = std::move(program);
+  }
+
+  void upload(ByteReader& in) {
+    const Number number = in.number();
+    const TensorType type = read_type(in);
+    const std::size_t bytes = storage_bytes(type.dtype, type.shape);
+    if (bytes > memory_.bytes()) ByteReader::fail("more bytes than were shared");
+    const std::span<const std::byte> given(memory_.data(), bytes);
+    // The shared memory is about to be used again. A backend that keeps what it is given gets a copy.
+    const auto owner = std::make_shared<int>(0);
+    std::unique_ptr<Buffer> made;
+    if (bytes != 0) made = device().upload(HostArray::borrow(type.dtype, type.shape, given.data(), owner));
+    if (!made || owner.use_count() > 1) made = device().upload(HostArray::from_bytes(type.dtype, type.shape, given));
+    buffers_[number] = std::move(made);
+  }
+
+  void download(ByteReader& in) {
+    const HostArray array = device().download(buffer(in.number()));
+    if (array.bytes() > memory_.bytes()) ByteReader::fail("more bytes than were shared");
+    if (array.bytes() != 0) std::memcpy(memory_.data(), array.data(), array.bytes());
+  }
+
+  void run(ByteReader& in) {
+    const auto program = programs_.find(in.number());
+    if (program == programs_.end()) ByteReader::fail("a program that does not exist");
+    inputs_.clear();
+    outputs_.clear();
+    for (Number count = in.below(in.left() + 1, "more inputs than bytes"); count > 0; --count)
+      inputs_.push_back(&buffer(in.number()));
+    for (Number count = in.below(in.left() + 1, "more outputs than bytes"); count > 0; --count)
+      outputs_.push_back(&buffer(in.number()));
+    program->second->run(inputs_, outputs_);
+  }
+
+  void close() {
+    programs_.clear();
+    buffers_.clear();
+    if (device_) device_->close();
+    device_.reset();
+  }
+
+  const BackendRegistry& registry_;
+  WorkerChannel& channel_;
+  std::unique_ptr<OpenDevice> device_;
+  std::unordered_map<Number, std::unique_ptr<Buffer>> buffers_;
+  std::unordered_map<Number, std::unique_ptr<Executable>> programs_;
+  std::vector<const Buffer*> inputs_;
+  std::vector<Buffer*> outputs_;
+  SharedMemory memory_;
+};
+
+// A runtime may be busy for long: the parent's end is noticed beside it. The parent's descriptor as well as its process are
+// watched, because a child it forked may hold the descriptor open; its death signal would come when the thread that started this
+// process ends, which is too early.
+void end_with_parent(int socket) {
+  const int parent = static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0));
+  std::thread([socket, parent] {
+    pollfd watched[] = {{socket, POLLRDHUP, 0}, {parent, POLLIN, 0}};
+    for (;;) {
+      const int ready = poll(watched, parent >= 0 ? 2 : 1, -1);
+      if (ready > 0 && ((watched[0].revents & (POLLHUP | POLLRDHUP | POLLERR)) || watched[1].revents)) _exit(0);
+    }
+  }).detach();
+}
+
+}  // namespace
+
+bool is_worker() noexcept {
+  static const bool answer = std::getenv(kWorkerVariable) != nullptr;
+  return answer;
+}
+
+int run_worker(const BackendRegistry& registry) {
+  // An interrupt from the terminal is for the parent, which decides what becomes of the device.
+  signal(SIGINT, SIG_IGN);
+  WorkerChannel channel{FileDescriptor(kWorkerSocket)};
+  // Started by the parent named here, or the parent is gone already.
+  const char* parent = std::getenv(kWorkerVariable);
+  if (!parent || std::atol(parent) != getppid()) return 1;
+  end_with_parent(channel.fd());
+  const int status = Server(registry, channel).serve();
+  // Runtimes have threads and exit handlers of their own; everything that matters is closed.
+  _exit(status);
+}
+
+}  // namespace tenon

@@ -1,0 +1,15 @@
+// tenon-worker: hosts one device for another process (src/backend/worker.h). Not meant to be run by hand.
+#include <cstdio>
+
+#include "backend/worker.h"
+#include "backends/all.h"
+
+int main() {
+  if (!tenon::is_worker()) {
+    std::fputs("tenon-worker is started by Tenon itself, for devices that run in a process of their own\n", stderr);
+    return 2;
+  }
+  tenon::BackendRegistry registry;
+  tenon::register_all_backends(registry, {});
+  return tenon::run_worker(registry);
+}
