@@ -106,7 +106,7 @@ class Bounds {
     propagate();
     if (is_float(node_.dtype)) settle();
     if (std::all_of(error_.begin(), error_.end(), [](double e) { return e == 0; })) error_.clear();
-    return {value_, std::move(error_)};
+    return {value_, std::move(error_), false};
   }
 
  private:
@@ -329,9 +329,76 @@ Bounded as_operand(const Bounded& x, const Node& node) {
   return result;
 }
 
+double smallest_normal(DType compute) {
+  return compute == DType::f64 ? std::numeric_limits<double>::min() : static_cast<double>(std::numeric_limits<float>::min());
+}
+
+// Elements are moved, or compared as bits: nothing is flushed.
+bool only_moves(const Node& node) {
+  switch (node.prim) {
+    case Prim::input:
+    case Prim::constant:
+    case Prim::broadcast:
+    case Prim::reshape:
+    case Prim::transpose:
+    case Prim::slice:
+    case Prim::pad:
+    case Prim::concat:
+    case Prim::take:
+    case Prim::gather:
+    case Prim::iota:
+    case Prim::arg_reduce:
+    case Prim::arg_sort: return true;
+    default: return false;
+  }
+}
+
+// An op of several steps may flush one of them, though its operands and its result are a little larger.
+double flush_margin(const Node& node) {
+  if (node.prim != Prim::elementwise) return 1;
+  return elementwise_limit(node.as<ElementwiseAttr>().op, compute_dtype(node.dtype)).ulp <= 0.5 ? 1 : 16;
+}
+
+// The result where it may have become zero; one that is rounded up to a normal number may have been cut off before.
+void flush_result(Bounded& x, const Node& node) {
+  if (!is_float(node.dtype)) return;
+  const double normal = smallest_normal(compute_dtype(node.dtype)), largest = normal * flush_margin(node);
+  const Errors v = x.value.to_doubles();
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (v[i] == 0 || !(std::abs(v[i]) <= largest)) continue;
+    if (x.error.empty()) x.error.assign(v.size(), 0.0);
+    x.error[i] += normal;
+  }
+}
+
+HostArray flushed(const HostArray& x, DType dtype, double margin) {
+  if (!is_float(dtype)) return x;
+  const double least = margin * smallest_normal(compute_dtype(dtype));
+  return map(x, [&](double v) { return std::abs(v) < least ? std::copysign(0.0, v) : v; });
+}
+
+// What subnormal operands that count as zero make of the result.
+void flush_operands(Bounded& to, const Graph& graph, const Node& node, std::span<const Bounded> in) {
+  const auto with_flushed = [&](double margin) {
+    std::vector<HostArray> operands;
+    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back(flushed(in[i].value, graph[node.inputs[i]].dtype, margin));
+    return evaluate(node, operands).to_doubles();
+  };
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  const double margin = flush_margin(node);
+  const Errors v = to.value.to_doubles(), other = with_flushed(1), wider = margin > 1 ? with_flushed(margin) : other;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (same(v[i], other[i]) && same(v[i], wider[i])) continue;
+    if (to.error.empty()) to.error.assign(v.size(), 0.0);
+    // Inside an op of several steps some may see the number and others the zero: anything may come of that.
+    const bool known = margin == 1 && std::isfinite(v[i]) && std::isfinite(other[i]);
+    to.error[i] += known ? std::abs(v[i] - other[i]) : kUnknown;
+  }
+}
+
 }  // namespace
 
-std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> inputs) {
+std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> inputs, Arithmetic arithmetic) {
   std::vector<Bounded> values(static_cast<std::size_t>(graph.size()));
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
@@ -342,8 +409,14 @@ std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> 
       continue;
     }
     std::vector<Bounded> in;
+    const bool flushes = arithmetic.flushes_subnormals && !only_moves(node);
     for (NodeId used : node.inputs) in.push_back(as_operand(values[static_cast<std::size_t>(used)], graph[used]));
     to = Bounds(node, in).result();
+    if (flushes) {
+      flush_operands(to, graph, node, in);
+      flush_result(to, node);
+    }
+    to.flushes_subnormals = arithmetic.flushes_subnormals;
   }
   std::vector<Bounded> outputs;
   for (NodeId id : graph.outputs()) outputs.push_back(values[static_cast<std::size_t>(id)]);

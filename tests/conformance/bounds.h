@@ -19,14 +19,22 @@
 
 namespace tenon::conformance {
 
+// What is known of how a device computes.
+struct Arithmetic {
+  // Numbers below the smallest normal one may count as zero, as operands and as results. Such a device says so in its details.
+  bool flushes_subnormals = false;
+};
+
 struct Bounded {
   HostArray value;            // unrounded: f64 for every float dtype, otherwise the node's own
   std::vector<double> error;  // empty: exact. Infinite: nothing can be said (an intermediate result that f32 cannot hold)
+
+  bool flushes_subnormals = false;
 
   double error_at(std::int64_t i) const { return error.empty() ? 0 : error[static_cast<std::size_t>(i)]; }
 };
 
 // The outputs of |graph|. Throws what reference_run throws.
-std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> inputs);
+std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> inputs, Arithmetic arithmetic = {});
 
 }  // namespace tenon::conformance
