@@ -128,9 +128,9 @@ void DeviceOwner::forget(Request& request) {
   grant_waiting();
 }
 
-void DeviceOwner::fail_waiting(const std::exception_ptr& error) {
+void DeviceOwner::fail_waiting(const Failure& failure) {
   for (Request* request : queue_) {
-    request->error = error;
+    request->error = failure;
     request->changed.notify_one();
   }
   queue_.clear();
@@ -251,10 +251,10 @@ void DeviceOwner::wait_for_grant(std::unique_lock<std::mutex>& lock, Request& re
     }
   }
   if (request.is_granted) return;
-  if (request.error) std::rethrow_exception(request.error);
+  if (request.error) request.error->raise();
   const QueuePlace place = place_of(request, lock);
   if (request.is_granted) return;  // while the place was being looked up
-  if (request.error) std::rethrow_exception(request.error);
+  if (request.error) request.error->raise();
   forget(request);
   if (options.cancel.stop_requested()) {
     ++counters_.cancellations;

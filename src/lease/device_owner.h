@@ -20,7 +20,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <exception>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -90,6 +89,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   friend struct Lease::Grant;
   friend class Lease;
   struct Request;
+  struct Failure;
   enum class CloseReason { none, policy, yield, request, exclusive_lease, shut_down };
 
   explicit DeviceOwner(Options options);
@@ -104,7 +104,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   void grant_waiting();
   void enqueue(Request& request);
   void forget(Request& request);
-  void fail_waiting(const std::exception_ptr& error);
+  void fail_waiting(const Failure& failure);
   void wait_for_grant(std::unique_lock<std::mutex>& lock, Request& request, const LeaseOptions& options);
   void became_idle(Clock::time_point now);
   void end_operation_locked();

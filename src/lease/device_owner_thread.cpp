@@ -65,7 +65,7 @@ void DeviceOwner::run() {
     }
     sleep_until_event(lock);
   }
-  fail_waiting(std::make_exception_ptr(Error(ErrorCode::cancelled, device().id + ": its manager is gone")));
+  fail_waiting({ErrorCode::cancelled, device().id + ": its manager is gone", ""});
   if (device_) close_device(lock, CloseReason::shut_down);
   thread_ended_ = true;
   closed_.notify_all();
@@ -153,22 +153,22 @@ bool DeviceOwner::enter_turnstile(std::unique_lock<std::mutex>& lock, TicketKind
     state_reason_ = "another process has it";
   };
   Turnstile::Pass pass;
-  std::exception_ptr error;
+  std::optional<Failure> failure;
   lock.unlock();
   try {
     pass = options_.turnstile->enter(options);
     if (!watch_) watch_ = options_.turnstile->watch();
-  } catch (...) {
-    error = std::current_exception();
+  } catch (const std::exception& error) {
+    failure = Failure::of(error);
   }
   lock.lock();
   waiting_ticket_ = 0;
-  if (error) {
+  if (failure) {
     const bool was_cancelled = opening_.stop_requested();
     set_state(DeviceState::closed, "nobody waits for it any more");
     if (!was_cancelled) {
       set_state(DeviceState::failed, "no place in the queue of processes");
-      fail_waiting(error);
+      fail_waiting(*failure);
     }
     return false;
   }
@@ -192,36 +192,34 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const Clock::time_point start = Clock::now();
   std::shared_ptr<OpenDevice> opened;
-  std::exception_ptr error;
-  std::string message;
+  std::optional<Failure> failure;
   try {
     if (is_dirty) {
       logging::warn("{}: its last user died or left it in doubt; bringing it into a known state", device().id);
       options_.backend->recover(device());
     }
     opened = open_with_retries();
-  } catch (const std::exception& failure) {
-    error = std::current_exception();
-    message = failure.what();
+  } catch (const std::exception& error) {
+    failure = Failure::of(error);
   }
   const double seconds = seconds_since(start);
   if (opened) {
     logging::info("{} opened in {}", device().id, format_seconds(seconds));
     if (seconds > kSlowOpenSeconds) logging::warn("{} took {} to open", device().id, format_seconds(seconds));
   } else {
-    logging::warn("{} could not be opened: {}", device().id, message);
+    logging::warn("{} could not be opened: {}", device().id, failure->message);
   }
   lock.lock();
   ++openings_;
   last_open_seconds_ = seconds;
   counters_.open_seconds += seconds;
-  if (error) {
+  if (failure) {
     ++counters_.open_failures;
     give_pass_back(true);
-    set_state(DeviceState::failed, "could not be opened: " + message);
-    fail_waiting(error);
+    set_state(DeviceState::failed, "could not be opened: " + failure->message);
+    fail_waiting(*failure);
     lock.unlock();
-    send(DeviceEvent::Kind::open_failed, seconds, message);
+    send(DeviceEvent::Kind::open_failed, seconds, failure->message);
     lock.lock();
     return;
   }

@@ -5,10 +5,24 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "lease/device_owner.h"
+#include "tenon/error.h"
 
 namespace tenon {
+
+// What went wrong, for several threads: each throws an Error of its own.
+struct DeviceOwner::Failure {
+  ErrorCode code = ErrorCode::unknown;
+  std::string message, hint;
+  static Failure of(const std::exception& error) {
+    const auto* known = dynamic_cast<const Error*>(&error);
+    return {known ? known->code() : ErrorCode::unknown, error.what(), known ? known->hint() : std::string()};
+  }
+  [[noreturn]] void raise() const { throw Error(code, message, hint); }
+};
 
 struct DeviceOwner::Request {
   LeaseMode mode{};
@@ -20,7 +34,7 @@ struct DeviceOwner::Request {
   std::condition_variable_any changed;
   // What came of it; it has left the queue then.
   bool is_granted = false;
-  std::exception_ptr error;
+  std::optional<Failure> error;
 
   bool goes_before(const Request& other) const {
     if (resumes != other.resumes) return resumes;
