@@ -1,0 +1,162 @@
+// The parts of NVIDIA's C interfaces that Tenon calls, declared by hand: the driver (libcuda), the compiler (NVRTC) and the
+// matrix products (cuBLASLt).
+//
+// Nothing here is linked: a table is filled with what a library exports (libraries.h), under the versioned names that the makers'
+// headers map their functions to, so that the layouts below are the ones these names stand for on every driver. A table is a
+// plain struct: tests fill one with functions of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tenon::cuda {
+
+// --- The driver ---
+using Result = int;
+inline constexpr Result kSuccess = 0;
+using Device = int;
+using DevicePointer = unsigned long long;
+using RawContext = struct ContextHandle*;
+using RawModule = struct ModuleHandle*;
+using RawFunction = struct FunctionHandle*;
+using RawStream = struct StreamHandle*;
+using RawEvent = struct EventHandle*;
+using RawGraph = struct GraphHandle*;
+using RawGraphExec = struct GraphExecHandle*;
+static_assert(sizeof(DevicePointer) == 8 && sizeof(void*) == 8);
+
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr unsigned kCaptureRelaxed = 2;
+enum Attribute : int {
+  kMaxThreadsPerBlock = 1,
+  kMultiprocessors = 16,
+  kCapabilityMajor = 75,
+  kCapabilityMinor = 76,
+};
+
+// member, exported name, signature
+#define TENON_CUDA_DRIVER(X)                                                                                                     \
+  X(init, "cuInit", Result(unsigned flags))                                                                                      \
+  X(error_name, "cuGetErrorName", Result(Result, const char**))                                                                  \
+  X(error_string, "cuGetErrorString", Result(Result, const char**))                                                              \
+  X(driver_version, "cuDriverGetVersion", Result(int*))                                                                          \
+  X(device_count, "cuDeviceGetCount", Result(int*))                                                                              \
+  X(device_get, "cuDeviceGet", Result(Device*, int ordinal))                                                                     \
+  X(device_by_pci, "cuDeviceGetByPCIBusId", Result(Device*, const char*))                                                        \
+  X(device_attribute, "cuDeviceGetAttribute", Result(int*, Attribute, Device))                                                   \
+  X(context_retain, "cuDevicePrimaryCtxRetain", Result(RawContext*, Device))                                                     \
+  X(context_release, "cuDevicePrimaryCtxRelease_v2", Result(Device))                                                             \
+  X(context_set_current, "cuCtxSetCurrent", Result(RawContext))                                                                  \
+  X(memory_info, "cuMemGetInfo_v2", Result(std::size_t* free, std::size_t* total))                                               \
+  X(memory_allocate, "cuMemAlloc_v2", Result(DevicePointer*, std::size_t))                                                       \
+  X(memory_free, "cuMemFree_v2", Result(DevicePointer))                                                                          \
+  X(host_allocate, "cuMemHostAlloc", Result(void**, std::size_t, unsigned flags))                                                \
+  X(host_free, "cuMemFreeHost", Result(void*))                                                                                   \
+  X(copy_to_device, "cuMemcpyHtoDAsync_v2", Result(DevicePointer, const void*, std::size_t, RawStream))                          \
+  X(copy_to_host, "cuMemcpyDtoHAsync_v2", Result(void*, DevicePointer, std::size_t, RawStream))                                  \
+  X(fill_bytes, "cuMemsetD8Async", Result(DevicePointer, unsigned char, std::size_t, RawStream))                                 \
+  X(stream_create, "cuStreamCreate", Result(RawStream*, unsigned flags))                                                         \
+  X(stream_destroy, "cuStreamDestroy_v2", Result(RawStream))                                                                     \
+  X(stream_synchronize, "cuStreamSynchronize", Result(RawStream))                                                                \
+  X(stream_wait_event, "cuStreamWaitEvent", Result(RawStream, RawEvent, unsigned flags))                                         \
+  X(stream_begin_capture, "cuStreamBeginCapture_v2", Result(RawStream, unsigned mode))                                           \
+  X(stream_end_capture, "cuStreamEndCapture", Result(RawStream, RawGraph*))                                                      \
+  X(event_create, "cuEventCreate", Result(RawEvent*, unsigned flags))                                                            \
+  X(event_destroy, "cuEventDestroy_v2", Result(RawEvent))                                                                        \
+  X(event_record, "cuEventRecord", Result(RawEvent, RawStream))                                                                  \
+  X(event_synchronize, "cuEventSynchronize", Result(RawEvent))                                                                   \
+  X(module_load, "cuModuleLoadData", Result(RawModule*, const void* image))                                                      \
+  X(module_unload, "cuModuleUnload", Result(RawModule))                                                                          \
+  X(module_function, "cuModuleGetFunction", Result(RawFunction*, RawModule, const char*))                                        \
+  X(launch, "cuLaunchKernel",                                                                                                    \
+    Result(RawFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
+           unsigned shared_bytes, RawStream, void** arguments, void** extra))                                                    \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags", Result(RawGraphExec*, RawGraph, unsigned long long flags))                 \
+  X(graph_launch, "cuGraphLaunch", Result(RawGraphExec, RawStream))                                                              \
+  X(graph_destroy, "cuGraphDestroy", Result(RawGraph))                                                                           \
+  X(graph_exec_destroy, "cuGraphExecDestroy", Result(RawGraphExec))
+
+// --- The compiler ---
+using RawProgram = struct ProgramHandle*;
+
+#define TENON_CUDA_NVRTC(X)                                                                                                  \
+  X(version, "nvrtcVersion", int(int* major, int* minor))                                                                    \
+  X(error_string, "nvrtcGetErrorString", const char*(int))                                                                   \
+  X(supported_count, "nvrtcGetNumSupportedArchs", int(int*))                                                                 \
+  X(supported, "nvrtcGetSupportedArchs", int(int*))                                                                          \
+  X(create, "nvrtcCreateProgram",                                                                                            \
+    int(RawProgram*, const char* source, const char* name, int headers, const char* const* texts, const char* const* names)) \
+  X(destroy, "nvrtcDestroyProgram", int(RawProgram*))                                                                        \
+  X(compile, "nvrtcCompileProgram", int(RawProgram, int count, const char* const* options))                                  \
+  X(log_bytes, "nvrtcGetProgramLogSize", int(RawProgram, std::size_t*))                                                      \
+  X(log, "nvrtcGetProgramLog", int(RawProgram, char*))                                                                       \
+  X(cubin_bytes, "nvrtcGetCUBINSize", int(RawProgram, std::size_t*))                                                         \
+  X(cubin, "nvrtcGetCUBIN", int(RawProgram, char*))                                                                          \
+  X(ptx_bytes, "nvrtcGetPTXSize", int(RawProgram, std::size_t*))                                                             \
+  X(ptx, "nvrtcGetPTX", int(RawProgram, char*))
+
+// --- Matrix products ---
+using RawBlas = struct BlasHandle*;
+using RawMatmul = struct MatmulHandle*;
+using RawLayout = struct LayoutHandle*;
+using RawPreference = struct PreferenceHandle*;
+
+struct MatmulAlgorithm {
+  std::uint64_t data[8];
+};
+struct MatmulHeuristic {
+  MatmulAlgorithm algorithm;
+  std::size_t workspace_bytes;
+  int state;  // 0: usable
+  float waves;
+  int reserved[4];
+};
+static_assert(sizeof(MatmulHeuristic) == 96);
+
+enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kR16BF = 14 };
+enum ComputeType : int { kCompute32F = 68, kCompute64F = 70 };
+enum MatmulAttribute : int { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, kBiasDataType = 26 };
+enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };
+enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8 };
+enum Epilogue : std::uint32_t { kEpilogueNone = 1, kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32 };  // bits
+
+#define TENON_CUDA_BLAS(X)                                                                                                     \
+  X(create, "cublasLtCreate", int(RawBlas*))                                                                                   \
+  X(destroy, "cublasLtDestroy", int(RawBlas))                                                                                  \
+  X(version, "cublasLtGetVersion", std::size_t())                                                                              \
+  X(matmul_create, "cublasLtMatmulDescCreate", int(RawMatmul*, ComputeType, DataType scale))                                   \
+  X(matmul_destroy, "cublasLtMatmulDescDestroy", int(RawMatmul))                                                               \
+  X(matmul_set, "cublasLtMatmulDescSetAttribute", int(RawMatmul, MatmulAttribute, const void*, std::size_t))                   \
+  X(layout_create, "cublasLtMatrixLayoutCreate",                                                                               \
+    int(RawLayout*, DataType, std::uint64_t rows, std::uint64_t columns, std::int64_t leading))                                \
+  X(layout_destroy, "cublasLtMatrixLayoutDestroy", int(RawLayout))                                                             \
+  X(layout_set, "cublasLtMatrixLayoutSetAttribute", int(RawLayout, LayoutAttribute, const void*, std::size_t))                 \
+  X(preference_create, "cublasLtMatmulPreferenceCreate", int(RawPreference*))                                                  \
+  X(preference_destroy, "cublasLtMatmulPreferenceDestroy", int(RawPreference))                                                 \
+  X(preference_set, "cublasLtMatmulPreferenceSetAttribute", int(RawPreference, PreferenceAttribute, const void*, std::size_t)) \
+  X(heuristic, "cublasLtMatmulAlgoGetHeuristic",                                                                               \
+    int(RawBlas, RawMatmul, RawLayout, RawLayout, RawLayout, RawLayout, RawPreference, int wanted, MatmulHeuristic*,           \
+        int* found))                                                                                                           \
+  X(matmul, "cublasLtMatmul",                                                                                                  \
+    int(RawBlas, RawMatmul, const void* alpha, const void* a, RawLayout, const void* b, RawLayout, const void* beta,           \
+        const void* c, RawLayout, void* d, RawLayout, const MatmulAlgorithm*, void* workspace, std::size_t workspace_bytes,    \
+        RawStream))
+
+template <class Signature>
+struct FunctionPointer {
+  using Type = Signature*;
+};
+#define TENON_CUDA_MEMBER(member, symbol, ...) FunctionPointer<__VA_ARGS__>::Type member = nullptr;
+struct Driver {
+  TENON_CUDA_DRIVER(TENON_CUDA_MEMBER)
+};
+struct Nvrtc {
+  TENON_CUDA_NVRTC(TENON_CUDA_MEMBER)
+};
+struct BlasLibrary {
+  TENON_CUDA_BLAS(TENON_CUDA_MEMBER)
+};
+#undef TENON_CUDA_MEMBER
+
+}  // namespace tenon::cuda

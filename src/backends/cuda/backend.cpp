@@ -1,0 +1,119 @@
+#include "backends/cuda/backend.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "backends/cuda/libraries.h"
+#include "device/detectors.h"
+#include "device/nvidia_management.h"
+
+namespace tenon::cuda {
+namespace {
+
+class CudaDevice final : public OpenDevice {
+ public:
+  CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ProgramOptions& programs)
+      : info_(std::move(info)),
+        context_(std::move(context)),
+        programs_(programs) {}
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+
+  std::unique_ptr<Executable> compile(const Graph& graph) override {
+    context_->enter();
+    return std::make_unique<Program>(context_, graph, programs_);
+  }
+
+  std::unique_ptr<Buffer> allocate(const TensorType& type) override {
+    context_->enter();
+    return make(type);
+  }
+
+  std::unique_ptr<Buffer> upload(const HostArray& array) override {
+    context_->enter();
+    std::unique_ptr<DeviceBuffer> buffer = make({array.dtype(), array.shape()});
+    context_->transfers().upload(buffer->address(), array.data(), array.bytes());
+    return buffer;
+  }
+
+  HostArray download(const Buffer& buffer) override {
+    const auto* const ours = dynamic_cast<const DeviceBuffer*>(&buffer);
+    if (!ours || ours->context() != context_.get())
+      throw Error(ErrorCode::failed_precondition,
+                  fmt::format("{}: a buffer belongs to another device, or to an earlier time this one was open", info_.id));
+    context_->enter();
+    HostArray array = HostArray::empty(buffer.type().dtype, buffer.type().shape);
+    if (array.bytes() == 0) return array;
+    ours->was_read();
+    if (ours->copy())
+      std::memcpy(array.mutable_data(), ours->copy(), array.bytes());
+    else
+      context_->transfers().download(array.mutable_data(), ours->address(), array.bytes());
+    return array;
+  }
+
+  void close() override { context_->close(); }
+  bool is_lost() const noexcept override { return context_->is_lost(); }
+
+ private:
+  std::unique_ptr<DeviceBuffer> make(const TensorType& type) {
+    return std::make_unique<DeviceBuffer>(context_, type, context_->allocate(storage_bytes(type.dtype, type.shape)));
+  }
+
+  DeviceInfo info_;
+  std::shared_ptr<Context> context_;
+  ProgramOptions programs_;
+};
+
+// Memory of models whose name does not say it. Nominal; the management library knows the exact figure.
+std::optional<std::uint64_t> memory_of(std::string_view model) {
+  struct Known {
+    std::string_view part;
+    std::uint64_t gigabytes;
+  };
+  static constexpr Known kKnown[] = {{"GB200", 186}, {"B200", 180}, {"H200", 140}, {"L40", 45}, {"L4", 22}, {"T4", 15}};
+  for (const Known& known : kKnown)
+    if (model.find(known.part) != std::string_view::npos) return known.gigabytes << 30;
+  return std::nullopt;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "cuda"; }
+
+  std::vector<DeviceInfo> devices() override {
+    // Files alone: the detector asks the management library only for a machine it knows to be this one.
+    const SystemRoot files({.root = "/"});
+    std::vector<DeviceInfo> cards = make_nvidia_detector()->detect(files).devices;
+    // In some containers the card is in no list of the kernel.
+    if (cards.empty() && files.exists("/dev/nvidiactl")) cards = ask_nvml().cards;
+    for (DeviceInfo& card : cards) {
+      card.backends = {"cuda"};
+      if (card.memory_total_bytes) continue;
+      card.memory_total_bytes = memory_of(card.name);
+      card.memory_is_nominal = card.memory_total_bytes.has_value();
+    }
+    return cards;
+  }
+
+  using Backend::open;
+  std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
+    return open_with(driver(), device, options);
+  }
+
+  void check(const DeviceInfo&, const Graph& graph) const override { check_kernels(graph, target_of(Card{})); }
+
+  Latency latency(const DeviceInfo&) const override { return {.open_seconds = 0.22, .close_seconds = 0.07}; }
+};
+
+}  // namespace
+
+std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options,
+                                      const ProgramOptions& programs) {
+  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget), programs);
+}
+
+std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }
+
+}  // namespace tenon::cuda

@@ -1,0 +1,19 @@
+// The cuda backend: NVIDIA's cards through the driver API, NVRTC and cuBLASLt, all loaded at run time.
+//
+// Finding cards reads files and creates no context. Opening one retains its primary context; closing releases it.
+#pragma once
+
+#include <memory>
+
+#include "backends/cuda/program.h"
+#include "tenon/backend.h"
+
+namespace tenon::cuda {
+
+std::unique_ptr<Backend> make_backend();
+
+// An open card driven through |driver|.
+std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options = {},
+                                      const ProgramOptions& programs = {});
+
+}  // namespace tenon::cuda

@@ -1,0 +1,141 @@
+#include "backends/cuda/context.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "backends/cuda/libraries.h"
+#include "base/log.h"
+#include "base/units.h"
+
+namespace tenon::cuda {
+namespace {
+
+int ordinal_of(const std::string& id) {
+  int ordinal = 0;
+  const std::size_t colon = id.find(':');
+  if (colon == std::string::npos) return 0;
+  std::from_chars(id.data() + colon + 1, id.data() + id.size(), ordinal);
+  return ordinal;
+}
+
+}  // namespace
+
+Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget)
+    : driver_(driver),
+      budget_(std::move(budget)),
+      pool_(source()),
+      transfers_(*this),
+      modules_(*this),
+      products_(*this) {
+  card_.id = device.id;
+  check(driver_.init(0), "starting the driver");
+  find_card(device);
+  check(driver_.context_retain(&raw_, card_.device), "opening the card");
+  is_open_ = true;
+  try {
+    enter();
+    check(driver_.stream_create(&stream_, kStreamNonBlocking), "making a stream");
+  } catch (...) {
+    is_open_ = false;
+    driver_.context_release(card_.device);
+    throw;
+  }
+}
+
+Context::~Context() {
+  try {
+    close();
+  } catch (const std::exception& error) {
+    logging::warn("{} was not closed properly: {}", card_.id, error.what());
+  }
+}
+
+// The driver numbers cards by speed and leaves out what CUDA_VISIBLE_DEVICES hides, so the slot says which one is meant.
+void Context::find_card(const DeviceInfo& device) {
+  if (!device.pci_address.empty())
+    check(driver_.device_by_pci(&card_.device, device.pci_address.c_str()), "finding the card");
+  else
+    check(driver_.device_get(&card_.device, ordinal_of(device.id)), "finding the card");
+  const auto attribute = [&](Attribute which) {
+    int value = 0;
+    check(driver_.device_attribute(&value, which, card_.device), "describing the card");
+    return value;
+  };
+  card_.capability = attribute(kCapabilityMajor) * 10 + attribute(kCapabilityMinor);
+  card_.multiprocessors = attribute(kMultiprocessors);
+  card_.max_threads = attribute(kMaxThreadsPerBlock);
+  check(driver_.driver_version(&card_.driver_version), "describing the driver");
+}
+
+void Context::enter() {
+  if (!is_open_.load(std::memory_order_relaxed) || is_lost()) [[unlikely]]
+    refuse();
+  check(driver_.context_set_current(raw_), "entering the context");
+}
+
+void Context::refuse() const {
+  if (is_lost())
+    throw Error(ErrorCode::unavailable, card_.id + " was lost after an error", "open it anew; what was in its memory is gone");
+  throw Error(ErrorCode::failed_precondition, card_.id + " is closed");
+}
+
+void Context::fail(Result result, const char* what) {
+  if (is_open_ && is_fatal(result)) is_lost_ = true;
+  throw error_of(driver_, result, card_.id, what);
+}
+
+MemoryPool::Source Context::source() {
+  return {.take = [this](std::uint64_t bytes) -> std::optional<DevicePointer> {
+            DevicePointer address = 0;
+            const Result result = driver_.memory_allocate(&address, bytes);
+            if (result == 2) return std::nullopt;
+            check(result, "allocating memory");
+            return address;
+          },
+          .give_back = [this](DevicePointer address) { driver_.memory_free(address); },
+          .limit_bytes = [this] { return budget_ ? budget_->limit_bytes() : std::numeric_limits<std::uint64_t>::max(); }};
+}
+
+Context::Memory Context::allocate(std::uint64_t bytes) {
+  Memory memory;
+  if (budget_) memory.share = budget_->reserve(bytes);
+  if (const auto block = pool_.allocate(bytes)) {
+    memory.block = *block;
+    return memory;
+  }
+  std::size_t free = 0, total = 0;
+  driver_.memory_info(&free, &total);
+  const auto text = [](std::uint64_t count) { return format_bytes(static_cast<double>(count)); };
+  throw Error(ErrorCode::resource_exhausted,
+              fmt::format("{} has no room for {}: {} of {} are free", card_.id, text(bytes), text(free), text(total)),
+              "drop tensors that are not needed, or see who else uses the card with nvidia-smi");
+}
+
+void Context::close() {
+  if (!is_open_) return;
+  Result finished = kSuccess;
+  if (!is_lost()) {
+    driver_.context_set_current(raw_);
+    finished = driver_.stream_synchronize(stream_);
+    if (is_fatal(finished)) is_lost_ = true;
+  }
+  is_open_ = false;
+  products_.close(is_lost());
+  modules_.close(is_lost());
+  transfers_.close(is_lost());
+  if (is_lost()) {
+    pool_.abandon();
+  } else {
+    pool_.close();
+    driver_.stream_destroy(stream_);
+  }
+  stream_ = nullptr;
+  driver_.context_set_current(nullptr);
+  const Result released = driver_.context_release(card_.device);
+  if (finished != kSuccess) throw error_of(driver_, finished, card_.id, "finishing the last work");
+  if (released != kSuccess && !is_lost()) throw error_of(driver_, released, card_.id, "closing the card");
+}
+
+}  // namespace tenon::cuda

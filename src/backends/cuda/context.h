@@ -1,0 +1,131 @@
+// Context: one use of one card, from open to close: its primary context, the stream all work goes through, its memory, its
+// kernels.
+//
+// All work goes into one stream, in the order of the calls that put it there: whoever enqueues several operations that belong
+// together holds queue() meanwhile. So memory may be given back and handed out again while work that reads it is still queued.
+// What is slow to make is made when first needed: opening costs the driver's own time.
+//
+// Lifetime: buffers and executables share the context. close() ends it; afterwards they may only be dropped.
+// Thread safety: all calls may run side by side; close() is called when nothing else is.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backends/cuda/api.h"
+#include "backends/cuda/kernel_modules.h"
+#include "backends/cuda/memory_pool.h"
+#include "backends/cuda/products.h"
+#include "backends/cuda/transfers.h"
+#include "tenon/backend.h"
+
+namespace tenon::cuda {
+
+struct Card {
+  std::string id;  // "cuda:0"
+  Device device = 0;
+  int capability = 0;  // 90: compute capability 9.0
+  int multiprocessors = 1;
+  int max_threads = 1024;  // of a block
+  int driver_version = 0;  // 13000: CUDA 13.0
+};
+
+class Context {
+ public:
+  // Throws unavailable, resource_exhausted.
+  Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Driver& driver() const noexcept { return driver_; }
+  const Card& card() const noexcept { return card_; }
+  RawStream stream() const noexcept { return stream_; }
+  std::mutex& queue() noexcept { return queue_; }
+
+  // Makes this the calling thread's context. Throws failed_precondition after close(), unavailable when the card was lost.
+  void enter();
+  // Throws what |result| says; |what| was tried. A fatal one makes the card lost.
+  void check(Result result, const char* what) {
+    if (result != kSuccess) [[unlikely]]
+      fail(result, what);
+  }
+  // Blocks until everything in the stream is done.
+  void wait() { check(driver_.stream_synchronize(stream_), "waiting for the card"); }
+
+  // A block and its share of the budget. Throws resource_exhausted.
+  struct Memory {
+    MemoryPool::Block block;
+    MemoryBudget::Share share;
+  };
+  Memory allocate(std::uint64_t bytes);
+  MemoryPool& pool() noexcept { return pool_; }
+  Transfers& transfers() noexcept { return transfers_; }
+  KernelModules& modules() noexcept { return modules_; }
+  Products& products() noexcept { return products_; }
+
+  // Frees everything and releases the primary context.
+  void close();
+  bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
+
+ private:
+  [[noreturn]] void fail(Result result, const char* what);
+  [[noreturn]] void refuse() const;
+  void find_card(const DeviceInfo& device);
+  MemoryPool::Source source();
+
+  const Driver& driver_;
+  Card card_;
+  std::shared_ptr<MemoryBudget> budget_;
+  RawContext raw_ = nullptr;
+  RawStream stream_ = nullptr;
+  std::mutex queue_;
+  std::atomic<bool> is_open_{false}, is_lost_{false};
+  MemoryPool pool_;
+  Transfers transfers_;
+  KernelModules modules_;
+  Products products_;
+};
+
+// A tensor in the card's memory.
+class DeviceBuffer final : public Buffer {
+ public:
+  DeviceBuffer(std::shared_ptr<Context> context, TensorType type, Context::Memory memory)
+      : Buffer(std::move(type)),
+        context_(std::move(context)),
+        memory_(std::move(memory)) {}
+  ~DeviceBuffer() override {
+    drop_copy();
+    context_->pool().give_back(memory_.block);
+  }
+
+  const Context* context() const noexcept { return context_.get(); }
+  DevicePointer address() const noexcept { return memory_.block.address; }
+
+  // The content in a slot of host memory, if the program that wrote it sent it along; complete once that run is.
+  void* copy() const noexcept { return copy_; }
+  // |slot| may be null; |reader| is told when the content is read.
+  void set_copy(void* slot, std::shared_ptr<std::atomic<bool>> reader) noexcept {
+    drop_copy();
+    copy_ = slot;
+    reader_ = std::move(reader);
+  }
+  void was_read() const noexcept {
+    if (reader_) reader_->store(true, std::memory_order_relaxed);
+  }
+
+ private:
+  void drop_copy() noexcept {
+    if (copy_) context_->transfers().give_back_slot(std::exchange(copy_, nullptr));
+  }
+
+  std::shared_ptr<Context> context_;
+  Context::Memory memory_;
+  void* copy_ = nullptr;
+  std::shared_ptr<std::atomic<bool>> reader_;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,136 @@
+#include "backends/cuda/kernel_modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/kernel_cache.h"
+#include "backends/cuda/context.h"
+#include "backends/cuda/libraries.h"
+#include "base/log.h"
+
+namespace tenon::cuda {
+namespace {
+
+struct ProgramOwner {
+  const Nvrtc& nvrtc;
+  RawProgram program = nullptr;
+  ~ProgramOwner() {
+    if (program) nvrtc.destroy(&program);
+  }
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// The newest capability the compiler knows that the card can run.
+int best_capability(const Nvrtc& nvrtc, int capability) {
+  int count = 0;
+  if (nvrtc.supported_count(&count) != 0 || count < 1) return capability;
+  std::vector<int> known(static_cast<std::size_t>(count));
+  if (nvrtc.supported(known.data()) != 0) return capability;
+  int best = 0;
+  for (const int one : known)
+    if (one <= capability) best = std::max(best, one);
+  if (best == 0)
+    throw Error(ErrorCode::unimplemented,
+                fmt::format("this NVRTC compiles for compute capability {}.{} and newer, the card has {}.{}", known[0] / 10,
+                            known[0] % 10, capability / 10, capability % 10),
+                "use the CUDA toolkit of an earlier release");
+  return best;
+}
+
+std::string log_of(const Nvrtc& nvrtc, RawProgram program) {
+  std::size_t bytes = 0;
+  if (nvrtc.log_bytes(program, &bytes) != 0 || bytes == 0) return "no log";
+  std::string log(bytes, '\0');
+  nvrtc.log(program, log.data());
+  while (!log.empty() && log.back() == '\0') log.pop_back();
+  constexpr std::size_t kEnough = 2000;
+  return log.substr(0, kEnough);
+}
+
+}  // namespace
+
+std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, const std::string& options, int capability) {
+  const int best = best_capability(nvrtc, capability);
+  std::vector<std::string> lines = lines_of(options);
+  lines.push_back(fmt::format("--gpu-architecture={}_{}", best == capability ? "sm" : "compute", best));
+  std::vector<const char*> arguments;
+  for (const std::string& line : lines) arguments.push_back(line.c_str());
+  ProgramOwner owner{nvrtc};
+  const auto must = [&](int status, const char* what) {
+    if (status == 0) return;
+    throw Error(ErrorCode::internal, fmt::format("NVRTC: {} failed: {}\n{}", what, nvrtc.error_string(status),
+                                                 owner.program ? log_of(nvrtc, owner.program) : ""));
+  };
+  must(nvrtc.create(&owner.program, source.c_str(), "tenon.cu", 0, nullptr, nullptr), "making a program");
+  must(nvrtc.compile(owner.program, static_cast<int>(arguments.size()), arguments.data()), "compiling a kernel");
+  std::size_t bytes = 0;
+  std::vector<std::byte> binary;
+  if (best == capability) {
+    must(nvrtc.cubin_bytes(owner.program, &bytes), "measuring a kernel");
+    binary.resize(bytes);
+    must(nvrtc.cubin(owner.program, reinterpret_cast<char*>(binary.data())), "fetching a kernel");
+  } else {
+    must(nvrtc.ptx_bytes(owner.program, &bytes), "measuring a kernel");
+    binary.resize(bytes);
+    must(nvrtc.ptx(owner.program, reinterpret_cast<char*>(binary.data())), "fetching a kernel");
+  }
+  return binary;
+}
+
+RawModule KernelModules::module_of(const KernelTarget& target, std::span<const Kernel* const> kernels) {
+  const Card& card = context_.card();
+  // The compiler's version is not asked for: that would load it. What it once made for this driver and card stays right.
+  const KernelKey key{.source = module_text(target, kernels),
+                      .options = compiler_options(target),
+                      .compiler = "nvrtc",
+                      .device = fmt::format("sm_{} driver {}", card.capability, card.driver_version)};
+  const KernelCache& cache = KernelCache::process();
+  RawModule module = nullptr;
+  if (const auto binary = cache.find(key)) {
+    if (context_.driver().module_load(&module, binary->data()) == kSuccess) return module;
+    logging::debug("{}: a kept kernel does not load; it is compiled anew", card.id);
+  }
+  const std::vector<std::byte> binary = compile(nvrtc(), key.source, key.options, card.capability);
+  context_.check(context_.driver().module_load(&module, binary.data()), "loading kernels");
+  cache.store(key, binary);
+  return module;
+}
+
+std::vector<RawFunction> KernelModules::load(const KernelTarget& target, std::span<const Kernel> kernels) {
+  const std::lock_guard lock(mutex_);
+  std::vector<const Kernel*> missing;
+  for (const Kernel& kernel : kernels)
+    if (!functions_.contains(kernel.entry)) missing.push_back(&kernel);
+  if (!missing.empty()) {
+    const RawModule module = module_of(target, missing);
+    modules_.push_back(module);
+    for (const Kernel* kernel : missing) {
+      RawFunction function = nullptr;
+      context_.check(context_.driver().module_function(&function, module, kernel->entry.c_str()), "finding a kernel");
+      functions_.emplace(kernel->entry, function);
+    }
+  }
+  std::vector<RawFunction> found;
+  for (const Kernel& kernel : kernels) found.push_back(functions_.find(kernel.entry)->second);
+  return found;
+}
+
+void KernelModules::close(bool is_lost) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!is_lost)
+    for (const RawModule module : modules_) context_.driver().module_unload(module);
+  modules_.clear();
+  functions_.clear();
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,45 @@
+// KernelModules: the generated kernels of a context, compiled and loaded, each once.
+//
+// Kernels are asked for together and compiled together: one call of the compiler, one module. The compiled module is looked for
+// on disk first (backend/kernel_cache.h); only when it is not there, or the driver refuses it, is the compiler even loaded.
+// Thread safety: all calls may run side by side; one compiles at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/api.h"
+#include "graph/emit/kernel.h"
+
+namespace tenon::cuda {
+
+class Context;
+
+// The source as machine code of compute capability |capability| (90: 9.0), or as PTX where the compiler does not know the card
+// yet. |options| are one a line. Throws internal with the compiler's log.
+std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, const std::string& options, int capability);
+
+class KernelModules {
+ public:
+  explicit KernelModules(Context& context) : context_(context) {}
+
+  // In the order of |kernels|.
+  std::vector<RawFunction> load(const KernelTarget& target, std::span<const Kernel> kernels);
+  // Unloads everything; |is_lost|: it is gone already.
+  void close(bool is_lost) noexcept;
+
+ private:
+  RawModule module_of(const KernelTarget& target, std::span<const Kernel* const> kernels);
+
+  Context& context_;
+  std::mutex mutex_;
+  std::map<std::string, RawFunction, std::less<>> functions_;  // by entry
+  std::vector<RawModule> modules_;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,180 @@
+#include "backends/cuda/libraries.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "base/dynamic_library.h"
+
+namespace tenon::cuda {
+namespace {
+
+std::vector<std::string> everywhere(std::span<const std::string> names) {
+  std::vector<std::string> all(names.begin(), names.end());
+  std::vector<std::string> folders;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* folder = std::getenv(variable); folder && *folder == '/') folders.emplace_back(folder);
+  folders.emplace_back("/usr/local/cuda");
+  for (const std::string& folder : folders)
+    for (const std::string& name : names) all.push_back(fmt::format("{}/lib64/{}", folder, name));
+  return all;
+}
+
+struct Symbol {
+  const char* name;
+  void** address;
+};
+
+// The name of the first symbol the library lacks; null if it has all.
+const char* fill(const DynamicLibrary& library, std::span<const Symbol> symbols) {
+  for (const Symbol& symbol : symbols) {
+    *symbol.address = reinterpret_cast<void*>(library.function<void()>(symbol.name));
+    if (!*symbol.address) return symbol.name;
+  }
+  return nullptr;
+}
+
+template <class Table>
+struct Loaded {
+  Table table;
+  std::string problem;
+};
+
+template <class Table>
+Loaded<Table> load(Table& table, std::vector<std::string> names, std::span<const Symbol> symbols) {
+  Loaded<Table> loaded;
+  const DynamicLibrary library = DynamicLibrary::load(names);
+  if (!library)
+    loaded.problem = library.error();
+  else if (const char* missing = fill(library, symbols))
+    loaded.problem = fmt::format("{} has no function {}", library.name(), missing);
+  loaded.table = table;
+  return loaded;
+}
+
+#define TENON_CUDA_SYMBOL(member, symbol, ...) {symbol, reinterpret_cast<void**>(&table.member)},
+
+Loaded<Driver> load_driver() {
+  Driver table;
+  const Symbol symbols[] = {TENON_CUDA_DRIVER(TENON_CUDA_SYMBOL)};
+  return load(table, {"libcuda.so.1"}, symbols);
+}
+
+Loaded<Nvrtc> load_nvrtc() {
+  Nvrtc table;
+  const Symbol symbols[] = {TENON_CUDA_NVRTC(TENON_CUDA_SYMBOL)};
+  const std::string names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  return load(table, everywhere(names), symbols);
+}
+
+Loaded<BlasLibrary> load_blas() {
+  BlasLibrary table;
+  const Symbol symbols[] = {TENON_CUDA_BLAS(TENON_CUDA_SYMBOL)};
+  const std::string names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+  return load(table, everywhere(names), symbols);
+}
+#undef TENON_CUDA_SYMBOL
+
+}  // namespace
+
+const Driver& driver() {
+  static const Loaded<Driver>* const loaded = new Loaded<Driver>(load_driver());
+  if (!loaded->problem.empty())
+    throw Error(ErrorCode::unavailable, "CUDA: " + loaded->problem,
+                "install the NVIDIA driver; tenon doctor says what is missing");
+  return loaded->table;
+}
+
+const Nvrtc& nvrtc() {
+  static const Loaded<Nvrtc>* const loaded = new Loaded<Nvrtc>(load_nvrtc());
+  if (!loaded->problem.empty())
+    throw Error(ErrorCode::unavailable, "CUDA: the compiler NVRTC cannot be used: " + loaded->problem,
+                "install libnvrtc (the CUDA toolkit has it) or name the toolkit's folder in CUDA_HOME");
+  return loaded->table;
+}
+
+const BlasLibrary* blas_library() {
+  static const Loaded<BlasLibrary>* const loaded = new Loaded<BlasLibrary>(load_blas());
+  return loaded->problem.empty() ? &loaded->table : nullptr;
+}
+
+bool is_fatal(Result result) noexcept {
+  switch (result) {
+    case 4:    // deinitialised
+    case 46:   // device unavailable
+    case 201:  // invalid context
+    case 214:  // uncorrectable memory error
+    case 220:  // uncorrectable link error
+    case 226:  // contained memory error
+    case 304:  // operating system
+    case 700:  // illegal address
+    case 702:  // launch timeout
+    case 709:  // context destroyed
+    case 710:  // assertion
+    case 714:  // hardware stack
+    case 715:  // illegal instruction
+    case 716:  // misaligned address
+    case 717:  // invalid address space
+    case 718:  // invalid program counter
+    case 719:  // launch failed
+    case 806:  // the multi-process server does not answer
+    case 810:  // the multi-process server's client was ended
+    case 911:  // external device
+    case 999:  // unknown
+      return true;
+    default: return false;
+  }
+}
+
+namespace {
+
+ErrorCode code_of(Result result) {
+  switch (result) {
+    case 2:    // out of memory
+    case 701:  // launch out of resources
+    case 808:  // too many clients of the multi-process server
+      return ErrorCode::resource_exhausted;
+    case 800: return ErrorCode::permission_denied;
+    case 34:   // the library is a stub of the toolkit
+    case 100:  // no device
+    case 101:  // invalid device
+    case 802:  // system not ready
+    case 803:  // library and kernel module do not match
+    case 804:
+    case 805:
+    case 807: return ErrorCode::unavailable;
+    case 209:  // no binary for this card
+    case 218:
+    case 222: return ErrorCode::unimplemented;
+    default: return is_fatal(result) ? ErrorCode::unavailable : ErrorCode::internal;
+  }
+}
+
+std::string hint_of(Result result) {
+  switch (result) {
+    case 2: return "free some of the card's memory: drop tensors, or see who holds it with nvidia-smi";
+    case 46: return "another process holds the card exclusively, or it has to be reset";
+    case 34: return "libcuda.so.1 of the toolkit's stubs was found first; take it out of LD_LIBRARY_PATH";
+    case 100:
+    case 101: return "CUDA_VISIBLE_DEVICES may hide the card";
+    case 803: return "the driver was updated without restarting the machine";
+    default: return is_fatal(result) ? "open the card anew; what was in its memory is gone" : "";
+  }
+}
+
+}  // namespace
+
+Error error_of(const Driver& driver, Result result, std::string_view device, std::string_view what) {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (driver.error_name) driver.error_name(result, &name);
+  if (driver.error_string) driver.error_string(result, &text);
+  return Error(
+      code_of(result),
+      fmt::format("{}: {} failed: {}, {}", device, what, name ? name : fmt::format("error {}", result), text ? text : ""),
+      hint_of(result));
+}
+
+}  // namespace tenon::cuda

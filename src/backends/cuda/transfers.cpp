@@ -1,0 +1,241 @@
+#include "backends/cuda/transfers.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+
+#include "backends/cuda/context.h"
+#include "base/thread_pool.h"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace tenon::cuda {
+namespace {
+
+constexpr std::size_t kRingBytes = std::size_t{1} << 20;
+constexpr std::size_t kRingAlignment = 256;
+
+// Past the caches: nobody here reads what is written, and reading the line first would cost a third of the bandwidth.
+void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__SSE2__)
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    std::size_t i = 0;
+    for (; i + 64 <= bytes; i += 64)
+      for (std::size_t k = 0; k < 64; k += 16)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + k)));
+    _mm_sfence();
+    std::memcpy(to + i, from + i, bytes - i);
+    return;
+  }
+#endif
+  std::memcpy(to, from, bytes);
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+// Staging memory of large transfers: piece number i of a transfer uses place i % kPieces.
+struct Transfers::Pieces {
+  RawStream stream = nullptr;
+  RawEvent main_event = nullptr;
+  std::byte* memory = nullptr;
+  std::array<RawEvent, kPieces> events{};
+  std::array<std::atomic<std::int64_t>, kPieces> enqueued{};  // the last piece whose copy by the card is in the stream
+  std::atomic<bool> failed{false};
+
+  std::byte* place(std::int64_t piece) { return memory + static_cast<std::size_t>(piece % kPieces) * kPieceBytes; }
+  RawEvent event(std::int64_t piece) { return events[static_cast<std::size_t>(piece % kPieces)]; }
+  std::atomic<std::int64_t>& state(std::int64_t piece) { return enqueued[static_cast<std::size_t>(piece % kPieces)]; }
+
+  // Pieces are claimed in order, so whoever has the one waited for is at work on it. False when the transfer failed.
+  bool await_enqueued(std::int64_t piece) {
+    while (state(piece).load(std::memory_order_acquire) != piece) {
+      if (failed.load(std::memory_order_relaxed)) return false;
+      pause();
+    }
+    return true;
+  }
+  void start() {
+    failed.store(false);
+    for (auto& last : enqueued) last.store(-1);
+  }
+  // body(piece) for all pieces, on the threads there are.
+  template <class Body>
+  void run(Context& context, std::int64_t count, const Body& body) {
+    try {
+      process_pool().for_each(count, [&](std::int64_t piece, int) {
+        try {
+          context.enter();
+          body(piece);
+        } catch (...) {
+          failed.store(true);
+          throw;
+        }
+      });
+    } catch (...) {
+      context.driver().stream_synchronize(stream);  // the card lets go of the staging memory
+      throw;
+    }
+  }
+};
+void Transfers::PiecesDeleter::operator()(Pieces* pieces) const noexcept { delete pieces; }
+
+void Transfers::make_small() {
+  if (small_) return;
+  void* memory = nullptr;
+  context_.check(context_.driver().host_allocate(&memory, kRingBytes + kSlots * kSmallBytes, 0), "allocating staging memory");
+  small_ = static_cast<std::byte*>(memory);
+  free_slots_.reserve(kSlots);
+  for (int i = 0; i < kSlots; ++i) free_slots_.push_back(small_ + kRingBytes + static_cast<std::size_t>(i) * kSmallBytes);
+}
+
+void* Transfers::take_slot() {
+  const std::lock_guard lock(small_mutex_);
+  make_small();
+  if (free_slots_.empty()) return nullptr;
+  void* const slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void Transfers::give_back_slot(void* slot) noexcept {
+  const std::lock_guard lock(small_mutex_);
+  if (small_) free_slots_.push_back(slot);
+}
+
+void Transfers::upload(DevicePointer to, const std::byte* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (bytes <= kSmallBytes)
+    upload_small(to, from, bytes);
+  else
+    upload_large(to, from, bytes);
+}
+
+void Transfers::upload_small(DevicePointer to, const std::byte* from, std::size_t bytes) {
+  {
+    const std::lock_guard lock(small_mutex_);
+    make_small();
+  }
+  const std::lock_guard queue(context_.queue());
+  if (ring_used_ + bytes > kRingBytes) {
+    context_.wait();
+    ring_used_ = 0;
+  }
+  std::byte* const staged = small_ + ring_used_;
+  std::memcpy(staged, from, bytes);
+  ring_used_ += (bytes + kRingAlignment - 1) / kRingAlignment * kRingAlignment;
+  context_.check(context_.driver().copy_to_device(to, staged, bytes, context_.stream()), "an upload");
+}
+
+Transfers::Pieces& Transfers::pieces() {
+  if (pieces_) return *pieces_;
+  const Driver& driver = context_.driver();
+  std::unique_ptr<Pieces, PiecesDeleter> made(new Pieces);
+  void* memory = nullptr;
+  context_.check(driver.host_allocate(&memory, kPieces * kPieceBytes, 0), "allocating staging memory");
+  made->memory = static_cast<std::byte*>(memory);
+  // From here on the context's end frees what is left, should one of these fail.
+  context_.check(driver.stream_create(&made->stream, kStreamNonBlocking), "making a stream");
+  context_.check(driver.event_create(&made->main_event, kEventDisableTiming), "making an event");
+  for (RawEvent& event : made->events) context_.check(driver.event_create(&event, kEventDisableTiming), "making an event");
+  pieces_ = std::move(made);
+  return *pieces_;
+}
+
+// The memory may have been used by work that is still queued.
+void Transfers::follow_stream(Pieces& pieces) {
+  const std::lock_guard queue(context_.queue());
+  context_.check(context_.driver().event_record(pieces.main_event, context_.stream()), "recording an event");
+  context_.check(context_.driver().stream_wait_event(pieces.stream, pieces.main_event, 0), "waiting for an event");
+}
+
+void Transfers::upload_large(DevicePointer to, const std::byte* from, std::size_t bytes) {
+  const std::lock_guard lock(large_mutex_);
+  const Driver& driver = context_.driver();
+  Pieces& p = pieces();
+  follow_stream(p);
+  p.start();
+  const auto count = static_cast<std::int64_t>((bytes + kPieceBytes - 1) / kPieceBytes);
+  p.run(context_, count, [&](std::int64_t piece) {
+    if (piece >= kPieces) {
+      if (!p.await_enqueued(piece - kPieces)) return;
+      context_.check(driver.event_synchronize(p.event(piece)), "an upload");
+    }
+    const std::size_t begin = static_cast<std::size_t>(piece) * kPieceBytes, length = std::min(kPieceBytes, bytes - begin);
+    stream_copy(p.place(piece), from + begin, length);
+    context_.check(driver.copy_to_device(to + begin, p.place(piece), length, p.stream), "an upload");
+    context_.check(driver.event_record(p.event(piece), p.stream), "recording an event");
+    p.state(piece).store(piece, std::memory_order_release);
+  });
+  context_.check(driver.stream_synchronize(p.stream), "an upload");
+}
+
+void Transfers::download(std::byte* to, DevicePointer from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (bytes > kSmallBytes) return download_large(to, from, bytes);
+  void* const slot = take_slot();
+  // Without a slot the driver stages it, at a price.
+  void* const target = slot ? slot : to;
+  try {
+    {
+      const std::lock_guard queue(context_.queue());
+      context_.check(context_.driver().copy_to_host(target, from, bytes, context_.stream()), "a download");
+    }
+    context_.wait();
+  } catch (...) {
+    if (slot) give_back_slot(slot);
+    throw;
+  }
+  if (!slot) return;
+  std::memcpy(to, slot, bytes);
+  give_back_slot(slot);
+}
+
+void Transfers::download_large(std::byte* to, DevicePointer from, std::size_t bytes) {
+  const std::lock_guard lock(large_mutex_);
+  const Driver& driver = context_.driver();
+  Pieces& p = pieces();
+  follow_stream(p);
+  p.start();
+  const auto count = static_cast<std::int64_t>((bytes + kPieceBytes - 1) / kPieceBytes);
+  const auto begin_of = [](std::int64_t piece) { return static_cast<std::size_t>(piece) * kPieceBytes; };
+  const auto length_of = [&](std::int64_t piece) { return std::min(kPieceBytes, bytes - begin_of(piece)); };
+  const auto fetch = [&](std::int64_t piece) {
+    context_.check(driver.copy_to_host(p.place(piece), from + begin_of(piece), length_of(piece), p.stream), "a download");
+    context_.check(driver.event_record(p.event(piece), p.stream), "recording an event");
+    p.state(piece).store(piece, std::memory_order_release);
+  };
+  for (std::int64_t piece = 0; piece < std::min<std::int64_t>(count, kPieces); ++piece) fetch(piece);
+  p.run(context_, count, [&](std::int64_t piece) {
+    if (!p.await_enqueued(piece)) return;
+    context_.check(driver.event_synchronize(p.event(piece)), "a download");
+    stream_copy(to + begin_of(piece), p.place(piece), length_of(piece));
+    if (piece + kPieces < count) fetch(piece + kPieces);
+  });
+}
+
+void Transfers::close(bool is_lost) noexcept {
+  const Driver& driver = context_.driver();
+  const std::scoped_lock lock(small_mutex_, large_mutex_);
+  if (!is_lost) {
+    if (small_) driver.host_free(small_);
+    if (pieces_) {
+      driver.host_free(pieces_->memory);
+      for (RawEvent event : pieces_->events) driver.event_destroy(event);
+      driver.event_destroy(pieces_->main_event);
+      driver.stream_destroy(pieces_->stream);
+    }
+  }
+  small_ = nullptr;
+  free_slots_.clear();
+  pieces_.reset();
+}
+
+}  // namespace tenon::cuda
