@@ -403,6 +403,11 @@ int DeviceOwner::queue_length() const {
   return static_cast<int>(queue_.size() + holders_.size());
 }
 
+bool DeviceOwner::has_compiled(const std::string& text) const {
+  const std::lock_guard lock(mutex_);
+  return device_ != nullptr && executables_ != nullptr && executables_->find(text) != nullptr;
+}
+
 int DeviceOwner::users_elsewhere() const {
   if (!options_.turnstile) return 0;
   const Turnstile::Queue queue = options_.turnstile->queue();

@@ -24,7 +24,7 @@ bool is_by_measure(RoutingMode mode) { return mode == RoutingMode::fastest || mo
 
 }  // namespace
 
-Candidate DeviceManager::State::candidate_of(const DeviceInfo& device, const Graph* graph) const {
+Candidate DeviceManager::State::candidate_of(const DeviceInfo& device, const Graph* graph, const std::string& text) const {
   Candidate candidate;
   candidate.device = device;
   const std::shared_ptr<Backend> backend = device.backends.empty() ? nullptr : registry.find(device.backends.front());
@@ -42,7 +42,10 @@ Candidate DeviceManager::State::candidate_of(const DeviceInfo& device, const Gra
     const std::lock_guard lock(mutex);
     if (const auto found = owners.find(device.id); found != owners.end()) owner = found->second;
   }
-  if (owner) candidate.is_open = owner->is_open();
+  if (owner) {
+    candidate.is_open = owner->is_open();
+    candidate.is_compiled = graph != nullptr && owner->has_compiled(text);
+  }
   if (!device.exclusive) return candidate;
   candidate.ahead = owner ? owner->queue_length() + owner->users_elsewhere() : others_queued(device);
   return candidate;
@@ -54,12 +57,13 @@ Decision DeviceManager::State::decide(const DeviceManager& manager, std::string_
     const std::lock_guard lock(mutex);
     meant = default_wish;
   }
+  const std::string text = graph != nullptr ? graph->text() : "";
   Predictor predict;
   if (graph != nullptr)
-    predict = [this, work = work_of(*graph)](const Candidate& candidate) { return profiles->predict(candidate, work); };
+    predict = [this, work = work_of(*graph, text)](const Candidate& candidate) { return profiles->predict(candidate, work); };
   const auto among = [&](const std::vector<DeviceInfo>& devices) {
     std::vector<Candidate> candidates;
-    for (const DeviceInfo& device : devices) candidates.push_back(candidate_of(device, graph));
+    for (const DeviceInfo& device : devices) candidates.push_back(candidate_of(device, graph, text));
     return route(config, meant, candidates, predict);
   };
   // Looking at the whole machine takes milliseconds, which a run on the processor should not pay; it is worth it to say why a

@@ -41,7 +41,7 @@ struct DeviceManager::State {
   std::shared_ptr<DeviceOwner> owner_for(const DeviceManager& manager, const Graph& graph, std::string_view wish);
   // Without a graph nothing is predicted.
   Decision decide(const DeviceManager& manager, std::string_view wish, const Graph* graph) const;
-  Candidate candidate_of(const DeviceInfo& device, const Graph* graph) const;
+  Candidate candidate_of(const DeviceInfo& device, const Graph* graph, const std::string& text) const;
   std::shared_ptr<DeviceOwner> leased_by_this_thread() const;
   std::vector<std::shared_ptr<DeviceOwner>> all_owners() const;
 };
