@@ -47,7 +47,7 @@ struct Location {
 
   friend bool operator==(const Location&, const Location&) = default;
 };
-inline constexpr std::uint64_t kLocationAlignment = 256;
+inline constexpr std::uint64_t kLocationAlignment = 512;
 
 // In the order of the kernel's parameters: a buffer is a pointer to its first byte, numbers are passed by value.
 using KernelArgument = std::variant<Location, std::int32_t, std::int64_t, float, double>;

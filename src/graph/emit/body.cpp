@@ -128,7 +128,7 @@ std::string literal(DType dtype, double value) {
 // --- Parameters ---
 
 std::string Parameters::add(const std::string& type, ArgumentValue value) {
-  std::string name = fmt::format("a{}", values_.size());
+  std::string name = fmt::format("arg{}", values_.size());
   declarations_.push_back(type + " " + name);
   values_.push_back(value);
   return name;

@@ -94,7 +94,7 @@ std::string module_text(const KernelTarget& target, std::span<const Kernel* cons
 
 std::string compiler_options(const KernelTarget& target) {
   if (target.dialect == Dialect::cuda) return "--std=c++17\n--fmad=false\n--ftz=false\n--prec-div=true\n--prec-sqrt=true";
-  return "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+  return "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
 }
 
 }  // namespace tenon

@@ -1,0 +1,82 @@
+// Context: one open OpenCL device: its context, its in-order queue, its compiled kernels.
+//
+// Lifetime: shared by the device, its buffers and its executables. close() gives the OpenCL objects back; what is dropped after
+// that only releases itself. Thread safety: all calls may run side by side; the queue is used under mutex().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/api.h"
+#include "graph/emit/kernel.h"
+
+namespace tenon::opencl {
+
+// What is known of a device once its platform is loaded.
+struct Hardware {
+  PlatformId platform = nullptr;
+  DeviceId device = nullptr;
+  std::string platform_name, name, vendor, driver_version, version, extensions, pci_address;
+  bool is_cpu = false, correctly_rounded_divide = false;
+  std::uint64_t memory_bytes = 0, largest_allocation_bytes = 0;
+  std::size_t base_alignment_bytes = 128;
+  KernelTarget target;
+};
+// Every device of every platform. Loads them all: see api().
+std::vector<Hardware> all_hardware();
+
+// A compiled module, released with its last user.
+class Module {
+ public:
+  explicit Module(ProgramId program) : program_(program) {}
+  ~Module() { api().clReleaseProgram(program_); }
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  ProgramId get() const { return program_; }
+
+ private:
+  ProgramId program_;
+};
+
+class Context {
+ public:
+  explicit Context(const Hardware& hardware);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Hardware& hardware() const { return hardware_; }
+  ContextId get() const { return context_; }
+  QueueId queue() const { return queue_; }
+  std::mutex& mutex() { return mutex_; }
+
+  // The module of each kernel, compiled together unless known in this process or on disk.
+  std::vector<std::shared_ptr<Module>> modules(std::span<const Kernel> kernels);
+
+  // As opencl::check; also remembers that the device is lost.
+  void check(Int status, const std::string& what);
+  bool is_lost() const noexcept { return lost_.load(); }
+  void close();
+
+ private:
+  std::shared_ptr<Module> compile(const std::vector<const Kernel*>& kernels);
+  ProgramId build(const std::string& source, const std::string& options);
+  std::vector<std::byte> binary_of(ProgramId program) const;
+
+  Hardware hardware_;
+  ContextId context_ = nullptr;
+  QueueId queue_ = nullptr;
+  std::mutex mutex_, modules_mutex_;
+  std::map<std::string, std::weak_ptr<Module>> modules_;  // by a kernel's entry
+  std::deque<std::shared_ptr<Module>> recent_;            // stay compiled though no executable uses them now
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace tenon::opencl

@@ -1,0 +1,183 @@
+#include "backends/opencl/program.h"
+
+#include <fmt/format.h>
+
+#include "tenon/error.h"
+
+namespace tenon::opencl {
+namespace {
+
+// What PoCL hands to kernels as it is; their vector loads want it aligned.
+constexpr std::uintptr_t kHostAlignment = 64;
+
+void check_type(const char* what, std::size_t i, const TensorType& got, const TensorType& wanted) {
+  if (got == wanted) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} {} is {}{}, the program has {}{}", what, i, name(got.dtype),
+                                                       to_string(got.shape), name(wanted.dtype), to_string(wanted.shape)));
+}
+
+}  // namespace
+
+Memory allocate(Context& context, std::uint64_t bytes) {
+  Int status = kSuccess;
+  const MemoryId id = api().clCreateBuffer(context.get(), kReadWrite, std::max<std::uint64_t>(bytes, 1), nullptr, &status);
+  context.check(status, fmt::format("allocating {} bytes", bytes));
+  return Memory(id);
+}
+
+// --- Buffers ---
+
+OpenClBuffer::OpenClBuffer(TensorType type, std::shared_ptr<Context> context, MemoryBudget::Share share)
+    : Buffer(std::move(type)),
+      context_(std::move(context)),
+      is_host_(context_->hardware().is_cpu),
+      share_(std::move(share)) {
+  if (is_host_)
+    bind(HostArray::empty(this->type().dtype, this->type().shape));
+  else
+    memory_ = allocate(*context_, storage_bytes(this->type().dtype, this->type().shape));
+}
+
+OpenClBuffer::OpenClBuffer(std::shared_ptr<Context> context, const HostArray& array)
+    : Buffer({array.dtype(), array.shape()}),
+      context_(std::move(context)),
+      is_host_(true),
+      shared_(true) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % kHostAlignment == 0;
+  bind(aligned ? array : HostArray::from_bytes(array.dtype(), array.shape(), {array.data(), array.bytes()}));
+}
+
+void OpenClBuffer::bind(HostArray array) {
+  array_ = std::move(array);
+  if (array_.bytes() == 0) {
+    memory_ = allocate(*context_, 1);
+    return;
+  }
+  Int status = kSuccess;
+  memory_ = Memory(api().clCreateBuffer(context_->get(), kReadWrite | kUseHostPointer, array_.bytes(),
+                                        const_cast<std::byte*>(array_.data()), &status));
+  context_->check(status, fmt::format("using {} bytes of host memory", array_.bytes()));
+}
+
+MemoryId OpenClBuffer::fresh() {
+  if (shared_.load(std::memory_order_relaxed)) {
+    bind(HostArray::empty(type().dtype, type().shape));
+    shared_.store(false, std::memory_order_relaxed);
+  }
+  return memory_.get();
+}
+
+HostArray OpenClBuffer::share() const {
+  shared_.store(true, std::memory_order_relaxed);
+  return array_;
+}
+
+// --- Programs ---
+
+Program::Program(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget)
+    : context_(std::move(context)),
+      plan_(std::move(plan)) {
+  if (budget) share_ = budget->reserve(plan_.workspace_bytes + plan_.constants.size());
+  modules_ = context_->modules(plan_.kernels);
+  if (plan_.workspace_bytes > 0) workspace_ = allocate(*context_, plan_.workspace_bytes);
+  if (plan_.has_status) status_ = allocate(*context_, kStatusBytes);
+  if (!plan_.constants.empty()) {
+    constants_ = allocate(*context_, plan_.constants.size());
+    const std::lock_guard lock(context_->mutex());
+    context_->check(api().clEnqueueWriteBuffer(context_->queue(), constants_.get(), 1, 0, plan_.constants.size(),
+                                               plan_.constants.data(), 0, nullptr, nullptr),
+                    "uploading constants");
+  }
+  commands_.reserve(plan_.steps.size());
+  for (const PlanStep& step : plan_.steps) {
+    const auto& launch = std::get<KernelLaunch>(step);
+    add_command(launch, *modules_[static_cast<std::size_t>(launch.kernel)]);
+  }
+  plan_.constants = {};
+}
+
+// A piece of the workspace or of the constants: OpenCL 1.2 has no pointers to add to.
+MemoryId Program::piece_of(const Location& location) {
+  const bool constant = location.space == Location::Space::constants;
+  Memory& whole = constant ? constants_ : workspace_;
+  Memory& piece = (constant ? constant_pieces_ : pieces_)[{location.offset_bytes, location.bytes}];
+  if (piece.get()) return piece.get();
+  const BufferRegion region{location.offset_bytes, location.bytes};
+  Int status = kSuccess;
+  piece = Memory(api().clCreateSubBuffer(whole.get(), kReadWrite, kBufferRegion, &region, &status));
+  context_->check(status, "dividing the workspace");
+  return piece.get();
+}
+
+void Program::add_command(const KernelLaunch& launch, const Module& module) {
+  const Kernel& kernel = plan_.kernels[static_cast<std::size_t>(launch.kernel)];
+  Int status = kSuccess;
+  Command& command = commands_.emplace_back();
+  command.kernel.reset(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
+  context_->check(status, "making a kernel");
+  for (std::size_t d = 0; d < 3; ++d) {
+    command.local[d] = static_cast<std::size_t>(kernel.group_size[d]);
+    command.global[d] = launch.groups[d] * command.local[d];
+  }
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+    const auto position = static_cast<Uint>(i);
+    const auto set = [&](std::size_t size, const void* value) {
+      context_->check(api().clSetKernelArg(command.kernel.get(), position, size, value), "passing an argument");
+    };
+    std::visit(
+        [&]<class T>(const T& value) {
+          if constexpr (!std::is_same_v<T, Location>) {
+            set(sizeof value, &value);
+          } else if (value.space == Location::Space::input || value.space == Location::Space::output) {
+            command.bindings.push_back({position, value.space, static_cast<std::size_t>(value.index)});
+          } else {
+            const MemoryId memory = value.space == Location::Space::status ? status_.get() : piece_of(value);
+            set(sizeof memory, &memory);
+          }
+        },
+        launch.arguments[i]);
+  }
+}
+
+void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
+  if (inputs.size() != plan_.input_types.size() || outputs.size() != plan_.output_types.size())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the program takes {} inputs and {} outputs, got {} and {}", plan_.input_types.size(),
+                            plan_.output_types.size(), inputs.size(), outputs.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_type("input", i, inputs[i]->type(), plan_.input_types[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i) check_type("output", i, outputs[i]->type(), plan_.output_types[i]);
+
+  const std::lock_guard one_run(running_);
+  const std::lock_guard lock(context_->mutex());
+  const QueueId queue = context_->queue();
+  if (!queue) throw Error(ErrorCode::failed_precondition, fmt::format("{} is closed", context_->hardware().name));
+  if (plan_.has_status) {
+    const std::int64_t zero[kStatusBytes / 8] = {};
+    context_->check(api().clEnqueueWriteBuffer(queue, status_.get(), 1, 0, sizeof zero, zero, 0, nullptr, nullptr),
+                    "clearing the status");
+  }
+  std::vector<MemoryId> results(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) results[i] = static_cast<OpenClBuffer*>(outputs[i])->fresh();
+  for (const Command& command : commands_) {
+    for (const Binding& binding : command.bindings) {
+      const MemoryId memory = binding.space == Location::Space::output
+                                  ? results[binding.index]
+                                  : static_cast<const OpenClBuffer*>(inputs[binding.index])->get();
+      context_->check(api().clSetKernelArg(command.kernel.get(), binding.position, sizeof memory, &memory), "passing a tensor");
+    }
+    context_->check(
+        api().clEnqueueNDRangeKernel(queue, command.kernel.get(), 3, nullptr, command.global, command.local, 0, nullptr, nullptr),
+        "starting a kernel");
+  }
+  context_->check(api().clFinish(queue), "computing");
+  if (plan_.has_status) read_status();
+}
+
+void Program::read_status() {
+  std::int64_t words[kStatusBytes / 8] = {};
+  context_->check(api().clEnqueueReadBuffer(context_->queue(), status_.get(), 1, 0, sizeof words, words, 0, nullptr, nullptr),
+                  "reading the status");
+  throw_status(words);
+}
+
+}  // namespace tenon::opencl

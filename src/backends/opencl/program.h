@@ -1,0 +1,99 @@
+// Program: a KernelPlan on one OpenCL device, an Executable; and the device's buffers.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "backend/kernel_plan.h"
+#include "backends/opencl/context.h"
+
+namespace tenon::opencl {
+
+// A memory object, released with its owner.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(MemoryId id) : id_(id) {}
+  Memory(Memory&& other) noexcept : id_(std::exchange(other.id_, nullptr)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Memory() {
+    if (id_) api().clReleaseMemObject(id_);
+  }
+  MemoryId get() const { return id_; }
+
+ private:
+  MemoryId id_ = nullptr;
+};
+
+// A tensor on the device. Where the device is the processor the bytes are a host array's own, so that nothing is copied up or
+// down.
+class OpenClBuffer final : public Buffer {
+ public:
+  // In the device's memory, or (a processor) in a new host array.
+  OpenClBuffer(TensorType type, std::shared_ptr<Context> context, MemoryBudget::Share share);
+  // Sharing |array|, which is not written to: a run that writes here takes memory of its own first.
+  OpenClBuffer(std::shared_ptr<Context> context, const HostArray& array);
+
+  MemoryId get() const { return memory_.get(); }
+  // Memory for a new result; what was there before may be gone.
+  MemoryId fresh();
+  bool is_host() const { return is_host_; }
+  // The bytes, which somebody else now holds as well.
+  HostArray share() const;
+
+ private:
+  void bind(HostArray array);
+
+  std::shared_ptr<Context> context_;
+  bool is_host_ = false;
+  HostArray array_;
+  mutable std::atomic<bool> shared_{false};
+  Memory memory_;
+  MemoryBudget::Share share_;
+};
+
+class Program final : public Executable {
+ public:
+  Program(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget);
+
+  std::span<const TensorType> input_types() const noexcept override { return plan_.input_types; }
+  std::span<const TensorType> output_types() const noexcept override { return plan_.output_types; }
+  void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override;
+  using Executable::run;
+
+ private:
+  // An argument that differs from run to run.
+  struct Binding {
+    Uint position;
+    Location::Space space;
+    std::size_t index;
+  };
+  struct ReleaseKernel {
+    void operator()(KernelId kernel) const { api().clReleaseKernel(kernel); }
+  };
+  struct Command {
+    std::unique_ptr<KernelObject, ReleaseKernel> kernel;
+    std::size_t global[3]{}, local[3]{};
+    std::vector<Binding> bindings;
+  };
+  void add_command(const KernelLaunch& launch, const Module& module);
+  MemoryId piece_of(const Location& location);
+  void read_status();
+
+  std::shared_ptr<Context> context_;
+  KernelPlan plan_;
+  std::vector<std::shared_ptr<Module>> modules_;
+  std::vector<Command> commands_;
+  MemoryBudget::Share share_;
+  Memory workspace_, constants_, status_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Memory> pieces_, constant_pieces_;
+  std::mutex running_;  // arguments belong to the kernels, so runs of one program follow each other
+};
+
+// A buffer of at least one byte.
+Memory allocate(Context& context, std::uint64_t bytes);
+
+}  // namespace tenon::opencl
