@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> ops, dtypes;
   bool matrix = false, markdown = false, list = false, quick = false, elementwise = false;
   std::optional<int> only_case;
+  int every = 1;
   std::string level;
   std::uint64_t seed = 1;
 };
@@ -60,6 +61,7 @@ Results run_all(const Options& options, OpenDevice& device, std::string command)
   Runner runner(device, {.seed = options.seed,
                          .extent = options.quick ? Extent::quick : Extent::full,
                          .only_case = options.only_case,
+                         .every = options.every,
                          .command = std::move(command)});
   Results results;
   for (const OpInfo* op : chosen_ops(options))
@@ -109,6 +111,7 @@ int main(int argc, char** argv) {
   app.add_option("--op", options.ops, "these ops only");
   app.add_option("--dtype", options.dtypes, "these element types only");
   app.add_option("--case", options.only_case, "this case of each op and type only");
+  app.add_option("--every", options.every, "one of so many cases only")->check(CLI::PositiveNumber);
   app.add_flag("--elementwise", options.elementwise, "elementwise ops only");
   app.add_flag("--quick", options.quick, "fewer and smaller cases");
   app.add_flag("--matrix", options.matrix, "print the support matrix");

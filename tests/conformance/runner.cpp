@@ -113,6 +113,7 @@ Verdict Runner::run(const OpInfo& op, DType dtype) {
   }
   for (const Case& c : cases) {
     if (options_.only_case && c.number != *options_.only_case) continue;
+    if (seen_++ % options_.every != 0) continue;
     run_case(c, verdict);
     if (verdict.status == Status::unsupported || verdict.status == Status::unavailable) return verdict;
   }

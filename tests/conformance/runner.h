@@ -45,6 +45,7 @@ struct RunnerOptions {
   std::uint64_t seed = 1;
   Extent extent = Extent::full;
   std::optional<int> only_case;
+  int every = 1;        // one of so many cases is run: a sample, for devices that compile slowly
   std::string command;  // how this program was called, up to the op: for the line that repeats a failure
 };
 
@@ -67,6 +68,7 @@ class Runner {
 
   OpenDevice& device_;
   RunnerOptions options_;
+  std::int64_t seen_ = 0;  // cases so far, run or not
   struct Filler;
   std::map<std::string, std::unique_ptr<Filler>> fillers_;
 };

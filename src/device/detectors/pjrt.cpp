@@ -59,9 +59,10 @@ class PjrtDetector final : public Detector {
     for (const std::string& folder : python_package_folders(machine)) {
       search.add(folder + "/libtpu/libtpu.so");
       search.add(folder + "/pjrt_plugin_tt/pjrt_plugin_tt.so");
-      for (const std::string& package : machine.list(folder + "/jax_plugins"))
-        for (const std::string& file : machine.list(folder + "/jax_plugins/" + package))
-          if (file.ends_with(".so")) search.add(folder + "/jax_plugins/" + package + "/" + file);
+      for (const std::string& plugins : {folder + "/jax_plugins", folder + "/xla_plugins"})
+        for (const std::string& package : machine.list(plugins))
+          for (const std::string& file : machine.list(plugins + "/" + package))
+            if (file.ends_with(".so")) search.add(plugins + "/" + package + "/" + file);
     }
     for (const char* library : {"/usr/lib/libtpu.so", "/lib/libtpu.so", "/usr/local/lib/libtpu.so"}) search.add(library);
     return {.runtimes = search.take()};
