@@ -1,0 +1,22 @@
+# The HTTP server: Boost's Asio, Beast and JSON are headers; libsodium checks passwords where it is there.
+tenon_room(server ROOMS manager)
+target_compile_definitions(tenon_server PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+find_package(PkgConfig QUIET)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(SODIUM QUIET IMPORTED_TARGET libsodium)
+endif()
+if(SODIUM_FOUND)
+  target_link_libraries(tenon_server PRIVATE PkgConfig::SODIUM)
+  target_compile_definitions(tenon_server PRIVATE TENON_HAS_SODIUM)
+else()
+  message(STATUS "libsodium was not found: the server knows bearer tokens, but no passwords")
+endif()
+
+set(server_build ${CMAKE_BINARY_DIR}/server_build/server_build.h)
+add_custom_target(tenon_server_build
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${server_build} -P ${CMAKE_SOURCE_DIR}/cmake/build_info.cmake
+  BYPRODUCTS ${server_build})
+add_dependencies(tenon_server tenon_server_build)
+target_include_directories(tenon_server PRIVATE ${CMAKE_BINARY_DIR}/server_build)
+
+include(web)

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "server/accounts.h"
+#include "server/server.h"
+#include "tenon/error.h"
+#include "tenon/manager.h"
+
+namespace tenon::cli {
+namespace {
+
+constexpr const char* kNotes = R"(The server listens on this machine only, unless --host says otherwise; then a login is needed.
+SIGTERM and Ctrl-C let running requests end. Limits and routes: docs/http.md, GET /openapi.json.
+
+Examples:
+  tenon serve
+  tenon serve --sim wormhole --port 0
+  tenon serve hash-password > passwords && tenon serve --host 0.0.0.0 --password-file passwords)";
+
+struct ServeArguments {
+  server::ServerOptions options;
+  double drain_seconds = 25;
+};
+
+// Typed characters are not shown while this lives.
+class HiddenInput {
+ public:
+  HiddenInput() {
+    is_terminal_ = isatty(STDIN_FILENO) != 0 && tcgetattr(STDIN_FILENO, &before_) == 0;
+    if (!is_terminal_) return;
+    termios hidden = before_;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
+  }
+  ~HiddenInput() {
+    if (is_terminal_) tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+  }
+  HiddenInput(const HiddenInput&) = delete;
+  HiddenInput& operator=(const HiddenInput&) = delete;
+  bool is_terminal() const noexcept { return is_terminal_; }
+
+ private:
+  termios before_{};
+  bool is_terminal_ = false;
+};
+
+std::string ask(const Console& console, const char* question) {
+  const HiddenInput hidden;
+  if (hidden.is_terminal()) console.err << question << std::flush;
+  std::string line;
+  if (!std::getline(std::cin, line)) throw Error(ErrorCode::invalid_argument, "no password was given");
+  if (hidden.is_terminal()) console.err << '\n';
+  return line;
+}
+
+int print_hash(const std::string& account, const Session& session) {
+  const std::string password = ask(session.console, "Password: ");
+  if (isatty(STDIN_FILENO) != 0 && ask(session.console, "Again: ") != password)
+    throw Error(ErrorCode::invalid_argument, "the two passwords differ");
+  session.console.out << account << ':' << server::hash_password(password) << '\n';
+  return 0;
+}
+
+int serve(const ServeArguments& arguments, const Session& session) {
+  server::ServerOptions options = arguments.options;
+  options.drain_timeout = std::chrono::milliseconds(static_cast<long long>(arguments.drain_seconds * 1000));
+  DeviceManager& manager = process_manager();
+  {
+    server::Server server(options, manager);
+    server.listen();
+    server.stop_on_signals();
+    session.console.out << fmt::format("Tenon serves on {}\n", server.address()) << std::flush;
+    server.run();
+  }
+  // What is open closes now, in order, and not with the process.
+  manager.shut_down();
+  return 0;
+}
+
+void add_limits(CLI::App& command, ServeArguments& arguments) {
+  server::ServerOptions& options = arguments.options;
+  const auto size = [&](const char* flag, auto& target, const char* text) {
+    command.add_option(flag, target, text)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+  };
+  size("--max-json", options.max_json_bytes, "Bytes of a JSON body (8 MiB)");
+  size("--max-body", options.max_body_bytes, "Bytes of a tensor body (256 MiB)");
+  size("--max-request-memory", options.max_request_memory, "Memory of one request (1 GiB, at most a quarter of the machine's)");
+  size("--max-memory", options.max_memory, "Memory of all requests together (half of what is available)");
+  command.add_option("--max-elements", options.max_elements, "Elements of a tensor")->check(CLI::PositiveNumber)->type_name("N");
+  command.add_option("--max-operations", options.max_operations, "Arithmetic of one program")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--max-waiting", options.max_waiting, "Requests that may wait for a worker")->type_name("N");
+  command.add_option("--max-connections", options.max_connections, "Connections")->check(CLI::PositiveNumber)->type_name("N");
+  command.add_option("--threads", options.threads, "Threads that may compute or wait for a device (64)")
+      ->check(CLI::Range(1, 4096).description(""))
+      ->type_name("N");
+  command.add_option("--rate-limit", options.rate_limit, "Requests a second from one address; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  command.add_option("--drain-seconds", arguments.drain_seconds, "How long running requests may take after SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 86400.0).description(""))
+      ->type_name("SECONDS");
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<ServeArguments>();
+  server::ServerOptions& options = arguments->options;
+  CLI::App* command = app.add_subcommand("serve", "Serve the calculator: a page and an HTTP interface");
+  command->add_option("--host", options.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
+  command->add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str()->type_name("PORT");
+  command->add_option("--password-file", options.password_file, "Accounts with hashed passwords, one a line")->type_name("FILE");
+  command->add_option("--token-file", options.token_file, "Bearer tokens, one a line")->type_name("FILE");
+  command->add_option("--allow-host", options.allowed_hosts, "A further name the server answers to without a login")
+      ->type_name("NAME");
+  command->add_option("--trusted-proxy", options.trusted_proxy, "Address of a proxy whose X-Forwarded-For is believed")
+      ->type_name("ADDRESS");
+  command->add_option("--report-dir", options.report_directory, "Where reports of users are written")->type_name("DIRECTORY");
+  command->add_flag("--log-requests", options.log_requests, "Log every request (TENON_LOG=info shows them)");
+  add_limits(*command, *arguments);
+  command->footer(kNotes);
+  command->require_subcommand(0, 1);
+
+  auto account = std::make_shared<std::string>("admin");
+  CLI::App* hash = command->add_subcommand("hash-password", "Ask for a password and print its line for --password-file");
+  hash->add_option("--account", *account, "Whose password it is")->capture_default_str()->type_name("NAME");
+  hash->callback([account, &session] { session.action = [account, &session] { return print_hash(*account, session); }; });
+  command->callback([command, arguments, &session] {
+    if (command->get_subcommands().empty()) session.action = [arguments, &session] { return serve(*arguments, session); };
+  });
+}
+
+}  // namespace tenon::cli

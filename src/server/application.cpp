@@ -1,0 +1,329 @@
+#include "server/application.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "base/memory_limit.h"
+#include "server/json_writer.h"
+#include "server/problem.h"
+#include "server/services.h"
+#include "server/snapshot.h"
+
+namespace tenon::server {
+namespace {
+
+std::uint64_t request_memory_limit(const ServerOptions& options) {
+  if (options.max_request_memory != 0) return options.max_request_memory;
+  return std::min<std::uint64_t>(std::uint64_t{1} << 30, read_memory_limit("/") / 4);
+}
+
+std::uint64_t total_memory_limit(const ServerOptions& options) {
+  if (options.max_memory != 0) return options.max_memory;
+  return std::max<std::uint64_t>(read_memory_available("/") / 2, std::uint64_t{64} << 20);
+}
+
+bool is_loopback_host(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+double requests_a_second(const ServerOptions& options) {
+  if (options.rate_limit >= 0) return options.rate_limit;
+  return is_loopback_host(options.host) ? 0 : 100;
+}
+
+// "localhost:8080" -> "localhost", "[::1]:8080" -> "::1".
+std::string_view host_name(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') == std::string_view::npos ? 0 : host.find(']') - 1);
+  return host.substr(0, host.rfind(':') == std::string_view::npos ? host.size() : host.rfind(':'));
+}
+
+class RequestIds {
+ public:
+  RequestIds() {
+    if (getrandom(&seed_, sizeof seed_, 0) != sizeof seed_)
+      seed_ = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  }
+  std::string next() {
+    // SplitMix64: distinct for distinct counts.
+    std::uint64_t z = seed_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return fmt::format("{:016x}", z ^ (z >> 31));
+  }
+
+ private:
+  std::uint64_t seed_ = 0;
+};
+
+std::string request_id(const Request& request) {
+  static RequestIds ids;
+  const std::string_view given = request.field("X-Request-Id");
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  };
+  if (!given.empty() && given.size() <= 64 && std::all_of(given.begin(), given.end(), fits)) return std::string(given);
+  return ids.next();
+}
+
+bool is_media(std::string_view field, std::string_view wanted) {
+  std::string_view media = field.substr(0, field.find(';'));
+  while (!media.empty() && media.back() == ' ') media.remove_suffix(1);
+  return equal_ignoring_case(media, wanted);
+}
+
+void check_media(const Request& request, const Route& route) {
+  const std::string_view type = request.field("Content-Type");
+  const auto refuse = [&](const char* wanted) {
+    throw Problem(415, "invalid_argument", fmt::format("the body must be {}", wanted),
+                  fmt::format("send Content-Type: {}", wanted));
+  };
+  if (!request.field("Content-Encoding").empty() && !equal_ignoring_case(request.field("Content-Encoding"), "identity"))
+    throw Problem(415, "invalid_argument", "compressed bodies are not read");
+  switch (route.body) {
+    case BodyKind::json:
+      if (!is_media(type, "application/json")) refuse("application/json");
+      return;
+    case BodyKind::form_or_json:
+      if (!is_media(type, "application/json") && !is_media(type, "application/x-www-form-urlencoded")) refuse("application/json");
+      return;
+    case BodyKind::none:
+    case BodyKind::bytes:
+    case BodyKind::inference: return;
+  }
+}
+
+// Another site's page may make a browser send requests here; the browser then says so.
+void check_origin(const Request& request) {
+  if (request.method == Method::get || request.method == Method::head || request.method == Method::options) return;
+  const auto refuse = [] {
+    throw Problem(403, "permission_denied", "this comes from another site's page", "use the server's own page, or no browser");
+  };
+  const std::string_view site = request.field("Sec-Fetch-Site");
+  if (!site.empty() && site != "same-origin" && site != "none") refuse();
+  const std::string_view origin = request.field("Origin");
+  if (origin.empty()) return;
+  const std::size_t scheme = origin.find("://");
+  if (scheme == std::string_view::npos || !equal_ignoring_case(origin.substr(scheme + 3), request.field("Host"))) refuse();
+}
+
+}  // namespace
+
+Services::Services(const ServerOptions& wanted, DeviceManager& devices, Application::Post to_io)
+    : options(wanted),
+      manager(devices),
+      post(std::move(to_io)),
+      limits{wanted.max_elements, request_memory_limit(wanted), wanted.max_operations},
+      memory(total_memory_limit(wanted)),
+      uploads(memory, wanted.upload_quota_bytes, wanted.upload_lifetime),
+      results(wanted.result_lifetime),
+      accounts({.password_file = wanted.password_file,
+                .token_file = wanted.token_file,
+                .idle = wanted.session_idle,
+                .total = wanted.session_total,
+                .lockout = wanted.lockout}),
+      rates(requests_a_second(wanted)),
+      workers(wanted.threads > 0 ? static_cast<std::size_t>(wanted.threads) : 64, wanted.max_waiting),
+      jobs(*this) {}
+
+std::shared_ptr<const Program> Services::program(std::string_view text) {
+  if (std::shared_ptr<const Program> known = programs.find(text)) return known;
+  std::shared_ptr<const Program> program;
+  try {
+    program = reader().read(text);
+  } catch (const Error& error) {
+    throw Problem::of(error, Stage::preparing);
+  }
+  programs.keep(text, program);
+  return program;
+}
+
+Application::Application(const ServerOptions& options, DeviceManager& manager, Post post)
+    : services_(std::make_unique<Services>(options, manager, std::move(post))) {
+  Services& services = *services_;
+  add_compute_routes(services.routes, services);
+  add_job_routes(services.routes, services);
+  add_catalogue_routes(services.routes, services);
+  add_device_routes(services.routes, services);
+  add_reset_route(services.routes, services);
+  add_session_routes(services.routes, services);
+  add_inference_routes(services.routes, services);
+  add_operation_routes(services.routes, services);
+  services.observer = manager.observe([&services](const DeviceEvent& event) { services.events.record(event); });
+}
+
+Application::~Application() { shut_down(); }
+
+MemoryGate& Application::memory() noexcept { return services_->memory; }
+Traffic& Application::traffic() noexcept { return services_->traffic; }
+const RouteTable& Application::routes() const noexcept { return services_->routes; }
+bool Application::has_login() const noexcept { return services_->accounts.is_required(); }
+
+Admission Application::admit(const Request& request, const std::string& peer) {
+  Services& services = *services_;
+  Admission admission;
+  admission.request_id = request_id(request);
+  Client& client = admission.client;
+  client.address = peer;
+  if (!services.options.trusted_proxy.empty() && peer == services.options.trusted_proxy) {
+    // The last address was added by the proxy itself; those before it are what the client claims.
+    std::string_view forwarded = request.field("X-Forwarded-For");
+    if (const std::size_t comma = forwarded.rfind(','); comma != std::string_view::npos) forwarded.remove_prefix(comma + 1);
+    while (!forwarded.empty() && forwarded.front() == ' ') forwarded.remove_prefix(1);
+    if (!forwarded.empty() && forwarded.size() <= 64) client.address = forwarded;
+  }
+  client.key = client.address;
+  try {
+    RouteTable::Match match = services.routes.find(request.method, request.path);
+    admission.route = match.route;
+    admission.arguments = std::move(match.arguments);
+
+    if (!services.accounts.is_required()) {
+      // Any name could be made to point at this address; only ours are answered, so that no other site's page can read from here.
+      const std::string name(host_name(request.field("Host")));
+      const bool is_allowed = request.version < 11 || is_loopback_host(name) ||
+                              std::find(services.options.allowed_hosts.begin(), services.options.allowed_hosts.end(), name) !=
+                                  services.options.allowed_hosts.end();
+      if (!is_allowed)
+        throw Problem(403, "permission_denied", fmt::format("this server does not answer to '{}'", name.substr(0, 100)),
+                      "use localhost, or start it with --allow-host");
+    }
+    check_origin(request);
+    if (const double wait = services.rates.take(client.address, std::chrono::steady_clock::now()); wait > 0)
+      throw Problem(429, "resource_exhausted", "too many requests from this address")
+          .with_retry(static_cast<int>(std::ceil(wait)))
+          .with_field("RateLimit-Policy", fmt::format("\"address\";q={:.0f};w=1", services.rates.per_second()))
+          .with_field("RateLimit", fmt::format("\"address\";r=0;t={:.0f}", std::ceil(wait)));
+
+    const bool is_api = request.path.starts_with("/api/") || request.path.starts_with("/v2");
+    const bool is_open = match.route != nullptr ? match.route->access == Access::open : !is_api;
+    if (services.accounts.is_required()) {
+      const bool renews = match.route == nullptr || match.route->renews_session;
+      if (std::optional<std::string> account = services.accounts.account_of(request, renews)) {
+        client.account = *account;
+        client.key = "account " + *account;
+      } else if (!is_open) {
+        throw Problem(401, "unauthenticated", "log in first", "POST /login, or send Authorization: Bearer TOKEN")
+            .with_field("WWW-Authenticate", "Bearer realm=\"tenon\"");
+      }
+    }
+    if (request.method == Method::options && (!match.allow.empty() || request.target == "*")) {
+      Response response;
+      response.status = 204;
+      response.fields.emplace_back("Allow", match.allow.empty() ? "GET, HEAD, POST, DELETE, OPTIONS" : match.allow);
+      admission.refusal = std::move(response);
+      return admission;
+    }
+    if (match.route == nullptr) {
+      if (request.method == Method::get || request.method == Method::head) {
+        if (std::optional<Response> page = page_response(request)) {
+          admission.refusal = std::move(page);
+          return admission;
+        }
+      }
+      if (match.allow.empty())
+        throw Problem(404, "not_found", fmt::format("there is nothing at {}", request.path.substr(0, 200)),
+                      "GET /openapi.json lists the routes");
+      throw Problem(405, "method_not_allowed",
+                    fmt::format("{} does not go with {}", request.method_text.substr(0, 20), request.path.substr(0, 200)),
+                    fmt::format("possible: {}", match.allow))
+          .with_field("Allow", match.allow);
+    }
+    if (services.is_draining && match.route->access != Access::open)
+      throw Problem(503, "unavailable", "the server is shutting down").with_retry(5);
+    check_media(request, *match.route);
+    const bool is_large = match.route->body == BodyKind::bytes || match.route->body == BodyKind::inference;
+    admission.max_body_bytes = is_large                              ? services.options.max_body_bytes
+                               : match.route->body == BodyKind::none ? 1024
+                                                                     : services.options.max_json_bytes;
+  } catch (const Problem& problem) {
+    admission.refusal = problem.response(request.path, admission.request_id);
+  }
+  return admission;
+}
+
+void Application::answer(const Request& request, const Admission& admission, std::stop_token cancel,
+                         std::function<void(Response)> done) {
+  Services& services = *services_;
+  const Route& route = *admission.route;
+  const auto run = [&request, &admission, cancel](const Handler& handler) {
+    try {
+      return handler(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
+    } catch (const std::exception& error) {
+      const Problem problem = Problem::of(error, Stage::preparing);
+      if (problem.status() >= 500 && problem.code() == "internal")
+        logging::error("request {} {} failed: {}", admission.request_id, request.path, error.what());
+      return problem.response(request.path, admission.request_id);
+    }
+  };
+  if (route.quick) {
+    std::optional<Response> response;
+    const Handler quick = [&](const Call& call) {
+      response = route.quick(call);
+      return Response();
+    };
+    Response failure = run(quick);
+    if (response) return done(std::move(*response));
+    if (failure.status != 200) return done(std::move(failure));
+  }
+  if (route.runs == Runs::here) return done(run(route.handler));
+  const std::string key =
+      route.queue_key ? route.queue_key(Call{request, admission.client, admission.request_id, admission.arguments, cancel})
+                      : route.path;
+  const bool is_taken = services.workers.submit(key, [&services, run, &route, done] {
+    auto response = std::make_shared<Response>(run(route.handler));
+    services.post([done, response] { done(std::move(*response)); });
+  });
+  if (!is_taken)
+    done(Problem(503, "overloaded", "too many requests wait for a worker", "try again in a moment")
+             .with_retry(1)
+             .response(request.path, admission.request_id));
+}
+
+void Application::finished(const Request& request, const Admission& admission, const Response& response, double seconds) {
+  Services& services = *services_;
+  services.metrics.count(admission.route, response.status, seconds, request.text().size(), response.bytes());
+  if (!services.options.log_requests && response.status < 500) return;
+  logging::info("{} {} {} {} {:.3f} ms {} bytes, {} {}", admission.request_id, request.method_text, request.path.substr(0, 200),
+                response.status, seconds * 1e3, response.bytes(), admission.client.address, admission.client.account);
+}
+
+void Application::tick() {
+  Services& services = *services_;
+  services.events.pump();
+  const auto now = std::chrono::steady_clock::now();
+  if (now < services.next_second) return;
+  services.next_second = now + std::chrono::seconds(1);
+  if (services.events.subscribers() > 0 && !services.is_taking_snapshot) {
+    services.is_taking_snapshot = services.workers.submit("snapshot", [&services] {
+      auto text = std::make_shared<std::string>(snapshot_json(services));
+      services.post([&services, text] {
+        services.is_taking_snapshot = false;
+        services.events.snapshot(std::move(*text));
+      });
+    });
+  }
+  services.uploads.expire(now);
+  services.results.expire(now);
+  services.jobs.expire(now);
+  services.accounts.expire();
+  services.rates.expire(now);
+}
+
+void Application::drain() {
+  services_->is_draining = true;
+  services_->events.end();
+}
+
+bool Application::is_drained() const {
+  return services_->jobs.unfinished() == 0 && services_->workers.running() == 0 && services_->workers.waiting() == 0;
+}
+
+void Application::shut_down() {
+  services_->observer = nullptr;
+  services_->jobs.cancel_all();
+  services_->workers.end();
+}
+
+}  // namespace tenon::server

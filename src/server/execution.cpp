@@ -1,0 +1,263 @@
+#include "server/execution.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/units.h"
+#include "graph/reference.h"
+#include "server/device_json.h"
+#include "server/json_writer.h"
+#include "server/problem.h"
+#include "server/tensor_json.h"
+#include "tenon/io.h"
+
+namespace tenon::server {
+namespace {
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// The reference keeps every node in double while it is needed, so all nodes count.
+std::string why_not_compare(const Graph& graph) {
+  std::int64_t elements = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) elements += graph[id].shape.elements();
+  if (elements <= ProgramLimits::kCompare * 4) {
+    std::int64_t results = 0;
+    for (const NodeId output : graph.outputs()) results += graph[output].shape.elements();
+    if (results <= ProgramLimits::kCompare) return {};
+  }
+  return fmt::format("too large for the reference: more than {} elements", ProgramLimits::kCompare);
+}
+
+void compare_all(const Program& program, Outcome& outcome) {
+  outcome.not_compared = why_not_compare(program.graph);
+  if (!outcome.not_compared.empty()) return;
+  const auto begin = Clock::now();
+  std::vector<std::vector<double>> reference;
+  try {
+    reference = reference_doubles(program.graph, program.arrays);
+  } catch (const Error& error) {
+    outcome.not_compared = error.what();
+    return;
+  }
+  for (std::size_t i = 0; i < outcome.run.outputs.size(); ++i)
+    outcome.compared.push_back({compare(outcome.run.outputs[i], reference[i]), std::move(reference[i])});
+  outcome.reference_seconds = seconds_since(begin);
+}
+
+void write_timeline(JsonWriter& json, const Timeline& timeline) {
+  json.begin_array();
+  for (const Span& span : timeline) {
+    json.begin_object();
+    json.member("stage", span.stage);
+    json.member("start_seconds", span.start_seconds);
+    json.member("seconds", span.seconds);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_inputs(JsonWriter& json, const Program& program) {
+  json.key("inputs").begin_array();
+  for (const ProgramInput& input : program.inputs) {
+    json.begin_object();
+    json.member("name", input.name);
+    json.member("dtype", name(input.array.dtype()));
+    json.key("shape");
+    write_shape(json, input.array.shape());
+    json.member("bytes", input.array.bytes());
+    write_first_values(json, input.array);
+    json.member("given_value", input.given);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_comparison(JsonWriter& json, const Outcome& outcome, std::size_t index) {
+  json.key("comparison");
+  if (!outcome.not_compared.empty()) {
+    json.begin_object();
+    json.member("skipped", outcome.not_compared);
+    json.end_object();
+  } else if (outcome.compared.empty()) {
+    json.null();
+  } else {
+    const Compared& compared = outcome.compared[index];
+    write_comparison_json(json, outcome.run.outputs[index], compared.comparison, compared.reference, outcome.reference_seconds);
+  }
+}
+
+void write_results(JsonWriter& json, const Program& program, const Outcome& outcome) {
+  json.key("results").begin_array();
+  for (std::size_t i = 0; i < outcome.run.outputs.size(); ++i) {
+    const HostArray& array = outcome.run.outputs[i];
+    json.begin_object();
+    json.member("name", outcome.run.outputs.size() == 1 ? std::string("result") : fmt::format("result{}", i));
+    json.key("shape");
+    write_shape(json, array.shape());
+    json.member("dtype", name(array.dtype()));
+    json.member("elements", array.elements());
+    json.member("bytes", array.bytes());
+    write_first_values(json, array);
+    json.key("values");
+    if (program.output == OutputForm::full)
+      write_values(json, array);
+    else
+      json.null();
+    if (program.details) write_details(json, array);
+    write_comparison(json, outcome, i);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// The first result, under the names the calculator had.
+void write_first_result(JsonWriter& json, const Program& program, const Outcome& outcome) {
+  const HostArray& first = outcome.run.outputs.at(0);
+  json.key("shape");
+  write_shape(json, first.shape());
+  json.member("dtype", name(first.dtype()));
+  json.member("ttnn_dtype", name(first.dtype()));
+  write_first_values(json, first);
+  if (!outcome.compared.empty()) {
+    const std::vector<double>& reference = outcome.compared[0].reference;
+    json.key("torch_value");
+    if (reference.empty())
+      json.null();
+    else
+      json.value(reference[0]);
+    json.member("torch_dtype", "float64");
+    json.key("torch_shape");
+    write_shape(json, first.shape());
+  } else {
+    for (const char* absent : {"torch_value", "torch_dtype", "torch_shape"}) json.key(absent).null();
+  }
+  json.key("full_output");
+  if (program.output == OutputForm::full)
+    write_values(json, first);
+  else
+    json.null();
+}
+
+std::string route_reason(const std::string& wish, const DeviceInfo& device) {
+  if (wish == "auto") return fmt::format("{} is what 'auto' stands for on this machine now", device.id);
+  if (wish == device.id) return "asked for by its id";
+  return fmt::format("the first available device for '{}'", wish);
+}
+
+std::string server_timing(const Timeline& timeline) {
+  std::string text;
+  for (const Span& span : timeline)
+    text += fmt::format("{}{};dur={:.3f}", text.empty() ? "" : ", ", span.stage, span.seconds * 1e3);
+  return text;
+}
+
+}  // namespace
+
+std::string progress_text(const Progress& progress) {
+  if (progress.stage == "opening" || progress.stage == "closing") return fmt::format("{} {}", progress.stage, progress.device);
+  if (progress.stage != "queued") return fmt::format("{} on {}", progress.stage, progress.device);
+  std::string text = fmt::format("queued for {}: {} ahead here, {} elsewhere", progress.device, progress.place.ahead_here,
+                                 progress.place.ahead_elsewhere);
+  if (!progress.place.holder.empty()) text += fmt::format("; held by {}", progress.place.holder);
+  return text;
+}
+
+Outcome execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options,
+                std::vector<std::string>& status_log) {
+  Outcome outcome;
+  const auto begin = Clock::now();
+  RunOptions run;
+  run.device = program.device;
+  run.repeat = program.repeat;
+  run.priority = program.priority;
+  run.cancel = options.cancel;
+  run.program = program.title();
+  run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
+  run.on_progress = [&](const Progress& progress) {
+    // A long wait must not make the log endless: only the latest place in the queue stays.
+    if (progress.stage == "queued" && !status_log.empty() && status_log.back().starts_with("queued")) status_log.pop_back();
+    status_log.push_back(progress_text(progress));
+    if (options.on_progress) options.on_progress(progress, status_log);
+  };
+  outcome.run = manager.run(program.graph, program.arrays, run);
+  outcome.seconds = seconds_since(begin);
+  status_log.push_back(fmt::format("done in {}", format_seconds(outcome.seconds)));
+  if (program.compare) compare_all(program, outcome);
+  outcome.status_log = status_log;
+  return outcome;
+}
+
+std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {
+  std::string text;
+  text.reserve(2048);
+  JsonWriter json(text);
+  json.begin_object();
+  json.member("success", true);
+  json.member("request_id", request_id);
+  if (program.operation.empty())
+    json.member("expression", program.expression);
+  else
+    json.member("operation", program.operation);
+  write_first_result(json, program, outcome);
+  json.key("status_log").begin_array();
+  for (const std::string& line : outcome.status_log) json.value(line);
+  json.end_array();
+  json.key("device");
+  write_device_brief(json, outcome.run.device);
+  json.key("route").begin_object();
+  json.member("wish", program.device);
+  json.member("device", outcome.run.device.id);
+  json.member("reason", route_reason(program.device, outcome.run.device));
+  json.end_object();
+  json.key("timeline");
+  write_timeline(json, outcome.run.timeline);
+  json.member("seconds", outcome.seconds);
+  json.key("download");
+  if (outcome.download.empty())
+    json.null();
+  else
+    json.value(outcome.download);
+  if (program.details) write_inputs(json, program);
+  write_results(json, program, outcome);
+  json.end_object();
+  return text;
+}
+
+Response file_response(const std::vector<HostArray>& arrays, std::string_view format, std::size_t index) {
+  Response response;
+  response.content_type = "application/octet-stream";
+  std::vector<std::byte> bytes;
+  if (format == "npy") {
+    if (index >= arrays.size()) throw Error(ErrorCode::out_of_range, fmt::format("there are {} results", arrays.size()));
+    bytes = format_npy(arrays[index]);
+  } else if (format == "safetensors") {
+    ArrayFile file;
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      file.arrays.emplace(arrays.size() == 1 ? "result" : fmt::format("result{}", i), arrays[i]);
+    bytes = format_safetensors(file);
+  } else {
+    throw Error(ErrorCode::invalid_argument, "'format' must be npy or safetensors");
+  }
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  const void* data = owner->data();
+  response.tail.push_back(HostArray::borrow(DType::u8, {size}, data, std::move(owner)));
+  response.fields.emplace_back("Content-Disposition", fmt::format("attachment; filename=\"result.{}\"", format));
+  return response;
+}
+
+Response answer(const Program& program, const Outcome& outcome, std::string_view request_id) {
+  if (program.output == OutputForm::npy || program.output == OutputForm::safetensors) {
+    Response response = file_response(outcome.run.outputs, program.output == OutputForm::npy ? "npy" : "safetensors", 0);
+    response.fields.emplace_back("X-Tenon-Device", outcome.run.device.id);
+    response.fields.emplace_back("Server-Timing", server_timing(outcome.run.timeline));
+    return response;
+  }
+  Response response;
+  response.body = answer_json(program, outcome, request_id);
+  return response;
+}
+
+}  // namespace tenon::server

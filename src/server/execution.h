@@ -1,0 +1,55 @@
+// Running a Program and saying what came of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "graph/comparison.h"
+#include "server/message.h"
+#include "server/program.h"
+#include "server/uploads.h"
+#include "tenon/manager.h"
+
+namespace tenon::server {
+
+struct Compared {
+  Comparison comparison;
+  std::vector<double> reference;
+};
+
+struct Outcome {
+  RunResult run;
+  std::vector<std::string> status_log;
+  double seconds = 0;
+  std::vector<Compared> compared;  // one for each result; empty when not asked for
+  std::string not_compared;        // why
+  double reference_seconds = 0;
+  std::string download;  // where the result is kept; "" for nowhere
+};
+
+struct ExecutionOptions {
+  std::stop_token cancel = {};
+  std::optional<double> timeout_seconds = std::nullopt;  // instead of the program's
+  // Besides the log; called by the thread that runs.
+  std::function<void(const Progress&, const std::vector<std::string>& status_log)> on_progress = {};
+};
+
+// Throws what DeviceManager::run throws; |status_log| then says how far it came.
+Outcome execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options,
+                std::vector<std::string>& status_log);
+
+// The answer of POST /api/execute as JSON text.
+std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id);
+// The answer itself, a file where the program asks for one.
+Response answer(const Program& program, const Outcome& outcome, std::string_view request_id);
+// A result as a file. |format| is npy or safetensors; throws invalid_argument for another.
+Response file_response(const std::vector<HostArray>& arrays, std::string_view format, std::size_t index);
+
+// "opening cpu:0", "queued for cuda:0: 2 ahead here, 1 elsewhere; pid 4242 has it"
+std::string progress_text(const Progress& progress);
+
+}  // namespace tenon::server

@@ -1,0 +1,88 @@
+// JsonWriter: JSON text appended to a string as it is made, without a tree in between. Commas come by themselves.
+//
+// Doubles are the shortest text that reads back the same; NaN and infinities are the strings "NaN", "Infinity", "-Infinity". Text
+// that is not UTF-8 has its wrong bytes replaced by U+FFFD. The caller nests begin and end correctly.
+//
+//   JsonWriter json(text);
+//   json.begin_object(); json.member("value", 1.5); json.end_object();
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "tenon/array.h"
+
+namespace tenon::server {
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) : out_(out) {}
+
+  void begin_object() { open('{'); }
+  void end_object() { out_ += '}'; }
+  void begin_array() { open('['); }
+  void end_array() { out_ += ']'; }
+
+  JsonWriter& key(std::string_view name);
+  void value(std::string_view text);
+  void value(const char* text) { value(std::string_view(text)); }
+  void value(const std::string& text) { value(std::string_view(text)); }
+  void value(bool truth);
+  void value(double number);
+  void value(float number);
+  template <std::integral Integer>
+    requires(!std::same_as<Integer, bool>)
+  void value(Integer number) {
+    if constexpr (std::is_signed_v<Integer>)
+      integer(static_cast<std::int64_t>(number));
+    else
+      natural(static_cast<std::uint64_t>(number));
+  }
+  template <class T>
+  void value(const std::optional<T>& maybe) {
+    if (maybe)
+      value(*maybe);
+    else
+      null();
+  }
+  void null() { raw("null"); }
+  // JSON text as it is.
+  void raw(std::string_view json) {
+    comma();
+    out_ += json;
+  }
+  template <class T>
+  void member(std::string_view name, const T& content) {
+    key(name);
+    value(content);
+  }
+
+ private:
+  void open(char bracket) {
+    comma();
+    out_ += bracket;
+  }
+  // A value or a key ends in a quote, a letter, a digit or a closing bracket; only structure ends in one of these.
+  void comma() {
+    if (out_.empty()) return;
+    const char last = out_.back();
+    if (last != '{' && last != '[' && last != ':') out_ += ',';
+  }
+  void integer(std::int64_t number);
+  void natural(std::uint64_t number);
+  void quoted(std::string_view text);
+
+  std::string& out_;
+};
+
+// Element |index| in row-major order, as its dtype reads: bools, exact integers, floats in the fewest digits.
+void write_element(JsonWriter& json, const HostArray& array, std::int64_t index);
+// All of them as nested lists of the array's shape.
+void write_nested(JsonWriter& json, const HostArray& array);
+void write_shape(JsonWriter& json, const Shape& shape);
+
+}  // namespace tenon::server

@@ -1,0 +1,30 @@
+// ServiceNotify: what systemd wants to hear of a service (sd_notify), without its library. Nothing when not started by it.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace tenon::server {
+
+class ServiceNotify {
+ public:
+  ServiceNotify();  // reads NOTIFY_SOCKET and WATCHDOG_USEC
+
+  void ready() const { send("READY=1\nSTATUS=serving"); }
+  void stopping() const { send("STOPPING=1\nSTATUS=draining"); }
+  // Twice within the time the watchdog allows; cheap to call more often.
+  void watchdog();
+
+  // The listening socket passed in (LISTEN_FDS), -1 for none.
+  static int passed_socket() noexcept;
+
+ private:
+  void send(std::string_view message) const noexcept;
+
+  std::string path_;
+  std::chrono::microseconds interval_{0};
+  std::chrono::steady_clock::time_point next_;
+};
+
+}  // namespace tenon::server

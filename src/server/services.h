@@ -1,0 +1,68 @@
+// Services: what the routes share. Made by Application, in this order; each part's header says which threads may use it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "server/accounts.h"
+#include "server/application.h"
+#include "server/event_hub.h"
+#include "server/jobs.h"
+#include "server/memory_gate.h"
+#include "server/metrics.h"
+#include "server/options.h"
+#include "server/program.h"
+#include "server/program_cache.h"
+#include "server/rate_limit.h"
+#include "server/routes.h"
+#include "server/uploads.h"
+#include "server/workers.h"
+#include "tenon/manager.h"
+
+namespace tenon::server {
+
+struct Services {
+  const ServerOptions& options;
+  DeviceManager& manager;
+  Application::Post post;
+  ProgramLimits limits;
+  MemoryGate memory;
+  UploadStore uploads;
+  ResultStore results;
+  ProgramCache programs;
+  Accounts accounts;
+  RateLimit rates;
+  Metrics metrics;
+  Traffic traffic;
+  EventHub events;
+  Workers workers;
+  JobBoard jobs;
+  RouteTable routes;
+  std::shared_ptr<void> observer;
+  std::atomic<bool> is_draining{false};
+  bool is_taking_snapshot = false;
+  std::chrono::steady_clock::time_point next_second;
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+
+  Services(const ServerOptions& wanted, DeviceManager& devices, Application::Post to_io);
+
+  ProgramReader reader() { return {limits, memory, uploads, manager}; }
+  // Read, or found already read.
+  std::shared_ptr<const Program> program(std::string_view text);
+};
+
+// The routes, by subject.
+void add_compute_routes(RouteTable& routes, Services& services);
+void add_catalogue_routes(RouteTable& routes, Services& services);
+void add_device_routes(RouteTable& routes, Services& services);
+void add_reset_route(RouteTable& routes, Services& services);
+void add_job_routes(RouteTable& routes, Services& services);
+void add_session_routes(RouteTable& routes, Services& services);
+void add_inference_routes(RouteTable& routes, Services& services);
+void add_operation_routes(RouteTable& routes, Services& services);
+// The page and its files: what is at |path|, nothing for no such file.
+std::optional<Response> page_response(const Request& request);
+
+}  // namespace tenon::server
