@@ -103,6 +103,9 @@ class DeviceManager {
   // Closes everything for good: whoever waits is cancelled, further leases are refused. What the destructor does.
   void shut_down();
 
+  // Whether the calling thread holds a lease of any device.
+  bool holds_lease() const;
+
   // Every device this manager has used or its backends offer, with state, users, memory and counters. Touches no hardware.
   std::vector<DeviceStatus> status() const;
 

@@ -264,6 +264,12 @@ void DeviceManager::close_all() {
   for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) owner->close();
 }
 
+bool DeviceManager::holds_lease() const {
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners())
+    if (owner->is_held_by_this_thread()) return true;
+  return false;
+}
+
 std::vector<DeviceStatus> DeviceManager::status() const {
   std::vector<DeviceStatus> all;
   for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) all.push_back(owner->status());

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "tenon/error.h"
 #include "tensor/program.h"
@@ -12,45 +14,64 @@ namespace {
 thread_local DeviceManager* chosen_manager = nullptr;
 
 // The nodes that this thread evaluates, so that no other does at the same time. All are claimed at once, and nobody waits while
-// claiming some: threads cannot wait for each other in a circle.
+// claiming some: threads cannot wait for each other in a circle. Nor does a thread wait that holds a lease, as the one it would
+// wait for may be waiting for that device: it computes the value, too.
 class Claim {
  public:
-  // Waits until none of |nodes| is being evaluated, then claims those that have no value yet.
-  explicit Claim(const Nodes& nodes) {
+  // Waits until none of |nodes| is being evaluated. Throws cancelled and deadline_exceeded.
+  Claim(const Nodes& nodes, const DeviceManager& manager, const RunOptions& options) {
+    const auto is_free = [&] {
+      return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->is_claimed; });
+    };
     std::unique_lock lock(mutex());
-    changed().wait(lock,
-                   [&] { return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->is_claimed; }); });
+    if (!is_free()) {
+      lock.unlock();
+      const bool may_wait = !manager.holds_lease();
+      lock.lock();
+      if (may_wait) wait(lock, options, is_free);
+    }
     for (const auto& node : nodes) {
-      if (node->is_claimed || node->is_evaluated()) continue;  // claimed: it is among the nodes twice
-      node->is_claimed = true;
+      if (node->is_evaluated()) continue;
       nodes_.push_back(node);
+      if (std::exchange(node->is_claimed, true)) continue;  // by somebody else, or it is among the nodes twice
+      claimed_.push_back(node);
     }
   }
   ~Claim() {
-    if (nodes_.empty()) return;
+    if (claimed_.empty()) return;
     {
       const std::lock_guard lock(mutex());
-      for (const auto& node : nodes_) node->is_claimed = false;
+      for (const auto& node : claimed_) node->is_claimed = false;
     }
     changed().notify_all();
   }
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
 
+  // Those without a value, all of which are to be evaluated.
   const Nodes& nodes() const { return nodes_; }
 
  private:
+  template <class Free>
+  static void wait(std::unique_lock<std::mutex>& lock, const RunOptions& options, const Free& is_free) {
+    const bool is_done = options.timeout ? changed().wait_for(lock, options.cancel, *options.timeout, is_free)
+                                         : changed().wait(lock, options.cancel, is_free);
+    if (is_done) return;
+    if (options.cancel.stop_requested())
+      throw Error(ErrorCode::cancelled, "cancelled while another thread evaluates this tensor");
+    throw Error(ErrorCode::deadline_exceeded, "the time limit ran out while another thread evaluates this tensor");
+  }
   // Never destroyed: a thread may still evaluate while the process exits.
   static std::mutex& mutex() {
     static auto* instance = new std::mutex;
     return *instance;
   }
-  static std::condition_variable& changed() {
-    static auto* instance = new std::condition_variable;
+  static std::condition_variable_any& changed() {
+    static auto* instance = new std::condition_variable_any;
     return *instance;
   }
 
-  Nodes nodes_;
+  Nodes nodes_, claimed_;
 };
 
 struct Task {
@@ -60,8 +81,7 @@ struct Task {
 
 // The wish of each planned node: its own, or the first one found on the way to its inputs.
 std::vector<const std::string*> wishes_of(const std::vector<PlannedNode>& planned) {
-  static const std::string none;
-  std::vector<const std::string*> wishes(planned.size(), &none);
+  std::vector<const std::string*> wishes(planned.size());
   for (std::size_t i = 0; i < planned.size(); ++i) {
     wishes[i] = &planned[i].node->wish;
     for (std::size_t k = 0; k < planned[i].inputs.size() && wishes[i]->empty(); ++k) wishes[i] = wishes[planned[i].inputs[k]];
@@ -142,9 +162,9 @@ Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
     if (!node_of(tensor)->is_evaluated()) nodes.push_back(tensor.node());
   Evaluation evaluation;
   if (nodes.empty()) return evaluation;
-  const Claim claim(nodes);
-  if (claim.nodes().empty()) return evaluation;
   DeviceManager& manager = current_manager();
+  const Claim claim(nodes, manager, options);
+  if (claim.nodes().empty()) return evaluation;
   std::vector<PlannedNode> planned = plan(claim.nodes());
   if (options.device != "auto") {
     run_plan(planned, manager, options, evaluation);

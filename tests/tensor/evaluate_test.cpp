@@ -246,6 +246,36 @@ TEST_F(Evaluating, ThreadsThatEvaluateOverlappingSetsDoNotBlockEachOther) {
   }
 }
 
+TEST_F(Evaluating, WaitingForAnotherThreadsEvaluationEndsAtItsTimeLimitOrWhenCancelled) {
+  const Tensor y = (tensor({1.0, 2.0}) * 2).on("sim:0");
+  Lease lease = machine_.manager().lease({.device = "sim:0"});
+  const auto evaluate = [&](RunOptions options) {
+    const UseManager use(machine_.manager());
+    return code_of([&] { y.eval(options); });
+  };
+  std::jthread first([&] { EXPECT_EQ(evaluate({}), ErrorCode::ok); });
+  machine_.wait_for_users(2);
+  std::jthread second([&] { EXPECT_EQ(evaluate({.timeout = std::chrono::milliseconds(5)}), ErrorCode::deadline_exceeded); });
+  std::stop_source stop;
+  std::jthread third([&] { EXPECT_EQ(evaluate({.cancel = stop.get_token()}), ErrorCode::cancelled); });
+  second.join();
+  stop.request_stop();
+  third.join();
+  lease.release();
+}
+
+TEST_F(Evaluating, AHolderOfTheDeviceDoesNotWaitForAThreadThatWaitsForTheDevice) {
+  const Tensor y = (tensor({1.0, 2.0}) * 2).on("sim:0");
+  Lease lease = machine_.manager().lease({.device = "sim:0"});
+  std::jthread other([&] {
+    const UseManager use(machine_.manager());
+    EXPECT_EQ(values(y), (Doubles{2, 4}));
+  });
+  machine_.wait_for_users(2);  // the other one evaluates y, and waits for the device
+  EXPECT_EQ(values(y), (Doubles{2, 4}));
+  lease.release();
+}
+
 TEST_F(Evaluating, AChainOfAHundredThousandOpsNeedsNoStack) {
   Tensor x = tensor({1.0, 2.0}).on("sim:0");
   for (int i = 0; i < 100'000; ++i) x = x + 1;
