@@ -2,19 +2,28 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
-#include "base/thread_pool.h"
+#include "base/state_directory.h"
 #include "cli/commands.h"
 #include "cli/device_table.h"
 #include "cli/json.h"
+#include "cli/money.h"
 #include "device/python_packages.h"
+#include "manager/ledger_store.h"
+#include "tenon/batch.h"
 #include "tenon/manager.h"
+#include "tenon/routing.h"
 
 namespace tenon::cli {
 namespace {
 
-struct Setting {
+namespace json = boost::json;
+
+constexpr std::chrono::hours kCostPeriod{30 * 24};
+
+struct SettingValue {
   std::string name, value, origin;
 };
 
@@ -25,23 +34,34 @@ struct Framework {
 struct Report {
   DeviceInfo current;
   Detection found;
-  std::vector<Setting> configuration;
+  Config config;
+  std::string config_file;
+  std::vector<SettingValue> configuration;
   std::vector<Framework> frameworks;
+  std::optional<Decision> decision;
+  BatchConfig batch;
+  UseReport costs;
+  std::string costs_problem;  // why there are none
   std::vector<std::string> recommendations;
 };
 
-// Only what has an effect today.
-std::vector<Setting> read_configuration() {
-  const auto given = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  std::vector<Setting> settings;
-  const std::string threads = given("TENON_THREADS"), level = given("TENON_ISA");
-  settings.push_back(
-      {"threads", threads.empty() ? std::to_string(usable_cores()) : threads, threads.empty() ? "default" : "TENON_THREADS"});
-  settings.push_back({"instruction set", level.empty() ? "best" : level, level.empty() ? "default" : "TENON_ISA"});
-  return settings;
+std::vector<SettingValue> read_configuration(const LoadedConfig& loaded, const Session& session) {
+  std::vector<SettingValue> values;
+  for (const Setting& setting : settings()) {
+    std::string value = setting.environment_only;
+    if (setting.get)
+      value = setting.get(loaded.config);
+    else if (const std::string given = session.console.environment(setting.variables.at(0).c_str()); !given.empty())
+      value = given;
+    values.push_back({setting.name, value, loaded.origins.at(setting.name)});
+  }
+  return values;
+}
+
+// What a reader looks for first, and everything somebody has set.
+bool is_worth_a_line(const SettingValue& setting) {
+  constexpr std::string_view always[] = {"prefer", "routing", "memory_strategy", "keep_open", "threads"};
+  return setting.origin != "default" || std::find(std::begin(always), std::end(always), setting.name) != std::end(always);
 }
 
 std::vector<Framework> find_frameworks() {
@@ -57,56 +77,190 @@ int count_of(const DeviceInfo& device, const char* key) {
   return found == device.details.end() ? 0 : std::atoi(found->second.c_str());
 }
 
-std::vector<std::string> recommend(const Report& report) {
-  std::vector<std::string> all;
+// Why routing left a device aside, in its own words where there are any.
+std::string why_not(const Report& report, const DeviceInfo& device) {
+  if (report.decision)
+    for (const Considered& considered : report.decision->considered)
+      if (considered.candidate.device.id == device.id && !considered.remark.empty()) return considered.remark;
+  return "not selected";
+}
+
+void recommend_devices(const Report& report, std::vector<std::string>& all) {
   bool accelerator = false;
   for (const DeviceInfo& device : report.found.devices) {
     accelerator |= device.kind != DeviceKind::cpu;
     if (!device.available)
-      all.push_back(fmt::format("{} ({}) is not used: {}; {}", device.id, device.name, device.reason, device.remedy));
+      all.push_back(fmt::format("{} ({}) is not used: {}{}", device.id, device.name, device.reason,
+                                device.remedy.empty() ? "" : "; " + device.remedy));
     if (device.available && device.kind != DeviceKind::cpu && device.id != report.current.id)
-      all.push_back(fmt::format("{} ({}) is ready and not selected: --device {}", device.id, device.name, device.id));
+      all.push_back(fmt::format("{} ({}) was found but not selected: {}; --device {} uses it", device.id, device.name,
+                                why_not(report, device), device.id));
     const int usable = count_of(device, "usable_cores"), threads = count_of(device, "threads");
     if (usable < threads)
       all.push_back(fmt::format("this process may use {} of {} hardware threads; raise its CPU limit or affinity for more",
                                 usable, threads));
   }
   if (!accelerator) all.push_back("no accelerator was found; programs run on the processor");
+}
+
+void recommend_use(const Report& report, std::vector<std::string>& all) {
+  constexpr double kLongOpen = 600, kPoor = 0.1;
+  const HardwareType hardware = hardware_type(report.current);
+  if (report.current.kind != DeviceKind::cpu)
+    all.push_back(fmt::format("{} is busy from batches of about {} rows on; tenon tune measures it", report.current.id,
+                              batch_recommendation(hardware).optimal_batch_size));
+  for (const UseSum& sum : report.costs.groups) {
+    const auto efficiency = sum.efficiency();
+    if (sum.key.starts_with("cpu:") || !efficiency || *efficiency >= kPoor || sum.open_seconds < kLongOpen) continue;
+    all.push_back(fmt::format(
+        "{} computed {:.1f} % of the {} it was open; {}", sum.key, 100 * *efficiency, duration_text(sum.open_seconds),
+        report.config.keep_open == KeepOpenPolicy::always ? "keep_open = adaptive closes it between runs"
+                                                          : "larger batches, or fewer openings in between, make more of it"));
+  }
+  if (report.costs.total.money_is_estimate)
+    all.push_back("costs are at built-in estimates; prices of your own go into the configuration: see tenon config prices");
+}
+
+std::vector<std::string> recommend(const Report& report) {
+  std::vector<std::string> all;
+  if (report.decision && !report.decision->warning.empty()) all.push_back(report.decision->warning);
+  recommend_devices(report, all);
+  recommend_use(report, all);
   for (const std::string& note : report.found.notes) all.push_back(note);
   return all;
 }
 
-Report make_report() {
+void read_costs(Report& report, const Session& session) {
+  const std::string directory = state_directory(session.console.environment);
+  try {
+    if (!ledger_is_built())
+      report.costs_problem = "this build keeps no ledger";
+    else if (!report.config.ledger)
+      report.costs_problem = "the setting ledger is off";
+    else if (std::error_code ignored; directory.empty() || !std::filesystem::exists(directory + "/ledger.db", ignored))
+      report.costs_problem = "no use of a device is recorded yet";
+    else
+      report.costs = LedgerStore::open_existing(directory + "/ledger.db")
+                         .sums({.since = std::chrono::system_clock::now() - kCostPeriod, .by = UseKey::device});
+  } catch (const Error& error) {
+    report.costs_problem = error.what();
+  }
+}
+
+// Without a program only the kinds and the wishes of the configuration decide.
+std::optional<Decision> decide(const Report& report) {
+  std::vector<Candidate> candidates;
+  for (const DeviceInfo& device : report.found.devices) candidates.push_back({.device = device});
+  try {
+    return route(report.config, "auto", candidates);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Report make_report(const Session& session) {
   Report report;
+  const LoadedConfig loaded = load_config(session.config_sources());
+  report.config = loaded.config;
+  report.config_file = loaded.file;
   report.found = process_manager().detect();
-  report.current = process_manager().find("auto");
+  report.decision = decide(report);
+  report.current = report.decision ? report.decision->device : process_manager().find("auto");
   for (const DeviceInfo& device : report.found.devices)
     if (device.id == report.current.id) report.current = device;
-  report.configuration = read_configuration();
+  report.configuration = read_configuration(loaded, session);
   report.frameworks = find_frameworks();
+  report.batch = batch_config(report.current.kind, 1, report.config);
+  read_costs(report, session);
   report.recommendations = recommend(report);
   return report;
 }
 
-boost::json::object report_json(const Report& report) {
-  boost::json::array devices, configuration, frameworks;
+std::vector<std::string> kind_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const DeviceKind kind : config.platform_priority) names.emplace_back(name(kind));
+  return names;
+}
+
+json::object routing_json(const Report& report) {
+  const std::vector<std::string> order = kind_names(report.config);
+  return {{"mode", name(report.config.routing)},
+          {"prefer", report.config.prefer},
+          {"platform_priority", json::array(order.begin(), order.end())},
+          {"reason", report.decision ? json::value(report.decision->reason) : json::value(nullptr)},
+          {"warning", report.decision && !report.decision->warning.empty() ? json::value(report.decision->warning) : nullptr}};
+}
+
+json::object batch_json(const Report& report) {
+  const HardwareType hardware = hardware_type(report.current);
+  const BatchSizeRecommendation known = batch_recommendation(hardware);
+  return {{"batch_size", report.batch.batch_size},
+          {"max_batch_size", report.batch.max_batch_size},
+          {"min_batch_size", report.batch.min_batch_size},
+          {"prefetch_factor", report.batch.prefetch_factor},
+          {"hardware", name(hardware)},
+          {"hardware_min", known.min_batch_size},
+          {"hardware_optimal", known.optimal_batch_size},
+          {"hardware_critical", known.critical_batch_size}};
+}
+
+json::object costs_json(const Report& report) {
+  json::array devices;
+  for (const UseSum& sum : report.costs.groups)
+    devices.push_back(json::object{{"device", sum.key},
+                                   {"cost", sum.money},
+                                   {"cost_is_estimate", sum.money_is_estimate},
+                                   {"open_seconds", sum.open_seconds},
+                                   {"compute_seconds", sum.compute_seconds},
+                                   {"runs", sum.runs}});
+  return {{"days", kCostPeriod.count() / 24},
+          {"currency", "USD"},
+          {"cost", report.costs.total.money},
+          {"problem", report.costs_problem.empty() ? json::value(nullptr) : json::value(report.costs_problem)},
+          {"devices", std::move(devices)}};
+}
+
+json::object report_json(const Report& report) {
+  json::array devices, configuration, frameworks;
   for (const DeviceInfo& device : report.found.devices) devices.push_back(to_full_json(device));
-  for (const Setting& setting : report.configuration)
-    configuration.push_back(boost::json::object{{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}});
+  for (const SettingValue& setting : report.configuration)
+    configuration.push_back(json::object{{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}});
   for (const Framework& framework : report.frameworks)
-    frameworks.push_back(
-        boost::json::object{{"name", framework.name}, {"version", framework.version}, {"folder", framework.folder}});
+    frameworks.push_back(json::object{{"name", framework.name}, {"version", framework.version}, {"folder", framework.folder}});
   return {{"schema", 1},
           {"current_device", to_full_json(report.current)},
           {"all_devices", std::move(devices)},
           {"configuration", std::move(configuration)},
           {"frameworks", std::move(frameworks)},
-          {"routing_mode", "auto"},
-          {"recommendations", boost::json::array(report.recommendations.begin(), report.recommendations.end())}};
+          {"routing_mode", report.config.prefer == "auto" && report.config.routing != RoutingMode::pinned ? "auto" : "manual"},
+          {"routing", routing_json(report)},
+          {"batch_config", batch_json(report)},
+          {"costs", costs_json(report)},
+          {"recommendations", json::array(report.recommendations.begin(), report.recommendations.end())}};
 }
 
 void print_facts(const DeviceInfo& device, const Console& console) {
   for (const auto& [key, value] : device_facts(device)) console.out << fmt::format("    {:<20}{}\n", key, value);
+}
+
+void print_use(const Report& report, std::ostream& out, const Console& console) {
+  out << '\n' << console.bold("Routing") << '\n';
+  out << fmt::format("  {}, prefer {}, kinds {}\n", name(report.config.routing), report.config.prefer,
+                     fmt::join(kind_names(report.config), " > "));
+  if (report.decision) out << fmt::format("  {}: {}\n", report.current.id, report.decision->reason);
+  out << '\n' << console.bold("Batches") << '\n';
+  out << fmt::format("  {} for each row asked for, {} to {}, {} prepared ahead\n", report.batch.batch_size,
+                     report.batch.min_batch_size, report.batch.max_batch_size, report.batch.prefetch_factor);
+  out << '\n' << console.bold("Costs") << '\n';
+  if (!report.costs_problem.empty() || report.costs.groups.empty()) {
+    out << fmt::format("  {}\n", report.costs_problem.empty() ? "no use of a device in the last 30 days" : report.costs_problem);
+    return;
+  }
+  for (const UseSum& sum : report.costs.groups)
+    out << fmt::format(
+        "  {:<20}  {}, open {}, computing {}, in the last 30 days\n", sum.key,
+        sum.money == 0 && sum.unpriced_open_seconds > 0 ? "no price" : money_text(sum.money, sum.money_is_estimate),
+        duration_text(sum.open_seconds), duration_text(sum.compute_seconds));
 }
 
 void print_report(const Report& report, bool verbose, const Console& console) {
@@ -121,13 +275,14 @@ void print_report(const Report& report, bool verbose, const Console& console) {
       print_facts(device, console);
     }
   out << '\n' << console.bold("Configuration") << '\n';
-  for (const Setting& setting : report.configuration)
-    out << fmt::format("  {:<20}  {}  ({})\n", setting.name, setting.value, setting.origin);
+  for (const SettingValue& setting : report.configuration)
+    if (verbose || is_worth_a_line(setting))
+      out << fmt::format("  {:<20}  {}  ({})\n", setting.name, setting.value.empty() ? "none" : setting.value, setting.origin);
   out << '\n' << console.bold("Frameworks") << '\n';
   for (const Framework& framework : report.frameworks)
     out << fmt::format("  {:<20}  {}{}\n", framework.name, framework.version, verbose ? "  " + framework.folder : "");
   if (report.frameworks.empty()) out << "  none found\n";
-  out << '\n' << console.bold("Routing") << "\n  auto: the first device that is ready\n";
+  print_use(report, out, console);
   out << '\n' << console.bold("Recommendations") << '\n';
   for (const std::string& sentence : report.recommendations) out << "  " << sentence << '\n';
   if (report.recommendations.empty()) out << "  none\n";
@@ -143,7 +298,7 @@ void add_report_command(CLI::App& app, Session& session) {
   command->footer("Examples:\n  tenon report\n  tenon report --verbose\n  tenon report --json");
   command->callback([verbose, &session] {
     session.action = [verbose, &session] {
-      const Report report = make_report();
+      const Report report = make_report(session);
       if (session.json) {
         session.console.out << to_text(report_json(report));
       } else {

@@ -1,10 +1,14 @@
 // devices, report and doctor.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <set>
+
 #include "cli/cli_testing.h"
 #include "cli/device_table.h"
 #include "cli/diagnostics.h"
 #include "cli/json.h"
+#include "manager/ledger_store.h"
 
 namespace tenon::cli::testing {
 namespace {
@@ -101,6 +105,48 @@ TEST(Report, HasEverySection) {
   EXPECT_EQ(tenon({"report", "--verbose"}).status, 0);
 }
 
+TEST(Report, HasRoutingBatchesAndCosts) {
+  const Folder folder;
+  const Surroundings here{.environment = {{"TENON_STATE_DIR", folder / "state"}, {"TENON_BATCH_MAX", "1"}}};
+  const Outcome text = tenon({"report"}, here);
+  for (const char* section :
+       {"Batches\n", "Costs\n", "no use of a device is recorded yet", "TENON_BATCH_MAX", "tpu > tenstorrent > gpu > cpu"})
+    EXPECT_TRUE(contains(text.out, section)) << section << '\n' << text.out;
+  boost::json::object document = tenon({"report", "--json"}, here).json();
+  EXPECT_EQ(document.at("routing").at("mode"), "prefer");
+  EXPECT_EQ(document.at("routing").at("platform_priority").as_array().size(), 4U);
+  EXPECT_EQ(document.at("batch_config").at("max_batch_size").as_int64(), 1);
+  EXPECT_EQ(document.at("costs").at("problem"), "no use of a device is recorded yet");
+  document = tenon({"report", "--json", "--set", "prefer=cpu:0"}, here).json();
+  EXPECT_EQ(document.at("routing_mode"), "manual");
+}
+
+TEST(Report, SaysWhatDevicesCostInTheLastThirtyDays) {
+  if (!ledger_is_built()) GTEST_SKIP() << "this build has no SQLite";
+  const Folder folder;
+  Use use{
+      .begin = std::chrono::system_clock::now() - std::chrono::hours(48), .device = "cuda:0", .kind = "gpu", .program = "train"};
+  use.open_seconds = 3600;
+  use.compute_seconds = 36;
+  use.price_per_hour = 3.5;
+  use.price_is_estimate = true;
+  LedgerStore(folder / "ledger.db").append({&use, 1});
+  const Surroundings here{.environment = {{"TENON_STATE_DIR", folder / ""}}};
+  const Outcome text = tenon({"report"}, here);
+  EXPECT_TRUE(contains(text.out, "~3.50 $, open 1 h, computing 36.0 s")) << text.out;
+  EXPECT_TRUE(contains(text.out, "computed 1.0 % of the 1 h it was open")) << text.out;
+  EXPECT_TRUE(contains(text.out, "built-in estimates")) << text.out;
+  const boost::json::object document = tenon({"report", "--json"}, here).json();
+  EXPECT_EQ(document.at("costs").at("devices").at(0).at("device"), "cuda:0");
+  EXPECT_DOUBLE_EQ(document.at("costs").at("cost").as_double(), 3.5);
+}
+
+TEST(Report, ADeviceThatWasFoundButNotSelectedIsMentioned) {
+  const Outcome text = tenon({"report", "--sim", "wormhole", "--set", "prefer=cpu"});
+  EXPECT_TRUE(contains(text.out, "was found but not selected")) << text.out;
+  EXPECT_TRUE(contains(text.out, "--device sim:0")) << text.out;
+}
+
 TEST(Doctor, TheProcessorPassesAllFive) {
   const Outcome outcome = tenon({"doctor", "--device", "cpu", "--json"});
   boost::json::object document = outcome.json();
@@ -113,6 +159,29 @@ TEST(Doctor, TheProcessorPassesAllFive) {
       }
   EXPECT_EQ(passed, 5);
   EXPECT_LE(outcome.status, 1) << "accelerators of this machine may be warned of, nothing fails";
+}
+
+TEST(Doctor, LooksAtTheHostToo) {
+  const Folder folder;
+  const Surroundings here{.environment = {{"TENON_STATE_DIR", folder / "state"}, {"TENON_RUN_DIR", folder / "run"}}};
+  const boost::json::object document = tenon({"doctor", "--device", "cpu", "--json"}, here).json();
+  std::set<std::string> ids;
+  for (const boost::json::value& check : document.at("checks").as_array()) ids.emplace(check.at("id").as_string());
+  for (const char* id : {"host.memory", "host.configuration", "host.run_directory", "host.ledger"})
+    EXPECT_TRUE(ids.contains(id)) << id;
+}
+
+TEST(Doctor, ADamagedPlaceForTheLedgerIsAWarning) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "ledger.db");
+  const Outcome outcome = tenon({"doctor", "--device", "cpu"}, {.environment = {{"TENON_STATE_DIR", folder / ""}}});
+  EXPECT_EQ(outcome.status, ledger_is_built() ? 1 : 0) << outcome.out;
+}
+
+TEST(Doctor, ASimulatedDeviceThatFailsMakesItFail) {
+  const Outcome outcome = tenon({"doctor", "--device", "sim:0", "--sim", "gpu,open=0,close=0,open_fails=1"});
+  EXPECT_EQ(outcome.status, 2) << outcome.out << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "FAIL  sim:0.basic")) << outcome.out;
 }
 
 TEST(Doctor, ADeviceThatIsNotThereIsAnError) { EXPECT_EQ(tenon({"doctor", "--device", "nosuch"}).status, 3); }
