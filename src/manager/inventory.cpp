@@ -13,6 +13,14 @@ bool is_called(const DeviceInfo& device, std::string_view id) {
   return device.id == id || std::find(device.aliases.begin(), device.aliases.end(), id) != device.aliases.end();
 }
 
+// PJRT drives whatever somebody made a plugin for: a card belongs to it when the detectors found the plugin of its maker.
+void add_plugins(DeviceInfo& device, const BackendRegistry& registry) {
+  if (device.kind == DeviceKind::cpu || !registry.find("pjrt")) return;
+  for (const RuntimeInfo& runtime : device.runtimes)
+    if (runtime.backend == "pjrt" && std::find(device.backends.begin(), device.backends.end(), "pjrt") == device.backends.end())
+      device.backends.push_back("pjrt");
+}
+
 void mark_undriven(DeviceInfo& device) {
   if (!device.backends.empty() || !device.available) return;
   device.available = false;
@@ -34,7 +42,10 @@ std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const Backen
       detected.push_back(offered);
     }
   }
-  for (DeviceInfo& device : detected) mark_undriven(device);
+  for (DeviceInfo& device : detected) {
+    add_plugins(device, registry);
+    mark_undriven(device);
+  }
   return detected;
 }
 
