@@ -110,8 +110,9 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options,
-                                      const ProgramOptions& programs) {
-  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget), programs);
+                                      const DriverOptions& how) {
+  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget, how.compiler),
+                                      how.programs);
 }
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }

@@ -12,8 +12,12 @@ namespace tenon::cuda {
 
 std::unique_ptr<Backend> make_backend();
 
-// An open card driven through |driver|.
+struct DriverOptions {
+  ProgramOptions programs = {};
+  Compiler compiler = {};  // none: NVRTC
+};
+// An open card driven through |driver|, which must live as long.
 std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options = {},
-                                      const ProgramOptions& programs = {});
+                                      const DriverOptions& how = {});
 
 }  // namespace tenon::cuda

@@ -22,12 +22,12 @@ int ordinal_of(const std::string& id) {
 
 }  // namespace
 
-Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget)
+Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget, Compiler compiler)
     : driver_(driver),
       budget_(std::move(budget)),
       pool_(source()),
       transfers_(*this),
-      modules_(*this),
+      modules_(*this, std::move(compiler)),
       products_(*this) {
   card_.id = device.id;
   check(driver_.init(0), "starting the driver");

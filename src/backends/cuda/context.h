@@ -36,7 +36,7 @@ struct Card {
 class Context {
  public:
   // Throws unavailable, resource_exhausted.
-  Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget);
+  Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget, Compiler compiler);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

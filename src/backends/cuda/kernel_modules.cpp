@@ -94,8 +94,13 @@ RawModule KernelModules::module_of(const KernelTarget& target, std::span<const K
                       .options = compiler_options(target),
                       .compiler = "nvrtc",
                       .device = fmt::format("sm_{} driver {}", card.capability, card.driver_version)};
-  const KernelCache& cache = KernelCache::process();
   RawModule module = nullptr;
+  if (compiler_) {
+    const std::vector<std::byte> binary = compiler_(key.source, key.options, card.capability);
+    context_.check(context_.driver().module_load(&module, binary.data()), "loading kernels");
+    return module;
+  }
+  const KernelCache& cache = KernelCache::process();
   if (const auto binary = cache.find(key)) {
     if (context_.driver().module_load(&module, binary->data()) == kSuccess) return module;
     logging::debug("{}: a kept kernel does not load; it is compiled anew", card.id);

@@ -20,13 +20,17 @@ namespace tenon::cuda {
 
 class Context;
 
+// Source, options (one a line) and compute capability (90: 9.0) to what the driver loads.
+using Compiler = std::function<std::vector<std::byte>(const std::string& source, const std::string& options, int capability)>;
+
 // The source as machine code of compute capability |capability| (90: 9.0), or as PTX where the compiler does not know the card
 // yet. |options| are one a line. Throws internal with the compiler's log.
 std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, const std::string& options, int capability);
 
 class KernelModules {
  public:
-  explicit KernelModules(Context& context) : context_(context) {}
+  // Without a |compiler| NVRTC is loaded when there is something to compile, and what it made is kept on disk.
+  KernelModules(Context& context, Compiler compiler) : context_(context), compiler_(std::move(compiler)) {}
 
   // In the order of |kernels|.
   std::vector<RawFunction> load(const KernelTarget& target, std::span<const Kernel> kernels);
@@ -37,6 +41,7 @@ class KernelModules {
   RawModule module_of(const KernelTarget& target, std::span<const Kernel* const> kernels);
 
   Context& context_;
+  Compiler compiler_;
   std::mutex mutex_;
   std::map<std::string, RawFunction, std::less<>> functions_;  // by entry
   std::vector<RawModule> modules_;

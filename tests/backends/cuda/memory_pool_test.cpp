@@ -1,0 +1,133 @@
+#include "backends/cuda/memory_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+namespace tenon::cuda {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// A card of |capacity| bytes that only counts.
+struct Card {
+  std::uint64_t capacity = std::uint64_t{1} << 40, used = 0, limit = std::numeric_limits<std::uint64_t>::max();
+  DevicePointer next = 0x10000000;
+  std::map<DevicePointer, std::uint64_t> taken;
+  int calls = 0;
+
+  MemoryPool::Source source() {
+    return {.take = [this](std::uint64_t bytes) -> std::optional<DevicePointer> {
+              ++calls;
+              if (used + bytes > capacity) return std::nullopt;
+              const DevicePointer address = next;
+              next += bytes + kMiB;
+              taken[address] = bytes;
+              used += bytes;
+              return address;
+            },
+            .give_back =
+                [this](DevicePointer address) {
+                  used -= taken.at(address);
+                  taken.erase(address);
+                },
+            .limit_bytes = [this] { return limit; }};
+  }
+};
+
+TEST(MemoryPool, ABlockIsAtLeastAsLargeAsAskedForAndAtMostAQuarterLarger) {
+  Card card;
+  MemoryPool pool(card.source());
+  for (std::uint64_t bytes = 1; bytes < 64 * kMiB; bytes = bytes * 5 / 4 + 1) {
+    const auto block = pool.allocate(bytes);
+    ASSERT_TRUE(block);
+    EXPECT_GE(block->bytes, bytes);
+    if (bytes >= 1024) EXPECT_LE(block->bytes, bytes + bytes / 4 + 2 * kMiB * (bytes > MemoryPool::kLargestSmall));
+    EXPECT_EQ(block->address % 256, 0u);
+  }
+}
+
+TEST(MemoryPool, BlocksInUseDoNotOverlap) {
+  Card card;
+  MemoryPool pool(card.source());
+  std::map<DevicePointer, std::uint64_t> used;
+  for (int i = 0; i < 2000; ++i) {
+    const auto block = pool.allocate(static_cast<std::uint64_t>(i * 37 % 9000));
+    ASSERT_TRUE(block);
+    const auto after = used.lower_bound(block->address);
+    if (after != used.end()) ASSERT_LE(block->address + block->bytes, after->first);
+    if (after != used.begin()) ASSERT_LE(std::prev(after)->first + std::prev(after)->second, block->address);
+    used[block->address] = block->bytes;
+  }
+}
+
+TEST(MemoryPool, ABlockGivenBackIsHandedOutAgainWithoutTheDriver) {
+  Card card;
+  MemoryPool pool(card.source());
+  for (const std::uint64_t bytes : {std::uint64_t{4096}, 100 * kMiB}) {
+    const auto first = pool.allocate(bytes);
+    pool.give_back(*first);
+    const int calls = card.calls;
+    const auto second = pool.allocate(bytes);
+    EXPECT_EQ(second->address, first->address);
+    EXPECT_EQ(card.calls, calls);
+  }
+}
+
+TEST(MemoryPool, WhatNobodyUsesMakesRoomForWhatDoesNotFit) {
+  Card card;
+  card.capacity = 100 * kMiB;
+  MemoryPool pool(card.source());
+  pool.give_back(*pool.allocate(60 * kMiB));
+  const auto small = pool.allocate(1000);
+  pool.give_back(*small);
+  EXPECT_TRUE(pool.allocate(90 * kMiB));
+  EXPECT_FALSE(pool.allocate(20 * kMiB));
+  EXPECT_EQ(card.taken.size(), 1u) << "the slab nobody used went back as well";
+}
+
+TEST(MemoryPool, ASlabWithOneBlockInUseStays) {
+  Card card;
+  MemoryPool pool(card.source());
+  const auto used = pool.allocate(1000), unused = pool.allocate(1000);
+  pool.give_back(*unused);
+  pool.trim();
+  EXPECT_EQ(card.used, MemoryPool::kSlabBytes);
+  pool.give_back(*used);
+  pool.trim();
+  EXPECT_EQ(card.used, 0u);
+  EXPECT_EQ(pool.held_bytes(), 0u);
+  EXPECT_TRUE(pool.allocate(1000)) << "trimming forgets no class";
+}
+
+TEST(MemoryPool, WhatIsKeptStaysWithinTheLimitEvenWhenTheCardHasMore) {
+  Card card;
+  card.limit = 50 * kMiB;
+  MemoryPool pool(card.source());
+  pool.give_back(*pool.allocate(40 * kMiB));
+  EXPECT_TRUE(pool.allocate(30 * kMiB));
+  EXPECT_LE(card.used, card.limit);
+}
+
+TEST(MemoryPool, ClosingFreesEverythingAndIgnoresWhatComesLater) {
+  Card card;
+  MemoryPool pool(card.source());
+  const auto block = pool.allocate(10 * kMiB), small = pool.allocate(10);
+  pool.close();
+  EXPECT_EQ(card.used, 0u);
+  pool.give_back(*block);
+  pool.give_back(*small);
+  EXPECT_FALSE(pool.allocate(10));
+}
+
+TEST(MemoryPool, MemoryOfALostCardIsNotFreed) {
+  Card card;
+  MemoryPool pool(card.source());
+  pool.allocate(10 * kMiB);
+  pool.abandon();
+  EXPECT_GT(card.used, 0u);
+}
+
+}  // namespace
+}  // namespace tenon::cuda
