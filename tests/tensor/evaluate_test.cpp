@@ -24,13 +24,13 @@ Doubles values(const Tensor& tensor) { return tensor.to_host().to_doubles(); }
 // Dropped when the program exits: a value on a device of the process's manager, and a chain that nobody evaluated.
 Tensor value_at_exit, expression_at_exit;
 
+// So that what is on a device stays there.
+void keep_open(Config& config) { config.keep_open = KeepOpenPolicy::always; }
+
 // Tensors of this test are evaluated on simulated cards. sim:0 is what "auto" means.
 class Evaluating : public testing::Test {
  protected:
-  // Kept open, so that what is on a device stays there.
-  Evaluating()
-      : machine_({card(), card()}, [](Config& config) { config.keep_open = KeepOpenPolicy::always; }),
-        use_(machine_.manager()) {
+  Evaluating() : machine_({card(), card()}, keep_open), use_(machine_.manager()) {
     machine_.manager().set_default_device("sim:0");
   }
 
@@ -187,7 +187,7 @@ TEST_F(Evaluating, TensorsOutliveClosingDevicesAndTheirManager) {
 TEST_F(Evaluating, ALostDeviceTakesWhatWasOnlyThere) {
   SimulatedDevice fragile = card();
   fragile.script = {"ok:run", "lost_mid_run:run"};
-  SimulatedMachine machine({fragile});
+  SimulatedMachine machine({fragile}, keep_open);
   const UseManager use(machine.manager());
   const Tensor x = tensor({1.0, 2.0}).on("sim:0");
   const Tensor gone = x * 2;
@@ -201,7 +201,7 @@ TEST_F(Evaluating, ALostDeviceTakesWhatWasOnlyThere) {
 TEST_F(Evaluating, AFailedEvaluationCanBeTriedAgain) {
   SimulatedDevice shaky = card();
   shaky.script = {"lost_mid_run:run"};
-  SimulatedMachine machine({shaky});
+  SimulatedMachine machine({shaky}, keep_open);
   const UseManager use(machine.manager());
   const Tensor y = (tensor({1.0, 2.0}) * 2).on("sim:0");
   EXPECT_EQ(code_of([&] { y.eval(); }), ErrorCode::unavailable);
@@ -292,6 +292,19 @@ TEST_F(Evaluating, AChainOfNumbersKeepsItsPrecisionAcrossPrograms) {
   EXPECT_GT(done.programs, 1);
   EXPECT_EQ(y.dtype(), DType::f64);
   EXPECT_NEAR(y.item<double>(), 1.00003, 1e-13);
+}
+
+TEST_F(Evaluating, WhatIsSharedIsComputedOnce) {
+  Tensor x = tensor({1});
+  for (int i = 0; i < 62; ++i) x = x + x;  // as a tree it would have 2^62 leaves
+  EXPECT_EQ(x.item<std::int64_t>(), std::int64_t{1} << 62);
+}
+
+TEST_F(Evaluating, TensorsWithoutElementsAreEvaluatedToo) {
+  const Tensor none = zeros({0, 3}) + 1, sums = sum(none, 0);
+  eval(none, sums);
+  EXPECT_EQ(none.to_host().elements(), 0);
+  EXPECT_EQ(values(sums), (Doubles{0, 0, 0}));
 }
 
 TEST_F(Evaluating, ALargeExpressionWithSharedPartsIsCutCorrectly) {
