@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { calculate, calculator, launch, outcome, scenario, Server, visit } from './harness.mjs';
 
-const kDevice = 'sim-tenstorrent:0';
 const browser = await launch();
 const server = await Server.start('--sim', 'wormhole,open=50ms,close=50ms');
+const kDevice = await server.simulated();
 const bare = await Server.start();
 
 async function dashboard(which = server) {
@@ -92,7 +92,7 @@ scenario('the ledger has totals and a chart by day', () => dashboard(), async (p
   await totals.getByText(kDevice).waitFor();
   await page.locator('.chart canvas').waitFor();
   await page.getByLabel('What the chart shows').selectOption('held_seconds');
-  assert.match(await page.locator('.chart').getAttribute('aria-label'), /By day, \d+ days?: .*sim-tenstorrent:0/);
+  assert.match(await page.locator('.chart').getAttribute('aria-label'), /By day, \d+ days?: \S.* \d/);
 });
 
 scenario('a reset says what it does, asks, and does it', () => dashboard(), async (page) => {
@@ -130,7 +130,7 @@ scenario('several devices compute side by side', () => calculator(browser, serve
   await page.getByRole('region', { name: 'Devices side by side' }).waitFor();
   assert.equal(await page.locator('article.result').count(), 2);
   assert.match(await (await outcome(page, kDevice)).innerText(), /simulated/);
-  assert.match(page.url(), /device=cpu:0,sim-tenstorrent:0/);
+  assert.match(page.url(), new RegExp(`device=cpu:0,${kDevice}`));
 });
 
 scenario('auto says what it took, and why', () => calculator(browser, server), async (page) => {

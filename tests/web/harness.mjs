@@ -81,6 +81,12 @@ export class Server {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  // The id of the simulated device.
+  async simulated() {
+    const { devices } = await (await fetch(`${this.url}/api/devices`)).json();
+    return devices.find((device) => device.simulated).id;
+  }
+
   async post(path, body) {
     const response = await fetch(this.url + path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
     return response.json();
@@ -90,7 +96,7 @@ export class Server {
 // A page of a user of their own. What the browser complains about fails the test that did not expect it.
 export async function visit(browser, server, path = '/', options = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(20_000);
   const page = await context.newPage();
   page.complaints = [];
   page.requests = [];

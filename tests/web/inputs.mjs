@@ -155,7 +155,8 @@ test('what the page says is stored is what the server stores', async () => {
   const given = [0.1, -0.3, 1.9999999, 1000.7, -7.5, 0.5, 3.14159, 2.71828, 1e-3, 65519, 0.0078125, 123.456, -0.001, 0.75, 33.3, -99.9, 5e-8, 6.1e4];
   for (const dtype of ['bfloat16', 'float16', 'float32', 'bfloat8_b', 'bfloat4_b']) {
     const answer = await server.post('/api/execute', { operation: 'identity', inputs: [{ value: given, dtype }], output: 'full', compare: false });
-    assert.deepEqual(quantise(given, dtype).map((each) => each + 0), answer.full_output.map((each) => Number(each) + 0), dtype);
+    // The server writes the shortest text that means the value in its dtype.
+    assert.deepEqual(quantise(given, dtype).map((each) => Math.fround(each) + 0), answer.full_output.map((each) => Math.fround(Number(each)) + 0), dtype);
   }
 });
 

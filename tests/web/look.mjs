@@ -6,6 +6,7 @@ import { calculate, calculator, launch, outcome, require, scenario, screenshots,
 
 const browser = await launch();
 const server = await Server.start('--sim', 'wormhole,open=50ms,close=20ms');
+const kDevice = await server.simulated();
 const axe = require.resolve('axe-core/axe.min.js');
 const kWidths = { narrow: { width: 360, height: 780 }, wide: { width: 1440, height: 1000 } };
 
@@ -34,15 +35,15 @@ for (const colorScheme of ['light', 'dark']) {
         await card.getByRole('tab', { name: tab }).click();
         if (tab === 'Heat map') await shot(page, 'heat-map');
         if (tab === 'Errors') await shot(page, 'errors');
-        await check(page, tab);
+        if (name === 'wide') await check(page, tab);
       }
       await page.getByRole('combobox', { name: 'Operation' }).fill('soft');
-      await page.getByRole('option').first().waitFor();
+      await page.getByRole('listbox', { name: 'Operations' }).getByRole('option').first().waitFor();
       await shot(page, 'search');
-      await check(page, 'the search');
+      if (name === 'wide') await check(page, 'the search');
       await page.keyboard.press('Escape');
       await page.getByRole('tab', { name: 'Expression' }).click();
-      await page.getByLabel('Expression', { exact: true }).fill('y = gelu(x @ w + b)  # a layer\nsofmax(y, axis=-1) * 0.5');
+      await page.getByRole('textbox', { name: 'Expression' }).fill('y = gelu(x @ w + b)  # a layer\nsofmax(y, axis=-1) * 0.5');
       await page.locator('.t-wrong').waitFor();
       await shot(page, 'expression');
       await check(page, 'an expression');
@@ -52,7 +53,7 @@ for (const colorScheme of ['light', 'dark']) {
     });
 
     scenario(`the dashboard, ${name} and ${colorScheme}, reads well and breaks no rule of axe-core`, () => visit(browser, server, '/devices', look), async (page) => {
-      for (let i = 0; i < 3; i++) await server.post('/api/execute', { expression: 'rand([256, 256]) @ rand([256, 256])', inputs: {}, device: 'sim-tenstorrent:0', compare: false });
+      for (let i = 0; i < 3; i++) await server.post('/api/execute', { expression: 'rand([256, 256]) @ rand([256, 256])', inputs: {}, device: kDevice, compare: false });
       await page.getByRole('button', { name: 'Zoom in' }).click();
       await page.getByText('Last events').click();
       await page.getByRole('region', { name: 'Last events' }).getByText('ran').first().waitFor();
@@ -96,7 +97,9 @@ scenario('nothing leaves the machine, and no script or style is inline', () => c
   const html = await (await fetch(`${server.url}/`)).text();
   assert.doesNotMatch(html, /<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/);
   const policy = (await fetch(`${server.url}/`)).headers.get('content-security-policy');
-  assert.doesNotMatch(policy, /unsafe|\*|data:/);
+  assert.doesNotMatch(policy, /unsafe|\*|https?:/);
+  assert.match(policy, /script-src 'self'(;|$)/);
+  assert.match(policy, /style-src 'self'(;|$)/);
 });
 
 test('the first paint needs less than 100 kB, compressed', async () => {

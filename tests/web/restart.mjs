@@ -2,21 +2,21 @@
 import assert from 'node:assert/strict';
 import { calculate, calculator, launch, outcome, scenario, Server } from './harness.mjs';
 
-const kDevice = 'sim-tenstorrent:0';
 const browser = await launch();
 const server = await Server.start('--sim', 'wormhole,open=1200ms,close=10ms');
+const kDevice = await server.simulated();
 const fresh = () => calculator(browser, server, `#op=add&i.x=constant:20&i.x.shape=4&i.x.dtype=float32&i.y=constant:22&i.y.shape=4&i.y.dtype=float32`);
 
 scenario('killed and started anew: the page says so, keeps what is set up, and goes on by itself', fresh, async (page) => {
   await calculate(page);
   await outcome(page);
   await server.kill('SIGKILL');
-  await page.getByText('The server does not answer. What you set up is kept.').waitFor();
+  await page.locator('.banner').getByText('The server does not answer. What you set up is kept.').waitFor();
   await page.locator('#input-0-value').fill('21');
   await page.getByRole('button', { name: 'Calculate' }).click();
-  await page.getByText('The page tries again by itself').waitFor();
+  await page.locator('.result').getByText('The page tries again by itself').waitFor();
   await server.restart();
-  await page.getByText('The server does not answer').first().waitFor({ state: 'detached' });
+  await page.locator('.banner').waitFor({ state: 'detached' });
   assert.equal(await page.locator('#input-0-value').inputValue(), '21');
   await page.getByRole('button', { name: 'Calculate' }).click();
   await page.waitForFunction(() => document.querySelector('.result .big.number')?.textContent === '43');
@@ -25,17 +25,17 @@ scenario('killed and started anew: the page says so, keeps what is set up, and g
 scenario('a computation that was under way is reported as lost, and can be repeated', fresh, async (page) => {
   await page.getByLabel(kDevice).check();
   await calculate(page);
-  await page.getByText(/Opening on/).waitFor();
+  await page.locator('.result').getByText(/Opening on/).waitFor();
   await server.kill('SIGKILL');
   await server.restart();
-  await page.getByText('The server was started anew while this was computed').waitFor();
+  await page.locator('.result').getByText('The server was started anew while this was computed').waitFor();
   await calculate(page);
   await page.locator('.result .big.number').first().waitFor();
 });
 
 scenario('a server that ends in order says so first', fresh, async (page) => {
   const gone = server.kill('SIGTERM');
-  await page.getByText(/The server (is shutting down|does not answer)/).first().waitFor();
+  await page.locator('.banner').getByText(/The server (is shutting down|does not answer)/).waitFor();
   await gone;
   await server.restart();
   await page.getByRole('button', { name: 'Try now' }).click();

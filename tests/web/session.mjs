@@ -5,13 +5,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { launch, program, scenario, Server, visit } from './harness.mjs';
+import { launch, program, scenario, Server, skip, visit } from './harness.mjs';
 
 const kPassword = 'correct horse';
 const folder = mkdtempSync(join(tmpdir(), 'tenon-web-session-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const passwords = join(folder, 'passwords');
-writeFileSync(passwords, execFileSync(program, ['serve', 'hash-password'], { input: `${kPassword}\n` }));
+try {
+  writeFileSync(passwords, execFileSync(program, ['serve', 'hash-password'], { input: `${kPassword}\n`, stdio: 'pipe' }), { mode: 0o600 });
+} catch (error) {
+  if (/libsodium/.test(String(error.stderr))) skip('this build knows no passwords: libsodium is missing');
+  throw error;
+}
 
 const browser = await launch();
 const server = await Server.start('--password-file', passwords);
@@ -71,8 +76,7 @@ scenario('before an idle session ends, the page asks', () => visit(browser, serv
   await page.clock.runFor(26 * 60 * 1000);
   await page.getByRole('dialog').getByText(/The session ends in/).waitFor();
   await page.getByRole('button', { name: 'Stay logged in' }).click();
-  await page.clock.runFor(2000);
-  assert.equal(await page.getByRole('dialog').count(), 0);
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
 });
 
 scenario('five failures lock the login, which says for how long', () => visit(browser, strict), async (page) => {

@@ -146,7 +146,7 @@ export interface DeviceStatus {
   users: { who: string; holding: boolean; here: boolean; seconds: number }[];
   waiting: number;
   memory: { limit_bytes: number; used_bytes: number; peak_bytes: number; resident_tensors: number };
-  policy: { name: string; threshold_seconds: number; break_even_seconds: number; cost_over_optimum: number };
+  policy: { name: string; threshold_seconds: number | string; break_even_seconds: number | string; cost_over_optimum: number | string };
   utilisation: number | null;
   efficiency: number | null;
   open_seconds: number;
@@ -202,16 +202,17 @@ export interface Session {
 export interface Policy {
   keep_open: string;
   worth: number;
-  linger_seconds: number;
-  quantum_seconds: number;
-  min_hold_seconds: number;
+  linger_seconds: number | null;
+  quantum_seconds: number | null;
+  min_hold_seconds: number | null;
   devices: { id: string; name: string; threshold_seconds: number; break_even_seconds: number; cost_over_optimum: number; state: string; reason: string }[];
 }
 
 export interface Ledger {
   enabled: boolean;
-  totals: { device: string; leases: number; held_seconds: number; busy_seconds: number; idle_seconds: number; open_seconds: number; cost_dollars: number }[];
-  days: { day: string; device: string; cost_dollars: number; held_seconds: number; busy_seconds: number }[];
+  reason?: string; // why not
+  totals: { device: string; leases: number; held_seconds: number; busy_seconds: number; idle_seconds: number; open_seconds: number; cost_dollars: number | null }[];
+  days: { day: string; device?: string; cost_dollars: number | null; held_seconds: number; busy_seconds: number }[];
   entries: { id: number; device: string; program: string; begin: string; end: string; held_seconds: number; busy_seconds: number; cost_dollars: number; outcome: string }[];
 }
 

@@ -27,9 +27,11 @@ export function formatError(value: number | string | boolean | null | undefined)
   return magnitude >= 1e-3 && magnitude < 1e4 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
 }
 
-export function formatSeconds(seconds: number | null | undefined): string {
-  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return '–';
-  if (seconds < 0) return '–';
+// Also of the texts that stand for what JSON cannot say.
+export function formatSeconds(given: number | string | null | undefined): string {
+  const seconds = given === null || given === undefined ? NaN : Number(given);
+  if (Number.isNaN(seconds) || seconds < 0) return '–';
+  if (seconds === Infinity) return 'for ever';
   if (seconds < 1e-6) return `${three(seconds * 1e9)} ns`;
   if (seconds < 1e-3) return `${three(seconds * 1e6)} µs`;
   if (seconds < 1) return `${three(seconds * 1e3)} ms`;

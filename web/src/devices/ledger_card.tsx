@@ -5,6 +5,7 @@ import 'uplot/dist/uPlot.min.css';
 import { get, type Ledger } from '../api';
 import { deviceEvents, reconnects } from '../connection';
 import { formatMoney, formatSeconds } from '../numbers';
+import { sentence } from '../parts/problem';
 import { colour, paletteVersion } from '../theme';
 
 type Measure = 'cost_dollars' | 'held_seconds' | 'busy_seconds';
@@ -36,7 +37,7 @@ export function LedgerCard() {
       {!ledger ? (
         <p class="soft">Loading …</p>
       ) : !ledger.enabled ? (
-        <p class="soft">This server keeps no ledger.</p>
+        <p class="soft">{ledger.reason ? sentence(ledger.reason) : 'This server keeps no ledger.'}</p>
       ) : (
         <>
           <Chart ledger={ledger} measure={measure} />
@@ -68,7 +69,7 @@ function Totals({ ledger }: { ledger: Ledger }) {
               <td class="number">{total.leases}</td>
               <td class="number">{formatSeconds(total.held_seconds)}</td>
               <td class="number">{formatSeconds(total.busy_seconds)}</td>
-              <td class="number">{formatMoney(total.cost_dollars)}</td>
+              <td class="number">{total.cost_dollars === null ? '–' : formatMoney(total.cost_dollars)}</td>
             </tr>
           ))}
         </tbody>
@@ -77,12 +78,15 @@ function Totals({ ledger }: { ledger: Ledger }) {
   );
 }
 
+// A server may give one sum for all devices.
+const deviceOf = (row: Ledger['days'][number]) => row.device ?? 'all devices';
+
 function Chart({ ledger, measure }: { ledger: Ledger; measure: Measure }) {
   const holder = useRef<HTMLDivElement>(null);
   const palette = paletteVersion.value;
   const days = [...new Set(ledger.days.map((row) => row.day))].sort();
-  const names = [...new Set(ledger.days.map((row) => row.device))].sort();
-  const series = names.map((name) => days.map((day) => ledger.days.find((row) => row.day === day && row.device === name)?.[measure] ?? 0));
+  const names = [...new Set(ledger.days.map(deviceOf))].sort();
+  const series = names.map((name) => days.map((day) => ledger.days.find((row) => row.day === day && deviceOf(row) === name)?.[measure] ?? 0));
   useEffect(() => {
     if (!holder.current || days.length === 0) return undefined;
     // Stacked: each series drawn up to the sum of itself and those below, the largest first.

@@ -40,20 +40,20 @@ export function PolicyCard() {
             {driven.map(({ id, status }) => (
               <tr>
                 <th scope="row" class="mono">{id}</th>
-                <td>{status!.policy.name}</td>
-                <td class="number">{formatSeconds(status!.policy.threshold_seconds)}</td>
-                <td class="number">{formatSeconds(status!.policy.break_even_seconds)}</td>
-                <td class="number">{status!.counters.leases > 0 ? `${status!.policy.cost_over_optimum.toFixed(2)} ×` : '–'}</td>
+                <td>{status!.policy.name || '–'}</td>
+                <td class="number">{status!.policy.name ? formatSeconds(status!.policy.threshold_seconds) : '–'}</td>
+                <td class="number">{status!.policy.name ? formatSeconds(status!.policy.break_even_seconds) : '–'}</td>
+                <td class="number">{status!.policy.name ? `${Number(status!.policy.cost_over_optimum).toFixed(2)} ×` : '–'}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {policy && (
-        <p class="small soft">
-          While another program waits, a lease keeps its device for {formatSeconds(policy.quantum_seconds)} at most between two operations.
-        </p>
-      )}
+      <p class="small soft">
+        {policy?.quantum_seconds
+          ? `While another program waits, a lease keeps its device for ${formatSeconds(policy.quantum_seconds)} at most.`
+          : 'While another program waits, a lease keeps its device for ten times what opening and closing take, at least a second.'}
+      </p>
     </section>
   );
 }
