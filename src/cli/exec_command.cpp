@@ -4,11 +4,15 @@
 #include <chrono>
 #include <memory>
 
+#include "base/log.h"
+#include "base/state_directory.h"
 #include "cli/child_process.h"
 #include "cli/commands.h"
 #include "lease/device_environment.h"
 #include "lease/queue_text.h"
 #include "lease/turnstile.h"
+#include "manager/ledger.h"
+#include "manager/ledger_accounts.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 
@@ -27,6 +31,7 @@ Examples:
 
 constexpr int kExitNoSuchCommand = 127;
 constexpr int kExitCannotRun = 126;
+constexpr std::chrono::milliseconds kLedgerPatience{250};
 
 struct ExecArguments {
   std::string device;
@@ -43,6 +48,31 @@ int run(const Session& session, const std::vector<std::pair<std::string, std::st
     if (error.code() == ErrorCode::resource_exhausted) throw;
     session.console.err << fmt::format("tenon: {}\n", error.what());
     return error.code() == ErrorCode::not_found ? kExitNoSuchCommand : kExitCannotRun;
+  }
+}
+
+// The command may use the device for all of this time, and nobody else can.
+void write_down(const Session& session, DeviceInfo device, TicketNumber epoch, SystemTime asked, SystemTime granted, int status) {
+  const Config& config = process_manager().config();
+  const std::string directory = state_directory(session.console.environment);
+  const SystemTime now = std::chrono::system_clock::now();
+  const double held = std::chrono::duration<double>(now - granted).count();
+  if (!config.ledger || !ledger_is_built() || directory.empty()) return;
+  if (device.kind == DeviceKind::cpu && held < LedgerAccounts::kProcessorSeconds) return;
+  device = with_price(std::move(device), config.prices);
+  Use use{.begin = granted, .device = device.id, .kind = std::string(name(device.kind)), .program = program_of(session.trailing)};
+  use.result = status == 0 ? "ok" : fmt::format("exit {}", status);
+  use.failures = status == 0 ? 0 : 1;
+  use.epoch = epoch;
+  use.runs = use.leases = use.opens = 1;
+  use.open_seconds = use.held_seconds = std::max(0.0, held);
+  use.queued_seconds = std::max(0.0, std::chrono::duration<double>(granted - asked).count());
+  use.price_per_hour = device.cost_per_hour;
+  use.price_is_estimate = device.cost_is_estimate;
+  try {
+    LedgerStore(directory + "/ledger.db", LedgerLimits::of_environment(), kLedgerPatience).append({&use, 1});
+  } catch (const Error& error) {
+    logging::warn("this use of {} is not written down: {}", device.id, error.what());
   }
 }
 
@@ -64,17 +94,21 @@ int execute(const ExecArguments& arguments, const Session& session) {
   options.on_wait = [&](TicketNumber ticket) {
     session.console.err << fmt::format("tenon: {}\n", waiting_sentence(turnstile.queue(), ticket)) << std::flush;
   };
+  const SystemTime asked = std::chrono::system_clock::now();
   Turnstile::Pass pass = turnstile.enter(options);
+  const SystemTime granted = std::chrono::system_clock::now();
   if (pass.is_dirty())
     session.console.err << fmt::format("tenon: the last holder of {} died; its state is not known\n", device.id) << std::flush;
   variables.emplace_back("TENON_LEASE", LeaseName{device.id, pass.epoch()}.text());
   session.console.out.flush();
   const int status = run(session, variables, was_killed);
+  const TicketNumber epoch = pass.epoch();
   // Who dies by a signal seldom tidies up.
   if (was_killed)
     pass.give_back_dirty();
   else
     pass.give_back();
+  write_down(session, device, epoch, asked, granted, status);
   return status;
 }
 

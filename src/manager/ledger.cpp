@@ -17,6 +17,7 @@
 #include "lease/fork_guard.h"
 #include "manager/ledger_accounts.h"
 #include "tenon/error.h"
+#include "tenon/simulated.h"
 
 namespace tenon {
 namespace {
@@ -61,6 +62,15 @@ std::string program_of_this_process() {
   return program_of(words);
 }
 
+DeviceInfo with_price(DeviceInfo device, const std::map<std::string, double>& prices) {
+  if (is_simulated(device))
+    device.cost_per_hour.reset();
+  else
+    estimate_cost(device);
+  apply_prices(device, prices);
+  return device;
+}
+
 struct Ledger::Writer {
   Options options;
   std::mutex mutex;
@@ -84,7 +94,8 @@ struct Ledger::Writer {
   bool is_in_child() const noexcept { return generation != fork_guard::generation(); }
 
   LedgerAccounts& gathered() {
-    if (!accounts) accounts.emplace(options.program.empty() ? program_of_this_process() : options.program);
+    // The name of this process is looked up when something is written: most processes write nothing.
+    if (!accounts) accounts.emplace(options.program);
     return *accounts;
   }
 
@@ -105,7 +116,9 @@ struct Ledger::Writer {
   }
 
   void price(std::vector<Use>& uses) {
+    if (options.program.empty()) options.program = program_of_this_process();
     for (Use& use : uses) {
+      if (use.program.empty()) use.program = options.program;
       auto found = known.find(use.device);
       if (found == known.end()) {
         DeviceInfo info;
@@ -116,9 +129,7 @@ struct Ledger::Writer {
             logging::info("the ledger knows nothing of {}: {}", use.device, error.what());
           }
         info.id = use.device;
-        if (!use.device.starts_with("sim:")) estimate_cost(info);
-        apply_prices(info, options.prices);
-        found = known.emplace(use.device, std::move(info)).first;
+        found = known.emplace(use.device, with_price(std::move(info), options.prices)).first;
       }
       use.kind = name(found->second.kind);
       use.price_per_hour = found->second.cost_per_hour;

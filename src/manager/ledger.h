@@ -29,6 +29,10 @@ namespace tenon {
 std::string program_of(std::span<const std::string> command_line);
 std::string program_of_this_process();
 
+// |device| with the price that is written down: the one given in |prices|, else the built-in estimate, except for a simulated
+// one, which costs nobody anything.
+DeviceInfo with_price(DeviceInfo device, const std::map<std::string, double>& prices);
+
 class Ledger {
  public:
   struct Options {

@@ -24,6 +24,20 @@ double seconds_of(const Timeline& timeline, std::string_view stage) {
   return seconds;
 }
 
+// Programs may be named after whole expressions; a row wants a word.
+std::string shortened(const std::string& program) {
+  constexpr std::size_t kLongest = 80;
+  std::string made = program.substr(0, kLongest);
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  if (made.size() < program.size() && continues(program[made.size()])) {
+    while (!made.empty() && continues(made.back())) made.pop_back();
+    if (!made.empty()) made.pop_back();
+  }
+  for (char& c : made)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return made;
+}
+
 void merge(Use& into, const Use& from) {
   into.begin = std::min(into.begin, from.begin);
   into.runs += from.runs;
@@ -77,7 +91,7 @@ void LedgerAccounts::book(const std::string& device, Open& open, const std::stri
 }
 
 void LedgerAccounts::add_run(const DeviceEvent& event) {
-  const std::string& program = event.program.empty() ? process_ : event.program;
+  const std::string program = event.program.empty() ? process_ : shortened(event.program);
   const bool has_failed = !event.message.empty();
   const SystemTime begin = earlier(event.when, event.seconds);
   Use& use = row(event.device, program, has_failed ? "run_failed" : kOk, event.epoch, begin);

@@ -20,7 +20,7 @@ namespace tenon {
 
 class LedgerAccounts {
  public:
-  // |program|: what uses are booked under whose event names none.
+  // |program|: what uses are booked under whose event names none; "" leaves them without a name.
   explicit LedgerAccounts(std::string program) : process_(std::move(program)) {}
 
   void add(const DeviceEvent& event);

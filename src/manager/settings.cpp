@@ -363,6 +363,14 @@ std::vector<Setting> make_settings() {
                "/run/tenon or $XDG_RUNTIME_DIR/tenon"),
       variable({"state_dir", process, "Where profiles and the ledger are kept", {"TENON_STATE_DIR"}}, "a folder",
                "$XDG_STATE_HOME/tenon or ~/.local/state/tenon"),
+      variable({"ledger_rows",
+                process,
+                "Uses of devices the ledger keeps one by one; older ones become sums of a day",
+                {"TENON_LEDGER_ROWS"}},
+               "a whole number from 16", "100000"),
+      variable({"ledger_mib", process, "How large the ledger may become, in MiB", {"TENON_LEDGER_MIB"}}, "a whole number from 1",
+               "64"),
+      variable({"log_format", process, "How log lines are written", {"TENON_LOG_FORMAT"}}, "text or json", "text"),
       variable({"log", process, "How much is logged to stderr", {"TENON_LOG"}}, "debug, info, warn, error or off", "warn"),
   };
 }

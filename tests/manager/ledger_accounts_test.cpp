@@ -151,6 +151,15 @@ TEST(LedgerAccounts, TheNumberOfRowsIsBoundedAndTheSumsStayRight) {
   EXPECT_EQ(runs, kLeases);
 }
 
+TEST(LedgerAccounts, LongNamesAndLineFeedsBecomeOneShortLine) {
+  LedgerAccounts accounts("shell");
+  accounts.add(run_of("x = 1\ny = 2", 1, 1, 1));
+  accounts.add(run_of(std::string(79, 'a') + "\u00e9\u00e9", 1, 1, 1));
+  const std::vector<Use> uses = accounts.take();
+  EXPECT_NE(find(uses, "x = 1 y = 2"), nullptr);
+  EXPECT_NE(find(uses, std::string(79, 'a')), nullptr) << "a character of two bytes is not cut in two";
+}
+
 TEST(LedgerAccounts, WhatCouldNotBeWrittenIsAddedToWhatComes) {
   LedgerAccounts accounts("shell");
   accounts.add(run_of("a", 1, 1, 0.5));

@@ -78,6 +78,15 @@ TEST_F(LedgerTest, AShortRunOnTheProcessorMakesNoFile) {
   EXPECT_EQ(asked, 0);
 }
 
+TEST_F(LedgerTest, AnUnnamedRunIsBookedUnderTheProcessesName) {
+  Ledger::Options own = options();
+  own.program = "";
+  Ledger ledger(own);
+  ledger.record(run_of("", 2, 1, 0.5));
+  ASSERT_TRUE(ledger.flush());
+  EXPECT_EQ(LedgerStore::open_existing(folder.file()).latest(1).at(0).program, program_of_this_process());
+}
+
 TEST_F(LedgerTest, ItWritesByItselfAfterAWhile) {
   Ledger ledger(options(std::chrono::milliseconds(1)));
   ledger.record(run_of("train", 2, 1, 0.5));
@@ -121,7 +130,11 @@ TEST_F(LedgerTest, AFailureIsLoggedOnceAndWrittenLaterWhenItIsOver) {
 
 TEST_F(LedgerTest, AGivenPriceCountsMoreThanAnEstimateAndASimulatedDeviceHasNone) {
   Ledger::Options own = options();
-  own.describe = [](const std::string& id) { return DeviceInfo{.id = id, .kind = DeviceKind::gpu, .name = "NVIDIA H200"}; };
+  own.describe = [](const std::string& id) {
+    DeviceInfo device{.id = id, .kind = DeviceKind::gpu, .name = "NVIDIA H200"};
+    if (id == "sim:0") device.details["simulated"] = "true";
+    return device;
+  };
   own.prices = {{"cuda:1", 1.25}};
   Ledger ledger(own);
   for (const char* device : {"cuda:0", "cuda:1", "sim:0"}) ledger.record(run_of("train", 2, 1, 0.5, device));
