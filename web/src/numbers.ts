@@ -32,6 +32,7 @@ export function formatSeconds(given: number | string | null | undefined): string
   const seconds = given === null || given === undefined ? NaN : Number(given);
   if (Number.isNaN(seconds) || seconds < 0) return '–';
   if (seconds === Infinity) return 'for ever';
+  if (seconds === 0) return '0 s';
   if (seconds < 1e-6) return `${three(seconds * 1e9)} ns`;
   if (seconds < 1e-3) return `${three(seconds * 1e6)} µs`;
   if (seconds < 1) return `${three(seconds * 1e3)} ms`;

@@ -74,9 +74,9 @@ function startingInput(op: Op, i: number, dtype: string): Input {
   if (conv) {
     const axes = /3d/.test(op.name) ? 3 : /1d/.test(op.name) ? 1 : 2;
     const shape = name === 'bias' ? [1] : i === 0 ? [1, 1, ...Array(axes).fill(8)] : [1, 1, ...Array(axes).fill(3)];
-    return newInput({ dtype, source: 'random', shape: shape.join(', ') });
+    return newInput({ dtype, source: 'random', shape: shape.join(', '), seed: String(i + 1) });
   }
-  return newInput({ dtype, value: String(i + 1) });
+  return newInput({ dtype, value: String(i + 1), seed: String(i + 1) });
 }
 
 export const inputName = (op: Op, i: number) => op.input_names[i] ?? (op.input_names.length === 1 ? `${op.input_names[0]}${i + 1}` : `x${i + 1}`);
@@ -87,10 +87,11 @@ export function inputsOf(program: Program): { name: string; input: Input }[] {
     const op = findOp(program.op);
     return op ? program.opInputs.map((input, i) => ({ name: inputName(op, i), input })) : [];
   }
-  return freeNames(program.expression).map((name) => ({ name, input: program.named[name] ?? kNamedDefault }));
+  return freeNames(program.expression).map((name, i) => ({ name, input: program.named[name] ?? namedInput(i) }));
 }
 
-const kNamedDefault = newInput({ dtype: 'float32', source: 'random', shape: '4, 4' });
+// Each with a seed of its own: equal tensors would make a poor example.
+const namedInput = (i: number) => newInput({ dtype: 'float32', source: 'random', shape: '4, 4', seed: String(i + 1) });
 
 export function withInput(program: Program, index: number, change: Partial<Input>): Program {
   if (program.mode === 'op') {

@@ -104,7 +104,7 @@ function Status({ status, device }: { status: DeviceStatus; device: Device }) {
 
 function Meter({ name, used, limit, peak }: { name: string; used: number; limit: number; peak: number }) {
   const share = limit > 0 ? Math.min(1, used / limit) : 0;
-  const text = `${formatBytes(used)} of ${limit > 0 ? formatBytes(limit) : 'unknown'}`;
+  const text = limit > 0 ? `${formatBytes(used)} of ${formatBytes(limit)}` : formatBytes(used);
   return (
     <div class="meter">
       <div class="row between small">

@@ -15,19 +15,21 @@ const text = (measure: Measure, value: number) => (measure === 'cost_dollars' ? 
 
 export function LedgerCard() {
   const [ledger, setLedger] = useState<Ledger | undefined>(undefined);
-  const [measure, setMeasure] = useState<Measure>('cost_dollars');
+  const [chosen, setChosen] = useState<Measure | undefined>(undefined);
   const last = deviceEvents.value.at(-1)?.id ?? 0;
   // New work changes the ledger; half a second lets a burst pass.
   useEffect(() => {
     const timer = setTimeout(() => get<Ledger>('/api/ledger?limit=10').then(setLedger, () => undefined), ledger ? 500 : 0);
     return () => clearTimeout(timer);
   }, [last, reconnects.value]);
+  // Where nothing cost anything, time says more.
+  const measure = chosen ?? (ledger?.days.some((row) => (row.cost_dollars ?? 0) > 0) ? 'cost_dollars' : 'held_seconds');
   return (
     <section class="card stack" aria-labelledby="ledger-title">
       <div class="row between">
         <h2 id="ledger-title">Ledger</h2>
         {ledger?.enabled && (
-          <select aria-label="What the chart shows" class="measure" value={measure} onChange={(event) => setMeasure(event.currentTarget.value as Measure)}>
+          <select aria-label="What the chart shows" class="measure" value={measure} onChange={(event) => setChosen(event.currentTarget.value as Measure)}>
             {kMeasures.map(([id, name]) => (
               <option value={id}>{name}</option>
             ))}

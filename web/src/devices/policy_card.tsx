@@ -43,7 +43,7 @@ export function PolicyCard() {
                 <td>{status!.policy.name || '–'}</td>
                 <td class="number">{status!.policy.name ? formatSeconds(status!.policy.threshold_seconds) : '–'}</td>
                 <td class="number">{status!.policy.name ? formatSeconds(status!.policy.break_even_seconds) : '–'}</td>
-                <td class="number">{status!.policy.name ? `${Number(status!.policy.cost_over_optimum).toFixed(2)} ×` : '–'}</td>
+                <td class="number">{status!.policy.name && status!.policy.name !== 'always' ? `${Number(status!.policy.cost_over_optimum).toFixed(2)} ×` : '–'}</td>
               </tr>
             ))}
           </tbody>

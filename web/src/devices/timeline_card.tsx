@@ -188,7 +188,7 @@ function Events() {
           <tbody>
             {last.map((event) => (
               <tr key={event.id}>
-                <td class="number">{tickText(event.time, 1)}</td>
+                <td class="number left">{tickText(event.time, 1)}</td>
                 <td class="mono">{event.device}</td>
                 <td>{[event.kind.replace('_', ' '), event.message].filter(Boolean).join(': ')}</td>
                 <td class="number">{event.seconds > 0 ? formatSeconds(event.seconds) : ''}</td>
