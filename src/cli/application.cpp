@@ -204,6 +204,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_exec_command(app, session);
     add_queue_command(app, session);
     add_policy_command(app, session);
+    add_tune_command(app, session);
     add_config_command(app, session);
     add_cost_command(app, session);
     add_top_command(app, session);

@@ -37,6 +37,7 @@ void add_doctor_command(CLI::App& app, Session& session);
 void add_exec_command(CLI::App& app, Session& session);
 void add_queue_command(CLI::App& app, Session& session);
 void add_policy_command(CLI::App& app, Session& session);
+void add_tune_command(CLI::App& app, Session& session);
 void add_config_command(CLI::App& app, Session& session);
 void add_cost_command(CLI::App& app, Session& session);
 void add_top_command(CLI::App& app, Session& session);

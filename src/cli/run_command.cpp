@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/application.h"
 #include "cli/commands.h"
+#include "cli/explain.h"
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
@@ -47,7 +48,7 @@ struct RunArguments {
   std::string output, dtype, device = "auto";
   int repeat = 1;
   std::optional<double> timeout_seconds;
-  bool compare = false;
+  bool compare = false, explain = false;
 };
 
 void check_output(const std::string& path, std::size_t results) {
@@ -91,7 +92,8 @@ json::object result_json(const HostArray& array, const Comparison* comparison) {
   return object;
 }
 
-void print_json(std::ostream& out, const RunResult& result, const std::vector<Comparison>& comparisons) {
+void print_json(std::ostream& out, const RunResult& result, const std::vector<Comparison>& comparisons,
+                const std::optional<Decision>& decision) {
   json::object document{{"schema", 1}};
   const auto comparison = [&](std::size_t i) { return comparisons.empty() ? nullptr : &comparisons[i]; };
   if (result.outputs.size() == 1) {
@@ -106,6 +108,7 @@ void print_json(std::ostream& out, const RunResult& result, const std::vector<Co
   for (const Span& span : result.timeline)
     timeline.push_back({{"stage", span.stage}, {"start_seconds", span.start_seconds}, {"seconds", span.seconds}});
   document["timeline"] = std::move(timeline);
+  if (decision) document["routing"] = explanation_json(*decision);
   out << to_text(document);
 }
 
@@ -176,6 +179,9 @@ int run(const RunArguments& arguments, const Session& session) {
   if (arguments.timeout_seconds)
     options.timeout =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
+  std::optional<Decision> decision;
+  if (arguments.explain) decision = process_manager().explain(graph, arguments.device);
+  if (decision && !session.json) session.console.out << explanation(*decision, session.console) << '\n' << std::flush;
   // Stopping a computation on the processor leaves nothing behind; a device must be given back.
   std::optional<Interrupt> interrupt;
   if (arguments.device != "cpu" && arguments.device != "cpu:0") options.cancel = interrupt.emplace().token();
@@ -192,7 +198,7 @@ int run(const RunArguments& arguments, const Session& session) {
 
   if (session.json) {
     close_device(result);
-    print_json(session.console.out, result, comparisons);
+    print_json(session.console.out, result, comparisons, decision);
   } else {
     print_text(session.console, result, comparisons, arguments.output, [&] { close_device(result); });
   }
@@ -222,6 +228,7 @@ void add_run_command(CLI::App& app, Session& session) {
   command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting for the device after this time; exit 4")
       ->check(CLI::Range(0.0, 1e9).description(""))
       ->type_name("SECONDS");
+  command->add_flag("--explain", arguments->explain, "Say what each device would take, and why one was chosen");
   command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit 5 if they differ");
   add_output_options(*command, session);
   command->footer(kExamples);

@@ -272,7 +272,11 @@ Stages Profile::predict(const Candidate& candidate, const Work& work) const {
   const auto upload = static_cast<double>(candidate.upload_bytes.value_or(work.upload_bytes));
   if (upload > 0) stages.transfer_seconds += known.upload.predict(upload, 0);
   if (work.download_bytes > 0) stages.transfer_seconds += known.download.predict(static_cast<double>(work.download_bytes), 0);
-  stages.compute_seconds = has_run ? program->second.best() : known.compute.predict(work.bytes, work.flops);
+  const double modelled = known.compute.predict(work.bytes, work.flops);
+  // A first run touches fresh memory and cold caches, and may take a hundred times as long as the next one.
+  stages.compute_seconds = !has_run                    ? modelled
+                           : program->second.runs == 1 ? std::min(program->second.best(), modelled)
+                                                       : program->second.best();
   stages.is_measured = has_run;
   return stages;
 }
