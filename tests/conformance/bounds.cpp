@@ -371,27 +371,40 @@ void flush_result(Bounded& x, const Node& node) {
   }
 }
 
-HostArray flushed(const HostArray& x, DType dtype, double margin) {
-  if (!is_float(dtype)) return x;
+// |x| with zeros where it is subnormal, or may have become zero before.
+HostArray flushed(const Bounded& x, DType dtype, double margin) {
+  if (!is_float(dtype)) return x.value;
   const double least = margin * smallest_normal(compute_dtype(dtype));
-  return map(x, [&](double v) { return std::abs(v) < least ? std::copysign(0.0, v) : v; });
+  Errors values = x.value.to_doubles();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double size = std::abs(values[i]);
+    if (size < least || (size <= x.error_at(static_cast<std::int64_t>(i)) && std::isfinite(size)))
+      values[i] = std::copysign(0.0, values[i]);
+  }
+  return array_of(x.value.shape(), values);
 }
 
 // What subnormal operands that count as zero make of the result.
 void flush_operands(Bounded& to, const Graph& graph, const Node& node, std::span<const Bounded> in) {
   const auto with_flushed = [&](double margin) {
     std::vector<HostArray> operands;
-    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back(flushed(in[i].value, graph[node.inputs[i]].dtype, margin));
+    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back(flushed(in[i], graph[node.inputs[i]].dtype, margin));
     return evaluate(node, operands).to_doubles();
   };
   const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
   const double margin = flush_margin(node);
   const Errors v = to.value.to_doubles(), other = with_flushed(1), wider = margin > 1 ? with_flushed(margin) : other;
+  // Of what is unknown nothing is known after an op either, also where the reference has a NaN.
+  const auto unknown = [&](std::size_t i) {
+    return node.prim == Prim::elementwise && std::any_of(in.begin(), in.end(), [&](const Bounded& x) {
+             return std::isinf(x.error_at(static_cast<std::int64_t>(i)));
+           });
+  };
   for (std::size_t i = 0; i < v.size(); ++i) {
-    if (same(v[i], other[i]) && same(v[i], wider[i])) continue;
+    if (same(v[i], other[i]) && same(v[i], wider[i]) && !unknown(i)) continue;
     if (to.error.empty()) to.error.assign(v.size(), 0.0);
     // Inside an op of several steps some may see the number and others the zero: anything may come of that.
-    const bool known = margin == 1 && std::isfinite(v[i]) && std::isfinite(other[i]);
+    const bool known = !unknown(i) && margin == 1 && std::isfinite(v[i]) && std::isfinite(other[i]);
     to.error[i] += known ? std::abs(v[i] - other[i]) : kUnknown;
   }
 }

@@ -52,4 +52,23 @@ inline constexpr double kI0Large[] = {
     0x1.802d2fd9aee15p-32, 0x1.95e8221771257p-33, 0x1.d1043488eec91p-34,  0x1.351a6b7ed4188p-34,  0x1.1e980f3c034cbp-33,
     0x1.c5fe8fca96a13p-33, 0x1.c94bd14f56408p-36, -0x1.0ff92ddf19d0dp-32, -0x1.4a913116ce699p-33, 0x1.2baa2409a2849p-35};
 
+// The two zeros of log |gamma| between -3 and -2, each as a double and the rest; and log |gamma| / d around them, d the distance:
+// from -2.65 to -2.27, and from -2.86 to -2.65.
+inline constexpr double kFirstZero = -0x1.3a7fc9600f86cp+1, kFirstZeroRest = -0x1.55f64f98af8d0p-55;
+inline constexpr double kSecondZero = -0x1.5fb410a1bd901p+1, kSecondZeroRest = 0x1.a19a96d2e6f85p-54;
+inline constexpr double kLgammaFirstZero[] = {
+    0x1.83fe966af535fp+0,  0x1.36eebb002f55dp+2,  0x1.694a6058a7855p+0,  0x1.1718d7ca09e33p+3,   0x1.7339fe04b2b92p+2,
+    0x1.8d32f682aef5fp+4,  0x1.809f04ee47355p+4,  0x1.48eaa81416a1cp+6,  0x1.9297adbe52149p+6,   0x1.286fb96058c75p+8,
+    0x1.a92e086dbe668p+8,  0x1.1a9d35afd7b64p+10, 0x1.c4cd586e4bd10p+10, 0x1.187605a5c36a5p+12,  0x1.e5ff68d85f046p+12,
+    0x1.1e7e017359d67p+14, 0x1.06c95e9a26980p+15, 0x1.2e04739dd1703p+16, 0x1.1e0adde4bf147p+17,  0x1.2a63ea457fae0p+18,
+    0x1.340445ac3177cp+19, 0x1.cf5c9fb603109p+20, 0x1.908b342090e61p+21, -0x1.0398cfdb0c489p+20, 0x1.87849bff1e2ddp+21,
+    0x1.3e4d041347b5cp+26, 0x1.1a79b9488f729p+27};
+inline constexpr double kLgammaSecondZero[] = {
+    -0x1.ea12da904b18cp+0,  0x1.3267f3c265a52p+3,   -0x1.4185ac30c8bf9p+4,  0x1.f504accc9f20cp+5,   -0x1.8588458206b3dp+7,
+    0x1.4373f7cc6ac16p+9,   -0x1.12239bde0f967p+11, 0x1.dba65e2ba23adp+12,  -0x1.a2d24ff3a8110p+14, 0x1.758172b963533p+16,
+    -0x1.506c74bd4c971p+18, 0x1.318f13985f094p+20,  -0x1.1774e1839207ap+22, 0x1.011bf4acf252dp+24,  -0x1.dbc4fee8ead28p+25,
+    0x1.b9f5e6510f6d2p+27,  -0x1.9918619c9dd55p+29, 0x1.7f8259a480857p+31,  -0x1.829a2bb45c66cp+33, 0x1.5e9d64f15a29ap+35,
+    -0x1.5ad7980295300p+36, 0x1.17581686e011ep+39,  -0x1.b19e239706da3p+42, 0x1.04d26479bee62p+43,  0x1.128d1045274eap+47,
+    0x1.bdec3d038448ap+47,  -0x1.b7dbc37f8ce01p+51};
+
 }  // namespace tenon::stablehlo::coefficients

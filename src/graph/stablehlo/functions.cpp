@@ -254,6 +254,18 @@ Term erfinv(const Term& x) {
   return select(inside, copysign(y, x), select(t == 1.0, x * kInfinity, kNan));
 }
 
+namespace {
+
+// Between -2.86 and -2.27 the two terms of the reflection are nearly equal.
+Term lgamma_between_poles(const Term& x) {
+  using namespace coefficients;
+  const Term first = (clamp(x, -2.65, -2.27) - kFirstZero) - kFirstZeroRest;
+  const Term second = (clamp(x, -2.86, -2.65) - kSecondZero) - kSecondZeroRest;
+  return select(x > -2.65, first * polynomial(first, kLgammaFirstZero), second * polynomial(second, kLgammaSecondZero));
+}
+
+}  // namespace
+
 // Around the zeros at 1 and 2 polynomials, up to 8 by the recurrence, then Stirling's series; negative arguments by reflection.
 Term lgamma(const Term& x) {
   if (goes_wide(x)) return narrow(lgamma(wide(x)));
@@ -283,7 +295,9 @@ Term lgamma(const Term& x) {
   const Term sine = abs(sin(rest * std::numbers::pi));
   const Term pole = (rest == 0.0) & (x <= 0.0);
   const Term reflected = log(std::numbers::pi / (t * select(pole, 1.0, sine))) - positive;
-  const Term negative = select(pole | (t == kInfinity), kInfinity, reflected);
+  // Near 0 the product would underflow; gamma is 1 / x there.
+  const Term near_zero = select(t < 0x1p-60, -log(t), select((x > -2.86) & (x < -2.27), lgamma_between_poles(x), reflected));
+  const Term negative = select(pole | (t == kInfinity), kInfinity, near_zero);
   return select(is_nan(x), x, select(x > 0.0, positive, negative));
 }
 
