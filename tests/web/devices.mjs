@@ -120,7 +120,7 @@ scenario('without an accelerator the page says so, and what to do', () => dashbo
   if (accelerators.length > 0) return; // this machine has one
   await page.getByText('No accelerator was found on this machine.').waitFor();
   await page.getByRole('link', { name: 'Calculator' }).click();
-  await page.getByText('There is no accelerator on this machine; the processor computes.').waitFor();
+  await page.getByText(/There is no accelerator on this machine; the processor computes\.|^Auto takes /).waitFor();
 });
 
 scenario('several devices compute side by side', () => calculator(browser, server), async (page) => {
@@ -134,6 +134,11 @@ scenario('several devices compute side by side', () => calculator(browser, serve
 });
 
 scenario('auto says what it took, and why', () => calculator(browser, server), async (page) => {
+  await page.getByText(/^Auto (takes|took) \S+: .+/).waitFor();
   await calculate(page);
   await page.getByText(/^Auto took \S+: .+/).waitFor();
+  const { considered } = (await server.post('/api/check', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }] })).route ?? {};
+  if (!considered || considered.length < 2) return;
+  await page.getByText('What each device would take').click();
+  assert.ok((await page.locator('.devices-choice tbody tr').count()) >= 2, 'every device was considered');
 });

@@ -98,11 +98,20 @@ export interface Result {
   comparison: Comparison | null;
 }
 
+// Why a device was chosen, and what the others were expected to take.
+export interface Route {
+  wish: string;
+  device: string;
+  reason: string;
+  warning?: string;
+  considered?: { device: string; eligible: boolean; remark: string; predicted_seconds: number; measured: boolean; dollars: number | null }[];
+}
+
 export interface Execution {
   success: boolean;
   request_id: string;
   device: { id: string; kind: string; name: string; simulated: boolean };
-  route: { wish: string; device: string; reason: string };
+  route: Route | null;
   timeline: Span[];
   seconds: number;
   status_log: string[];

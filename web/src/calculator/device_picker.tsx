@@ -1,7 +1,9 @@
 // Where to compute: the server's choice, one device, or several side by side.
 import { accelerators, devices, devicesKnown } from '../connection';
 import type { Device } from '../api';
-import { edit, program } from './state';
+import { formatSeconds } from '../numbers';
+import { sentence } from '../parts/problem';
+import { checked, edit, program, request } from './state';
 import { computedProgram, runs } from './runs';
 
 export function DevicePicker() {
@@ -33,7 +35,7 @@ export function DevicePicker() {
           </label>
         ))}
       </div>
-      <p class="hint">{explanation(chosen)}</p>
+      <Explanation chosen={chosen} />
     </fieldset>
   );
 }
@@ -59,11 +61,50 @@ export function stateText(device: Device): string {
   return `${device.name}: ${status.state}${waiting}`;
 }
 
-function explanation(chosen: string[]): string {
-  if (chosen.length > 1) return `${chosen.length} devices compute the same, side by side.`;
-  if (chosen.length === 1) return 'Choose more to compare them side by side.';
-  const route = computedProgram.value?.devices.length === 0 ? runs.value[0]?.result?.route : undefined;
-  if (route) return `Auto took ${route.device}: ${route.reason}.`;
-  if (devicesKnown.value && accelerators.value.length === 0) return 'There is no accelerator on this machine; the processor computes.';
-  return 'The server picks a device and says why with the result.';
+// What auto took, or would take now.
+function Explanation({ chosen }: { chosen: string[] }) {
+  if (chosen.length > 1) return <p class="hint">{`${chosen.length} devices compute the same, side by side.`}</p>;
+  if (chosen.length === 1) return <p class="hint">Choose more to compare them side by side.</p>;
+  const took = computedProgram.value === program.value ? runs.value[0]?.result?.route : undefined;
+  const would = checked.value?.key === request.value.key ? checked.value.route : undefined;
+  const route = took ?? would;
+  if (!route) {
+    return (
+      <p class="hint">
+        {devicesKnown.value && accelerators.value.length === 0 ? 'There is no accelerator on this machine; the processor computes.' : 'The server picks a device and says why with the result.'}
+      </p>
+    );
+  }
+  const others = route.considered ?? [];
+  return (
+    <>
+      <p class="hint break">
+        {`Auto ${took ? 'took' : 'takes'} ${route.device}: ${route.reason.replace(/[.]$/, '')}.`}
+        {route.warning && ` ${sentence(route.warning)}`}
+      </p>
+      {others.length > 1 && (
+        <details class="small">
+          <summary class="soft">What each device would take</summary>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Device</th>
+                <th scope="col" class="number">Expected</th>
+                <th scope="col">Remark</th>
+              </tr>
+            </thead>
+            <tbody>
+              {others.map((each) => (
+                <tr>
+                  <th scope="row" class="mono">{each.device}</th>
+                  <td class="number">{each.eligible ? `${each.measured ? '' : '≈ '}${formatSeconds(each.predicted_seconds)}` : '–'}</td>
+                  <td class="break">{each.remark}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </details>
+      )}
+    </>
+  );
 }

@@ -1,6 +1,6 @@
 // The calculator's state: the program, what the server thinks of it, the history.
 import { computed, effect, signal } from '@preact/signals';
-import { post, Problem, type ProblemBody } from '../api';
+import { post, Problem, type ProblemBody, type Route } from '../api';
 import { ops } from '../catalogue';
 import { recall, remember } from '../storage';
 import { fromHash, toHash } from './permalink';
@@ -41,6 +41,7 @@ export interface Checked {
   key: string; // the request it is about
   results?: { dtype: string; shape: number[]; elements: number; bytes: number }[];
   memory_bytes?: number;
+  route?: Route | null;
   problem?: ProblemBody;
 }
 export const checked = signal<Checked | undefined>(undefined);
@@ -70,8 +71,8 @@ effect(() => {
 async function check(key: string, body: Record<string, unknown>) {
   pending = new AbortController();
   try {
-    const answer = await post<{ results: Checked['results']; memory_bytes: number }>('/api/check', body, pending.signal);
-    checked.value = { key, results: answer.results, memory_bytes: answer.memory_bytes };
+    const answer = await post<Checked>('/api/check', body, pending.signal);
+    checked.value = { key, results: answer.results, memory_bytes: answer.memory_bytes, route: answer.route };
   } catch (error) {
     if (error instanceof Problem && error.body.status !== 401) checked.value = { key, problem: error.body };
   }
