@@ -177,9 +177,11 @@ class MapEmitter {
                       ix(), by, parameters_.index(rows_));
       text += row_offsets("row");
     }
-    text +=
-        fmt::format("for ({0} i = (({0})group_id(0) * {1} + local_id(0)) * {2}; i < {3}; i += ({0})group_count(0) * {4}) {{\n",
-                    ix(), bx, width, n_, bx * width);
+    // Where the groups reach the end by themselves a step further could pass 31 bits.
+    const std::string further =
+        gx < ceil_div(steps, bx) ? fmt::format("i += ({})group_count(0) * {}", ix(), bx * width) : "i = " + n_;
+    text += fmt::format("for ({0} i = (({0})group_id(0) * {1} + local_id(0)) * {2}; i < {3}; {4}) {{\n", ix(), bx, width, n_,
+                        further);
     text += width > 1 ? vector_element(width) : scalar_element();
     text += flat_ ? "}\n" : "}\n}\n";
     return make_launch(body_, {bx, by, 1}, {gx, gy, 1}, text);
@@ -226,6 +228,8 @@ Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const
 }
 
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
+  if (!target.is_cpu)
+    if (std::optional<Launch> turned = emit_turned_copy(target, shape, from, to)) return *turned;
   const MapBody body = [&](const MapContext& context, std::vector<std::string>& outputs) {
     // The store rounds to f16 and bf16 itself.
     const DType wanted = compute_dtype(to.stored);

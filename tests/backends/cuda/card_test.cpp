@@ -1,0 +1,191 @@
+// On a real card: skipped where there is none.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "backends/cuda/backend.h"
+#include "backends/cuda/libraries.h"
+#include "graph/reference.h"
+#include "tenon/error.h"
+#include "tenon/expression.h"
+
+namespace tenon::cuda {
+namespace {
+
+class CardTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<DeviceInfo> cards = make_backend()->devices();
+    if (cards.empty() || !cards[0].available) GTEST_SKIP() << "there is no usable NVIDIA card here";
+    info_ = cards[0];
+  }
+  std::unique_ptr<OpenDevice> open(const ProgramOptions& programs = {}) {
+    DriverOptions how;
+    how.programs = programs;
+    return open_with(driver(), info_, {}, how);
+  }
+  static HostArray random(DType dtype, const Shape& shape, std::uint64_t seed) {
+    Graph graph;
+    graph.set_outputs({graph.cast(graph.random(shape, DType::f32, true, seed), dtype)});
+    return reference_run(graph, {})[0];
+  }
+  static std::vector<HostArray> run(OpenDevice& device, const Graph& graph, const std::vector<HostArray>& inputs) {
+    const auto program = device.compile(graph);
+    std::vector<std::unique_ptr<Buffer>> held;
+    std::vector<const Buffer*> in;
+    std::vector<Buffer*> out;
+    for (const HostArray& input : inputs) in.push_back(held.emplace_back(device.upload(input)).get());
+    for (const TensorType& type : program->output_types()) out.push_back(held.emplace_back(device.allocate(type)).get());
+    program->run(in, out);
+    std::vector<HostArray> results;
+    for (Buffer* buffer : out) results.push_back(device.download(*buffer));
+    return results;
+  }
+  // Of the largest value.
+  static double worst_error(const HostArray& got, const HostArray& wanted) {
+    double worst = 0, largest = 1e-30;
+    for (std::int64_t i = 0; i < wanted.elements(); ++i) {
+      worst = std::max(worst, std::abs(got.value(i) - wanted.value(i)));
+      largest = std::max(largest, std::abs(wanted.value(i)));
+    }
+    return worst / largest;
+  }
+  void expect_as_reference(OpenDevice& device, const std::string& expression, const std::vector<NamedType>& types, double bound) {
+    const Graph graph = parse_expression(expression, types);
+    std::vector<HostArray> inputs;
+    for (const NamedType& type : types) inputs.push_back(random(type.dtype, type.shape, inputs.size() + 1));
+    const HostArray got = run(device, graph, inputs)[0];
+    EXPECT_LE(worst_error(got, reference_run(graph, inputs)[0]), bound) << expression;
+  }
+
+  DeviceInfo info_;
+};
+
+TEST_F(CardTest, AFusedChainHasTheValuesOfTheReference) {
+  const auto device = open();
+  expect_as_reference(*device, "gelu(a * b + 0.5)", {{"a", DType::f32, {1000}}, {"b", DType::f32, {1000}}}, 1e-6);
+  expect_as_reference(*device, "softmax(a)", {{"a", DType::f32, {33, 1000}}}, 1e-6);
+  expect_as_reference(*device, "transpose(a)", {{"a", DType::f32, {77, 130}}}, 0);
+  expect_as_reference(*device, "sum(a)", {{"a", DType::f32, {100'000}}}, 1e-5);
+}
+
+TEST_F(CardTest, ProductsOfTheLibraryHaveTheValuesOfTheReferenceInEveryLayout) {
+  if (!blas_library()) GTEST_SKIP() << "cuBLASLt is not installed";
+  const auto device = open({.library_from = 0});
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+    const double bound = dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 2e-6 : dtype == DType::f16 ? 1e-3 : 8e-3;
+    expect_as_reference(*device, "matmul(a, b)", {{"a", dtype, {40, 72}}, {"b", dtype, {72, 56}}}, bound);
+    expect_as_reference(*device, "matmul(transpose(a), b)", {{"a", dtype, {72, 40}}, {"b", dtype, {72, 56}}}, bound);
+    expect_as_reference(*device, "matmul(a, transpose(b))", {{"a", dtype, {40, 72}}, {"b", dtype, {56, 72}}}, bound);
+    expect_as_reference(*device, "matmul(transpose(a), transpose(b))", {{"a", dtype, {72, 40}}, {"b", dtype, {56, 72}}}, bound);
+    expect_as_reference(*device, "matmul(a, b)", {{"a", dtype, {3, 17, 5}}, {"b", dtype, {3, 5, 9}}}, bound);
+    expect_as_reference(*device, "matmul(a, b)", {{"a", dtype, {3, 17, 5}}, {"b", dtype, {5, 9}}}, bound);
+    expect_as_reference(*device, "matmul(a, b)", {{"a", dtype, {1, 33}}, {"b", dtype, {33, 1}}}, bound);
+    expect_as_reference(*device, "gelu(matmul(a, b) + c)", {{"a", dtype, {40, 72}}, {"b", dtype, {72, 56}}, {"c", dtype, {56}}},
+                        bound);
+  }
+}
+
+TEST_F(CardTest, ProductsInF32AreNotRoundedToTf32) {
+  const auto device = open({.library_from = 0});
+  const HostArray a = HostArray::full(DType::f32, {64, 64}, 1 + std::ldexp(1.0, -20)),
+                  b = HostArray::full(DType::f32, {64, 64}, 1);
+  const HostArray product =
+      run(*device, parse_expression("matmul(a, b)", {{"a", DType::f32, {64, 64}}, {"b", DType::f32, {64, 64}}}), {a, b})[0];
+  EXPECT_NEAR(product.value(0), 64 * (1 + std::ldexp(1.0, -20)), 1e-6 * 64);
+  EXPECT_GT(product.value(0), 64);
+}
+
+TEST_F(CardTest, LargeArraysComeBackAsTheyWere) {
+  const auto device = open();
+  for (const std::int64_t count : {1, 16'384, 16'385, 300'000, 50'000'001}) {
+    const HostArray array = HostArray::full(DType::f32, {count}, 0.75);
+    const HostArray back = device->download(*device->upload(array));
+    ASSERT_EQ(back.bytes(), array.bytes());
+    EXPECT_EQ(std::memcmp(back.data(), array.data(), array.bytes()), 0);
+  }
+}
+
+TEST_F(CardTest, SeveralThreadsMayUseItAtOnce) {
+  const auto device = open();
+  const auto program =
+      device->compile(parse_expression("cumsum(a, axis=0) * b", {{"a", DType::f32, {5000}}, {"b", DType::f32, {1}}}));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t)
+    threads.emplace_back([&, t] {
+      const auto a = device->upload(HostArray::full(DType::f32, {5000}, 1)),
+                 b = device->upload(HostArray::full(DType::f32, {1}, t));
+      const auto c = device->allocate({DType::f32, {5000}});
+      for (int i = 0; i < 50; ++i) {
+        program->run({a.get(), b.get()}, {c.get()});
+        if (device->download(*c).value(4999) != 5000.0 * t) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CardTest, ABadIndexIsOutOfRange) {
+  const auto device = open();
+  const Graph graph = parse_expression("take(a, i, axis=0)", {{"a", DType::f32, {10}}, {"i", DType::i64, {2}}});
+  const HostArray a = HostArray::zeros(DType::f32, {10}), bad = HostArray::full(DType::i64, {2}, 10);
+  try {
+    run(*device, graph, {a, bad});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_range) << error.what();
+  }
+  EXPECT_FALSE(device->is_lost());
+}
+
+TEST_F(CardTest, ALibraryProductWorksAfterClosingAndOpeningAgain) {
+  if (!blas_library()) GTEST_SKIP() << "cuBLASLt is not installed";
+  for (int i = 0; i < 2; ++i) {
+    const auto device = open({.library_from = 0});
+    expect_as_reference(*device, "matmul(a, b)", {{"a", DType::f32, {64, 64}}, {"b", DType::f32, {64, 64}}}, 2e-6);
+    device->close();
+  }
+}
+
+TEST_F(CardTest, ALostCardSaysSoAndOpensAgain) {
+  {
+    Context context(driver(), info_, nullptr, {});
+    const std::vector<std::byte> binary =
+        compile(nvrtc(), "extern \"C\" __global__ void broken(int* p) { p[threadIdx.x] = 1; }", "", context.card().capability);
+    RawModule module = nullptr;
+    RawFunction function = nullptr;
+    context.check(driver().module_load(&module, binary.data()), "loading");
+    context.check(driver().module_function(&function, module, "broken"), "finding");
+    std::uint64_t nowhere = 16;
+    void* arguments[] = {&nowhere};
+    context.check(driver().launch(function, 1, 1, 1, 1, 1, 1, 0, context.stream(), arguments, nullptr), "launching");
+    EXPECT_THROW(context.wait(), Error);
+    EXPECT_TRUE(context.is_lost());
+    EXPECT_THROW(context.enter(), Error);
+    context.close();
+  }
+  const auto device = open();
+  expect_as_reference(*device, "a + 1", {{"a", DType::f32, {100}}}, 1e-6);
+}
+
+TEST_F(CardTest, TwoHundredCyclesOfOpeningAndClosingLeaveTheCardsMemoryAsItWas) {
+  const auto free_bytes = [&] {
+    Context context(driver(), info_, nullptr, {});
+    std::size_t free = 0, total = 0;
+    driver().memory_info(&free, &total);
+    return free;
+  };
+  const std::size_t before = free_bytes();
+  for (int i = 0; i < 200; ++i) {
+    const auto device = open();
+    expect_as_reference(*device, "a + 1", {{"a", DType::f32, {100}}}, 1e-6);
+    device->close();
+  }
+  EXPECT_GE(free_bytes() + (std::size_t{16} << 20), before);
+}
+
+}  // namespace
+}  // namespace tenon::cuda
