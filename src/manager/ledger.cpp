@@ -103,7 +103,6 @@ struct Ledger::Writer {
     if (thread.joinable() || has_given_up) return;
     try {
       thread = std::thread([this] { work(); });
-      finish_at_exit(*this);
     } catch (const std::system_error& error) {
       has_given_up = true;
       logging::warn("the ledger has no thread to write with: {}", error.what());
@@ -205,7 +204,8 @@ struct Ledger::Writer {
 
 namespace {
 
-// Ledgers with a thread. The process's manager is never destroyed, so that its ledger would not be asked to finish.
+// All ledgers. The process's manager is never destroyed, so that its ledger would not be asked to finish. This lock is taken
+// before a ledger's own.
 struct AtExit {
   std::mutex mutex;
   std::vector<Ledger::Writer*> writers;
@@ -234,7 +234,10 @@ void Ledger::Writer::forget(Writer& writer) {
 
 Ledger::Ledger() : Ledger(Options{}) {}
 
-Ledger::Ledger(Options options) : writer_(std::make_unique<Writer>()) { writer_->options = std::move(options); }
+Ledger::Ledger(Options options) : writer_(std::make_unique<Writer>()) {
+  writer_->options = std::move(options);
+  Writer::finish_at_exit(*writer_);
+}
 
 Ledger::~Ledger() {
   Writer& writer = *writer_;
