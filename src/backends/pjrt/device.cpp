@@ -111,9 +111,7 @@ class PjrtDevice final : public OpenDevice {
   const DeviceInfo& info() const noexcept override { return info_; }
 
   std::unique_ptr<Executable> compile(const Graph& graph) override {
-    // Processors and graphics cards compute in f64; what is made for neural networks does not, or slowly.
-    const bool wide = info_.kind == DeviceKind::cpu || info_.kind == DeviceKind::gpu;
-    stablehlo::Emitted program = stablehlo::emit(graph, {.wide = wide});
+    stablehlo::Emitted program = stablehlo::emit(graph, target());
     auto handle = client_->compile(std::move(program.text), device());
     return std::make_unique<PjrtExecutable>(graph, std::move(handle), program.checks_indices, zeros());
   }
@@ -141,6 +139,15 @@ class PjrtDevice final : public OpenDevice {
 
  private:
   const Client::Device& device() const { return client_->devices()[0]; }
+
+  // Processors and graphics cards compute in f64; what is made for neural networks does not, or slowly. Only on processors XLA
+  // divides exactly and scatters in order.
+  stablehlo::Target target() const {
+    const std::string& platform = info_.details.at("platform");
+    const bool is_cpu = platform == "cpu";
+    const bool wide = is_cpu || platform == "cuda" || platform == "rocm" || info_.kind == DeviceKind::gpu;
+    return {.wide = wide, .rounds_quotients = is_cpu, .scatters_in_order = is_cpu};
+  }
 
   MemoryBudget::Share reserve(const TensorType& type) const {
     if (!budget_) return {};

@@ -127,7 +127,7 @@ Term integer_primitive(ScalarPrim prim, const Term& x, const Term& y) {
 Term float_primitive(ScalarPrim prim, const Term& x, const Term& y) {
   switch (prim) {
     case ScalarPrim::neg: return -x;
-    case ScalarPrim::div: return x / y;
+    case ScalarPrim::div: return quotient(x, y);
 #define TENON_FUNCTION(name) \
   case ScalarPrim::name: return name(x);
       TENON_FUNCTION(abs)
@@ -216,7 +216,7 @@ Term elementwise(const Node& node, std::span<const Term> operands) {
   const ElementwiseTraits& about = traits(attr.op);
   const DType given = operands.back().dtype();
   const bool as_bytes = given == DType::boolean;
-  const bool as_doubles = about.wide && given == DType::f32 && operands[0].writer().wide();
+  const bool as_doubles = about.wide && given == DType::f32 && operands[0].writer().target().wide;
   const DType computed = as_bytes ? DType::u8 : as_doubles ? DType::f64 : given;
   const Shape shape = node.shape;
   Writer& w = operands[0].writer();

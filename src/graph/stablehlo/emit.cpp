@@ -16,7 +16,7 @@ DType passed_dtype(DType dtype) { return is_block(dtype) ? DType::f32 : dtype; }
 
 class Emitter {
  public:
-  Emitter(const Graph& graph, const EmitOptions& options) : graph_(graph), writer_(options.wide) {
+  Emitter(const Graph& graph, const Target& target) : graph_(graph), writer_(target) {
     values_.resize(static_cast<std::size_t>(graph.size()));
   }
 
@@ -94,9 +94,9 @@ class Emitter {
 
 }  // namespace
 
-Emitted emit(const Graph& graph, const EmitOptions& options) {
+Emitted emit(const Graph& graph, const Target& target) {
   const Graph simple = simplify(graph);
-  return Emitter(simple, options).run();
+  return Emitter(simple, target).run();
 }
 
 }  // namespace tenon::stablehlo

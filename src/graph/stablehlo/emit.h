@@ -10,13 +10,10 @@
 
 #include <string>
 
+#include "graph/stablehlo/writer.h"
 #include "tenon/graph.h"
 
 namespace tenon::stablehlo {
-
-struct EmitOptions {
-  bool wide = true;  // the device computes in f64: functions of f32 may use it
-};
 
 struct Emitted {
   std::string text;
@@ -24,7 +21,6 @@ struct Emitted {
   bool checks_indices = false;
 };
 
-// Throws unimplemented for what a device without f64 cannot do.
-Emitted emit(const Graph& graph, const EmitOptions& options = {});
+Emitted emit(const Graph& graph, const Target& target = {});
 
 }  // namespace tenon::stablehlo

@@ -20,7 +20,7 @@ Term bits_like(const Term& x, std::uint64_t value) {
   return x.writer().splat_bits(value, x.dtype(), shape);
 }
 
-bool goes_wide(const Term& x) { return x.dtype() == DType::f32 && x.writer().wide(); }
+bool goes_wide(const Term& x) { return x.dtype() == DType::f32 && x.writer().target().wide; }
 Term wide(const Term& x) { return convert(x, DType::f64); }
 Term narrow(const Term& x) { return convert(x, DType::f32); }
 
@@ -83,7 +83,15 @@ Term trunc(const Term& x) { return select(x < 0.0, ceil(x), floor(x)); }
 Term rint(const Term& x) { return unary("round_nearest_even", x); }
 Term fmod(const Term& x, const Term& y) { return binary("remainder", x, y); }
 
-Term sqrt(const Term& x) { return unary("sqrt", x); }
+Term sqrt(const Term& x) {
+  if (goes_wide(x) && !x.writer().target().rounds_quotients) return narrow(sqrt(wide(x)));
+  return unary("sqrt", x);
+}
+// A quotient of doubles, rounded to f32, is the rounded quotient: they have more than twice the bits.
+Term quotient(const Term& x, const Term& y) {
+  if (goes_wide(x) && !x.writer().target().rounds_quotients) return narrow(wide(x) / wide(y));
+  return x / y;
+}
 Term exp(const Term& x) { return unary("exponential", x); }
 Term log(const Term& x) { return unary("log", x); }
 Term sin(const Term& x) { return unary("sine", x); }

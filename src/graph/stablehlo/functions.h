@@ -21,6 +21,7 @@ Term trunc(const Term& x);
 Term rint(const Term& x);
 Term fmod(const Term& x, const Term& y);
 
+Term quotient(const Term& x, const Term& y);  // correctly rounded
 Term sqrt(const Term& x);
 Term cbrt(const Term& x);
 Term exp(const Term& x);

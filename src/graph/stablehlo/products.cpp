@@ -54,7 +54,7 @@ Term emit_window(const Node& node, const Term& x) {
   const WindowAttr& attr = node.as<WindowAttr>();
   Writer& w = x.writer();
   const DType dtype = x.dtype();
-  const bool in_f64 = !attr.max && dtype == DType::f32 && w.wide();
+  const bool in_f64 = !attr.max && dtype == DType::f32 && w.target().wide;
   const Term y = in_f64 ? convert(x, DType::f64) : dtype == DType::boolean ? convert(x, DType::u8) : x;
   if (node.shape.elements() == 0) return w.splat(0, dtype, node.shape);
   const int axes = node.shape.rank() - 2;

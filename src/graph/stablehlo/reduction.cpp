@@ -81,7 +81,7 @@ Term emit_reduce(const Node& node, const Term& x) {
   const ReduceAttr& attr = node.as<ReduceAttr>();
   const bool accumulates = attr.kind == ReduceKind::sum || attr.kind == ReduceKind::prod;
   const DType dtype = x.dtype();
-  const bool in_f64 = accumulates && dtype == DType::f32 && x.writer().wide();
+  const bool in_f64 = accumulates && dtype == DType::f32 && x.writer().target().wide;
   const Term y = in_f64 ? convert(x, DType::f64) : x;
   // Doubles have bits to spare for sums of floats, not for sums of doubles.
   if (attr.kind == ReduceKind::sum && is_float(dtype) && !in_f64 && reduced_terms(x.shape(), attr.axes) > kChunk)
@@ -146,7 +146,7 @@ Term emit_cumulative(const Node& node, const Term& x) {
   const CumulativeAttr& attr = node.as<CumulativeAttr>();
   Writer& w = x.writer();
   const DType dtype = x.dtype();
-  Term y = dtype == DType::f32 && w.wide() ? convert(x, DType::f64) : x;
+  Term y = dtype == DType::f32 && w.target().wide ? convert(x, DType::f64) : x;
   const std::int64_t extent = node.shape.elements() == 0 ? 0 : node.shape[attr.axis];
   const std::vector<std::int64_t> start(static_cast<std::size_t>(node.shape.rank()), 0);
   const std::vector<std::int64_t> step(static_cast<std::size_t>(node.shape.rank()), 1);

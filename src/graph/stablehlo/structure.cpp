@@ -144,14 +144,13 @@ Term emit_gather(const Node& node, const Term& x, const Term& indices, Checks& c
   return gather(x, coordinates(resolved(indices, x.shape()[axis], checks), axis), shape, node.shape);
 }
 
-Term emit_scatter(const Node& node, const Term& x, const Term& indices, const Term& updates, Checks& checks) {
-  if (indices.shape().elements() == 0) return x;
-  const ScatterAttr& attr = node.as<ScatterAttr>();
+namespace {
+
+// |combine| is an operation, or "" where the update replaces what is there.
+Term scatter(const Term& x, const Term& places, const Term& updates, std::string_view combine) {
   Writer& w = x.writer();
-  const Term places = coordinates(resolved(indices, x.shape()[attr.axis], checks), attr.axis);
   const std::string scalar = type_text(x.dtype(), {}), all = list_text(counted(0, x.shape().rank()));
-  const std::string_view op = x.dtype() == DType::boolean ? "or" : "add";
-  const std::string body = attr.add ? fmt::format("      %c = stablehlo.{} %a, %b : {}\n", op, scalar) : "";
+  const std::string body = combine.empty() ? "" : fmt::format("      %c = stablehlo.{} %a, %b : {}\n", combine, scalar);
   return w.add(
       fmt::format("\"stablehlo.scatter\"({0}, {1}, {2}) ({{\n"
                   "    ^bb0(%a: {3}, %b: {3}):\n"
@@ -159,9 +158,37 @@ Term emit_scatter(const Node& node, const Term& x, const Term& indices, const Te
                   "    }}) {{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = "
                   "[{6}], scatter_dims_to_operand_dims = [{6}], index_vector_dim = {7}>, unique_indices = false}} : ({8}, {9}, "
                   "{10}) -> {8}",
-                  w.name(x), w.name(places), w.name(updates), scalar, body, attr.add ? "%c" : "%b", all, x.shape().rank(),
+                  w.name(x), w.name(places), w.name(updates), scalar, body, combine.empty() ? "%b" : "%c", all, x.shape().rank(),
                   type_text(x), type_text(places), type_text(updates)),
-      x.dtype(), node.shape);
+      x.dtype(), x.shape());
+}
+
+// Where updates come in any order: first the number of the last update of each element, then what that one says.
+Term scatter_last(const Term& x, const Term& places, const Term& updates) {
+  Writer& w = x.writer();
+  const std::int64_t count = updates.shape().elements();
+  const Term numbers = reshape(iota(w, DType::i64, {count}, 0), updates.shape());
+  const Term nobody = w.splat(-1, DType::i64, x.shape());
+  const Term last = scatter(nobody, places, numbers, "maximum");
+  GatherShape shape{.collapsed = {0}, .index_map = {0}, .slice_sizes = {1}, .vector_dim = x.shape().rank()};
+  const Term written = last >= 0.0;
+  const Term said = gather(reshape(updates, {count}), select(written, last, 0.0), shape, x.shape());
+  return select(written, said, x);
+}
+
+}  // namespace
+
+Term emit_scatter(const Node& node, const Term& x, const Term& indices, const Term& updates, Checks& checks) {
+  if (indices.shape().elements() == 0) return x;
+  const ScatterAttr& attr = node.as<ScatterAttr>();
+  const Target& target = x.writer().target();
+  const Term places = coordinates(resolved(indices, x.shape()[attr.axis], checks), attr.axis);
+  if (!attr.add) return target.scatters_in_order ? scatter(x, places, updates, "") : scatter_last(x, places, updates);
+  if (x.dtype() == DType::boolean) return scatter(x, places, updates, "or");
+  // In f64 the order of a few sums shows no more.
+  if (x.dtype() == DType::f32 && target.wide && !target.scatters_in_order)
+    return convert(scatter(convert(x, DType::f64), places, convert(updates, DType::f64), "add"), DType::f32);
+  return scatter(x, places, updates, "add");
 }
 
 }  // namespace tenon::stablehlo

@@ -24,6 +24,13 @@ namespace tenon::stablehlo {
 
 class Writer;
 
+// What the device and its compiler do.
+struct Target {
+  bool wide = true;               // computes in f64, which functions of f32 may use
+  bool rounds_quotients = true;   // division and square root of f32 are correctly rounded
+  bool scatters_in_order = true;  // of updates of one element the last one stays
+};
+
 class Term {
  public:
   Term() = default;
@@ -49,9 +56,8 @@ std::string list_text(std::span<const std::int64_t> numbers);
 
 class Writer {
  public:
-  // |wide|: the device computes in f64, which functions of f32 may then use.
-  explicit Writer(bool wide = true) : wide_(wide) {}
-  bool wide() const { return wide_; }
+  explicit Writer(const Target& target = {}) : target_(target) {}
+  const Target& target() const { return target_; }
 
   Term argument(DType dtype, const Shape& shape);
   // |text| is everything right of "%name = ", with a type at its end or not.
@@ -83,7 +89,7 @@ class Writer {
   std::unordered_map<std::string, int> known_;
   std::string arguments_, lines_;
   int argument_count_ = 0;
-  bool wide_;
+  Target target_;
 };
 
 // --- Operations of one line ---
