@@ -147,6 +147,20 @@ scenario('the example of an op runs as it stands', fresh('#op=softmax'), async (
   assert.match(await (await outcome(page)).innerText(), /matches the reference/);
 });
 
+scenario('there is something to start from, and all of it runs', fresh(), async (page) => {
+  const titles = await page.locator('.starters button').allInnerTexts();
+  assert.ok(titles.length >= 3);
+  for (const title of titles) {
+    await page.evaluate(() => localStorage.clear());
+    await page.goto('about:blank');
+    await page.goto(server.url);
+    await page.getByRole('button', { name: title }).click();
+    await page.getByText(/^Gives /).waitFor();
+    await calculate(page);
+    assert.match(await (await outcome(page)).innerText(), /matches the reference/, title);
+  }
+});
+
 scenario('a result is downloaded as .npy and as .safetensors', fresh('#op=add&i.x=constant:1&i.x.shape=3,5&i.x.dtype=float32&i.y=constant:2&i.y.shape=3,5&i.y.dtype=float32'), async (page) => {
   await calculate(page);
   const card = await outcome(page);

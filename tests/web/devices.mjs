@@ -139,6 +139,6 @@ scenario('auto says what it took, and why', () => calculator(browser, server), a
   await page.getByText(/^Auto took \S+: .+/).waitFor();
   const { considered } = (await server.post('/api/check', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }] })).route ?? {};
   if (!considered || considered.length < 2) return;
-  await page.getByText('What each device would take').click();
+  await page.locator('.devices-choice summary').click();
   assert.ok((await page.locator('.devices-choice tbody tr').count()) >= 2, 'every device was considered');
 });

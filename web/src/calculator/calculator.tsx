@@ -15,7 +15,7 @@ import { History } from './history_list';
 import { InputEditor } from './input_editor';
 import { OpSearch } from './op_search';
 import { Parameters } from './parameters';
-import { toHash } from './permalink';
+import { fromHash, toHash } from './permalink';
 import { inputName, inputsOf, newInput, type Program, withInput, withOp } from './program';
 import { ResultCard } from './result_card';
 import { active, cancel, runs, start } from './runs';
@@ -157,9 +157,24 @@ function Forecast({ wrong }: { wrong?: string }) {
   );
 }
 
+// Something to start from, each as an address of its own.
+const kStarters: [string, string][] = [
+  ['GELU of noise', 'op=gelu&i.x=random:normal:1:0:2&i.x.shape=32,32&i.x.dtype=bfloat16'],
+  ['Product of matrices', 'op=matmul&i.a=random:uniform:1:-1:1&i.a.shape=64,64&i.a.dtype=float32&i.b=random:uniform:2:-1:1&i.b.shape=64,64&i.b.dtype=float32'],
+  ['Attention scores', 'expr=softmax(q @ k.T / sqrt(64), axis=-1)&i.q=random:normal:1:0:1&i.q.shape=16,64&i.q.dtype=float32&i.k=random:normal:2:0:1&i.k.shape=16,64&i.k.dtype=float32'],
+  ['What four bits lose', 'expr=x - cast(cast(x, bfloat4_b), float32)&i.x=random:normal:1:0:1&i.x.shape=32,32&i.x.dtype=float32'],
+];
+
 const Welcome = () => (
   <div class="empty">
     <p>The result appears here: its values, how far they are from the reference, and where the time went.</p>
+    <div class="starters">
+      {kStarters.map(([title, hash]) => (
+        <button type="button" onClick={() => edit((now) => fromHash(hash, now) ?? now)}>
+          {title}
+        </button>
+      ))}
+    </div>
     <p class="small">
       <Link /> The address of this page always holds what is set up: share it.
     </p>
