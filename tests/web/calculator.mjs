@@ -141,6 +141,15 @@ scenario('an expression: colours, inputs, the error at its column, Ctrl + Enter'
   assert.match(await card.locator('.big.number').first().innerText(), /^(1|0\.99999|1\.0000)/);
 });
 
+scenario('what others wrote is shown as text, never run', fresh(`#expr=${encodeURIComponent('<img src=x onerror="window.harmed=1"> + x')}&op=%3Cb%3E`), async (page) => {
+  await page.locator('#expression-note .wrong').waitFor();
+  assert.equal(await page.locator('main img').count(), 0);
+  assert.equal(await page.evaluate(() => window.harmed), undefined);
+  await page.goto(`${server.url}/#op=${encodeURIComponent('<img src=x onerror="window.harmed=1">')}`);
+  await page.getByText("No operation is called '<img").first().waitFor();
+  assert.equal(await page.evaluate(() => window.harmed), undefined);
+});
+
 scenario('the example of an op runs as it stands', fresh('#op=softmax'), async (page) => {
   await page.locator('.example').click();
   await calculate(page);

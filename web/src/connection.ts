@@ -18,6 +18,8 @@ export const deviceEvents = signal<DeviceEvent[]>([]);
 export const dropped = signal(0);
 
 let source: EventSource | undefined;
+const waiting: DeviceEvent[] = [];
+let flushTimer = 0;
 let attempts = 0;
 let timer = 0;
 
@@ -40,12 +42,21 @@ export function connect() {
     devicesKnown.value = true;
     server.value = snapshot.server;
   });
-  source.addEventListener('device', (event) => addEvents([parseJson((event as MessageEvent).data) as DeviceEvent]));
+  source.addEventListener('device', (event) => {
+    // Thousands may come in a second: they are drawn ten times a second.
+    waiting.push(parseJson((event as MessageEvent).data) as DeviceEvent);
+    if (!flushTimer) flushTimer = window.setTimeout(flush, 100);
+  });
   source.addEventListener('lag', (event) => (dropped.value += (parseJson((event as MessageEvent).data) as { dropped: number }).dropped));
   source.addEventListener('shutdown', () => {
     link.value = 'ending';
     tryLater();
   });
+}
+
+function flush() {
+  flushTimer = 0;
+  addEvents(waiting.splice(0));
 }
 
 export function addEvents(list: DeviceEvent[]) {

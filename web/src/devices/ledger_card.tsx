@@ -17,11 +17,17 @@ export function LedgerCard() {
   const [ledger, setLedger] = useState<Ledger | undefined>(undefined);
   const [chosen, setChosen] = useState<Measure | undefined>(undefined);
   const last = deviceEvents.value.at(-1)?.id ?? 0;
-  // New work changes the ledger; half a second lets a burst pass.
+  // New work changes the ledger; it is read at most every two seconds.
+  const pending = useRef(0);
   useEffect(() => {
-    const timer = setTimeout(() => get<Ledger>('/api/ledger?limit=10').then(setLedger, () => undefined), ledger ? 500 : 0);
-    return () => clearTimeout(timer);
+    if (pending.current) return;
+    const read = () => {
+      pending.current = 0;
+      get<Ledger>('/api/ledger?limit=10').then(setLedger, () => undefined);
+    };
+    pending.current = window.setTimeout(read, ledger ? 2000 : 0);
   }, [last, reconnects.value]);
+  useEffect(() => () => clearTimeout(pending.current), []);
   // Where nothing cost anything, time says more.
   const measure = chosen ?? (ledger?.days.some((row) => (row.cost_dollars ?? 0) > 0) ? 'cost_dollars' : 'held_seconds');
   return (
