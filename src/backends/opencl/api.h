@@ -36,7 +36,6 @@ inline constexpr Int kSuccess = 0, kDeviceNotFound = -1, kDeviceNotAvailable = -
 inline constexpr Bits kDeviceTypeCpu = 2, kDeviceTypeAll = 0xffffffff;
 inline constexpr Bits kReadWrite = 1, kUseHostPointer = 8, kAllocateHostPointer = 16;
 inline constexpr Bits kMapRead = 1, kMapWrite = 2;
-inline constexpr Uint kBufferRegion = 0x1220;
 
 inline constexpr Uint kPlatformName = 0x0902;
 inline constexpr Uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDeviceMaxGroupSize = 0x1004,
@@ -52,9 +51,6 @@ inline constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, k
 struct PciInfo {
   Uint domain, bus, device, function;
 };
-struct BufferRegion {
-  std::size_t origin, size;
-};
 
 // X(name, result, parameters...)
 #define TENON_OPENCL_FUNCTIONS(X)                                                                                              \
@@ -67,7 +63,6 @@ struct BufferRegion {
   X(clCreateCommandQueue, QueueId, ContextId, DeviceId, Bits, Int*)                                                            \
   X(clReleaseCommandQueue, Int, QueueId)                                                                                       \
   X(clCreateBuffer, MemoryId, ContextId, Bits, std::size_t, void*, Int*)                                                       \
-  X(clCreateSubBuffer, MemoryId, MemoryId, Bits, Uint, const void*, Int*)                                                      \
   X(clReleaseMemObject, Int, MemoryId)                                                                                         \
   X(clEnqueueReadBuffer, Int, QueueId, MemoryId, Bool, std::size_t, std::size_t, void*, Uint, const EventId*, EventId*)        \
   X(clEnqueueWriteBuffer, Int, QueueId, MemoryId, Bool, std::size_t, std::size_t, const void*, Uint, const EventId*, EventId*) \

@@ -60,6 +60,14 @@ class OpenClDevice final : public OpenDevice {
     return array;
   }
 
+  void prepare(std::span<const Graph> graphs) {
+    std::vector<Kernel> kernels;
+    for (const Graph& graph : graphs)
+      for (Kernel& kernel : plan_kernels(graph, context_->hardware().target).kernels)
+        if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(std::move(kernel));
+    context_->modules(kernels);
+  }
+
   void close() override { context_->close(); }
   bool is_lost() const noexcept override { return context_->is_lost(); }
 
@@ -153,6 +161,8 @@ class OpenClBackend final : public Backend {
 };
 
 }  // namespace
+
+void prepare(OpenDevice& device, std::span<const Graph> graphs) { static_cast<OpenClDevice&>(device).prepare(graphs); }
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<OpenClBackend>(); }
 

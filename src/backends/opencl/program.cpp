@@ -79,15 +79,8 @@ Program::Program(std::shared_ptr<Context> context, KernelPlan plan, const std::s
       plan_(std::move(plan)) {
   if (budget) share_ = budget->reserve(plan_.workspace_bytes + plan_.constants.size());
   modules_ = context_->modules(plan_.kernels);
-  if (plan_.workspace_bytes > 0) workspace_ = allocate(*context_, plan_.workspace_bytes);
   if (plan_.has_status) status_ = allocate(*context_, kStatusBytes);
-  if (!plan_.constants.empty()) {
-    constants_ = allocate(*context_, plan_.constants.size());
-    const std::lock_guard lock(context_->mutex());
-    context_->check(api().clEnqueueWriteBuffer(context_->queue(), constants_.get(), 1, 0, plan_.constants.size(),
-                                               plan_.constants.data(), 0, nullptr, nullptr),
-                    "uploading constants");
-  }
+  allocate_pieces();
   commands_.reserve(plan_.steps.size());
   for (const PlanStep& step : plan_.steps) {
     const auto& launch = std::get<KernelLaunch>(step);
@@ -96,17 +89,22 @@ Program::Program(std::shared_ptr<Context> context, KernelPlan plan, const std::s
   plan_.constants = {};
 }
 
-// A piece of the workspace or of the constants: OpenCL 1.2 has no pointers to add to.
-MemoryId Program::piece_of(const Location& location) {
-  const bool constant = location.space == Location::Space::constants;
-  Memory& whole = constant ? constants_ : workspace_;
-  Memory& piece = (constant ? constant_pieces_ : pieces_)[{location.offset_bytes, location.bytes}];
-  if (piece.get()) return piece.get();
-  const BufferRegion region{location.offset_bytes, location.bytes};
-  Int status = kSuccess;
-  piece = Memory(api().clCreateSubBuffer(whole.get(), kReadWrite, kBufferRegion, &region, &status));
-  context_->check(status, "dividing the workspace");
-  return piece.get();
+void Program::allocate_pieces() {
+  std::map<std::uint64_t, std::uint64_t> sizes;
+  for (const PlanStep& step : plan_.steps)
+    for (const KernelArgument& argument : std::get<KernelLaunch>(step).arguments) {
+      const auto* location = std::get_if<Location>(&argument);
+      if (!location) continue;
+      if (location->space == Location::Space::workspace)
+        sizes[location->offset_bytes] = std::max(sizes[location->offset_bytes], location->bytes);
+      if (location->space != Location::Space::constants || constants_.count(location->offset_bytes)) continue;
+      Memory& piece = constants_[location->offset_bytes] = allocate(*context_, location->bytes);
+      const std::lock_guard lock(context_->mutex());
+      context_->check(api().clEnqueueWriteBuffer(context_->queue(), piece.get(), 1, 0, location->bytes,
+                                                 plan_.constants.data() + location->offset_bytes, 0, nullptr, nullptr),
+                      "uploading constants");
+    }
+  for (const auto& [offset, bytes] : sizes) workspace_[offset] = allocate(*context_, bytes);
 }
 
 void Program::add_command(const KernelLaunch& launch, const Module& module) {
@@ -131,7 +129,9 @@ void Program::add_command(const KernelLaunch& launch, const Module& module) {
           } else if (value.space == Location::Space::input || value.space == Location::Space::output) {
             command.bindings.push_back({position, value.space, static_cast<std::size_t>(value.index)});
           } else {
-            const MemoryId memory = value.space == Location::Space::status ? status_.get() : piece_of(value);
+            const MemoryId memory = value.space == Location::Space::status      ? status_.get()
+                                    : value.space == Location::Space::constants ? constants_.at(value.offset_bytes).get()
+                                                                                : workspace_.at(value.offset_bytes).get();
             set(sizeof memory, &memory);
           }
         },

@@ -80,16 +80,17 @@ class Program final : public Executable {
     std::vector<Binding> bindings;
   };
   void add_command(const KernelLaunch& launch, const Module& module);
-  MemoryId piece_of(const Location& location);
+  // Memory of its own for every place that steps use: sub-buffers of one workspace crash a widespread driver when released.
+  void allocate_pieces();
   void read_status();
 
   std::shared_ptr<Context> context_;
   KernelPlan plan_;
   std::vector<std::shared_ptr<Module>> modules_;
-  std::vector<Command> commands_;
   MemoryBudget::Share share_;
-  Memory workspace_, constants_, status_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Memory> pieces_, constant_pieces_;
+  Memory status_;
+  std::map<std::uint64_t, Memory> workspace_, constants_;  // by offset
+  std::vector<Command> commands_;                          // kernels go before the memory they refer to
   std::mutex running_;  // arguments belong to the kernels, so runs of one program follow each other
 };
 

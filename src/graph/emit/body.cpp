@@ -215,7 +215,7 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 
 std::string Body::float_function(const std::string& name, bool wide, std::span<const std::string> x) {
   if (wide) {
-    if (name == "erfinv" || name == "i0") return call(name + "_f64", x[0]);
+    if (name == "erfinv" || name == "i0" || name == "log1p") return call(name + "_f64", x[0]);
     return fmt::format("{}({})", name, join(x));
   }
   std::string arguments;

@@ -77,6 +77,7 @@ std::string combine_text(ReduceKind kind, DType dtype, const std::string& a, con
 }
 
 std::string identity_text(ReduceKind kind, DType dtype) {
+  if (dtype == DType::boolean) return kind == ReduceKind::min || kind == ReduceKind::prod || kind == ReduceKind::all ? "1" : "0";
   switch (kind) {
     case ReduceKind::sum:
     case ReduceKind::any: return literal(dtype, 0);
@@ -86,6 +87,15 @@ std::string identity_text(ReduceKind kind, DType dtype) {
     case ReduceKind::min: return literal(dtype, INFINITY);
   }
   return {};
+}
+
+std::string compensated_add_text(const std::string& sum, const std::string& lost, const std::string& value) {
+  return fmt::format(
+      "{{ const f64 y = {2}, t = {0} + y; {1} += fabs({0}) >= fabs(y) ? ({0} - t) + y : (y - t) + {0}; {0} = t; }}\n", sum, lost,
+      value);
+}
+std::string compensated_total_text(const std::string& sum, const std::string& lost) {
+  return fmt::format("({1} - {1} == 0.0 ? {0} + {1} : {0})", sum, lost);
 }
 
 GroupReader::GroupReader(const Graph& graph, const Plan& plan, int group, const GroupPlacement& placement)

@@ -27,6 +27,10 @@ GroupAxes group_axes(const Group& group);
 std::string combine_text(ReduceKind kind, DType dtype, const std::string& a, const std::string& b);
 std::string identity_text(ReduceKind kind, DType dtype);
 
+// A sum of f64 and beside it the sum of its rounding errors (Neumaier): statements, and the total.
+std::string compensated_add_text(const std::string& sum, const std::string& lost, const std::string& value);
+std::string compensated_total_text(const std::string& sum, const std::string& lost);
+
 class GroupReader {
  public:
   GroupReader(const Graph& graph, const Plan& plan, int group, const GroupPlacement& placement);

@@ -5,10 +5,16 @@ namespace {
 
 // The formulas of graph/ops/value.h, which the reference uses.
 constexpr Helper kF64[] = {
+    // Some platforms' log1p knows neither subnormals nor infinity.
+    {"log1p_f64", "", R"(
+DEVICE f64 log1p_f64(f64 x) {
+  return fabs(x) < 5.5511151231257827e-17 || x == AS_F64(0x7ff0000000000000ul) ? x : log1p(x);
+}
+)"},
     {"erfinv_f64", "", R"(
 DEVICE f64 erfinv_f64(f64 x) {
   f64 magnitude = fabs(x);
-  if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign(AS_F64(0x7ff0000000000000UL), x) : AS_F64(0x7ff8000000000000UL);
+  if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign(AS_F64(0x7ff0000000000000ul), x) : AS_F64(0x7ff8000000000000ul);
   if (magnitude < 1e-8) return x * 0.8862269254527580;
   i32 tail = magnitude > 0.5;
   f64 rest = tail ? 1.0 - magnitude : magnitude;

@@ -208,6 +208,11 @@ class ReductionEmitter {
         return fmt::format("{{ const {0} key = {1}; k{2} = key {3} k{2} ? key : k{2}; }}\n", key, body_.call(order, value), r,
                            max ? ">" : "<");
       }
+      if (dtype(id) == DType::f64 && kind(id) == ReduceKind::sum) {
+        before += fmt::format("f64 {0} = 0.0, c{0} = 0.0;\n", sum(r));
+        after += fmt::format("{} = {};\n", sum(r), compensated_total_text(sum(r), "c" + sum(r)));
+        return compensated_add_text(sum(r), "c" + sum(r), value);
+      }
       before += fmt::format("{} {} = {};\n", type, sum(r), identity_text(kind(id), dtype(id)));
       const bool any_order = floats && !extreme;
       return fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum(r), combine(r, sum(r), value, dtype(id)));

@@ -47,16 +47,22 @@ class RowsEmitter {
       return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(rows_, chunk)), 1, 1}, statements);
     }
     statements += "const i32 lane = local_id(0), line = local_id(1);\n";
+    if (is_ahead()) statements += fetch_first(rows);
     const std::string inside = row_text();
     statements += shared_;
     statements += fmt::format("for ({0} base = ({0})group_id(0) * {1}; base < {2}; base += ({0})group_count(0) * {1}) {{\n", ix(),
                               lines_, rows);
     statements +=
         fmt::format("{0} row = base + line < {1} ? base + line : {1} - 1;\nconst i32 active = base + line < {1};\n", ix(), rows);
+    if (is_ahead()) statements += fmt::format("ASYNC_WAIT({});\n", stages_ - 1);
     statements += inside;
+    if (is_ahead()) statements += fetch_next(rows);
     statements += "}\n";
-    const std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
-    return make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements);
+    std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
+    if (is_ahead()) groups = std::min<std::int64_t>(groups, target_.compute_units);
+    Launch launch = make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements);
+    if (is_ahead()) launch.kernel.dynamic_local_bytes = at(stages_) * stage_bytes();
+    return launch;
   }
 
  private:
@@ -96,12 +102,88 @@ class RowsEmitter {
   void choose_shape() {
     if (target_.is_cpu) return;
     const int threads = std::min(256, target_.max_group_size);
+    width_ = vector_width();
     // Four elements a lane, more where a row is long: up to 16, kept in registers.
-    std::int64_t lanes = power_of_two_from(ceil_div(columns_, 4));
+    std::int64_t lanes = power_of_two_from(ceil_div(columns_, std::max(4, width_)));
     lanes = std::min<std::int64_t>(lanes, columns_ > 4096 ? std::min(1024, target_.max_group_size) : threads);
     lanes_ = static_cast<int>(std::max<std::int64_t>(lanes, 1));
     lines_ = std::max(1, threads / lanes_);
-    per_lane_ = static_cast<int>(power_of_two_from(ceil_div(columns_, lanes_)));
+    per_lane_ = std::max(width_, static_cast<int>(power_of_two_from(ceil_div(columns_, lanes_))));
+    choose_stages();
+  }
+
+  // Elements of a row that a lane takes at once, by loads and stores of up to 16 bytes.
+  int vector_width() const {
+    if (columns_ < 32) return 1;
+    std::size_t largest = 1;
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const External& e = reader_.externals()[k];
+      if (e.is_row || column_strides_[k] == 0) continue;
+      if (column_strides_[k] != 1) return 1;
+      largest = std::max(largest, element_bytes(e.from.stored));
+    }
+    for (NodeId id : group_.outputs)
+      if (is_domain(id))
+        for (const StoredValue& to : placement_.targets(id)) largest = std::max(largest, element_bytes(to.stored));
+    const int width = static_cast<int>(std::clamp<std::size_t>(16 / largest, 1, 8));
+    if (columns_ % width != 0) return 1;
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      if (!is_together(k)) continue;
+      if (offsets_[k] % width != 0) return 1;
+      for (std::int64_t stride : axes_.strides[k])
+        if (stride % width != 0) return 1;
+    }
+    return width;
+  }
+  bool is_together(std::size_t k) const { return !reader_.externals()[k].is_row && column_strides_[k] == 1; }
+
+  // --- Rows fetched ahead ---
+  // Where a row fills most of a multiprocessor there is no second one at work while the first waits for its values. So the values
+  // of the rows to come are on their way into local memory meanwhile; every lane fetches what it will read itself.
+  void choose_stages() {
+    if (target_.dialect != Dialect::cuda || target_.async_local_bytes == 0 || width_ == 1) return;
+    constexpr std::int64_t kFromBytes = 32 * 1024;
+    std::int64_t row_bytes = 0;
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const std::vector<std::int64_t>& outer = axes_.strides[k];
+      if (!is_together(k) || std::ranges::all_of(outer, [](std::int64_t stride) { return stride == 0; })) continue;
+      if (element_bytes(reader_.externals()[k].from.stored) * at(width_) != 16) return;
+      fetched_.push_back(k);
+      row_bytes += columns_ * static_cast<std::int64_t>(element_bytes(reader_.externals()[k].from.stored));
+    }
+    const std::size_t fits = fetched_.empty() ? 0 : target_.async_local_bytes / stage_bytes();
+    if (row_bytes * lines_ < kFromBytes || fits < 2 || rows_ < 4 * target_.compute_units) {
+      fetched_.clear();
+      return;
+    }
+    stages_ = static_cast<int>(std::min<std::size_t>(fits, 4));
+  }
+  bool is_ahead() const { return !fetched_.empty(); }
+  std::size_t fetch_bytes() const { return at(lanes_) * at(lines_) * at(per_lane_ / width_) * 16; }  // of one operand
+  std::size_t stage_bytes() const { return fetch_bytes() * fetched_.size(); }
+  // Where a lane's vector number g of fetched operand |number| lies.
+  std::string fetched_place(std::size_t number, const std::string& stage) const {
+    return fmt::format("ring + {} * {} + {} + ((line * {} + g) * {} + lane) * 16", stage, stage_bytes(), number * fetch_bytes(),
+                       per_lane_ / width_, lanes_);
+  }
+  std::string fetch(const std::string& base, const std::string& stage, const std::string& rows) {
+    std::string text = fmt::format("{{\nconst {} ahead = {} + line;\nif (ahead < {}) {{\n", ix(), base, rows);
+    text += offset_text(parameters_, axes_, offsets_, "ahead");
+    text += fmt::format("UNROLL for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\nif (c < {}) {{\n",
+                        per_lane_ / width_, ix(), lanes_, width_, n_);
+    for (std::size_t number = 0; number < fetched_.size(); ++number)
+      text += fmt::format("ASYNC_COPY({}, {} + o{} + c);\n", fetched_place(number, stage), pointers_[fetched_[number]],
+                          fetched_[number]);
+    return text + "}\n}\n}\nASYNC_COMMIT;\n}\n";
+  }
+  std::string fetch_first(const std::string& rows) {
+    std::string text = "DYNAMIC_LOCAL(ring);\ni32 stage = 0;\n";
+    return text + fmt::format("for (i32 d = 0; d < {}; ++d) ", stages_) +
+           fetch(fmt::format("({0})group_id(0) * {1} + d * (({0})group_count(0) * {1})", ix(), lines_), "d", rows);
+  }
+  std::string fetch_next(const std::string& rows) {
+    return fetch(fmt::format("base + {} * (({})group_count(0) * {})", stages_, ix(), lines_), "stage", rows) +
+           fmt::format("stage = stage + 1 == {} ? 0 : stage + 1;\n", stages_);
   }
 
   // --- Levels and what is kept between passes ---
@@ -264,7 +346,7 @@ class RowsEmitter {
   std::string pass_text(int pass) {
     const std::set<NodeId> needed = needed_in(pass);
     const std::string slot = target_.is_cpu ? "i" : "k";
-    std::string before, inside, after;
+    std::string before, loads, inside, stores, after;
     const auto define = [&](NodeId id, DType dtype, const std::string& name, const std::string& definition) {
       const auto found = kept_.find(id);
       if (found != kept_.end() && found->second < pass) {
@@ -278,10 +360,14 @@ class RowsEmitter {
       if (id >= 0) break;
       const std::size_t k = at(~id);
       const External& e = reader_.externals()[k];
-      const std::string place = place_text(parameters_, fmt::format("o{}", k), "i", column_strides_[k]);
+      std::string element = fmt::format("p{}[l]", k);
+      if (width_ > 1 && is_together(k)) {
+        if (!is_kept_before(id, pass)) loads += load_text(k);
+      } else {
+        element = fmt::format("{}[{}]", pointers_[k], place_text(parameters_, fmt::format("o{}", k), "i", column_strides_[k]));
+      }
       define(id, e.from.stored, fmt::format("x{}", k),
-             fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k,
-                         body_.loaded(e.from.stored, fmt::format("{}[{}]", pointers_[k], place))));
+             fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k, body_.loaded(e.from.stored, element)));
     }
     for (NodeId id : needed)
       if (id >= 0)
@@ -292,11 +378,27 @@ class RowsEmitter {
         reduction_text(goal, before, inside, after);
       } else {
         for (const StoredValue& to : placement_.targets(goal)) {
-          const std::string store = fmt::format("{}[row * {} + i] = {};\n", parameters_.output(to.stored, to.slot), n_,
-                                                body_.to_store(to.stored, reader_.name(goal)));
-          inside += target_.is_cpu ? store : "if (active) " + store;
+          const std::string pointer = parameters_.output(to.stored, to.slot),
+                            value = body_.to_store(to.stored, reader_.name(goal));
+          if (width_ > 1) {
+            const std::string type = stored_type(to.stored);
+            loads += fmt::format("VARRAY({}, {}, q{});\n", type, width_, pointer);
+            inside += fmt::format("q{}[l] = {};\n", pointer, value);
+            stores += fmt::format("if (active) {{ VSTORE({0}, {1}, q{2}, {2} + row * {3} + c); }}\n", type, width_, pointer, n_);
+          } else {
+            const std::string store = fmt::format("{}[row * {} + i] = {};\n", pointer, n_, value);
+            inside += target_.is_cpu ? store : "if (active) " + store;
+          }
         }
       }
+    }
+    if (width_ > 1) {
+      before += fmt::format("UNROLL for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\nif (c < {}) {{\n",
+                            per_lane_ / width_, ix(), lanes_, width_, n_);
+      before += loads;
+      before += fmt::format("UNROLL for (i32 l = 0; l < {0}; ++l) {{\nconst {1} i = c + l;\nconst i32 k = g * {0} + l;\n", width_,
+                            ix());
+      return before + inside + "}\n" + stores + "}\n}\n" + after;
     }
     const std::string loop =
         target_.is_cpu
@@ -304,6 +406,15 @@ class RowsEmitter {
             : fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
                           per_lane_, ix(), lanes_, n_, inside);
     return before + loop + after;
+  }
+  // A lane's next elements of an operand, into p<k>.
+  std::string load_text(std::size_t k) const {
+    const std::string type = stored_type(reader_.externals()[k].from.stored);
+    const auto fetched = std::ranges::find(fetched_, k);
+    const std::string place = fetched == fetched_.end()
+                                  ? fmt::format("{} + o{} + c", pointers_[k], k)
+                                  : fmt::format("({} const*)({})", type, fetched_place(at(fetched - fetched_.begin()), "stage"));
+    return fmt::format("VARRAY({0}, {1}, p{2});\nVLOAD({0}, {1}, p{2}, {3});\n", type, width_, k, place);
   }
   bool is_kept_before(NodeId id, int pass) const {
     const auto found = kept_.find(id);
@@ -325,13 +436,26 @@ class RowsEmitter {
       after += fmt::format("{} {} = {};\n", type, result, body_.call(fmt::format("unorder_{}", type), sum));
       return;
     }
+    if (target_.is_cpu) {
+      // One lane sums a whole row: f32 in f64, where the order does not show; f64 with the rounding errors summed beside it.
+      if (kind == ReduceKind::sum && dtype == DType::f64) {
+        before += fmt::format("f64 {0} = 0.0, c{0} = 0.0;\n", sum);
+        inside += compensated_add_text(sum, "c" + sum, value);
+        after += fmt::format("f64 {} = {};\n", result, compensated_total_text(sum, "c" + sum));
+        return;
+      }
+      const bool wide = kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64;
+      const DType as = wide ? DType::f64 : dtype;
+      const bool any_order = is_float(dtype) && (kind == ReduceKind::sum || kind == ReduceKind::prod);
+      before += fmt::format("{} {} = {};\n", variable_type(as), sum, identity_text(kind, as));
+      inside += fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum,
+                            combine_text(kind, as, sum, wide ? "(f64)" + value : value));
+      after += fmt::format("{} {} = ({}){};\n", type, result, type, sum);
+      return;
+    }
     before += fmt::format("{} {} = {};\n", type, sum, identity_text(kind, dtype));
-    const bool any_order = target_.is_cpu && is_float(dtype) && (kind == ReduceKind::sum || kind == ReduceKind::prod);
-    inside += fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum, combine_text(kind, dtype, sum, value));
-    if (target_.is_cpu)
-      after += fmt::format("{} {} = {};\n", type, result, sum);
-    else
-      after += across_lanes(kind, dtype, sum) + fmt::format("{} {} = {};\n", type, result, sum);
+    inside += fmt::format("{} = {};\n", sum, combine_text(kind, dtype, sum, value));
+    after += across_lanes(kind, dtype, sum) + fmt::format("{} {} = {};\n", type, result, sum);
   }
 
   // Joins the lanes' partial results, so that every lane of a line has the whole one.
@@ -348,9 +472,12 @@ class RowsEmitter {
       const int warps = lanes_ / 32;
       if (warps <= 1) return text;
       shared_ += fmt::format("LOCAL {} {}[{}];\n", type, shared, lines_ * warps);
-      text += fmt::format("BARRIER;\nif (lane % 32 == 0) {}[line * {} + lane / 32] = {};\nBARRIER;\n", shared, warps, sum);
-      text += fmt::format("{} = {}[line * {}];\nfor (i32 w = 1; w < {}; ++w) {{ const {} other = {}[line * {} + w]; {} }}\n", sum,
-                          shared, warps, warps, type, shared, warps, join("other"));
+      // With a second pass its barriers keep this row's readers and the next row's writers apart.
+      if (passes_ < 2) text += "BARRIER;\n";
+      text += fmt::format("if (lane % 32 == 0) {}[line * {} + lane / 32] = {};\nBARRIER;\n", shared, warps, sum);
+      text += fmt::format("{} = {}[line * {} + lane % {}];\n", sum, shared, warps, warps);
+      for (int distance = warps / 2; distance > 0; distance /= 2)
+        text += fmt::format("{{ const {} other = ({})SHUFFLE({}, {}); {} }}\n", type, type, sum, distance, join("other"));
       return text;
     }
     shared_ += fmt::format("LOCAL {} {}[{}];\n", type, shared, lines_ * lanes_);
@@ -374,7 +501,9 @@ class RowsEmitter {
   Body body_;
   std::map<NodeId, int> levels_;
   int passes_ = 0;
-  int lanes_ = 1, lines_ = 1, per_lane_ = 1;
+  int lanes_ = 1, lines_ = 1, per_lane_ = 1, width_ = 1;
+  std::vector<std::size_t> fetched_;  // operands whose rows are fetched ahead
+  int stages_ = 0;
   std::map<NodeId, int> kept_;  // value -> the pass that computes it
   std::vector<std::string> pointers_;
   std::string n_, shared_;

@@ -69,6 +69,10 @@ template <> struct Word<16> { typedef uint4 type; };
 #define VSTORE(T, N, a, p) *(Word<sizeof(T) * N>::type*)(p) = *(const Word<sizeof(T) * N>::type*)(a)
 #define UNROLL _Pragma("unroll")
 #define ANY_ORDER
+#define DYNAMIC_LOCAL(name) extern __shared__ __align__(16) u8 name[]
+#define ASYNC_COPY(to, from) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")
+#define ASYNC_COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
+#define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 #define SHUFFLE(x, distance) __shfl_xor_sync(0xffffffffu, x, distance)
 #define WIDE f64
 )kernel";
