@@ -248,6 +248,7 @@ Decision route(const Config& config, std::string_view wish, std::span<const Cand
 std::optional<double> price_of(const Config& config, const DeviceInfo& device) {
   DeviceInfo priced = device;
   apply_prices(priced, config.prices);
+  if (!is_simulated(device)) estimate_cost(priced);
   return priced.cost_per_hour;
 }
 

@@ -8,7 +8,8 @@ namespace tenon::cli::testing {
 namespace {
 
 boost::json::object setting(const Outcome& outcome, const std::string& name) {
-  for (const auto& entry : outcome.json().at("settings").as_array())
+  const boost::json::object document = outcome.json();
+  for (const auto& entry : document.at("settings").as_array())
     if (entry.at("name").as_string() == name) return entry.as_object();
   ADD_FAILURE() << "no setting " << name << " in " << outcome.out;
   return {};

@@ -188,7 +188,7 @@ TEST(Router, CheapestIsThePriceOfTheTimeADeviceIsHeld) {
 
 TEST(Router, AmongEquallyCheapTheFastestAndUnknownPricesLast) {
   const Candidate other = candidate("cpu:1", DeviceKind::cpu);
-  const Candidate unpriced = candidate("other:0", DeviceKind::gpu, std::nullopt);
+  const Candidate unpriced = candidate("other:0", DeviceKind::tenstorrent, std::nullopt);
   const Predictor predict = seconds({{"cpu:0", 2}, {"cpu:1", 1}, {"other:0", 0.1}});
   const Decision decision = route(with(RoutingMode::cheapest), "auto", std::vector{kCpu, other, unpriced}, predict);
   EXPECT_EQ(decision.device.id, "cpu:1");
