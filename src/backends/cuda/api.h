@@ -33,7 +33,10 @@ enum Attribute : int {
   kMultiprocessors = 16,
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
+  kSharedBytesPerBlock = 97,  // the most a kernel may ask for
 };
+
+enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8 };
 
 // member, exported name, signature
 #define TENON_CUDA_DRIVER(X)                                                                                                     \
@@ -69,6 +72,7 @@ enum Attribute : int {
   X(module_load, "cuModuleLoadData", Result(RawModule*, const void* image))                                                      \
   X(module_unload, "cuModuleUnload", Result(RawModule))                                                                          \
   X(module_function, "cuModuleGetFunction", Result(RawFunction*, RawModule, const char*))                                        \
+  X(function_set, "cuFuncSetAttribute", Result(RawFunction, FunctionAttribute, int))                                             \
   X(launch, "cuLaunchKernel",                                                                                                    \
     Result(RawFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
            unsigned shared_bytes, RawStream, void** arguments, void** extra))                                                    \

@@ -66,6 +66,7 @@ void Context::find_card(const DeviceInfo& device) {
   card_.capability = attribute(kCapabilityMajor) * 10 + attribute(kCapabilityMinor);
   card_.multiprocessors = attribute(kMultiprocessors);
   card_.max_threads = attribute(kMaxThreadsPerBlock);
+  card_.shared_bytes = attribute(kSharedBytesPerBlock);
   check(driver_.driver_version(&card_.driver_version), "describing the driver");
 }
 

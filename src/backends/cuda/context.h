@@ -30,6 +30,7 @@ struct Card {
   int capability = 0;  // 90: compute capability 9.0
   int multiprocessors = 1;
   int max_threads = 1024;  // of a block
+  int shared_bytes = 0;    // the most a block may ask for
   int driver_version = 0;  // 13000: CUDA 13.0
 };
 

@@ -122,6 +122,10 @@ std::vector<RawFunction> KernelModules::load(const KernelTarget& target, std::sp
     for (const Kernel* kernel : missing) {
       RawFunction function = nullptr;
       context_.check(context_.driver().module_function(&function, module, kernel->entry.c_str()), "finding a kernel");
+      if (kernel->dynamic_local_bytes > 0)
+        context_.check(
+            context_.driver().function_set(function, kMaxDynamicSharedBytes, static_cast<int>(kernel->dynamic_local_bytes)),
+            "preparing a kernel");
       functions_.emplace(kernel->entry, function);
     }
   }
