@@ -65,7 +65,7 @@ std::optional<Response> execute_now(Services& services, const Call& call) {
   }
 }
 
-std::string check_json(const ProgramReader::Check& check) {
+std::string check_json(const ProgramReader::Check& check, const DeviceManager& manager) {
   std::string text;
   JsonWriter json(text);
   json.begin_object();
@@ -103,6 +103,11 @@ std::string check_json(const ProgramReader::Check& check) {
   }
   json.end_array();
   json.member("memory_bytes", check.program ? check.program->memory_bytes : 0);
+  json.key("route");
+  if (check.program)
+    write_route(json, check.program->device, manager.explain(check.program->graph, check.program->device));
+  else
+    json.null();
   json.end_object();
   return text;
 }
@@ -194,7 +199,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .response_schema = "CheckAnswer",
               .failures = {404, 413},
               .handler = [&services](const Call& call) {
-                return json_response(check_json(services.reader().check(call.request.text())));
+                return json_response(check_json(services.reader().check(call.request.text()), services.manager));
               }});
   routes.add({.method = Method::get,
               .path = "/api/results/{id}",

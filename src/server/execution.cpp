@@ -139,12 +139,6 @@ void write_first_result(JsonWriter& json, const Program& program, const Outcome&
     json.null();
 }
 
-std::string route_reason(const std::string& wish, const DeviceInfo& device) {
-  if (wish == "auto") return fmt::format("{} is what 'auto' stands for on this machine now", device.id);
-  if (wish == device.id) return "asked for by its id";
-  return fmt::format("the first available device for '{}'", wish);
-}
-
 std::string server_timing(const Timeline& timeline) {
   std::string text;
   for (const Span& span : timeline)
@@ -153,6 +147,27 @@ std::string server_timing(const Timeline& timeline) {
 }
 
 }  // namespace
+
+void write_route(JsonWriter& json, std::string_view wish, const Decision& decision) {
+  json.begin_object();
+  json.member("wish", wish);
+  json.member("device", decision.device.id);
+  json.member("reason", decision.reason);
+  json.member("warning", decision.warning);
+  json.key("considered").begin_array();
+  for (const Considered& considered : decision.considered) {
+    json.begin_object();
+    json.member("device", considered.candidate.device.id);
+    json.member("eligible", considered.is_eligible);
+    json.member("remark", considered.remark);
+    json.member("predicted_seconds", considered.predicted.total());
+    json.member("measured", considered.predicted.is_measured);
+    json.member("dollars", considered.dollars);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
 
 std::string progress_text(const Progress& progress) {
   if (progress.stage == "opening" || progress.stage == "closing") return fmt::format("{} {}", progress.stage, progress.device);
@@ -175,6 +190,7 @@ Outcome execute(const Program& program, DeviceManager& manager, const ExecutionO
   run.program = program.title();
   run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
+  if (program.details) outcome.route = manager.explain(program.graph, program.device);
   run.on_progress = [&](const Progress& progress) {
     // A long wait must not make the log endless: only the latest place in the queue stays.
     if (progress.stage == "queued" && !status_log.empty() && status_log.back().starts_with("queued")) status_log.pop_back();
@@ -206,11 +222,11 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   json.end_array();
   json.key("device");
   write_device_brief(json, outcome.run.device);
-  json.key("route").begin_object();
-  json.member("wish", program.device);
-  json.member("device", outcome.run.device.id);
-  json.member("reason", route_reason(program.device, outcome.run.device));
-  json.end_object();
+  json.key("route");
+  if (outcome.route)
+    write_route(json, program.device, *outcome.route);
+  else
+    json.null();
   json.key("timeline");
   write_timeline(json, outcome.run.timeline);
   json.member("seconds", outcome.seconds);

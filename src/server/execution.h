@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/comparison.h"
+#include "server/json_writer.h"
 #include "server/message.h"
 #include "server/program.h"
 #include "server/uploads.h"
@@ -28,7 +29,8 @@ struct Outcome {
   std::vector<Compared> compared;  // one for each result; empty when not asked for
   std::string not_compared;        // why
   double reference_seconds = 0;
-  std::string download;  // where the result is kept; "" for nowhere
+  std::optional<Decision> route;  // with details
+  std::string download;           // where the result is kept; "" for nowhere
 };
 
 struct ExecutionOptions {
@@ -37,6 +39,9 @@ struct ExecutionOptions {
   // Besides the log; called by the thread that runs.
   std::function<void(const Progress&, const std::vector<std::string>& status_log)> on_progress = {};
 };
+
+// Why a device was or would be chosen: {"wish", "device", "reason", "warning", "considered"}.
+void write_route(JsonWriter& json, std::string_view wish, const Decision& decision);
 
 // Throws what DeviceManager::run throws; |status_log| then says how far it came.
 Outcome execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options,

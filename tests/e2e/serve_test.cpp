@@ -1,0 +1,154 @@
+// The server as a process: its start, its end, a crash, and what a service manager hears of it.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "e2e/program.h"
+
+namespace tenon::testing {
+namespace {
+
+class Serve : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "tenon-serve-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    std::filesystem::create_directory(directory_ / "run");
+    std::filesystem::permissions(directory_ / "run", std::filesystem::perms::owner_all);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<Program> start(std::vector<std::string> arguments,
+                                 std::vector<std::pair<std::string, std::string>> variables = {}) {
+    std::vector<std::string> words{TENON_PROGRAM, "serve", "--port", "0"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    variables.emplace_back("TENON_RUN_DIR", directory_ / "run");
+    variables.emplace_back("XDG_STATE_HOME", directory_);
+    return std::make_unique<Program>(words, variables);
+  }
+  // From "Tenon serves on http://127.0.0.1:8080".
+  static std::uint16_t port_of(Program& program) {
+    const std::string line = program.out_line();
+    EXPECT_TRUE(line.starts_with("Tenon serves on http://127.0.0.1:")) << line;
+    return static_cast<std::uint16_t>(std::atoi(line.c_str() + line.rfind(':') + 1));
+  }
+  static std::string request(std::uint16_t port, const std::string& text) {
+    const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return "no connection";
+    (void)!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    std::string answer;
+    char bytes[4096];
+    ssize_t count = 0;
+    while ((count = recv(socket.get(), bytes, sizeof bytes, 0)) > 0) answer.append(bytes, static_cast<std::size_t>(count));
+    return answer;
+  }
+  static std::string get(std::uint16_t port, const std::string& path) {
+    return request(port, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  }
+  static std::string compute(std::uint16_t port, const std::string& device) {
+    const std::string body = R"({"operation":"neg","inputs":[{"value":4}],"timeout_seconds":10,"device":")" + device + "\"}";
+    return request(port,
+                   "POST /api/execute HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                   "Content-Length: " +
+                       std::to_string(body.size()) + "\r\n\r\n" + body);
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(Serve, EndsWellOnSigterm) {
+  const auto program = start({});
+  const std::uint16_t port = port_of(*program);
+  EXPECT_TRUE(get(port, "/livez").starts_with("HTTP/1.1 200"));
+  program->send(SIGTERM);
+  EXPECT_EQ(program->exit_status(), 0);
+  EXPECT_EQ(get(port, "/livez"), "no connection");
+}
+
+TEST_F(Serve, RefusesOtherAddressesWithoutALogin) {
+  const auto program = start({"--host", "0.0.0.0"});
+  const std::string said = program->all_err();
+  EXPECT_NE(said.find("no login"), std::string::npos) << said;
+  EXPECT_NE(said.find("--password-file"), std::string::npos) << said;
+  EXPECT_EQ(program->exit_status(), 2);
+}
+
+TEST_F(Serve, APortInUseIsASentence) {
+  const auto first = start({});
+  const std::uint16_t port = port_of(*first);
+  Program second({TENON_PROGRAM, "serve", "--port", std::to_string(port)}, {{"TENON_RUN_DIR", directory_ / "run"}});
+  EXPECT_NE(second.all_err().find("cannot listen"), std::string::npos);
+  EXPECT_EQ(second.exit_status(), 4);
+}
+
+TEST_F(Serve, KilledUnderLoadItLeavesNoDeviceLocked) {
+  const std::vector<std::string> device{"--sim", "wormhole,id=sim:0,open=10ms,close=10ms"};
+  auto first = start(device);
+  const std::uint16_t port = port_of(*first);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(compute(port, "sim:0").starts_with("HTTP/1.1 200"));
+  first->send(SIGKILL);
+  EXPECT_EQ(first->exit_status(), 128 + SIGKILL);
+  const auto second = start(device);
+  const std::string answer = compute(port_of(*second), "sim:0");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
+}
+
+TEST_F(Serve, TellsTheServiceManager) {
+  const std::string path = directory_ / "notify";
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const auto program = start({}, {{"NOTIFY_SOCKET", path}, {"WATCHDOG_USEC", "100000"}});
+  const auto message = [&] {
+    char bytes[256];
+    const ssize_t count = recv(socket.get(), bytes, sizeof bytes, 0);
+    return std::string(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
+  };
+  EXPECT_TRUE(message().starts_with("READY=1"));
+  EXPECT_EQ(message(), "WATCHDOG=1");
+  program->send(SIGTERM);
+  std::string last = message();
+  while (last == "WATCHDOG=1") last = message();
+  EXPECT_TRUE(last.starts_with("STOPPING=1")) << last;
+  EXPECT_EQ(program->exit_status(), 0);
+}
+
+TEST_F(Serve, HashPasswordPrintsALineThatLogsIn) {
+  const std::string script = "printf 'correct horse\\n' | " + std::string(TENON_PROGRAM) + " serve hash-password --account ada";
+  Program hash({"sh", "-c", script}, {});
+  const std::string line = hash.out_line();
+  if (line.empty()) GTEST_SKIP() << hash.all_err();
+  EXPECT_TRUE(line.starts_with("ada:$argon2id$")) << line;
+  const std::filesystem::path file = directory_ / "passwords";
+  std::ofstream(file) << line << '\n';
+  chmod(file.c_str(), 0600);
+  const auto program = start({"--password-file", file});
+  const std::uint16_t port = port_of(*program);
+  EXPECT_TRUE(get(port, "/api/devices").starts_with("HTTP/1.1 401"));
+  const std::string body = "account=ada&password=correct+horse";
+  const std::string answer = request(
+      port,
+      "POST /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+      "Content-Length: " +
+          std::to_string(body.size()) + "\r\n\r\n" + body);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 303")) << answer;
+  EXPECT_NE(answer.find("tenon_session="), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::testing

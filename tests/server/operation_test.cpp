@@ -1,0 +1,153 @@
+// What those who run it need: the document of all routes, metrics, health, draining.
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "server/application.h"
+#include "server/http_client.h"
+#include "tenon/simulated.h"
+
+namespace tenon::server {
+namespace {
+
+namespace json = boost::json;
+
+// Every "$ref" of the document leads somewhere.
+void check_references(const json::value& value, const json::object& schemas) {
+  if (value.is_array())
+    for (const json::value& item : value.get_array()) check_references(item, schemas);
+  if (!value.is_object()) return;
+  for (const auto& member : value.get_object()) {
+    if (member.key() == "$ref") {
+      const std::string name(member.value().as_string());
+      EXPECT_TRUE(schemas.contains(name.substr(std::string("#/components/schemas/").size()))) << name;
+    } else {
+      check_references(member.value(), schemas);
+    }
+  }
+}
+
+TEST(OpenApi, HasEveryRouteAndNoOther) {
+  const TestServer server;
+  const json::value document = server.get("/openapi.json").json();
+  EXPECT_EQ(at(document, "openapi"), "3.1.0");
+  DeviceManager manager;
+  ServerOptions options;
+  const Application application(options, manager, [](std::function<void()>) {});
+  std::size_t documented = 0;
+  for (const auto& path : at(document, "paths").as_object()) documented += path.value().as_object().size();
+  EXPECT_EQ(documented, application.routes().all().size());
+  std::set<std::string> ids;
+  for (const Route& route : application.routes().all()) {
+    std::string method(name(route.method));
+    for (char& c : method) c = static_cast<char>(std::tolower(c));
+    const json::value& operation = at(document, "paths", std::string_view(route.path), std::string_view(method));
+    EXPECT_FALSE(at(operation, "summary").as_string().empty()) << route.path;
+    EXPECT_TRUE(ids.insert(std::string(at(operation, "operationId").as_string())).second) << route.path;
+    EXPECT_TRUE(at(operation, "responses").as_object().contains(std::to_string(route.success))) << route.path;
+  }
+  check_references(document, at(document, "components", "schemas").as_object());
+}
+
+TEST(OpenApi, EveryRouteOfTheDocumentPageIsThere) {
+  std::ifstream page(std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "docs" / "http.md");
+  std::stringstream text;
+  text << page.rdbuf();
+  const std::string documented = text.str();
+  ASSERT_GT(documented.size(), 1000u);
+  DeviceManager manager;
+  ServerOptions options;
+  const Application application(options, manager, [](std::function<void()>) {});
+  for (const Route& route : application.routes().all()) {
+    std::string path = route.path;
+    if (path.starts_with("/v2/models/{model}")) path.replace(0, 18, "/v2/models/{m}");
+    path = path.substr(0, path.find("/versions/"));
+    EXPECT_NE(documented.find(path), std::string::npos) << route.path << " is not in docs/http.md";
+  }
+}
+
+TEST(Metrics, ArePrometheusText) {
+  const TestServer server;
+  EXPECT_EQ(server.post("/api/execute", R"({"operation":"neg","inputs":[{"value":4}]})").status, 200);
+  server.get("/nothing.txt");
+  const Reply reply = server.get("/metrics");
+  EXPECT_EQ(reply.field("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  const std::regex sample(R"(^[a-z_]+(\{([a-z]+="([^"\\]|\\.)*",?)*\})? (-?[0-9.]+(e[+-]?[0-9]+)?|inf|nan)$)");
+  std::istringstream lines(reply.body);
+  std::string line, family;
+  std::set<std::string> families;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("# HELP ")) {
+      family = line.substr(7, line.find(' ', 7) - 7);
+      EXPECT_TRUE(families.insert(family).second) << family << " is there twice";
+    } else if (!line.starts_with("#")) {
+      EXPECT_TRUE(std::regex_match(line, sample)) << line;
+      EXPECT_TRUE(line.starts_with(family)) << line;
+    }
+  }
+  EXPECT_NE(reply.body.find(R"(tenon_http_requests_total{method="POST",route="/api/execute",status="200"} 1)"),
+            std::string::npos);
+  EXPECT_NE(reply.body.find(R"(tenon_device_runs_total{device="cpu:0"} 1)"), std::string::npos) << reply.body;
+}
+
+TEST(Devices, AreListedWithoutOpeningAny) {
+  const TestServer server;
+  const json::value document = server.get("/api/devices").json();
+  EXPECT_EQ(at(document, "default"), "cpu:0");
+  const json::value status = server.get("/api/device/status?device=cpu:0").json();
+  EXPECT_EQ(at(status, "available"), true);
+  EXPECT_EQ(at(status, "device", "status", "counters", "opens"), 0);
+  EXPECT_EQ(server.get("/api/device/status?device=gpu:99").status, 404);
+  for (const char* path :
+       {"/api/leases", "/api/policy", "/api/ledger", "/api/machine/info", "/api/git/info", "/api/device/queue"})
+    EXPECT_EQ(server.get(path).status, 200) << path;
+  EXPECT_EQ(server.get("/api/timeline?since=x").status, 400);
+}
+
+TEST(Catalogue, IsCachedByItsTag) {
+  const TestServer server;
+  const Reply first = server.get("/api/catalogue");
+  EXPECT_FALSE(at(first.json(), "operations").as_array().empty());
+  EXPECT_EQ(server.get("/api/catalogue", "If-None-Match: " + first.field("etag") + "\r\n").status, 304);
+  const json::value parameters = server.get("/api/operations/params").json();
+  EXPECT_EQ(at(parameters, "addalpha", "param_name"), "alpha");
+  EXPECT_EQ(at(parameters, "threshold", "has_second_param"), true);
+}
+
+TEST(BugReport, IsWrittenToAFileOfTheServersOwn) {
+  const TestServer server;
+  const Reply reply = server.post("/api/bug-report", R"({"description":"<b>wrong</b>","report_data":{"operation":"add"}})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const std::string id(at(reply.json(), "id").as_string());
+  std::ifstream file(server.directory() / "reports" / (id + ".json"));
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(at(json::parse(text.str()), "description"), "<b>wrong</b>");
+  EXPECT_EQ(server.post("/api/bug-report", R"({"description":""})").status, 400);
+}
+
+TEST(Drain, LetsRunningRequestsEndAndTakesNoNewOnes) {
+  SimulatedDevice device = SimulatedDevice::of_architecture("wormhole");
+  device.id = "sim:0";
+  device.open_seconds = device.close_seconds = 0;
+  Config config;
+  config.simulated.push_back(device);
+  auto server = std::make_unique<TestServer>(ServerOptions{}, config);
+  Lease lease = server->manager().lease({.device = "sim:0"});
+  TestClient running = server->client(), other = server->client();
+  EXPECT_EQ(other.request("GET", "/readyz").status, 200);
+  const std::string body = R"({"operation":"neg","device":"sim:0","inputs":[{"value":4}]})";
+  running.send("POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+               std::to_string(body.size()) + "\r\n\r\n" + body);
+  while (at(other.request("GET", "/api/device/queue?device=sim:0").json(), "currently_waiting") != 1) std::this_thread::yield();
+  server->server().stop();
+  EXPECT_TRUE(other.is_closed()) << "an idle connection ends at once";
+  EXPECT_THROW(server->client(), std::runtime_error) << "nobody new comes in";
+  lease.release();
+  const Reply reply = running.read();
+  EXPECT_EQ(at(reply.json(), "value"), -4);
+  EXPECT_EQ(reply.field("connection"), "close");
+}
+
+}  // namespace
+}  // namespace tenon::server

@@ -1,0 +1,119 @@
+// The server's pure parts: JSON text, workers, routes, percent signs, streams.
+#include <atomic>
+#include <cmath>
+#include <latch>
+
+#include "server/event_stream.h"
+#include "server/http_client.h"
+#include "server/json_writer.h"
+#include "server/rate_limit.h"
+#include "server/routes.h"
+#include "server/workers.h"
+
+namespace tenon::server {
+namespace {
+
+std::string json_of(const std::function<void(JsonWriter&)>& write) {
+  std::string text;
+  JsonWriter json(text);
+  write(json);
+  return text;
+}
+
+TEST(JsonWriter, WritesWhatReadersReadBack) {
+  EXPECT_EQ(json_of([](JsonWriter& j) {
+              j.begin_object();
+              j.member("a", 1);
+              j.member("b", 0.1);
+              j.member("c", "x\"\\\n\x01");
+              j.key("d").begin_array();
+              j.value(true);
+              j.null();
+              j.begin_array();
+              j.end_array();
+              j.value(std::uint64_t{18446744073709551615u});
+              j.end_array();
+              j.end_object();
+            }),
+            R"({"a":1,"b":0.1,"c":"x\"\\\n\u0001","d":[true,null,[],18446744073709551615]})");
+  EXPECT_EQ(json_of([](JsonWriter& j) { j.value(NAN); }), "\"NaN\"");
+  EXPECT_EQ(json_of([](JsonWriter& j) { j.value(-INFINITY); }), "\"-Infinity\"");
+  EXPECT_EQ(json_of([](JsonWriter& j) { j.value(0.1F); }), "0.1");
+}
+
+TEST(JsonWriter, TextThatIsNoUtf8IsMadeSo) {
+  EXPECT_EQ(json_of([](JsonWriter& j) { j.value(std::string_view("\xC3\xA4 \xFF \xC0\x80 \xED\xA0\x80")); }),
+            "\"\xC3\xA4 \xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
+}
+
+TEST(PercentDecode, RefusesWhatIsMalformed) {
+  EXPECT_EQ(percent_decode("a%20b+c", true), "a b c");
+  EXPECT_EQ(percent_decode("a%2", false), std::nullopt);
+  EXPECT_EQ(percent_decode("%zz", false), std::nullopt);
+  EXPECT_EQ(percent_decode("%00", false), std::nullopt);
+  EXPECT_EQ(percent_decode("%41%7a", false), "Az");
+}
+
+TEST(RouteTable, FindsFixedPathsAndPatterns) {
+  RouteTable routes;
+  routes.add({.method = Method::get, .path = "/a"});
+  routes.add({.method = Method::post, .path = "/a"});
+  routes.add({.method = Method::get, .path = "/a/{id}/b"});
+  EXPECT_NE(routes.find(Method::head, "/a").route, nullptr);
+  EXPECT_EQ(routes.find(Method::delete_, "/a").route, nullptr);
+  EXPECT_EQ(routes.find(Method::delete_, "/a").allow, "GET, POST, HEAD, OPTIONS");
+  EXPECT_EQ(routes.find(Method::get, "/a/x%20y/b").arguments, std::vector<std::string>{"x y"});
+  EXPECT_EQ(routes.find(Method::get, "/a//b").route, nullptr);
+  EXPECT_EQ(routes.find(Method::get, "/a/x/c").allow, "");
+}
+
+TEST(Workers, OneKeyCannotTakeAllThreads) {
+  std::latch block(1), others(3);
+  std::atomic<int> blocked{0};
+  {
+    Workers workers(4, 100);
+    for (int i = 0; i < 10; ++i)
+      ASSERT_TRUE(workers.submit("busy", [&] {
+        ++blocked;
+        block.wait();
+      }));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(workers.submit("other", [&] { others.count_down(); }));
+    others.wait();
+    EXPECT_LE(blocked, 2);
+    block.count_down();
+    while (workers.running() + workers.waiting() > 0) std::this_thread::yield();
+  }
+  EXPECT_EQ(blocked, 10);
+}
+
+TEST(Workers, RefuseWhenTooManyWait) {
+  std::latch block(1);
+  Workers workers(2, 3);
+  ASSERT_TRUE(workers.submit("a", [&] { block.wait(); }));
+  while (workers.running() < 1) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(workers.submit("a", [] {}));
+  EXPECT_FALSE(workers.submit("a", [] {}));
+  block.count_down();
+}
+
+TEST(RateLimit, AllowsABurstAndThenTheRate) {
+  RateLimit limit(2);
+  auto now = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(limit.take("a", now), 0) << i;
+  EXPECT_NEAR(limit.take("a", now), 0.5, 1e-9);
+  EXPECT_EQ(limit.take("b", now), 0);
+  now += std::chrono::milliseconds(500);
+  EXPECT_EQ(limit.take("a", now), 0);
+  EXPECT_GT(limit.take("a", now), 0);
+}
+
+TEST(EventStream, DropsTheOldestForASlowReaderAndSaysSo) {
+  EventStream stream;
+  for (std::size_t i = 0; i < EventStream::kMaxWaiting + 5; ++i) stream.send("device", "{}", i + 1);
+  const std::string text = stream.take();
+  EXPECT_TRUE(text.starts_with("event: lag\ndata: {\"dropped\":5}\n\nevent: device\nid: 6\n")) << text.substr(0, 100);
+  EXPECT_EQ(stream.take(), "");
+}
+
+}  // namespace
+}  // namespace tenon::server
