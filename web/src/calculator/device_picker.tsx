@@ -46,10 +46,12 @@ function Chip({ device, on, onToggle }: { device: Device; on: boolean; onToggle:
     <label class={`chip ${on ? 'on' : ''} ${usable ? '' : 'off'}`} title={usable ? '' : `${device.reason} ${device.remedy}`}>
       <input type="checkbox" checked={on} disabled={!usable && !on} onChange={onToggle} />
       <span>
-        <span class="chip-name mono">{device.id}</span>
+        <span class="chip-name mono">
+          {device.id}
+          {device.simulated && <span class="tag warn">simulated</span>}
+        </span>
         <span class="small soft">{usable ? stateText(device) : device.reason || 'nothing here can drive it'}</span>
       </span>
-      {device.simulated && <span class="tag warn">simulated</span>}
     </label>
   );
 }

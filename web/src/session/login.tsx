@@ -55,7 +55,7 @@ export function Login({ onDone }: { onDone: () => void }) {
   return (
     <form class="card stack login" onSubmit={submit} aria-labelledby="login-title">
       <h1 id="login-title" class="h2">Log in</h1>
-      <p class="soft small">This server is open to other machines, so it asks who you are.</p>
+      <p class="soft small">This server asks who you are before it computes.</p>
       <div class="field">
         <label for="account">Account</label>
         <input id="account" type="text" autocomplete="username" value={account} onInput={(event) => setAccount(event.currentTarget.value)} />
