@@ -1,5 +1,6 @@
 #include "backends/all.h"
 
+#include "backend/worker.h"
 #include "backends/cpu/backend.h"
 #include "backends/cuda/backend.h"
 #include "backends/opencl/backend.h"
@@ -8,10 +9,13 @@
 
 namespace tenon {
 
-void register_all_backends(BackendRegistry& registry, std::span<const SimulatedDevice> simulated) {
-  registry.add(cpu::make_backend());
-  registry.add(cuda::make_backend());
-  registry.add(opencl::make_backend());
+void register_all_backends(BackendRegistry& registry, std::span<const SimulatedDevice> simulated, bool isolated) {
+  const auto add = [&](std::unique_ptr<Backend> backend) {
+    registry.add(isolated ? isolate(std::move(backend)) : std::move(backend));
+  };
+  add(cpu::make_backend());
+  add(cuda::make_backend());
+  add(opencl::make_backend());
   registry.add(pjrt::make_backend());
   if (!simulated.empty()) registry.add(sim::make_backend({simulated.begin(), simulated.end()}, cpu::make_backend()));
 }

@@ -135,7 +135,7 @@ DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) 
   state_->config = std::move(config);
   apply_environment(state_->config);
   state_->profiles = state_->config.profile ? ProfileStore::of_process() : std::make_shared<ProfileStore>("");
-  register_all_backends(state_->registry, state_->config.simulated);
+  register_all_backends(state_->registry, state_->config.simulated, state_->config.isolate);
   if (!state_->config.ledger) return;
   // The ledger asks from its own thread; by then the manager may be gone.
   Ledger::Options options;

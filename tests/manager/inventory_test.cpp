@@ -51,6 +51,17 @@ TEST(Inventory, AReasonFoundBeforeStays) {
   EXPECT_EQ(devices[0].reason, "in use by pid 7");
 }
 
+TEST(Inventory, ACardWhoseMakersPluginWasFoundIsDrivenByPjrt) {
+  BackendRegistry registry;
+  registry.add(std::make_unique<FakeBackend>("pjrt", std::vector<DeviceInfo>()));
+  DeviceInfo with_plugin = device("tpu:0", DeviceKind::tpu);
+  with_plugin.runtimes = {{"pjrt", "/opt/libtpu.so", "Google"}};
+  const std::vector<DeviceInfo> devices = inventory({with_plugin, device("tpu:1", DeviceKind::tpu)}, registry);
+  EXPECT_EQ(devices[0].backends, std::vector<std::string>{"pjrt"});
+  EXPECT_TRUE(devices[0].available);
+  EXPECT_FALSE(devices[1].available);
+}
+
 TEST(Inventory, OneCardOfTwoBackendsIsOneDeviceWithBoth) {
   BackendRegistry registry;
   registry.add(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <functional>
 
 #include "backends/pjrt/client.h"
@@ -167,9 +168,23 @@ class PjrtDevice final : public OpenDevice {
   std::shared_ptr<MemoryBudget> budget_;
 };
 
+// The variables JAX reads, as the options of the plugin they become there.
+std::vector<std::pair<std::string, OptionValue>> memory_options() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  const std::string preallocate = variable("XLA_PYTHON_CLIENT_PREALLOCATE"),
+                    fraction = variable("XLA_PYTHON_CLIENT_MEM_FRACTION");
+  // Others may use the card, too: memory is taken when it is needed, unless somebody wants it at once.
+  std::vector<std::pair<std::string, OptionValue>> options = {{"preallocate", preallocate == "true" || preallocate == "1"}};
+  if (const float share = std::strtof(fraction.c_str(), nullptr); share > 0) options.emplace_back("memory_fraction", share);
+  return options;
+}
+
 std::vector<std::pair<std::string, OptionValue>> client_options(const std::string& library) {
-  // One process has one card, and shares its memory with others. The processor is one device, not four imagined ones.
-  if (library.find("cuda") != std::string::npos || library.find("rocm") != std::string::npos) return {{"preallocate", false}};
+  if (library.find("cuda") != std::string::npos || library.find("rocm") != std::string::npos) return memory_options();
+  // The processor is one device, not four imagined ones.
   if (library.find("cpu") != std::string::npos) return {{"cpu_device_count", std::int64_t{1}}};
   return {};
 }
