@@ -39,8 +39,14 @@ export async function launch() {
 // A server with a run directory of its own. |port| 0: any free one.
 export class Server {
   static async start(...args) {
+    return Server.startIn(undefined, ...args);
+  }
+
+  // Another program of the same machine: it shares its devices with |neighbour|.
+  static async startIn(neighbour, ...args) {
     const server = new Server();
     server.folder = mkdtempSync(join(tmpdir(), 'tenon-web-'));
+    server.runDirectory = neighbour?.runDirectory ?? join(server.folder, 'run');
     server.args = args;
     after(() => server.end());
     await server.launch(0);
@@ -48,7 +54,7 @@ export class Server {
   }
 
   async launch(port) {
-    const env = { ...process.env, TENON_RUN_DIR: join(this.folder, 'run'), TENON_STATE_DIR: join(this.folder, 'state') };
+    const env = { ...process.env, TENON_RUN_DIR: this.runDirectory, TENON_STATE_DIR: join(this.folder, 'state') };
     mkdirSync(env.TENON_RUN_DIR, { recursive: true });
     this.process = spawn(program, ['serve', '--port', String(port), ...this.args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.gone = new Promise((resolve) => this.process.once('exit', resolve));
@@ -85,6 +91,13 @@ export class Server {
   async simulated() {
     const { devices } = await (await fetch(`${this.url}/api/devices`)).json();
     return devices.find((device) => device.simulated).id;
+  }
+
+  async until(device, state) {
+    for (;;) {
+      const { devices } = await (await fetch(`${this.url}/api/devices`)).json();
+      if (devices.find(({ id }) => id === device).status.state === state) return;
+    }
   }
 
   async post(path, body) {

@@ -4,9 +4,11 @@ import { calculate, calculator, close, launch, outcome, scenario, Server } from 
 
 const browser = await launch();
 // Slow to open, so that there is a queue to look at.
-const slow = await Server.start('--sim', 'wormhole,open=1500ms,close=10ms', '--set', 'keep_open=on_demand');
+const slow = await Server.start('--sim', 'wormhole,open=2s,close=10ms', '--set', 'keep_open=on_demand');
 const kDevice = await slow.simulated();
 const fragile = await Server.start('--sim', 'wormhole,open=10ms,close=10ms,script=ok:run+lost_mid_run:run');
+// Another program on the same machine, with the same device.
+const neighbour = await Server.startIn(slow, '--sim', 'wormhole,open=2s,close=10ms', '--set', 'keep_open=on_demand');
 const on = (server) => () => calculator(browser, server, `#op=add&device=${kDevice}`);
 
 scenario('two users at once: the second sees its place in the queue, then its result', on(slow), async (ada) => {
@@ -19,6 +21,16 @@ scenario('two users at once: the second sees its place in the queue, then its re
   assert.match(await bob.getByRole('button', { name: 'Computing …' }).innerText(), /Computing/);
   for (const page of [ada, bob]) assert.equal(await (await outcome(page, kDevice)).locator('.big.number').first().innerText(), '3');
   await close(bob);
+});
+
+scenario('a device that another program holds is waited for, and its holder is named', on(slow), async (page) => {
+  const busy = neighbour.post('/api/execute', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }], device: kDevice });
+  await neighbour.until(kDevice, 'opening');
+  await calculate(page);
+  await page.locator('.result').getByText(`Place 2 in line for ${kDevice}: 1 in other programs before you.`).waitFor();
+  await page.locator('.result').getByText(`Held by pid ${neighbour.process.pid}`).waitFor();
+  assert.equal(await (await outcome(page, kDevice)).locator('.big.number').first().innerText(), '3');
+  assert.equal((await busy).success, true);
 });
 
 scenario('a computation is cancelled while it waits, and the device goes to the next', on(slow), async (ada) => {
