@@ -33,6 +33,22 @@ scenario('a device that another program holds is waited for, and its holder is n
   assert.equal((await busy).success, true);
 });
 
+scenario('a device that another program holds is not reset', on(slow), async (page) => {
+  const busy = neighbour.post('/api/execute', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }], device: kDevice });
+  await neighbour.until(kDevice, 'opening');
+  await page.getByRole('banner').getByRole('button', { name: 'Reset' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Device').selectOption(kDevice);
+  await dialog.getByRole('button', { name: 'Reset …' }).click();
+  const confirm = dialog.getByRole('button', { name: `Yes, reset ${kDevice}` });
+  const refusal = dialog.locator('.notice.bad');
+  await confirm.or(refusal).first().waitFor();
+  if (await confirm.count()) await confirm.click();
+  await refusal.waitFor();
+  assert.match(await refusal.innerText(), new RegExp(`${neighbour.process.pid}|another|holds|held`));
+  assert.equal((await busy).success, true);
+});
+
 scenario('a computation is cancelled while it waits, and the device goes to the next', on(slow), async (ada) => {
   const bob = await on(slow)();
   await calculate(ada);
