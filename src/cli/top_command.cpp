@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -60,16 +59,6 @@ class ProcessorLoad {
  private:
   std::uint64_t total_ = 0, idle_ = 0;
 };
-
-std::optional<double> utilisation_of(const DeviceInfo& device, const std::optional<double>& processor) {
-  if (device.kind == DeviceKind::cpu) return processor;
-  const auto found = device.details.find("utilization");
-  if (found == device.details.end()) return std::nullopt;
-  double percent = 0;
-  const std::string& text = found->second;
-  if (std::from_chars(text.data(), text.data() + text.size(), percent).ec != std::errc()) return std::nullopt;
-  return std::clamp(percent / 100, 0.0, 1.0);
-}
 
 TopSample take_sample(ProcessorLoad& load, const Session& session) {
   TopSample sample{.when = std::chrono::system_clock::now(), .devices = {}};

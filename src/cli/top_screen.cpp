@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/units.h"
@@ -83,6 +84,16 @@ int DeviceSample::waiting() const {
 std::optional<double> DeviceSample::memory_used() const {
   if (!device.memory_total_bytes || !device.memory_free_bytes) return std::nullopt;
   return static_cast<double>(*device.memory_total_bytes - std::min(*device.memory_free_bytes, *device.memory_total_bytes));
+}
+
+std::optional<double> utilisation_of(const DeviceInfo& device, const std::optional<double>& processor) {
+  if (device.kind == DeviceKind::cpu) return processor;
+  const auto found = device.details.find("utilization");
+  if (found == device.details.end()) return std::nullopt;
+  double percent = 0;
+  const std::string& text = found->second;
+  if (std::from_chars(text.data(), text.data() + text.size(), percent).ec != std::errc()) return std::nullopt;
+  return std::clamp(percent / 100, 0.0, 1.0);
 }
 
 json::object to_json(const TopSample& sample) {

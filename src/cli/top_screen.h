@@ -31,6 +31,9 @@ struct DeviceSample {
   std::optional<double> memory_used() const;  // bytes
 };
 
+// The share of its time |device| is busy, as its maker's software says, or |processor| for the processor.
+std::optional<double> utilisation_of(const DeviceInfo& device, const std::optional<double>& processor);
+
 struct TopSample {
   std::chrono::system_clock::time_point when;
   std::vector<DeviceSample> devices;

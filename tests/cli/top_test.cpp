@@ -80,6 +80,18 @@ TEST(DeviceSample, StateSaysWhoHasIt) {
   EXPECT_EQ(sample.state(), "shared");
 }
 
+TEST(Utilisation, IsWhatTheMakersSoftwareSays) {
+  DeviceInfo card;
+  card.kind = DeviceKind::gpu;
+  EXPECT_EQ(utilisation_of(card, 0.5), std::nullopt) << "the processor's load is not the card's";
+  card.details["utilization"] = "37 %";
+  EXPECT_DOUBLE_EQ(utilisation_of(card, std::nullopt).value(), 0.37);
+  card.details["utilization"] = "unknown";
+  EXPECT_EQ(utilisation_of(card, std::nullopt), std::nullopt);
+  DeviceInfo processor;
+  EXPECT_EQ(utilisation_of(processor, 0.5), 0.5);
+}
+
 TEST(TopScreen, ShowsWhatIsKnownOfEachDevice) {
   TopScreen screen;
   DeviceSample card = device("cuda:0", 0.37, 20);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <boost/json.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "e2e/program.h"
 
 namespace tenon {
 namespace {
@@ -169,6 +171,34 @@ TEST(TopOnATerminal, OnceOnATerminalPrintsPlainLines) {
   const std::string shown = top.until("cpu:0");
   EXPECT_EQ(shown.find(kEnter), std::string::npos);
   EXPECT_EQ(top.status(), 0);
+}
+
+TEST(TopBesideALease, SaysWhoHoldsADeviceAndHowManyWait) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "tenon-top-XXXXXX").string();
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  const std::vector<std::pair<std::string, std::string>> variables = {{"TENON_RUN_DIR", (folder / "run").string()},
+                                                                      {"TENON_STATE_DIR", (folder / "state").string()}};
+  const auto exec = [](const char* text) {
+    return std::vector<std::string>{TENON_PROGRAM, "exec", "--device", "cpu:0", "--", "sh", "-c", text};
+  };
+  testing::Program holder(exec("echo ready; cat"), variables);
+  ASSERT_EQ(holder.out_line(), "ready");
+  testing::Program waiter(exec("true"), variables);
+  ASSERT_NE(waiter.err_line().find("waiting"), std::string::npos);
+
+  testing::Program top({TENON_PROGRAM, "top", "--once", "--json"}, variables);
+  const boost::json::value document = boost::json::parse(top.all_out());
+  EXPECT_EQ(top.exit_status(), 0);
+  for (const boost::json::value& device : document.at("devices").as_array()) {
+    if (device.at("id") != "cpu:0") continue;
+    EXPECT_EQ(device.at("state"), "held");
+    EXPECT_EQ(device.at("waiting").as_int64(), 1);
+    EXPECT_NE(device.at("holder").as_string().find("echo ready; cat"), std::string::npos) << boost::json::serialize(device);
+  }
+  holder.end_input();
+  EXPECT_EQ(holder.exit_status(), 0);
+  EXPECT_EQ(waiter.exit_status(), 0);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
