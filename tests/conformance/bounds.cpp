@@ -424,9 +424,9 @@ void flush_operands(Bounded& to, const Graph& graph, const Node& node, std::span
   for (std::size_t i = 0; i < v.size(); ++i) {
     if (same(v[i], other[i]) && same(v[i], wider[i]) && !unknown(i)) continue;
     if (to.error.empty()) to.error.assign(v.size(), 0.0);
-    // Inside an op of several steps some may see the number and others the zero: anything may come of that.
-    const bool known = !unknown(i) && margin == 1 && std::isfinite(v[i]) && std::isfinite(other[i]);
-    to.error[i] += known ? std::abs(v[i] - other[i]) : kUnknown;
+    // Inside an op of several steps some may see the number and others the zero: where that may be infinite, anything goes.
+    const bool known = !unknown(i) && std::isfinite(v[i]) && std::isfinite(other[i]) && std::isfinite(wider[i]);
+    to.error[i] += known ? std::max(std::abs(v[i] - other[i]), std::abs(v[i] - wider[i])) : kUnknown;
   }
 }
 
