@@ -105,7 +105,8 @@ Term cbrt(const Term& x) {
   const Term safe = select(ordinary, t, 1.0);
   const Term y = binary("power", safe, safe.like(1.0 / 3.0));
   const Term better = y - (y - safe / (y * y)) * (1.0 / 3.0);
-  return copysign(select(ordinary, better, t), x);
+  // A subnormal number may be positive to the comparison and zero to the power.
+  return copysign(select(ordinary & (y > 0.0), better, t), x);
 }
 
 Term exp2(const Term& x) {
