@@ -267,6 +267,19 @@ void make_private_file(const std::string& file) {
                 "set TENON_STATE_DIR to a folder this user may write");
 }
 
+std::uint64_t identity_of(const std::string& file) {
+  struct stat status{};
+  return stat(file.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+void put_aside(const std::string& file, const char* problem) {
+  const std::string aside = fmt::format("{}.damaged-{}", file, std::time(nullptr));
+  logging::warn("{}; it is kept as {}", problem, aside);
+  std::error_code ignored;
+  std::filesystem::rename(file, aside, ignored);
+  for (const char* side : {"-wal", "-shm"}) std::filesystem::remove(file + side, ignored);
+}
+
 }  // namespace
 
 struct LedgerStore::Database {
@@ -369,15 +382,13 @@ LedgerStore::LedgerStore(const std::string& file, LedgerLimits limits, milliseco
     throw Error(ErrorCode::unavailable, "there is no place for the ledger",
                 "set TENON_STATE_DIR to a folder this user may write");
   make_private_file(file);
+  const std::uint64_t tried = identity_of(file);
   try {
     database_ = std::make_unique<Database>(file, limits, patience);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::data_loss) throw;
-    const std::string aside = fmt::format("{}.damaged-{}", file, std::time(nullptr));
-    logging::warn("{}; it is kept as {}", error.what(), aside);
-    std::filesystem::rename(file, aside);
-    std::error_code ignored;
-    for (const char* side : {"-wal", "-shm"}) std::filesystem::remove(file + side, ignored);
+    // Another process that met the same damage may have begun a new file already.
+    if (identity_of(file) == tried) put_aside(file, error.what());
     make_private_file(file);
     database_ = std::make_unique<Database>(file, limits, patience);
   }
