@@ -86,6 +86,8 @@ class OpenDevice {
 struct OpenOptions {
   // Buffers hold their share of it; without one memory has no limit but the device's own.
   std::shared_ptr<MemoryBudget> budget;
+  // Off: every node is a step of its own, for those who look for what is wrong.
+  bool fuse = true;
 };
 
 // What opening and closing a device takes, before it was measured.

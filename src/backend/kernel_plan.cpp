@@ -26,7 +26,7 @@ class Planner final : public GroupPlacement {
       : target_(target),
         options_(options),
         graph_(simplify(graph)),
-        fused_(fuse(graph_)) {}
+        fused_(fuse(graph_, options.fuse ? FusionLimits{} : FusionLimits{.max_nodes = 1})) {}
 
   KernelPlan run() {
     for (NodeId id : graph_.inputs()) plan_.input_types.push_back({graph_[id].dtype, graph_[id].shape});

@@ -95,6 +95,7 @@ struct PlanOptions {
   // True: the backend runs this step itself. Asked once per product while planning; null means never.
   std::function<bool(const MatMulStep&)> library_matmul;
   std::function<bool(const ConvStep&)> library_conv;
+  bool fuse = true;  // off: no node shares a kernel with another
 };
 
 struct KernelPlan {

@@ -52,6 +52,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
     BreakEven break_even{0, 0};
     std::optional<double> quantum_seconds, min_hold_seconds;  // none: from the break-even's open and close times
     std::shared_ptr<MemoryBudget> budget;
+    bool fuse = true;  // programs
     std::shared_ptr<EventSink> events;
   };
   // Starts nothing before the first lease.

@@ -254,7 +254,7 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
 
 std::shared_ptr<OpenDevice> DeviceOwner::open_with_retries() {
   for (int attempt = 1;; ++attempt) try {
-      return options_.backend->open(device(), {.budget = options_.budget});
+      return options_.backend->open(device(), {.budget = options_.budget, .fuse = options_.fuse});
     } catch (const Error& error) {
       if (attempt == kOpenAttempts || !is_worth_retrying(error) || opening_.stop_requested()) throw;
       std::this_thread::sleep_for(kRetryDelay * attempt);

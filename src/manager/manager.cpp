@@ -90,6 +90,7 @@ std::shared_ptr<DeviceOwner> DeviceManager::State::owner_of(const DeviceInfo& de
   if (device.memory_total_bytes)
     options.budget = MemoryBudget::make(
         device.id, static_cast<std::uint64_t>(static_cast<double>(*device.memory_total_bytes) * config.budget_fraction()));
+  options.fuse = config.enable_jit;
   options.events = events;
   const std::lock_guard lock(mutex);
   if (is_shut_down) throw Error(ErrorCode::failed_precondition, device.id + ": its manager is gone");

@@ -35,13 +35,15 @@ DeviceInfo describe() {
 
 class CpuDevice final : public OpenDevice {
  public:
-  CpuDevice(DeviceInfo info, ThreadPool& pool, std::shared_ptr<MemoryBudget> budget = nullptr)
+  CpuDevice(DeviceInfo info, ThreadPool& pool, const OpenOptions& options = {})
       : info_(std::move(info)),
         pool_(pool),
-        budget_(std::move(budget)) {}
+        budget_(options.budget) {
+    if (!options.fuse) limits_.max_nodes = 1;
+  }
 
   const DeviceInfo& info() const noexcept override { return info_; }
-  std::unique_ptr<Executable> compile(const Graph& graph) override { return std::make_unique<Program>(graph, pool_); }
+  std::unique_ptr<Executable> compile(const Graph& graph) override { return std::make_unique<Program>(graph, pool_, limits_); }
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
     MemoryBudget::Share share;
     if (budget_) share = budget_->reserve(storage_bytes(type.dtype, type.shape));
@@ -55,6 +57,7 @@ class CpuDevice final : public OpenDevice {
   DeviceInfo info_;
   ThreadPool& pool_;
   std::shared_ptr<MemoryBudget> budget_;
+  FusionLimits limits_;
 };
 
 class CpuBackend final : public Backend {
@@ -63,7 +66,7 @@ class CpuBackend final : public Backend {
   std::vector<DeviceInfo> devices() override { return {describe()}; }
   using Backend::open;
   std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
-    return std::make_unique<CpuDevice>(device, process_pool(), options.budget);
+    return std::make_unique<CpuDevice>(device, process_pool(), options);
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/loop.h"
 #include "base/thread_pool.h"
+#include "graph/fusion.h"
 #include "tenon/backend.h"
 
 namespace tenon::cpu {
@@ -30,7 +31,7 @@ class ProgramStep {
 
 class Program final : public Executable {
  public:
-  Program(const Graph& graph, ThreadPool& pool);
+  Program(const Graph& graph, ThreadPool& pool, const FusionLimits& limits = {});
   ~Program() override;
 
   std::span<const TensorType> input_types() const noexcept override { return input_types_; }

@@ -68,10 +68,10 @@ void convert_dense(ThreadPool& pool, DType from, const std::byte* in, DType to, 
 
 class ProgramCompiler final : public Placement {
  public:
-  ProgramCompiler(Program& program, const Graph& graph)
+  ProgramCompiler(Program& program, const Graph& graph, const FusionLimits& limits)
       : program_(program),
         graph_(simplify(graph)),
-        plan_(fuse(graph_)),
+        plan_(fuse(graph_, limits)),
         inputs_(graph_.inputs().size()),
         outputs_(graph_.outputs().size()) {}
 
@@ -528,6 +528,8 @@ class ProgramCompiler final : public Placement {
   std::size_t scratch_bytes_ = 0;
 };
 
-Program::Program(const Graph& graph, ThreadPool& pool) : pool_(pool) { ProgramCompiler(*this, graph).run(); }
+Program::Program(const Graph& graph, ThreadPool& pool, const FusionLimits& limits) : pool_(pool) {
+  ProgramCompiler(*this, graph, limits).run();
+}
 
 }  // namespace tenon::cpu

@@ -111,8 +111,9 @@ class CudaBackend final : public Backend {
 
 std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options,
                                       const DriverOptions& how) {
-  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget, how.compiler),
-                                      how.programs);
+  ProgramOptions programs = how.programs;
+  programs.fuse = options.fuse;
+  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget, how.compiler), programs);
 }
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }

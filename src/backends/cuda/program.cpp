@@ -41,6 +41,7 @@ Program::~Program() {
 void Program::make_plan(const Graph& graph, const ProgramOptions& options) {
   const KernelTarget target = target_of(context_->card());
   PlanOptions choices;
+  choices.fuse = options.fuse;
   choices.library_matmul = [&](const MatMulStep& step) {
     const double multiplications = static_cast<double>(step.batches) * static_cast<double>(step.m) * static_cast<double>(step.n) *
                                    static_cast<double>(step.k);

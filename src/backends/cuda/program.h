@@ -15,6 +15,7 @@ KernelTarget target_of(const Card& card);
 struct ProgramOptions {
   // Products of at least this many multiplications go to the library: below, loading it costs more than it saves.
   std::int64_t library_from = std::int64_t{1} << 21;
+  bool fuse = true;
 };
 
 class Program final : public Executable {

@@ -14,15 +14,17 @@ namespace {
 
 class OpenClDevice final : public OpenDevice {
  public:
-  OpenClDevice(DeviceInfo info, const Hardware& hardware, std::shared_ptr<MemoryBudget> budget)
+  OpenClDevice(DeviceInfo info, const Hardware& hardware, const OpenOptions& options)
       : info_(std::move(info)),
         context_(std::make_shared<Context>(hardware)),
-        budget_(std::move(budget)) {}
+        budget_(options.budget) {
+    choices_.fuse = options.fuse;
+  }
 
   const DeviceInfo& info() const noexcept override { return info_; }
 
   std::unique_ptr<Executable> compile(const Graph& graph) override {
-    return std::make_unique<Program>(context_, plan_kernels(graph, context_->hardware().target), budget_);
+    return std::make_unique<Program>(context_, plan_kernels(graph, context_->hardware().target, choices_), budget_);
   }
 
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
@@ -75,6 +77,7 @@ class OpenClDevice final : public OpenDevice {
   DeviceInfo info_;
   std::shared_ptr<Context> context_;
   std::shared_ptr<MemoryBudget> budget_;
+  PlanOptions choices_;
 };
 
 // --- Finding devices ---
@@ -130,7 +133,7 @@ class OpenClBackend final : public Backend {
     if (info.name == kProcessorName) info.name = found->name;
     info.driver_version = info.driver_version.empty() ? found->driver_version : info.driver_version;
     info.runtime_version = info.runtime_version.empty() ? found->version : info.runtime_version;
-    return std::make_unique<OpenClDevice>(std::move(info), *found, options.budget);
+    return std::make_unique<OpenClDevice>(std::move(info), *found, options);
   }
 
   // A platform says whether it has float64 only when it is loaded; nearly all do, and compile() refuses for the others.
