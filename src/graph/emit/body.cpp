@@ -214,6 +214,7 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 // --- Elementwise bodies ---
 
 std::string Body::float_function(const std::string& name, bool wide, std::span<const std::string> x) {
+  calls_library_ = true;
   if (wide) {
     if (name == "erfinv" || name == "i0" || name == "log1p") return call(name + "_f64", x[0]);
     return fmt::format("{}({})", name, join(x));
@@ -332,6 +333,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
       default: {
         const bool wide = body_dtype == DType::f64;
         const std::string function(tenon::name(n.prim));
+        calls_library_ = calls_library_ || n.prim == ScalarPrim::sin || n.prim == ScalarPrim::cos;
         e = !wide && has_f32_helper(n.prim) ? call(function + "_f32", x[0])
                                             : float_function(function, wide, std::span(x, static_cast<std::size_t>(count)));
       }

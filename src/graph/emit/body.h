@@ -68,6 +68,8 @@ class Body {
   Parameters& parameters() { return parameters_; }
   const KernelTarget& target() const { return target_; }
   std::string call(const std::string& helper, const std::string& arguments);
+  // Whether something calls a function of the platform's library, which no compiler vectorises.
+  bool calls_library() const { return calls_library_; }
   std::set<std::string> take_helpers() { return std::move(helpers_); }
 
  private:
@@ -76,6 +78,7 @@ class Body {
   const KernelTarget& target_;
   Parameters& parameters_;
   std::set<std::string> helpers_;
+  bool calls_library_ = false;
 };
 
 }  // namespace tenon::emit

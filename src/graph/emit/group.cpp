@@ -89,6 +89,15 @@ std::string identity_text(ReduceKind kind, DType dtype) {
   return {};
 }
 
+void extreme_text(Body& body, ReduceKind kind, DType dtype, const std::string& key, const std::string& result,
+                  const std::string& value, std::string& before, std::string& inside, std::string& after) {
+  const std::string type = variable_type(dtype), integer = dtype == DType::f64 ? "i64" : "i32";
+  before += fmt::format("{} {} = {};\ni32 n{} = 0;\n", integer, key, body.call("order_" + type, identity_text(kind, dtype)), key);
+  inside += fmt::format("{{ const {0} o = {1}; {2} = o {3} {2} ? o : {2}; n{2} |= {4} != {4}; }}\n", integer,
+                        body.call("order_" + type, value), key, kind == ReduceKind::max ? ">" : "<", value);
+  after += fmt::format("{} {} = n{} ? {} : {};\n", type, result, key, literal(dtype, NAN), body.call("unorder_" + type, key));
+}
+
 std::string compensated_add_text(const std::string& sum, const std::string& lost, const std::string& value) {
   return fmt::format(
       "{{ const f64 y = {2}, t = {0} + y; {1} += fabs({0}) >= fabs(y) ? ({0} - t) + y : (y - t) + {0}; {0} = t; }}\n", sum, lost,

@@ -27,6 +27,10 @@ GroupAxes group_axes(const Group& group);
 std::string combine_text(ReduceKind kind, DType dtype, const std::string& a, const std::string& b);
 std::string identity_text(ReduceKind kind, DType dtype);
 
+// The largest or smallest of floats as a processor's compiler vectorises it: as integers in the same order, NaN noted apart.
+// |key| names the running value, |result| what is defined |after| the loop.
+void extreme_text(Body& body, ReduceKind kind, DType dtype, const std::string& key, const std::string& result,
+                  const std::string& value, std::string& before, std::string& inside, std::string& after);
 // A sum of f64 and beside it the sum of its rounding errors (Neumaier): statements, and the total.
 std::string compensated_add_text(const std::string& sum, const std::string& lost, const std::string& value);
 std::string compensated_total_text(const std::string& sum, const std::string& lost);

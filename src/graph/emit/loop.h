@@ -23,8 +23,9 @@ struct Launch {
   std::vector<ArgumentValue> arguments;
 };
 
-// Wraps |statements| into a kernel and names it.
-Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements);
+// Wraps |statements| into a kernel and names it. |least_groups|: so many should run on a multiprocessor at once (CUDA).
+Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
+                   int least_groups = 0);
 
 // Element (i, j, ...) lies at offset + i * strides[0] + j * strides[1] + ...
 struct Access {

@@ -95,7 +95,7 @@ class MapEmitter {
       text += fmt::format("{0} first = (i64)group_id(0) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(),
                           parameters_.index(chunk), n_);
       text += row_offsets("0");
-      text += fmt::format("for ({} i = first; i < last; ++i) {{\n{}}}\n", ix(), scalar_element());
+      text += fmt::format("VECTORIZE for ({} i = first; i < last; ++i) {{\n{}}}\n", ix(), scalar_element());
       return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(inner_, chunk)), 1, 1}, text);
     }
     const std::int64_t parts = rows_ >= pieces ? 1 : std::clamp<std::int64_t>(pieces / rows_, 1, ceil_div(inner_, 1024));
@@ -103,8 +103,17 @@ class MapEmitter {
     const std::string rows = parameters_.index(rows_), step = parameters_.index(row_chunk), width = parameters_.index(part);
     text += fmt::format("{0} first = (i64)group_id(1) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(), step, rows);
     text += fmt::format("{0} begin = (i64)group_id(0) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(), width, n_);
-    text += fmt::format("for ({} row = first; row < last; ++row) {{\n{}", ix(), row_offsets("row"));
-    text += fmt::format("for ({} i = begin; i < end; ++i) {{\n{}}}\n}}\n", ix(), scalar_element());
+    // An operand read across its rows: short pieces of many rows, so that a cache line serves all its elements.
+    const bool across = std::ranges::any_of(inner_strides_, [](std::int64_t stride) { return stride != 0 && stride != 1; });
+    if (across) {
+      text += fmt::format(
+          "for ({0} piece = begin; piece < end; piece += 32) {{\nconst {0} stop = piece + 32 < end ? piece + 32 : end;\n", ix());
+      text += fmt::format("for ({} row = first; row < last; ++row) {{\n{}", ix(), row_offsets("row"));
+      text += fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n}}\n}}\n", ix(), scalar_element());
+    } else {
+      text += fmt::format("for ({} row = first; row < last; ++row) {{\n{}", ix(), row_offsets("row"));
+      text += fmt::format("VECTORIZE for ({} i = begin; i < end; ++i) {{\n{}}}\n}}\n", ix(), scalar_element());
+    }
     return make_launch(
         body_, {1, 1, 1},
         {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1}, text);
@@ -203,11 +212,13 @@ class MapEmitter {
 
 }  // namespace
 
-Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups,
-                   const std::string& statements) {
+Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
+                   int least_groups) {
   Launch launch;
   const std::string signature = fmt::format("({}) {{\n{}}}\n", body.parameters().declarations(), statements);
-  const std::string head = fmt::format("KERNEL({}, {}, {}) ", group_size[0], group_size[1], group_size[2]);
+  const std::string size = fmt::format("{}, {}, {}", group_size[0], group_size[1], group_size[2]);
+  const std::string head =
+      least_groups > 0 ? fmt::format("KERNEL_LEAST({}, {}) ", size, least_groups) : fmt::format("KERNEL({}) ", size);
   launch.kernel.entry = fmt::format("tenon_{:016x}", hash(head + signature));
   launch.kernel.text = head + launch.kernel.entry + signature;
   launch.kernel.helpers = body.take_helpers();

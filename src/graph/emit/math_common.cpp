@@ -129,30 +129,18 @@ DEVICE f32 block_decode(i32 exponent, u32 code, i32 bits) {
   return AS_F32(AS_U32((f32)magnitude * unit * (low ? 2.32830644e-10f : 1.0f)) | sign);
 }
 )"},
-    // Integers in the order of floats. NaN is the largest for a maximum, the smallest for a minimum.
-    {"order_max_f32", "", R"(
-DEVICE i32 order_max_f32(f32 x) {
+    // Integers in the order of floats; NaN stands anywhere.
+    {"order_f32", "", R"(
+DEVICE i32 order_f32(f32 x) {
   i32 bits = AS_I32(x);
-  return x != x ? 0x7fffffff : (bits ^ ((bits >> 31) & 0x7fffffff));
-}
-)"},
-    {"order_min_f32", "", R"(
-DEVICE i32 order_min_f32(f32 x) {
-  i32 bits = AS_I32(x);
-  return x != x ? (-0x7fffffff - 1) : (bits ^ ((bits >> 31) & 0x7fffffff));
+  return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 )"},
     {"unorder_f32", "", "DEVICE f32 unorder_f32(i32 key) { return AS_F32((u32)(key ^ ((key >> 31) & 0x7fffffff))); }\n"},
-    {"order_max_f64", "", R"(
-DEVICE i64 order_max_f64(f64 x) {
+    {"order_f64", "", R"(
+DEVICE i64 order_f64(f64 x) {
   i64 bits = AS_I64(x);
-  return x != x ? 0x7fffffffffffffffl : (bits ^ ((bits >> 63) & 0x7fffffffffffffffl));
-}
-)"},
-    {"order_min_f64", "", R"(
-DEVICE i64 order_min_f64(f64 x) {
-  i64 bits = AS_I64(x);
-  return x != x ? (-0x7fffffffffffffffl - 1) : (bits ^ ((bits >> 63) & 0x7fffffffffffffffl));
+  return bits ^ ((bits >> 63) & 0x7fffffffffffffffl);
 }
 )"},
     {"unorder_f64", "", "DEVICE f64 unorder_f64(i64 key) { return AS_F64((u64)(key ^ ((key >> 63) & 0x7fffffffffffffffl))); }\n"},

@@ -98,12 +98,13 @@ class ReductionEmitter {
       threads_ = std::min(256, target_.max_group_size);
       lanes_ = inner_ == 1 ? threads_ : static_cast<int>(std::min<std::int64_t>(power_of_two_from(inner_), 32));
       parallel = rows_ * (inner_ == 1 ? 1 : ceil_div(inner_, lanes_));
-      wanted = std::int64_t{target_.compute_units} * 8;
+      // Several times what runs at once: who is done early takes another.
+      wanted = std::int64_t{target_.compute_units} * 32;
       shortest = inner_ == 1 ? threads_ * 16 : threads_ / lanes_ * 16;
     }
     segments_ =
         std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(parallel, 1), 1, std::max<std::int64_t>(reduced_ / shortest, 1));
-    segments_ = std::min<std::int64_t>(segments_, 4096);
+    segments_ = std::min<std::int64_t>(segments_, target_.is_cpu ? 4096 : 16384);
     segment_ = ceil_div(reduced_, segments_);
     if (segment_ > 0) segments_ = ceil_div(reduced_, segment_);
     segments_ = std::max<std::int64_t>(segments_, 1);
@@ -200,13 +201,9 @@ class ReductionEmitter {
       const bool floats = is_float(dtype(id)), extreme = kind(id) == ReduceKind::max || kind(id) == ReduceKind::min;
       const std::string type = variable_type(dtype(id));
       if (floats && extreme) {
-        const bool max = kind(id) == ReduceKind::max;
-        const std::string order = fmt::format("order_{}_{}", max ? "max" : "min", type),
-                          key = dtype(id) == DType::f64 ? "i64" : "i32";
-        before += fmt::format("{} k{} = {};\n", key, r, body_.call(order, identity_text(kind(id), dtype(id))));
-        after += fmt::format("{} {} = {};\n", type, sum(r), body_.call("unorder_" + type, fmt::format("k{}", r)));
-        return fmt::format("{{ const {0} key = {1}; k{2} = key {3} k{2} ? key : k{2}; }}\n", key, body_.call(order, value), r,
-                           max ? ">" : "<");
+        std::string inside;
+        extreme_text(body_, kind(id), dtype(id), fmt::format("k{}", r), sum(r), value, before, inside, after);
+        return inside;
       }
       if (dtype(id) == DType::f64 && kind(id) == ReduceKind::sum) {
         before += fmt::format("f64 {0} = 0.0, c{0} = 0.0;\n", sum(r));
@@ -217,7 +214,8 @@ class ReductionEmitter {
       const bool any_order = floats && !extreme;
       return fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum(r), combine(r, sum(r), value, dtype(id)));
     });
-    text += before + fmt::format("for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside) + after + join_stretch() + "}\n";
+    text +=
+        before + fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside) + after + join_stretch() + "}\n";
     for (std::size_t r = 0; r < reductions_.size(); ++r) text += store(r, total(r), "row", "(i64)group_id(0)");
     text += "}\n";
     return make_launch(
@@ -236,7 +234,7 @@ class ReductionEmitter {
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row");
     const auto each = [&](const std::string& inside) {
-      return fmt::format("for ({} j = 0; j < width; ++j) {{\n{}}}\n", ix(), inside);
+      return fmt::format("VECTORIZE for ({} j = 0; j < width; ++j) {{\n{}}}\n", ix(), inside);
     };
     std::string reset, clear, join, stores;
     for (std::size_t r = 0; r < reductions_.size(); ++r) {

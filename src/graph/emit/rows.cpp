@@ -34,7 +34,7 @@ class RowsEmitter {
     for (const External& e : reader_.externals()) pointers_.push_back(parameters_.input(e.from.stored, e.from.slot));
     std::string statements;
     n_ = parameters_.index(columns_);
-    const std::string rows = parameters_.index(rows_);
+    const std::string rows = rows_text_ = parameters_.index(rows_);
     declare_kept(statements);
     if (target_.is_cpu) {
       const std::int64_t pieces = std::clamp<std::int64_t>(rows_ * columns_ / 8192, 1, target_.compute_units * 8);
@@ -54,14 +54,15 @@ class RowsEmitter {
                               lines_, rows);
     statements +=
         fmt::format("{0} row = base + line < {1} ? base + line : {1} - 1;\nconst i32 active = base + line < {1};\n", ix(), rows);
-    if (is_ahead()) statements += fmt::format("ASYNC_WAIT({});\n", stages_ - 1);
+    if (is_ahead()) statements += "ASYNC_WAIT(0);\n";
     statements += inside;
-    if (is_ahead()) statements += fetch_next(rows);
+    if (is_ahead() && !fetches_early()) statements += fetch_next(rows);
     statements += "}\n";
     std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
-    if (is_ahead()) groups = std::min<std::int64_t>(groups, target_.compute_units);
-    Launch launch = make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements);
-    if (is_ahead()) launch.kernel.dynamic_local_bytes = at(stages_) * stage_bytes();
+    if (is_ahead()) groups = std::min<std::int64_t>(groups, std::int64_t{target_.compute_units} * groups_a_unit_);
+    Launch launch =
+        make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements, least_groups());
+    if (is_ahead()) launch.kernel.dynamic_local_bytes = stage_bytes();
     return launch;
   }
 
@@ -103,13 +104,29 @@ class RowsEmitter {
     if (target_.is_cpu) return;
     const int threads = std::min(256, target_.max_group_size);
     width_ = vector_width();
+    if (target_.dialect == Dialect::cuda && width_ > 1 && columns_ >= kLongRow) return choose_long_rows();
     // Four elements a lane, more where a row is long: up to 16, kept in registers.
     std::int64_t lanes = power_of_two_from(ceil_div(columns_, std::max(4, width_)));
     lanes = std::min<std::int64_t>(lanes, columns_ > 4096 ? std::min(1024, target_.max_group_size) : threads);
     lanes_ = static_cast<int>(std::max<std::int64_t>(lanes, 1));
     lines_ = std::max(1, threads / lanes_);
     per_lane_ = std::max(width_, static_cast<int>(power_of_two_from(ceil_div(columns_, lanes_))));
-    choose_stages();
+  }
+
+  // Long rows: a multiprocessor computes kUnitLanes lanes at a time, each with so much of a row in its registers that half of all
+  // registers hold rows; as much again is on its way into local memory meanwhile (choose_fetched). That, not the number of lanes,
+  // is what keeps the memory busy.
+  static constexpr std::int64_t kLongRow = 512;
+  static constexpr int kUnitLanes = 1024;
+  void choose_long_rows() {
+    bool is_wide = false;
+    for (NodeId id : group_.nodes) is_wide = is_wide || element_bytes(compute_dtype(graph_[id].dtype)) == 8;
+    for (const External& e : reader_.externals()) is_wide = is_wide || element_bytes(compute_dtype(e.from.stored)) == 8;
+    const int most = is_wide ? 16 : 32;
+    lanes_ = static_cast<int>(std::clamp<std::int64_t>(power_of_two_from(ceil_div(columns_, most)), 32, target_.max_group_size));
+    lines_ = std::max(1, 128 / lanes_);
+    per_lane_ = static_cast<int>(ceil_div(columns_, std::int64_t{lanes_} * width_)) * width_;
+    choose_fetched();
   }
 
   // Elements of a row that a lane takes at once, by loads and stores of up to 16 bytes.
@@ -138,52 +155,68 @@ class RowsEmitter {
   bool is_together(std::size_t k) const { return !reader_.externals()[k].is_row && column_strides_[k] == 1; }
 
   // --- Rows fetched ahead ---
-  // Where a row fills most of a multiprocessor there is no second one at work while the first waits for its values. So the values
-  // of the rows to come are on their way into local memory meanwhile; every lane fetches what it will read itself.
-  void choose_stages() {
-    if (target_.dialect != Dialect::cuda || target_.async_local_bytes == 0 || width_ == 1) return;
-    constexpr std::int64_t kFromBytes = 32 * 1024;
-    std::int64_t row_bytes = 0;
+  // The operands of a row to come are copied into local memory while the row before is computed; every lane fetches what it will
+  // read itself, so nobody waits for anybody.
+  void choose_fetched() {
+    if (target_.async_local_bytes == 0) return;
     for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
       const std::vector<std::int64_t>& outer = axes_.strides[k];
       if (!is_together(k) || std::ranges::all_of(outer, [](std::int64_t stride) { return stride == 0; })) continue;
-      if (element_bytes(reader_.externals()[k].from.stored) * at(width_) != 16) return;
-      fetched_.push_back(k);
-      row_bytes += columns_ * static_cast<std::int64_t>(element_bytes(reader_.externals()[k].from.stored));
+      if (element_bytes(reader_.externals()[k].from.stored) * at(width_) == 16) fetched_.push_back(k);
     }
-    const std::size_t fits = fetched_.empty() ? 0 : target_.async_local_bytes / stage_bytes();
-    if (row_bytes * lines_ < kFromBytes || fits < 2 || rows_ < 4 * target_.compute_units) {
-      fetched_.clear();
-      return;
-    }
-    stages_ = static_cast<int>(std::min<std::size_t>(fits, 4));
+    if (fetched_.empty()) return;
+    constexpr std::size_t kDeclared = 2048;  // local memory of the reductions
+    const std::size_t fits = target_.async_local_bytes / (stage_bytes() + kDeclared);
+    groups_a_unit_ = static_cast<int>(std::min<std::size_t>(fits, at(std::max(1, kUnitLanes / (lanes_ * lines_)))));
+    // Few rows are all on their way at once anyhow.
+    if (groups_a_unit_ == 0 || rows_ < 4 * std::int64_t{target_.compute_units} * groups_a_unit_ * lines_) fetched_.clear();
   }
   bool is_ahead() const { return !fetched_.empty(); }
+  // Once a pass has what it fetched in registers the next row may come.
+  bool fetches_early() const {
+    for (const std::size_t k : fetched_)
+      for (int pass = 1; pass <= passes_; ++pass) {
+        const NodeId id = ~static_cast<NodeId>(k);
+        if (needed_in(pass).contains(id) && !(kept_.contains(id) && kept_.at(id) == 0)) return false;
+      }
+    return true;
+  }
   std::size_t fetch_bytes() const { return at(lanes_) * at(lines_) * at(per_lane_ / width_) * 16; }  // of one operand
   std::size_t stage_bytes() const { return fetch_bytes() * fetched_.size(); }
   // Where a lane's vector number g of fetched operand |number| lies.
-  std::string fetched_place(std::size_t number, const std::string& stage) const {
-    return fmt::format("ring + {} * {} + {} + ((line * {} + g) * {} + lane) * 16", stage, stage_bytes(), number * fetch_bytes(),
-                       per_lane_ / width_, lanes_);
+  std::string fetched_place(std::size_t number) const {
+    return fmt::format("ring + {} + ((line * {} + g) * {} + lane) * 16", number * fetch_bytes(), per_lane_ / width_, lanes_);
   }
-  std::string fetch(const std::string& base, const std::string& stage, const std::string& rows) {
+  // How many groups a multiprocessor should have room for, which bounds the registers of a lane. 0: no wish.
+  int least_groups() const {
+    if (target_.dialect != Dialect::cuda || width_ == 1 || columns_ < kLongRow) return 0;
+    // Values kept at the same time: one a lane fits beside everything else.
+    int most = 0;
+    for (int pass = 0; pass < passes_; ++pass) {
+      int live = 0;
+      for (const auto& [id, first] : kept_) {
+        bool is_read = false;
+        for (int later = pass + 1; later <= passes_; ++later) is_read = is_read || needed_in(later).contains(id);
+        live += first <= pass && is_read;
+      }
+      most = std::max(most, live);
+    }
+    return most <= 1 ? std::max(1, kUnitLanes / (lanes_ * lines_)) : 0;
+  }
+  std::string fetch(const std::string& base, const std::string& rows) {
     std::string text = fmt::format("{{\nconst {} ahead = {} + line;\nif (ahead < {}) {{\n", ix(), base, rows);
     text += offset_text(parameters_, axes_, offsets_, "ahead");
-    text += fmt::format("UNROLL for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\nif (c < {}) {{\n",
-                        per_lane_ / width_, ix(), lanes_, width_, n_);
+    text += each_vector();
     for (std::size_t number = 0; number < fetched_.size(); ++number)
-      text += fmt::format("ASYNC_COPY({}, {} + o{} + c);\n", fetched_place(number, stage), pointers_[fetched_[number]],
-                          fetched_[number]);
+      text +=
+          fmt::format("ASYNC_COPY({}, {} + o{} + c);\n", fetched_place(number), pointers_[fetched_[number]], fetched_[number]);
     return text + "}\n}\n}\nASYNC_COMMIT;\n}\n";
   }
   std::string fetch_first(const std::string& rows) {
-    std::string text = "DYNAMIC_LOCAL(ring);\ni32 stage = 0;\n";
-    return text + fmt::format("for (i32 d = 0; d < {}; ++d) ", stages_) +
-           fetch(fmt::format("({0})group_id(0) * {1} + d * (({0})group_count(0) * {1})", ix(), lines_), "d", rows);
+    return "DYNAMIC_LOCAL(ring);\n" + fetch(fmt::format("({})group_id(0) * {}", ix(), lines_), rows);
   }
   std::string fetch_next(const std::string& rows) {
-    return fetch(fmt::format("base + {} * (({})group_count(0) * {})", stages_, ix(), lines_), "stage", rows) +
-           fmt::format("stage = stage + 1 == {} ? 0 : stage + 1;\n", stages_);
+    return fetch(fmt::format("base + ({})group_count(0) * {}", ix(), lines_), rows);
   }
 
   // --- Levels and what is kept between passes ---
@@ -260,7 +293,7 @@ class RowsEmitter {
   }
 
   void find_kept() {
-    if (!target_.is_cpu && per_lane_ > 16) return;
+    if (!target_.is_cpu && per_lane_ > 32) return;
     std::map<NodeId, int> first;  // computed in which pass for the first time
     int registers = 0;
     for (int pass = 0; pass <= passes_; ++pass) {
@@ -393,19 +426,25 @@ class RowsEmitter {
       }
     }
     if (width_ > 1) {
-      before += fmt::format("UNROLL for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\nif (c < {}) {{\n",
-                            per_lane_ / width_, ix(), lanes_, width_, n_);
+      before += each_vector();
       before += loads;
       before += fmt::format("UNROLL for (i32 l = 0; l < {0}; ++l) {{\nconst {1} i = c + l;\nconst i32 k = g * {0} + l;\n", width_,
                             ix());
-      return before + inside + "}\n" + stores + "}\n}\n" + after;
+      const std::string next = pass == 0 && is_ahead() && fetches_early() ? fetch_next(rows_text_) : "";
+      return before + inside + "}\n" + stores + "}\n}\n" + next + after;
     }
     const std::string loop =
         target_.is_cpu
-            ? fmt::format("for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), n_, inside)
+            ? fmt::format("VECTORIZE for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), n_, inside)
             : fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
                           per_lane_, ix(), lanes_, n_, inside);
     return before + loop + after;
+  }
+  // The beginning of a loop over a lane's vectors: number g, from column c on. A row that fills all lanes needs no question.
+  std::string each_vector() const {
+    const std::string question = columns_ == std::int64_t{lanes_} * per_lane_ ? "" : fmt::format("if (c < {}) ", n_);
+    return fmt::format("UNROLL for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\n{}{{\n", per_lane_ / width_,
+                       ix(), lanes_, width_, question);
   }
   // A lane's next elements of an operand, into p<k>.
   std::string load_text(std::size_t k) const {
@@ -413,7 +452,7 @@ class RowsEmitter {
     const auto fetched = std::ranges::find(fetched_, k);
     const std::string place = fetched == fetched_.end()
                                   ? fmt::format("{} + o{} + c", pointers_[k], k)
-                                  : fmt::format("({} const*)({})", type, fetched_place(at(fetched - fetched_.begin()), "stage"));
+                                  : fmt::format("({} const*)({})", type, fetched_place(at(fetched - fetched_.begin())));
     return fmt::format("VARRAY({0}, {1}, p{2});\nVLOAD({0}, {1}, p{2}, {3});\n", type, width_, k, place);
   }
   bool is_kept_before(NodeId id, int pass) const {
@@ -427,24 +466,19 @@ class RowsEmitter {
     const std::string type = variable_type(dtype), sum = "s" + reader_.name(id), result = reader_.name(id);
     const std::string value = variable(graph_[id].inputs[0]);
     if (target_.is_cpu && is_float(dtype) && (kind == ReduceKind::max || kind == ReduceKind::min)) {
-      // As integers in the order of the floats, NaN at the end that wins: a processor's compiler vectorises their maximum.
-      const bool max = kind == ReduceKind::max;
-      const std::string suffix = fmt::format("{}_{}", max ? "max" : "min", type), key = dtype == DType::f64 ? "i64" : "i32";
-      before += fmt::format("{} {} = {};\n", key, sum, body_.call("order_" + suffix, identity_text(kind, dtype)));
-      inside += fmt::format("{{ const {} key = {}; {} = key {} {} ? key : {}; }}\n", key, body_.call("order_" + suffix, value),
-                            sum, max ? ">" : "<", sum, sum);
-      after += fmt::format("{} {} = {};\n", type, result, body_.call(fmt::format("unorder_{}", type), sum));
+      extreme_text(body_, kind, dtype, sum, result, value, before, inside, after);
       return;
     }
     if (target_.is_cpu) {
-      // One lane sums a whole row: f32 in f64, where the order does not show; f64 with the rounding errors summed beside it.
+      // Vectorised, a row is summed in sixteen parts. Where it is not, f32 is summed in f64; f64 with its rounding errors beside
+      // it.
       if (kind == ReduceKind::sum && dtype == DType::f64) {
         before += fmt::format("f64 {0} = 0.0, c{0} = 0.0;\n", sum);
         inside += compensated_add_text(sum, "c" + sum, value);
         after += fmt::format("f64 {} = {};\n", result, compensated_total_text(sum, "c" + sum));
         return;
       }
-      const bool wide = kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64;
+      const bool wide = kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64 && body_.calls_library();
       const DType as = wide ? DType::f64 : dtype;
       const bool any_order = is_float(dtype) && (kind == ReduceKind::sum || kind == ReduceKind::prod);
       before += fmt::format("{} {} = {};\n", variable_type(as), sum, identity_text(kind, as));
@@ -503,10 +537,10 @@ class RowsEmitter {
   int passes_ = 0;
   int lanes_ = 1, lines_ = 1, per_lane_ = 1, width_ = 1;
   std::vector<std::size_t> fetched_;  // operands whose rows are fetched ahead
-  int stages_ = 0;
+  int groups_a_unit_ = 0;
   std::map<NodeId, int> kept_;  // value -> the pass that computes it
   std::vector<std::string> pointers_;
-  std::string n_, shared_;
+  std::string n_, rows_text_, shared_;
 };
 
 }  // namespace

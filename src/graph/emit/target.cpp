@@ -12,7 +12,7 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define KERNEL(x, y, z) __attribute__((reqd_work_group_size(x, y, z))) __kernel void
 #define GLOBAL __global
 #define LOCAL __local
-#define DEVICE static
+#define DEVICE static inline __attribute__((always_inline))
 #define RESTRICT restrict
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define group_id(d) get_group_id(d)
@@ -32,8 +32,10 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 // A sum or product whose order does not matter: processors may then vectorise it.
 #ifdef __clang__
 #define ANY_ORDER _Pragma("clang fp reassociate(on)")
+#define VECTORIZE _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #else
 #define ANY_ORDER
+#define VECTORIZE
 #endif
 )kernel";
 
@@ -41,6 +43,7 @@ constexpr std::string_view kCuda =
     R"kernel(typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
 typedef signed char i8; typedef short i16; typedef int i32; typedef long i64; typedef float f32; typedef double f64;
 #define KERNEL(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
+#define KERNEL_LEAST(x, y, z, groups) extern "C" __global__ void __launch_bounds__((x) * (y) * (z), groups)
 #define GLOBAL
 #define LOCAL __shared__
 #define DEVICE static __device__ __forceinline__
