@@ -136,7 +136,9 @@ class SimBackend final : public Backend {
     enter(*card);
     try {
       bring_up(*card);
-      return std::make_unique<SimDevice>(std::make_shared<Session>(card, inner_->open(inner_device_, {.budget = nullptr, .fuse = options.fuse})), options.budget);
+      return std::make_unique<SimDevice>(
+          std::make_shared<Session>(card, inner_->open(inner_device_, {.budget = nullptr, .fuse = options.fuse})),
+          options.budget);
     } catch (...) {
       const std::lock_guard lock(card->mutex);
       --card->sessions;
