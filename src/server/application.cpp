@@ -16,6 +16,8 @@
 namespace tenon::server {
 namespace {
 
+constexpr std::size_t kCountedBytes = 64 << 10;
+
 std::uint64_t request_memory_limit(const ServerOptions& options) {
   if (options.max_request_memory != 0) return options.max_request_memory;
   return std::min<std::uint64_t>(std::uint64_t{1} << 30, read_memory_limit("/") / 4);
@@ -247,9 +249,13 @@ void Application::answer(const Request& request, const Admission& admission, std
                          std::function<void(Response)> done) {
   Services& services = *services_;
   const Route& route = *admission.route;
-  const auto run = [&request, &admission, cancel](const Handler& handler) {
+  const auto run = [&services, &request, &admission, cancel](const Handler& handler) {
     try {
-      return handler(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
+      Response response = handler(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
+      // A slow reader keeps its answer in memory for long.
+      if (response.bytes() >= kCountedBytes && response.fixed.empty() && !response.memory)
+        response.memory = services.memory.take(response.bytes());
+      return response;
     } catch (const std::exception& error) {
       const Problem problem = Problem::of(error, Stage::preparing);
       if (problem.status() >= 500 && problem.code() == "internal")

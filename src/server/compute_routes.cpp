@@ -201,15 +201,16 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .handler = [&services](const Call& call) {
                 return json_response(check_json(services.reader().check(call.request.text()), services.manager));
               }});
-  routes.add({.method = Method::get,
-              .path = "/api/results/{id}",
-              .tag = "compute",
-              .summary = "A kept result as a file",
-              .runs = Runs::in_worker,
-              .media = "application/octet-stream",
-              .parameters = {"format: string", "index: integer"},
-              .failures = {404},
-              .handler = [&services](const Call& call) { return fetch_result(services, call); }});
+  routes.add(
+      {.method = Method::get,
+       .path = "/api/results/{id}",
+       .tag = "compute",
+       .summary = "A kept result as a file",
+       .runs = Runs::in_worker,
+       .media = "application/octet-stream",
+       .parameters = {R"(format: {"enum":["npy","safetensors"]})", R"(index: {"type":"integer","minimum":0,"maximum":999})"},
+       .failures = {404},
+       .handler = [&services](const Call& call) { return fetch_result(services, call); }});
   routes.add({.method = Method::post,
               .path = "/api/uploads",
               .tag = "compute",

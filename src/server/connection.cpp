@@ -341,26 +341,36 @@ void Connection::refuse(const Problem& problem) {
 }
 
 void Connection::build_head(const Response& response, std::size_t bytes) {
+  const auto field = [&](std::string_view name, std::string_view value) {
+    head_ += name;
+    head_ += ": ";
+    head_ += value;
+    head_ += "\r\n";
+  };
   head_.clear();
-  fmt::format_to(std::back_inserter(head_), "HTTP/1.1 {} {}\r\nDate: {}\r\nX-Request-Id: {}\r\n", response.status,
-                 reason_phrase(response.status), host_.date, admission_.request_id);
+  head_ += "HTTP/1.1 ";
+  head_ += fmt::format_int(response.status).c_str();
+  head_ += ' ';
+  head_ += reason_phrase(response.status);
+  head_ += "\r\n";
+  field("Date", host_.date);
+  field("X-Request-Id", admission_.request_id);
   const bool has_body = response.status != 204 && response.status != 304;
-  if (has_body && !response.content_type.empty())
-    fmt::format_to(std::back_inserter(head_), "Content-Type: {}\r\n", response.content_type);
-  if (has_body && !response.stream) fmt::format_to(std::back_inserter(head_), "Content-Length: {}\r\n", bytes);
+  if (has_body && !response.content_type.empty()) field("Content-Type", response.content_type);
+  if (has_body && !response.stream) field("Content-Length", fmt::format_int(bytes).c_str());
   bool is_cached = false;
   for (const auto& [name, value] : response.fields) {
     is_cached = is_cached || name == "Cache-Control";
-    fmt::format_to(std::back_inserter(head_), "{}: {}\r\n", name, value);
+    field(name, value);
   }
-  if (!is_cached) head_ += "Cache-Control: no-store\r\n";
+  if (!is_cached) field("Cache-Control", "no-store");
   if (const std::string_view trace = request_.field("traceparent"); !trace.empty() && trace.size() <= 128)
-    fmt::format_to(std::back_inserter(head_), "traceparent: {}\r\n", trace);
+    field("traceparent", trace);
   head_ += kSecurityFields;
   if (closes_after_)
-    head_ += "Connection: close\r\n";
+    field("Connection", "close");
   else if (request_.version < 11)
-    head_ += "Connection: keep-alive\r\n";
+    field("Connection", "keep-alive");
   head_ += "\r\n";
 }
 

@@ -14,12 +14,15 @@
 namespace tenon::server {
 namespace {
 
+// The largest a JSON reader keeps exact.
+constexpr std::uint64_t kMaxInteger = (std::uint64_t{1} << 53) - 1;
+
 std::uint64_t natural_parameter(const Call& call, std::string_view name, std::uint64_t fallback) {
   const std::optional<std::string> text = call.request.parameter(name);
   if (!text) return fallback;
   std::uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (failure != std::errc() || end != text->data() + text->size())
+  if (failure != std::errc() || end != text->data() + text->size() || value > kMaxInteger)
     throw Error(ErrorCode::invalid_argument, fmt::format("'{}' must be a whole number", name));
   return value;
 }

@@ -17,7 +17,16 @@ std::string event_text(const EventHub::Recorded& recorded) {
 }  // namespace
 
 void EventHub::record(const DeviceEvent& event) {
+  using Kind = DeviceEvent::Kind;
+  const bool is_frequent = event.kind == Kind::granted || event.kind == Kind::released || event.kind == Kind::ran;
   const std::lock_guard lock(mutex_);
+  if (is_frequent) {
+    if (event.when - second_ >= std::chrono::seconds(1) || event.when < second_) {
+      second_ = event.when;
+      in_second_ = 0;
+    }
+    if (++in_second_ > kMaxASecond) return;
+  }
   kept_.push_back({next_id_++, event});
   if (kept_.size() > kKept) kept_.pop_front();
 }

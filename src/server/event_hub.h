@@ -3,6 +3,7 @@
 // Thread safety: record() from any thread; the rest in the I/O thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +20,8 @@ namespace tenon::server {
 class EventHub {
  public:
   static constexpr std::size_t kKept = 4096;
+  // Leases and runs recorded in one second at most: under load the rest would only push out what is worth seeing.
+  static constexpr int kMaxASecond = 400;
 
   // Quick: it runs in the device's thread.
   void record(const DeviceEvent& event);
@@ -45,6 +48,8 @@ class EventHub {
   mutable std::mutex mutex_;
   std::deque<Recorded> kept_;
   std::uint64_t next_id_ = 1;
+  std::chrono::system_clock::time_point second_;
+  int in_second_ = 0;
   std::uint64_t pumped_ = 0;
   std::string snapshot_;
   std::vector<std::shared_ptr<EventStream>> streams_;

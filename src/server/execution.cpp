@@ -87,7 +87,8 @@ void write_comparison(JsonWriter& json, const Outcome& outcome, std::size_t inde
   }
 }
 
-void write_results(JsonWriter& json, const Program& program, const Outcome& outcome) {
+// |first_values| is the text of "value" and "sample_values" of the first result, which is there twice.
+void write_results(JsonWriter& json, const Program& program, const Outcome& outcome, const std::string& first_values) {
   json.key("results").begin_array();
   for (std::size_t i = 0; i < outcome.run.outputs.size(); ++i) {
     const HostArray& array = outcome.run.outputs[i];
@@ -98,7 +99,10 @@ void write_results(JsonWriter& json, const Program& program, const Outcome& outc
     json.member("dtype", name(array.dtype()));
     json.member("elements", array.elements());
     json.member("bytes", array.bytes());
-    write_first_values(json, array);
+    if (i == 0)
+      json.raw(first_values);
+    else
+      write_first_values(json, array);
     json.key("values");
     if (program.output == OutputForm::full)
       write_values(json, array);
@@ -112,13 +116,13 @@ void write_results(JsonWriter& json, const Program& program, const Outcome& outc
 }
 
 // The first result, under the names the calculator had.
-void write_first_result(JsonWriter& json, const Program& program, const Outcome& outcome) {
+void write_first_result(JsonWriter& json, const Program& program, const Outcome& outcome, const std::string& first_values) {
   const HostArray& first = outcome.run.outputs.at(0);
   json.key("shape");
   write_shape(json, first.shape());
   json.member("dtype", name(first.dtype()));
   json.member("ttnn_dtype", name(first.dtype()));
-  write_first_values(json, first);
+  json.raw(first_values);
   if (!outcome.compared.empty()) {
     const std::vector<double>& reference = outcome.compared[0].reference;
     json.key("torch_value");
@@ -191,14 +195,20 @@ Outcome execute(const Program& program, DeviceManager& manager, const ExecutionO
   run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
   if (program.details) outcome.route = manager.explain(program.graph, program.device);
-  run.on_progress = [&](const Progress& progress) {
-    // A long wait must not make the log endless: only the latest place in the queue stays.
-    if (progress.stage == "queued" && !status_log.empty() && status_log.back().starts_with("queued")) status_log.pop_back();
-    status_log.push_back(progress_text(progress));
-    if (options.on_progress) options.on_progress(progress, status_log);
-  };
+  // Without details nobody watches: the log is made from the timeline afterwards.
+  const bool is_watched = program.details || options.on_progress;
+  if (is_watched)
+    run.on_progress = [&](const Progress& progress) {
+      // A long wait must not make the log endless: only the latest place in the queue stays.
+      if (progress.stage == "queued" && !status_log.empty() && status_log.back().starts_with("queued")) status_log.pop_back();
+      status_log.push_back(progress_text(progress));
+      if (options.on_progress) options.on_progress(progress, status_log);
+    };
   outcome.run = manager.run(program.graph, program.arrays, run);
   outcome.seconds = seconds_since(begin);
+  if (!is_watched)
+    for (const Span& span : outcome.run.timeline)
+      if (span.seconds > 0) status_log.push_back(span.stage + " on " + outcome.run.device.id);
   status_log.push_back(fmt::format("done in {}", format_seconds(outcome.seconds)));
   if (program.compare) compare_all(program, outcome);
   outcome.status_log = status_log;
@@ -216,7 +226,10 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
     json.member("expression", program.expression);
   else
     json.member("operation", program.operation);
-  write_first_result(json, program, outcome);
+  std::string first_values;
+  JsonWriter values(first_values);
+  write_first_values(values, outcome.run.outputs.at(0));
+  write_first_result(json, program, outcome, first_values);
   json.key("status_log").begin_array();
   for (const std::string& line : outcome.status_log) json.value(line);
   json.end_array();
@@ -236,7 +249,7 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   else
     json.value(outcome.download);
   if (program.details) write_inputs(json, program);
-  write_results(json, program, outcome);
+  write_results(json, program, outcome, first_values);
   json.end_object();
   return text;
 }

@@ -332,6 +332,7 @@ Inference read_inference(const OpInfo& op, const Call& call, const ProgramReader
   const std::size_t length = header_length(call.request);
   if (length > (std::size_t{8} << 20))
     throw Problem(413, "too_large", "the JSON part has more than 8 MiB", "send tensors as binary data");
+  const MemoryGate::Share memory = reader.parsing(length);
   const json::object document = parse_object(call.request.text().substr(0, length));
   Members request(document, "");
   Inference inference;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <iterator>
 
@@ -34,6 +35,18 @@ bool is_plain(std::string_view text) noexcept {
   for (const char c : text)
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F || c == '"' || c == '\\') return false;
   return true;
+}
+
+// The fewest digits that read back the same.
+template <class Float>
+void write_float(std::string& out, Float number) {
+  if (!std::isfinite(number)) {
+    out += std::isnan(number) ? "\"NaN\"" : number > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    return;
+  }
+  char digits[32];
+  const auto [end, failure] = std::to_chars(digits, digits + sizeof digits, number);
+  if (failure == std::errc()) out.append(digits, static_cast<std::size_t>(end - digits));
 }
 
 template <class T>
@@ -74,16 +87,12 @@ void JsonWriter::value(bool truth) { raw(truth ? "true" : "false"); }
 
 void JsonWriter::value(double number) {
   comma();
-  if (std::isfinite(number))
-    fmt::format_to(std::back_inserter(out_), "{}", number);
-  else
-    out_ += std::isnan(number) ? "\"NaN\"" : number > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  write_float(out_, number);
 }
 
 void JsonWriter::value(float number) {
-  if (!std::isfinite(number)) return value(static_cast<double>(number));
   comma();
-  fmt::format_to(std::back_inserter(out_), "{}", number);
+  write_float(out_, number);
 }
 
 void JsonWriter::integer(std::int64_t number) {
@@ -131,6 +140,7 @@ void write_element(JsonWriter& json, const HostArray& array, std::int64_t index)
     case DType::boolean: return json.value(array.value(index) != 0);
     case DType::i64: return json.value(array.view<std::int64_t>()[i]);
     case DType::u64: return json.value(array.view<std::uint64_t>()[i]);
+    case DType::f32: return json.value(array.view<float>()[i]);
     case DType::f64: return json.value(array.view<double>()[i]);
     default: break;
   }

@@ -27,6 +27,8 @@ class MemoryGate {
       if (gate_ != nullptr) gate_->used_.fetch_sub(bytes_, std::memory_order_relaxed);
     }
 
+    explicit operator bool() const noexcept { return gate_ != nullptr; }
+
    private:
     friend class MemoryGate;
     Share(MemoryGate* gate, std::uint64_t bytes) : gate_(gate), bytes_(bytes) {}

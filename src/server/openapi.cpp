@@ -54,7 +54,9 @@ void write_parameters(JsonWriter& json, const Route& route) {
     json.member("in", "query");
     json.member("required", false);
     const std::string type = parameter.substr(colon + 2);
-    json.key("schema").raw(type == "integer" ? R"({"type":"integer","minimum":0,"maximum":1000000000})" : R"({"type":"string"})");
+    json.key("schema").raw(type == "integer"     ? R"({"type":"integer","minimum":0,"maximum":9007199254740991})"
+                           : type.front() == '{' ? std::string_view(type)
+                                                 : R"({"type":"string"})");
     json.end_object();
   }
   json.end_array();

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -87,7 +88,9 @@ Response bug_report(Services& services, const Call& call) {
   const boost::json::value* data = members.find("report_data");
   members.done();
   if (description.empty()) members.fail("there is no 'description'");
-  if (description.size() > 20'000) throw Problem(413, "too_large", "a description has at most 20,000 bytes");
+  const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
+  if (std::count_if(description.begin(), description.end(), begins_character) > 20'000)
+    members.fail("a description has at most 20,000 characters");
   const std::filesystem::path directory = report_directory(services.options);
   std::error_code error;
   std::filesystem::create_directories(directory, error);

@@ -255,11 +255,20 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
   return bytes;
 }
 
+MemoryGate::Share ProgramReader::parsing(std::size_t bytes) const {
+  constexpr std::uint64_t kFactor = 24;
+  return bytes < (16u << 10) ? MemoryGate::Share() : gate.take(bytes * kFactor);
+}
+
 ProgramReader::Check ProgramReader::check(std::string_view text) const {
+  const MemoryGate::Share memory = parsing(text.size());
   const json::object document = parse_object(text);
   Members request(document, "");
   auto program = std::make_shared<Program>();
   Check check;
+  for (const char* either : {"operation", "expression"})
+    if (const json::value* given = document.if_contains(either); given != nullptr && !given->is_string())
+      request.fail(fmt::format("'{}' must be a text", either));
   program->operation = request.text("operation").value_or("");
   program->expression = request.text("expression").value_or("");
   if (program->operation.empty() == program->expression.empty())

@@ -61,6 +61,8 @@ struct ProgramReader {
   UploadStore& uploads;
   DeviceManager& manager;  // computes generated inputs
 
+  // What parsing a JSON text of this size may take at worst ("[[],[],...").
+  MemoryGate::Share parsing(std::size_t bytes) const;
   // Throws Error and Problem.
   std::shared_ptr<const Program> read(std::string_view json) const;
 

@@ -40,7 +40,7 @@ struct Route {
   std::string response_schema = {};  // likewise; of status |success|
   int success = 200;
   std::string media = "application/json";    // of the answer
-  std::vector<std::string> parameters = {};  // of the query: "since: integer"
+  std::vector<std::string> parameters = {};  // of the query: "since: integer", or a schema
   std::vector<int> failures = {};            // statuses beyond those every route may have
   bool renews_session = true;
   Handler handler = {};

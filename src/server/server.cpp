@@ -158,11 +158,12 @@ Server::Server(ServerOptions options, DeviceManager& manager) {
 
 Server::~Server() {
   if (!state_) return;
-  state_->application.shut_down();
+  // First the connections, which cancels what their requests wait for; then the workers can end.
   while (!state_->host.connections.empty()) {
     const std::shared_ptr<Connection> connection = state_->host.connections.front();
     connection->close();
   }
+  state_->application.shut_down();
 }
 
 void Server::listen() {

@@ -116,6 +116,19 @@ void add_session_routes(RouteTable& routes, Services& services) {
               .response_schema = R"({"type":"object","required":["success","account"]})",
               .failures = {303, 401, 409},
               .handler = [&services](const Call& call) { return login(services, call); }});
+  routes.add({.method = Method::get,
+              .path = "/login",
+              .tag = "session",
+              .summary = "The page",
+              .access = Access::open,
+              .media = "text/html",
+              .failures = {404},
+              .renews_session = false,
+              .handler = [](const Call& call) {
+                std::optional<Response> page = page_response(call.request);
+                if (!page) throw Error(ErrorCode::not_found, "the server was built without its page");
+                return std::move(*page);
+              }});
   for (const Method method : {Method::get, Method::post})
     routes.add({.method = method,
                 .path = "/logout",

@@ -50,8 +50,8 @@ TEST(Connection, ReadsChunkedBodiesAndTheRequestBehindThem) {
   TestClient client = server.client();
   client.send(
       "POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-      "14\r\n{\"operation\":\"neg\",\"i\r\n");
-  client.send("17;name=value\r\nnputs\":[{\"value\":4}]}   \r\n0\r\nTrailer: x\r\n\r\n" + std::string(kGet));
+      "15\r\n{\"operation\":\"neg\",\"i\r\n");
+  client.send("18;name=value\r\nnputs\":[{\"value\":4}]}   \r\n0\r\nTrailer: x\r\n\r\n" + std::string(kGet));
   EXPECT_EQ(at(client.read().json(), "value"), -4);
   EXPECT_EQ(client.read().status, 200);
 }

@@ -59,7 +59,7 @@ TEST(Inference, TakesParametersOfTheOp) {
   const TestServer server;
   const Reply reply = server.post(
       "/v2/models/op.sum/infer",
-      R"({"parameters":{"axes":[0],"device":"cpu"},"inputs":[{"name":"x","shape":[2,2],"datatype":"INT64","data":[1,2,3,4]}]})");
+      R"({"parameters":{"axis":[0],"device":"cpu"},"inputs":[{"name":"x","shape":[2,2],"datatype":"INT64","data":[1,2,3,4]}]})");
   ASSERT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(json::serialize(at(reply.json(), "outputs", 0, "data")), "[4,6]");
 }

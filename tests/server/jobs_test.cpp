@@ -1,4 +1,5 @@
 // Jobs and events: work that takes its time, seen while it does, and cancelled.
+#include <atomic>
 #include <set>
 
 #include "server/http_client.h"
@@ -173,7 +174,7 @@ TEST(Jobs, ALostDeviceFailsTheJobAndTheNextOneWorks) {
   EXPECT_EQ(events_of(server, job_path(server)).back().first, "done");
 }
 
-TEST(Execute, AClientThatGoesAwayCancelsItsWait) {
+TEST(Disconnect, AClientThatGoesAwayCancelsItsWait) {
   const auto server = with_device();
   Lease lease = server->manager().lease({.device = "sim:0"});
   {
@@ -184,6 +185,25 @@ TEST(Execute, AClientThatGoesAwayCancelsItsWait) {
     while (at(server->get("/api/device/queue?device=sim:0").json(), "currently_waiting") != 1) std::this_thread::yield();
   }
   while (at(server->get("/api/device/queue?device=sim:0").json(), "currently_waiting") != 0) std::this_thread::yield();
+}
+
+TEST(OnDemand, ABurstOpensTheDeviceAFewTimesOnly) {
+  SimulatedDevice device = SimulatedDevice::of_architecture("wormhole");
+  device.id = "sim:0";
+  device.open_seconds = device.close_seconds = 0.02;
+  Config config;
+  config.simulated.push_back(device);
+  TestServer server({}, config);
+  std::vector<std::thread> clients;
+  std::atomic<int> answered{0};
+  for (int i = 0; i < 8; ++i)
+    clients.emplace_back([&] {
+      TestClient client = server.client();
+      for (int k = 0; k < 50; ++k) answered += client.request("POST", "/api/execute", kOnDevice).status == 200;
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(answered, 400);
+  EXPECT_LE(at(server.get("/api/device/status?device=sim:0").json(), "device", "status", "counters", "opens").as_int64(), 3);
 }
 
 TEST(Events, TellWhatHappensToDevices) {
