@@ -140,7 +140,7 @@ DEVICE f32 times_exp_minus_square(f32 scale, f32 t, f32 factor) {
 // erfc(t) for t >= 0: erfc(t) exp(t^2) (t + 3) in (t - 3) / (t + 3) on [0, 10.2]; error 5.6e-9.
 DEVICE f32 erfc_tail(f32 t) {
   t = t > 10.2f ? 10.2f : t;
-  f32 r = 1.0f / (t + 3.0f), u = (t - 3.0f) * r;
+  f32 r = RECIPROCAL(t + 3.0f), u = (t - 3.0f) * r;
   f32 p = fma(fma(-3.33824523e-4f, u, -4.99071240e-4f), u, 3.07808344e-3f);
   p = fma(fma(fma(p, u, -1.21696444e-3f), u, -2.68366764e-2f), u, 1.19527222e-1f);
   p = fma(fma(fma(fma(p, u, -3.10466608e-1f), u, 5.90228425e-1f), u, -8.83394461e-1f), u, 1.07400691f);
@@ -166,7 +166,7 @@ DEVICE f32 erfc_f32(f32 x) {
     {"normal_tail", "times_exp_minus_square", R"(
 // scale Phi(-t) for t >= 0, Phi the normal distribution: Phi(-t) exp(t^2 / 2) (t + 4) in (t - 4) / (t + 4) on [0, 14.5]; error 1.3e-8.
 DEVICE f32 normal_tail(f32 scale, f32 t) {
-  f32 r = 1.0f / (t + 4.0f), u = (t - 4.0f) * r;
+  f32 r = RECIPROCAL(t + 4.0f), u = (t - 4.0f) * r;
   f32 p = fma(fma(-1.22983157e-4f, u, 1.94801851e-4f), u, 1.56931365e-3f);
   p = fma(fma(fma(p, u, -3.52357406e-3f), u, -7.52721291e-3f), u, 6.04064697e-2f);
   p = fma(fma(fma(fma(p, u, -1.86523006e-1f), u, 3.87136680e-1f), u, -6.07896606e-1f), u, 7.55285139e-1f);

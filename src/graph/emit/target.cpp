@@ -29,6 +29,7 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define VLOAD(T, N, a, p) vstore##N(vload##N(0, p), 0, a)
 #define VSTORE(T, N, a, p) vstore##N(vload##N(0, a), 0, p)
 #define UNROLL __attribute__((opencl_unroll_hint))
+#define RECIPROCAL(x) (1.0f / (x))
 // A sum or product whose order does not matter: processors may then vectorise it.
 #ifdef __clang__
 #define ANY_ORDER _Pragma("clang fp reassociate(on)")
@@ -72,6 +73,8 @@ template <> struct Word<16> { typedef uint4 type; };
 #define VSTORE(T, N, a, p) *(Word<sizeof(T) * N>::type*)(p) = *(const Word<sizeof(T) * N>::type*)(a)
 #define UNROLL _Pragma("unroll")
 #define ANY_ORDER
+// Within one unit in the last place, for numbers far from the ends of the range.
+DEVICE f32 RECIPROCAL(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return fma(r, fma(-x, r, 1.0f), r); }
 #define DYNAMIC_LOCAL(name) extern __shared__ __align__(16) u8 name[]
 #define ASYNC_COPY(to, from) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")
 #define ASYNC_COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
