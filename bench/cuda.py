@@ -186,14 +186,9 @@ def cold_starts():
         "jax": "import jax.numpy as jnp; print(jnp.ones(4) + 1)",
         "cupy": "import cupy; print(cupy.ones(4) + 1)",
     }.items():
-        seconds = []
-        for _ in range(2):
-            begin = time.perf_counter()
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True)
-            if done.returncode == 0:
-                seconds.append(time.perf_counter() - begin)
-        if seconds:
-            report(peer, "cold start", min(seconds))
+        begin = time.perf_counter()
+        if subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0:
+            report(peer, "cold start", time.perf_counter() - begin)
 
 
 def peers(quick):

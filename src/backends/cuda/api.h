@@ -13,7 +13,7 @@ namespace tenon::cuda {
 
 // --- The driver ---
 using Result = int;
-inline constexpr Result kSuccess = 0;
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kDeinitialized = 4;
 using Device = int;
 using DevicePointer = unsigned long long;
 using RawContext = struct ContextHandle*;
@@ -36,7 +36,7 @@ enum Attribute : int {
   kSharedBytesPerBlock = 97,  // the most a kernel may ask for
 };
 
-enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8 };
+enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent = 9 };
 
 // member, exported name, signature
 #define TENON_CUDA_DRIVER(X)                                                                                                     \

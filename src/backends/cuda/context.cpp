@@ -91,7 +91,7 @@ MemoryPool::Source Context::source() {
   return {.take = [this](std::uint64_t bytes) -> std::optional<DevicePointer> {
             DevicePointer address = 0;
             const Result result = driver_.memory_allocate(&address, bytes);
-            if (result == 2) return std::nullopt;
+            if (result == kOutOfMemory) return std::nullopt;
             check(result, "allocating memory");
             return address;
           },
@@ -135,7 +135,8 @@ void Context::close() {
   stream_ = nullptr;
   driver_.context_set_current(nullptr);
   const Result released = driver_.context_release(card_.device);
-  if (finished != kSuccess) throw error_of(driver_, finished, card_.id, "finishing the last work");
+  // At the end of the process the driver may have gone first, and everything with it.
+  if (finished != kSuccess && finished != kDeinitialized) throw error_of(driver_, finished, card_.id, "finishing the last work");
   if (released != kSuccess && !is_lost()) throw error_of(driver_, released, card_.id, "closing the card");
 }
 

@@ -161,6 +161,13 @@ TEST_F(CudaDeviceOnAFake, AFatalErrorMakesTheDeviceLostAndItMayStillBeClosed) {
   EXPECT_FALSE(again->is_lost());
 }
 
+TEST_F(CudaDeviceOnAFake, ADriverThatWentBeforeUsIsClosedAlready) {
+  const auto device = open();
+  const auto buffer = device->allocate({DType::f32, {100}});
+  fake.next_wait = 4;
+  EXPECT_NO_THROW(device->close());
+}
+
 TEST_F(CudaDeviceOnAFake, ARefusedLaunchIsAnErrorOfThatRunAlone) {
   const auto device = open();
   const auto program = device->compile(parse_expression("a + 1", {{"a", DType::f32, {100}}}));
