@@ -124,7 +124,8 @@ void add_serve_command(CLI::App& app, Session& session) {
   command->add_option("--trusted-proxy", options.trusted_proxy, "Address of a proxy whose X-Forwarded-For is believed")
       ->type_name("ADDRESS");
   command->add_option("--report-dir", options.report_directory, "Where reports of users are written")->type_name("DIRECTORY");
-  command->add_flag("--log-requests", options.log_requests, "Log every request (TENON_LOG=info shows them)");
+  command->add_flag("--log-requests", options.log_requests,
+                    "Log every request, one line each (TENON_LOG_FORMAT=json for objects)");
   add_limits(*command, *arguments);
   command->footer(kNotes);
   command->require_subcommand(0, 1);

@@ -97,7 +97,7 @@ void Connection::tick(Clock::time_point now) {
     stream_->comment();
     return;
   }
-  const bool asked = state_ == State::body || state_ == State::chunks || (state_ == State::header && begin_ != end_);
+  const bool asked = state_ == State::body || state_ == State::chunks || (state_ == State::header && has_begun_);
   if (!asked) return close();
   ++host_.application.traffic().timed_out;
   // The pending read must not complete behind the answer.
@@ -135,7 +135,8 @@ void Connection::next_request() {
       buffer_.shrink_to_fit();
     }
   }
-  enter(State::header, begin_ == end_ ? host_.options.idle_timeout : host_.options.header_timeout);
+  has_begun_ = begin_ != end_;
+  enter(State::header, has_begun_ ? host_.options.header_timeout : host_.options.idle_timeout);
   read_header();
 }
 
@@ -181,7 +182,8 @@ void Connection::read_header() {
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
                             if (self->state_ != State::header) return;
                             if (error) return self->close();
-                            if (self->begin_ == self->end_) self->enter(State::header, self->host_.options.header_timeout);
+                            if (!self->has_begun_) self->enter(State::header, self->host_.options.header_timeout);
+                            self->has_begun_ = true;
                             self->end_ += bytes;
                             self->read_header();
                           });

@@ -89,6 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t body_filled_ = 0;
   std::stop_source cancel_;
   bool closes_after_ = false;
+  bool has_begun_ = false;  // bytes of the next request have come
 
   std::string head_;
   Response response_;
