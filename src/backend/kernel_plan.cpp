@@ -106,7 +106,15 @@ class Planner final : public GroupPlacement {
       }
     }
     for (NodeId id : graph_.outputs())
-      if (base_of(id) != id) ++readers_[base_of(id)];
+      if (base_of(id) != id && !is_renamed(id)) ++readers_[base_of(id)];
+  }
+
+  // The whole of a computed value under another shape: the value itself can be written to the output.
+  bool is_renamed(NodeId output) const {
+    const ValueView& view = fused_.views[at(output)];
+    const Node& base = graph_[view.base];
+    return is_dense(view) && view.offset == 0 && view.shape.elements() == base.shape.elements() && base.prim != Prim::input &&
+           base.prim != Prim::constant && !is_block(base.dtype) && graph_[output].dtype == base.dtype;
   }
 
   void place_leaves() {
@@ -146,10 +154,7 @@ class Planner final : public GroupPlacement {
   // Results go straight into an output of the graph where they can.
   void place_outputs() {
     for (std::size_t i = 0; i < plan_.output_types.size(); ++i) {
-      const NodeId id = graph_.outputs()[i];
-      const Node& node = graph_[id];
-      const bool computed = base_of(id) == id && node.prim != Prim::input && node.prim != Prim::constant && !is_block(node.dtype);
-      if (computed) direct_outputs_[id].push_back(static_cast<int>(i));
+      if (is_renamed(graph_.outputs()[i])) direct_outputs_[base_of(graph_.outputs()[i])].push_back(static_cast<int>(i));
     }
     for (const auto& [id, indices] : direct_outputs_)
       if (compute_dtype(graph_[id].dtype) == graph_[id].dtype) sources_[id] = {output_slot(indices[0]), graph_[id].dtype};
@@ -417,7 +422,7 @@ class Planner final : public GroupPlacement {
     for (std::size_t i = 0; i < plan_.output_types.size(); ++i) {
       const NodeId id = graph_.outputs()[i];
       const auto [dtype, shape] = plan_.output_types[i];
-      if (direct_outputs_.count(id) || shape.elements() == 0) continue;
+      if (is_renamed(id) || shape.elements() == 0) continue;
       const int to = output_slot(static_cast<int>(i));
       if (!is_block(dtype)) {
         add(emit_copy(target_, shape, stored(id), dense_access(to, dtype, shape)));

@@ -1,0 +1,170 @@
+#include "backend/kernel_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/ops/elementwise.h"
+#include "tenon/error.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+namespace {
+
+KernelTarget gpu(Dialect dialect = Dialect::opencl) {
+  return {.dialect = dialect, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
+}
+KernelTarget processor() { return {.is_cpu = true, .compute_units = 2, .max_group_size = 4096}; }
+
+Graph graph_of(std::string_view op, std::initializer_list<Shape> shapes, std::initializer_list<NamedValue> parameters = {}) {
+  Graph graph;
+  std::vector<NodeId> inputs;
+  for (const Shape& shape : shapes) inputs.push_back(graph.input("x", DType::f32, shape));
+  graph.set_outputs(apply(graph, find_op(op), inputs, std::vector<NamedValue>(parameters)));
+  return graph;
+}
+
+std::vector<const Location*> locations(const PlanStep& step) {
+  std::vector<const Location*> all;
+  for (const KernelArgument& argument : std::get<KernelLaunch>(step).arguments)
+    if (const auto* location = std::get_if<Location>(&argument)) all.push_back(location);
+  return all;
+}
+
+TEST(KernelPlan, ShapesOfOneStructureShareTheirKernels) {
+  for (const KernelTarget& target : {gpu(), gpu(Dialect::cuda), processor()}) {
+    const KernelPlan a = plan_kernels(graph_of("softmax", {{100, 1000}}), target);
+    const KernelPlan b = plan_kernels(graph_of("softmax", {{3, 20, 1000}}), target);
+    EXPECT_EQ(a.kernels, b.kernels);
+    EXPECT_NE(std::get<KernelLaunch>(a.steps[0]).arguments, std::get<KernelLaunch>(b.steps[0]).arguments);
+  }
+}
+
+TEST(KernelPlan, SoftmaxAndLayerNormAreOneKernelWithoutMemoryBetween) {
+  for (const char* op : {"softmax", "layer_norm", "rms_norm", "log_softmax"})
+    for (const KernelTarget& target : {gpu(), processor()}) {
+      const KernelPlan plan = plan_kernels(graph_of(op, {{64, 1024}}), target);
+      EXPECT_EQ(plan.steps.size(), 1u) << op;
+      EXPECT_EQ(plan.workspace_bytes, 0u) << op;
+    }
+}
+
+TEST(KernelPlan, ALongSumTakesTwoKernelsWhereOneRowCannotFillTheDevice) {
+  EXPECT_EQ(plan_kernels(graph_of("sum", {{1 << 24}}), gpu()).steps.size(), 2u);
+  EXPECT_EQ(plan_kernels(graph_of("sum", {{1000}}), gpu()).steps.size(), 1u);
+}
+
+TEST(KernelPlan, BroadcastsSlicesAndTransposesAreReadInPlace) {
+  Graph graph;
+  const NodeId a = graph.input("a", DType::f32, {64, 32}), b = graph.input("b", DType::f32, {32, 64});
+  const int turned[] = {1, 0};
+  const NodeId operands[] = {a, graph.transpose(b, turned)};
+  graph.set_outputs(apply(graph, find_op("add"), operands));
+  const KernelPlan plan = plan_kernels(graph, gpu());
+  EXPECT_EQ(plan.steps.size(), 1u);
+  EXPECT_EQ(plan.workspace_bytes, 0u);
+}
+
+TEST(KernelPlan, IndicesAreAsWideAsTheTensorNeeds) {
+  const KernelPlan small = plan_kernels(graph_of("exp", {{1 << 20}}), gpu());
+  const KernelPlan large = plan_kernels(graph_of("exp", {{std::int64_t{1} << 33}}), gpu());
+  EXPECT_NE(small.kernels[0].text.find("i32 i"), std::string::npos);
+  EXPECT_NE(large.kernels[0].text.find("i64 i"), std::string::npos);
+}
+
+TEST(KernelPlan, TemporariesThatLiveAtOnceDoNotOverlap) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {300, 40}), y = graph.input("y", DType::f32, {40, 300});
+  const NodeId product = graph.matmul(x, y);
+  const NodeId sorted = graph.arg_sort(product, 1, false);
+  const NodeId again = graph.arg_sort(graph.matmul(product, x), 0, true);
+  graph.set_outputs({sorted, again});
+  const KernelPlan plan = plan_kernels(graph, gpu());
+  for (const PlanStep& step : plan.steps) {
+    const auto all = locations(step);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i]->offset_bytes % kLocationAlignment, 0u);
+      if (all[i]->space != Location::Space::workspace) continue;
+      EXPECT_LE(all[i]->offset_bytes + all[i]->bytes, plan.workspace_bytes);
+      for (std::size_t k = 0; k < i; ++k) {
+        if (all[k]->space != Location::Space::workspace || *all[k] == *all[i]) continue;
+        EXPECT_TRUE(all[k]->offset_bytes + all[k]->bytes <= all[i]->offset_bytes ||
+                    all[i]->offset_bytes + all[i]->bytes <= all[k]->offset_bytes);
+      }
+    }
+  }
+}
+
+TEST(KernelPlan, AProductTheLibraryTakesIsAStepOfItsOwn) {
+  Graph graph;
+  const NodeId a = graph.input("a", DType::bf16, {8, 64, 32}), b = graph.input("b", DType::bf16, {48, 32});
+  graph.set_outputs({graph.matmul(a, graph.broadcast(b, {8, 48, 32}), {.transpose_b = true})});
+  int asked = 0;
+  PlanOptions options;
+  options.library_matmul = [&](const MatMulStep&) { return ++asked > 0; };
+  const KernelPlan plan = plan_kernels(graph, gpu(Dialect::cuda), options);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const auto& step = std::get<MatMulStep>(plan.steps[0]);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(step.batches, 8);
+  EXPECT_EQ(step.m, 64);
+  EXPECT_EQ(step.n, 48);
+  EXPECT_EQ(step.k, 32);
+  EXPECT_EQ(step.compute, DType::f32);
+  EXPECT_EQ(step.a.stored, DType::bf16);
+  EXPECT_EQ(step.b.batch_stride, 0);
+  EXPECT_EQ(step.b.row_stride, 1);
+  EXPECT_EQ(step.b.column_stride, 32);
+  EXPECT_EQ(step.result.stored, DType::bf16);
+  EXPECT_EQ(step.result.where.space, Location::Space::output);
+}
+
+TEST(KernelPlan, EveryElementwiseOpHasKernelsInBothDialectsForEveryKindOfValue) {
+  for (int i = 0; i < kElementwiseCount; ++i) {
+    const auto op = static_cast<ElementwiseOp>(i);
+    const ElementwiseTraits& t = traits(op);
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::u64, DType::boolean}) {
+      const int kind = is_float(dtype) ? kFloats : dtype == DType::boolean ? kBools : kIntegers;
+      if ((t.kinds & kind) == 0) continue;
+      Graph graph;
+      std::vector<NodeId> inputs;
+      for (int k = 0; k < t.inputs; ++k) inputs.push_back(graph.input("x", t.condition && k == 0 ? DType::boolean : dtype, {5}));
+      const std::vector<double> params(static_cast<std::size_t>(t.params), 1.0);
+      graph.set_outputs({graph.elementwise(op, inputs, params)});
+      for (const KernelTarget& target : {gpu(), gpu(Dialect::cuda), processor()}) {
+        const KernelPlan plan = plan_kernels(graph, target);
+        ASSERT_EQ(plan.kernels.size(), 1u) << name(op);
+        const Kernel* const kernels[] = {&plan.kernels[0]};
+        EXPECT_NE(module_text(target, kernels).find(kernels[0]->entry), std::string::npos) << name(op);
+      }
+    }
+  }
+}
+
+TEST(KernelPlan, ADeviceWithoutDoublesRefusesThemBeforeAnythingIsOpened) {
+  KernelTarget target = gpu();
+  target.has_f64 = false;
+  Graph doubles;
+  doubles.set_outputs({apply(doubles, "exp", {doubles.input("x", DType::f64, {3})})[0]});
+  try {
+    check_kernels(doubles, target);
+    FAIL() << "it was not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unimplemented);
+  }
+  // The ops that f32 evaluates in f64 elsewhere stay.
+  EXPECT_NO_THROW(plan_kernels(graph_of("atan", {{100}}), target));
+}
+
+TEST(KernelPlan, ABadIndexIsToldByItsStatus) {
+  const std::int64_t fine[4] = {}, bad[4] = {1, -9, 4, 0};
+  EXPECT_NO_THROW(throw_status(fine));
+  try {
+    throw_status(bad);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_range);
+    EXPECT_STREQ(error.what(), "index -9 is outside an axis of 4 elements");
+  }
+}
+
+}  // namespace
+}  // namespace tenon

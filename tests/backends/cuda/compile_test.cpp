@@ -1,0 +1,102 @@
+// The CUDA dialect of generated kernels, compiled (not run) with NVRTC for the architectures we support.
+#include <gtest/gtest.h>
+
+#include "backend/kernel_plan.h"
+#include "base/dynamic_library.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+namespace {
+
+// tools/plugins fetches it; a CUDA toolkit has it as well.
+const DynamicLibrary& nvrtc() {
+  static const DynamicLibrary library = [] {
+    const std::string folder = std::string(TENON_SOURCE_DIR) + "/build/plugins/nvidia/cu13/lib/";
+    const std::vector<std::string> names = {folder + "libnvrtc.so.13", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+    return DynamicLibrary::load(names);
+  }();
+  return library;
+}
+
+std::string compile(const std::string& source, const std::string& options, const std::string& architecture) {
+  auto* create =
+      nvrtc().function<int(void**, const char*, const char*, int, const char* const*, const char* const*)>("nvrtcCreateProgram");
+  auto* build = nvrtc().function<int(void*, int, const char* const*)>("nvrtcCompileProgram");
+  auto* log_size = nvrtc().function<int(void*, std::size_t*)>("nvrtcGetProgramLogSize");
+  auto* get_log = nvrtc().function<int(void*, char*)>("nvrtcGetProgramLog");
+  auto* destroy = nvrtc().function<int(void**)>("nvrtcDestroyProgram");
+  void* program = nullptr;
+  if (create(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
+  std::vector<std::string> all{"--gpu-architecture=" + architecture};
+  for (std::size_t begin = 0; begin < options.size();) {
+    const std::size_t end = std::min(options.find('\n', begin), options.size());
+    all.push_back(options.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::vector<const char*> pointers;
+  for (const std::string& option : all) pointers.push_back(option.c_str());
+  std::string log;
+  if (build(program, static_cast<int>(pointers.size()), pointers.data()) != 0) {
+    std::size_t size = 0;
+    log_size(program, &size);
+    log.resize(size);
+    get_log(program, log.data());
+  }
+  destroy(&program);
+  return log;
+}
+
+// Something of everything the emitter writes.
+std::vector<Graph> graphs() {
+  std::vector<Graph> all;
+  const auto add = [&](auto build) { build(all.emplace_back()); };
+  const auto unary = [&](std::initializer_list<const char*> ops, DType dtype, const Shape& shape) {
+    add([&](Graph& g) {
+      std::vector<NodeId> outputs;
+      const NodeId x = g.input("x", dtype, shape);
+      for (const char* op : ops) outputs.push_back(apply(g, op, {x})[0]);
+      g.set_outputs(outputs);
+    });
+  };
+  unary({"gelu", "silu", "mish", "erf", "tanh", "sin", "log1p", "softplus", "erfinv", "lgamma", "digamma"}, DType::f32, {1000});
+  unary({"exp", "atan", "cbrt"}, DType::f64, {7, 9});
+  unary({"softmax", "layer_norm"}, DType::bf16, {64, 1000});
+  unary({"softmax"}, DType::f32, {8, 16384});
+  unary({"sum", "max", "cumsum", "argmax", "sort"}, DType::f16, {300, 40});
+  unary({"sum", "bitwise_not"}, DType::i8, {1 << 20});
+  add([](Graph& g) {
+    const NodeId a = g.input("a", DType::f32, {65, 33}), b = g.input("b", DType::f32, {65, 33});
+    g.set_outputs({g.matmul(a, b, {.transpose_b = true}), g.reduce(ReduceKind::sum, a, 1), g.reduce(ReduceKind::max, b, 1)});
+  });
+  add([](Graph& g) {
+    const NodeId x = g.input("x", DType::f32, {2, 4, 9, 9}), w = g.input("w", DType::f32, {6, 4, 3, 3}),
+                 i = g.input("i", DType::i64, {5});
+    g.set_outputs(
+        {g.conv(x, w, {}), g.window(x, {.max = true, .size = {2, 2, 1}}), g.take(x, i, 3), g.cast(x, DType::bfloat8_b)});
+  });
+  add([](Graph& g) {
+    g.set_outputs({g.random({100}, DType::f32, true, 7), g.random({100}, DType::f64, false, 7), g.iota({5}, 0)});
+  });
+  return all;
+}
+
+class CudaDialect : public testing::TestWithParam<const char*> {};
+
+TEST_P(CudaDialect, CompilesForTheArchitecture) {
+  if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
+  const KernelTarget target{.dialect = Dialect::cuda, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
+  std::vector<KernelPlan> plans;
+  for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
+  std::vector<const Kernel*> kernels;
+  for (const KernelPlan& plan : plans)
+    for (const Kernel& kernel : plan.kernels)
+      if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel* k) { return k->entry == kernel.entry; }))
+        kernels.push_back(&kernel);
+  EXPECT_GT(kernels.size(), 25u);
+  EXPECT_EQ(compile(module_text(target, kernels), compiler_options(target), GetParam()), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaDialect, testing::Values("sm_80", "sm_90", "sm_100"));
+
+}  // namespace
+}  // namespace tenon

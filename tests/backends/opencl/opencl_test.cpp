@@ -1,0 +1,218 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "backends/opencl/backend.h"
+#include "backends/opencl/context.h"
+#include "tenon/error.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Before anything loads a platform: compiled kernels of the tests stay with the build.
+const bool kPrepared = [] {
+  const std::string folder = (fs::current_path() / "opencl_cache").string();
+  fs::create_directories(folder);
+  setenv("POCL_CACHE_DIR", folder.c_str(), 0);
+  setenv("TENON_CACHE_DIR", folder.c_str(), 0);
+  return true;
+}();
+
+bool is_mapped(const std::string& library) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(library) != std::string::npos) return true;
+  return false;
+}
+
+std::size_t open_files() {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+// The processor, through a platform such as PoCL.
+class OpenClTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(kPrepared);
+    backend_ = opencl::make_backend();
+    for (const DeviceInfo& device : backend_->devices())
+      if (device.kind == DeviceKind::cpu) info_ = device;
+    if (info_.id.empty()) GTEST_SKIP() << "no OpenCL platform for processors is installed (pocl-opencl-icd)";
+  }
+  std::unique_ptr<OpenDevice> open(std::shared_ptr<MemoryBudget> budget = nullptr) {
+    return backend_->open(info_, {.budget = std::move(budget)});
+  }
+
+  std::unique_ptr<Backend> backend_;
+  DeviceInfo info_;
+};
+
+Graph doubled(const Shape& shape) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, shape);
+  graph.set_outputs(apply(graph, "add", {x, x}));
+  return graph;
+}
+
+HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inputs) {
+  const auto program = device.compile(graph);
+  std::vector<std::unique_ptr<Buffer>> up;
+  std::vector<const Buffer*> in;
+  for (const HostArray& x : inputs) {
+    up.push_back(device.upload(x));
+    in.push_back(up.back().get());
+  }
+  const auto out = device.allocate(program->output_types()[0]);
+  Buffer* const outs[] = {out.get()};
+  program->run(in, outs);
+  return device.download(*out);
+}
+
+TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {
+  if (is_mapped("libpocl")) GTEST_SKIP() << "an earlier test of this process has loaded it";
+  EXPECT_EQ(info_.id, "opencl:0");
+  EXPECT_EQ(info_.backends, std::vector<std::string>{"opencl"});
+  backend_->check(info_, doubled({3}));
+  EXPECT_FALSE(is_mapped("libpocl"));
+  EXPECT_FALSE(is_mapped("libOpenCL"));
+}
+
+TEST_F(OpenClTest, AProgramRunsAndItsInputStaysAsItWas) {
+  const auto device = open();
+  const HostArray x = HostArray::from<float>({5}, {1, -2, 3, 0.5f, 8});
+  const HostArray y = run(*device, doubled({5}), {x});
+  EXPECT_EQ(y.to_doubles(), (std::vector<double>{2, -4, 6, 1, 16}));
+  EXPECT_EQ(x.to_doubles(), (std::vector<double>{1, -2, 3, 0.5, 8}));
+  device->close();
+}
+
+TEST_F(OpenClTest, AResultTheHostHoldsIsNotOverwrittenByTheNextRun) {
+  const auto device = open();
+  const auto program = device->compile(doubled({3}));
+  const auto first = device->upload(HostArray::from<float>({3}, {1, 2, 3})),
+             second = device->upload(HostArray::from<float>({3}, {7, 8, 9}));
+  const auto out = device->allocate(program->output_types()[0]);
+  program->run({first.get()}, {out.get()});
+  const HostArray kept = device->download(*out);
+  program->run({second.get()}, {out.get()});
+  EXPECT_EQ(kept.to_doubles(), (std::vector<double>{2, 4, 6}));
+  EXPECT_EQ(device->download(*out).to_doubles(), (std::vector<double>{14, 16, 18}));
+}
+
+TEST_F(OpenClTest, AnIndexOutOfRangeIsAnErrorAndTheProgramStaysUsable) {
+  const auto device = open();
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {4}), i = graph.input("i", DType::i64, {2});
+  graph.set_outputs({graph.take(x, i, 0)});
+  const HostArray values = HostArray::from<float>({4}, {1, 2, 3, 4});
+  try {
+    run(*device, graph, {values, HostArray::from<std::int64_t>({2}, {0, 4})});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_range);
+    EXPECT_NE(std::string(error.what()).find("index 4"), std::string::npos);
+  }
+  EXPECT_EQ(run(*device, graph, {values, HostArray::from<std::int64_t>({2}, {-1, 0})}).to_doubles(), (std::vector<double>{4, 1}));
+  EXPECT_FALSE(device->is_lost());
+}
+
+TEST_F(OpenClTest, BuffersHoldTheirShareOfTheBudget) {
+  const auto budget = MemoryBudget::make("opencl:0", 1000);
+  const auto device = open(budget);
+  auto buffer = device->allocate({DType::f32, {200}});
+  EXPECT_EQ(budget->used_bytes(), 800u);
+  try {
+    device->allocate({DType::f32, {100}});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::resource_exhausted);
+  }
+  buffer.reset();
+  EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
+TEST_F(OpenClTest, BuffersAndProgramsMayBeDroppedAfterTheDeviceIsClosed) {
+  auto device = open();
+  auto program = device->compile(doubled({3}));
+  auto x = device->upload(HostArray::from<float>({3}, {1, 2, 3})), y = device->allocate(program->output_types()[0]);
+  program->run({x.get()}, {y.get()});
+  device->close();
+  EXPECT_THROW(program->run({x.get()}, {y.get()}), Error);
+  device.reset();
+  x.reset();
+  program.reset();
+  y.reset();
+}
+
+TEST_F(OpenClTest, OneProgramRunsFromManyThreads) {
+  const auto device = open();
+  const std::shared_ptr<Executable> program = device->compile(doubled({1000}));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const auto x = device->upload(HostArray::full(DType::f32, {1000}, t));
+      const auto y = device->allocate(program->output_types()[0]);
+      for (int i = 0; i < 20; ++i) {
+        program->run({x.get()}, {y.get()});
+        if (device->download(*y).value(999) != 2.0 * t) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(OpenClTest, OpeningAndClosingLeavesNothingBehind) {
+  open()->close();
+  const std::size_t before = open_files();
+  for (int i = 0; i < 100; ++i) {
+    const auto device = open();
+    const auto x = device->upload(HostArray::full(DType::f32, {10}, 1));
+    device->close();
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_F(OpenClTest, SoftmaxOfManyRowsIsThatOfTheProcessorsOwnBackend) {
+  const auto device = open();
+  Graph graph;
+  graph.set_outputs(apply(graph, "softmax", {graph.input("x", DType::f32, {37, 501})}));
+  HostArray x = HostArray::empty(DType::f32, {37, 501});
+  for (std::size_t i = 0; i < 37 * 501; ++i) x.mutable_view<float>()[i] = std::sin(static_cast<float>(i)) * 9;
+  const HostArray y = run(*device, graph, {x});
+  for (int row = 0; row < 37; ++row) {
+    double sum = 0, expected = 0;
+    for (int i = 0; i < 501; ++i) expected += std::exp(x.value(row * 501 + i));
+    for (int i = 0; i < 501; ++i) {
+      sum += y.value(row * 501 + i);
+      EXPECT_NEAR(y.value(row * 501 + i), std::exp(x.value(row * 501 + i)) / expected, 1e-6);
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+TEST(OpenClApi, StatusesBecomeTheErrorsPeopleKnow) {
+  const auto code_of = [](opencl::Int status) {
+    try {
+      opencl::check(status, "x");
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  EXPECT_EQ(code_of(opencl::kAllocationFailure), ErrorCode::resource_exhausted);
+  EXPECT_EQ(code_of(opencl::kDeviceNotAvailable), ErrorCode::unavailable);
+  EXPECT_TRUE(opencl::means_lost(opencl::kDeviceNotAvailable));
+  EXPECT_FALSE(opencl::means_lost(opencl::kAllocationFailure));
+}
+
+}  // namespace
+}  // namespace tenon
