@@ -438,6 +438,7 @@ std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const Devic
   ByteWriter request = request_for(WorkerCommand::open);
   request.number(kWorkerProtocol);
   request.text(backend);
+  request.flag(options.fuse);
   write_device(request, device);
   const std::vector<std::byte> answer = connection->call(request);
   ByteReader in(answer);

@@ -15,7 +15,7 @@ namespace tenon {
 
 // Requests of the parent. Every one but the last three is answered.
 enum class WorkerCommand : std::uint8_t {
-  open,      // backend, device -> device as it is when open
+  open,      // backend, options, device -> device as it is when open
   compile,   // program number, graph -> input types, output types
   allocate,  // buffer number, type ->
   upload,    // buffer number, type; the bytes are in the shared memory ->

@@ -106,10 +106,12 @@ class Server {
       throw Error(ErrorCode::failed_precondition, "the worker program is of another version of Tenon",
                   "install library and worker together, or set TENON_WORKER");
     const std::string name = in.text();
+    OpenOptions options;
+    options.fuse = in.flag();
     const DeviceInfo info = read_device(in);
     const std::shared_ptr<Backend> backend = registry_.find(name);
     if (!backend) throw Error(ErrorCode::unavailable, fmt::format("the worker program has no backend {}", name));
-    device_ = backend->open(info, {});
+    device_ = backend->open(info, options);
     write_device(reply, device_->info());
   }
 
