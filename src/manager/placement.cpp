@@ -135,8 +135,7 @@ HostArray rows(const HostArray& array, std::int64_t begin, std::int64_t end) {
   const Shape shape = array.shape().with(0, end - begin);
   if (begin == 0 && end == array.shape()[0]) return array;
   // Tiles of a block format span 32 rows of a matrix: those cannot be cut anywhere.
-  if (is_block(array.dtype()) && array.shape().rank() < 3)
-    return rows(array.cast(DType::f32), begin, end).cast(array.dtype());
+  if (is_block(array.dtype()) && array.shape().rank() < 3) return rows(array.cast(DType::f32), begin, end).cast(array.dtype());
   const std::size_t row_bytes = array.shape()[0] == 0 ? 0 : array.bytes() / static_cast<std::size_t>(array.shape()[0]);
   const auto owner = std::make_shared<HostArray>(array);
   return HostArray::borrow(array.dtype(), shape, owner->data() + static_cast<std::size_t>(begin) * row_bytes, owner);
