@@ -214,9 +214,9 @@ struct Small {
     return graph.input("x", DType::f32, shape);
   }
   NodeId op(std::string_view name, std::initializer_list<NodeId> in) { return apply(graph, name, in)[0]; }
-  Bounded run(NodeId y) {
+  Bounded run(NodeId y, Arithmetic arithmetic = {}) {
     graph.set_outputs({y});
-    return bounded_run(graph, inputs)[0];
+    return bounded_run(graph, inputs, arithmetic)[0];
   }
 };
 
@@ -251,6 +251,23 @@ TEST(Bounds, JumpWhereAnInexactValueMayCrossAStep) {
 TEST(Bounds, OfACorrectlyRoundedOpAreNothingWhereNoRoundingIsNeeded) {
   Small s;
   EXPECT_TRUE(s.run(s.op("mul", {s.input({3, 0.5f}), s.input({7, 5})})).error.empty());
+}
+
+TEST(Bounds, WhereSubnormalsCountAsZeroTheyMayBecomeZero) {
+  const auto product = [](bool flushes) {
+    Small s;
+    return s.run(s.op("mul", {s.input({0x1p-130f, 0x1p-100f, 3}), s.input({2, 0x1p-40f, 7})}), {.flushes_subnormals = flushes});
+  };
+  const Bounded kept = product(false), flushed = product(true);
+  EXPECT_EQ(kept.error_at(0), 0);
+  EXPECT_GE(flushed.error_at(0), 0x1p-129);  // an operand
+  EXPECT_GE(flushed.error_at(1), 0x1p-140);  // the result
+  EXPECT_EQ(flushed.error_at(2), 0);
+}
+
+TEST(Bounds, OfSortedElementsAreNothingAlsoWhereSubnormalsCountAsZero) {
+  Small s;
+  EXPECT_TRUE(s.run(s.op("argsort", {s.input({0x1p-130f, 0, 1})}), {.flushes_subnormals = true}).error.empty());
 }
 
 TEST(Bounds, OfASumAreRelativeToItsMagnitudes) {
