@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -109,8 +110,10 @@ class DeviceManager {
   // Every device this manager has used or its backends offer, with state, users, memory and counters. Touches no hardware.
   std::vector<DeviceStatus> status() const;
 
-  // |observer| hears of every event until the returned handle is dropped.
-  std::shared_ptr<void> observe(std::function<void(const DeviceEvent&)> observer);
+  // |observer| hears of the events of these kinds, of all if none are named, until the returned handle is dropped. Hearing of
+  // every lease that is granted and released makes leases slower.
+  std::shared_ptr<void> observe(std::function<void(const DeviceEvent&)> observer,
+                                std::initializer_list<DeviceEvent::Kind> kinds = {});
 
  private:
   struct State;

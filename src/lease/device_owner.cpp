@@ -180,13 +180,17 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
     const std::uint64_t openings_before = openings_;
     enqueue(request);
     wait_for_grant(lock, request, options);
-    if (openings_ != openings_before) request.grant->open_seconds = last_open_seconds_;
+    // Who came while it was being opened waited for the rest of that only.
+    if (openings_ != openings_before)
+      request.grant->open_seconds =
+          std::min(last_open_seconds_, seconds_between(request.grant->asked_at, request.grant->granted_at));
     ++(was_open && openings_ == openings_before ? counters_.warm : counters_.cold);
     counters_.queue_seconds += request.grant->queued_seconds();
   }
   const std::uint64_t epoch = request.grant->epoch;
   lock.unlock();
-  if (events().has_observers()) send(DeviceEvent::Kind::granted, request.grant->queued_seconds(), {}, epoch);
+  if (events().is_wanted(DeviceEvent::Kind::granted))
+    send(DeviceEvent::Kind::granted, request.grant->queued_seconds(), {}, epoch);
   return Lease(std::move(request.grant));
 }
 
@@ -276,7 +280,8 @@ void DeviceOwner::release(Lease::Grant& grant) noexcept {
   last_used_ = now;
   if (holders_.empty()) became_idle(now);
   lock.unlock();
-  if (events().has_observers()) send(DeviceEvent::Kind::released, seconds_between(grant.granted_at, now), {}, grant.epoch);
+  if (events().is_wanted(DeviceEvent::Kind::released))
+    send(DeviceEvent::Kind::released, seconds_between(grant.granted_at, now), {}, grant.epoch);
 }
 
 void DeviceOwner::became_idle(Clock::time_point now) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -17,16 +19,25 @@ namespace tenon {
 class EventSink : public std::enable_shared_from_this<EventSink> {
  public:
   using Observer = std::function<void(const DeviceEvent&)>;
-  // Until the handle is dropped; dropping it waits for a call that runs.
-  std::shared_ptr<void> add(Observer observer);
-  bool has_observers() const noexcept { return count_.load(std::memory_order_relaxed) > 0; }
+  // Of the kinds in |wanted|, until the handle is dropped; dropping it waits for a call that runs.
+  std::shared_ptr<void> add(Observer observer, std::initializer_list<DeviceEvent::Kind> wanted = {});  // {}: all
+  // Whether anybody wants to hear of |kind|: an event that nobody hears need not be made.
+  bool is_wanted(DeviceEvent::Kind kind) const noexcept { return (wanted_.load(std::memory_order_relaxed) & bit(kind)) != 0; }
   // What an observer throws is logged.
   void send(const DeviceEvent& event) noexcept;
 
  private:
-  std::atomic<int> count_{0};
+  using Kinds = std::uint32_t;
+  static constexpr Kinds bit(DeviceEvent::Kind kind) { return Kinds{1} << static_cast<unsigned>(kind); }
+  struct Entry {
+    Observer observer;
+    Kinds wanted;
+  };
+  void update() noexcept;
+
+  std::atomic<Kinds> wanted_{0};
   std::mutex mutex_;
-  std::list<Observer> observers_;
+  std::list<Entry> observers_;
 };
 
 }  // namespace tenon

@@ -155,7 +155,7 @@ struct DeviceManager::Execution {
     owner->count_run(compute_seconds, false);
     timeline = recorder.timeline();
     learn(*lease.grant(), program);
-    if (owner->events().has_observers()) tell(*owner, lease, bytes);
+    if (owner->events().is_wanted(DeviceEvent::Kind::ran)) tell(*owner, lease, bytes);
   }
 
   // What routing predicts from.

@@ -82,7 +82,7 @@ std::shared_ptr<DeviceOwner> DeviceManager::State::owner_of(const DeviceInfo& de
   if (!options.backend)
     throw Error(ErrorCode::unavailable, fmt::format("{}: no backend called {}", device.id, device.backends[0]));
   options.turnstile = turnstile_of(device);
-  const Latency latency = options.backend->latency(device);
+  const Latency latency = profiles->latency(device, options.backend->latency(device));
   options.break_even = BreakEven(latency.open_seconds, latency.close_seconds, config.worth);
   options.policy = policy_of(config, device, std::max(kSmallestBreakEven, options.break_even.seconds()));
   options.quantum_seconds = config.quantum_seconds;
@@ -137,6 +137,14 @@ DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) 
   apply_environment(state_->config);
   state_->profiles = state_->config.profile ? ProfileStore::of_process() : std::make_shared<ProfileStore>("");
   register_all_backends(state_->registry, state_->config.simulated, state_->config.isolate);
+  using Kind = DeviceEvent::Kind;
+  state_->profile_observer = state_->events->add(
+      [state = state_.get()](const DeviceEvent& event) {
+        const std::lock_guard lock(state->mutex);
+        if (const auto found = state->owners.find(event.device); found != state->owners.end())
+          state->profiles->record_close(found->second->device(), event.seconds);
+      },
+      {Kind::closed});
   if (!state_->config.ledger) return;
   // The ledger asks from its own thread; by then the manager may be gone.
   Ledger::Options options;
@@ -149,8 +157,9 @@ DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) 
   };
   options.prices = state_->config.prices;
   state_->ledger = std::make_shared<Ledger>(std::move(options));
-  state_->ledger_observer =
-      state_->events->add([ledger = state_->ledger.get()](const DeviceEvent& event) { ledger->record(event); });
+  state_->ledger_observer = state_->events->add(
+      [ledger = state_->ledger.get()](const DeviceEvent& event) { ledger->record(event); },
+      {Kind::opened, Kind::open_failed, Kind::closed, Kind::close_failed, Kind::lost, Kind::released, Kind::ran});
 }
 
 DeviceManager::~DeviceManager() { shut_down(); }
@@ -162,6 +171,7 @@ void DeviceManager::shut_down() {
   }
   for (const std::shared_ptr<DeviceOwner>& owner : state_->all_owners()) owner->shut_down();
   state_->ledger_observer.reset();
+  state_->profile_observer.reset();
   state_->ledger.reset();  // writes what is left
 }
 
@@ -287,8 +297,9 @@ std::vector<DeviceStatus> DeviceManager::status() const {
   return all;
 }
 
-std::shared_ptr<void> DeviceManager::observe(std::function<void(const DeviceEvent&)> observer) {
-  return state_->events->add(std::move(observer));
+std::shared_ptr<void> DeviceManager::observe(std::function<void(const DeviceEvent&)> observer,
+                                             std::initializer_list<DeviceEvent::Kind> kinds) {
+  return state_->events->add(std::move(observer), kinds);
 }
 
 }  // namespace tenon

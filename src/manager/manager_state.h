@@ -22,7 +22,7 @@ struct DeviceManager::State {
   BackendRegistry registry;
   std::shared_ptr<EventSink> events = std::make_shared<EventSink>();
   std::shared_ptr<Ledger> ledger;
-  std::shared_ptr<void> ledger_observer;
+  std::shared_ptr<void> ledger_observer, profile_observer;
   std::shared_ptr<ProfileStore> profiles;  // what routing predicts from
 
   mutable std::mutex mutex;

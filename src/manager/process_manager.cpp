@@ -34,7 +34,6 @@ void shut_down_all() {
 // A vendor's runtime ends itself in a handler that it registers when it is first used. What is registered last is called first,
 // so devices are closed by a handler registered after that.
 void shut_down_before_the_runtime(const DeviceEvent& event) {
-  if (event.kind != DeviceEvent::Kind::opened) return;
   static std::mutex mutex;
   static std::set<std::string>* const seen = new std::set<std::string>;
   const std::lock_guard lock(mutex);
@@ -49,7 +48,7 @@ DeviceManager& process_manager() {
   if (here.manager == nullptr) {
     here.manager = new DeviceManager(here.config ? *here.config : Config::load());
     std::atexit(shut_down_all);
-    here.observers.push_back(here.manager->observe(shut_down_before_the_runtime));
+    here.observers.push_back(here.manager->observe(shut_down_before_the_runtime, {DeviceEvent::Kind::opened}));
   }
   return *here.manager;
 }

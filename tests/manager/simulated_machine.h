@@ -33,7 +33,8 @@ class SimulatedMachine {
           delete path;
         }) {
     config_.simulated = std::move(devices);
-    config_.ledger = false;
+    config_.ledger = config_.profile = false;
+    config_.keep_open = KeepOpenPolicy::always;  // so that what a test sees does not depend on how fast the machine is
     if (adjust) adjust(config_);
     start();
   }
