@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "graph/emit/geometry.h"
 #include "graph/emit/loop.h"
@@ -103,6 +104,10 @@ class MapEmitter {
     const std::string rows = parameters_.index(rows_), step = parameters_.index(row_chunk), width = parameters_.index(part);
     text += fmt::format("{0} first = (i64)group_id(1) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(), step, rows);
     text += fmt::format("{0} begin = (i64)group_id(0) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(), width, n_);
+    if (axes_.extents.size() == 1 &&
+        std::ranges::any_of(std::views::iota(std::size_t{0}, inputs_.size()), [&](std::size_t k) { return is_turned(k); }))
+      return on_processor_by_tiles(
+          text, {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1});
     // An operand read across its rows: short pieces of many rows, so that a cache line serves all its elements.
     const bool across = std::ranges::any_of(inner_strides_, [](std::int64_t stride) { return stride != 0 && stride != 1; });
     if (across) {
@@ -117,6 +122,41 @@ class MapEmitter {
     return make_launch(
         body_, {1, 1, 1},
         {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1}, text);
+  }
+
+  // Its elements are neighbours down the rows, not along them.
+  bool is_turned(std::size_t k) const {
+    return inner_strides_[k] != 0 && inner_strides_[k] != 1 && axes_.extents.size() == 1 && axes_.strides[k][0] == 1;
+  }
+
+  // Turned operands are turned back a tile at a time, which stays in the nearest cache whatever their strides.
+  Launch on_processor_by_tiles(std::string text, std::array<std::uint32_t, 3> groups) {
+    constexpr int kRows = 16, kColumns = 64;
+    text += fmt::format(
+        "for ({0} piece = begin; piece < end; piece += {1}) {{\nconst {0} stop = piece + {1} < end ? piece + {1} : end;\n", ix(),
+        kColumns);
+    text +=
+        fmt::format("for ({0} top = first; top < last; top += {1}) {{\nconst {0} bottom = top + {1} < last ? top + {1} : last;\n",
+                    ix(), kRows);
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      if (!is_turned(k)) continue;
+      text += fmt::format("{} tile{}[{}][{}];\n", stored_type(inputs_[k].stored), k, kRows, kColumns);
+      const std::string from = offsets_[k] == 0 ? "top" : fmt::format("{} + top", parameters_.index(offsets_[k]));
+      const std::string place = place_text(parameters_, from, "i", inner_strides_[k]);
+      text += fmt::format("for ({} i = piece; i < stop; ++i) {{\n", ix());
+      text += fmt::format("if (bottom - top == {0}) {{ for (i32 r = 0; r < {0}; ++r) tile{1}[r][i - piece] = {2}[{3} + r]; }}\n",
+                          kRows, k, pointers_[k], place);
+      text += fmt::format("else for (i32 r = 0; r < bottom - top; ++r) tile{}[r][i - piece] = {}[{} + r];\n}}\n", k, pointers_[k],
+                          place);
+    }
+    text += fmt::format("for ({} row = top; row < bottom; ++row) {{\n{}", ix(), row_offsets("row"));
+    const std::string inside = element(
+        "i", [&](std::size_t k) { return is_turned(k) ? fmt::format("tile{}[row - top][i - piece]", k) : place(k, "i"); },
+        [&](std::size_t k, const std::string& value) {
+          return fmt::format("{} = {};\n", place(inputs_.size() + k, "i"), value);
+        });
+    text += fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n}}\n}}\n}}\n", ix(), inside);
+    return make_launch(body_, {1, 1, 1}, groups, text);
   }
 
   // Elements a work-item takes at once, by loads and stores of 16 bytes.

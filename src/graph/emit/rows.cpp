@@ -478,7 +478,8 @@ class RowsEmitter {
         after += fmt::format("f64 {} = {};\n", result, compensated_total_text(sum, "c" + sum));
         return;
       }
-      const bool wide = kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64 && body_.calls_library();
+      const bool wide =
+          kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64 && (body_.calls_library() || columns_ > 1024);
       const DType as = wide ? DType::f64 : dtype;
       const bool any_order = is_float(dtype) && (kind == ReduceKind::sum || kind == ReduceKind::prod);
       before += fmt::format("{} {} = {};\n", variable_type(as), sum, identity_text(kind, as));
