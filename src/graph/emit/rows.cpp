@@ -460,6 +460,12 @@ class RowsEmitter {
     return found != kept_.end() && found->second < pass;
   }
 
+  // Whether a processor's compiler takes sixteen elements of a row at once, and the row is short enough for sixteen sums.
+  bool is_vectorised() const {
+    return !body_.calls_library() && columns_ <= 1024 &&
+           std::ranges::all_of(column_strides_, [](std::int64_t stride) { return stride == 0 || stride == 1; });
+  }
+
   void reduction_text(NodeId id, std::string& before, std::string& inside, std::string& after) {
     const ReduceKind kind = graph_[id].as<ReduceAttr>().kind;
     const DType dtype = compute_dtype(graph_[id].dtype);
@@ -478,8 +484,7 @@ class RowsEmitter {
         after += fmt::format("f64 {} = {};\n", result, compensated_total_text(sum, "c" + sum));
         return;
       }
-      const bool wide =
-          kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64 && (body_.calls_library() || columns_ > 1024);
+      const bool wide = kind == ReduceKind::sum && dtype == DType::f32 && target_.has_f64 && !is_vectorised();
       const DType as = wide ? DType::f64 : dtype;
       const bool any_order = is_float(dtype) && (kind == ReduceKind::sum || kind == ReduceKind::prod);
       before += fmt::format("{} {} = {};\n", variable_type(as), sum, identity_text(kind, as));
