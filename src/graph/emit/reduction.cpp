@@ -193,8 +193,6 @@ class ReductionEmitter {
                     segment_text_, n_);
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row") + declare("t", true);
-    text += fmt::format("for ({0} b = begin; b < end; b += {1}) {{\nconst {0} stop = b + {1} < end ? b + {1} : end;\n", ix(),
-                        kProcessorStretch);
     std::string before, after;
     const std::string inside = element([&](std::size_t r, const std::string& value) {
       const NodeId id = reductions_[r];
@@ -214,6 +212,11 @@ class ReductionEmitter {
       const bool any_order = floats && !extreme;
       return fmt::format("{{ {}{} = {}; }}\n", any_order ? "ANY_ORDER " : "", sum(r), combine(r, sum(r), value, dtype(id)));
     });
+    // A loop that is not vectorised adds one after another.
+    const bool vectorised =
+        !body_.calls_library() && std::ranges::all_of(reduced_strides_, [](std::int64_t d) { return d == 0 || d == 1; });
+    text += fmt::format("for ({0} b = begin; b < end; b += {1}) {{\nconst {0} stop = b + {1} < end ? b + {1} : end;\n", ix(),
+                        vectorised ? kProcessorStretch : 128);
     text +=
         before + fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside) + after + join_stretch() + "}\n";
     for (std::size_t r = 0; r < reductions_.size(); ++r) text += store(r, total(r), "row", "(i64)group_id(0)");
