@@ -7,7 +7,11 @@ Needs wrk. Flask, gunicorn and NumPy are taken from --python (an environment tha
 Prints a table in Markdown: requests a second, p50 and p99 latency, and CPU time of the server for each request. The client shares
 the machine's cores, so CPU per request is the fairer figure. Bars: issue 6.
 """
-import argparse, os, re, signal, socket, struct, subprocess, sys, tempfile, threading, time, json, http.client
+import argparse, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
+
+# This file has the name of a module of Python's own, which is meant below.
+sys.path = [path for path in sys.path if os.path.abspath(path or ".") != os.path.dirname(os.path.abspath(__file__))]
+import http.client
 
 BODY = json.dumps({"operation": "add", "inputs": [{"value": 1, "dtype": "float32", "shape": [32, 32]},
                                                   {"value": 2, "dtype": "float32", "shape": [32, 32]}],

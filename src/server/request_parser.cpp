@@ -79,6 +79,7 @@ void RequestParser::on_request_impl(http::verb verb, view method, view target, i
 }
 
 void RequestParser::on_field_impl(http::field, view name, view value, error_code& error) {
+  if (is_header_done()) return;  // a trailer: nothing here needs one
   if (request_.fields.size() >= kMaxFields) {
     error = http::error::header_limit;
     return;
