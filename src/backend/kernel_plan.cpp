@@ -109,7 +109,8 @@ class Planner final : public GroupPlacement {
       if (base_of(id) != id && !is_renamed(id)) ++readers_[base_of(id)];
   }
 
-  // The whole of a computed value under another shape: the value itself can be written to the output.
+  // The whole of a computed value under another shape: the value itself can be written to the output. Asked before steps are
+  // added: a view that was copied since looks like one.
   bool is_renamed(NodeId output) const {
     const ValueView& view = fused_.views[at(output)];
     const Node& base = graph_[view.base];
@@ -153,8 +154,11 @@ class Planner final : public GroupPlacement {
 
   // Results go straight into an output of the graph where they can.
   void place_outputs() {
+    is_direct_.assign(plan_.output_types.size(), false);
     for (std::size_t i = 0; i < plan_.output_types.size(); ++i) {
-      if (is_renamed(graph_.outputs()[i])) direct_outputs_[base_of(graph_.outputs()[i])].push_back(static_cast<int>(i));
+      if (!is_renamed(graph_.outputs()[i])) continue;
+      direct_outputs_[base_of(graph_.outputs()[i])].push_back(static_cast<int>(i));
+      is_direct_[i] = true;
     }
     for (const auto& [id, indices] : direct_outputs_)
       if (compute_dtype(graph_[id].dtype) == graph_[id].dtype) sources_[id] = {output_slot(indices[0]), graph_[id].dtype};
@@ -422,7 +426,7 @@ class Planner final : public GroupPlacement {
     for (std::size_t i = 0; i < plan_.output_types.size(); ++i) {
       const NodeId id = graph_.outputs()[i];
       const auto [dtype, shape] = plan_.output_types[i];
-      if (is_renamed(id) || shape.elements() == 0) continue;
+      if (is_direct_[i] || shape.elements() == 0) continue;
       const int to = output_slot(static_cast<int>(i));
       if (!is_block(dtype)) {
         add(emit_copy(target_, shape, stored(id), dense_access(to, dtype, shape)));
@@ -501,6 +505,7 @@ class Planner final : public GroupPlacement {
   std::map<NodeId, int> readers_;                      // how often a base is read inside the program
   mutable std::map<NodeId, StoredValue> sources_;      // where a base's memory is; constants are placed when first read
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
+  std::vector<bool> is_direct_;                        // by output: some step writes it as its result
   mutable std::vector<Location> slots_;                // inputs, outputs, then the rest
   mutable std::vector<std::byte> constants_;
   std::vector<Pending> pending_;

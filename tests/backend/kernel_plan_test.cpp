@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "graph/ops/elementwise.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -91,6 +93,16 @@ TEST(KernelPlan, TemporariesThatLiveAtOnceDoNotOverlap) {
       }
     }
   }
+}
+
+TEST(KernelPlan, EveryOutputIsWrittenAlsoOneThatWasCopiedForAnotherStep) {
+  // The indices are a slice that the lookup reads as dense memory.
+  const KernelPlan plan = plan_kernels(graph_of("top_k", {{5, 33}}, {{"k", std::int64_t{4}}, {"largest", false}}), gpu());
+  std::set<int> written;
+  for (const PlanStep& step : plan.steps)
+    for (const Location* location : locations(step))
+      if (location->space == Location::Space::output) written.insert(location->index);
+  EXPECT_EQ(written, (std::set<int>{0, 1}));
 }
 
 TEST(KernelPlan, AProductTheLibraryTakesIsAStepOfItsOwn) {
