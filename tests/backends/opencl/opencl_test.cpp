@@ -12,6 +12,9 @@
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
+// Platforms keep what they have loaded until the process ends.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\n"; }
+
 namespace tenon {
 namespace {
 
