@@ -54,7 +54,10 @@ class RequestIds {
     std::uint64_t z = seed_ += 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return fmt::format("{:016x}", z ^ (z >> 31));
+    z ^= z >> 31;
+    std::string text(16, '0');
+    for (std::size_t i = 16; i-- > 0; z >>= 4) text[i] = "0123456789abcdef"[z & 15];
+    return text;
   }
 
  private:
