@@ -270,13 +270,12 @@ void Application::answer(const Request& request, const Admission& admission, std
   };
   if (route.quick) {
     std::optional<Response> response;
-    const Handler quick = [&](const Call& call) {
-      response = route.quick(call);
-      return Response();
-    };
-    Response failure = run(quick);
+    try {
+      response = route.quick(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
+    } catch (const std::exception& error) {
+      response = Problem::of(error, Stage::preparing).response(request.path, admission.request_id);
+    }
     if (response) return done(std::move(*response));
-    if (failure.status != 200) return done(std::move(failure));
   }
   if (route.runs == Runs::here) return done(run(route.handler));
   const std::string key =

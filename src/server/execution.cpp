@@ -50,8 +50,8 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
   for (const Span& span : timeline) {
     json.begin_object();
     json.member("stage", span.stage);
-    json.member("start_seconds", span.start_seconds);
-    json.member("seconds", span.seconds);
+    json.seconds("start_seconds", span.start_seconds);
+    json.seconds("seconds", span.seconds);
     json.end_object();
   }
   json.end_array();
@@ -242,7 +242,7 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
     json.null();
   json.key("timeline");
   write_timeline(json, outcome.run.timeline);
-  json.member("seconds", outcome.seconds);
+  json.seconds("seconds", outcome.seconds);
   json.key("download");
   if (outcome.download.empty())
     json.null();

@@ -99,6 +99,20 @@ void JsonWriter::value(float number) {
   write_float(out_, number);
 }
 
+void JsonWriter::seconds(std::string_view name, double duration) {
+  key(name);
+  if (!(duration >= 0 && duration < 1e9)) return value(duration);
+  const auto nanoseconds = static_cast<std::uint64_t>(duration * 1e9 + 0.5);
+  natural(nanoseconds / 1'000'000'000);
+  std::uint64_t rest = nanoseconds % 1'000'000'000;
+  if (rest == 0) return;
+  char digits[10] = {'.'};
+  for (int i = 9; i > 0; --i, rest /= 10) digits[i] = static_cast<char>('0' + rest % 10);
+  std::size_t length = sizeof digits;
+  while (digits[length - 1] == '0') --length;
+  out_.append(digits, length);
+}
+
 void JsonWriter::integer(std::int64_t number) {
   comma();
   const fmt::format_int text(number);

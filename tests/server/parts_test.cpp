@@ -41,6 +41,22 @@ TEST(JsonWriter, WritesWhatReadersReadBack) {
   EXPECT_EQ(json_of([](JsonWriter& j) { j.value(0.1F); }), "0.1");
 }
 
+TEST(JsonWriter, SecondsAreWrittenToTheNanosecond) {
+  const auto text = [](double seconds) {
+    return json_of([&](JsonWriter& j) {
+      j.begin_object();
+      j.seconds("s", seconds);
+      j.end_object();
+    });
+  };
+  EXPECT_EQ(text(0), R"({"s":0})");
+  EXPECT_EQ(text(0.000004669), R"({"s":0.000004669})");
+  EXPECT_EQ(text(12.5), R"({"s":12.5})");
+  EXPECT_EQ(text(0.9999999999), R"({"s":1})");
+  EXPECT_EQ(text(-1), R"({"s":-1})");
+  EXPECT_EQ(text(INFINITY), R"({"s":"Infinity"})");
+}
+
 TEST(JsonWriter, TextThatIsNoUtf8IsMadeSo) {
   EXPECT_EQ(json_of([](JsonWriter& j) { j.value(std::string_view("\xC3\xA4 \xFF \xC0\x80 \xED\xA0\x80")); }),
             "\"\xC3\xA4 \xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
