@@ -1,4 +1,4 @@
-// bench_cuda: our figures on an NVIDIA card, one JSON object a line; bench/cuda.py measures the peers and makes the table.
+// bench_cuda: our figures on an NVIDIA card, one JSON object a line; bench/gpu_peers.py measures the peers and makes the table.
 //   bench_cuda [--quick] [--only PART]     PART: large, matmul, small, transfer, open
 #include <fmt/format.h>
 

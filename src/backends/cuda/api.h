@@ -50,6 +50,7 @@ enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent 
   X(device_attribute, "cuDeviceGetAttribute", Result(int*, Attribute, Device))                                                   \
   X(context_retain, "cuDevicePrimaryCtxRetain", Result(RawContext*, Device))                                                     \
   X(context_release, "cuDevicePrimaryCtxRelease_v2", Result(Device))                                                             \
+  X(context_reset, "cuDevicePrimaryCtxReset_v2", Result(Device))                                                                 \
   X(context_set_current, "cuCtxSetCurrent", Result(RawContext))                                                                  \
   X(memory_info, "cuMemGetInfo_v2", Result(std::size_t* free, std::size_t* total))                                               \
   X(memory_allocate, "cuMemAlloc_v2", Result(DevicePointer*, std::size_t))                                                       \

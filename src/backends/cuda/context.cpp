@@ -36,7 +36,11 @@ Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr
   is_open_ = true;
   try {
     enter();
-    check(driver_.stream_create(&stream_, kStreamNonBlocking), "making a stream");
+    const Result made = driver_.stream_create(&stream_, kStreamNonBlocking);
+    if (is_fatal(made))
+      throw Error(ErrorCode::unavailable, card_.id + " cannot be opened: an earlier error of this process broke its context",
+                  "start the process again; with isolation = process every use has a process of its own");
+    check(made, "making a stream");
   } catch (...) {
     is_open_ = false;
     driver_.context_release(card_.device);
@@ -135,6 +139,9 @@ void Context::close() {
   stream_ = nullptr;
   driver_.context_set_current(nullptr);
   const Result released = driver_.context_release(card_.device);
+  // Others of this process may hold the context as well: cuBLASLt does once it was used. Broken it serves nobody, and would be
+  // what the next to open the card gets.
+  if (is_lost() && finished != kDeinitialized) driver_.context_reset(card_.device);
   // At the end of the process the driver may have gone first, and everything with it.
   if (finished != kSuccess && finished != kDeinitialized) throw error_of(driver_, finished, card_.id, "finishing the last work");
   if (released != kSuccess && !is_lost()) throw error_of(driver_, released, card_.id, "closing the card");

@@ -103,7 +103,9 @@ class RowsEmitter {
   void choose_shape() {
     if (target_.is_cpu) return;
     const int threads = std::min(256, target_.max_group_size);
-    width_ = vector_width();
+    // Rows that are only reduced are read fastest by as many lanes as there are, one element each: there is nothing to keep.
+    const bool stores_rows = std::ranges::any_of(group_.outputs, [&](NodeId id) { return is_domain(id); });
+    if (stores_rows) width_ = vector_width();
     if (target_.dialect == Dialect::cuda && width_ > 1 && columns_ >= kLongRow) return choose_long_rows();
     // Four elements a lane, more where a row is long: up to 16, kept in registers.
     std::int64_t lanes = power_of_two_from(ceil_div(columns_, std::max(4, width_)));

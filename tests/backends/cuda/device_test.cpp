@@ -157,6 +157,7 @@ TEST_F(CudaDeviceOnAFake, AFatalErrorMakesTheDeviceLostAndItMayStillBeClosed) {
   EXPECT_EQ(code_of([&] { device->allocate({DType::f32, {1}}); }), ErrorCode::unavailable);
   device->close();
   EXPECT_EQ(fake.contexts, 0);
+  EXPECT_EQ(fake.resets, 1) << "the broken context must not be found again by whoever opens the card next";
   const auto again = open();
   EXPECT_FALSE(again->is_lost());
 }
@@ -186,6 +187,18 @@ TEST_F(CudaDeviceOnAFake, ACardThatDoesNotOpenSaysWhy) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unavailable);
     EXPECT_NE(std::string(error.what()).find("cuda:0: opening the card failed"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(fake.contexts, 0);
+}
+
+TEST_F(CudaDeviceOnAFake, AContextThatAnEarlierErrorBrokeIsAReasonToStartAnew) {
+  fake.next_stream = 700;
+  try {
+    open();
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unavailable);
+    EXPECT_NE(error.hint().find("start the process again"), std::string::npos) << error.hint();
   }
   EXPECT_EQ(fake.contexts, 0);
 }

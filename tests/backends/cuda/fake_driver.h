@@ -62,8 +62,8 @@ class FakeDriver {
   std::set<std::string> entries;
   std::vector<Launched> launches;
   std::size_t capacity = std::size_t{1} << 30, used = 0;
-  int contexts = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0;
-  Result next_wait = kSuccess, next_launch = kSuccess, next_open = kSuccess;
+  int contexts = 0, resets = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0;
+  Result next_wait = kSuccess, next_launch = kSuccess, next_open = kSuccess, next_stream = kSuccess;
 
  private:
   static FakeDriver*& current() {
@@ -98,6 +98,7 @@ class FakeDriver {
       return kSuccess;
     };
     table_.context_release = [](Device) { return --fake().contexts, kSuccess; };
+    table_.context_reset = [](Device) { return ++fake().resets, kSuccess; };
     table_.context_set_current = [](RawContext) { return kSuccess; };
     fill_memory();
     fill_streams();
@@ -156,7 +157,8 @@ class FakeDriver {
   }
 
   void fill_streams() {
-    table_.stream_create = [](RawStream* stream, unsigned) {
+    table_.stream_create = [](RawStream* stream, unsigned) -> Result {
+      if (fake().next_stream != kSuccess) return std::exchange(fake().next_stream, kSuccess);
       *stream = handle<RawStream>(static_cast<std::uintptr_t>(++fake().streams));
       return kSuccess;
     };
