@@ -21,13 +21,10 @@ using RawModule = struct ModuleHandle*;
 using RawFunction = struct FunctionHandle*;
 using RawStream = struct StreamHandle*;
 using RawEvent = struct EventHandle*;
-using RawGraph = struct GraphHandle*;
-using RawGraphExec = struct GraphExecHandle*;
 static_assert(sizeof(DevicePointer) == 8 && sizeof(void*) == 8);
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
-inline constexpr unsigned kCaptureRelaxed = 2;
 enum Attribute : int {
   kMaxThreadsPerBlock = 1,
   kMultiprocessors = 16,
@@ -44,7 +41,6 @@ enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent 
   X(error_name, "cuGetErrorName", Result(Result, const char**))                                                                  \
   X(error_string, "cuGetErrorString", Result(Result, const char**))                                                              \
   X(driver_version, "cuDriverGetVersion", Result(int*))                                                                          \
-  X(device_count, "cuDeviceGetCount", Result(int*))                                                                              \
   X(device_get, "cuDeviceGet", Result(Device*, int ordinal))                                                                     \
   X(device_by_pci, "cuDeviceGetByPCIBusId", Result(Device*, const char*))                                                        \
   X(device_attribute, "cuDeviceGetAttribute", Result(int*, Attribute, Device))                                                   \
@@ -64,8 +60,6 @@ enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent 
   X(stream_destroy, "cuStreamDestroy_v2", Result(RawStream))                                                                     \
   X(stream_synchronize, "cuStreamSynchronize", Result(RawStream))                                                                \
   X(stream_wait_event, "cuStreamWaitEvent", Result(RawStream, RawEvent, unsigned flags))                                         \
-  X(stream_begin_capture, "cuStreamBeginCapture_v2", Result(RawStream, unsigned mode))                                           \
-  X(stream_end_capture, "cuStreamEndCapture", Result(RawStream, RawGraph*))                                                      \
   X(event_create, "cuEventCreate", Result(RawEvent*, unsigned flags))                                                            \
   X(event_destroy, "cuEventDestroy_v2", Result(RawEvent))                                                                        \
   X(event_record, "cuEventRecord", Result(RawEvent, RawStream))                                                                  \
@@ -76,17 +70,12 @@ enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent 
   X(function_set, "cuFuncSetAttribute", Result(RawFunction, FunctionAttribute, int))                                             \
   X(launch, "cuLaunchKernel",                                                                                                    \
     Result(RawFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
-           unsigned shared_bytes, RawStream, void** arguments, void** extra))                                                    \
-  X(graph_instantiate, "cuGraphInstantiateWithFlags", Result(RawGraphExec*, RawGraph, unsigned long long flags))                 \
-  X(graph_launch, "cuGraphLaunch", Result(RawGraphExec, RawStream))                                                              \
-  X(graph_destroy, "cuGraphDestroy", Result(RawGraph))                                                                           \
-  X(graph_exec_destroy, "cuGraphExecDestroy", Result(RawGraphExec))
+           unsigned shared_bytes, RawStream, void** arguments, void** extra))
 
 // --- The compiler ---
 using RawProgram = struct ProgramHandle*;
 
 #define TENON_CUDA_NVRTC(X)                                                                                                  \
-  X(version, "nvrtcVersion", int(int* major, int* minor))                                                                    \
   X(error_string, "nvrtcGetErrorString", const char*(int))                                                                   \
   X(supported_count, "nvrtcGetNumSupportedArchs", int(int*))                                                                 \
   X(supported, "nvrtcGetSupportedArchs", int(int*))                                                                          \
@@ -129,7 +118,6 @@ enum Epilogue : std::uint32_t { kEpilogueNone = 1, kEpilogueRelu = 2, kEpilogueB
 #define TENON_CUDA_BLAS(X)                                                                                                     \
   X(create, "cublasLtCreate", int(RawBlas*))                                                                                   \
   X(destroy, "cublasLtDestroy", int(RawBlas))                                                                                  \
-  X(version, "cublasLtGetVersion", std::size_t())                                                                              \
   X(matmul_create, "cublasLtMatmulDescCreate", int(RawMatmul*, ComputeType, DataType scale))                                   \
   X(matmul_destroy, "cublasLtMatmulDescDestroy", int(RawMatmul))                                                               \
   X(matmul_set, "cublasLtMatmulDescSetAttribute", int(RawMatmul, MatmulAttribute, const void*, std::size_t))                   \
