@@ -2,11 +2,11 @@
 
 #include <memory>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
 #include "cli/measure.h"
-#include "base/units.h"
 #include "graph/cost.h"
 #include "tenon/manager.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "base/units.h"
 #include "lease/policy_replay.h"
 
 namespace tenon::cli {

@@ -314,7 +314,8 @@ TEST(Pool, TheDeviceUsedLastGoesFirstAndTheRestGoCold) {
   SimulatedMachine machine({card(), card(), card()}, [](Config& config) { config.keep_open = KeepOpenPolicy::always; });
   for (int i = 0; i < 10; ++i) machine.add(1, 2, "tenstorrent");
   std::size_t opened = 0;
-  for (const DeviceStatus& status : machine.manager().status()) opened += status.counters.opens > 0 && is_simulated(status.device);
+  for (const DeviceStatus& status : machine.manager().status())
+    opened += status.counters.opens > 0 && is_simulated(status.device);
   EXPECT_EQ(opened, 1u);
 }
 
