@@ -17,8 +17,9 @@
 namespace tenon {
 namespace {
 
-// How long a lease waits before the log says whom for, and how often somebody who wants to know is told of its place.
-constexpr std::chrono::seconds kTellAfter{1};
+// How long a lease waits before the log says whom for, and before that is a warning; and how often somebody who wants to know is
+// told of its place.
+constexpr std::chrono::seconds kTellAfter{1}, kWarnAfter{30};
 constexpr std::chrono::milliseconds kPlaceInterval{100};
 
 constexpr double kMinQuantum = 1, kMinHold = 0.05;
@@ -217,7 +218,7 @@ void DeviceOwner::wait_for_grant(std::unique_lock<std::mutex>& lock, Request& re
       options.timeout ? std::optional(start + std::min<std::chrono::nanoseconds>(*options.timeout, std::chrono::hours(24 * 365)))
                       : std::nullopt;
   const auto is_done = [&] { return request.is_granted || request.error; };
-  bool is_told = false;
+  Clock::time_point tell_at = start + kTellAfter;
   std::optional<QueuePlace> told_place;
   while (!is_done()) {
     const Clock::time_point now = Clock::now();
@@ -240,19 +241,20 @@ void DeviceOwner::wait_for_grant(std::unique_lock<std::mutex>& lock, Request& re
       }
     }
     Clock::time_point next = deadline.value_or(Clock::time_point::max());
-    if (!is_told) next = std::min(next, start + kTellAfter);
+    next = std::min(next, tell_at);
     if (options.on_wait) next = std::min(next, now + kPlaceInterval);
     if (next == Clock::time_point::max())
       request.changed.wait(lock, options.cancel, is_done);
     else
       request.changed.wait_until(lock, options.cancel, next, is_done);
-    if (!is_told && !is_done() && Clock::now() >= start + kTellAfter) {
-      is_told = true;
-      const QueuePlace place = place_of(request, lock);
-      logging::info("waiting for {}: {} before this one, {} of them in other processes{}", device().id,
-                    place.ahead_here + place.ahead_elsewhere, place.ahead_elsewhere,
-                    place.holder.empty() ? "" : ", held by " + place.holder);
-    }
+    if (is_done() || Clock::now() < tell_at) continue;
+    const bool is_overdue = tell_at >= start + kWarnAfter;
+    tell_at = is_overdue ? Clock::time_point::max() : start + kWarnAfter;
+    const QueuePlace place = place_of(request, lock);
+    logging::write(is_overdue ? logging::Level::warn : logging::Level::info,
+                   "waiting for {} for {}: {} before this one, {} of them in other processes{}", device().id,
+                   format_seconds(seconds_between(start, Clock::now())), place.ahead_here + place.ahead_elsewhere,
+                   place.ahead_elsewhere, place.holder.empty() ? "" : ", held by " + place.holder);
   }
   if (request.is_granted) return;
   if (request.error) request.error->raise();
