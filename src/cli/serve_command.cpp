@@ -53,7 +53,8 @@ std::string ask(const Console& console, const char* question) {
   const HiddenInput hidden;
   if (hidden.is_terminal()) console.err << question << std::flush;
   std::string line;
-  if (!std::getline(std::cin, line)) throw Error(ErrorCode::invalid_argument, "no password was given");
+  if (!std::getline(std::cin, line))
+    throw Error(ErrorCode::invalid_argument, "no password was given", "type one, or give it as a line of standard input");
   if (hidden.is_terminal()) console.err << '\n';
   return line;
 }
@@ -62,7 +63,8 @@ int print_hash(const std::string& account, const Session& session) {
   const std::string password = ask(session.console, "Password: ");
   if (isatty(STDIN_FILENO) != 0 && ask(session.console, "Again: ") != password)
     throw Error(ErrorCode::invalid_argument, "the two passwords differ");
-  session.console.out << account << ':' << server::hash_password(password) << '\n';
+  const std::string hash = server::hash_password(password);  // refused before anything is printed
+  session.console.out << account << ':' << hash << '\n';
   return 0;
 }
 
@@ -116,7 +118,7 @@ void add_serve_command(CLI::App& app, Session& session) {
   server::ServerOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand("serve", "Serve the calculator: a page and an HTTP interface");
   command->add_option("--host", options.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
-  command->add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str()->type_name("PORT");
+  command->add_option("--port", options.port, "Port, up to 65535; 0 takes a free one")->capture_default_str()->type_name("PORT");
   command->add_option("--password-file", options.password_file, "Accounts with hashed passwords, one a line")->type_name("FILE");
   command->add_option("--token-file", options.token_file, "Bearer tokens, one a line")->type_name("FILE");
   command->add_option("--allow-host", options.allowed_hosts, "A further name the server answers to without a login")

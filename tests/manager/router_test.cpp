@@ -1,4 +1,5 @@
 // Routing: which of several devices, why, and what is said of the others.
+#include "manager/refusal.h"
 #include "tenon/routing.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,9 @@
 
 namespace tenon {
 namespace {
+
+using test::contains;
+using test::refusal;
 
 Candidate candidate(std::string id, DeviceKind kind, std::optional<double> dollars_per_hour = 0.0) {
   Candidate made;
@@ -55,20 +59,6 @@ std::string chosen(const Config& config, std::vector<Candidate> candidates, std:
                    const Predictor& predict = {}) {
   return route(config, wish, candidates, predict).device.id;
 }
-
-template <class Work>
-std::string refusal(Work&& work, ErrorCode code) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return std::string(error.what()) + " | " + error.hint();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Router, ByDefaultTheKindOrderDecides) {
   EXPECT_EQ(chosen({}, {kCpu, kGpu, kTpu, kTenstorrent}), "tpu:0");

@@ -9,11 +9,15 @@
 #include <map>
 #include <set>
 
+#include "manager/refusal.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 
 namespace tenon {
 namespace {
+
+using test::contains;
+using test::refusal;
 
 class Folder {
  public:
@@ -54,21 +58,6 @@ ConfigSources sources(Variables variables = {}, std::vector<std::pair<std::strin
 Config loaded(Variables variables, std::vector<std::pair<std::string, std::string>> flags = {}) {
   return load_config(sources(std::move(variables), std::move(flags))).config;
 }
-
-// The sentence and the hint of what |work| throws.
-template <class Work>
-std::string refusal(Work&& work, ErrorCode code = ErrorCode::invalid_argument) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return std::string(error.what()) + " | " + error.hint();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Settings, WithoutAnySourceEveryValueIsTheDefault) {
   const LoadedConfig here = load_config(sources());

@@ -137,7 +137,7 @@ ErrorCode code_of(Result result) {
     case 808:  // too many clients of the multi-process server
       return ErrorCode::resource_exhausted;
     case 800: return ErrorCode::permission_denied;
-    case 34:   // the library is a stub of the toolkit
+    case 34:   // the library is the one the toolkit has for linking only
     case 100:  // no device
     case 101:  // invalid device
     case 802:  // system not ready
@@ -156,7 +156,7 @@ std::string hint_of(Result result) {
   switch (result) {
     case 2: return "free some of the card's memory: drop tensors, or see who holds it with nvidia-smi";
     case 46: return "another process holds the card exclusively, or it has to be reset";
-    case 34: return "libcuda.so.1 of the toolkit's stubs was found first; take it out of LD_LIBRARY_PATH";
+    case 34: return "the toolkit's libcuda.so.1, which is for linking only, was found first; take it out of LD_LIBRARY_PATH";
     case 100:
     case 101: return "CUDA_VISIBLE_DEVICES may hide the card";
     case 803: return "the driver was updated without restarting the machine";
