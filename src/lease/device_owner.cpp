@@ -103,6 +103,16 @@ void DeviceOwner::grant(Request& request, Clock::time_point now) {
   grant.epoch = pass_.epoch();
   holders_.push_back(&grant);
   ++counters_.leases;
+  if (request.arrival != 0) {
+    std::uint64_t& last = last_arrival_[request.priority];
+    if (request.arrival < last) ++counters_.overtakes;
+    last = std::max(last, request.arrival);
+  }
+}
+
+void DeviceOwner::count_warm() {
+  ++counters_.warm;
+  ++counters_.warm_waits.counts.front();
 }
 
 void DeviceOwner::grant_waiting() {
@@ -167,14 +177,15 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
                   "ask for the exclusive lease first, or give up the shared one");
     request.mode = request.grant->mode = held->mode;
     grant(request, now);
-    ++counters_.warm;
+    count_warm();
     return Lease(std::move(request.grant));
   }
   request.grant->mode = request.mode;
+  request.arrival = ++arrivals_;
 
   if (queue_.empty() && can_grant(request) && !quantum_is_over(now)) {
     grant(request, now);
-    ++counters_.warm;
+    count_warm();
   } else {
     if (state_ == DeviceState::closing || state_ == DeviceState::draining) ++counters_.requeued_at_close;
     ++counters_.queued;
@@ -185,7 +196,10 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
     if (openings_ != openings_before)
       request.grant->open_seconds =
           std::min(last_open_seconds_, seconds_between(request.grant->asked_at, request.grant->granted_at));
-    ++(was_open && openings_ == openings_before ? counters_.warm : counters_.cold);
+    const bool stayed_open = was_open && openings_ == openings_before;
+    ++(stayed_open ? counters_.warm : counters_.cold);
+    (stayed_open ? counters_.queued_waits : counters_.cold_waits)
+        .record(seconds_between(request.grant->asked_at, request.grant->granted_at));
     counters_.queue_seconds += request.grant->queued_seconds();
   }
   const std::uint64_t epoch = request.grant->epoch;
@@ -442,6 +456,7 @@ DeviceStatus DeviceOwner::status() const {
       if (!request->resumes)
         status.users.push_back({"this process", false, true, seconds_between(request->grant->asked_at, now)});
     status.resident_tensors = residency_ ? residency_->size() : 0;
+    if (pass_) status.epoch = pass_.epoch();
     status.policy = std::string(policy_.name());
     status.threshold_seconds = policy_.threshold();
     status.break_even_seconds = policy_.break_even();

@@ -1,10 +1,13 @@
 // DeviceOwner: one device as this process has it: who uses it, who waits, and one thread that opens and closes it.
 //
-//                     a lease is asked for                      opened
-//      closed/failed/lost ───────────────► opening ─────────────────────────► idle ◄──────► busy
-//         ▲                                   │ no turn, or open fails          │  lease     │ close wanted while an operation
-//         runs │            closed                 ▼                                 ▼            ▼ └────────────────────────────
-//         closing ◄──────────────────────── (no operation) ◄ draining
+// clang-format off
+//                     a lease is asked for             opened             lease
+//   closed, failed, lost ──────────────► opening ─────────────────► idle ◄─────► busy
+//           ▲                               │ no turn, or it fails   │            │ to be closed, an operation runs
+//           │◄──────────────────────────────┘                        ▼            ▼
+//           └───────────────────────────────────────────────────── closing ◄── draining
+//                                        closed
+// clang-format on
 //
 // Leases are granted under a mutex by whoever asks or releases, so that taking a device that is open costs no thread switch. Only
 // the owner thread opens and closes, and only it decides to: timers, waiters of this process and of others are events to it. A
@@ -21,6 +24,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -104,6 +108,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   bool can_grant(const Request& request) const;
   bool needs_exclusive_ticket(const Request& request) const;
   void grant(Request& request, Clock::time_point now);
+  void count_warm();
   void grant_waiting();
   void enqueue(Request& request);
   void forget(Request& request);
@@ -149,6 +154,8 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   Clock::time_point state_since_;
 
   std::list<Request*> queue_;  // by priority, then arrival
+  std::uint64_t arrivals_ = 0;
+  std::map<int, std::uint64_t> last_arrival_;  // granted, for each priority
   std::vector<Lease::Grant*> holders_;
   int operations_ = 0;
   bool draining_ = false, close_requested_ = false, is_lost_ = false, overdue_logged_ = false;

@@ -29,6 +29,7 @@ struct DeviceOwner::Request {
   int priority = 0;
   // An operation of a lease whose device was closed meanwhile: it goes before every new lease.
   bool resumes = false;
+  std::uint64_t arrival = 0;  // among those who asked; none for a lease within another and for an operation
   std::shared_ptr<Lease::Grant> grant;
   std::list<Request*>::iterator position;
   std::condition_variable_any changed;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "tenon/backend.h"
@@ -16,8 +17,8 @@ namespace tenon {
 class ExecutableCache {
  public:
   static constexpr std::size_t kMaxExecutables = 64;
-  std::shared_ptr<Executable> find(const std::string& key);
-  void keep(const std::string& key, std::shared_ptr<Executable> executable);
+  std::shared_ptr<Executable> find(std::string_view key);
+  void keep(std::string_view key, std::shared_ptr<Executable> executable);
 
  private:
   struct Entry {
@@ -26,7 +27,7 @@ class ExecutableCache {
   };
   std::mutex mutex_;
   std::list<Entry> recent_;  // most recently used first
-  std::unordered_map<std::string, std::list<Entry>::iterator> entries_;
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> entries_;  // views of Entry::key
 };
 
 }  // namespace tenon

@@ -15,6 +15,15 @@ void write_texts(JsonWriter& json, std::string_view name, const Range& texts) {
   json.end_array();
 }
 
+void write_waits(JsonWriter& json, std::string_view name, const WaitHistogram& waits) {
+  json.key(name).begin_object();
+  json.member("seconds", waits.seconds);
+  json.key("counts").begin_array();
+  for (const std::uint64_t count : waits.counts) json.value(count);
+  json.end_array();
+  json.end_object();
+}
+
 void write_counters(JsonWriter& json, const DeviceCounters& c) {
   json.key("counters").begin_object();
   json.member("leases", c.leases);
@@ -23,6 +32,7 @@ void write_counters(JsonWriter& json, const DeviceCounters& c) {
   json.member("queued", c.queued);
   json.member("timeouts", c.timeouts);
   json.member("cancellations", c.cancellations);
+  json.member("overtakes", c.overtakes);
   json.member("opens", c.opens);
   json.member("open_failures", c.open_failures);
   json.member("closes", c.closes);
@@ -45,6 +55,14 @@ void write_counters(JsonWriter& json, const DeviceCounters& c) {
   json.member("queue_seconds", c.queue_seconds);
   json.member("compute_seconds", c.compute_seconds);
   json.end_object();
+  json.key("waits").begin_object();
+  json.key("limit_seconds").begin_array();
+  for (const double limit : WaitHistogram::kLimitSeconds) json.value(limit);
+  json.end_array();
+  write_waits(json, "warm", c.warm_waits);
+  write_waits(json, "cold", c.cold_waits);
+  write_waits(json, "queued", c.queued_waits);
+  json.end_object();
 }
 
 void write_ratio(JsonWriter& json, std::string_view name, double part, double whole) {
@@ -61,6 +79,7 @@ void write_status(JsonWriter& json, const DeviceStatus& status) {
   json.member("state", name(status.state));
   json.member("reason", status.reason);
   json.member("state_seconds", status.state_seconds);
+  json.member("epoch", status.epoch);
   json.key("users");
   write_users(json, status);
   json.member("waiting",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "server/device_json.h"
 #include "server/services.h"
@@ -50,12 +51,23 @@ constexpr DeviceFamily kDeviceFamilies[] = {
        return static_cast<double>(
            std::count_if(s.users.begin(), s.users.end(), [](const DeviceUser& u) { return !u.is_holding; }));
      }},
+    {"tenon_device_oldest_wait_seconds", "gauge", "For this long the one who waits longest has waited.",
+     [](const DeviceStatus& s) {
+       double oldest = 0;
+       for (const DeviceUser& user : s.users)
+         if (!user.is_holding) oldest = std::max(oldest, user.seconds);
+       return oldest;
+     }},
+    {"tenon_device_epoch", "gauge", "Number of this process' hold on the device, 0 without one; grows with every holder.",
+     [](const DeviceStatus& s) { return static_cast<double>(s.epoch); }},
     {"tenon_device_memory_used_bytes", "gauge", "Memory this process has on the device.",
      [](const DeviceStatus& s) { return static_cast<double>(s.memory_used_bytes); }},
     {"tenon_device_memory_limit_bytes", "gauge", "Memory this process may have on the device.",
      [](const DeviceStatus& s) { return static_cast<double>(s.memory_limit_bytes); }},
     {"tenon_device_keep_open_threshold_seconds", "gauge", "How long the device would be kept open idle now.",
      [](const DeviceStatus& s) { return s.threshold_seconds; }},
+    {"tenon_device_break_even_seconds", "gauge", "Idle time that is worth as much as opening and closing once.",
+     [](const DeviceStatus& s) { return s.break_even_seconds; }},
     {"tenon_device_cost_over_optimum_ratio", "gauge", "Cost of keeping open over that of the best choice in hindsight.",
      [](const DeviceStatus& s) { return s.cost_over_optimum; }},
     {"tenon_device_leases_total", "counter", "Leases granted.", counter<&C::leases>},
@@ -64,15 +76,23 @@ constexpr DeviceFamily kDeviceFamilies[] = {
     {"tenon_device_queued_leases_total", "counter", "Leases that had to wait.", counter<&C::queued>},
     {"tenon_device_lease_timeouts_total", "counter", "Leases whose time to wait ran out.", counter<&C::timeouts>},
     {"tenon_device_lease_cancellations_total", "counter", "Leases cancelled while they waited.", counter<&C::cancellations>},
+    {"tenon_device_overtakes_total", "counter", "Leases granted after a later one of the same priority: always 0.",
+     counter<&C::overtakes>},
     {"tenon_device_opens_total", "counter", "Times the device was opened.", counter<&C::opens>},
     {"tenon_device_open_failures_total", "counter", "Times opening failed.", counter<&C::open_failures>},
     {"tenon_device_closes_total", "counter", "Times the device was closed.", counter<&C::closes>},
     {"tenon_device_close_failures_total", "counter", "Times closing failed.", counter<&C::close_failures>},
+    {"tenon_device_dirty_grants_total", "counter", "Times the user before had died or left the device in doubt.",
+     counter<&C::dirty_grants>},
+    {"tenon_device_requeued_at_close_total", "counter", "Leases that met the device closing and opened it again.",
+     counter<&C::requeued_at_close>},
     {"tenon_device_lost_total", "counter", "Times the device went away while open.", counter<&C::lost>},
     {"tenon_device_yields_total", "counter", "Times the device was given to another process.", counter<&C::yields>},
     {"tenon_device_runs_total", "counter", "Programs run.", counter<&C::runs>},
     {"tenon_device_run_failures_total", "counter", "Programs that failed.", counter<&C::run_failures>},
     {"tenon_device_spills_total", "counter", "Tensors moved to host memory before a close.", counter<&C::spills>},
+    {"tenon_device_restores_total", "counter", "Tensors moved back to a device.", counter<&C::restores>},
+    {"tenon_device_evictions_total", "counter", "Tensors moved to host memory to make room.", counter<&C::evictions>},
     {"tenon_device_uploaded_bytes_total", "counter", "Bytes moved to the device.", counter<&C::bytes_up>},
     {"tenon_device_downloaded_bytes_total", "counter", "Bytes moved from the device.", counter<&C::bytes_down>},
     {"tenon_device_open_seconds_total", "counter", "Time spent opening.", counter<&C::open_seconds>},
@@ -83,11 +103,60 @@ constexpr DeviceFamily kDeviceFamilies[] = {
     {"tenon_device_compute_seconds_total", "counter", "Time spent computing.", counter<&C::compute_seconds>},
 };
 
+constexpr DeviceState kStates[] = {DeviceState::closed,   DeviceState::opening, DeviceState::idle,   DeviceState::busy,
+                                   DeviceState::draining, DeviceState::closing, DeviceState::failed, DeviceState::lost};
+
+struct WaitFamily {
+  std::string_view wait;
+  WaitHistogram DeviceCounters::* histogram;
+};
+constexpr WaitFamily kWaits[] = {{"warm", &C::warm_waits}, {"cold", &C::cold_waits}, {"queued", &C::queued_waits}};
+
+void write_states(std::string& out, const std::vector<DeviceStatus>& status) {
+  family(out, "tenon_device_state", "gauge", "1 for the state the device is in.");
+  for (const DeviceStatus& s : status)
+    for (const DeviceState state : kStates)
+      fmt::format_to(std::back_inserter(out), "tenon_device_state{{device=\"{}\",state=\"{}\"}} {}\n", escaped(s.device.id),
+                     name(state), s.state == state ? 1 : 0);
+  family(out, "tenon_device_held_seconds", "gauge", "For this long the holder has had the device.");
+  for (const DeviceStatus& s : status) {
+    std::map<std::string, double> held;  // by holder: several leases of this process are one
+    for (const DeviceUser& user : s.users)
+      if (user.is_holding) held[user.who] = std::max(held[user.who], user.seconds);
+    for (const auto& [who, seconds] : held)
+      fmt::format_to(std::back_inserter(out), "tenon_device_held_seconds{{device=\"{}\",holder=\"{}\"}} {}\n",
+                     escaped(s.device.id), escaped(who), seconds);
+  }
+}
+
+void write_waits(std::string& out, const std::vector<DeviceStatus>& status) {
+  family(out, "tenon_device_lease_wait_seconds", "histogram",
+         "From asking for a lease to the grant: device open and free, had to be opened, or had others before.");
+  for (const DeviceStatus& s : status)
+    for (const WaitFamily& f : kWaits) {
+      const WaitHistogram& waits = s.counters.*f.histogram;
+      const std::string labels = fmt::format("device=\"{}\",wait=\"{}\"", escaped(s.device.id), f.wait);
+      std::uint64_t below = 0;
+      for (std::size_t i = 0; i < waits.counts.size(); ++i) {
+        below += waits.counts[i];
+        const std::string limit =
+            i < WaitHistogram::kLimitSeconds.size() ? fmt::format("{}", WaitHistogram::kLimitSeconds[i]) : "+Inf";
+        fmt::format_to(std::back_inserter(out), "tenon_device_lease_wait_seconds_bucket{{{},le=\"{}\"}} {}\n", labels, limit,
+                       below);
+      }
+      fmt::format_to(std::back_inserter(out),
+                     "tenon_device_lease_wait_seconds_sum{{{0}}} {1}\ntenon_device_lease_wait_seconds_count{{{0}}} {2}\n", labels,
+                     waits.seconds, below);
+    }
+}
+
 void write_devices(std::string& out, const std::vector<DeviceStatus>& status) {
   family(out, "tenon_device_info", "gauge", "The devices there are.");
   for (const DeviceStatus& s : status)
     fmt::format_to(std::back_inserter(out), "tenon_device_info{{device=\"{}\",kind=\"{}\",name=\"{}\",simulated=\"{}\"}} 1\n",
                    escaped(s.device.id), name(s.device.kind), escaped(s.device.name), is_simulated(s.device));
+  write_states(out, status);
+  write_waits(out, status);
   for (const DeviceFamily& f : kDeviceFamilies) {
     family(out, f.name, f.type, f.help);
     for (const DeviceStatus& s : status)

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <filesystem>
+#include <numeric>
+#include <optional>
 #include <thread>
 
 #include "lease/turnstile.h"
@@ -47,6 +49,35 @@ TEST(Lease, KeptOpenDeviceIsFoundWarm) {
   EXPECT_EQ(machine.counters().opens, 1u);
   EXPECT_EQ(machine.counters().cold, 1u);
   EXPECT_EQ(machine.counters().warm, 4u);
+}
+
+TEST(Lease, WaitsAreCountedByWhatTheyMet) {
+  SimulatedMachine machine({card()});
+  {
+    const Lease opens = machine.manager().lease({.device = "sim:0"});
+  }
+  std::optional<Lease> holder = machine.manager().lease({.device = "sim:0"});
+  std::jthread waiter([&] { machine.manager().lease({.device = "sim:0", .mode = LeaseMode::exclusive}); });
+  machine.wait_for_users(2);
+  holder.reset();
+  waiter.join();
+  const DeviceCounters counters = machine.counters();
+  const auto waits = [](const WaitHistogram& of) { return std::accumulate(of.counts.begin(), of.counts.end(), 0u); };
+  EXPECT_EQ(waits(counters.cold_waits), 1u);
+  EXPECT_EQ(waits(counters.warm_waits), 1u);
+  EXPECT_EQ(waits(counters.queued_waits), 1u);
+  EXPECT_GT(counters.queued_waits.seconds, 0);
+  EXPECT_EQ(counters.overtakes, 0u);
+}
+
+TEST(WaitHistogram, PutsAWaitBelowItsLimit) {
+  WaitHistogram waits;
+  waits.record(0);
+  waits.record(WaitHistogram::kLimitSeconds[3]);
+  waits.record(1e9);
+  EXPECT_EQ(waits.counts.front(), 1u);
+  EXPECT_EQ(waits.counts[3], 1u);
+  EXPECT_EQ(waits.counts.back(), 1u);
 }
 
 TEST(Lease, LingeringDeviceClosesByItself) {

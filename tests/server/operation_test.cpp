@@ -88,6 +88,8 @@ TEST(Metrics, ArePrometheusText) {
   EXPECT_NE(reply.body.find(R"(tenon_http_requests_total{method="POST",route="/api/execute",status="200"} 1)"),
             std::string::npos);
   EXPECT_NE(reply.body.find(R"(tenon_device_runs_total{device="cpu:0"} 1)"), std::string::npos) << reply.body;
+  EXPECT_NE(reply.body.find(R"(tenon_device_overtakes_total{device="cpu:0"} 0)"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"(tenon_device_lease_wait_seconds_count{device="cpu:0",wait="cold"} 1)"), std::string::npos);
 }
 
 TEST(Devices, AreListedWithoutOpeningAny) {
