@@ -23,6 +23,7 @@ constexpr std::chrono::seconds kTellAfter{1}, kWarnAfter{30};
 constexpr std::chrono::milliseconds kPlaceInterval{100};
 
 constexpr double kMinQuantum = 1, kMinHold = 0.05;
+constexpr double kHoldSmoothing = 0.1;
 
 double seconds_between(DeviceOwner::Clock::time_point from, DeviceOwner::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -294,10 +295,11 @@ void DeviceOwner::release(Lease::Grant& grant) noexcept {
   holders_.erase(std::find(holders_.begin(), holders_.end(), &grant));
   const Clock::time_point now = Clock::now();
   last_used_ = now;
+  const double held = seconds_between(grant.granted_at, now);
+  usual_hold_seconds_ = usual_hold_seconds_ ? *usual_hold_seconds_ + kHoldSmoothing * (held - *usual_hold_seconds_) : held;
   if (holders_.empty()) became_idle(now);
   lock.unlock();
-  if (events().is_wanted(DeviceEvent::Kind::released))
-    send(DeviceEvent::Kind::released, seconds_between(grant.granted_at, now), {}, grant.epoch);
+  if (events().is_wanted(DeviceEvent::Kind::released)) send(DeviceEvent::Kind::released, held, {}, grant.epoch);
 }
 
 void DeviceOwner::became_idle(Clock::time_point now) {
@@ -438,6 +440,11 @@ int DeviceOwner::users_elsewhere() const {
 double DeviceOwner::expected_open_seconds() const {
   const std::lock_guard lock(mutex_);
   return break_even_.open_seconds();
+}
+
+std::optional<double> DeviceOwner::usual_hold_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return usual_hold_seconds_;
 }
 
 DeviceStatus DeviceOwner::status() const {

@@ -90,6 +90,8 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   // Places of other processes in the device's queue.
   int users_elsewhere() const;
   double expected_open_seconds() const;
+  // How long leases of this process hold the device, recent ones weighing more. None before the first has ended.
+  std::optional<double> usual_hold_seconds() const;
   void count_run(double compute_seconds, bool failed);
 
  private:
@@ -174,6 +176,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   KeepOpen policy_;
   BreakEven break_even_;
   double last_open_seconds_ = 0;
+  std::optional<double> usual_hold_seconds_;
   std::uint64_t openings_ = 0;
   int close_failures_in_a_row_ = 0;
   DeviceCounters counters_;

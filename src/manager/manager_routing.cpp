@@ -48,6 +48,8 @@ Candidate DeviceManager::State::candidate_of(const DeviceInfo& device, const Gra
   }
   if (!device.exclusive) return candidate;
   candidate.ahead = owner ? owner->queue_length() + owner->users_elsewhere() : others_queued(device);
+  if (owner)
+    if (const std::optional<double> hold = owner->usual_hold_seconds()) candidate.queue_seconds = candidate.ahead * *hold;
   return candidate;
 }
 

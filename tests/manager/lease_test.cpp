@@ -12,6 +12,7 @@
 #include "lease/turnstile.h"
 #include "manager/simulated_machine.h"
 #include "tenon/error.h"
+#include "tenon/expression.h"
 #include "tenon/ops.h"
 
 namespace tenon {
@@ -68,6 +69,16 @@ TEST(Lease, WaitsAreCountedByWhatTheyMet) {
   EXPECT_EQ(waits(counters.queued_waits), 1u);
   EXPECT_GT(counters.queued_waits.seconds, 0);
   EXPECT_EQ(counters.overtakes, 0u);
+}
+
+TEST(Lease, ItsUsualLengthIsWhatTheRouterExpectsOfThoseAhead) {
+  SimulatedMachine machine({card()});
+  for (int i = 0; i < 3; ++i) machine.manager().lease({.device = "sim:0"});
+  const Lease holder = machine.manager().lease({.device = "sim:0", .mode = LeaseMode::exclusive});
+  const Decision decision = machine.manager().explain(parse_expression("1 + 1", {}), "sim:0");
+  EXPECT_EQ(decision.considered.front().candidate.ahead, 1);
+  ASSERT_TRUE(decision.considered.front().candidate.queue_seconds);
+  EXPECT_LT(*decision.considered.front().candidate.queue_seconds, 1.0);  // what is assumed of a device never used
 }
 
 TEST(WaitHistogram, PutsAWaitBelowItsLimit) {
