@@ -1,5 +1,5 @@
 // Leases on simulated devices: what they cost, how soon a holder yields, and that nothing is lost however much goes wrong.
-//   bench_leases overhead | yield [N] | edge [N] | faults [N] | cycles [N] | tensors [N]
+//   bench_leases overhead | yield [N] | edge [N] | faults [N] | cycles [N] | tensors [N] | budget [SECONDS]
 // Each prints one line of a table for bench/results/leases.md and fails if its bar is missed. Under a sanitizer only `overhead`
 // says nothing.
 #include <fmt/format.h>
@@ -363,6 +363,64 @@ bool tensors(int steps) {
   return wrong == 0 && reads > 0;
 }
 
+// Sixteen threads allocate and free at random on a simulated card that has less than they want.
+bool budget(int seconds) {
+  Config config = with({card()}, KeepOpenPolicy::always);
+  config.memory_strategy = MemoryStrategy::custom;
+  config.memory_fraction = 0.25;
+  DeviceManager manager(config);
+  const std::shared_ptr<OpenDevice> device = manager.open("sim:0");
+  const auto status = [&] {
+    for (DeviceStatus& each : manager.status())
+      if (each.device.id == "sim:0") return each;
+    return DeviceStatus();
+  };
+  const std::uint64_t limit = status().memory_limit_bytes;
+  std::atomic<std::uint64_t> held{0}, allocations{0}, refusals{0}, unclear{0};
+  std::atomic<bool> exceeded{false}, over{false};
+  std::vector<std::thread> workers;
+  for (unsigned seed = 0; seed < 16; ++seed)
+    workers.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      std::vector<std::pair<std::unique_ptr<Buffer>, std::uint64_t>> buffers;
+      const auto drop = [&] {
+        const std::size_t which = random() % buffers.size();
+        held -= buffers[which].second;
+        std::swap(buffers[which], buffers.back());
+        buffers.pop_back();
+      };
+      while (!over) {
+        if (!buffers.empty() && random() % 2 == 0) {
+          drop();
+          continue;
+        }
+        const std::uint64_t bytes = 1 + random() % (limit / 8);
+        try {
+          buffers.emplace_back(device->allocate({DType::u8, {static_cast<std::int64_t>(bytes)}}), bytes);
+          ++allocations;
+          if ((held += bytes) > limit) exceeded = true;
+        } catch (const Error& error) {
+          const std::string text = error.what();
+          ++refusals;
+          if (error.code() != ErrorCode::resource_exhausted || text.find("budget") == std::string::npos) ++unclear;
+        }
+      }
+      while (!buffers.empty()) drop();
+    });
+  const double end = now() + seconds;
+  while (now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  over = true;
+  for (std::thread& worker : workers) worker.join();
+  const DeviceStatus after = status();
+  fmt::print(
+      "| 16 threads allocating at random for {} s under a budget of {} bytes | {} allocations, {} refused, {} of them unclear; "
+      "at most "
+      "{} bytes used; {} bytes left over | {} |\n",
+      seconds, limit, allocations.load(), refusals.load(), unclear.load(), after.memory_peak_bytes, after.memory_used_bytes,
+      exceeded ? "EXCEEDED" : "never exceeded");
+  return !exceeded && unclear == 0 && refusals > 0 && after.memory_peak_bytes <= limit && after.memory_used_bytes == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -386,8 +444,12 @@ int main(int argc, char** argv) {
     held = cycles(count ? count : 10'000);
   else if (what == "tensors")
     held = tensors(count ? count : 1'000'000);
+  else if (what == "budget")
+    held = budget(count ? count : 60);
   else {
-    fmt::print(stderr, "usage: bench_leases overhead | yield [N] | edge [N] | faults [N] | cycles [N] | tensors [N]\n");
+    fmt::print(
+        stderr,
+        "usage: bench_leases overhead | yield [N] | edge [N] | faults [N] | cycles [N] | tensors [N] | budget [SECONDS]\n");
     return 2;
   }
   if (!held) fmt::print(stderr, "the bar was missed\n");

@@ -150,6 +150,7 @@ TEST(Machines, AnInstinctIsReadFromTheKernelAlone) {
   EXPECT_EQ(card.temperature_celsius, 38);
   EXPECT_EQ(card.power_watts, 141);
   EXPECT_EQ(card.power_limit_watts, 750);
+  EXPECT_EQ(card.details.at("utilization"), "37 %");
   EXPECT_EQ(card.aliases, Ids{"gpu:0"});
   EXPECT_TRUE(drives(card, "opencl", "libamdocl64"));
   EXPECT_TRUE(card.available) << card.reason;

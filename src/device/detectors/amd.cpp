@@ -120,6 +120,8 @@ class AmdDetector final : public Detector {
             machine.line("/sys/module/amdgpu/version").value_or(machine.line("/proc/sys/kernel/osrelease").value_or(""));
         read_memory(machine, pci, card);
         read_sensors(machine, pci, card);
+        if (const auto busy = machine.number(pci.path + "/gpu_busy_percent"); busy && *busy >= 0 && *busy <= 100)
+          card.details["utilization"] = fmt::format("{} %", *busy);
         require_compute(machine, pci, nodes, card);
       }
       found.devices.push_back(std::move(card));
