@@ -16,6 +16,7 @@ struct HandLoops {
   void (*tanh)(const float* a, float* out, std::int64_t n, bool stream);
   void (*sigmoid)(const float* a, float* out, std::int64_t n, bool stream);
   void (*gelu_chain)(const float* a, const float* b, float* out, std::int64_t n, bool stream);  // gelu(a * b + 0.5)
+  void (*gelu_tanh_chain)(const float* a, const float* b, float* out, std::int64_t n, bool stream);
   double (*sum)(const float* a, std::int64_t n);
   // |rows| rows of |cols| (at most 4096) elements each.
   void (*softmax)(const float* in, float* out, std::int64_t rows, std::int64_t cols, bool stream);

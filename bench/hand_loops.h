@@ -62,6 +62,11 @@ inline V gelu_of(V x) {
   return fma(half, erf_of(mul(x, set(0.707106781f))), half);
 }
 
+inline V gelu_tanh_of(V x) {
+  const V half = mul(x, set(0.5f));
+  return fma(half, tanh_of(mul(x, fma(mul(x, x), set(0.0356774081f), set(0.797884561f)))), half);
+}
+
 // out[i] = f(i) over whole vectors, four to an iteration: one cache line (or four) written at a time.
 template <class F>
 inline void each(float* out, std::int64_t n, bool to_memory, F f) {
@@ -112,6 +117,9 @@ void sigmoid_array(const float* a, float* out, std::int64_t n, bool to_memory) {
 }
 void gelu_chain(const float* a, const float* b, float* out, std::int64_t n, bool to_memory) {
   each(out, n, to_memory, [=](std::int64_t i) { return gelu_of(fma(load(a + i), load(b + i), set(0.5f))); });
+}
+void gelu_tanh_chain(const float* a, const float* b, float* out, std::int64_t n, bool to_memory) {
+  each(out, n, to_memory, [=](std::int64_t i) { return gelu_tanh_of(fma(load(a + i), load(b + i), set(0.5f))); });
 }
 
 // Eight independent sums, added up in double every 8192 elements.
@@ -165,7 +173,7 @@ void transpose(const float* in, float* out, std::int64_t size, std::int64_t row,
 }
 
 constexpr HandLoops loops(const char* isa) {
-  return {isa, copy, add_arrays, exp_array, tanh_array, sigmoid_array, gelu_chain, sum, softmax, transpose};
+  return {isa, copy, add_arrays, exp_array, tanh_array, sigmoid_array, gelu_chain, gelu_tanh_chain, sum, softmax, transpose};
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 Started by bench_cpu as `python3 peers.py THREADS`. Prints three lines (names, versions, what is missing), then answers each line
 `PEER OP SIZE CALLS` with the seconds of the fastest of CALLS calls after one uncounted, or -1 when the peer has no such op.
-Results are written into memory given, where the peer can. gelu is exact in PyTorch; NumPy and numexpr have no erf and use the
-tanh form.
+Results are written into memory given, where the peer can; "eager" is PyTorch as people write it, each step into memory of its own.
+gelu is exact, gelu_tanh by the tanh formula; NumPy and numexpr have no erf, so only the second.
 """
 
 import os
@@ -86,7 +86,7 @@ def numpy_call(op, m):
         "sum": lambda: a.sum(),
         "softmax": softmax,
         "transpose": lambda: np.copyto(out, a.T),
-        "gelu": gelu,
+        "gelu_tanh": gelu,
         "matmul": lambda: np.matmul(a, b, out=out),
     }.get(op)
 
@@ -100,7 +100,7 @@ def numexpr_call(op, m):
         "exp": "exp(a)",
         "tanh": "tanh(a)",
         "sigmoid": "one / (one + exp(-a))",
-        "gelu": "h * (a * b + h) * (one + tanh((a * b + h) * (s + c * (a * b + h) * (a * b + h))))",
+        "gelu_tanh": "h * (a * b + h) * (one + tanh((a * b + h) * (s + c * (a * b + h) * (a * b + h))))",
     }.get(op)
     if text:
         return lambda: ne.evaluate(text, local_dict=names, out=out)
@@ -112,10 +112,10 @@ def numexpr_call(op, m):
 def torch_call(op, m):
     a, b, out, t = m.ta, m.tb, m.tout, m.tt
 
-    def gelu():
+    def gelu(form):
         torch.mul(a, b, out=t)
         torch.add(t, 0.5, out=t)
-        torch._C._nn.gelu(t, out=out)
+        torch._C._nn.gelu(t, approximate=form, out=out)
 
     return {
         "add": lambda: torch.add(a, b, out=out),
@@ -125,8 +125,25 @@ def torch_call(op, m):
         "sum": lambda: a.sum(),
         "softmax": lambda: torch._C._nn.softmax(a, -1, out=out) if hasattr(torch._C._nn, "softmax") else torch.softmax(a, -1),
         "transpose": lambda: out.copy_(a.t()),
-        "gelu": gelu,
+        "gelu": lambda: gelu("none"),
+        "gelu_tanh": lambda: gelu("tanh"),
         "matmul": lambda: torch.mm(a, b, out=out),
+    }.get(op)
+
+
+def eager_call(op, m):
+    a, b = m.ta, m.tb
+    gelu = torch.nn.functional.gelu
+    return {
+        "add": lambda: a + b,
+        "exp": lambda: torch.exp(a),
+        "tanh": lambda: torch.tanh(a),
+        "sigmoid": lambda: torch.sigmoid(a),
+        "sum": lambda: a.sum(),
+        "softmax": lambda: torch.softmax(a, -1),
+        "transpose": lambda: a.t().contiguous(),
+        "gelu": lambda: gelu(a * b + 0.5),
+        "gelu_tanh": lambda: gelu(a * b + 0.5, approximate="tanh"),
     }.get(op)
 
 
@@ -145,7 +162,8 @@ def fastest(call, calls, size):
 
 
 def main():
-    makers = {"numpy": numpy_call if np else None, "numexpr": numexpr_call if np and ne else None, "torch": torch_call if np and torch else None}
+    makers = {"numpy": numpy_call if np else None, "numexpr": numexpr_call if np and ne else None, "torch": torch_call if np and torch else None,
+              "eager": eager_call if np and torch else None}
     print(" ".join(name for name, maker in makers.items() if maker))
     print(", ".join(versions))
     print(", ".join(missing), flush=True)

@@ -26,7 +26,7 @@ float* huge_memory(std::int64_t elements) {
   return static_cast<float*>(memory);
 }
 
-bool is_binary(const std::string& op) { return op == "add" || op == "gelu" || op == "matmul"; }
+bool is_binary(const std::string& op) { return op == "add" || op.starts_with("gelu") || op == "matmul"; }
 
 }  // namespace
 
@@ -42,10 +42,12 @@ tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape) {
   tenon::NodeId result = a;
   if (is_binary(op)) {
     const tenon::NodeId b = g.input("b", tenon::DType::f32, shape);
-    if (op == "gelu")
-      result = tenon::apply(g, "gelu", {tenon::apply(g, "add", {tenon::apply(g, "mul", {a, b})[0], g.literal(0.5)})[0]})[0];
-    else
+    if (op.starts_with("gelu")) {
+      const tenon::NodeId x = tenon::apply(g, "add", {tenon::apply(g, "mul", {a, b})[0], g.literal(0.5)})[0];
+      result = tenon::apply(g, "gelu", {x}, {{"approximate", std::string(op == "gelu" ? "none" : "tanh")}})[0];
+    } else {
       result = tenon::apply(g, op, {a, b})[0];
+    }
   } else {
     result = tenon::apply(g, op, {a})[0];
   }
@@ -112,6 +114,7 @@ void ByHand::run() {
   if (op_ == "sigmoid") return unary(loops_.sigmoid);
   if (op_ == "add") return binary(loops_.add);
   if (op_ == "gelu") return binary(loops_.gelu_chain);
+  if (op_ == "gelu_tanh") return binary(loops_.gelu_tanh_chain);
   if (op_ == "sum") {
     std::atomic<double> total{0};
     pool_.run(chunks, [&](std::int64_t i) { total.fetch_add(loops_.sum(a + i * chunk, chunk)); });

@@ -12,11 +12,12 @@
 
 namespace bench {
 
-inline constexpr const char* kOps[] = {"add", "exp", "tanh", "sigmoid", "sum", "softmax", "transpose", "gelu"};
+inline constexpr const char* kOps[] = {"add", "exp", "tanh", "sigmoid", "sum", "softmax", "transpose", "gelu", "gelu_tanh"};
 
 // The shape an op is measured in: a vector of |size| elements, or a square matrix for softmax and transpose.
 tenon::Shape shape_for(const std::string& op, std::int64_t size);
-// The op over inputs a (and b) of that shape; "gelu" is gelu(a * b + 0.5).
+// The op over inputs a (and b) of that shape; "gelu" is gelu(a * b + 0.5), "gelu_tanh" the same by the tanh
+// formula.
 tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape);
 
 // A program of ours, compiled, with its inputs on the device and memory for its result.

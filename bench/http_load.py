@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The server under load, next to the same endpoint in Flask + gunicorn + NumPy, in one run on loopback.
 
-    bench/http.py [--program build/release/tenon] [--seconds 8] [--python PYTHON]
+    bench/http_load.py [--program build/release/tenon] [--seconds 8] [--python PYTHON]
 
 Needs wrk. Flask, gunicorn and NumPy are taken from --python (an environment that has them); without them only Tenon is measured.
 Prints a table in Markdown: requests a second, p50 and p99 latency, and CPU time of the server for each request. The client shares
