@@ -4,8 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 
+#include "backends/all.h"
 #include "conformance/report.h"
+#include "conformance/support.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 
@@ -17,7 +22,8 @@ struct Options {
   std::vector<std::string> ops, dtypes;
   bool matrix = false, markdown = false, list = false, quick = false, elementwise = false;
   std::optional<int> only_case;
-  int every = 1;
+  int every = 1, sample = 0;
+  std::string save, check, support;
   std::string level;
   std::uint64_t seed = 1;
 };
@@ -42,12 +48,21 @@ std::vector<DType> chosen_dtypes(const Options& options, const OpInfo& op) {
   return dtypes;
 }
 
-std::string device_wish(const Options& options, const DeviceManager& manager) {
-  if (!options.device.empty()) return options.device;
-  if (options.backend.empty()) return "cpu";
+DeviceInfo wished_device(const Options& options, const DeviceManager& manager) {
+  if (options.backend.empty()) return manager.find(options.device.empty() ? "cpu" : options.device);
   for (const DeviceInfo& device : manager.devices())
-    if (std::find(device.backends.begin(), device.backends.end(), options.backend) != device.backends.end()) return device.id;
-  throw Error(ErrorCode::not_found, fmt::format("no device is driven by a backend {}", options.backend));
+    if (std::find(device.backends.begin(), device.backends.end(), options.backend) != device.backends.end() &&
+        (options.device.empty() || options.device == device.id))
+      return device;
+  throw Error(ErrorCode::not_found, fmt::format("no device {} is driven by a backend {}", options.device, options.backend));
+}
+
+// A device is opened by its first backend unless another is asked for.
+std::shared_ptr<OpenDevice> open_device(const Options& options, const DeviceInfo& device) {
+  if (options.backend.empty() || device.backends.at(0) == options.backend) return process_manager().open(device.id);
+  static BackendRegistry registry;
+  register_all_backends(registry);
+  return registry.find(options.backend)->open(device);
 }
 
 void list(const Options& options) {
@@ -62,6 +77,7 @@ Results run_all(const Options& options, OpenDevice& device, std::string command)
                          .extent = options.quick ? Extent::quick : Extent::full,
                          .only_case = options.only_case,
                          .every = options.every,
+                         .sample = options.sample,
                          .command = std::move(command)});
   Results results;
   for (const OpInfo* op : chosen_ops(options))
@@ -78,25 +94,69 @@ Results all_unavailable(const Options& options, const Error& error) {
   return results;
 }
 
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+std::string command_text(const Options& options, const std::string& device) {
+  return fmt::format("tenon_conformance{} --device {}{}{}", options.backend.empty() ? "" : " --backend " + options.backend,
+                     device, options.quick ? " --quick" : "",
+                     options.sample > 0 ? fmt::format(" --sample {}", options.sample) : "");
+}
+
+Column column_of_run(const Options& options, const Results& results, const DeviceInfo& device) {
+  const std::string runtime = device.runtime_version.empty() ? device.driver_version : device.runtime_version;
+  return column_of(results, {{"device", device.name + (runtime.empty() ? "" : ", " + runtime)},
+                             {"date", today()},
+                             {"command", command_text(options, device.id)},
+                             {"extent", options.sample > 0 ? fmt::format("{} a pair", options.sample)
+                                        : options.quick    ? "small"
+                                                           : "all"}});
+}
+
+void save(const std::string& path, const Column& now) {
+  Column column;
+  if (std::filesystem::exists(path)) column = read_column(path);
+  column.merge(now);
+  std::ofstream file(path);
+  file << column_text(column);
+  if (!file.flush()) throw Error(ErrorCode::unavailable, fmt::format("{} cannot be written", path));
+}
+
 int run(const Options& options) {
   if (options.list) {
     list(options);
     return 0;
   }
-  const std::string wish = device_wish(options, process_manager());
+  if (!options.support.empty()) {
+    fmt::print("{}", support_text(options.support));
+    return 0;
+  }
+  DeviceInfo info = wished_device(options, process_manager());
   Results results;
   try {
-    const std::shared_ptr<OpenDevice> device = process_manager().open(wish);
-    results = run_all(options, *device, fmt::format("tenon_conformance --device {}{}", wish, options.quick ? " --quick" : ""));
+    const std::shared_ptr<OpenDevice> device = open_device(options, info);
+    info = device->info();
+    results = run_all(options, *device, command_text(options, info.id));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::unavailable) throw;
     results = all_unavailable(options, e);
   }
   if (options.matrix) fmt::print("{}\n", matrix_text(results));
-  if (options.markdown) fmt::print("{}", markdown_text(results, wish));
+  if (options.markdown) fmt::print("{}", markdown_text(results, info.id));
   fmt::print(options.markdown ? stderr : stdout, "{}", summary_text(results));
   bool passed = true;
   for (const auto& [key, verdict] : results) passed = passed && verdict.status != Status::fail;
+  const Column column = column_of_run(options, results, info);
+  if (!options.save.empty()) save(options.save, column);
+  if (!options.check.empty()) {
+    const std::string changed = differences(column, read_column(options.check));
+    if (!changed.empty()) fmt::print("not what {} says:\n{}", options.check, changed);
+    passed = passed && changed.empty();
+  }
   return passed ? 0 : 1;
 }
 
@@ -106,16 +166,21 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   tenon::conformance::Options options;
   CLI::App app{"Runs every op of the catalogue on a device and compares with the reference interpreter."};
-  app.add_option("--backend", options.backend, "a device of this backend");
+  app.add_option("--backend", options.backend, "a device of this backend, driven by it");
   app.add_option("--device", options.device, "this device, e.g. cpu:0 (default: cpu)");
   app.add_option("--op", options.ops, "these ops only");
   app.add_option("--dtype", options.dtypes, "these element types only");
   app.add_option("--case", options.only_case, "this case of each op and type only");
   app.add_option("--every", options.every, "one of so many cases only")->check(CLI::PositiveNumber);
+  app.add_option("--sample", options.sample, "at most so many cases of each op and type")->check(CLI::PositiveNumber);
   app.add_flag("--elementwise", options.elementwise, "elementwise ops only");
   app.add_flag("--quick", options.quick, "fewer and smaller cases");
   app.add_flag("--matrix", options.matrix, "print the support matrix");
   app.add_flag("--markdown", options.markdown, "print docs/conformance.md");
+  app.add_option("--save", options.save, "write what runs and what is refused to this file, or into it");
+  app.add_option("--check", options.check, "fail if this file says otherwise");
+  app.add_option("--support", options.support, "print docs/support.md from the files in this folder")
+      ->check(CLI::ExistingDirectory);
   app.add_flag("--list", options.list, "list the cases");
   app.add_option("--level", options.level, "instruction set of the CPU backend: v2, v3, v4 (as TENON_ISA)");
   app.add_option("--seed", options.seed, "of the random values (default: 1)");

@@ -65,7 +65,11 @@ the same program in double, one element at a time. This page has the limits and 
 
     build/release/tenon_conformance --backend cpu --markdown > docs/conformance.md
 
-A support matrix for another device: `tenon_conformance --device ID --matrix`. One op: `--op softmax --dtype bf16`; `--list` shows its cases.
+What runs on other backends: [support.md](support.md). One op: `--op softmax --dtype bf16`; `--list` shows its cases.
+
+A column of that page: `tenon_conformance --device ID [--backend NAME] --save tests/conformance/results/FILE.txt` (in shares: each with `--op ...`
+and a file of its own, `cat` them together; the names are in `tests/conformance/support.cpp`), then `tenon_conformance --support
+tests/conformance/results > docs/support.md`. `--check FILE` fails where a run disagrees with a file.
 
 ## What is run
 

@@ -73,6 +73,17 @@ bool shows_own_error(const Case& c, DType result) {
   return !is_float(c.dtype) || c.dtype == result;
 }
 
+// |count| of them at equal distances; where they begin differs from op to op and dtype to dtype.
+std::vector<Case> sampled(std::vector<Case> cases, int count, std::uint64_t seed) {
+  const auto wanted = static_cast<std::size_t>(count);
+  if (count <= 0 || cases.size() <= wanted) return cases;
+  std::uint64_t first = seed * 7919 + static_cast<std::uint64_t>(cases[0].dtype) * 104729;
+  for (const char c : cases[0].op->name) first = first * 31 + static_cast<unsigned char>(c);
+  std::vector<Case> chosen;
+  for (std::size_t k = 0; k < wanted; ++k) chosen.push_back(cases[(first + k * cases.size() / wanted) % cases.size()]);
+  return chosen;
+}
+
 }  // namespace
 
 std::string_view name(Status status) noexcept {
@@ -105,7 +116,7 @@ Verdict Runner::run(const OpInfo& op, DType dtype) {
   Verdict verdict;
   std::vector<Case> cases;
   try {
-    cases = cases_for(op, dtype, options_.extent);
+    cases = sampled(cases_for(op, dtype, options_.extent), options_.sample, options_.seed);
   } catch (const Error& e) {
     verdict.status = Status::fail;
     verdict.failures.push_back(fmt::format("{}\n  {}", e.what(), e.hint()));

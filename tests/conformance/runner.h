@@ -46,6 +46,7 @@ struct RunnerOptions {
   Extent extent = Extent::full;
   std::optional<int> only_case;
   int every = 1;        // one of so many cases is run: a sample, for devices that compile slowly
+  int sample = 0;       // at most so many cases of each op and dtype, spread over them; 0: all
   std::string command;  // how this program was called, up to the op: for the line that repeats a failure
 };
 

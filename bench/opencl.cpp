@@ -1,0 +1,240 @@
+// bench_opencl: the processor through OpenCL (PoCL) beside our own CPU backend, and the cost of opening it again and again.
+//
+//   bench_opencl [--rounds N] [--output FILE]   the same programs on both, in turns; ratios of the times
+//   bench_opencl --chain exp --chain erf        op(a * b + 0.5) of these ops instead
+//   bench_opencl --cycles 10000                 opened, used and closed: memory, descriptors and threads before and after
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <thread>
+
+#include "backends/cpu/backend.h"
+#include "backends/opencl/backend.h"
+#include "contender.h"
+#include "programs.h"
+#include "tenon/error.h"
+#include "tenon/ops.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using bench::Case;
+using bench::Contender;
+using tenon::apply;
+using tenon::DType;
+using tenon::Graph;
+using tenon::HostArray;
+using tenon::NodeId;
+using tenon::OpenDevice;
+using tenon::Shape;
+
+constexpr double kBar = 1.3;
+constexpr double kRest = 0.002;  // for threads that spin after their work
+
+struct Work {
+  std::string name;
+  bool is_matrix;
+  std::function<NodeId(Graph& g, NodeId a, NodeId b)> build;
+};
+
+NodeId one(Graph& g, std::string_view op, std::initializer_list<NodeId> inputs) { return apply(g, op, inputs)[0]; }
+
+Work chain(const std::string& op) {
+  return {fmt::format("{}(a * b + 0.5)", op), false,
+          [op](Graph& g, NodeId a, NodeId b) { return one(g, op, {one(g, "add", {one(g, "mul", {a, b}), g.literal(0.5)})}); }};
+}
+
+const Work kSum{"a + b", false, [](Graph& g, NodeId a, NodeId b) { return one(g, "add", {a, b}); }};
+
+std::vector<Work> all_work() {
+  return {
+      kSum,
+      chain("gelu"),
+      {"tanh(a) * sigmoid(b)", false,
+       [](Graph& g, NodeId a, NodeId b) { return one(g, "mul", {one(g, "tanh", {a}), one(g, "sigmoid", {b})}); }},
+      {"relu(a * b + a)", false,
+       [](Graph& g, NodeId a, NodeId b) { return one(g, "relu", {one(g, "add", {one(g, "mul", {a, b}), a})}); }},
+      {"softmax(a)", true, [](Graph& g, NodeId a, NodeId) { return one(g, "softmax", {a}); }},
+      {"a + transpose(b)", true, [](Graph& g, NodeId a, NodeId b) { return one(g, "add", {a, one(g, "transpose", {b})}); }},
+      {"sum(a)", false, [](Graph& g, NodeId a, NodeId) { return one(g, "sum", {a}); }},
+  };
+}
+
+Shape shape_of(const Work& work, std::int64_t elements) {
+  if (!work.is_matrix) return {elements};
+  const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(elements))));
+  return {side, side};
+}
+
+Graph graph_of(const Work& work, const Shape& shape) {
+  Graph graph;
+  const NodeId a = graph.input("a", DType::f32, shape), b = graph.input("b", DType::f32, shape);
+  graph.set_outputs({work.build(graph, a, b)});
+  return graph;
+}
+
+void check_equal(const std::string& name, const HostArray& x, const HostArray& y) {
+  const std::span<const float> a = x.view<float>(), b = y.view<float>();
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!(std::abs(a[i] - b[i]) <= 1e-5f + 1e-4f * std::abs(b[i])) && !(std::isnan(a[i]) && std::isnan(b[i])))
+      throw tenon::Error(tenon::ErrorCode::internal, fmt::format("{}: element {} is {} and {}", name, i, a[i], b[i]));
+}
+
+Case case_of(const Work& work, std::int64_t elements, OpenDevice& processor, OpenDevice& opencl) {
+  const Shape shape = shape_of(work, elements);
+  const std::vector<HostArray> inputs{bench::random_array(shape, 1), bench::random_array(shape, 2)};
+  const Graph graph = graph_of(work, shape);
+  auto ours = std::make_shared<bench::Prepared>(processor, graph, inputs);
+  auto theirs = std::make_shared<bench::Prepared>(opencl, graph, inputs);
+  ours->run();
+  theirs->run();
+  check_equal(work.name, theirs->result(), ours->result());
+  const int calls = elements <= (1 << 20) ? 15 : 3;
+  Case c{work.name, elements, {}};
+  c.contenders.push_back({"cpu", [=] { return bench::fastest(calls, [&] { ours->run(); }); }, kRest});
+  c.contenders.push_back({"opencl", [=] { return bench::fastest(calls, [&] { theirs->run(); }); }, kRest});
+  c.contenders.push_back({"cpu fresh", [=] { return bench::fastest(calls, [&] { ours->run_fresh(); }); }, kRest});
+  c.contenders.push_back({"opencl fresh", [=] { return bench::fastest(calls, [&] { theirs->run_fresh(); }); }, kRest});
+  return c;
+}
+
+// The middle one of the ratios within a round.
+double median_ratio(const Contender& a, const Contender& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.rounds.size(); ++i) ratios.push_back(a.rounds[i] / b.rounds[i]);
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
+}
+
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", std::gmtime(&time));
+  return text;
+}
+
+double load_average() {
+  double load = 0;
+  std::ifstream("/proc/loadavg") >> load;
+  return load;
+}
+
+std::string duration(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", 1e6 * seconds) : fmt::format("{:.2f} ms", 1e3 * seconds);
+}
+
+tenon::DeviceInfo opencl_processor(tenon::Backend& backend) {
+  for (tenon::DeviceInfo& device : backend.devices())
+    if (device.kind == tenon::DeviceKind::cpu) return device;
+  throw tenon::Error(tenon::ErrorCode::not_found, "no OpenCL platform for processors is installed",
+                     "apt-get install pocl-opencl-icd");
+}
+
+std::string compare(int rounds, const std::vector<Work>& all) {
+  const auto cpu = tenon::cpu::make_backend(), opencl = tenon::opencl::make_backend();
+  const auto processor = cpu->open(cpu->devices().at(0));
+  const auto device = opencl->open(opencl_processor(*opencl));
+  const double load = load_average();
+  std::vector<Case> cases;
+  for (const std::int64_t elements : {std::int64_t{1} << 20, std::int64_t{1} << 24})
+    for (const Work& work : all) cases.push_back(case_of(work, elements, *processor, *device));
+  bench::run_rounds(cases, rounds, [&](int round) { fmt::print(stderr, "\rround {}/{}   ", round + 1, rounds); });
+  fmt::print(stderr, "\n");
+
+  std::string text = fmt::format("{}, {}, {}, {} cores, load {:.1f} before, {} rounds.\n\n", now(), device->info().name,
+                                 device->info().runtime_version, std::thread::hardware_concurrency(), load, rounds);
+  text += "| work | elements | cpu | opencl | ratio, best [median] | at most 1.3 | ratio into fresh memory |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Case& c : cases) {
+    const Contender &a = c.contenders[0], &b = c.contenders[1];
+    const double ratio = b.best() / a.best(), fresh = c.contenders[3].best() / c.contenders[2].best();
+    text += fmt::format("| {} | {} M | {} | {} | {:.2f} [{:.2f}] | {} | {:.2f} [{:.2f}] |\n", c.name, c.size >> 20,
+                        duration(a.best()), duration(b.best()), ratio, median_ratio(b, a), ratio <= kBar ? "yes" : "**no**",
+                        fresh, median_ratio(c.contenders[3], c.contenders[2]));
+  }
+  return text;
+}
+
+// --- Opening and closing ---
+
+struct Held {
+  std::size_t descriptors = 0, threads = 0, kilobytes = 0;
+};
+
+Held held() {
+  Held h;
+  const fs::directory_iterator all("/proc/self/fd");
+  h.descriptors = static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Threads:")) h.threads = std::stoul(line.substr(8));
+    if (line.starts_with("VmRSS:")) h.kilobytes = std::stoul(line.substr(6));
+  }
+  return h;
+}
+
+void open_use_close(tenon::Backend& backend, const tenon::DeviceInfo& info, const Graph& graph, bool closes) {
+  const auto device = backend.open(info);
+  const auto program = device->compile(graph);
+  const auto a = device->upload(HostArray::full(DType::f32, {4096}, 1)), y = device->allocate({DType::f32, {4096}});
+  program->run({a.get(), a.get()}, {y.get()});
+  if (device->download(*y).value(4095) != 2) throw tenon::Error(tenon::ErrorCode::internal, "a wrong result");
+  if (closes) device->close();
+}
+
+int cycles(int count) {
+  const auto backend = tenon::opencl::make_backend();
+  const tenon::DeviceInfo info = opencl_processor(*backend);
+  const Graph graph = graph_of(kSum, {4096});
+  // What platforms and allocators keep is kept by then.
+  for (int i = 0; i < std::min(count, 500); ++i) open_use_close(*backend, info, graph, i % 2 == 0);
+  const Held before = held();
+  const double begin = bench::seconds_now();
+  for (int i = 0; i < count; ++i) {
+    open_use_close(*backend, info, graph, i % 2 == 0);
+    if ((i + 1) % std::max(1, count / 10) == 0)
+      fmt::print(stderr, "{} cycles: {} KiB, {} descriptors, {} threads\n", i + 1, held().kilobytes, held().descriptors,
+                 held().threads);
+  }
+  const double seconds = bench::seconds_now() - begin;
+  const Held after = held();
+  fmt::print(
+      "{} cycles of opening, compiling, running and closing, {:.2f} ms each; descriptors {} -> {}, threads {} -> {}, memory {} "
+      "-> {} KiB\n",
+      count, 1e3 * seconds / count, before.descriptors, after.descriptors, before.threads, after.threads, before.kilobytes,
+      after.kilobytes);
+  // A page here and there is the allocator's; a leak of one small object a cycle would be more.
+  const bool grew = after.kilobytes > before.kilobytes + 256 + static_cast<std::size_t>(count) / 16;
+  return after.descriptors > before.descriptors || after.threads > before.threads || grew ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int rounds = 21, count = 0;
+  std::string output;
+  std::vector<std::string> chains;
+  CLI::App app{"Compares the processor through OpenCL with the CPU backend, or opens and closes it many times"};
+  app.add_option("--rounds", rounds, "turns each of the two gets")->check(CLI::Range(1, 10000));
+  app.add_option("--chain", chains, "op(a * b + 0.5) of these ops only");
+  app.add_option("--output", output, "write the table here");
+  app.add_option("--cycles", count, "open, use and close so many times instead")->check(CLI::Range(1, 10000000));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (count > 0) return cycles(count);
+    std::vector<Work> work;
+    for (const std::string& op : chains) work.push_back(chain(op));
+    const std::string text = compare(rounds, work.empty() ? all_work() : work);
+    std::cout << text;
+    if (!output.empty()) std::ofstream(output) << text;
+  } catch (const tenon::Error& e) {
+    std::cerr << "bench_opencl: " << e.what() << (e.hint().empty() ? "" : "; " + e.hint()) << "\n";
+    return 1;
+  }
+}
