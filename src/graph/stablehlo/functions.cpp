@@ -158,7 +158,8 @@ Term tan(const Term& x) {
 }
 Term atan2(const Term& y, const Term& x) {
   if (goes_wide(x)) return narrow(atan2(wide(y), wide(x)));
-  return binary("atan2", y, x);
+  // Where y is subnormal and counts as zero, XLA loses its sign.
+  return copysign(binary("atan2", y, x), y);
 }
 Term asin(const Term& x) {
   if (goes_wide(x)) return narrow(asin(wide(x)));
