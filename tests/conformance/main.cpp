@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "backends/all.h"
+#include "backends/opencl/backend.h"
 #include "conformance/report.h"
 #include "conformance/support.h"
 #include "tenon/error.h"
@@ -57,12 +58,13 @@ DeviceInfo wished_device(const Options& options, const DeviceManager& manager) {
   throw Error(ErrorCode::not_found, fmt::format("no device {} is driven by a backend {}", options.device, options.backend));
 }
 
-// A device is opened by its first backend unless another is asked for.
-std::shared_ptr<OpenDevice> open_device(const Options& options, const DeviceInfo& device) {
-  if (options.backend.empty() || device.backends.at(0) == options.backend) return process_manager().open(device.id);
+// A device is opened by its first backend unless another is asked for. OpenCL's own device is kept bare: it compiles many
+// programs together, and most of this suite's time there is the compiler's.
+std::shared_ptr<OpenDevice> open_device(const std::string& backend, const DeviceInfo& device) {
+  if (device.backends.at(0) == backend && backend != "opencl") return process_manager().open(device.id);
   static BackendRegistry registry;
-  register_all_backends(registry);
-  return registry.find(options.backend)->open(device);
+  if (registry.backends().empty()) register_all_backends(registry);
+  return registry.find(backend)->open(device);
 }
 
 void list(const Options& options) {
@@ -72,16 +74,22 @@ void list(const Options& options) {
         fmt::print("{} {} {}: {}\n", op->name, name(dtype), c.number, c.label);
 }
 
-Results run_all(const Options& options, OpenDevice& device, std::string command) {
+Results run_all(const Options& options, const std::string& backend, OpenDevice& device, std::string command) {
+  std::function<void(std::span<const Graph>)> prepare;
+  if (backend == "opencl") prepare = [&](std::span<const Graph> graphs) { opencl::prepare(device, graphs); };
   Runner runner(device, {.seed = options.seed,
                          .extent = options.quick ? Extent::quick : Extent::full,
                          .only_case = options.only_case,
                          .every = options.every,
                          .sample = options.sample,
+                         .prepare = std::move(prepare),
                          .command = std::move(command)});
   Results results;
-  for (const OpInfo* op : chosen_ops(options))
-    for (DType dtype : chosen_dtypes(options, *op)) results[{op->name, dtype}] = runner.run(*op, dtype);
+  for (const OpInfo* op : chosen_ops(options)) {
+    const std::vector<DType> dtypes = chosen_dtypes(options, *op);
+    runner.prepare(*op, dtypes);
+    for (DType dtype : dtypes) results[{op->name, dtype}] = runner.run(*op, dtype);
+  }
   return results;
 }
 
@@ -138,9 +146,10 @@ int run(const Options& options) {
   DeviceInfo info = wished_device(options, process_manager());
   Results results;
   try {
-    const std::shared_ptr<OpenDevice> device = open_device(options, info);
+    const std::string backend = options.backend.empty() ? info.backends.at(0) : options.backend;
+    const std::shared_ptr<OpenDevice> device = open_device(backend, info);
     info = device->info();
-    results = run_all(options, *device, command_text(options, info.id));
+    results = run_all(options, backend, *device, command_text(options, info.id));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::unavailable) throw;
     results = all_unavailable(options, e);

@@ -112,18 +112,34 @@ struct Runner::Guard {
 Runner::Runner(OpenDevice& device, RunnerOptions options) : device_(device), options_(std::move(options)) {}
 Runner::~Runner() = default;
 
+std::vector<Case> Runner::chosen_cases(const OpInfo& op, DType dtype) const {
+  std::vector<Case> cases = sampled(cases_for(op, dtype, options_.extent), options_.sample, options_.seed);
+  if (options_.only_case) std::erase_if(cases, [&](const Case& c) { return c.number != *options_.only_case; });
+  return cases;
+}
+
+void Runner::prepare(const OpInfo& op, std::span<const DType> dtypes) {
+  if (!options_.prepare || options_.every > 1) return;
+  try {
+    std::vector<Graph> graphs;
+    for (const DType dtype : dtypes)
+      for (const Case& c : chosen_cases(op, dtype)) graphs.push_back(program_of(c, options_.seed).graph);
+    options_.prepare(graphs);
+  } catch (const Error&) {
+  }
+}
+
 Verdict Runner::run(const OpInfo& op, DType dtype) {
   Verdict verdict;
   std::vector<Case> cases;
   try {
-    cases = sampled(cases_for(op, dtype, options_.extent), options_.sample, options_.seed);
+    cases = chosen_cases(op, dtype);
   } catch (const Error& e) {
     verdict.status = Status::fail;
     verdict.failures.push_back(fmt::format("{}\n  {}", e.what(), e.hint()));
     return verdict;
   }
   for (const Case& c : cases) {
-    if (options_.only_case && c.number != *options_.only_case) continue;
     if (seen_++ % options_.every != 0) continue;
     run_case(c, verdict);
     if (verdict.status == Status::unsupported || verdict.status == Status::unavailable) return verdict;

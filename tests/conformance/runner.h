@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,8 +47,10 @@ struct RunnerOptions {
   std::uint64_t seed = 1;
   Extent extent = Extent::full;
   std::optional<int> only_case;
-  int every = 1;        // one of so many cases is run: a sample, for devices that compile slowly
-  int sample = 0;       // at most so many cases of each op and dtype, spread over them; 0: all
+  int every = 1;   // one of so many cases is run: a sample, for devices that compile slowly
+  int sample = 0;  // at most so many cases of each op and dtype, spread over them; 0: all
+  // Called with programs that are about to be compiled one by one, where compiling them together is quicker.
+  std::function<void(std::span<const Graph>)> prepare = {};
   std::string command;  // how this program was called, up to the op: for the line that repeats a failure
 };
 
@@ -55,12 +59,16 @@ class Runner {
   Runner(OpenDevice& device, RunnerOptions options);
   ~Runner();
 
+  // Hands the programs of an op to RunnerOptions::prepare. What goes wrong is left to run().
+  void prepare(const OpInfo& op, std::span<const DType> dtypes);
+
   // Never throws for what the device does; that becomes the verdict.
   Verdict run(const OpInfo& op, DType dtype);
 
  private:
   struct Guard;
 
+  std::vector<Case> chosen_cases(const OpInfo& op, DType dtype) const;
   void run_case(const Case& c, Verdict& verdict);
   std::vector<HostArray> execute(const Case& c, const Program& program, Verdict& verdict);
   void poison(Buffer& buffer);
