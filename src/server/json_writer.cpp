@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 namespace tenon::server {
@@ -31,14 +32,25 @@ std::size_t sequence_length(std::string_view text) noexcept {
   return 0;
 }
 
-// Without an early end, so that it is done many bytes at a time.
+// Whether one of the eight bytes of |word| is a control character, a quote, a backslash or beyond ASCII: the high bit of a byte
+// is set where it is, or where subtracting borrows from it.
+constexpr bool has_special(std::uint64_t word) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101u, kHigh = 0x8080808080808080u;
+  const auto has_zero = [](std::uint64_t x) { return (x - kOnes) & ~x; };
+  const std::uint64_t control = word - kOnes * 0x20, above = word + kOnes;
+  return ((control | above | word | has_zero(word ^ (kOnes * '"')) | has_zero(word ^ (kOnes * '\\'))) & kHigh) != 0;
+}
+
 bool is_plain(std::string_view text) noexcept {
-  unsigned char special = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    special = static_cast<unsigned char>(special | (byte < 0x20) | (byte >= 0x7F) | (byte == '"') | (byte == '\\'));
-  }
-  return special == 0;
+  const auto word_at = [&](std::size_t at, std::size_t size) {
+    std::uint64_t word = 0x2020202020202020u;
+    std::memcpy(&word, text.data() + at, size);
+    return word;
+  };
+  std::size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8)
+    if (has_special(word_at(at, 8))) return false;
+  return at == text.size() || !has_special(word_at(at, text.size() - at));
 }
 
 // The fewest digits that read back the same.
@@ -47,6 +59,16 @@ void write_float(std::string& out, Float number) {
   if (!std::isfinite(number)) {
     out += std::isnan(number) ? "\"NaN\"" : number > 0 ? "\"Infinity\"" : "\"-Infinity\"";
     return;
+  }
+  // Most numbers people look at are small and whole, and as integers they are written ten times faster. From 100,000 on an
+  // exponent may be shorter; minus zero is no integer.
+  if (number > -100'000 && number < 100'000) {
+    const int whole = static_cast<int>(number);
+    if (static_cast<Float>(whole) == number && (whole != 0 || !std::signbit(number))) {
+      const fmt::format_int text(whole);
+      out.append(text.data(), text.size());
+      return;
+    }
   }
   char digits[32];
   const auto [end, failure] = std::to_chars(digits, digits + sizeof digits, number);
@@ -75,13 +97,6 @@ void write_typed(JsonWriter& json, const HostArray& array) {
 
 }  // namespace
 
-JsonWriter& JsonWriter::key(std::string_view name) {
-  comma();
-  quoted(name);
-  out_ += ':';
-  return *this;
-}
-
 void JsonWriter::value(std::string_view text) {
   comma();
   quoted(text);
@@ -99,18 +114,21 @@ void JsonWriter::value(float number) {
   write_float(out_, number);
 }
 
-void JsonWriter::seconds(std::string_view name, double duration) {
+void JsonWriter::seconds(const JsonKey& name, double duration) {
   key(name);
   if (!(duration >= 0 && duration < 1e9)) return value(duration);
+  constexpr std::uint64_t kSecond = 1'000'000'000;
   const auto nanoseconds = static_cast<std::uint64_t>(duration * 1e9 + 0.5);
-  natural(nanoseconds / 1'000'000'000);
-  std::uint64_t rest = nanoseconds % 1'000'000'000;
+  natural(nanoseconds / kSecond);
+  const std::uint64_t rest = nanoseconds % kSecond;
   if (rest == 0) return;
-  char digits[10] = {'.'};
-  for (int i = 9; i > 0; --i, rest /= 10) digits[i] = static_cast<char>('0' + rest % 10);
-  std::size_t length = sizeof digits;
-  while (digits[length - 1] == '0') --length;
-  out_.append(digits, length);
+  // The second's own digit in front keeps the zeros behind the point.
+  const fmt::format_int text(kSecond + rest);
+  std::string_view digits(text.data(), text.size());
+  digits.remove_prefix(1);
+  digits.remove_suffix(digits.size() - 1 - digits.find_last_not_of('0'));
+  out_ += '.';
+  out_ += digits;
 }
 
 void JsonWriter::integer(std::int64_t number) {

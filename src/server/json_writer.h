@@ -8,6 +8,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,35 @@
 
 namespace tenon::server {
 
+// A member's name as it will stand in the text, `,"name":`, put together when it is compiled: writing it is one copy.
+class JsonKey {
+ public:
+  template <std::size_t N>
+  consteval JsonKey(const char (&literal)[N]) : size_(N + 3) {
+    if (N + 3 > sizeof text_) throw "a name longer than there is room for";
+    char* at = text_;
+    *at++ = ',';
+    *at++ = '"';
+    for (std::size_t i = 0; i + 1 < N; ++i) {
+      const char c = literal[i];
+      if (c < 0x20 || c == 0x7F || c == '"' || c == '\\') throw "a name that has to be escaped";
+      *at++ = c;
+    }
+    *at++ = '"';
+    *at++ = ':';
+  }
+  std::string_view with_comma() const noexcept { return {text_, size_}; }
+  std::string_view without_comma() const noexcept { return {text_ + 1, size_ - 1u}; }
+
+ private:
+  char text_[47] = {};
+  unsigned char size_;
+};
+
+// A name that is known only when the program runs.
+template <class Text>
+concept JsonName = std::convertible_to<const Text&, std::string_view> && !std::is_array_v<Text>;
+
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}
@@ -27,7 +57,17 @@ class JsonWriter {
   void begin_array() { open('['); }
   void end_array() { out_ += ']'; }
 
-  JsonWriter& key(std::string_view name);
+  JsonWriter& key(const JsonKey& name) {
+    out_ += needs_comma() ? name.with_comma() : name.without_comma();
+    return *this;
+  }
+  template <JsonName Name>
+  JsonWriter& key(const Name& name) {
+    comma();
+    quoted(name);
+    out_ += ':';
+    return *this;
+  }
   void value(std::string_view text);
   void value(const char* text) { value(std::string_view(text)); }
   void value(const std::string& text) { value(std::string_view(text)); }
@@ -56,9 +96,14 @@ class JsonWriter {
     out_ += json;
   }
   // Seconds to the nanosecond, in plain decimals: quicker than all digits of a double, and all that was measured.
-  void seconds(std::string_view name, double duration);
+  void seconds(const JsonKey& name, double duration);
   template <class T>
-  void member(std::string_view name, const T& content) {
+  void member(const JsonKey& name, const T& content) {
+    key(name);
+    value(content);
+  }
+  template <JsonName Name, class T>
+  void member(const Name& name, const T& content) {
     key(name);
     value(content);
   }
@@ -69,10 +114,13 @@ class JsonWriter {
     out_ += bracket;
   }
   // A value or a key ends in a quote, a letter, a digit or a closing bracket; only structure ends in one of these.
-  void comma() {
-    if (out_.empty()) return;
+  bool needs_comma() const noexcept {
+    if (out_.empty()) return false;
     const char last = out_.back();
-    if (last != '{' && last != '[' && last != ':') out_ += ',';
+    return last != '{' && last != '[' && last != ':';
+  }
+  void comma() {
+    if (needs_comma()) out_ += ',';
   }
   void integer(std::int64_t number);
   void natural(std::uint64_t number);

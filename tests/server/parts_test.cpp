@@ -1,5 +1,6 @@
 // The server's pure parts: JSON text, workers, routes, percent signs, streams.
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <latch>
 
@@ -39,6 +40,41 @@ TEST(JsonWriter, WritesWhatReadersReadBack) {
   EXPECT_EQ(json_of([](JsonWriter& j) { j.value(NAN); }), "\"NaN\"");
   EXPECT_EQ(json_of([](JsonWriter& j) { j.value(-INFINITY); }), "\"-Infinity\"");
   EXPECT_EQ(json_of([](JsonWriter& j) { j.value(0.1F); }), "0.1");
+}
+
+TEST(JsonWriter, NumbersHaveTheFewestDigitsThatReadBackTheSame) {
+  const auto text = [](auto number) { return json_of([&](JsonWriter& j) { j.value(number); }); };
+  for (const double number : {0.0, -0.0, 1.0, -7.0, 99999.0, -99999.0, 100000.0, 123456.0, 0.5, -0.25, 1e300, 5e-324}) {
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+    EXPECT_EQ(text(number), std::string(digits, end));
+  }
+  EXPECT_EQ(text(-0.0F), "-0");
+  EXPECT_EQ(text(16777216.0F), "16777216");
+  EXPECT_EQ(text(100000.0F), "1e+05");
+}
+
+TEST(JsonWriter, FindsWhatHasToBeEscapedAtEveryPlace) {
+  for (const char special : {'"', '\\', '\n', '\x1f', '\x7f'})
+    for (std::size_t length = 1; length < 20; ++length)
+      for (std::size_t place = 0; place < length; ++place) {
+        std::string plain(length, 'a'), text = plain;
+        text[place] = special;
+        const std::string written = json_of([&](JsonWriter& j) { j.value(text); });
+        EXPECT_EQ(written[place + 1], '\\') << length << " " << place;
+        EXPECT_EQ(json_of([&](JsonWriter& j) { j.value(plain); }), '"' + plain + '"');
+      }
+}
+
+TEST(JsonWriter, NamesOfMembersAreEscapedWhereTheyComeFromElsewhere) {
+  EXPECT_EQ(json_of([](JsonWriter& j) {
+              j.begin_object();
+              j.member(std::string("a\"b"), 1);
+              j.member("plain", 2);
+              j.key(std::string_view("c")).null();
+              j.end_object();
+            }),
+            R"({"a\"b":1,"plain":2,"c":null})");
 }
 
 TEST(JsonWriter, SecondsAreWrittenToTheNanosecond) {
