@@ -44,6 +44,8 @@ struct RunOptions {
   std::stop_token cancel = {};  // checked while waiting and between stages; throws cancelled
   std::function<void(const Progress&)> on_progress = {};
   std::string program = {};  // what the ledger calls it; "": the process's name
+  // graph.text(), for who runs a graph again and again and keeps it: making it takes longer than a small computation. "": made.
+  std::string_view graph_text = {};
 };
 
 struct RunResult {

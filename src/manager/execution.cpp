@@ -1,6 +1,9 @@
 // The way of one computation: lease, compile, upload, compute, download.
 #include <fmt/format.h>
 
+#include <limits>
+#include <utility>
+
 #include "manager/manager_state.h"
 #include "manager/settings.h"
 #include "tenon/error.h"
@@ -12,19 +15,26 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_between(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
 
-// The stages of one run, as they happen.
+// The stages of one run, as they happen. Each begins where the one before ended: reading the clock is a good part of a small
+// run.
 class Recorder {
  public:
-  explicit Recorder(const RunOptions& options) : options_(options) {}
+  Recorder(const RunOptions& options, const std::string& device) : options_(options), device_(device) {
+    timeline_.reserve(kStages);
+  }
 
-  void set_device(const std::string& id) { device_ = id; }
   void begin(const char* stage) {
     if (options_.cancel.stop_requested()) throw Error(ErrorCode::cancelled, fmt::format("cancelled before {}", stage));
     tell(stage, {});
     stage_ = stage;
-    begun_ = Clock::now();
   }
-  void end() { add(stage_, seconds_between(begun_, Clock::now())); }
+  void end() { end(lap()); }
+  void end(double seconds) { add(stage_, seconds); }
+  // Since the last lap, or the beginning.
+  double lap() {
+    const Clock::time_point now = Clock::now();
+    return seconds_between(std::exchange(last_, now), now);
+  }
   void add(const char* stage, double seconds) {
     timeline_.push_back({stage, seconds, next_start_});
     next_start_ += seconds;
@@ -32,20 +42,20 @@ class Recorder {
   void tell(const char* stage, const QueuePlace& place) const {
     if (options_.on_progress) options_.on_progress({stage, device_, place});
   }
-  const Timeline& timeline() const { return timeline_; }
+  Timeline take_timeline() { return std::move(timeline_); }
 
  private:
+  static constexpr std::size_t kStages = 6;
   const RunOptions& options_;
-  std::string device_;
+  const std::string& device_;
   const char* stage_ = "";
-  Clock::time_point begun_;
+  Clock::time_point last_;
   double next_start_ = 0;
   Timeline timeline_;
 };
 
-Lease take_lease(DeviceManager& manager, const std::string& device, const RunOptions& options, Recorder& recorder) {
+LeaseOptions lease_wish(const RunOptions& options, const Recorder& recorder) {
   LeaseOptions wish;
-  wish.device = device;
   wish.timeout = options.timeout;
   wish.priority = options.priority;
   wish.cancel = options.cancel;
@@ -53,37 +63,32 @@ Lease take_lease(DeviceManager& manager, const std::string& device, const RunOpt
     wish.on_wait = [&](const QueuePlace& place) {
       recorder.tell(place.ahead_here + place.ahead_elsewhere > 0 ? "queued" : "opening", place);
     };
-  Lease lease = manager.lease(wish);
-  recorder.add("queued", lease.grant()->queued_seconds());
-  recorder.add("opening", lease.grant()->open_seconds);
-  return lease;
+  return wish;
 }
 
 struct Compiled {
   std::shared_ptr<Executable> executable;
-  std::string text;  // of the graph
   bool was_there = false;
 };
 
-Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph) {
+Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph, std::string_view text) {
   Compiled program;
-  program.text = graph.text();
-  program.executable = operation.executables().find(program.text);
+  program.executable = operation.executables().find(text);
   program.was_there = program.executable != nullptr;
   if (!program.was_there) {
     program.executable = operation.device().compile(graph);
-    operation.executables().keep(program.text, program.executable);
+    operation.executables().keep(text, program.executable);
   }
   return program;
 }
 
-double compute(Executable& executable, std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs, int repeat) {
-  double best = 0;
+// The fastest of |repeat| runs.
+double compute(Executable& executable, std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs, int repeat,
+               Recorder& recorder) {
+  double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repeat; ++i) {
-    const Clock::time_point start = Clock::now();
     executable.run(inputs, outputs);
-    const double seconds = seconds_between(start, Clock::now());
-    best = i == 0 ? seconds : std::min(best, seconds);
+    best = std::min(best, recorder.lap());
   }
   return best;
 }
@@ -97,7 +102,7 @@ struct DeviceManager::Execution {
   const Graph& graph;
   const RunOptions& options;
   bool moves_tensors = true;  // up and down; else they are on the device already, and stay there
-  DeviceInfo device = {};
+  std::shared_ptr<DeviceOwner> owner = nullptr;
   Timeline timeline = {};
 
   template <class Upload, class Take>
@@ -107,19 +112,23 @@ struct DeviceManager::Execution {
                   fmt::format("the program takes {} inputs, got {}", graph.inputs().size(), input_count));
     if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
     check_results(manager.config(), graph);
-    const std::shared_ptr<DeviceOwner> owner = manager.state_->owner_for(manager, graph, options.device);
+    owner = manager.state_->owner_for(manager, graph, options.device);
 
-    Recorder recorder(options);
-    recorder.set_device(owner->device().id);
-    const Lease lease = take_lease(manager, owner->device().id, options, recorder);
-    device = owner->device();
+    Recorder recorder(options, owner->device().id);
+    const Lease lease = manager.state_->acquire(*owner, lease_wish(options, recorder));
+    recorder.add("queued", lease.grant()->queued_seconds());
+    recorder.add("opening", lease.grant()->open_seconds);
     DeviceOwner::Operation operation = owner->begin(*lease.grant(), options.cancel);
     double compute_seconds = 0;
     std::uint64_t bytes = 0;
+    std::string made;
+    std::string_view text = options.graph_text;
     Compiled program;
+    recorder.lap();
     try {
       recorder.begin("compiling");
-      program = compiled(operation, graph);
+      if (text.empty()) text = made = graph.text();
+      program = compiled(operation, graph, text);
       const std::shared_ptr<Executable>& executable = program.executable;
       recorder.end();
 
@@ -128,6 +137,8 @@ struct DeviceManager::Execution {
       std::vector<std::shared_ptr<Buffer>> outputs;
       std::vector<const Buffer*> in;
       std::vector<Buffer*> out;
+      inputs.reserve(input_count);
+      in.reserve(input_count);
       for (std::size_t i = 0; i < input_count; ++i) {
         inputs.push_back(upload(operation, i));
         in.push_back(inputs.back().get());
@@ -141,8 +152,8 @@ struct DeviceManager::Execution {
       recorder.end();
 
       recorder.begin("computing");
-      compute_seconds = compute(*executable, in, out, options.repeat);
-      recorder.add("computing", compute_seconds);
+      compute_seconds = compute(*executable, in, out, options.repeat, recorder);
+      recorder.end(compute_seconds);
 
       recorder.begin("downloading");
       take(operation, std::move(outputs));
@@ -153,31 +164,32 @@ struct DeviceManager::Execution {
       throw;
     }
     owner->count_run(compute_seconds, false);
-    timeline = recorder.timeline();
-    learn(*lease.grant(), program);
-    if (owner->events().is_wanted(DeviceEvent::Kind::ran)) tell(*owner, lease, bytes);
+    timeline = recorder.take_timeline();
+    learn(*lease.grant(), text, program.was_there);
+    if (owner->events().is_wanted(DeviceEvent::Kind::ran)) tell(lease, bytes);
   }
 
   // What routing predicts from.
-  void learn(const Lease::Grant& grant, const Compiled& program) const {
-    Work work = work_of(graph, program.text);
-    if (!moves_tensors) work.upload_bytes = work.download_bytes = 0;
+  void learn(const Lease::Grant& grant, std::string_view text, bool was_compiled) const {
     ProfileStore& profiles = *manager.state_->profiles;
-    profiles.record_run(device, work, program.was_there, timeline);
-    if (grant.open_seconds > 0) profiles.record_open(device, grant.open_seconds);
+    if (was_compiled && grant.open_seconds == 0 && !profiles.wants_run()) return;
+    Work work = work_of(graph, text);
+    if (!moves_tensors) work.upload_bytes = work.download_bytes = 0;
+    profiles.record_run(owner->device(), work, was_compiled, timeline);
+    if (grant.open_seconds > 0) profiles.record_open(owner->device(), grant.open_seconds);
   }
 
-  void tell(DeviceOwner& owner, const Lease& lease, std::uint64_t bytes) const {
+  void tell(const Lease& lease, std::uint64_t bytes) const {
     DeviceEvent event;
     event.kind = DeviceEvent::Kind::ran;
-    event.device = device.id;
+    event.device = owner->device().id;
     event.when = std::chrono::system_clock::now();
     for (const Span& span : timeline) event.seconds += span.seconds;
     event.epoch = lease.epoch();
     event.program = options.program;
     event.timeline = timeline;
     event.bytes = bytes;
-    owner.events().send(event);
+    owner->events().send(event);
   }
 };
 
@@ -189,7 +201,7 @@ RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inpu
       [&](DeviceOwner::Operation& operation, std::vector<std::shared_ptr<Buffer>> outputs) {
         for (const std::shared_ptr<Buffer>& buffer : outputs) result.outputs.push_back(operation.residency()->download(*buffer));
       });
-  result.device = std::move(execution.device);
+  result.device = execution.owner->device();
   result.timeline = std::move(execution.timeline);
   return result;
 }
@@ -204,7 +216,7 @@ EvaluateResult DeviceManager::evaluate(const Graph& graph, std::span<const std::
         for (std::shared_ptr<Buffer>& buffer : outputs)
           result.outputs.push_back(Storage::on_device(operation.residency(), std::move(buffer)));
       });
-  result.device = std::move(execution.device);
+  result.device = execution.owner->device();
   result.timeline = std::move(execution.timeline);
   return result;
 }

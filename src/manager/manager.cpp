@@ -116,6 +116,10 @@ std::shared_ptr<DeviceOwner> DeviceManager::State::leased_by_this_thread() const
 std::shared_ptr<DeviceOwner> DeviceManager::State::resolve(const DeviceManager& manager, std::string_view wish) {
   if (wish == "auto")
     if (std::shared_ptr<DeviceOwner> leased = leased_by_this_thread()) return leased;
+  return look_up(manager, wish);
+}
+
+std::shared_ptr<DeviceOwner> DeviceManager::State::look_up(const DeviceManager& manager, std::string_view wish) {
   {
     const std::lock_guard lock(mutex);
     if (const auto found = resolved.find(wish); found != resolved.end()) return best_of(found->second);
@@ -141,8 +145,11 @@ DeviceManager::DeviceManager(Config config) : state_(std::make_shared<State>()) 
   state_->profile_observer = state_->events->add(
       [state = state_.get()](const DeviceEvent& event) {
         const std::lock_guard lock(state->mutex);
-        if (const auto found = state->owners.find(event.device); found != state->owners.end())
-          state->profiles->record_close(found->second->device(), event.seconds);
+        const auto found = state->owners.find(event.device);
+        if (found == state->owners.end()) return;
+        const DeviceOwner& owner = *found->second;
+        state->profiles->record_close(owner.device(), event.seconds);
+        if (const std::optional<double> hold = owner.usual_hold_seconds()) state->profiles->record_hold(owner.device(), *hold);
       },
       {Kind::closed});
   if (!state_->config.ledger) return;
@@ -232,13 +239,16 @@ void DeviceManager::set_default_device(std::string_view wish) {
 
 DeviceInfo DeviceManager::default_device() const { return find("auto"); }
 
-Lease DeviceManager::lease(const LeaseOptions& options) {
-  const std::shared_ptr<DeviceOwner> owner = state_->resolve(*this, options.device);
-  if (options.timeout || !state_->config.lease_timeout_seconds) return owner->acquire(options);
+Lease DeviceManager::State::acquire(DeviceOwner& owner, const LeaseOptions& options) const {
+  if (options.timeout || !config.lease_timeout_seconds) return owner.acquire(options);
   LeaseOptions limited = options;
   limited.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(std::min(*state_->config.lease_timeout_seconds, 1e9)));
-  return owner->acquire(limited);
+      std::chrono::duration<double>(std::min(*config.lease_timeout_seconds, 1e9)));
+  return owner.acquire(limited);
+}
+
+Lease DeviceManager::lease(const LeaseOptions& options) {
+  return state_->acquire(*state_->resolve(*this, options.device), options);
 }
 
 std::shared_ptr<OpenDevice> DeviceManager::open(const LeaseOptions& options) {

@@ -85,7 +85,7 @@ std::shared_ptr<DeviceOwner> DeviceManager::State::owner_for(const DeviceManager
   if (is_auto)
     if (std::shared_ptr<DeviceOwner> leased = leased_by_this_thread()) return leased;
   if (!is_by_measure(config.routing)) {
-    std::shared_ptr<DeviceOwner> owner = resolve(manager, wish);
+    std::shared_ptr<DeviceOwner> owner = look_up(manager, wish);
     try {
       owner->backend()->check(owner->device(), graph);
       return owner;

@@ -35,7 +35,9 @@ struct DeviceManager::State {
   std::map<std::string, std::vector<std::shared_ptr<DeviceOwner>>, std::less<>> resolved;
   std::optional<std::vector<DeviceInfo>> machine;  // as last detected
 
+  // The device this thread holds already where any would do, else what the wish stands for.
   std::shared_ptr<DeviceOwner> resolve(const DeviceManager& manager, std::string_view wish);
+  std::shared_ptr<DeviceOwner> look_up(const DeviceManager& manager, std::string_view wish);
   std::shared_ptr<DeviceOwner> owner_of(const DeviceInfo& device);
   // The device for a program: as resolve(), or by prediction where the configuration says so.
   std::shared_ptr<DeviceOwner> owner_for(const DeviceManager& manager, const Graph& graph, std::string_view wish);
@@ -43,6 +45,8 @@ struct DeviceManager::State {
   Decision decide(const DeviceManager& manager, std::string_view wish, const Graph* graph) const;
   Candidate candidate_of(const DeviceInfo& device, const Graph* graph, const std::string& text) const;
   std::shared_ptr<DeviceOwner> leased_by_this_thread() const;
+  // A lease of this device; waits as long as the configuration says where |options| does not.
+  Lease acquire(DeviceOwner& owner, const LeaseOptions& options) const;
   std::vector<std::shared_ptr<DeviceOwner>> all_owners() const;
 };
 

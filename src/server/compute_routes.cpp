@@ -28,9 +28,9 @@ std::string device_key(const Call& call) {
 }
 
 Response run_program(Services& services, const Program& program, const Call& call, std::optional<double> timeout) {
-  std::vector<std::string> log;
+  Outcome outcome;
   try {
-    Outcome outcome = execute(program, services.manager, {.cancel = call.cancel, .timeout_seconds = timeout}, log);
+    execute(program, services.manager, {.cancel = call.cancel, .timeout_seconds = timeout}, outcome);
     program.is_quick = outcome.seconds < kQuickSeconds && !program.compare && !program.details &&
                        program.output == OutputForm::sample && program.repeat == 1;
     if (program.keep) {
@@ -44,7 +44,7 @@ Response run_program(Services& services, const Program& program, const Call& cal
     std::string lines;
     JsonWriter json(lines);
     json.begin_array();
-    for (const std::string& line : log) json.value(line);
+    for (const std::string& line : outcome.status_log) json.value(line);
     json.end_array();
     throw Problem::of(error, Stage::running).with("status_log", lines);
   }

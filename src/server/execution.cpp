@@ -93,7 +93,10 @@ void write_results(JsonWriter& json, const Program& program, const Outcome& outc
   for (std::size_t i = 0; i < outcome.run.outputs.size(); ++i) {
     const HostArray& array = outcome.run.outputs[i];
     json.begin_object();
-    json.member("name", outcome.run.outputs.size() == 1 ? std::string("result") : fmt::format("result{}", i));
+    if (outcome.run.outputs.size() == 1)
+      json.member("name", "result");
+    else
+      json.member("name", fmt::format("result{}", i));
     json.key("shape");
     write_shape(json, array.shape());
     json.member("dtype", name(array.dtype()));
@@ -134,7 +137,9 @@ void write_first_result(JsonWriter& json, const Program& program, const Outcome&
     json.key("torch_shape");
     write_shape(json, first.shape());
   } else {
-    for (const char* absent : {"torch_value", "torch_dtype", "torch_shape"}) json.key(absent).null();
+    json.key("torch_value").null();
+    json.key("torch_dtype").null();
+    json.key("torch_shape").null();
   }
   json.key("full_output");
   if (program.output == OutputForm::full)
@@ -182,9 +187,8 @@ std::string progress_text(const Progress& progress) {
   return text;
 }
 
-Outcome execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options,
-                std::vector<std::string>& status_log) {
-  Outcome outcome;
+void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome) {
+  std::vector<std::string>& log = outcome.status_log;
   const auto begin = Clock::now();
   RunOptions run;
   run.device = program.device;
@@ -192,6 +196,7 @@ Outcome execute(const Program& program, DeviceManager& manager, const ExecutionO
   run.priority = program.priority;
   run.cancel = options.cancel;
   run.program = program.title();
+  run.graph_text = program.graph_text;
   run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
   if (program.details) outcome.route = manager.explain(program.graph, program.device);
@@ -200,19 +205,19 @@ Outcome execute(const Program& program, DeviceManager& manager, const ExecutionO
   if (is_watched)
     run.on_progress = [&](const Progress& progress) {
       // A long wait must not make the log endless: only the latest place in the queue stays.
-      if (progress.stage == "queued" && !status_log.empty() && status_log.back().starts_with("queued")) status_log.pop_back();
-      status_log.push_back(progress_text(progress));
-      if (options.on_progress) options.on_progress(progress, status_log);
+      if (progress.stage == "queued" && !log.empty() && log.back().starts_with("queued")) log.pop_back();
+      log.push_back(progress_text(progress));
+      if (options.on_progress) options.on_progress(progress, log);
     };
   outcome.run = manager.run(program.graph, program.arrays, run);
   outcome.seconds = seconds_since(begin);
-  if (!is_watched)
+  if (!is_watched) {
+    log.reserve(outcome.run.timeline.size() + 1);
     for (const Span& span : outcome.run.timeline)
-      if (span.seconds > 0) status_log.push_back(span.stage + " on " + outcome.run.device.id);
-  status_log.push_back(fmt::format("done in {}", format_seconds(outcome.seconds)));
+      if (span.seconds > 0) log.push_back(span.stage + " on " + outcome.run.device.id);
+  }
+  log.push_back("done in " + format_seconds(outcome.seconds));
   if (program.compare) compare_all(program, outcome);
-  outcome.status_log = status_log;
-  return outcome;
 }
 
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {

@@ -43,9 +43,8 @@ struct ExecutionOptions {
 // Why a device was or would be chosen: {"wish", "device", "reason", "warning", "considered"}.
 void write_route(JsonWriter& json, std::string_view wish, const Decision& decision);
 
-// Throws what DeviceManager::run throws; |status_log| then says how far it came.
-Outcome execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options,
-                std::vector<std::string>& status_log);
+// Fills |outcome|. Throws what DeviceManager::run throws; the outcome's log then says how far it came.
+void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome);
 
 // The answer of POST /api/execute as JSON text.
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id);

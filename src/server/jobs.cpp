@@ -138,7 +138,6 @@ Response JobBoard::create(const Call& call) {
 }
 
 void JobBoard::run(const std::shared_ptr<Job>& job) {
-  std::vector<std::string> log;
   const std::string path = "/api/jobs/" + job->id;
   try {
     if (job->stop.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled before it began");
@@ -153,7 +152,8 @@ void JobBoard::run(const std::shared_ptr<Job>& job) {
       }
       announce(job);
     };
-    Outcome outcome = execute(*job->program, services_.manager, options, log);
+    Outcome outcome;
+    execute(*job->program, services_.manager, options, outcome);
     if (job->program->keep || job->program->output == OutputForm::npy || job->program->output == OutputForm::safetensors) {
       std::uint64_t bytes = 0;
       for (const HostArray& array : outcome.run.outputs) bytes += array.bytes();
