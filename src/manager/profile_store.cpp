@@ -68,12 +68,12 @@ bool replace_file(const std::string& path, const std::string& text) {
 }
 
 // Waits for a while only: a process that was stopped while it had the lock must not stop the others.
-FileDescriptor take_lock(const std::string& path) {
+FileDescriptor take_lock(const std::string& path, std::chrono::milliseconds patience) {
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return file;
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + patience;
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if ((errno != EWOULDBLOCK && errno != EINTR) || std::chrono::steady_clock::now() > end) return FileDescriptor();
+    if ((errno != EWOULDBLOCK && errno != EINTR) || std::chrono::steady_clock::now() >= end) return FileDescriptor();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return file;
@@ -131,7 +131,9 @@ void ProfileStore::record(const DeviceInfo& device, Change change) {
   change.apply(profile_);
   if (file_.empty()) return;
   if (pending_.size() < kMaxPending) pending_.push_back(std::move(change));
-  if (std::chrono::steady_clock::now() - written_ > kBetweenWrites) write();
+  is_full_ = pending_.size() >= kMaxPending;
+  // Whoever computes must not wait for another process; there is a next time.
+  if (std::chrono::steady_clock::now() - written_ > kBetweenWrites) write(std::chrono::milliseconds(0));
 }
 
 void ProfileStore::record_open(const DeviceInfo& device, double seconds) {
@@ -171,13 +173,13 @@ Profile ProfileStore::profile() const {
 bool ProfileStore::flush() noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    return pending_.empty() || write();
+    return pending_.empty() || write(kPatience);
   } catch (...) {
     return false;  // out of memory at the end of a process: nobody is left to care
   }
 }
 
-bool ProfileStore::write() {
+bool ProfileStore::write(std::chrono::milliseconds patience) {
   written_ = std::chrono::steady_clock::now();
   if (file_.empty() || getpid() != process_) return false;
   try {
@@ -186,9 +188,10 @@ bool ProfileStore::write() {
     logging::debug("profiles are not kept: {}", error.what());
     read_once();
     pending_.clear();
+    is_full_ = false;
     return false;
   }
-  const FileDescriptor lock = take_lock(file_ + ".lock");
+  const FileDescriptor lock = take_lock(file_ + ".lock", patience);
   if (!lock) return false;
   Profile known = Profile::from_text(read_all(file_));
   for (const Change& change : pending_) change.apply(known);
@@ -199,6 +202,7 @@ bool ProfileStore::write() {
   profile_ = std::move(known);
   was_read_ = true;
   pending_.clear();
+  is_full_ = false;
   return true;
 }
 

@@ -6,7 +6,7 @@
 // file counts as none and is replaced. What cannot be written is no error: the profile then lasts as long as the process.
 //
 // Lifetime: the destructor writes what is left. A child of fork() writes nothing. Thread safety: everything may be called from
-// anywhere; recording blocks on the file only while it is this thread's turn to write.
+// anywhere; recording never waits for another process that writes, flush() does for a moment.
 //
 //   std::shared_ptr<ProfileStore> store = ProfileStore::of_process();
 //   store->record_run(device, work_of(graph), false, timeline);
@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,8 @@ class ProfileStore {
   void record_close(const DeviceInfo& device, double seconds);
   void record_hold(const DeviceInfo& device, double seconds);
   void record_run(const DeviceInfo& device, const Work& work, bool was_compiled, const Timeline& timeline);
+  // False for most runs of a process that has had thousands in the last half minute: one more of the same tells little.
+  bool wants_run() noexcept { return !is_full_.load(std::memory_order_relaxed) || ++passed_over_ % 64 == 0; }
 
   Stages predict(const Candidate& candidate, const Work& work) const;
   Latency latency(const DeviceInfo& device, const Latency& declared) const;
@@ -64,7 +67,7 @@ class ProfileStore {
   void record(const DeviceInfo& device, Change change);
   const std::shared_ptr<const DeviceKey>& key_of(const DeviceInfo& device);
   void read_once() const;
-  bool write();
+  bool write(std::chrono::milliseconds patience);
 
   const std::string file_;
   const pid_t process_;
@@ -72,6 +75,8 @@ class ProfileStore {
   mutable bool was_read_ = false;
   mutable Profile profile_;
   std::vector<Change> pending_;  // made here since the file was last written
+  std::atomic<bool> is_full_{false};
+  std::atomic<unsigned> passed_over_{0};
   std::chrono::steady_clock::time_point written_;
   struct Known {
     std::string id, name;

@@ -359,6 +359,17 @@ TEST(ProfileStore, ManyProcessesLoseNothingOfEachOther) {
   for (const std::string& name : folder.files()) EXPECT_TRUE(name == "profile.json" || name == "profile.json.lock") << name;
 }
 
+TEST(ProfileStore, ABusyProcessLearnsFromOneRunInMany) {
+  const Folder folder;
+  ProfileStore store(folder / "profile.json");
+  for (int i = 0; i < 10'000; ++i) store.record_run(kCpu, work(7), true, took(1e-3));
+  int wanted = 0;
+  for (int i = 0; i < 640; ++i) wanted += store.wants_run() ? 1 : 0;
+  EXPECT_EQ(wanted, 10);
+  EXPECT_TRUE(store.flush());
+  EXPECT_TRUE(store.wants_run());
+}
+
 TEST(ProfileStore, AChildOfForkWritesNothing) {
   const Folder folder;
   const std::string file = folder / "profile.json";
