@@ -1,74 +1,17 @@
-// The server as a process: its start, its end, a crash, and what a service manager hears of it.
-#include <arpa/inet.h>
+// The server as a process: its start, its end, and what a service manager hears of it.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <memory>
 
-#include "e2e/program.h"
+#include "e2e/serve.h"
 
 namespace tenon::testing {
 namespace {
-
-class Serve : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-serve-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    std::filesystem::create_directory(directory_ / "run");
-    std::filesystem::permissions(directory_ / "run", std::filesystem::perms::owner_all);
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::unique_ptr<Program> start(std::vector<std::string> arguments,
-                                 std::vector<std::pair<std::string, std::string>> variables = {}) {
-    std::vector<std::string> words{TENON_PROGRAM, "serve", "--port", "0"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    variables.emplace_back("TENON_RUN_DIR", directory_ / "run");
-    variables.emplace_back("XDG_STATE_HOME", directory_);
-    return std::make_unique<Program>(words, variables);
-  }
-  // From "Tenon serves on http://127.0.0.1:8080".
-  static std::uint16_t port_of(Program& program) {
-    const std::string line = program.out_line();
-    EXPECT_TRUE(line.starts_with("Tenon serves on http://127.0.0.1:")) << line;
-    return static_cast<std::uint16_t>(std::atoi(line.c_str() + line.rfind(':') + 1));
-  }
-  static std::string request(std::uint16_t port, const std::string& text) {
-    const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return "no connection";
-    (void)!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    std::string answer;
-    char bytes[4096];
-    ssize_t count = 0;
-    while ((count = recv(socket.get(), bytes, sizeof bytes, 0)) > 0) answer.append(bytes, static_cast<std::size_t>(count));
-    return answer;
-  }
-  static std::string get(std::uint16_t port, const std::string& path) {
-    return request(port, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  }
-  static std::string compute(std::uint16_t port, const std::string& device) {
-    const std::string body = R"({"operation":"neg","inputs":[{"value":4}],"timeout_seconds":10,"device":")" + device + "\"}";
-    return request(port,
-                   "POST /api/execute HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                   "Content-Length: " +
-                       std::to_string(body.size()) + "\r\n\r\n" + body);
-  }
-
-  std::filesystem::path directory_;
-};
 
 TEST_F(Serve, EndsWellOnSigterm) {
   const auto program = start({});
@@ -93,18 +36,6 @@ TEST_F(Serve, APortInUseIsASentence) {
   Program second({TENON_PROGRAM, "serve", "--port", std::to_string(port)}, {{"TENON_RUN_DIR", directory_ / "run"}});
   EXPECT_NE(second.all_err().find("cannot listen"), std::string::npos);
   EXPECT_EQ(second.exit_status(), 4);
-}
-
-TEST_F(Serve, KilledUnderLoadItLeavesNoDeviceLocked) {
-  const std::vector<std::string> device{"--sim", "wormhole,id=sim:0,open=10ms,close=10ms"};
-  auto first = start(device);
-  const std::uint16_t port = port_of(*first);
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(compute(port, "sim:0").starts_with("HTTP/1.1 200"));
-  first->send(SIGKILL);
-  EXPECT_EQ(first->exit_status(), 128 + SIGKILL);
-  const auto second = start(device);
-  const std::string answer = compute(port_of(*second), "sim:0");
-  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
 }
 
 TEST_F(Serve, TellsTheServiceManager) {
