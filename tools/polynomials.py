@@ -110,8 +110,10 @@ def table_part():
         table('kMills', count, 'erfc(t / sqrt(2)) / 2 * exp(t^2 / 2)', lambda t: erfcx(t * scale) / 2, 1, '14.5', mills_degree)
         table('kErfcx', count, 'erfc(t) * exp(t^2)', erfcx, '0.75', '10.2', mills_degree)
 
-
     uniform_table('kNormalTail', 32, 'erfc(t / sqrt(2)) / 2', lambda t: erfc(t * scale) / 2, '0.25', 6)
+    a = sqrt(8 / pi)
+    uniform_table('kGeluTanhTail', 32, '1 / (1 + exp(sqrt(8 / pi) (t + 0.044715 t^3)))',
+                  lambda t: 1 / (1 + exp(a * (t + mpf('0.044715') * t**3))), '0.25', 6)
 
 
 def uniform_table(name, count, text, f, width, degree):

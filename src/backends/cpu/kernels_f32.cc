@@ -197,6 +197,7 @@ void level::add_f32_kernels(Kernels& table) {
   TENON_X(Silu)
   TENON_X(Tanh)
   TENON_X(Gelu)
+  TENON_X(GeluTanh)
   TENON_X(Exp)
   TENON_X(Softplus)
 #undef TENON_X

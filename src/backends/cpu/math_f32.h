@@ -229,7 +229,7 @@ TENON_INLINE F32 quick_gelu(F32 x) {
   return times_sigmoid(x, exp_minus_magnitude(head, rest));
 }
 // x sigmoid(x (a + b x^2)).
-TENON_INLINE F32 gelu_tanh(F32 x) {
+TENON_INLINE F32 gelu_tanh_anywhere(F32 x) {
   constexpr double a = 2 * 0.7978845608028654, b = a * 0.044715;
   constexpr auto a_head = static_cast<float>(a), b_head = static_cast<float>(b);
   x = limited(x);
@@ -260,25 +260,34 @@ TENON_INLINE F32 gelu_anywhere(F32 x) {
   return select(x < F32(0), F32(-0.0f), x) - tail;
 }
 #if TENON_CPU_LEVEL == 4
-// From -4.3 on, where nearly all arguments are, Phi needs no exponential: polynomials around the multiples of 1/4, whose number
-// stands in the low bits of a sum. Beyond 7.87 the second term is less than half an ULP of x; below -4.3 the polynomials lose
-// digits. A lane's result does not depend on its neighbours.
+// Where nearly all arguments are, neither needs an exponential: x - |x| T(|x|), T(t) = Phi(-t) or its like, by polynomials around
+// the multiples of 1/4, whose number stands in the low bits of a sum. Beyond |top| the second term is less than half an ULP of x;
+// below |bottom| the polynomials lose digits. A lane's result does not depend on its neighbours.
 TENON_INLINE F32 look_up(const float (&row)[32], Uint32V index) {
   return F32((FloatV)_mm512_permutex2var_ps(_mm512_load_ps(row), (__m512i)index, _mm512_load_ps(row + 16)));
 }
-TENON_INLINE F32 gelu(F32 x) {
+template <class Anywhere>
+TENON_INLINE F32 minus_tail(F32 x, const float (&table)[7][32], float bottom, float top, Anywhere anywhere) {
   constexpr float magic = kRoundF * coefficients::kNormalTail32Width;
-  const F32 t = hardware_min(F32(7.87f), abs(x)), sum = t + F32(magic), h = t - (sum - F32(magic));
+  static_assert(coefficients::kGeluTanhTail32Width == coefficients::kNormalTail32Width);
+  const F32 t = hardware_min(F32(top), abs(x)), sum = t + F32(magic), h = t - (sum - F32(magic));
   const Uint32V piece = bits(sum);
   F32 c[6];
-  for (int i = 0; i < 6; ++i) c[i] = look_up(coefficients::kNormalTail32[i + 1], piece);
-  const F32 tail = t * fma(estrin(h, c), h, look_up(coefficients::kNormalTail32[0], piece));
+  for (int i = 0; i < 6; ++i) c[i] = look_up(table[i + 1], piece);
+  const F32 tail = t * fma(estrin(h, c), h, look_up(table[0], piece));
   const F32 y = select(x < F32(0), F32(-0.0f), x) - tail;
-  const LaneMask<float> far = x < F32(-4.3f);
-  return any(far) ? select(far, gelu_anywhere(x), y) : y;
+  const LaneMask<float> far = x < F32(bottom);
+  return any(far) ? select(far, anywhere(x), y) : y;
+}
+TENON_INLINE F32 gelu(F32 x) {
+  return minus_tail(x, coefficients::kNormalTail32, -4.3f, 7.87f, [](F32 y) { return gelu_anywhere(y); });
+}
+TENON_INLINE F32 gelu_tanh(F32 x) {
+  return minus_tail(x, coefficients::kGeluTanhTail32, -4.1f, 5.6f, [](F32 y) { return gelu_tanh_anywhere(y); });
 }
 #else
 TENON_INLINE F32 gelu(F32 x) { return gelu_anywhere(x); }
+TENON_INLINE F32 gelu_tanh(F32 x) { return gelu_tanh_anywhere(x); }
 #endif
 TENON_INLINE F32 normal_distribution(F32 x) {
   const F32 t = hardware_min(F32(14.5f), abs(x));
