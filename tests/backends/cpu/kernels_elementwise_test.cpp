@@ -104,10 +104,40 @@ TEST(ElementwiseKernels, InF32AreWithinFourUlpOfTheReference) {
     std::printf("             %-24s %.2f ULP\n", order[i].second.c_str(), order[i].first);
 }
 
+TEST(ElementwiseKernels, AfterAMultiplyAddAreTheOpOfItsRoundedResult) {
+  constexpr std::size_t count = 1024;
+  const std::vector<float> x = varied_floats(count, 1), y = varied_floats(count, 2), z = varied_floats(count, 3);
+  std::vector<float> inner(count);
+  for (std::size_t i = 0; i < count; ++i) inner[i] = std::fma(x[i], y[i], z[i]);
+  const void* const operands[] = {x.data(), y.data(), z.data()};
+  const void* const operand = inner.data();
+  int kernels = 0;
+  for (const Kernels* table : tables())
+    for_each_op([&](ElementwiseOp op, const ElementwiseTraits&) {
+      const auto index = static_cast<int>(op);
+      for (ElementwiseKernel fused : {table->after_multiply_add[index], table->streaming_after_multiply_add[index]}) {
+        if (fused == nullptr) continue;
+        ++kernels;
+        for (std::int64_t n = 0; n <= static_cast<std::int64_t>(count); n += n < 70 ? 1 : 477) {
+          std::vector<float> wanted(count, 7), storage(count + 32, 7);
+          // Streaming stores need whole cache lines.
+          float* out = storage.data() + (64 - reinterpret_cast<std::uintptr_t>(storage.data()) % 64) / sizeof(float);
+          kernel(*table, op, DType::f32)(&operand, wanted.data(), n, kParameters[0]);
+          fused(operands, out, n, kParameters[0]);
+          for (std::size_t i = 0; i < count; ++i)
+            ASSERT_TRUE(out[i] == wanted[i] || (std::isnan(out[i]) && std::isnan(wanted[i])))
+                << name(op) << " on " << table->isa << ", " << n << " elements: " << out[i] << " at " << i << ", not "
+                << wanted[i];
+        }
+      }
+    });
+  EXPECT_EQ(kernels > 0, tables().back()->after_multiply_add[static_cast<int>(ElementwiseOp::Relu)] != nullptr);
+}
+
 // A random sample can miss the places where rounding errors happen to add up; these functions are worth more of it.
 TEST(ElementwiseKernels, ThatAreHotStayWithinThreeAndAHalfUlpOnAFineGrid) {
   using enum ElementwiseOp;
-  for (ElementwiseOp op : {Exp, Log, Tanh, Sigmoid, Gelu, Silu, Erf, Erfc, Sin, Cos, Expm1, Log1p, LogSigmoid}) {
+  for (ElementwiseOp op : {Exp, Log, Tanh, Sigmoid, Gelu, GeluTanh, Silu, Erf, Erfc, Sin, Cos, Expm1, Log1p, LogSigmoid}) {
     std::vector<float> in;
     std::vector<double> wide;
     for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 10'007) {
