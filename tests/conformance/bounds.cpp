@@ -377,7 +377,7 @@ bool only_moves(const Node& node) {
 // An op of several steps may flush one of them, though its operands and its result are a little larger.
 double flush_margin(const Node& node) {
   if (node.prim != Prim::elementwise) return 1;
-  return elementwise_limit(node.as<ElementwiseAttr>().op, compute_dtype(node.dtype)).ulp <= 0.5 ? 1 : 16;
+  return elementwise_limit(node.as<ElementwiseAttr>().op, compute_dtype(node.dtype)).ulp <= 0.5 ? 1 : 64;
 }
 
 // The result where it may have become zero; one that is rounded up to a normal number may have been cut off before.
@@ -388,7 +388,7 @@ void flush_result(Bounded& x, const Node& node) {
   for (std::size_t i = 0; i < v.size(); ++i) {
     if (v[i] == 0 || !(std::abs(v[i]) <= largest)) continue;
     if (x.error.empty()) x.error.assign(v.size(), 0.0);
-    x.error[i] += normal;
+    x.error[i] += std::max(normal, std::abs(v[i]));
   }
 }
 
@@ -421,9 +421,19 @@ void flush_operands(Bounded& to, const Graph& graph, const Node& node, std::span
              return std::isinf(x.error_at(static_cast<std::int64_t>(i)));
            });
   };
+  // A choice between zero and a number that counts as zero may fall on either.
+  const double normal = smallest_normal(compute_dtype(node.dtype));
+  const auto chooses_subnormal = [&](std::size_t i) {
+    return node.prim == Prim::elementwise && is_float(node.dtype) && v[i] == 0 &&
+           std::any_of(in.begin(), in.end(), [&](const Bounded& x) {
+             const double size = is_float(x.value.dtype()) ? std::abs(x.value.value(static_cast<std::int64_t>(i))) : 0;
+             return size > 0 && size < normal;
+           });
+  };
   for (std::size_t i = 0; i < v.size(); ++i) {
-    if (same(v[i], other[i]) && same(v[i], wider[i]) && !unknown(i)) continue;
+    if (same(v[i], other[i]) && same(v[i], wider[i]) && !unknown(i) && !chooses_subnormal(i)) continue;
     if (to.error.empty()) to.error.assign(v.size(), 0.0);
+    if (chooses_subnormal(i)) to.error[i] += normal;
     // Inside an op of several steps some may see the number and others the zero: where that may be infinite, anything goes.
     const bool known = !unknown(i) && std::isfinite(v[i]) && std::isfinite(other[i]) && std::isfinite(wider[i]);
     to.error[i] += known ? std::max(std::abs(v[i] - other[i]), std::abs(v[i] - wider[i])) : kUnknown;

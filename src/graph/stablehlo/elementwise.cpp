@@ -185,6 +185,12 @@ Term rounded_product(const Term& x, const Term& y) {
   return bitcast(bits | convert(is_nan(product), DType::i64), DType::f64);
 }
 
+// A rounded quotient by a subnormal number, which counts as zero in some steps only: the plain quotient says it.
+Term mended_quotient(ElementwiseOp op, const Term& result, const Term& x, const Term& y) {
+  const Term plain = quotient(x, y);
+  return select(is_nan(result), op == ElementwiseOp::FloorDiv ? floor(plain) : trunc(plain), result);
+}
+
 Term primitive(const SymbolicNode& node, std::span<const Term> known) {
   const auto operand = [&](std::size_t i) {
     return node.operands[i] < 0 ? Term() : known[static_cast<std::size_t>(node.operands[i])];
@@ -216,7 +222,9 @@ Term elementwise(const Node& node, std::span<const Term> operands) {
   const ElementwiseTraits& about = traits(attr.op);
   const DType given = operands.back().dtype();
   const bool as_bytes = given == DType::boolean;
-  const bool as_doubles = about.wide && given == DType::f32 && operands[0].writer().target().wide;
+  // What is left over by a division is often subnormal in f32, and counts as zero there.
+  const bool is_wide = about.wide || attr.op == ElementwiseOp::Remainder;
+  const bool as_doubles = is_wide && given == DType::f32 && operands[0].writer().target().wide;
   const DType computed = as_bytes ? DType::u8 : as_doubles ? DType::f64 : given;
   const Shape shape = node.shape;
   Writer& w = operands[0].writer();
@@ -234,7 +242,9 @@ Term elementwise(const Node& node, std::span<const Term> operands) {
       default: values.push_back(primitive(n, values)); break;
     }
   }
-  const Term result = values.back();
+  Term result = values.back();
+  if ((attr.op == ElementwiseOp::FloorDiv || attr.op == ElementwiseOp::TruncDiv) && is_float(computed))
+    result = mended_quotient(attr.op, result, convert(operands[0], computed), convert(operands[1], computed));
   if (about.returns_bool) return result;
   if (as_bytes) return to_boolean(result);
   return convert(result, given);
