@@ -301,6 +301,7 @@ std::vector<DeviceStatus> DeviceManager::status() const {
     DeviceStatus status;
     status.device = device;
     status.reason = device.available ? "not used yet" : device.reason;
+    status.users = users_of_unused(device);
     all.push_back(std::move(status));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.device.id < b.device.id; });

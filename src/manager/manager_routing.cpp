@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "lease/queue_text.h"
 #include "manager/inventory.h"
 #include "manager/manager_state.h"
 #include "tenon/error.h"
@@ -9,20 +10,22 @@
 namespace tenon {
 namespace {
 
-// Others who hold or await a device this process has not used yet.
-int others_queued(const DeviceInfo& device) {
-  try {
-    const std::optional<RunDirectory> directory = RunDirectory::open_existing();
-    if (!directory || !directory->open_file_to_read(device.id + ".turnstile")) return 0;
-    return static_cast<int>(Turnstile(*directory, device.id).queue().places.size());
-  } catch (const Error&) {
-    return 0;  // whoever then takes the device is told
-  }
-}
-
 bool is_by_measure(RoutingMode mode) { return mode == RoutingMode::fastest || mode == RoutingMode::cheapest; }
 
 }  // namespace
+
+std::vector<DeviceUser> users_of_unused(const DeviceInfo& device) {
+  std::vector<DeviceUser> users;
+  try {
+    const std::optional<RunDirectory> directory = RunDirectory::open_existing();
+    if (!directory || !directory->open_file_to_read(device.id + ".turnstile")) return users;
+    for (const Turnstile::Place& place : Turnstile(*directory, device.id).queue().places)
+      users.push_back({who(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
+  } catch (const Error&) {
+    // Whoever then takes the device is told.
+  }
+  return users;
+}
 
 Candidate DeviceManager::State::candidate_of(const DeviceInfo& device, const Graph* graph, const std::string& text) const {
   Candidate candidate;
@@ -47,7 +50,7 @@ Candidate DeviceManager::State::candidate_of(const DeviceInfo& device, const Gra
     candidate.is_compiled = graph != nullptr && owner->has_compiled(text);
   }
   if (!device.exclusive) return candidate;
-  candidate.ahead = owner ? owner->queue_length() + owner->users_elsewhere() : others_queued(device);
+  candidate.ahead = owner ? owner->queue_length() + owner->users_elsewhere() : static_cast<int>(users_of_unused(device).size());
   if (owner)
     if (const std::optional<double> hold = owner->usual_hold_seconds()) candidate.queue_seconds = candidate.ahead * *hold;
   return candidate;

@@ -17,6 +17,9 @@
 
 namespace tenon {
 
+// Other processes that hold or await a device this one has not used yet.
+std::vector<DeviceUser> users_of_unused(const DeviceInfo& device);
+
 struct DeviceManager::State {
   Config config;
   BackendRegistry registry;

@@ -80,6 +80,14 @@ void refuse_if_foreign(const DeviceStatus& status) {
                   "a device is not reset under somebody else; end that process, or wait");
 }
 
+// Programs that do not queue with us, seen by what they have open. Asked after this server has closed the device itself.
+void refuse_if_open_elsewhere(const Services& services, const std::string& id) {
+  for (const DeviceInfo& device : services.manager.devices())
+    if (device.id == id && !device.holders.empty())
+      throw Error(ErrorCode::failed_precondition, fmt::format("{} is open in process {}", id, fmt::join(device.holders, ", ")),
+                  "a device is not reset under somebody else; end that process, or wait");
+}
+
 std::string run_tool(const std::vector<std::string>& command, std::string& output) {
   if (command.empty()) return "closed; it has no reset tool and opens afresh with the next request";
   const std::optional<std::string> printed = child_output(command, kToolTimeout);
@@ -96,7 +104,7 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
   const std::optional<std::string> wish = members.text("device");
   const std::optional<std::string> confirm = members.text("confirm");
   members.done();
-  if (!wish) members.fail("there is no 'device'");
+  if (!wish || wish->empty()) members.fail("'device' must name the device to reset");
   const DeviceInfo device = services.manager.find(*wish);
   const DeviceStatus status = status_of(services, device.id);
   refuse_if_foreign(status);
@@ -116,16 +124,14 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
   if (!confirmations.take(*confirm, device.id))
     throw Error(ErrorCode::failed_precondition, "the confirmation is not valid any more", "ask again without 'confirm'");
   services.manager.close(device.id);
-  std::string output, message;
-  if (device.exclusive) {
-    // Our place in the queue between processes: nobody opens the device under the tool.
-    Turnstile::Pass pass =
-        Turnstile(RunDirectory::open(), device.id).enter({.timeout = std::chrono::seconds(10), .cancel = call.cancel});
-    message = run_tool(reset_command(device), output);
-    pass.give_back();
-  } else {
-    message = run_tool(reset_command(device), output);
-  }
+  // Our place in the queue between processes: nobody opens the device under the tool, whether it can be shared or not.
+  Turnstile::Pass pass;
+  if (device.kind != DeviceKind::cpu || device.exclusive)
+    pass = Turnstile(RunDirectory::open(), device.id).enter({.timeout = std::chrono::seconds(10), .cancel = call.cancel});
+  refuse_if_open_elsewhere(services, device.id);
+  std::string output;
+  const std::string message = run_tool(reset_command(device), output);
+  pass.give_back();
   logging::warn("{} was reset by request {} of {}: {}", device.id, call.id, call.client.key, message);
   json.member("success", true);
   json.member("message", fmt::format("{}: {}", device.id, message));

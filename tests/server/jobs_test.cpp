@@ -255,23 +255,5 @@ TEST(Events, EndWithAWordWhenTheServerDoes) {
   EXPECT_EQ(last, "shutdown");
 }
 
-TEST(Reset, AsksFirstAndNeverUnderSomebodyElse) {
-  const auto server = with_device();
-  EXPECT_EQ(server->post("/api/execute", kOnDevice).status, 200);
-  const json::value asked = server->post("/api/device/reset", R"({"device":"sim:0"})").json();
-  EXPECT_EQ(at(asked, "success"), false);
-  EXPECT_EQ(at(asked, "confirmation_required"), true);
-  const std::string token(at(asked, "confirm").as_string());
-  EXPECT_EQ(server->post("/api/device/reset", R"({"device":"sim:0","confirm":"c_1"})").status, 409);
-  EXPECT_EQ(server->post("/api/device/reset", R"({"device":"cpu:0","confirm":")" + token + "\"}").status, 409);
-  const json::value again = server->post("/api/device/reset", R"({"device":"sim:0"})").json();
-  const std::string body = R"({"device":"sim:0","confirm":")" + std::string(at(again, "confirm").as_string()) + "\"}";
-  const Reply done = server->post("/api/device/reset", body);
-  EXPECT_EQ(done.status, 200) << done.body;
-  EXPECT_EQ(at(done.json(), "success"), true);
-  EXPECT_EQ(server->post("/api/device/reset", body).status, 409) << "a token works once";
-  EXPECT_EQ(at(server->get("/api/device/status?device=sim:0").json(), "device", "status", "state"), "closed");
-}
-
 }  // namespace
 }  // namespace tenon::server
