@@ -79,7 +79,7 @@ std::optional<bool> Members::boolean(std::string_view name) {
 std::optional<double> Members::number(std::string_view name) {
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
-  const std::optional<double> number = as_number(*value);
+  const std::optional<double> number = value->is_bool() ? std::nullopt : as_number(*value);
   if (!number) fail(fmt::format("'{}' must be a number", name));
   return number;
 }

@@ -6,6 +6,7 @@ namespace {
 constexpr NamedSchema kSchemas[] = {
     {"Number", R"json({"anyOf":[{"type":"number"},{"type":"boolean"},{"enum":["NaN","Infinity","-Infinity"]}]})json"},
     {"MaybeNumber", R"json({"anyOf":[{"$ref":"#/components/schemas/Number"},{"type":"null"}]})json"},
+    {"Amount", R"json({"anyOf":[{"type":["number","null"]},{"enum":["NaN","Infinity","-Infinity"]}]})json"},
     {"Values",
      R"json({"anyOf":[{"$ref":"#/components/schemas/Number"},{"type":"array","items":{"$ref":"#/components/schemas/Values"}}]})json"},
     {"Shape", R"json({"anyOf":[{"type":"array","items":{"type":"integer","minimum":0},"maxItems":8},{"type":"string"}]})json"},
@@ -15,8 +16,8 @@ constexpr NamedSchema kSchemas[] = {
 "type":{"enum":["tensor","scalar",null]},"dtype":{"type":["string","null"]},"shape":{"anyOf":[{"$ref":"#/components/schemas/Shape"},{"type":"null"}]},
 "value":{"anyOf":[{"$ref":"#/components/schemas/Values"},{"type":"null"}]},
 "generator":{"enum":["constant","uniform","random","normal","range","linspace","eye",null]},
-"seed":{"type":["integer","null"],"minimum":0,"maximum":9007199254740991},"low":{"$ref":"#/components/schemas/MaybeNumber"},"high":{"$ref":"#/components/schemas/MaybeNumber"},"mean":{"$ref":"#/components/schemas/MaybeNumber"},
-"deviation":{"$ref":"#/components/schemas/MaybeNumber"},"start":{"$ref":"#/components/schemas/MaybeNumber"},"stop":{"$ref":"#/components/schemas/MaybeNumber"},"step":{"$ref":"#/components/schemas/MaybeNumber"},
+"seed":{"type":["integer","null"],"minimum":0,"maximum":9007199254740991},"low":{"$ref":"#/components/schemas/Amount"},"high":{"$ref":"#/components/schemas/Amount"},"mean":{"$ref":"#/components/schemas/Amount"},
+"deviation":{"$ref":"#/components/schemas/Amount"},"start":{"$ref":"#/components/schemas/Amount"},"stop":{"$ref":"#/components/schemas/Amount"},"step":{"$ref":"#/components/schemas/Amount"},
 "upload":{"type":["string","null"]},"tensor":{"type":["string","null"]},"expression":{"type":["string","null"]}},"additionalProperties":false})json"},
     {"ExecuteRequest", R"json({"type":"object","properties":{
 "operation":{"type":"string"},"expression":{"type":"string","maxLength":65536},

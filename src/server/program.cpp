@@ -273,6 +273,9 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   program->expression = request.text("expression").value_or("");
   if (program->operation.empty() == program->expression.empty())
     request.fail("give either 'operation' or 'expression'", "see docs/http.md, or GET /api/catalogue for the operations");
+  if (program->expression.size() > ProgramLimits::kExpression)
+    request.fail(
+        fmt::format("the expression has {} characters, {} are allowed", program->expression.size(), ProgramLimits::kExpression));
   read_options(*program, request);
   const std::optional<DType> dtype = request.dtype("dtype");
   for (const char* known : {"inputs", "parameters", "optional_param", "optional_param_2"}) request.find(known);

@@ -26,6 +26,7 @@ struct ProgramLimits {
   double operations = 4e12;
   static constexpr std::int64_t kFullOutput = 1 << 20;  // elements
   static constexpr std::int64_t kCompare = 1 << 22;     // elements, of all nodes
+  static constexpr std::size_t kExpression = 1 << 16;   // characters
 };
 
 enum class OutputForm : std::uint8_t { sample, full, npy, safetensors };
