@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "backend/temporary_plan.h"
 #include "graph/emit/geometry.h"
 #include "graph/emit/primitives.h"
 #include "graph/fusion.h"
+#include "graph/ops/elementwise.h"
 #include "graph/simplify.h"
 #include "tenon/error.h"
 
@@ -19,6 +21,9 @@ namespace {
 using namespace emit;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Convolutions of at least so many multiplications become products, by way of a copy of at most so many bytes at a time.
+constexpr std::int64_t kProductFrom = std::int64_t{1} << 16, kUnfoldedBytes = std::int64_t{512} << 20;
 
 class Planner final : public GroupPlacement {
  public:
@@ -34,11 +39,16 @@ class Planner final : public GroupPlacement {
     count_readers();
     place_leaves();
     place_outputs();
+    if (options_.library_matmul && options_.fuse) find_epilogues();
     for (const Step& step : fused_.steps) {
-      if (step.group >= 0)
+      if (step.group < 0) {
+        if (!postponed_.contains(step.node)) add_primitive(step.node);
+      } else if (const auto found = epilogues_.find(step.group); found == epilogues_.end()) {
         add_group(step.group);
-      else
-        add_primitive(step.node);
+      } else if (!add_with_epilogue(found->second)) {
+        add_primitive(found->second.product);
+        add_group(step.group);
+      }
     }
     finish_outputs();
     finish_steps();
@@ -266,7 +276,7 @@ class Planner final : public GroupPlacement {
         const Dense indices = dense(node.inputs[1]), updates = dense(node.inputs[2]);
         add(emit_copy(target_, node.shape, x, dense_access(out.slot, out.stored, node.shape)));
         if (indices.shape.elements() > 0)
-          add(emit_scatter(target_, indices, updates, node.as<ScatterAttr>(), out, status_slot()));
+          add_all(emit_scatter(target_, indices, updates, node.as<ScatterAttr>(), out, status_slot(), scratch));
         break;
       }
       case Prim::take:
@@ -277,7 +287,9 @@ class Planner final : public GroupPlacement {
         break;
       case Prim::iota: add(emit_iota(target_, out)); break;
       case Prim::random: add(emit_random(target_, node.as<RandomAttr>(), compute_dtype(node.dtype), out)); break;
-      case Prim::arg_reduce: add(emit_arg_reduce(target_, dense(node.inputs[0]), node.as<ArgReduceAttr>(), out)); break;
+      case Prim::arg_reduce:
+        add_all(emit_arg_reduce(target_, dense(node.inputs[0]), node.as<ArgReduceAttr>(), out, scratch));
+        break;
       case Prim::window: add(emit_window(target_, dense(node.inputs[0]), node.as<WindowAttr>(), out)); break;
       case Prim::cumulative:
         add_all(emit_cumulative(target_, dense(node.inputs[0]), node.as<CumulativeAttr>(), out, scratch));
@@ -371,7 +383,11 @@ class Planner final : public GroupPlacement {
     return x;
   }
 
-  void add_matmul(const Node& node, const Dense& out) {
+  struct Operands {
+    MatMulStep step;
+    int a_slot = -1, b_slot = -1;
+  };
+  Operands product_of(const Node& node, const Dense& out) {
     const MatMulAttr& attr = node.as<MatMulAttr>();
     const int rank = node.shape.rank();
     MatMulStep step;
@@ -386,15 +402,107 @@ class Planner final : public GroupPlacement {
     const int a_slot = source(base_of(node.inputs[0])).slot;
     step.b = matrix(node.inputs[1], attr.transpose_b, target_.is_cpu);
     const int b_slot = turned_slot_ >= 0 ? turned_slot_ : source(base_of(node.inputs[1])).slot;
+    return {step, a_slot, b_slot};
+  }
+  void add_matmul(const Node& node, const Dense& out) {
+    const Operands product = product_of(node, out);
+    add_product(product.step, product.a_slot, product.b_slot, out.slot);
+  }
+  void add_product(const MatMulStep& step, int a_slot, int b_slot, int out_slot) {
     if (options_.library_matmul && step.k > 0 && options_.library_matmul(step)) {
-      pending_.push_back(LibraryStep{step, {a_slot, b_slot, out.slot}});
+      pending_.push_back(LibraryStep{step, {a_slot, b_slot, out_slot}});
       return;
     }
     const auto as_matrix = [](const MatrixOperand& x, int slot) {
       return Matrix{slot, x.stored, x.offset, {x.batch_stride, x.row_stride, x.column_stride}};
     };
     add(emit_matmul(target_, {step.batches, step.m, step.n, step.k}, step.compute, as_matrix(step.a, a_slot),
-                    as_matrix(step.b, b_slot), as_matrix(step.result, out.slot)));
+                    as_matrix(step.b, b_slot), as_matrix(step.result, out_slot)));
+  }
+
+  // --- Epilogues ---
+  // A group that only adds a bias to a product nobody else reads, or applies an activation, or both: the library does that while
+  // it stores the product. The product then waits for the group's turn, when its bias is there.
+  struct Epilogue {
+    NodeId product = -1, result = -1;
+    NodeId bias = -1;  // an operand of the group, or none
+    MatMulStep::Activation activation = MatMulStep::Activation::none;
+  };
+  // The product that |operand| is all of.
+  NodeId product_behind(NodeId operand) const {
+    const ValueView& view = fused_.views[at(operand)];
+    const Node& base = graph_[view.base];
+    const auto readers = readers_.find(view.base);
+    const bool is_whole = is_dense(view) && view.offset == 0 && view.shape.elements() == base.shape.elements();
+    if (base.prim != Prim::matmul || !is_whole || base.shape.elements() == 0 || compute_dtype(base.dtype) != DType::f32 ||
+        direct_outputs_.contains(view.base) || readers == readers_.end() || readers->second != 1)
+      return -1;
+    return view.shape[view.shape.rank() - 1] == base.shape[base.shape.rank() - 1] ? view.base : -1;
+  }
+  // One number a column.
+  bool is_bias(NodeId operand, DType dtype) const {
+    const ValueView& view = fused_.views[at(operand)];
+    const int last = view.shape.rank() - 1;
+    for (int axis = 0; axis < last; ++axis)
+      if (view.strides[at(axis)] != 0 && view.shape[axis] != 1) return false;
+    return view.shape[last] > 1 && view.strides[at(last)] == 1 && graph_[operand].dtype == dtype && !is_block(dtype);
+  }
+  std::optional<Epilogue> epilogue_of(const Group& group) const {
+    if (group.kind != Group::Kind::elementwise || group.nodes.size() > 2 || group.outputs != std::vector{group.nodes.back()} ||
+        group.domain.rank() < 2)
+      return std::nullopt;
+    Epilogue found;
+    found.result = group.nodes.back();
+    for (const NodeId id : group.nodes) {
+      const Node& node = graph_[id];
+      if (node.prim != Prim::elementwise || node.dtype != graph_[found.result].dtype) return std::nullopt;
+      const bool is_first = id == group.nodes[0];
+      switch (node.as<ElementwiseAttr>().op) {
+        case ElementwiseOp::Add:
+          for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+            if (!is_first || found.product >= 0 || !is_bias(node.inputs[1 - k], node.dtype)) continue;
+            found.product = product_behind(node.inputs[k]);
+            found.bias = node.inputs[1 - k];
+          }
+          break;
+        case ElementwiseOp::Relu:
+        case ElementwiseOp::GeluTanh:
+          if (is_first) found.product = product_behind(node.inputs[0]);
+          found.activation = node.as<ElementwiseAttr>().op == ElementwiseOp::Relu ? MatMulStep::Activation::relu
+                                                                                  : MatMulStep::Activation::gelu_tanh;
+          break;
+        default: return std::nullopt;
+      }
+      if (found.product < 0 || graph_[found.product].dtype != node.dtype) return std::nullopt;
+    }
+    return found;
+  }
+  void find_epilogues() {
+    for (const Step& step : fused_.steps) {
+      if (step.group < 0) continue;
+      const std::optional<Epilogue> found = epilogue_of(fused_.groups[at(step.group)]);
+      if (!found) continue;
+      epilogues_[step.group] = *found;
+      postponed_.insert(found->product);
+    }
+  }
+  // False where the library does not take it.
+  bool add_with_epilogue(const Epilogue& epilogue) {
+    const Dense out = result_of(epilogue.result);
+    Operands product = product_of(graph_[epilogue.product], out);
+    std::vector<int> slots{product.a_slot, product.b_slot, out.slot};
+    product.step.activation = epilogue.activation;
+    if (epilogue.bias >= 0) {
+      const ValueView& view = fused_.views[at(epilogue.bias)];
+      const StoredValue bias = source(view.base);
+      product.step.has_bias = true;
+      product.step.bias = {{}, bias.stored, view.offset, 0, 0, 1};
+      slots.push_back(bias.slot);
+    }
+    if (product.step.k == 0 || !options_.library_matmul(product.step)) return false;
+    pending_.push_back(LibraryStep{product.step, std::move(slots)});
+    deliver(epilogue.result, out);
+    return true;
   }
 
   void add_conv(const Node& node, const Dense& out) {
@@ -405,7 +513,58 @@ class Planner final : public GroupPlacement {
       pending_.push_back(LibraryStep{step, {x.slot, weight.slot, out.slot}});
       return;
     }
-    add(emit_conv(target_, x, weight, node.as<ConvAttr>(), out));
+    if (is_worth_a_product(step))
+      add_conv_as_product(step, x, weight, out);
+    else
+      add(emit_conv(target_, x, weight, node.as<ConvAttr>(), out));
+  }
+
+  // Large enough for the copy that makes a product of it, and no groups of a few channels each.
+  bool is_worth_a_product(const ConvStep& step) const {
+    if (target_.is_cpu || step.result_shape.elements() == 0 || step.weight_shape.elements() == 0) return false;
+    const std::int64_t outs = step.weight_shape[0] / step.attr.groups,
+                       depth = step.weight_shape.elements() / step.weight_shape[0];
+    return step.attr.groups <= 32 && outs >= 8 && depth >= 8 && step.result_shape.elements() * depth >= kProductFrom;
+  }
+
+  // result[image] = weight * unfolded(x)[image]: for as many images at a time as the copy has room for.
+  void add_conv_as_product(const ConvStep& step, Dense x, Dense weight, const Dense& out) {
+    if (x.stored != weight.stored && weight.stored != step.compute) {
+      const int to = new_temporary(step.compute, weight.shape);
+      add(emit_copy(target_, weight.shape, dense_access(weight.slot, weight.stored, weight.shape),
+                    dense_access(to, step.compute, weight.shape)));
+      weight = {to, step.compute, weight.shape};
+    }
+    Spatial size{1, 1, 1};
+    std::int64_t pixels = 1;
+    bool is_plain = x.stored == weight.stored;  // x is what would be copied
+    for (int d = 0; d < x.shape.rank() - 2; ++d) {
+      size[at(d)] = weight.shape[d + 2];
+      pixels *= step.result_shape[d + 2];
+      is_plain = is_plain && size[at(d)] == 1 && step.attr.stride[at(d)] == 1 && step.result_shape[d + 2] == x.shape[d + 2] &&
+                 step.attr.pad_low[at(d)] == 0;
+    }
+    const std::int64_t images = x.shape[0], outs = weight.shape[0], groups = step.attr.groups;
+    const std::int64_t depth = weight.shape.elements() / outs, image = depth * groups * pixels;  // elements of one unfolded image
+    const auto bytes = static_cast<std::int64_t>(element_bytes(weight.stored));
+    const std::int64_t together = is_plain ? images : std::clamp<std::int64_t>(kUnfoldedBytes / (image * bytes), 1, images);
+    const int unfolded = is_plain ? x.slot : new_temporary(static_cast<std::uint64_t>(together * image * bytes));
+    for (std::int64_t first = 0; first < images; first += together) {
+      const std::int64_t count = std::min(together, images - first);
+      if (!is_plain) add(emit_unfolded(target_, x, size, step.attr, step.result_shape, first, count, unfolded, weight.stored));
+      for (std::int64_t group = 0; group < groups; ++group) {
+        MatMulStep product;
+        product.batches = count;
+        product.m = outs / groups;
+        product.n = pixels;
+        product.k = depth;
+        product.compute = step.compute;
+        product.a = {{}, weight.stored, group * product.m * depth, 0, depth, 1};
+        product.b = {{}, weight.stored, group * depth * pixels, image, pixels, 1};
+        product.result = {{}, out.stored, (first * outs + group * product.m) * pixels, outs * pixels, pixels, 1};
+        add_product(product, weight.slot, unfolded, out.slot);
+      }
+    }
   }
 
   // --- Outputs ---
@@ -488,6 +647,7 @@ class Planner final : public GroupPlacement {
       product->a.where = slots_[at(pending.slots[0])];
       product->b.where = slots_[at(pending.slots[1])];
       product->result.where = slots_[at(pending.slots[2])];
+      if (product->has_bias) product->bias.where = slots_[at(pending.slots[3])];
     } else if (auto* conv = std::get_if<ConvStep>(&step)) {
       conv->x = slots_[at(pending.slots[0])];
       conv->weight = slots_[at(pending.slots[1])];
@@ -508,6 +668,8 @@ class Planner final : public GroupPlacement {
   std::vector<bool> is_direct_;                        // by output: some step writes it as its result
   mutable std::vector<Location> slots_;                // inputs, outputs, then the rest
   mutable std::vector<std::byte> constants_;
+  std::map<int, Epilogue> epilogues_;  // by group
+  std::set<NodeId> postponed_;         // products that wait for their epilogue's group
   std::vector<Pending> pending_;
   int status_ = -1, turned_slot_ = -1;
 };

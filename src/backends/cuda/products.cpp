@@ -27,7 +27,7 @@ bool is_possible(const MatMulStep& step) {
   if (step.m < 1 || step.n < 1 || step.k < 1 || step.batches < 1) return false;
   if (step.batches > std::numeric_limits<std::int32_t>::max()) return false;
   if (step.a.stored != step.b.stored) return false;
-  if (step.has_bias && step.bias.stored != step.result.stored) return false;
+  if (step.has_bias && step.bias.stored != step.result.stored && step.bias.stored != step.a.stored) return false;
   if (step.compute == DType::f64)
     return step.a.stored == DType::f64 && step.result.stored == DType::f64 && !step.has_bias &&
            step.activation == MatMulStep::Activation::none;

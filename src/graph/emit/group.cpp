@@ -68,8 +68,12 @@ std::string combine_text(ReduceKind kind, DType dtype, const std::string& a, con
       return floats ? fmt::format("{} + {}", a, b) : fmt::format("({})(({}){} + ({}){})", type, wrap, a, wrap, b);
     case ReduceKind::prod:
       return floats ? fmt::format("{} * {}", a, b) : fmt::format("({})(({}){} * ({}){})", type, wrap, a, wrap, b);
-    case ReduceKind::max: return fmt::format("({} > {} || {} != {} ? {} : {})", a, b, a, a, a, b);
-    case ReduceKind::min: return fmt::format("({} < {} || {} != {} ? {} : {})", a, b, a, a, a, b);
+    case ReduceKind::max:
+      if (compute == DType::f32) return fmt::format("LARGER({}, {})", a, b);
+      return fmt::format("({} > {} || {} != {} ? {} : {})", a, b, a, a, a, b);
+    case ReduceKind::min:
+      if (compute == DType::f32) return fmt::format("SMALLER({}, {})", a, b);
+      return fmt::format("({} < {} || {} != {} ? {} : {})", a, b, a, a, a, b);
     case ReduceKind::any: return fmt::format("({})({} != 0 || {} != 0)", type, a, b);
     case ReduceKind::all: return fmt::format("({})({} != 0 && {} != 0)", type, a, b);
   }
@@ -87,6 +91,15 @@ std::string identity_text(ReduceKind kind, DType dtype) {
     case ReduceKind::min: return literal(dtype, INFINITY);
   }
   return {};
+}
+
+std::string across_warp_text(ReduceKind kind, DType dtype, const std::string& value, int lanes) {
+  const std::string type = variable_type(dtype);
+  std::string text;
+  for (int distance = lanes / 2; distance > 0; distance /= 2)
+    text += fmt::format("{{ const {0} other = ({0})SHUFFLE({1}, {2}); {1} = {3}; }}\n", type, value, distance,
+                        combine_text(kind, dtype, value, "other"));
+  return text;
 }
 
 void extreme_text(Body& body, ReduceKind kind, DType dtype, const std::string& key, const std::string& result,

@@ -26,6 +26,8 @@ GroupAxes group_axes(const Group& group);
 // How two partial results of a reduction are joined, and what it starts from.
 std::string combine_text(ReduceKind kind, DType dtype, const std::string& a, const std::string& b);
 std::string identity_text(ReduceKind kind, DType dtype);
+// CUDA: joins |value| of |lanes| neighbouring work-items (a power of two, at most 32); all of them have the result.
+std::string across_warp_text(ReduceKind kind, DType dtype, const std::string& value, int lanes);
 
 // The largest or smallest of floats as a processor's compiler vectorises it: as integers in the same order, NaN noted apart.
 // |key| names the running value, |result| what is defined |after| the loop.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/emit/geometry.h"
-#include "graph/emit/primitives.h"
+#include "graph/emit/lines.h"
 
 namespace tenon::emit {
 namespace {
@@ -116,50 +116,12 @@ Launch emit_gather(const KernelTarget& target, const Dense& x, const Dense& indi
   return emit_items(body, indices.shape.elements(), 1, text);
 }
 
-Launch emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
-                    const Dense& out, int status) {
-  Parameters p(true);
-  Body body(target, p);
-  // A line of indices at a time, in order: later updates win, sums are formed in index order.
-  const Strides out_strides = contiguous_strides(out.shape), index_strides = contiguous_strides(indices.shape);
-  std::vector<std::int64_t> extents, from, to_strides;
-  for (int axis = 0; axis < indices.shape.rank(); ++axis) {
-    if (axis == attr.axis) continue;
-    extents.push_back(indices.shape[axis]);
-    from.push_back(index_strides[at(axis)]);
-    to_strides.push_back(out_strides[at(axis)]);
-  }
-  const Axes axes = joined(extents, {from, to_strides});
-  const std::string wanted = p.input(indices.stored, indices.slot), in = p.input(updates.stored, updates.slot),
-                    to = p.buffer(stored_type(out.stored), out.slot), state = p.buffer("i64", status);
-  const std::string step = p.whole_number(index_strides[at(attr.axis)]), out_step = p.whole_number(out_strides[at(attr.axis)]);
-  std::string text = offset_text(p, axes, {0, 0}, "j");
-  text += fmt::format("for (i64 a = 0; a < {}; ++a) {{\nconst i64 from = o0 + a * {};\n",
-                      p.whole_number(indices.shape[attr.axis]), step);
-  text += fmt::format("const i64 place = o1 + {} * {};\n",
-                      body.call("resolve", fmt::format("{}[from], {}, {}", wanted, p.whole_number(out.shape[attr.axis]), state)),
-                      out_step);
-  const std::string value = body.loaded(updates.stored, fmt::format("{}[from]", in));
-  if (!attr.add) {
-    text += fmt::format("{}[place] = {};\n", to, body.to_store(out.stored, value));
-  } else {
-    const DType compute = compute_dtype(out.stored);
-    const std::string old = body.loaded(out.stored, fmt::format("{}[place]", to)), type = variable_type(compute);
-    const char* wrap = element_bytes(compute) == 8 ? "u64" : "u32";
-    const std::string sum = compute == DType::boolean ? fmt::format("({} != 0 || {} != 0)", old, value)
-                            : is_float(compute)       ? fmt::format("{} + {}", old, value)
-                                                      : fmt::format("({})(({}){} + ({}){})", type, wrap, old, wrap, value);
-    text += fmt::format("const {} sum = {};\n{}[place] = {};\n", type, sum, to, body.to_store(out.stored, "sum"));
-  }
-  text += "}\n";
-  const std::int64_t lines = axes.elements();
-  return emit_items(body, lines, indices.shape[attr.axis], text);
-}
-
-Launch emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out) {
-  Parameters p(true);
-  Body body(target, p);
+std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
+                                    const Scratch& scratch) {
   const AxisSplit split(x.shape, attr.axis);
+  if (!target.is_cpu && split.inner == 1) return emit_arg_reduce_lines(target, x, attr, out, split.outer, split.extent, scratch);
+  Parameters p(true);
+  Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), to = p.output(out.stored, out.slot);
   const std::string extent = p.whole_number(split.extent), inner = p.whole_number(split.inner), type = variable_type(x.stored);
   std::string text = fmt::format("const i64 from = j / {0} * {1} * {0} + j % {0};\n", inner, extent);
@@ -169,13 +131,14 @@ Launch emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgRedu
   text += fmt::format("const i32 better = best == best && (value != value || value {} best);\n", attr.largest ? ">" : "<");
   text += "best = better ? value : best;\nplace = better ? a : place;\n}\n";
   text += fmt::format("{}[j] = place;\n", to);
-  return emit_items(body, split.outer * split.inner, split.extent, text);
+  return {emit_items(body, split.outer * split.inner, split.extent, text)};
 }
 
 // Segments of a line are scanned by one work-item each, after the sums of the segments before it are known.
 std::vector<Launch> emit_cumulative(const KernelTarget& target, const Dense& x, const CumulativeAttr& attr, const Dense& out,
                                     const Scratch& scratch) {
   const AxisSplit split(x.shape, attr.axis);
+  if (!target.is_cpu && split.inner == 1) return emit_cumulative_lines(target, x, attr, out, split.outer, split.extent, scratch);
   const std::int64_t lines = split.outer * split.inner,
                      wanted = target.is_cpu ? target.compute_units * 2 : target.compute_units * 1024;
   const std::int64_t segments =

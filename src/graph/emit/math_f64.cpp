@@ -11,6 +11,14 @@ DEVICE f64 log1p_f64(f64 x) {
   return fabs(x) < 5.5511151231257827e-17 || x == AS_F64(0x7ff0000000000000ul) ? x : log1p(x);
 }
 )"},
+    // NVIDIA's exp is 0 where the result would be the smallest subnormal.
+    {"exp_f64", "", R"(
+DEVICE f64 exp_f64(f64 x) {
+  if (!(x < -700.0)) return exp(x);
+  f64 root = exp(0.5 * x);
+  return root * root;
+}
+)"},
     {"erfinv_f64", "", R"(
 DEVICE f64 erfinv_f64(f64 x) {
   f64 magnitude = fabs(x);
@@ -40,7 +48,7 @@ DEVICE f64 i0_f64(f64 x) {
     }
     return sum;
   }
-  if (!(magnitude <= 1.7976931348623157e308)) return magnitude;
+  if (!(magnitude <= 1000.0)) return magnitude * AS_F64(0x7ff0000000000000ul);
   for (i32 k = 1; term > 1e-18; ++k) {
     sum += term;
     term *= (2.0 * k - 1.0) * (2.0 * k - 1.0) / (8.0 * magnitude * k);

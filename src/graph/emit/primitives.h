@@ -21,16 +21,20 @@ Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dty
 // |status| is the slot of the status words (backend/kernel_plan.h).
 Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);
 Launch emit_gather(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);
-// Into |out|, which holds the values to start from.
-Launch emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
-                    const Dense& out, int status);
-
-Launch emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out);
 Launch emit_window(const KernelTarget& target, const Dense& x, const WindowAttr& attr, const Dense& out);
 Launch emit_conv(const KernelTarget& target, const Dense& x, const Dense& weight, const ConvAttr& attr, const Dense& out);
+// What a convolution with result |result| multiplies its weights of |size| with, for |count| images from |first| on:
+// [image][channel][place in the window][pixel of the result], zero outside x. So a convolution is a matrix product.
+Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& size, const ConvAttr& attr, const Shape& result,
+                     std::int64_t first, std::int64_t count, int to, DType to_stored);
 
 // scratch(bytes) gives a slot of temporary memory.
 using Scratch = std::function<int(std::uint64_t bytes)>;
+// Into |out|, which holds the values to start from.
+std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
+                                 const Dense& out, int status, const Scratch& scratch);
+std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
+                                    const Scratch& scratch);
 std::vector<Launch> emit_cumulative(const KernelTarget& target, const Dense& x, const CumulativeAttr& attr, const Dense& out,
                                     const Scratch& scratch);
 std::vector<Launch> emit_arg_sort(const KernelTarget& target, const Dense& x, const ArgSortAttr& attr, const Dense& out,

@@ -157,26 +157,30 @@ Spatial spatial_extents(const Shape& shape) {
 // Names of the parameters of up to three spatial axes.
 struct Sliding {
   int rank;
+  std::string ix;
   std::array<std::string, 3> in, out, size, stride, dilation, pad;
 
   template <class Attr>
-  Sliding(Parameters& p, const Shape& x, const Shape& result, const Spatial& sizes, const Attr& attr) : rank(x.rank() - 2) {
+  Sliding(Parameters& p, const Shape& x, const Shape& result, const Spatial& sizes, const Attr& attr)
+      : rank(x.rank() - 2),
+        ix(p.index_type()) {
     const Spatial extents = spatial_extents(x), places = spatial_extents(result);
     for (std::size_t d = 0; d < at(rank); ++d) {
-      in[d] = p.whole_number(extents[d]);
-      out[d] = p.whole_number(places[d]);
-      size[d] = p.whole_number(sizes[d]);
-      stride[d] = p.whole_number(attr.stride[d]);
-      dilation[d] = p.whole_number(attr.dilation[d]);
-      pad[d] = p.whole_number(attr.pad_low[d]);
+      in[d] = p.index(extents[d]);
+      out[d] = p.index(places[d]);
+      size[d] = p.index(sizes[d]);
+      stride[d] = p.index(attr.stride[d]);
+      dilation[d] = p.index(attr.dilation[d]);
+      pad[d] = p.index(attr.pad_low[d]);
     }
   }
 
   // y0, y1, y2 and the rest in |image|, from the row-major number j of a result.
   std::string places() const {
-    std::string text = "i64 image = j;\n";
+    std::string text = fmt::format("{} image = j;\n", ix);
     for (int d = rank - 1; d >= 0; --d)
-      text += fmt::format("const i64 y{0} = image % {1} * {2} - {3};\nimage /= {1};\n", d, out[at(d)], stride[at(d)], pad[at(d)]);
+      text +=
+          fmt::format("const {4} y{0} = image % {1} * {2} - {3};\nimage /= {1};\n", d, out[at(d)], stride[at(d)], pad[at(d)], ix);
     return text;
   }
   // Loops over the places of the window inside the input: |inside| may use "tap" (in the kernel) and "pixel" (in the image).
@@ -256,6 +260,47 @@ Launch emit_conv(const KernelTarget& target, const Dense& x, const Dense& weight
   text += fmt::format("}}\n{}[j] = {};\n", to, body.to_store(out.stored, "sum"));
   const std::int64_t taps = weight.shape.elements() / std::max<std::int64_t>(weight.shape[0], 1);
   return emit_items(body, out.shape.elements(), taps, text);
+}
+
+Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& size, const ConvAttr& attr, const Shape& result,
+                     std::int64_t first, std::int64_t count, int to, DType to_stored) {
+  const Spatial places = spatial_extents(result);
+  const std::int64_t pixels = places[0] * places[1] * places[2], taps = size[0] * size[1] * size[2], channels = x.shape[1];
+  const std::int64_t reach = std::max(x.shape.elements(), count * channels * taps * pixels);
+  Parameters p(reach >= (std::int64_t{1} << 31) - (1 << 24));
+  Body body(target, p);
+  const std::string& ix = p.index_type();
+  const std::string in = p.input(x.stored, x.slot), out = p.output(to_stored, to), all = p.index(pixels),
+                    planes = p.index(channels), images = p.index(count), begin = p.index(first);
+  const Sliding s(p, x.shape, result, size, attr);
+  const int threads = std::min(256, target.max_group_size);
+  std::string text =
+      fmt::format("const {0} j = ({0})group_id(0) * {1} + local_id(0);\nif (j < {2}) {{\n{3}", ix, threads, all, s.places());
+  text += fmt::format(
+      "for ({0} b = group_id(2); b < {1}; b += group_count(2))\nfor ({0} c = group_id(1); c < {2}; c += "
+      "group_count(1)) {{\n",
+      ix, images, planes);
+  text += fmt::format("const {0} from = (({1} + b) * {2} + c) * ({3});\n{0} to = (b * {2} + c) * ({4}) * {5} + j;\n", ix, begin,
+                      planes, s.product(s.in), s.product(s.size), all);
+  std::string inside = "1", pixel = "0";
+  for (int d = 0; d < s.rank; ++d) {
+    text += fmt::format("for ({0} w{1} = 0; w{1} < {2}; ++w{1}) {{\nconst {0} z{1} = y{1} + w{1} * {3};\n", ix, d, s.size[at(d)],
+                        s.dilation[at(d)]);
+    inside += fmt::format(" && z{0} >= 0 && z{0} < {1}", d, s.in[at(d)]);
+    pixel = d == 0 ? "z0" : fmt::format("({}) * {} + z{}", pixel, s.in[at(d)], d);
+  }
+  text += fmt::format("{}[to] = {} ? {} : 0;\nto += {};\n", out, inside,
+                      x.stored == to_stored
+                          ? fmt::format("{}[from + {}]", in, pixel)
+                          : body.to_store(to_stored, body.loaded(x.stored, fmt::format("{}[from + {}]", in, pixel))),
+                      all);
+  for (int d = 0; d < s.rank; ++d) text += "}\n";
+  text += "}\n}\n";
+  return make_launch(
+      body, {threads, 1, 1},
+      {static_cast<std::uint32_t>(ceil_div(pixels, threads)), static_cast<std::uint32_t>(std::min<std::int64_t>(channels, 65535)),
+       static_cast<std::uint32_t>(std::min<std::int64_t>(count, 65535))},
+      text);
 }
 
 // --- Block formats ---

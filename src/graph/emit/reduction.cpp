@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "graph/emit/group.h"
 
@@ -13,6 +14,8 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr int kStretch = 32;
 constexpr int kProcessorStretch = 4096;
 constexpr int kProcessorWidth = 512;  // inner elements a work-item of a processor takes at once
+constexpr std::int64_t kLong = 1 << 16;
+constexpr std::int64_t kMostSegments = 16384;  // on a GPU
 
 class ReductionEmitter {
  public:
@@ -41,7 +44,7 @@ class ReductionEmitter {
       if (segments_ == 1) continue;
       const std::uint64_t bytes = at(segments_ * rows_ * inner_) * element_bytes(total_dtype(id));
       partial_slots_.push_back(placement_.scratch(bytes));
-      partials_.push_back(parameters_.buffer(variable_type(total_dtype(id)), partial_slots_.back()));
+      partials_.push_back(parameters_.buffer(stored_type(total_dtype(id)), partial_slots_.back()));
     }
     std::vector<Launch> launches;
     launches.push_back(target_.is_cpu ? (inner_ == 1 ? processor_rows() : processor_columns())
@@ -95,16 +98,21 @@ class ReductionEmitter {
       wanted = target_.compute_units * 4;
       shortest = inner_ == 1 ? 16384 : 64;
     } else {
-      threads_ = std::min(256, target_.max_group_size);
-      lanes_ = inner_ == 1 ? threads_ : static_cast<int>(std::min<std::int64_t>(power_of_two_from(inner_), 32));
+      const bool is_cuda = target_.dialect == Dialect::cuda, is_long = inner_ == 1 && reduced_ >= kLong;
+      threads_ = std::min(is_long && is_cuda ? 1024 : 256, target_.max_group_size);
+      lanes_ = inner_ == 1 ? threads_ : static_cast<int>(std::min<std::int64_t>(power_of_two_from(inner_), is_cuda ? 128 : 32));
+      // Elements a work-item has on their way at once.
+      const bool is_simple = group_.nodes.size() * reader_.externals().size() <= 3;
+      unroll_ = !is_simple ? 4 : is_long ? 16 : reduced_ >= 1024 ? 8 : 4;
       parallel = rows_ * (inner_ == 1 ? 1 : ceil_div(inner_, lanes_));
-      // Several times what runs at once: who is done early takes another.
-      wanted = std::int64_t{target_.compute_units} * 32;
+      // Several times what runs at once: who is done early takes another. Where all a group does is to read, many short ones are
+      // the fastest.
+      wanted = is_long && is_cuda ? kMostSegments : std::int64_t{target_.compute_units} * 32;
       shortest = inner_ == 1 ? threads_ * 16 : threads_ / lanes_ * 16;
     }
     segments_ =
         std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(parallel, 1), 1, std::max<std::int64_t>(reduced_ / shortest, 1));
-    segments_ = std::min<std::int64_t>(segments_, target_.is_cpu ? 4096 : 16384);
+    segments_ = std::min<std::int64_t>(segments_, target_.is_cpu ? 4096 : kMostSegments);
     segment_ = ceil_div(reduced_, segments_);
     if (segment_ > 0) segments_ = ceil_div(reduced_, segment_);
     segments_ = std::max<std::int64_t>(segments_, 1);
@@ -129,27 +137,38 @@ class ReductionEmitter {
     return fmt::format("x{}", reader_.external_index(operand));
   }
 
-  // The group's nodes at (row, n, i), and outputs of the domain's shape stored; then |accumulate| of every reduction.
-  template <class Accumulate>
-  std::string element(Accumulate accumulate) {
+  // The operand's element at (row, n, i) in memory.
+  std::string place(std::size_t k) {
+    const std::string line = place_text(parameters_, fmt::format("o{}", k), "n", reduced_strides_[k]);
+    return fmt::format("{}[{}]", pointers_[k], place_text(parameters_, line, "i", inner_strides_[k]));
+  }
+
+  // The group's nodes at (row, n, i), and outputs of the domain's shape stored; then |accumulate| of every reduction. |operand|
+  // gives the stored element of an operand.
+  template <class Accumulate, class Operand>
+  std::string element(Accumulate accumulate, Operand operand) {
     std::string text;
     for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
-      const External& e = reader_.externals()[k];
-      std::string place = place_text(parameters_, fmt::format("o{}", k), "n", reduced_strides_[k]);
-      place = place_text(parameters_, place, "i", inner_strides_[k]);
-      text += fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k,
-                          body_.loaded(e.from.stored, fmt::format("{}[{}]", pointers_[k], place)));
+      const DType stored = reader_.externals()[k].from.stored;
+      text += fmt::format("{} x{} = {};\n", variable_type(stored), k, body_.loaded(stored, operand(k)));
     }
     for (NodeId id : group_.nodes)
       if (graph_[id].prim != Prim::reduce) text += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
     for (NodeId id : group_.outputs) {
       if (graph_[id].prim == Prim::reduce) continue;
-      for (const StoredValue& to : placement_.targets(id))
-        text += fmt::format("{}[(row * {} + n) * {} + i] = {};\n", parameters_.output(to.stored, to.slot), n_, inner_text_,
+      for (const StoredValue& to : placement_.targets(id)) {
+        std::string& pointer = output_pointers_[to.slot];
+        if (pointer.empty()) pointer = parameters_.output(to.stored, to.slot);
+        text += fmt::format("{}[(row * {} + n) * {} + i] = {};\n", pointer, n_, inner_text_,
                             body_.to_store(to.stored, reader_.name(id)));
+      }
     }
     for (std::size_t r = 0; r < reductions_.size(); ++r) text += accumulate(r, variable(graph_[reductions_[r]].inputs[0]));
     return text;
+  }
+  template <class Accumulate>
+  std::string element(Accumulate accumulate) {
+    return element(accumulate, [&](std::size_t k) { return place(k); });
   }
 
   // Stores a total, in the variable |value|, as a partial result or as the result.
@@ -265,8 +284,16 @@ class ReductionEmitter {
 
   // --- GPUs ---
   // Joins |lanes| neighbouring totals of |lines| lines in local memory; the result is in lane 0's variable.
-  static std::string across_lanes(ReduceKind kind, DType as, const std::string& value, const std::string& name, int lanes,
-                                  int lines, bool over_lines) {
+  std::string across_lanes(ReduceKind kind, DType as, const std::string& value, const std::string& name, int lanes, int lines,
+                           bool over_lines) const {
+    if (target_.dialect == Dialect::cuda && !over_lines && lanes >= 32) {
+      const int warps = lanes / 32;
+      std::string text = across_warp_text(kind, as, value, 32);
+      if (warps == 1) return text;
+      text += fmt::format("BARRIER;\nif (lane % 32 == 0) {0}[lane / 32] = {1};\nBARRIER;\n{1} = {0}[lane % {2}];\n", name, value,
+                          warps);
+      return text + across_warp_text(kind, as, value, warps);
+    }
     const int count = over_lines ? lines : lanes;
     const std::string type = variable_type(as), me = over_lines ? "line" : "lane";
     const std::string mine = fmt::format("line * {} + lane", lanes);
@@ -284,10 +311,24 @@ class ReductionEmitter {
       text += fmt::format("LOCAL {} shared{}[{}];\n", variable_type(total_dtype(reductions_[r])), r, size);
     return text;
   }
-  std::string accumulated() {
-    return element([&](std::size_t r, const std::string& value) {
+  // A stretch of |unroll_| elements from n = b on, |step| apart, summed in s: first all are read, then all are added, so that
+  // the reads do not wait for each other.
+  std::string stretch(int step) {
+    const auto add = [&](std::size_t r, const std::string& value) {
       return fmt::format("{} = {};\n", sum(r), combine(r, sum(r), value, dtype(reductions_[r])));
-    });
+    };
+    const std::string n = fmt::format("const {} n = b + k * {};\n", ix(), step);
+    std::string loads;
+    std::string text = fmt::format("if (b < end - {}) {{\n", (unroll_ - 1) * step);
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      text += fmt::format("{} p{}[{}];\n", stored_type(reader_.externals()[k].from.stored), k, unroll_);
+      loads += fmt::format("p{}[k] = {};\n", k, place(k));
+    }
+    text += fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\n{}{}}}\n", unroll_, n, loads);
+    text += fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\n{}{}}}\n}} else {{\n", unroll_, n,
+                        element(add, [](std::size_t k) { return fmt::format("p{}[k]", k); }));
+    text += fmt::format("for ({} n = b; n < end; n += {}) {{\n{}}}\n}}\n", ix(), step, element(add));
+    return text;
   }
 
   Launch gpu_rows() {
@@ -296,10 +337,8 @@ class ReductionEmitter {
                         segment_text_, n_);
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row") + declare("t", true);
-    text += fmt::format("for ({} b = begin + lane; b < end; b += {}) {{\n", ix(), threads_ * 8) + declare("s", false);
-    text += fmt::format("UNROLL for (i32 k = 0; k < 8; ++k) {{\nconst {} n = b + k * {};\nif (n < end) {{\n{}}}\n}}\n", ix(),
-                        threads_, accumulated());
-    text += join_stretch() + "}\n";
+    text += fmt::format("for ({} b = begin + lane; b < end; b += {}) {{\n", ix(), threads_ * unroll_) + declare("s", false);
+    text += stretch(threads_) + join_stretch() + "}\n";
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       text += across_lanes(kind(reductions_[r]), total_dtype(reductions_[r]), total(r), fmt::format("shared{}", r), threads_, 1,
                            false);
@@ -321,10 +360,8 @@ class ReductionEmitter {
     text += fmt::format("for ({0} column = ({0})group_id(0) * {1}; column < {2}; column += ({0})group_count(0) * {1}) {{\n", ix(),
                         lanes_, inner_text_);
     text += fmt::format("const {0} i = column + lane < {1} ? column + lane : {1} - 1;\n", ix(), inner_text_) + declare("t", true);
-    text += fmt::format("for ({} b = begin + line; b < end; b += {}) {{\n", ix(), lines * kStretch) + declare("s", false);
-    text += fmt::format("for (i32 k = 0; k < {}; ++k) {{\nconst {} n = b + k * {};\nif (n < end) {{\n{}}}\n}}\n", kStretch, ix(),
-                        lines, accumulated());
-    text += join_stretch() + "}\n";
+    text += fmt::format("for ({} b = begin + line; b < end; b += {}) {{\n", ix(), lines * unroll_) + declare("s", false);
+    text += stretch(lines) + join_stretch() + "}\n";
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       text += across_lanes(kind(reductions_[r]), total_dtype(reductions_[r]), total(r), fmt::format("shared{}", r), lanes_, lines,
                            true);
@@ -357,12 +394,14 @@ class ReductionEmitter {
       text += store_result(body, r, "t", "j") + "}\n";
       return make_launch(body, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(rows_ * inner_, chunk)), 1, 1}, text);
     }
-    const int lanes = static_cast<int>(std::min<std::int64_t>(power_of_two_from(segments_), threads_));
+    const int most = std::min(1024, target_.max_group_size);
+    const int lanes =
+        static_cast<int>(std::min<std::int64_t>(power_of_two_from(segments_), rows_ * inner_ > 64 ? threads_ : most));
     text += fmt::format("const i32 lane = local_id(0), line = 0;\nLOCAL {} shared[{}];\n", type, lanes);
     text += fmt::format("for (i64 j = group_id(0); j < {}; j += group_count(0)) {{\n{} t = {};\n", results, type,
                         identity_text(kind(id), as));
-    text += fmt::format("for (i64 s = lane; s < {}; s += {}) {{ const {} other = {}[s * {} + j]; t = {}; }}\n", count, lanes,
-                        type, in, results, combine_text(kind(id), as, "t", "other"));
+    text += fmt::format("UNROLL_BY(8) for (i64 s = lane; s < {}; s += {}) {{ const {} other = {}[s * {} + j]; t = {}; }}\n",
+                        count, lanes, type, in, results, combine_text(kind(id), as, "t", "other"));
     text += across_lanes(kind(id), as, "t", "shared", lanes, 1, false);
     text += fmt::format("if (lane == 0) {{\n{}}}\n}}\n", store_result(body, r, "t", "j"));
     return make_launch(body, {lanes, 1, 1}, {static_cast<std::uint32_t>(std::min<std::int64_t>(rows_ * inner_, 1 << 20)), 1, 1},
@@ -382,7 +421,9 @@ class ReductionEmitter {
   std::vector<NodeId> reductions_;
   std::int64_t segments_ = 1, segment_ = 1;
   int threads_ = 1, lanes_ = 1;
+  int unroll_ = 4;
   std::vector<std::string> pointers_, partials_;
+  std::map<int, std::string> output_pointers_;  // by slot
   std::vector<int> partial_slots_;
   std::string n_, inner_text_, segment_text_, rows_text_;
 };

@@ -59,7 +59,11 @@ class RowsEmitter {
     if (is_ahead() && !fetches_early()) statements += fetch_next(rows);
     statements += "}\n";
     std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
-    if (is_ahead()) groups = std::min<std::int64_t>(groups, std::int64_t{target_.compute_units} * groups_a_unit_);
+    if (is_ahead()) {
+      // As many as run at once, less where all of them then have the same number of rows.
+      groups = std::min<std::int64_t>(groups, std::int64_t{target_.compute_units} * groups_a_unit_);
+      groups = ceil_div(ceil_div(rows_, lines_), ceil_div(ceil_div(rows_, lines_), groups));
+    }
     Launch launch =
         make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements, least_groups());
     if (is_ahead()) launch.kernel.dynamic_local_bytes = stage_bytes();
@@ -508,9 +512,7 @@ class RowsEmitter {
       return fmt::format("{} = {};\n", sum, combine_text(kind, dtype, sum, other));
     };
     if (target_.dialect == Dialect::cuda) {
-      std::string text;
-      for (int distance = std::min(lanes_, 32) / 2; distance > 0; distance /= 2)
-        text += fmt::format("{{ const {} other = ({})SHUFFLE({}, {}); {} }}\n", type, type, sum, distance, join("other"));
+      std::string text = across_warp_text(kind, dtype, sum, std::min(lanes_, 32));
       const int warps = lanes_ / 32;
       if (warps <= 1) return text;
       shared_ += fmt::format("LOCAL {} {}[{}];\n", type, shared, lines_ * warps);
@@ -518,9 +520,7 @@ class RowsEmitter {
       if (passes_ < 2) text += "BARRIER;\n";
       text += fmt::format("if (lane % 32 == 0) {}[line * {} + lane / 32] = {};\nBARRIER;\n", shared, warps, sum);
       text += fmt::format("{} = {}[line * {} + lane % {}];\n", sum, shared, warps, warps);
-      for (int distance = warps / 2; distance > 0; distance /= 2)
-        text += fmt::format("{{ const {} other = ({})SHUFFLE({}, {}); {} }}\n", type, type, sum, distance, join("other"));
-      return text;
+      return text + across_warp_text(kind, dtype, sum, warps);
     }
     shared_ += fmt::format("LOCAL {} {}[{}];\n", type, shared, lines_ * lanes_);
     std::string text = fmt::format("BARRIER;\n{}[line * {} + lane] = {};\nBARRIER;\n", shared, lanes_, sum);

@@ -25,10 +25,16 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define AS_I64 as_long
 #define AS_F64 as_double
 #define ATOMIC_CAS(p, old, now) atomic_cmpxchg((volatile __global int*)(p), old, now)
+#define ATOMIC_MAX(p, x) atomic_max((volatile __global int*)(p), x)
+#define ATOMIC_ADD(p, x) atomic_add((volatile __global int*)(p), (int)(x))
 #define VARRAY(T, N, a) T a[N]
 #define VLOAD(T, N, a, p) vstore##N(vload##N(0, p), 0, a)
 #define VSTORE(T, N, a, p) vstore##N(vload##N(0, a), 0, p)
 #define UNROLL __attribute__((opencl_unroll_hint))
+#define UNROLL_BY(n) __attribute__((opencl_unroll_hint(n)))
+// The larger and the smaller, or NaN where one is.
+#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define RECIPROCAL(x) (1.0f / (x))
 // A sum or product whose order does not matter: processors may then vectorise it.
 #ifdef __clang__
@@ -62,6 +68,11 @@ DEVICE u32 axis(uint3 v, int d) { return d == 0 ? v.x : d == 1 ? v.y : v.z; }
 #define AS_I64(x) ((i64)__double_as_longlong(x))
 #define AS_F64(x) __longlong_as_double((long long)(x))
 #define ATOMIC_CAS(p, old, now) atomicCAS((int*)(p), old, now)
+#define ATOMIC_MAX(p, x) atomicMax((int*)(p), x)
+DEVICE void ATOMIC_ADD(i32* p, i32 x) { atomicAdd(p, x); }
+DEVICE void ATOMIC_ADD(u32* p, u32 x) { atomicAdd(p, x); }
+DEVICE void ATOMIC_ADD(i64* p, i64 x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
+DEVICE void ATOMIC_ADD(u64* p, u64 x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
 template <int bytes> struct Word;
 template <> struct Word<1> { typedef unsigned char type; };
 template <> struct Word<2> { typedef unsigned short type; };
@@ -72,6 +83,15 @@ template <> struct Word<16> { typedef uint4 type; };
 #define VLOAD(T, N, a, p) *(Word<sizeof(T) * N>::type*)(a) = *(const Word<sizeof(T) * N>::type*)(p)
 #define VSTORE(T, N, a, p) *(Word<sizeof(T) * N>::type*)(p) = *(const Word<sizeof(T) * N>::type*)(a)
 #define UNROLL _Pragma("unroll")
+#define AS_PRAGMA(text) _Pragma(#text)
+#define UNROLL_BY(n) AS_PRAGMA(unroll n)
+#if __CUDA_ARCH__ >= 800
+DEVICE f32 LARGER(f32 a, f32 b) { f32 r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+DEVICE f32 SMALLER(f32 a, f32 b) { f32 r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+#else
+DEVICE f32 LARGER(f32 a, f32 b) { return a > b || a != a ? a : b; }
+DEVICE f32 SMALLER(f32 a, f32 b) { return a < b || a != a ? a : b; }
+#endif
 #define ANY_ORDER
 // Within one unit in the last place, for numbers far from the ends of the range.
 DEVICE f32 RECIPROCAL(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return fma(r, fma(-x, r, 1.0f), r); }
@@ -80,6 +100,8 @@ DEVICE f32 RECIPROCAL(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r)
 #define ASYNC_COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
 #define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 #define SHUFFLE(x, distance) __shfl_xor_sync(0xffffffffu, x, distance)
+#define SHUFFLE_UP(x, distance) __shfl_up_sync(0xffffffffu, x, distance)
+#define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)
 #define WIDE f64
 )kernel";
 

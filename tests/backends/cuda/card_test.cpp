@@ -100,6 +100,20 @@ TEST_F(CardTest, LargeProgramsHaveTheValuesOfTheProcessor) {
       {"max(a)", {{"a", DType::f32, {10'000'019}}}, 0},
       {"transpose(a)", {{"a", DType::f32, {3001, 2003}}}, 0},
       {"transpose(a, [0, 2, 1])", {{"a", DType::bf16, {7, 300, 1001}}}, 0},
+      {"sum(a, axis=1)", {{"a", DType::f32, {700, 16384}}}, 1e-5},
+      {"cumsum(a, axis=1)", {{"a", DType::f32, {3000, 4096}}}, 1e-6},
+      {"cumsum(a, axis=1)", {{"a", DType::f32, {3, 1'000'003}}}, 1e-6},
+      {"cumsum(a, axis=0)", {{"a", DType::f32, {3001, 1003}}}, 1e-6},
+      {"argmax(a, axis=1)", {{"a", DType::f32, {3000, 4096}}}, 0},
+      {"argmin(a, axis=1)", {{"a", DType::f32, {3, 1'000'003}}}, 0},
+      {"scatter(a, argsort(b), b)", {{"a", DType::f32, {1'000'003}}, {"b", DType::f32, {1'000'003}}}, 0},
+      {"scatter_add(a, argsort(b) - argsort(b) % 7, b)", {{"a", DType::f32, {100'003}}, {"b", DType::f32, {100'003}}}, 1e-6},
+      {"scatter(a, argsort(b) - argsort(b) % 7, b)", {{"a", DType::f32, {100'003}}, {"b", DType::f32, {100'003}}}, 0},
+      {"conv2d(x, w, padding=1)", {{"x", DType::f32, {16, 64, 56, 56}}, {"w", DType::f32, {64, 64, 3, 3}}}, 2e-6},
+      {"conv2d(x, w, padding=1, stride=2, groups=4)",
+       {{"x", DType::f32, {16, 64, 56, 56}}, {"w", DType::f32, {64, 16, 3, 3}}},
+       2e-6},
+      {"conv2d(x, w)", {{"x", DType::bf16, {16, 64, 56, 56}}, {"w", DType::bf16, {128, 64, 1, 1}}}, 8e-3},
       {"gelu(a * b + 0.5)", {{"a", DType::f32, {3'000'001}}, {"b", DType::f32, {3'000'001}}}, 1e-6},
   };
   for (const Program& program : programs) {
@@ -130,6 +144,51 @@ TEST_F(CardTest, ProductsOfTheLibraryHaveTheValuesOfTheReferenceInEveryLayout) {
     expect_as_reference(*device, "matmul(a, b)", {{"a", dtype, {1, 33}}, {"b", dtype, {33, 1}}}, bound);
     expect_as_reference(*device, "gelu(matmul(a, b) + c)", {{"a", dtype, {40, 72}}, {"b", dtype, {72, 56}}, {"c", dtype, {56}}},
                         bound);
+  }
+}
+
+TEST_F(CardTest, ABiasAndAnActivationBehindALibraryProductHaveTheValuesOfTheReference) {
+  if (!blas_library()) GTEST_SKIP() << "cuBLASLt is not installed";
+  const auto device = open({.library_from = 0});
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const double bound = dtype == DType::f32 ? 2e-6 : dtype == DType::f16 ? 1e-3 : 8e-3;
+    const std::vector<NamedType> types{{"a", dtype, {96, 72}}, {"b", dtype, {72, 64}}, {"c", dtype, {64}}};
+    for (const char* expression : {"matmul(a, b) + c", "relu(matmul(a, b) + c)", "relu(matmul(a, b))", "c + matmul(a, b)",
+                                   "gelu(matmul(a, b) + c, approximate=\"tanh\")", "gelu(matmul(a, b) + c)",
+                                   "sum(relu(matmul(a, b) + c), axis=0)", "relu(linear(a, transpose(b), c))"})
+      expect_as_reference(*device, expression, types, bound);
+    expect_as_reference(*device, "relu(matmul(a, b) + c)",
+                        {{"a", dtype, {3, 40, 72}}, {"b", dtype, {3, 72, 64}}, {"c", dtype, {64}}}, bound);
+  }
+}
+
+TEST_F(CardTest, ResultsOfAProductInSixteenBitsAreRoundedOnceAlsoBehindAnActivation) {
+  if (!blas_library()) GTEST_SKIP() << "cuBLASLt is not installed";
+  const auto device = open({.library_from = 0});
+  for (const char* expression : {"relu(matmul(a, b) + c)", "gelu(matmul(a, b) + c, approximate=\"tanh\")"}) {
+    const std::vector<NamedType> types{{"a", DType::bf16, {256, 64}}, {"b", DType::bf16, {64, 256}}, {"c", DType::bf16, {256}}};
+    const Graph graph = parse_expression(expression, types);
+    std::vector<HostArray> inputs;
+    for (const NamedType& type : types) inputs.push_back(random(type.dtype, type.shape, inputs.size() + 1));
+    const std::vector<double> got = run(*device, graph, inputs)[0].to_doubles(),
+                              wanted = reference_run(graph, inputs)[0].to_doubles();
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) different += got[i] != wanted[i];
+    EXPECT_LE(different, got.size() / 1000) << expression;
+  }
+}
+
+TEST_F(CardTest, NotANumberPassesThroughAnActivationBehindALibraryProduct) {
+  if (!blas_library()) GTEST_SKIP() << "cuBLASLt is not installed";
+  const auto device = open({.library_from = 0});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const std::vector<NamedType> types{{"a", dtype, {64, 64}}, {"b", dtype, {64, 64}}, {"c", dtype, {64}}};
+    for (const char* expression : {"relu(matmul(a, b) + c)", "gelu(matmul(a, b) + c, approximate=\"tanh\")"}) {
+      const HostArray got =
+          run(*device, parse_expression(expression, types),
+              {HostArray::full(dtype, {64, 64}, NAN), HostArray::full(dtype, {64, 64}, 1), HostArray::zeros(dtype, {64})})[0];
+      EXPECT_TRUE(std::isnan(got.value(5))) << expression << " " << name(dtype);
+    }
   }
 }
 

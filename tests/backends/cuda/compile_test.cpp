@@ -61,9 +61,13 @@ std::vector<Graph> graphs() {
   unary({"gelu", "silu", "mish", "erf", "tanh", "sin", "log1p", "softplus", "erfinv", "lgamma", "digamma"}, DType::f32, {1000});
   unary({"exp", "atan", "cbrt"}, DType::f64, {7, 9});
   unary({"softmax", "layer_norm"}, DType::bf16, {64, 1000});
-  unary({"softmax"}, DType::f32, {8, 16384});
+  unary({"softmax"}, DType::f32, {4000, 16384});
   unary({"sum", "max", "cumsum", "argmax", "sort"}, DType::f16, {300, 40});
   unary({"sum", "bitwise_not"}, DType::i8, {1 << 20});
+  unary({"sum", "max", "min", "prod"}, DType::f32, {1 << 20});
+  unary({"cumsum", "argmax", "argmin"}, DType::f32, {1 << 20});
+  unary({"cumsum", "argmax", "cumprod"}, DType::f64, {5000, 20});
+  unary({"any", "max"}, DType::boolean, {1 << 20});
   add([](Graph& g) {
     const NodeId a = g.input("a", DType::f32, {65, 33}), b = g.input("b", DType::f32, {65, 33});
     g.set_outputs({g.matmul(a, b, {.transpose_b = true}), g.reduce(ReduceKind::sum, a, 1), g.reduce(ReduceKind::max, b, 1)});
@@ -71,8 +75,9 @@ std::vector<Graph> graphs() {
   add([](Graph& g) {
     const NodeId x = g.input("x", DType::f32, {2, 4, 9, 9}), w = g.input("w", DType::f32, {6, 4, 3, 3}),
                  i = g.input("i", DType::i64, {5});
-    g.set_outputs(
-        {g.conv(x, w, {}), g.window(x, {.max = true, .size = {2, 2, 1}}), g.take(x, i, 3), g.cast(x, DType::bfloat8_b)});
+    g.set_outputs({g.conv(x, w, {}),
+                   g.conv(g.input("y", DType::bf16, {2, 8, 33, 33}), g.input("v", DType::bf16, {16, 8, 3, 3}), {}),
+                   g.window(x, {.max = true, .size = {2, 2, 1}}), g.take(x, i, 3), g.cast(x, DType::bfloat8_b)});
   });
   add([](Graph& g) {
     g.set_outputs({g.random({100}, DType::f32, true, 7), g.random({100}, DType::f64, false, 7), g.iota({5}, 0)});
@@ -84,7 +89,11 @@ class CudaDialect : public testing::TestWithParam<const char*> {};
 
 TEST_P(CudaDialect, CompilesForTheArchitecture) {
   if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
-  const KernelTarget target{.dialect = Dialect::cuda, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
+  const KernelTarget target{.dialect = Dialect::cuda,
+                            .compute_units = 132,
+                            .max_group_size = 1024,
+                            .local_bytes = 48 * 1024,
+                            .async_local_bytes = 200 * 1024};
   std::vector<KernelPlan> plans;
   for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
   std::vector<const Kernel*> kernels;
