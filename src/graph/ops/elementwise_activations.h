@@ -267,14 +267,11 @@ struct Tanhshrink {
   static constexpr ElementwiseTraits traits{.wide = true};
   template <class V>
   static V apply(V x) {
-    // Near 0 both terms are equal to the first digits: there the power series of the difference.
+    // Both terms are equal to the first digits: Lambert's continued fraction of tanh has the difference without subtracting.
     const V z = x * x;
-    const V series =
-        x * z *
-        horner(z, 0.33333333333333333, -0.13333333333333333, 0.053968253968253968, -0.021869488536155203, 0.0088632355299021966,
-               -0.003592128036572481, 0.0014558343870513183, -0.00059002744094558598, 0.00023912911424355248,
-               -9.6915379569294503e-5, 3.9278323883316834e-5, -1.5918905069328965e-5, 6.4516892156554308e-6);
-    return select(abs(x) < V(0.3), series, x - tanh(x));
+    const V fraction = x * z * horner(z, 4583103525.0, 349188840.0, 6891885.0, 42900.0, 65.0) /
+                       horner(z, 13749310575.0, 6547290750.0, 413513100.0, 7567560.0, 45045.0, 66.0);
+    return select(abs(x) < V(1.5), fraction, x - tanh(x));
   }
 };
 struct Logit {

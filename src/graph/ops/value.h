@@ -333,7 +333,7 @@ inline double bessel_i0(double x) {
     }
     return sum;
   }
-  if (!(magnitude <= std::numeric_limits<double>::max())) return magnitude;
+  if (!(magnitude <= 1000)) return magnitude * std::numeric_limits<double>::infinity();
   double sum = 0, term = 1;
   for (int k = 1; term > 1e-18; ++k) {
     sum += term;

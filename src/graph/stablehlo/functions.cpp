@@ -87,10 +87,12 @@ Term sqrt(const Term& x) {
   if (goes_wide(x) && !x.writer().target().rounds_quotients) return narrow(sqrt(wide(x)));
   return unary("sqrt", x);
 }
-// A quotient of doubles, rounded to f32, is the rounded quotient: they have more than twice the bits.
+// A quotient of doubles, rounded to f32, is the rounded quotient: they have more than twice the bits. Compilers know that, too,
+// and would divide f32, or multiply by the reciprocal of a constant: the factors and the barrier keep them from it.
 Term quotient(const Term& x, const Term& y) {
-  if (goes_wide(x) && !x.writer().target().rounds_quotients) return narrow(wide(x) / wide(y));
-  return x / y;
+  if (x.writer().target().rounds_quotients) return x / y;
+  if (goes_wide(x)) return narrow(wide(x) * 2.0 / barrier(wide(y)) * 0.5);
+  return x / barrier(y);
 }
 Term exp(const Term& x) { return unary("exponential", x); }
 Term log(const Term& x) { return unary("log", x); }
