@@ -1,5 +1,5 @@
 // bench_cuda: our figures on an NVIDIA card, one JSON object a line; bench/gpu_peers.py measures the peers and makes the table.
-//   bench_cuda [--quick] [--only PART]     PART: large, matmul, small, transfer, open
+//   bench_cuda [--quick] [--only PART]     PART: large, matmul, small, transfer, open, or the name of a case of the first two
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
+#include "tenon/ops.h"
 
 namespace {
 
@@ -30,7 +31,8 @@ void report(const std::string& name, double seconds, double work = 0, const char
 struct Options {
   bool quick = false;
   std::string only;
-  bool wants(const char* part) const { return only.empty() || only == part; }
+  bool wants(std::string_view part) const { return only.empty() || only == part; }
+  bool wants(std::string_view part, std::string_view name) const { return wants(part) || only == name; }
 };
 
 class Bench {
@@ -40,8 +42,9 @@ class Bench {
   void all() {
     if (options_.wants("small")) small();
     if (options_.wants("transfer")) transfers();
-    if (options_.wants("large")) large();
-    if (options_.wants("matmul")) products();
+    if (options_.only == "open") return;
+    large();
+    products();
   }
 
  private:
@@ -72,8 +75,14 @@ class Bench {
 
   std::unique_ptr<Buffer> filled(const NamedType& type) {
     Graph graph;
-    const NodeId random = graph.random(type.shape, DType::f32, true, 7);
-    graph.set_outputs({graph.cast(random, type.dtype)});
+    // Integers are indices into something as long.
+    const NodeId random = graph.random(type.shape, DType::f32, is_float(type.dtype), 7);
+    const NodeId scaled =
+        is_float(type.dtype)
+            ? random
+            : apply(graph, "mul",
+                    {random, graph.constant(HostArray::full(DType::f32, {}, static_cast<double>(type.shape.elements() - 1)))})[0];
+    graph.set_outputs({graph.cast(scaled, type.dtype)});
     const auto program = device_.compile(graph);
     std::unique_ptr<Buffer> buffer = device_.allocate({type.dtype, type.shape});
     program->run({}, {buffer.get()});
@@ -95,6 +104,7 @@ class Bench {
   }
 
   void stream_case(const std::string& name, const std::string& expression, const std::vector<NamedType>& inputs, double bytes) {
+    if (!options_.wants("large", name)) return;
     Work work = prepare(expression, inputs);
     report(name, stream_time(work, 20, options_.quick ? 2 : 5), bytes, "B/s");
   }
@@ -122,9 +132,15 @@ class Bench {
     stream_case("transpose", "transpose(a)", {{"a", DType::f32, {side, side}}}, 2 * bytes);
     stream_case("cumsum", "cumsum(a, axis=1)", {{"a", DType::f32, {side, side}}}, 2 * bytes);
     stream_case("argmax", "argmax(a, axis=1)", {{"a", DType::f32, {side, side}}}, bytes);
+    stream_case("cumsum of one line", "cumsum(a)", {{"a", DType::f32, {n}}}, 2 * bytes);
+    stream_case("argmax of one line", "argmax(a)", {{"a", DType::f32, {n}}}, bytes);
+    // Copies x, reads indices and updates, writes: 4 + 4 + 8 + 4 + 4 bytes.
+    stream_case("scatter", "scatter(a, i, b)",
+                {{"a", DType::f32, {n / 16}}, {"i", DType::i64, {n / 16}}, {"b", DType::f32, {n / 16}}}, 6 * bytes / 16);
   }
 
   void product(const std::string& name, DType dtype, std::int64_t side) {
+    if (!options_.wants("matmul", name)) return;
     Work work = prepare("matmul(a, b)", {{"a", dtype, {side, side}}, {"b", dtype, {side, side}}});
     const double flops = 2.0 * static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side);
     report(name, stream_time(work, side > 4096 ? 10 : 50, options_.quick ? 1 : 3), flops, "FLOP/s");
@@ -136,12 +152,20 @@ class Bench {
       product(fmt::format("matmul f32 {}", side), DType::f32, side);
     }
     product("matmul f64 2048", DType::f64, 2048);
-    Work linear = prepare("gelu(matmul(a, w) + c)",
-                          {{"a", DType::bf16, {4096, 4096}}, {"w", DType::bf16, {4096, 4096}}, {"c", DType::bf16, {4096}}});
-    report("linear gelu bf16 4096", stream_time(linear, 50, 3), 2.0 * 4096 * 4096 * 4096, "FLOP/s");
-    Work conv =
-        prepare("conv2d(x, w, stride=1, padding=1)", {{"x", DType::f32, {32, 64, 56, 56}}, {"w", DType::f32, {64, 64, 3, 3}}});
-    report("conv2d 3x3 64", stream_time(conv, 10, 2), 2.0 * 32 * 64 * 64 * 9 * 56 * 56, "FLOP/s");
+    const std::vector<NamedType> layer{
+        {"a", DType::bf16, {4096, 4096}}, {"w", DType::bf16, {4096, 4096}}, {"c", DType::bf16, {4096}}};
+    flop_case("linear gelu bf16 4096", "gelu(matmul(a, w) + c)", layer, 2.0 * 4096 * 4096 * 4096);
+    flop_case("linear relu bf16 4096", "relu(matmul(a, w) + c)", layer, 2.0 * 4096 * 4096 * 4096);
+    for (const DType dtype : {DType::f32, DType::bf16})
+      flop_case(dtype == DType::f32 ? "conv2d 3x3 64" : "conv2d 3x3 64 bf16", "conv2d(x, w, stride=1, padding=1)",
+                {{"x", dtype, {32, 64, 56, 56}}, {"w", dtype, {64, 64, 3, 3}}}, 2.0 * 32 * 64 * 64 * 9 * 56 * 56);
+    flop_case("conv2d 1x1 256", "conv2d(x, w)", {{"x", DType::f32, {32, 256, 56, 56}}, {"w", DType::f32, {256, 256, 1, 1}}},
+              2.0 * 32 * 256 * 256 * 56 * 56);
+  }
+  void flop_case(const std::string& name, const std::string& expression, const std::vector<NamedType>& inputs, double flops) {
+    if (!options_.wants("matmul", name)) return;
+    Work work = prepare(expression, inputs);
+    report(name, stream_time(work, 20, options_.quick ? 1 : 3), flops, "FLOP/s");
   }
 
   void small() {
@@ -277,7 +301,7 @@ int main(int argc, char** argv) {
     else if (argument == "--only" && i + 1 < argc)
       options.only = argv[++i];
     else {
-      fmt::print(stderr, "usage: bench_cuda [--quick] [--only large|matmul|small|transfer|open]\n");
+      fmt::print(stderr, "usage: bench_cuda [--quick] [--only large|matmul|small|transfer|open|CASE]\n");
       return 2;
     }
   }
