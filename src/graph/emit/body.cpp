@@ -189,6 +189,7 @@ std::string Body::to_store(DType stored, const std::string& value) {
 }
 
 std::string Body::cast(DType from, DType to, const std::string& x) {
+  if (lanes_ && !(to == DType::f32 && compute_dtype(from) == DType::f32)) lanes_failed_ = true;
   if (to == DType::boolean) return from == DType::boolean ? x : fmt::format("({} != 0)", x);
   const DType source = compute_dtype(from);
   if (to == DType::f32) return source == DType::f32 ? x : fmt::format("(f32){}", x);
@@ -237,6 +238,11 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const DType dtype = compute_dtype(operand_dtype);
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
+  if (lanes_) {
+    if (narrow && node.dtype == DType::f32) return lanes_elementwise(node, operands, name, params);
+    lanes_failed_ = true;
+    return {};
+  }
 
   if (narrow && attr.op == ElementwiseOp::Mac) return fmt::format("f32 {} = fma({});\n", name, join(operands));
   const char* native = narrow ? native_helper(attr.op) : nullptr;
@@ -351,6 +357,97 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const std::string& result = values.back();
   out += fmt::format("{} {} = {}{};\n", result_type, name, widened && !t.returns_bool ? "(f32)" : "", result);
   return out;
+}
+
+// --- Many elements at once ---
+
+void Body::begin_lanes() {
+  lanes_ = true;
+  lanes_failed_ = false;
+  helpers_before_lanes_ = helpers_;
+}
+
+bool Body::end_lanes() {
+  lanes_ = false;
+  if (lanes_failed_) helpers_ = helpers_before_lanes_;
+  return !lanes_failed_;
+}
+
+std::string Body::lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
+                                    std::vector<std::string>& params) {
+  const ElementwiseAttr& attr = node.as<ElementwiseAttr>();
+  const ElementwiseTraits& t = traits(attr.op);
+  const char* native = native_helper(attr.op);
+  helpers_.insert("lanes");
+  if (attr.op == ElementwiseOp::Mac) return fmt::format("F32V {} = FMA_V({});\n", name, join(operands));
+  if (t.wide && !native) {
+    lanes_failed_ = true;
+    return {};
+  }
+  if (params.empty())
+    for (int p = 0; p < t.params; ++p) params.push_back(parameters_.number(DType::f32, attr.params[static_cast<std::size_t>(p)]));
+  if (native) {
+    std::vector<std::string> arguments(operands.begin(), operands.end());
+    arguments.insert(arguments.end(), params.begin(), params.end());
+    return fmt::format("F32V {} = {};\n", name, call(std::string(native) + "v", join(arguments)));
+  }
+  const SymbolicBody body = expand(attr.op, false);
+  std::string out;
+  std::vector<std::string> values;
+  for (std::size_t i = 0; i < body.nodes.size(); ++i) {
+    const SymbolicNode& n = body.nodes[i];
+    std::string x[3];
+    for (int k = 0; k < operand_count(n.prim); ++k)
+      x[k] = values[static_cast<std::size_t>(n.operands[static_cast<std::size_t>(k)])];
+    const auto infix = [&](const char* op) { return fmt::format("({} {} {})", x[0], op, x[1]); };
+    // Of vectors, also where both are numbers: only then is it a mask.
+    const auto compare = [&](const char* op) { return fmt::format("((F32V)({}) {} {})", x[0], op, x[1]); };
+    const auto function = [&] {
+      return fmt::format("{}_f32v({}{}{})", tenon::name(n.prim), x[0], x[1].empty() ? "" : ", ", x[1]);
+    };
+    std::string e;
+    switch (n.prim) {
+      case ScalarPrim::input: values.push_back(operands[static_cast<std::size_t>(n.index)]); continue;
+      case ScalarPrim::parameter: values.push_back(params[static_cast<std::size_t>(n.index)]); continue;
+      case ScalarPrim::constant: values.push_back(literal(DType::f32, n.constant)); continue;
+      case ScalarPrim::neg: e = fmt::format("-({})", x[0]); break;
+      case ScalarPrim::abs:
+      case ScalarPrim::floor:
+      case ScalarPrim::ceil:
+      case ScalarPrim::trunc:
+      case ScalarPrim::rint:
+      case ScalarPrim::sqrt:
+      case ScalarPrim::copysign:
+      case ScalarPrim::min:
+      case ScalarPrim::max: e = function(); break;
+      case ScalarPrim::is_nan: e = fmt::format("((F32V)({0}) != {0})", x[0]); break;
+      case ScalarPrim::is_inf: e = fmt::format("(abs_f32v({}) == {})", x[0], literal(DType::f32, INFINITY)); break;
+      case ScalarPrim::mask_not: e = "~" + x[0]; break;
+      case ScalarPrim::add: e = infix("+"); break;
+      case ScalarPrim::sub: e = infix("-"); break;
+      case ScalarPrim::mul: e = infix("*"); break;
+      case ScalarPrim::div: e = infix("/"); break;
+      case ScalarPrim::lt: e = compare("<"); break;
+      case ScalarPrim::le: e = compare("<="); break;
+      case ScalarPrim::gt: e = compare(">"); break;
+      case ScalarPrim::ge: e = compare(">="); break;
+      case ScalarPrim::eq: e = compare("=="); break;
+      case ScalarPrim::ne: e = compare("!="); break;
+      case ScalarPrim::mask_and: e = infix("&"); break;
+      case ScalarPrim::mask_or: e = infix("|"); break;
+      case ScalarPrim::mask_xor: e = infix("^"); break;
+      case ScalarPrim::select: e = fmt::format("({} ? (F32V)({}) : (F32V)({}))", x[0], x[1], x[2]); break;
+      default:
+        if (!has_f32_helper(n.prim)) {
+          lanes_failed_ = true;
+          return {};
+        }
+        e = call(std::string(tenon::name(n.prim)) + "_f32v", x[0]);
+    }
+    values.push_back(fmt::format("{}_{}", name, i));
+    out += fmt::format("{} {} = {};\n", returns_mask(n.prim) ? "I32V" : "F32V", values.back(), e);
+  }
+  return out + fmt::format("F32V {} = {};\n", name, values.back());
 }
 
 }  // namespace tenon::emit

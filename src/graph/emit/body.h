@@ -65,20 +65,30 @@ class Body {
   std::string elementwise(const Node& node, DType operand_dtype, std::span<const std::string> operands, const std::string& name,
                           std::vector<std::string>& params);
 
+  // Between the two, values are vectors of LANES elements of f32 (target.cpp). False if something asked for cannot be written so.
+  void begin_lanes();
+  bool end_lanes();
+  void fail_lanes() { lanes_failed_ = true; }
+
   Parameters& parameters() { return parameters_; }
   const KernelTarget& target() const { return target_; }
   std::string call(const std::string& helper, const std::string& arguments);
+  void need(const std::string& helper) { helpers_.insert(helper); }
   // Whether something calls a function of the platform's library, which no compiler vectorises.
   bool calls_library() const { return calls_library_; }
   std::set<std::string> take_helpers() { return std::move(helpers_); }
 
  private:
   std::string float_function(const std::string& name, bool wide, std::span<const std::string> x);
+  std::string lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
+                                std::vector<std::string>& params);
 
   const KernelTarget& target_;
   Parameters& parameters_;
   std::set<std::string> helpers_;
   bool calls_library_ = false;
+  bool lanes_ = false, lanes_failed_ = false;
+  std::set<std::string> helpers_before_lanes_;
 };
 
 }  // namespace tenon::emit

@@ -41,7 +41,7 @@ std::vector<Launch> emit_elementwise(const KernelTarget& target, GroupReader& re
     for (std::size_t k = 0; k < stored.size(); ++k) results[k] = reader.name(stored[k]);
     return text;
   };
-  return {emit_map(target, reader.group().domain, inputs, outputs, body)};
+  return {emit_ops_map(target, reader.group().domain, inputs, outputs, body)};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <ranges>
 
 #include "graph/emit/geometry.h"
@@ -19,8 +20,9 @@ std::uint64_t hash(const std::string& text) {
 class MapEmitter {
  public:
   MapEmitter(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
-             const MapBody& map_body)
+             const MapBody& map_body, bool is_ops)
       : target_(target),
+        is_ops_(is_ops),
         inputs_(inputs),
         outputs_(outputs),
         map_body_(map_body),
@@ -96,8 +98,9 @@ class MapEmitter {
       text += fmt::format("{0} first = (i64)group_id(0) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(),
                           parameters_.index(chunk), n_);
       text += row_offsets("0");
-      text += fmt::format("VECTORIZE for ({} i = first; i < last; ++i) {{\n{}}}\n", ix(), scalar_element());
-      return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(inner_, chunk)), 1, 1}, text);
+      text += lanes_or("first", "last", {},
+                       fmt::format("VECTORIZE for ({} i = first; i < last; ++i) {{\n{}}}\n", ix(), scalar_element()));
+      return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(inner_, chunk)), 1, 1}, text + stream_end());
     }
     const std::int64_t parts = rows_ >= pieces ? 1 : std::clamp<std::int64_t>(pieces / rows_, 1, ceil_div(inner_, 1024));
     const std::int64_t part = ceil_div(inner_, parts), row_chunk = ceil_div(rows_, std::min(pieces, rows_));
@@ -117,11 +120,65 @@ class MapEmitter {
       text += fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n}}\n}}\n", ix(), scalar_element());
     } else {
       text += fmt::format("for ({} row = first; row < last; ++row) {{\n{}", ix(), row_offsets("row"));
-      text += fmt::format("VECTORIZE for ({} i = begin; i < end; ++i) {{\n{}}}\n}}\n", ix(), scalar_element());
+      text += lanes_or("begin", "end", {},
+                       fmt::format("VECTORIZE for ({} i = begin; i < end; ++i) {{\n{}}}\n", ix(), scalar_element()));
+      text += "}\n" + stream_end();
     }
     return make_launch(
         body_, {1, 1, 1},
         {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1}, text);
+  }
+
+  // --- Many elements at once (target.cpp) ---
+  // Memory beyond what caches hold is written past them: nobody finds it there anyway.
+  bool streams() const {
+    constexpr std::int64_t kBeyondCaches = 24 << 20;
+    const auto count = static_cast<std::int64_t>(inputs_.size() + outputs_.size());
+    return is_ops_ && count * rows_ * inner_ * static_cast<std::int64_t>(sizeof(float)) > kBeyondCaches;
+  }
+  std::string stream_end() const { return streams() ? "#ifdef LANES\nSTREAM_END;\n#endif\n" : ""; }
+
+  // |otherwise| is a loop over i from |first| to |last|; before it comes, where possible, the same for LANES elements at once.
+  // |given| is the text of an input that does not lie in its own memory any more, or "".
+  std::string lanes_or(const std::string& first, const std::string& last, const std::function<std::string(std::size_t)>& given,
+                       const std::string& otherwise) {
+    bool possible = is_ops_ && !inputs_.empty();
+    for (std::size_t k = 0; k < inputs_.size(); ++k)
+      possible = possible && inputs_[k].stored == DType::f32 &&
+                 (inner_strides_[k] == 0 || inner_strides_[k] == 1 || (given && !given(k).empty()));
+    for (std::size_t k = 0; k < outputs_.size(); ++k)
+      possible = possible && outputs_[k].stored == DType::f32 && inner_strides_[inputs_.size() + k] == 1;
+    if (!possible) return otherwise;
+    body_.begin_lanes();
+    const std::string whole = lanes_element(given, "LOAD_V({})", streams() ? "STREAM_V({}, {});\n" : "STORE_V({}, {});\n");
+    const std::string part = lanes_element(given, "LOAD_PART_V({}, part)", "STORE_PART_V({}, {}, part);\n");
+    if (!body_.end_lanes()) return otherwise;
+    return fmt::format(
+        "#ifdef LANES\n{{\n{0} i = {1};\nfor (; i + LANES <= {2}; i += LANES) {{\n{3}}}\nif (i < {2}) {{\nconst i32 part = "
+        "(i32)({2} - i);\n{4}}}\n}}\n#else\n{5}#endif\n",
+        ix(), first, last, whole, part, otherwise);
+  }
+
+  std::string lanes_element(const std::function<std::string(std::size_t)>& given, const char* load, const char* store) {
+    std::string text;
+    std::vector<std::string> variables;
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      variables.push_back(fmt::format("x{}", k));
+      const std::string known = given ? given(k) : "";
+      const std::string value = !known.empty() ? known
+                                : inner_strides_[k] == 0
+                                    ? fmt::format("{}[o{}]", pointers_[k], k)
+                                    : fmt::format(fmt::runtime(load), fmt::format("{} + o{} + i", pointers_[k], k));
+      text += fmt::format("F32V x{} = {};\n", k, value);
+    }
+    std::vector<std::string> results(outputs_.size());
+    text += map_body_(MapContext{body_, variables, ""}, results);
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      const std::size_t at = inputs_.size() + k;
+      text +=
+          fmt::format(fmt::runtime(store), fmt::format("{} + o{} + i", pointers_[at], at), fmt::format("(F32V)({})", results[k]));
+    }
+    return text;
   }
 
   // Its elements are neighbours down the rows, not along them.
@@ -131,21 +188,34 @@ class MapEmitter {
 
   // Turned operands are turned back a tile at a time, which stays in the nearest cache whatever their strides.
   Launch on_processor_by_tiles(std::string text, std::array<std::uint32_t, 3> groups) {
-    constexpr int kRows = 16, kColumns = 64;
+    constexpr int kTileColumns = 64;
+    // As many rows as the columns where squares are turned in registers; else as many as lie in one cache line.
+    bool in_registers = true;
+    for (std::size_t k = 0; k < inputs_.size(); ++k)
+      in_registers = in_registers && (!is_turned(k) || inputs_[k].stored == DType::f32);
+    const int rows_a_tile = in_registers ? 64 : 16;
     text += fmt::format(
         "for ({0} piece = begin; piece < end; piece += {1}) {{\nconst {0} stop = piece + {1} < end ? piece + {1} : end;\n", ix(),
-        kColumns);
+        kTileColumns);
     text +=
         fmt::format("for ({0} top = first; top < last; top += {1}) {{\nconst {0} bottom = top + {1} < last ? top + {1} : last;\n",
-                    ix(), kRows);
+                    ix(), rows_a_tile);
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (!is_turned(k)) continue;
-      text += fmt::format("{} tile{}[{}][{}];\n", stored_type(inputs_[k].stored), k, kRows, kColumns);
+      text += fmt::format("{} tile{}[{}][{}] __attribute__((aligned(64)));\n", stored_type(inputs_[k].stored), k, rows_a_tile,
+                          kTileColumns);
       const std::string from = offsets_[k] == 0 ? "top" : fmt::format("{} + top", parameters_.index(offsets_[k]));
       const std::string place = place_text(parameters_, from, "i", inner_strides_[k]);
+      if (inputs_[k].stored == DType::f32) {
+        body_.need("turn_v");
+        text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, kTileColumns);
+        text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += LANES)\n", ix(), rows_a_tile);
+        text += fmt::format("turn_v(tile{}[r] + (i - piece), {}, {} + {} + r, {});\n}} else\n#endif\n", k, kTileColumns,
+                            pointers_[k], place, parameters_.index(inner_strides_[k]));
+      }
       text += fmt::format("for ({} i = piece; i < stop; ++i) {{\n", ix());
       text += fmt::format("if (bottom - top == {0}) {{ for (i32 r = 0; r < {0}; ++r) tile{1}[r][i - piece] = {2}[{3} + r]; }}\n",
-                          kRows, k, pointers_[k], place);
+                          rows_a_tile, k, pointers_[k], place);
       text += fmt::format("else for (i32 r = 0; r < bottom - top; ++r) tile{}[r][i - piece] = {}[{} + r];\n}}\n", k, pointers_[k],
                           place);
     }
@@ -155,8 +225,12 @@ class MapEmitter {
         [&](std::size_t k, const std::string& value) {
           return fmt::format("{} = {};\n", place(inputs_.size() + k, "i"), value);
         });
-    text += fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n}}\n}}\n}}\n", ix(), inside);
-    return make_launch(body_, {1, 1, 1}, groups, text);
+    const auto from_tile = [&](std::size_t k) {
+      return is_turned(k) ? fmt::format("*(F32V*)(tile{}[row - top] + (i - piece))", k) : std::string();
+    };
+    text +=
+        lanes_or("piece", "stop", from_tile, fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n", ix(), inside));
+    return make_launch(body_, {1, 1, 1}, groups, text + "}\n}\n}\n" + stream_end());
   }
 
   // Elements a work-item takes at once, by loads and stores of 16 bytes.
@@ -237,6 +311,7 @@ class MapEmitter {
   }
 
   const KernelTarget& target_;
+  const bool is_ops_;
   std::span<const Access> inputs_, outputs_;
   const MapBody& map_body_;
   std::vector<std::int64_t> offsets_;
@@ -275,7 +350,11 @@ Access dense_access(int slot, DType stored, const Shape& shape) { return access(
 
 Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
                 const MapBody& body) {
-  return MapEmitter(target, domain, inputs, outputs, body).run();
+  return MapEmitter(target, domain, inputs, outputs, body, false).run();
+}
+Launch emit_ops_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs,
+                    std::span<const Access> outputs, const MapBody& body) {
+  return MapEmitter(target, domain, inputs, outputs, body, true).run();
 }
 
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
@@ -289,7 +368,7 @@ Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& f
                      : "(" + context.body.cast(from.stored, wanted, context.inputs[0]) + ")";
     return std::string();
   };
-  return emit_map(target, shape, std::span(&from, 1), std::span(&to, 1), body);
+  return emit_ops_map(target, shape, std::span(&from, 1), std::span(&to, 1), body);
 }
 
 }  // namespace tenon::emit

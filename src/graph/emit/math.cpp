@@ -79,7 +79,8 @@ class Collector {
         add(rest.substr(0, space));
         rest = space == std::string_view::npos ? std::string_view() : rest.substr(space + 1);
       }
-      text_ += helper->text.starts_with('\n') ? helper->text.substr(1) : helper->text;
+      const std::string_view text = helper->text.starts_with('\n') ? helper->text.substr(1) : helper->text;
+      text_ += find_in(emit::lanes_helpers(), name) ? fmt::format("#ifdef LANES\n{}#endif\n", text) : std::string(text);
       return;
     }
     add_integer(name);
@@ -95,7 +96,7 @@ class Collector {
   std::optional<Helper> find(std::string_view name) const {
     if (target_.dialect == Dialect::cuda)
       if (const auto found = find_in(emit::cuda_helpers(), name)) return found;
-    for (const auto& list : {emit::common_helpers(), emit::f32_helpers(), emit::f64_helpers()})
+    for (const auto& list : {emit::common_helpers(), emit::f32_helpers(), emit::f64_helpers(), emit::lanes_helpers()})
       if (const auto found = find_in(list, name)) return found;
     return std::nullopt;
   }

@@ -43,7 +43,7 @@ class RowsEmitter {
                                 parameters_.index(chunk), rows);
       statements += fmt::format("for ({} row = first; row < last; ++row) {{\n", ix());
       statements += row_text();
-      statements += "}\n";
+      statements += "}\n#ifdef LANES\nSTREAM_END;\n#endif\n";
       return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(rows_, chunk)), 1, 1}, statements);
     }
     statements += "const i32 lane = local_id(0), line = local_id(1);\n";
@@ -338,7 +338,8 @@ class RowsEmitter {
     const std::int64_t size = target_.is_cpu ? power_of_two_from(columns_) : per_lane_;
     for (const auto& [id, pass] : kept_) {
       const DType dtype = id < 0 ? reader_.externals()[at(~id)].from.stored : graph_[id].dtype;
-      text += fmt::format("{} {}[{}];\n", variable_type(dtype), kept_name(id), size);
+      text += fmt::format("{} {}[{}]{};\n", variable_type(dtype), kept_name(id), size,
+                          target_.is_cpu ? " __attribute__((aligned(64)))" : "");
     }
   }
 
@@ -386,6 +387,7 @@ class RowsEmitter {
     const std::set<NodeId> needed = needed_in(pass);
     const std::string slot = target_.is_cpu ? "i" : "k";
     std::string before, loads, inside, stores, after;
+    std::vector<std::pair<NodeId, std::string>> results;
     const auto define = [&](NodeId id, DType dtype, const std::string& name, const std::string& definition) {
       const auto found = kept_.find(id);
       if (found != kept_.end() && found->second < pass) {
@@ -419,6 +421,7 @@ class RowsEmitter {
         for (const StoredValue& to : placement_.targets(goal)) {
           const std::string pointer = parameters_.output(to.stored, to.slot),
                             value = body_.to_store(to.stored, reader_.name(goal));
+          if (to.stored == DType::f32) results.emplace_back(goal, pointer);
           if (width_ > 1) {
             const std::string type = stored_type(to.stored);
             loads += fmt::format("VARRAY({}, {}, q{});\n", type, width_, pointer);
@@ -441,11 +444,102 @@ class RowsEmitter {
     }
     const std::string loop =
         target_.is_cpu
-            ? fmt::format("VECTORIZE for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), n_, inside)
+            ? lanes_or(pass, needed, results, inside)
             : fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
                           per_lane_, ix(), lanes_, n_, inside);
     return before + loop + after;
   }
+  // --- Many elements at once, on processors (target.cpp) ---
+  // The loop over a row: before what is left of it, where possible, LANES elements at a time. |results|: f32 values to store.
+  std::string lanes_or(int pass, const std::set<NodeId>& needed, const std::vector<std::pair<NodeId, std::string>>& results,
+                       const std::string& inside) {
+    const std::string otherwise = fmt::format("VECTORIZE for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), n_, inside);
+    std::size_t stores = 0;
+    bool possible = columns_ >= 16;
+    for (NodeId id : needed) possible = possible && (id >= 0 ? graph_[id].dtype == DType::f32 : is_lanes_operand(at(~id)));
+    for (NodeId goal : goals_of(pass)) {
+      possible = possible && graph_[goal].dtype == DType::f32;
+      if (graph_[goal].prim != Prim::reduce) stores += placement_.targets(goal).size();
+    }
+    if (!possible || stores != results.size()) return otherwise;
+    body_.begin_lanes();
+    std::string before, vectors, after;
+    for (NodeId id : needed) {
+      const std::string name = id < 0 ? fmt::format("x{}", ~id) : reader_.name(id);
+      if (is_kept_before(id, pass)) {
+        vectors += fmt::format("F32V {} = *(F32V*)({} + i);\n", name, kept_name(id));
+        continue;
+      }
+      vectors += id < 0                  ? lanes_load(at(~id))
+                 : is_divided_by_row(id) ? lanes_division(id, before)
+                                         : reader_.statement(body_, id, [&](NodeId operand) { return variable(operand); });
+      if (const auto found = kept_.find(id); found != kept_.end() && found->second == pass)
+        vectors += fmt::format("*(F32V*)({} + i) = {};\n", kept_name(id), name);
+    }
+    for (NodeId goal : goals_of(pass))
+      if (graph_[goal].prim == Prim::reduce) lanes_reduction(goal, before, vectors, after);
+    for (const auto& [goal, pointer] : results)
+      vectors += fmt::format("{}({} + row * {} + i, (F32V)({}));\n", streams() ? "STREAM_V" : "STORE_V", pointer, n_,
+                             reader_.name(goal));
+    if (!body_.end_lanes()) return otherwise;
+    // Sums of so many elements are rounded as often as sums of the rows that compilers vectorise.
+    constexpr int kStretch = 1024;
+    std::string text = fmt::format("#ifdef LANES\n{{\n{0} i = 0;\nwhile (i + LANES <= {1}) {{\n", ix(), n_);
+    text += fmt::format("const {0} stop = i + {1} < {2} - LANES ? i + {1} : {2} - LANES + 1;\n{3}", ix(), kStretch, n_, before);
+    text += fmt::format("for (; i < stop; i += LANES) {{\n{}}}\n{}}}\n", vectors, after);
+    text += fmt::format("for (; i < {}; ++i) {{\n{}}}\n}}\n#else\n{}#endif\n", n_, inside, otherwise);
+    return text;
+  }
+  bool is_lanes_operand(std::size_t k) const {
+    return reader_.externals()[k].from.stored == DType::f32 && (column_strides_[k] == 0 || column_strides_[k] == 1);
+  }
+  std::string lanes_load(std::size_t k) const {
+    return fmt::format(
+        fmt::runtime(column_strides_[k] == 0 ? "F32V x{0} = {1}[o{0}];\n" : "F32V x{0} = LOAD_V({1} + o{0} + i);\n"), k,
+        pointers_[k]);
+  }
+  // All elements of a row divided by one value: by its reciprocal where that is a normal number, half an ULP less exact.
+  bool is_divided_by_row(NodeId id) const {
+    const Node& node = graph_[id];
+    if (node.prim != Prim::elementwise || node.as<ElementwiseAttr>().op != ElementwiseOp::Div) return false;
+    const auto divisor = reader_.member(node.inputs[1]);
+    return divisor && !is_domain(*divisor);
+  }
+  std::string lanes_division(NodeId id, std::string& before) {
+    const std::string x = variable(graph_[id].inputs[0]), y = variable(graph_[id].inputs[1]), name = reader_.name(id);
+    before +=
+        fmt::format("const i32 p{0} = fabs({1}) > 0x1p-100f && fabs({1}) < 0x1p100f;\nconst f32 r{0} = 1.0f / {1};\n", name, y);
+    return fmt::format("F32V {0} = p{0} ? (F32V)({1} * r{0}) : (F32V)({1} / {2});\n", name, x, y);
+  }
+  // Results beyond what caches hold are written past them.
+  bool streams() const {
+    constexpr std::int64_t kBeyondCaches = 24 << 20;
+    return 2 * rows_ * columns_ * static_cast<std::int64_t>(sizeof(float)) > kBeyondCaches;
+  }
+  // Into a vector of partial results, which joins the row's result after each stretch.
+  void lanes_reduction(NodeId id, std::string& before, std::string& vectors, std::string& after) {
+    const ReduceKind kind = graph_[id].as<ReduceAttr>().kind;
+    const std::string sum = "s" + reader_.name(id), value = variable(graph_[id].inputs[0]);
+    before += fmt::format("F32V w{} = {};\n", sum, identity_text(kind, DType::f32));
+    if (kind == ReduceKind::max || kind == ReduceKind::min) {
+      const char* name = kind == ReduceKind::max ? "max" : "min";
+      std::string unused, inside;
+      extreme_text(body_, kind, DType::f32, sum, "", "whole", unused, inside, unused);
+      before += fmt::format("I32V u{} = 0;\n", sum);  // where there was a NaN
+      vectors += fmt::format("{{ const F32V y = {1}; u{0} |= y != y; w{0} = w{0} {2} y ? w{0} : y; }}\n", sum, value,
+                             kind == ReduceKind::max ? ">" : "<");
+      after += fmt::format("{{ const f32 whole = any_v(u{0}) ? {1} : {2}_of_v(w{0});\n{3}}}\n", sum, literal(DType::f32, NAN),
+                           name, inside);
+    } else if (kind == ReduceKind::sum || kind == ReduceKind::prod) {
+      const char* sign = kind == ReduceKind::sum ? "+" : "*";
+      vectors += fmt::format("w{0} = w{0} {1} {2};\n", sum, sign, value);
+      after += fmt::format("{0} = {0} {1} {2}_of_v(w{0});\n", sum, sign, kind == ReduceKind::sum ? "sum" : "product");
+    } else {
+      body_.fail_lanes();
+    }
+    body_.need("folds_v");
+  }
+
   // The beginning of a loop over a lane's vectors: number g, from column c on. A row that fills all lanes needs no question.
   std::string each_vector() const {
     const std::string question = columns_ == std::int64_t{lanes_} * per_lane_ ? "" : fmt::format("if (c < {}) ", n_);

@@ -46,6 +46,22 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #endif
 )kernel";
 
+// Where the processor has AVX-512, loops over f32 take LANES elements at once, written out: for table lookups, scaling by powers
+// of two and stores past the caches compilers have no loops of their own.
+constexpr std::string_view kProcessor = R"kernel(#if defined(__clang__) && defined(__AVX512F__) && defined(__AVX512DQ__)
+#define LANES 16
+typedef float16 F32V; typedef int16 I32V; typedef uint16 U32V;
+typedef float16 __attribute__((aligned(4))) AnywhereV;
+#define LOAD_V(p) ((F32V)(*(GLOBAL const AnywhereV*)(p)))
+#define STORE_V(p, v) (*(GLOBAL AnywhereV*)(p) = (v))
+#define STREAM_V(p, v) { if (((u64)(p) & 63) == 0) __builtin_nontemporal_store(v, (GLOBAL F32V*)(p)); else STORE_V(p, v); }
+#define STREAM_END __builtin_ia32_sfence()
+// The first elements only, |part| of them.
+DEVICE F32V LOAD_PART_V(GLOBAL const f32* p, i32 part) { F32V v = 0.0f; for (i32 l = 0; l < part; ++l) v[l] = p[l]; return v; }
+DEVICE void STORE_PART_V(GLOBAL f32* p, F32V v, i32 part) { for (i32 l = 0; l < part; ++l) p[l] = v[l]; }
+#endif
+)kernel";
+
 constexpr std::string_view kCuda =
     R"kernel(typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
 typedef signed char i8; typedef short i16; typedef int i32; typedef long i64; typedef float f32; typedef double f64;
@@ -112,6 +128,7 @@ std::string prelude(const KernelTarget& target) {
   std::string text;
   if (target.has_f64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
   text += kOpenCl;
+  if (target.is_cpu) text += kProcessor;
   text += target.has_f64 ? "typedef double f64;\n#define WIDE f64\n" : "#define WIDE f32\n";
   return text;
 }
