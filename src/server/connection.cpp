@@ -26,6 +26,8 @@ constexpr std::size_t kJoinBytes = 16 << 10;
 constexpr std::size_t kSkipBytes = 64 << 10;
 constexpr std::size_t kMaxLinger = std::size_t{64} << 20;
 constexpr std::size_t kTensorAlignment = 64;
+// So many answers at most wait for each other.
+constexpr std::size_t kSentTogether = 16;
 
 constexpr std::string_view kSecurityFields =
     "Content-Security-Policy: default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -391,12 +393,30 @@ void Connection::respond(Response response) {
     return begin_stream();
   }
   enter(State::writing, host_.options.write_timeout + std::chrono::seconds(bytes >> 20));
-  const auto done = [self = shared_from_this()](error_code error, std::size_t) { self->written(error); };
-  if (!has_body) return asio::async_write(socket_, asio::buffer(head_), done);
-  if (response_.fixed.empty() && response_.tail.empty() && response_.body.size() <= kJoinBytes) {
+  if (!has_body) {
+    response_ = {};
+  } else if (response_.fixed.empty() && response_.tail.empty() && response_.body.size() <= kJoinBytes) {
     head_ += response_.body;
-    return asio::async_write(socket_, asio::buffer(head_), done);
+    response_.body.clear();
   }
+  send_soon();
+}
+
+void Connection::send_soon() {
+  std::vector<std::shared_ptr<Connection>>& unsent = host_.unsent;
+  unsent.push_back(shared_from_this());
+  const auto send_all = [&unsent] {
+    for (const std::shared_ptr<Connection>& connection : std::exchange(unsent, {})) connection->send();
+  };
+  if (unsent.size() == kSentTogether) return send_all();
+  // Behind what is ready to run now, the requests that came at the same time among it.
+  if (unsent.size() == 1) asio::post(socket_.get_executor(), send_all);
+}
+
+void Connection::send() {
+  if (state_ != State::writing) return;
+  const auto done = [self = shared_from_this()](error_code error, std::size_t) { self->written(error); };
+  if (response_.bytes() == 0) return asio::async_write(socket_, asio::buffer(head_), done);
   std::vector<asio::const_buffer> pieces{asio::buffer(head_)};
   if (!response_.fixed.empty()) {
     pieces.emplace_back(response_.fixed.data(), response_.fixed.size());

@@ -31,6 +31,9 @@ struct ConnectionHost {
   std::list<std::shared_ptr<Connection>> connections = {};
   std::string date = {};  // of the Date field, renewed by the tick
   bool is_draining = false;
+  // Answers that are ready. They are sent together, when the requests that have come are looked at: computing and sending in turn
+  // would have each throw the other out of the processor's caches, and wake the client for every answer.
+  std::vector<std::shared_ptr<Connection>> unsent = {};
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -62,6 +65,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_continue();
   void body_arrived();
   void respond(Response response);
+  void send_soon();
+  void send();
   void refuse(const Problem& problem);
   void written(boost::system::error_code error);
   void begin_stream();

@@ -41,14 +41,15 @@ std::string http_date() {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", parts);
 }
 
-tcp::endpoint endpoint_of(const ServerOptions& options) {
+asio::ip::address address_of(const std::string& text, const char* hint) {
   error_code error;
-  const asio::ip::address address =
-      asio::ip::make_address(options.host == "localhost" ? std::string("127.0.0.1") : options.host, error);
-  if (error)
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not an address", options.host),
-                "give an address of this machine, such as 127.0.0.1 or 0.0.0.0");
-  return {address, options.port};
+  const asio::ip::address address = asio::ip::make_address(text == "localhost" ? std::string("127.0.0.1") : text, error);
+  if (error) throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not an address", text), hint);
+  return address;
+}
+
+tcp::endpoint endpoint_of(const ServerOptions& options) {
+  return {address_of(options.host, "give an address of this machine, such as 127.0.0.1 or 0.0.0.0"), options.port};
 }
 
 }  // namespace
@@ -149,6 +150,9 @@ struct Server::State {
 
 Server::Server(ServerOptions options, DeviceManager& manager) {
   const tcp::endpoint endpoint = endpoint_of(options);
+  if (!options.trusted_proxy.empty())
+    options.trusted_proxy =
+        address_of(options.trusted_proxy, "--trusted-proxy takes the address the proxy connects from").to_string();
   const bool has_login = !options.password_file.empty() || !options.token_file.empty();
   if (!endpoint.address().is_loopback() && !has_login)
     throw Error(ErrorCode::invalid_argument, fmt::format("{} can be reached by others, and there is no login", options.host),
@@ -163,6 +167,7 @@ Server::~Server() {
     const std::shared_ptr<Connection> connection = state_->host.connections.front();
     connection->close();
   }
+  state_->host.unsent.clear();
   state_->application.shut_down();
 }
 
