@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/number_range.h"
 #include "server/accounts.h"
 #include "server/server.h"
 #include "tenon/error.h"
@@ -59,6 +60,12 @@ std::string ask(const Console& console, const char* question) {
   return line;
 }
 
+// A line of the file is the account, a colon and the hash.
+std::string check_account(const std::string& name) {
+  const bool fits = !name.empty() && name.size() <= 64 && name.find_first_of(": \t\r\n#") == std::string::npos;
+  return fits ? "" : fmt::format("must be a word of up to 64 characters without ':' and '#', not {}", name);
+}
+
 int print_hash(const std::string& account, const Session& session) {
   const std::string password = ask(session.console, "Password: ");
   if (isatty(STDIN_FILENO) != 0 && ask(session.console, "Again: ") != password)
@@ -86,28 +93,33 @@ int serve(const ServeArguments& arguments, const Session& session) {
 
 void add_limits(CLI::App& command, ServeArguments& arguments) {
   server::ServerOptions& options = arguments.options;
-  const auto size = [&](const char* flag, auto& target, const char* text) {
-    command.add_option(flag, target, text)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+  const auto add_size = [&](const char* flag, auto& target, const char* text) {
+    command.add_option(flag, target, text)->transform(size_in_bytes())->type_name("SIZE");
   };
-  size("--max-json", options.max_json_bytes, "Bytes of a JSON body (8 MiB)");
-  size("--max-body", options.max_body_bytes, "Bytes of a tensor body (256 MiB)");
-  size("--max-request-memory", options.max_request_memory, "Memory of one request (1 GiB, at most a quarter of the machine's)");
-  size("--max-memory", options.max_memory, "Memory of all requests together (half of what is available)");
-  command.add_option("--max-elements", options.max_elements, "Elements of a tensor")->check(CLI::PositiveNumber)->type_name("N");
-  command.add_option("--max-operations", options.max_operations, "Arithmetic of one program")
-      ->check(CLI::PositiveNumber)
+  add_size("--max-json", options.max_json_bytes, "Bytes of a JSON body (8 MiB)");
+  add_size("--max-body", options.max_body_bytes, "Bytes of a tensor body (256 MiB)");
+  add_size("--max-request-memory", options.max_request_memory,
+           "Memory of one request (1 GiB, at most a quarter of the machine's)");
+  add_size("--max-memory", options.max_memory, "Memory of all requests together (half of what is available)");
+  command.add_option("--max-elements", options.max_elements, "Elements of a tensor")
+      ->check(in_range(std::int64_t{1}, kMaxElements))
       ->type_name("N");
-  command.add_option("--max-waiting", options.max_waiting, "Requests that may wait for a worker")->type_name("N");
-  command.add_option("--max-connections", options.max_connections, "Connections")->check(CLI::PositiveNumber)->type_name("N");
+  command.add_option("--max-operations", options.max_operations, "Arithmetic of one program")
+      ->check(in_range(1.0, 1e30))
+      ->type_name("N");
+  command.add_option("--max-waiting", options.max_waiting, "Requests that may wait for a worker")
+      ->check(in_range(0, 1'000'000))
+      ->type_name("N");
+  command.add_option("--max-connections", options.max_connections, "Connections")->check(in_range(1, 1'000'000))->type_name("N");
   command.add_option("--threads", options.threads, "Threads that may compute or wait for a device (64)")
-      ->check(CLI::Range(1, 4096).description(""))
+      ->check(in_range(1, 4096))
       ->type_name("N");
   command.add_option("--rate-limit", options.rate_limit, "Requests a second from one address; 0: no limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range(0.0, 1e9))
       ->type_name("N");
   command.add_option("--drain-seconds", arguments.drain_seconds, "How long running requests may take after SIGTERM")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 86400.0).description(""))
+      ->check(in_range(0.0, 86400.0))
       ->type_name("SECONDS");
 }
 
@@ -118,7 +130,10 @@ void add_serve_command(CLI::App& app, Session& session) {
   server::ServerOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand("serve", "Serve the calculator: a page and an HTTP interface");
   command->add_option("--host", options.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
-  command->add_option("--port", options.port, "Port, up to 65535; 0 takes a free one")->capture_default_str()->type_name("PORT");
+  command->add_option("--port", options.port, "Port, up to 65535; 0 takes a free one")
+      ->capture_default_str()
+      ->check(in_range(0, 65535))
+      ->type_name("PORT");
   command->add_option("--password-file", options.password_file, "Accounts with hashed passwords, one a line")->type_name("FILE");
   command->add_option("--token-file", options.token_file, "Bearer tokens, one a line")->type_name("FILE");
   command->add_option("--allow-host", options.allowed_hosts, "A further name the server answers to without a login")
@@ -134,7 +149,10 @@ void add_serve_command(CLI::App& app, Session& session) {
 
   auto account = std::make_shared<std::string>("admin");
   CLI::App* hash = command->add_subcommand("hash-password", "Ask for a password and print its line for --password-file");
-  hash->add_option("--account", *account, "Whose password it is")->capture_default_str()->type_name("NAME");
+  hash->add_option("--account", *account, "Whose password it is")
+      ->capture_default_str()
+      ->check(CLI::Validator(check_account, ""))
+      ->type_name("NAME");
   hash->callback([account, &session] { session.action = [account, &session] { return print_hash(*account, session); }; });
   command->callback([command, arguments, &session] {
     if (command->get_subcommands().empty()) session.action = [arguments, &session] { return serve(*arguments, session); };

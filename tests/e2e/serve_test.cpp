@@ -30,6 +30,33 @@ TEST_F(Serve, RefusesOtherAddressesWithoutALogin) {
   EXPECT_EQ(program->exit_status(), 2);
 }
 
+TEST_F(Serve, AWrongValueOfAnOptionIsRefusedWithWhatItMayBe) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
+      {{"--port", "99999"}, "--port: must be a whole number from 0 to 65535, not 99999"},
+      {{"--port", "-1"}, "--port: must be a whole number from 0 to 65535, not -1"},
+      {{"--port", "http"}, "--port: must be a whole number from 0 to 65535, not http"},
+      {{"--host", "nowhere"}, "'nowhere' is not an address"},
+      {{"--trusted-proxy", "nowhere"}, "'nowhere' is not an address"},
+      {{"--threads", "0"}, "--threads: must be a whole number from 1 to 4096, not 0"},
+      {{"--max-connections", "0"}, "--max-connections: must be a whole number from 1"},
+      {{"--max-waiting", "many"}, "--max-waiting: must be a whole number from 0"},
+      {{"--rate-limit", "-1"}, "--rate-limit: must be a number from 0"},
+      {{"--max-json", "1zb"}, "--max-json: must be a size such as 4096 or 512MiB, not 1zb"},
+      {{"--max-body", "-5"}, "--max-body: must be a size such as 4096 or 512MiB, not -5"},
+      {{"--drain-seconds", "nan"}, "--drain-seconds: must be a number from 0 to 86400, not nan"},
+      {{"hash-password", "--account", "a:b"}, "--account: must be a word"},
+  };
+  for (const auto& [words, sentence] : wrong) {
+    std::vector<std::string> line{TENON_PROGRAM, "serve"};
+    line.insert(line.end(), words.begin(), words.end());
+    const auto program = command(line);
+    const std::string said = program->all_err();
+    EXPECT_TRUE(said.starts_with("tenon: " + sentence)) << said;
+    EXPECT_NE(said.find("hint: "), std::string::npos) << said;
+    EXPECT_EQ(program->exit_status(), 2) << said;
+  }
+}
+
 TEST_F(Serve, APortInUseIsASentence) {
   const auto first = start({});
   const std::uint16_t port = port_of(*first);
