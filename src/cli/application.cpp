@@ -22,7 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   tenon bench 'a @ b' a='rand([512, 512])' b='rand([512, 512])'
 
 Exit status: 0 done, 1 failure, 2 usage, 3 no such op, device or file,
-4 device busy or unavailable, 5 result differs from the reference.)";
+4 device busy or unavailable, 5 result differs from the reference, 130 Ctrl-C.)";
 
 // '-1 + 2' and '-x * y' are expressions, '-o' and '--json' are options.
 bool looks_like_option(const std::string& argument) {
@@ -211,7 +211,9 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_serve_command(app, session);
     add_completion_command(app, session);
     const int status = parse_and_run(app, session, std::move(arguments));
-    console.out.flush();
+    if (!console.out.flush())
+      return report(Error(ErrorCode::data_loss, "the output could not be written", "is there room where it goes?"), false,
+                    console);
     return status;
   } catch (const Error& error) {
     return report(error, json, console);
