@@ -1,13 +1,18 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <stop_token>
 
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/measure.h"
+#include "cli/number_range.h"
+#include "cli/waiting_line.h"
 #include "graph/cost.h"
+#include "tenon/error.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
@@ -56,7 +61,7 @@ class ProgressLine {
 };
 
 Measurement measure_compute(OpenDevice& device, const Graph& graph, std::span<const HostArray> arrays, double seconds,
-                            const std::function<void(double)>& progress) {
+                            const std::stop_token& stop, const std::function<void(double)>& progress) {
   const std::unique_ptr<Executable> program = device.compile(graph);
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<const Buffer*> inputs;
@@ -69,8 +74,11 @@ Measurement measure_compute(OpenDevice& device, const Graph& graph, std::span<co
     buffers.push_back(device.allocate(type));
     outputs.push_back(buffers.back().get());
   }
-  return measure([&] { program->run(std::span<const Buffer* const>(inputs), std::span<Buffer* const>(outputs)); }, seconds,
-                 progress);
+  const auto work = [&] {
+    if (stop.stop_requested()) throw Error(ErrorCode::cancelled, "the measurement was interrupted");
+    program->run(std::span<const Buffer* const>(inputs), std::span<Buffer* const>(outputs));
+  };
+  return measure(work, seconds, progress);
 }
 
 json::object to_json(const Measurement& m, const Cost& work) {
@@ -90,6 +98,31 @@ std::string row(const char* label, const Measurement& m, const Cost& work) {
                      format_rate(work.flops / m.median_seconds, "FLOP/s"), m.calls);
 }
 
+struct Measured {
+  DeviceInfo device;
+  Measurement compute, whole;
+};
+
+Measured measure_both(const BenchArguments& arguments, const Graph& graph, const std::vector<HostArray>& arrays,
+                      Interrupt& interrupt, const Session& session) {
+  DeviceManager& manager = process_manager();
+  LeaseOptions wish;
+  wish.device = arguments.device;
+  wish.cancel = interrupt.token();
+  wish.on_wait = [&, waiting = WaitingLine(session.console)](const QueuePlace& place) mutable { waiting(wish.device, place); };
+  const std::shared_ptr<OpenDevice> device = manager.open(wish);
+  if (device->info().kind == DeviceKind::cpu) interrupt.end_at_once();
+  ProgressLine progress(session.console);
+  const double half = arguments.seconds / 2;
+  Measured measured{.device = device->info(), .compute = {}, .whole = {}};
+  measured.compute = measure_compute(*device, graph, arrays, half, wish.cancel, progress.stage("compute"));
+  RunOptions options;
+  options.device = measured.device.id;
+  options.cancel = interrupt.token();
+  measured.whole = measure([&] { manager.run(graph, arrays, options); }, half, progress.stage("end to end"));
+  return measured;
+}
+
 int bench(const BenchArguments& arguments, const Session& session) {
   std::optional<DType> dtype;
   if (!arguments.dtype.empty()) dtype = parse_dtype_option(arguments.dtype);
@@ -98,20 +131,21 @@ int bench(const BenchArguments& arguments, const Session& session) {
   const std::vector<HostArray> arrays = arrays_of(inputs);
   const Cost work = cost(graph);
 
-  DeviceManager& manager = process_manager();
-  const std::shared_ptr<OpenDevice> device = manager.open(arguments.device);
-  ProgressLine progress(session.console);
-  const Measurement compute = measure_compute(*device, graph, arrays, arguments.seconds / 2, progress.stage("compute"));
-  const RunOptions options{.device = device->info().id};
-  const Measurement whole =
-      measure([&] { manager.run(graph, arrays, options); }, arguments.seconds / 2, progress.stage("end to end"));
-  progress.clear();
+  Interrupt interrupt;
+  Measured measured;
+  try {
+    measured = measure_both(arguments, graph, arrays, interrupt, session);
+  } catch (const Error& error) {
+    if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
+    return interrupt.exit_status();
+  }
+  const auto& [device, compute, whole] = measured;
 
   std::ostream& out = session.console.out;
   if (session.json) {
     out << to_text(json::object{{"schema", 1},
                                 {"expression", arguments.expression},
-                                {"device", cli::to_json(device->info())},
+                                {"device", cli::to_json(device)},
                                 {"bytes_read", work.bytes_read},
                                 {"bytes_written", work.bytes_written},
                                 {"flops", work.flops},
@@ -122,7 +156,7 @@ int bench(const BenchArguments& arguments, const Session& session) {
   const std::string head =
       fmt::format("{:<12}{:>10}   {:>10}    {:<10}{:>12}   {:>14}", "", "median", "p10", "p90", "moved", "computed");
   out << session.console.bold(head) << '\n' << row("compute", compute, work) << row("end to end", whole, work);
-  out << session.console.dim(fmt::format("on {}, {} read, {} written, {} a call", device->info().id,
+  out << session.console.dim(fmt::format("on {}, {} read, {} written, {} a call", device.id,
                                          format_bytes(static_cast<double>(work.bytes_read)),
                                          format_bytes(static_cast<double>(work.bytes_written)), format_rate(work.flops, "FLOP")))
       << '\n';
@@ -140,7 +174,7 @@ void add_bench_command(CLI::App& app, Session& session) {
       ->type_name("DTYPE");
   command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
   command->add_option("--seconds", arguments->seconds, "How long to measure in all")
-      ->check(CLI::Range(0.001, 3600.0).description(""))
+      ->check(in_range(0.001, 3600.0))
       ->type_name("S");
   add_output_options(*command, session);
   command->footer(kExamples);

@@ -23,11 +23,12 @@ double first_if_finite(const HostArray& array) {
   return finite && !values.empty() ? values[0] : kNotFinite;
 }
 
-Check run_one(const std::string& device, DeviceManager& manager, const Diagnostic& diagnostic) {
+Check run_one(const std::string& device, DeviceManager& manager, const Diagnostic& diagnostic, RunOptions options) {
   Check check{.id = device + "." + diagnostic.id, .text = diagnostic.title};
   std::string wrong, remedy;
   try {
-    const RunResult result = manager.run(parse_expression(diagnostic.program), {}, {.device = device});
+    options.device = device;
+    const RunResult result = manager.run(parse_expression(diagnostic.program), {}, options);
     double seconds = 0;
     for (const Span& span : result.timeline) seconds += span.seconds;
     check.seconds = seconds;
@@ -38,6 +39,7 @@ Check run_one(const std::string& device, DeviceManager& manager, const Diagnosti
       wrong = fmt::format("expected {}, got {}", diagnostic.expected, got);
     if (!wrong.empty()) remedy = fmt::format("results of {} cannot be trusted: use another device and report this", device);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
     wrong = fmt::format("{}: {}", to_string(error.code()), error.what());
     remedy = error.hint();
   } catch (const std::exception& error) {
@@ -86,10 +88,12 @@ x[31, 1023, 1023] - x[0, 0, 0] + 1.5, x)",
   return all;
 }
 
-std::vector<Check> diagnose(const std::string& device, DeviceManager& manager, const std::vector<Diagnostic>& diagnostics) {
+std::vector<Check> diagnose(const std::string& device, DeviceManager& manager, const std::vector<Diagnostic>& diagnostics,
+                            const RunOptions& how, const std::function<void(const Check&)>& on_check) {
   std::vector<Check> checks;
   for (const Diagnostic& diagnostic : diagnostics) {
-    checks.push_back(run_one(device, manager, diagnostic));
+    checks.push_back(run_one(device, manager, diagnostic, how));
+    if (on_check) on_check(checks.back());
     if (checks.back().verdict == Verdict::fail && diagnostic.severity == Severity::critical) break;
   }
   return checks;

@@ -1,6 +1,7 @@
 // Five computations that tell whether a device works: small ones first, each checked against what must come out.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,8 +36,10 @@ struct Diagnostic {
 const std::vector<Diagnostic>& device_diagnostics();
 
 // Runs |diagnostics| on |device| in their order. What throws has failed. A critical one that fails ends the row; an optional one
-// that fails is a warning.
+// that fails is a warning. |how| has the token and who is told of progress; throws cancelled.
+// |on_check| gets each check when it is done.
 std::vector<Check> diagnose(const std::string& device, DeviceManager& manager,
-                            const std::vector<Diagnostic>& diagnostics = device_diagnostics());
+                            const std::vector<Diagnostic>& diagnostics = device_diagnostics(), const RunOptions& how = {},
+                            const std::function<void(const Check&)>& on_check = {});
 
 }  // namespace tenon::cli

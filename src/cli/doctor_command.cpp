@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -13,7 +15,9 @@
 #include "cli/bundle.h"
 #include "cli/commands.h"
 #include "cli/diagnostics.h"
+#include "cli/interrupt.h"
 #include "cli/json.h"
+#include "cli/waiting_line.h"
 #include "lease/run_directory.h"
 #include "manager/ledger_store.h"
 #include "tenon/error.h"
@@ -33,16 +37,42 @@ std::string_view text_of(Verdict verdict) {
   return names[static_cast<int>(verdict)];
 }
 
-void check_devices(const Detection& found, std::vector<Check>& checks) {
+void print(const Check& check, std::ostream& out) {
+  out << fmt::format("{}  {:<28}  {}{}\n", text_of(check.verdict), check.id, check.text,
+                     check.seconds ? ", " + format_seconds(*check.seconds) : "");
+  if (!check.remedy.empty() && check.verdict != Verdict::pass) out << fmt::format("      {}\n", check.remedy);
+  out << std::flush;
+}
+
+// The checks so far. In text each is shown when it is done: those of a device may take a while.
+class Findings {
+ public:
+  explicit Findings(const Session& session) : session_(session) {}
+
+  void push_back(Check check) {
+    if (!session_.json) print(check, session_.console.out);
+    checks_.push_back(std::move(check));
+  }
+  const std::vector<Check>& checks() const { return checks_; }
+
+ private:
+  const Session& session_;
+  std::vector<Check> checks_;
+};
+
+// |wanted| is the one that was asked for: it has failed if it cannot be used.
+void check_devices(const Detection& found, const std::string& wanted, Findings& checks) {
   for (const DeviceInfo& device : found.devices)
     checks.push_back({.id = "device." + device.id,
-                      .verdict = device.available ? Verdict::pass : Verdict::warn,
+                      .verdict = device.available      ? Verdict::pass
+                                 : device.id == wanted ? Verdict::fail
+                                                       : Verdict::warn,
                       .text = device.available ? device.name : fmt::format("{}: {}", device.name, device.reason),
                       .remedy = device.remedy});
   for (const std::string& note : found.notes) checks.push_back({.id = "detection.note", .verdict = Verdict::warn, .text = note});
 }
 
-void check_memory(const Detection& found, std::vector<Check>& checks) {
+void check_memory(const Detection& found, Findings& checks) {
   for (const DeviceInfo& device : found.devices) {
     if (device.kind != DeviceKind::cpu || !device.memory_free_bytes) continue;
     const bool low = *device.memory_free_bytes < kLowMemory;
@@ -53,7 +83,7 @@ void check_memory(const Detection& found, std::vector<Check>& checks) {
   }
 }
 
-void check_configuration(const Session& session, std::vector<Check>& checks) {
+void check_configuration(const Session& session, Findings& checks) {
   const LoadedConfig loaded = load_config(session.config_sources());
   for (const std::string& warning : loaded.warnings)
     checks.push_back({.id = "host.configuration", .verdict = Verdict::warn, .text = warning, .remedy = "see tenon config"});
@@ -63,7 +93,7 @@ void check_configuration(const Session& session, std::vector<Check>& checks) {
 }
 
 // Without one, processes cannot queue for devices. Looking does not make it.
-void check_run_directory(const Session& session, std::vector<Check>& checks) {
+void check_run_directory(const Session& session, Findings& checks) {
   Check check{.id = "host.run_directory"};
   try {
     const auto directory = RunDirectory::open_existing(session.console.environment);
@@ -76,7 +106,18 @@ void check_run_directory(const Session& session, std::vector<Check>& checks) {
   checks.push_back(std::move(check));
 }
 
-void check_ledger(const Session& session, std::vector<Check>& checks) {
+// A folder that is not there yet is made in the nearest one above it.
+bool can_be_written(std::filesystem::path folder) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    errno = ENOTDIR;
+    return false;
+  }
+  return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+void check_ledger(const Session& session, Findings& checks) {
   Check check{.id = "host.ledger", .text = "made when a device is first used"};
   const std::string directory = state_directory(session.console.environment);
   const std::string file = directory + "/ledger.db";
@@ -87,6 +128,10 @@ void check_ledger(const Session& session, std::vector<Check>& checks) {
       check.verdict = Verdict::warn;
       check.text = "there is no place for it";
       check.remedy = "set HOME, or TENON_STATE_DIR to a folder this user may write";
+    } else if (!can_be_written(directory)) {
+      check.verdict = Verdict::warn;
+      check.text = fmt::format("{} cannot be written: {}", directory, std::strerror(errno));
+      check.remedy = "give this user the right to write there, or set TENON_STATE_DIR to another folder";
     } else if (std::error_code ignored; std::filesystem::exists(file, ignored)) {
       LedgerStore store = LedgerStore::open_existing(file);
       const LedgerStore::Size size = store.size();
@@ -104,35 +149,32 @@ void check_ledger(const Session& session, std::vector<Check>& checks) {
   checks.push_back(std::move(check));
 }
 
-// The devices to compute on; one that was asked for and cannot be used has failed.
-std::vector<DeviceInfo> to_examine(const Detection& found, const std::string& wish, std::vector<Check>& checks) {
-  std::vector<DeviceInfo> usable;
-  if (wish.empty()) {
-    for (const DeviceInfo& device : found.devices)
-      if (device.available) usable.push_back(device);
-    if (usable.empty())
-      checks.push_back(
-          {.id = "device.any", .verdict = Verdict::fail, .text = "no devices are visible", .remedy = "see the devices above"});
-    return usable;
-  }
-  const DeviceInfo device = process_manager().find(wish);
-  if (device.available) return {device};
-  for (Check& check : checks)
-    if (check.id == "device." + device.id) check.verdict = Verdict::fail;
-  return {};
+// The devices to compute on: |wanted| alone where one was asked for.
+std::vector<std::string> to_examine(const Detection& found, const std::string& wanted, Findings& checks) {
+  std::vector<std::string> usable;
+  for (const DeviceInfo& device : found.devices)
+    if (device.available && (wanted.empty() || device.id == wanted)) usable.push_back(device.id);
+  if (usable.empty() && wanted.empty())
+    checks.push_back(
+        {.id = "device.any", .verdict = Verdict::fail, .text = "no devices are visible", .remedy = "see the devices above"});
+  return usable;
 }
 
-std::vector<Check> examine(const std::string& wish, const Session& session) {
+std::vector<Check> examine(const std::string& wish, Interrupt& interrupt, const Session& session) {
   const Detection found = process_manager().detect();
-  std::vector<Check> checks;
-  check_devices(found, checks);
+  const std::string wanted = wish.empty() ? "" : process_manager().find(wish).id;
+  Findings checks(session);
+  check_devices(found, wanted, checks);
   check_memory(found, checks);
   check_configuration(session, checks);
   check_run_directory(session, checks);
   check_ledger(session, checks);
-  for (const DeviceInfo& device : to_examine(found, wish, checks))
-    for (Check& check : diagnose(device.id, process_manager())) checks.push_back(std::move(check));
-  return checks;
+  RunOptions how;
+  how.cancel = interrupt.token();
+  how.on_progress = WaitingLine(session.console);
+  for (const std::string& device : to_examine(found, wanted, checks))
+    diagnose(device, process_manager(), device_diagnostics(), how, [&](const Check& check) { checks.push_back(check); });
+  return checks.checks();
 }
 
 Verdict worst_of(const std::vector<Check>& checks) {
@@ -151,14 +193,6 @@ boost::json::object to_json(const std::vector<Check>& checks) {
                             {"remedy", check.remedy},
                             {"seconds", check.seconds ? boost::json::value(*check.seconds) : boost::json::value(nullptr)}});
   return {{"schema", 1}, {"verdict", text_of(worst_of(checks))}, {"checks", std::move(list)}};
-}
-
-void print(const std::vector<Check>& checks, std::ostream& out) {
-  for (const Check& check : checks) {
-    out << fmt::format("{}  {:<28}  {}{}\n", text_of(check.verdict), check.id, check.text,
-                       check.seconds ? ", " + format_seconds(*check.seconds) : "");
-    if (!check.remedy.empty() && check.verdict != Verdict::pass) out << fmt::format("      {}\n", check.remedy);
-  }
 }
 
 // What another command of this program prints, with this one's configuration.
@@ -199,11 +233,15 @@ void make_bundle(const std::string& path, const std::vector<Check>& checks, cons
 }
 
 int run_doctor(const DoctorArguments& arguments, const Session& session) {
-  const std::vector<Check> checks = examine(arguments.device, session);
-  if (session.json)
-    session.console.out << to_text(to_json(checks));
-  else
-    print(checks, session.console.out);
+  Interrupt interrupt;
+  std::vector<Check> checks;
+  try {
+    checks = examine(arguments.device, interrupt, session);
+  } catch (const Error& error) {
+    if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
+    return interrupt.exit_status();
+  }
+  if (session.json) session.console.out << to_text(to_json(checks));
   if (!arguments.bundle.empty()) make_bundle(arguments.bundle, checks, session);
   return static_cast<int>(worst_of(checks));
 }

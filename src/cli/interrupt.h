@@ -2,13 +2,12 @@
 //
 // A process that is simply killed leaves its device in doubt for whoever comes next. While this lives, the first SIGINT or
 // SIGTERM only sets the token, and says on standard error that it was heard. Threads started meanwhile do not see the signals.
+// Once one came, the two seconds run on after this is gone: devices close when the process ends, and that may take longer.
 #pragma once
 
-#include <atomic>
+#include <memory>
 #include <stop_token>
 #include <thread>
-
-#include "base/file_descriptor.h"
 
 namespace tenon::cli {
 
@@ -19,16 +18,16 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  std::stop_token token() const { return stop_.get_token(); }
+  std::stop_token token() const;
   // The exit status of a command that ended because of it: 130 for Ctrl-C, 143 for SIGTERM; 0 when there was none.
-  int exit_status() const noexcept { return exit_status_; }
+  int exit_status() const noexcept;
+  // From now on the first signal ends the process: what it does is on the processor, and leaves nothing behind.
+  void end_at_once() noexcept;
 
  private:
-  void listen();
+  struct State;
 
-  std::stop_source stop_;
-  std::atomic<int> exit_status_{0};
-  FileDescriptor end_;
+  std::shared_ptr<State> state_;
   std::thread listener_;
 };
 

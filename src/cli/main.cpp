@@ -18,7 +18,8 @@ void interrupted(int) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  signal(SIGINT, interrupted);
+  // Jobs in the background are started with it ignored, and stay so.
+  if (signal(SIGINT, interrupted) == SIG_IGN) signal(SIGINT, SIG_IGN);
   tenon::cli::Console console = tenon::cli::process_console();
   return tenon::cli::run_application(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), console);
 }

@@ -14,6 +14,8 @@
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
+#include "cli/number_range.h"
+#include "cli/waiting_line.h"
 #include "graph/comparison.h"
 #include "graph/reference.h"
 #include "tenon/error.h"
@@ -141,18 +143,6 @@ void print_text(const Console& console, RunResult& result, const std::vector<Com
   if (!saved.empty()) console.out << "saved to " << saved << '\n';
 }
 
-// Whoever waits is told for whom, once for each place in the queue.
-std::function<void(const Progress&)> waiting_line(const Console& console) {
-  return [&console, told = std::string()](const Progress& progress) mutable {
-    if (progress.stage != "queued" || progress.place.ahead_here + progress.place.ahead_elsewhere == 0) return;
-    const std::string line = fmt::format("waiting for {}: {}{} before this one", progress.device,
-                                         progress.place.holder.empty() ? "" : "held by " + progress.place.holder + "; ",
-                                         progress.place.ahead_here + progress.place.ahead_elsewhere);
-    if (line == std::exchange(told, line)) return;
-    console.err << "tenon: " << line << std::endl;
-  };
-}
-
 // The command ends now, so the device closes whatever the policy; that is part of what the run took.
 void close_device(RunResult& result) {
   if (result.device.kind == DeviceKind::cpu) return;
@@ -175,22 +165,24 @@ int run(const RunArguments& arguments, const Session& session) {
   options.device = arguments.device;
   options.repeat = arguments.repeat;
   options.program = arguments.expression.substr(0, kMaxProgramName);
-  options.on_progress = waiting_line(session.console);
   if (arguments.timeout_seconds)
     options.timeout =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
   std::optional<Decision> decision;
   if (arguments.explain) decision = process_manager().explain(graph, arguments.device);
   if (decision && !session.json) session.console.out << explanation(*decision, session.console) << '\n' << std::flush;
-  // Stopping a computation on the processor leaves nothing behind; a device must be given back.
-  std::optional<Interrupt> interrupt;
-  if (arguments.device != "cpu" && arguments.device != "cpu:0") options.cancel = interrupt.emplace().token();
+  Interrupt interrupt;
+  options.cancel = interrupt.token();
+  options.on_progress = [&, waiting = WaitingLine(session.console)](const Progress& progress) mutable {
+    if (progress.device == "cpu:0") interrupt.end_at_once();
+    waiting(progress);
+  };
   RunResult result;
   try {
     result = process_manager().run(graph, arrays, options);
   } catch (const Error& error) {
-    if (!interrupt || interrupt->exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
-    return interrupt->exit_status();
+    if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
+    return interrupt.exit_status();
   }
   std::vector<Comparison> comparisons;
   if (arguments.compare) comparisons = compare_all(graph, arrays, result);
@@ -223,10 +215,10 @@ void add_run_command(CLI::App& app, Session& session) {
       ->type_name("DTYPE");
   command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
   command->add_option("--repeat", arguments->repeat, "Compute N times and report the fastest")
-      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->check(in_range(1, 1'000'000))
       ->type_name("N");
   command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting for the device after this time; exit 4")
-      ->check(CLI::Range(0.0, 1e9).description(""))
+      ->check(in_range(0.0, 1e9))
       ->type_name("SECONDS");
   command->add_flag("--explain", arguments->explain, "Say what each device would take, and why one was chosen");
   command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit 5 if they differ");

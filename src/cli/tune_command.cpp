@@ -1,17 +1,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <stop_token>
 
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
+#include "cli/number_range.h"
 #include "cli/plot.h"
+#include "cli/waiting_line.h"
 #include "manager/tuning.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
@@ -236,55 +240,71 @@ void print_text(const TuneArguments& arguments, const DeviceInfo& device, const 
       << '\n';
 }
 
-void save_svg(const std::string& path, const std::string& text) {
+// Opened before anything is measured, so that a wrong name costs no time.
+std::ofstream open_svg(const std::string& path) {
   std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) throw Error(ErrorCode::permission_denied, fmt::format("cannot write {}", path));
+  if (!file)
+    throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::permission_denied,
+                fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  return file;
 }
 
-int tune(const TuneArguments& arguments, const Session& session) {
-  const Subject subject(arguments);
-  DeviceManager& manager = process_manager();
-  const Graph smallest = subject.graph(subject.inputs(1));  // what is wrong with it is said before a device is opened
-  Interrupt interrupt;
-  LeaseOptions wish;
-  wish.device = arguments.device == "auto" ? manager.explain(smallest).device.id : arguments.device;
-  wish.cancel = interrupt.token();
-  const Lease lease = manager.lease(wish);
+TuneResult find_on(const Lease& lease, const TuneArguments& arguments, const Subject& subject, const std::stop_token& stop,
+                   const Console& console) {
   RunOptions options;
   options.device = lease.device().id;
-  options.cancel = interrupt.token();
-
+  options.cancel = stop;
   const Clock::time_point begin = Clock::now();
   TuneLimits limits;
-  limits.memory_bytes = memory_limit(arguments, lease.device(), manager.config());
+  limits.memory_bytes = memory_limit(arguments, lease.device(), process_manager().config());
   limits.latency_seconds = arguments.latency_seconds;
   limits.max_batch = arguments.max_batch;
   limits.is_over = [&] { return std::chrono::duration<double>(Clock::now() - begin).count() > arguments.seconds; };
   TuneSubject tried;
   tried.measure = [&](std::int64_t batch) { return measure(subject, batch, options); };
   tried.bytes_of = [&](std::int64_t batch) { return subject.bytes(batch); };
-  if (session.console.err_is_terminal)
-    tried.on_begin = [&](std::int64_t batch) { session.console.err << fmt::format("\r\033[Kbatch {}", batch) << std::flush; };
+  if (console.err_is_terminal)
+    tried.on_begin = [&](std::int64_t batch) { console.err << fmt::format("\r\033[Kbatch {}", batch) << std::flush; };
+  return find_batch_size(tried, limits);
+}
+
+int tune(const TuneArguments& arguments, const Session& session) {
+  const Subject subject(arguments);
+  DeviceManager& manager = process_manager();
+  const Graph smallest = subject.graph(subject.inputs(1));  // what is wrong with it is said before a device is opened
+  std::ofstream svg;
+  if (!arguments.svg.empty()) svg = open_svg(arguments.svg);
+  Interrupt interrupt;
+  LeaseOptions wish;
+  wish.device = arguments.device == "auto" ? manager.explain(smallest).device.id : arguments.device;
+  wish.cancel = interrupt.token();
+  wish.on_wait = [&, waiting = WaitingLine(session.console)](const QueuePlace& place) mutable { waiting(wish.device, place); };
+  const auto clear_line = [&] {
+    if (session.console.err_is_terminal) session.console.err << "\r\033[K" << std::flush;
+  };
+  Lease lease;
   TuneResult result;
   try {
-    result = find_batch_size(tried, limits);
+    lease = manager.lease(wish);
+    if (lease.device().kind == DeviceKind::cpu) interrupt.end_at_once();
+    result = find_on(lease, arguments, subject, wish.cancel, session.console);
   } catch (const Error& error) {
-    if (session.console.err_is_terminal) session.console.err << "\r\033[K" << std::flush;
+    clear_line();
     if (interrupt.exit_status() != 0 && error.code() == ErrorCode::cancelled) return interrupt.exit_status();
     throw;
   }
-  if (session.console.err_is_terminal) session.console.err << "\r\033[K" << std::flush;
+  clear_line();
 
   const DeviceInfo& device = lease.device();
   const BatchConfig rule = batch_config(device.kind, 1, manager.config());
-  if (!arguments.svg.empty()) save_svg(arguments.svg, plot_svg(curve_of(arguments, device, result)));
-  if (session.json) {
+  if (session.json)
     print_json(arguments, device, subject, result, rule, session.console.out);
-  } else {
+  else
     print_text(arguments, device, result, rule, session.console);
-    if (!arguments.svg.empty()) session.console.out << "saved to " << arguments.svg << '\n';
-  }
+  if (arguments.svg.empty()) return 0;
+  if (!(svg << plot_svg(curve_of(arguments, device, result)) << std::flush))
+    throw Error(ErrorCode::data_loss, fmt::format("cannot write {}", arguments.svg), "is there room for it?");
+  if (!session.json) session.console.out << "saved to " << arguments.svg << '\n';
   return 0;
 }
 
@@ -298,7 +318,7 @@ void add_tune_command(CLI::App& app, Session& session) {
       ->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of the names in it, as for tenon run")->type_name("NAME=VALUE");
   command->add_option("--batch-axis", arguments->axis, "The axis that grows")
-      ->check(CLI::Range(0, kMaxRank - 1).description(""))
+      ->check(in_range(0, kMaxRank - 1))
       ->type_name("AXIS");
   command->add_option("--grow", arguments->grow, "An input that grows; may be given several times")
       ->expected(1)
@@ -308,16 +328,16 @@ void add_tune_command(CLI::App& app, Session& session) {
       ->type_name("DTYPE");
   command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
   command->add_option("--memory-budget", arguments->memory_bytes, "Most memory for a batch, e.g. 512MiB")
-      ->transform(CLI::AsSizeValue(false).description(""))
+      ->transform(size_in_bytes())
       ->type_name("BYTES");
   command->add_option("--latency", arguments->latency_seconds, "Longest time for a batch")
-      ->check(CLI::Range(1e-9, 1e6).description(""))
+      ->check(in_range(1e-9, 1e6))
       ->type_name("SECONDS");
   command->add_option("--max-batch", arguments->max_batch, "Largest batch to try")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40).description(""))
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 40))
       ->type_name("N");
   command->add_option("--seconds", arguments->seconds, "How long to measure at most")
-      ->check(CLI::Range(0.001, 3600.0).description(""))
+      ->check(in_range(0.001, 3600.0))
       ->type_name("S");
   command->add_option("--svg", arguments->svg, "Save the curve as SVG")->type_name("FILE");
   add_output_options(*command, session);

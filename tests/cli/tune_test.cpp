@@ -122,7 +122,14 @@ TEST(TuneCommand, WritesTheCurveAsSvg) {
   text << std::ifstream(folder / "curve.svg").rdbuf();
   EXPECT_TRUE(text.str().starts_with("<svg"));
   EXPECT_EQ(
-      tenon({"tune", "x * 2", "x=rand([1, 8])", "--max-batch", "2", "--device", "cpu", "--svg", "/nonexistent/a.svg"}).status, 1);
+      tenon({"tune", "x * 2", "x=rand([1, 8])", "--max-batch", "2", "--device", "cpu", "--svg", "/nonexistent/a.svg"}).status, 3);
+}
+
+TEST(TuneCommand, APlaceForTheCurveThatCannotBeWrittenIsSaidBeforeMeasuring) {
+  const Outcome outcome = tenon({"tune", "relu(x)", "x=rand([1, 4])", "--seconds", "0.01", "--svg", "/proc/curve.svg"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(contains(outcome.err, "cannot write /proc/curve.svg: ")) << outcome.err;
 }
 
 TEST(TuneCommand, WhatCannotGrowIsAUsageError) {

@@ -1,16 +1,10 @@
 // tenon top on a real pseudo-terminal.
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/json.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -18,92 +12,13 @@
 
 #include "base/file_descriptor.h"
 #include "e2e/program.h"
+#include "e2e/terminal.h"
 
 namespace tenon {
 namespace {
 
 constexpr const char* kEnter = "\033[?1049h";
 constexpr const char* kLeave = "\033[?1049l";
-
-// The program with a terminal of its own, whose other end the test holds.
-class OnTerminal {
- public:
-  explicit OnTerminal(const std::vector<std::string>& arguments, unsigned short columns = 100, unsigned short rows = 30) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-top-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    int other = -1;
-    winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    int own = -1;
-    EXPECT_EQ(openpty(&own, &other, nullptr, nullptr, &size), 0);
-    terminal_ = FileDescriptor(own);
-    program_side_ = FileDescriptor(other);
-    EXPECT_EQ(tcgetattr(other, &before_), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      setsid();
-      ioctl(other, TIOCSCTTY, 0);
-      for (const int stream : {0, 1, 2}) dup2(other, stream);
-      setenv("TERM", "xterm", 1);
-      setenv("LC_ALL", "C.UTF-8", 1);
-      setenv("TENON_RUN_DIR", (folder_ / "run").c_str(), 1);
-      setenv("TENON_STATE_DIR", (folder_ / "state").c_str(), 1);
-      std::vector<char*> words{const_cast<char*>(TENON_PROGRAM)};
-      for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-      words.push_back(nullptr);
-      execv(words[0], words.data());
-      _exit(127);
-    }
-  }
-  ~OnTerminal() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  OnTerminal(const OnTerminal&) = delete;
-  OnTerminal& operator=(const OnTerminal&) = delete;
-
-  // Reads until |text| has come; what came so far, which ends there or, if it never comes, with the program.
-  std::string until(const std::string& text) {
-    std::size_t found = std::string::npos;
-    while ((found = seen_.find(text)) == std::string::npos) {
-      std::array<char, 4096> part{};
-      const ssize_t got = read(terminal_.get(), part.data(), part.size());
-      if (got <= 0) return std::exchange(seen_, "");
-      seen_.append(part.data(), static_cast<std::size_t>(got));
-    }
-    std::string shown = seen_.substr(0, found + text.size());
-    seen_.erase(0, found + text.size());
-    return shown;
-  }
-  void type(const std::string& keys) const {
-    EXPECT_EQ(write(terminal_.get(), keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
-  }
-  void resize(unsigned short columns, unsigned short rows) const {
-    const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    EXPECT_EQ(ioctl(terminal_.get(), TIOCSWINSZ, &size), 0);
-  }
-  void send(int signal) const { kill(pid_, signal); }
-  int status() {
-    int status = 0;
-    waitpid(std::exchange(pid_, -1), &status, 0);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  }
-  bool is_as_before() const {
-    termios now{};
-    tcgetattr(program_side_.get(), &now);
-    return now.c_lflag == before_.c_lflag && now.c_iflag == before_.c_iflag && now.c_oflag == before_.c_oflag;
-  }
-
- private:
-  std::filesystem::path folder_;
-  FileDescriptor terminal_, program_side_;
-  termios before_{};
-  pid_t pid_ = -1;
-  std::string seen_;
-};
 
 TEST(TopOnATerminal, ShowsALiveTableAndPutsTheTerminalBackOnQuit) {
   OnTerminal top({"top", "--interval", "60"});

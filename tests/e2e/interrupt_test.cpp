@@ -1,0 +1,93 @@
+// Ctrl-C, and waiting for a device, in commands that compute.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "e2e/program.h"
+#include "e2e/terminal.h"
+
+namespace tenon::testing {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class InterruptTest : public ::testing::Test {
+ protected:
+  InterruptTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-interrupt-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    directory_ = pattern;
+  }
+  ~InterruptTest() override { std::filesystem::remove_all(directory_); }
+
+  std::vector<std::pair<std::string, std::string>> variables(const std::string& simulated = "wormhole,open=0,close=0") const {
+    return {{"TENON_RUN_DIR", directory_}, {"TENON_STATE_DIR", directory_}, {"TENON_SIM", simulated}};
+  }
+  std::string queue() const { return Program({TENON_PROGRAM, "queue"}, variables()).all_out(); }
+
+  std::string directory_;
+};
+
+TEST_F(InterruptTest, WhoeverWaitsIsToldForWhomAndLeavesOnCtrlC) {
+  Program holder({TENON_PROGRAM, "exec", "--device", "sim:0", "--", "sh", "-c", "echo in; cat"}, variables());
+  ASSERT_EQ(holder.out_line(), "in");
+  for (std::vector<std::string> command :
+       {std::vector<std::string>{"run", "1 + 1"}, {"bench", "1 + 1"}, {"tune", "x * 2", "x=[1]"}, {"doctor"}}) {
+    command.insert(command.begin(), TENON_PROGRAM);
+    command.insert(command.end(), {"--device", "sim:0"});
+    Program waiter(command, variables());
+    const std::string line = waiter.err_line();
+    EXPECT_TRUE(contains(line, "waiting for sim:0: held by pid ")) << command[1] << ": " << line;
+    waiter.send(SIGINT);
+    EXPECT_EQ(waiter.exit_status(), 130) << command[1];
+  }
+  holder.end_input();
+  EXPECT_EQ(holder.exit_status(), 0);
+  EXPECT_FALSE(contains(queue(), "dirty"));
+}
+
+TEST_F(InterruptTest, AMeasurementThatIsInterruptedGivesTheDeviceBack) {
+  Program bench({TENON_PROGRAM, "bench", "1 + 1", "--device", "sim:0", "--seconds", "3600"}, variables());
+  while (!contains(queue(), "holds")) {
+  }
+  bench.send(SIGINT);
+  EXPECT_EQ(bench.exit_status(), 130);
+  EXPECT_FALSE(contains(queue(), "dirty"));
+}
+
+// Opening cannot be broken off, but nobody has to wait for its end.
+TEST_F(InterruptTest, ADeviceThatDoesNotOpenHoldsNobodyUp) {
+  Program run({TENON_PROGRAM, "run", "1 + 1", "--device", "sim:0"}, variables("wormhole,open=3000"));
+  while (!contains(queue(), "holds")) {
+  }
+  run.send(SIGINT);
+  EXPECT_EQ(run.exit_status(), 130);
+}
+
+// Shells start jobs in the background with SIGINT ignored: Ctrl-C is meant for what is in front.
+TEST_F(InterruptTest, AJobInTheBackgroundIsLeftAlone) {
+  const std::string ignoring = std::string("trap '' INT; exec ") + TENON_PROGRAM;
+  Program job({"sh", "-c", ignoring + " exec --device sim:0 -- sh -c 'echo in; cat'"}, variables());
+  ASSERT_EQ(job.out_line(), "in");
+  job.send(SIGINT);
+  job.end_input();
+  EXPECT_EQ(job.exit_status(), 0);
+  Program bench({"sh", "-c", ignoring + " bench '1 + 1' --device sim:0 --seconds 0.5"}, variables());
+  while (!contains(queue(), "holds")) {
+  }
+  bench.send(SIGINT);
+  EXPECT_EQ(bench.exit_status(), 0);
+}
+
+TEST(InterruptOnATerminal, WorkOnTheProcessorEndsAtOnceAndClearsItsLine) {
+  OnTerminal bench({"bench", "1 + 1", "--device", "cpu", "--seconds", "3600"});
+  bench.until("compute");
+  bench.type("\003");
+  EXPECT_EQ(bench.status(), 130);
+  const std::string rest = bench.until("\r\033[K");
+  EXPECT_TRUE(contains(rest, "\r\033[K")) << rest;
+  EXPECT_FALSE(contains(rest, "stopping")) << rest;
+}
+
+}  // namespace
+}  // namespace tenon::testing
