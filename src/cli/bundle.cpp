@@ -115,8 +115,9 @@ std::uint64_t write_bundle(const std::string& path, std::vector<BundleFile> file
   for (BundleFile& file : files) file.text = redactor.redact(file.text);
   const std::string archive = make_tar_gz("tenon-bundle", files, std::time(nullptr));
   const auto refuse = [&](const char* what) {
-    const ErrorCode code =
-        errno == EACCES || errno == EROFS || errno == EPERM ? ErrorCode::permission_denied : ErrorCode::unavailable;
+    const ErrorCode code = errno == ENOENT   ? ErrorCode::not_found
+                           : errno == ENOSPC ? ErrorCode::resource_exhausted
+                                             : ErrorCode::permission_denied;
     throw Error(code, fmt::format("{} cannot be {}: {}", path, what, std::strerror(errno)));
   };
   // Beside its place and then renamed: there is never half a bundle of that name.

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/device_table.h"
 #include "cli/json.h"
+#include "cli/number_range.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
@@ -18,26 +19,37 @@ struct DevicesArguments {
   int count = 0;  // 0: until interrupted
 };
 
-void list_devices(const Session& session) {
-  const Detection found = process_manager().detect();
-  if (!session.json) {
-    session.console.out << device_table(found.devices, session.console);
-    for (const std::string& note : found.notes) session.console.out << "note: " << note << '\n';
-    return;
-  }
+void print_table(const Detection& found, const Console& console) {
+  console.out << device_table(found.devices, console);
+  for (const std::string& note : found.notes) console.out << "note: " << note << '\n';
+}
+
+boost::json::object document(const Detection& found) {
   boost::json::array devices, notes(found.notes.begin(), found.notes.end());
   for (const DeviceInfo& device : found.devices) devices.push_back(to_full_json(device));
-  session.console.out << to_text(
-      boost::json::object{{"schema", 1}, {"devices", std::move(devices)}, {"notes", std::move(notes)}});
+  return {{"schema", 1}, {"devices", std::move(devices)}, {"notes", std::move(notes)}};
+}
+
+int list_devices(const Session& session) {
+  const Detection found = process_manager().detect();
+  if (session.json)
+    session.console.out << to_text(document(found));
+  else
+    print_table(found, session.console);
+  return 0;
 }
 
 int watch_devices(const DevicesArguments& arguments, const Session& session) {
   for (int i = 0; arguments.count == 0 || i < arguments.count; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_seconds));
-    if (session.console.out_is_terminal && !session.json) session.console.out << "\033[H\033[J";
-    list_devices(session);
-    session.console.out.flush();
-    if (!session.console.out) break;
+    const Detection found = process_manager().detect();
+    if (session.json) {
+      session.console.out << boost::json::serialize(document(found)) << '\n';
+    } else {
+      if (session.console.out_is_terminal) session.console.out << "\033[H\033[J";
+      print_table(found, session.console);
+    }
+    if (!session.console.out.flush()) break;
   }
   return 0;
 }
@@ -47,22 +59,20 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
 void add_devices_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<DevicesArguments>();
   CLI::App* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
-  CLI::Option* watch = command->add_flag("--watch", arguments->watch, "List again and again");
+  CLI::Option* watch = command->add_flag("--watch", arguments->watch, "List again and again; with --json one line each time");
   command->add_option("--interval", arguments->interval_seconds, "Seconds between two listings; 1 by default")
-      ->check(CLI::Range(0.0, 86400.0).description(""))
+      ->check(in_range(0.01, 86400.0))
       ->needs(watch)
       ->type_name("SECONDS");
   command->add_option("--count", arguments->count, "Stop after this many listings")
-      ->check(CLI::Range(1, 1000000000).description(""))
+      ->check(in_range(1, 1000000000))
       ->needs(watch)
       ->type_name("N");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon devices\n  tenon devices --json\n  tenon devices --watch --interval 5");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] {
-      if (arguments->watch) return watch_devices(*arguments, session);
-      list_devices(session);
-      return 0;
+      return arguments->watch ? watch_devices(*arguments, session) : list_devices(session);
     };
   });
 }

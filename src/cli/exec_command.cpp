@@ -8,6 +8,7 @@
 #include "base/state_directory.h"
 #include "cli/child_process.h"
 #include "cli/commands.h"
+#include "cli/number_range.h"
 #include "lease/device_environment.h"
 #include "lease/queue_text.h"
 #include "lease/turnstile.h"
@@ -103,8 +104,9 @@ int execute(const ExecArguments& arguments, const Session& session) {
   session.console.out.flush();
   const int status = run(session, variables, was_killed);
   const TicketNumber epoch = pass.epoch();
-  // Who dies by a signal seldom tidies up.
-  if (was_killed)
+  // Who dies by a signal seldom tidies up, and a command that could not be started has put nothing right.
+  const bool could_not_start = status == kExitNoSuchCommand || status == kExitCannotRun;
+  if (was_killed || (pass.is_dirty() && could_not_start))
     pass.give_back_dirty();
   else
     pass.give_back();
@@ -119,7 +121,7 @@ void add_exec_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("exec", "Run a command while holding a device: tenon exec --device ID -- COMMAND...");
   command->add_option("--device", arguments->device, "A kind (cpu) or an id (cpu:0)")->required()->type_name("DEVICE");
   command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting after this time; 0 only tries")
-      ->check(CLI::Range(0.0, 1e8).description(""))
+      ->check(in_range(0.0, 1e8))
       ->type_name("SECONDS");
   command->add_flag("--shared", arguments->is_shared, "Hold it together with others that share it");
   command->footer(kNotes);

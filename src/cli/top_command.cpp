@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/number_range.h"
 #include "cli/terminal.h"
 #include "cli/top_screen.h"
 #include "tenon/manager.h"
@@ -179,7 +180,7 @@ void add_top_command(CLI::App& app, Session& session) {
   command->add_flag("--once", arguments->once, "Print the table once");
   CLI::Option* interval =
       command->add_option("--interval", arguments->interval_seconds, "Seconds between two looks; 1 by default")
-          ->check(CLI::Range(0.1, 86400.0).description(""))
+          ->check(in_range(0.1, 86400.0))
           ->type_name("SECONDS");
   add_output_options(*command, session);
   command->footer(kNotes);

@@ -42,15 +42,19 @@ std::string memory(const DeviceSample& sample) {
   if (!sample.device.memory_total_bytes) return kNothing;
   const std::string total = format_bytes(static_cast<double>(*sample.device.memory_total_bytes));
   const auto used = sample.memory_used();
-  return used ? fmt::format("{} of {}", format_bytes(*used), total) : total;
+  return used ? fmt::format("{} of {}", format_bytes(static_cast<double>(*used)), total) : total;
 }
 
 double memory_share(const DeviceSample& sample) {
   const auto used = sample.memory_used();
-  return used && *sample.device.memory_total_bytes > 0 ? *used / static_cast<double>(*sample.device.memory_total_bytes) : -1;
+  if (!used || *sample.device.memory_total_bytes == 0) return -1;
+  return static_cast<double>(*used) / static_cast<double>(*sample.device.memory_total_bytes);
 }
 
-json::value or_null(const std::optional<double>& value) { return value ? json::value(*value) : json::value(nullptr); }
+template <class Number>
+json::value or_null(const std::optional<Number>& value) {
+  return value ? json::value(*value) : json::value(nullptr);
+}
 
 std::string who_has(const Turnstile::Place& place) {
   return place.is_known ? fmt::format("{}, {}", who(place), format_seconds(seconds_since(place))) : "somebody";
@@ -81,9 +85,9 @@ int DeviceSample::waiting() const {
       std::count_if(queue.places.begin(), queue.places.end(), [](const Turnstile::Place& place) { return !place.is_holding; }));
 }
 
-std::optional<double> DeviceSample::memory_used() const {
+std::optional<std::uint64_t> DeviceSample::memory_used() const {
   if (!device.memory_total_bytes || !device.memory_free_bytes) return std::nullopt;
-  return static_cast<double>(*device.memory_total_bytes - std::min(*device.memory_free_bytes, *device.memory_total_bytes));
+  return *device.memory_total_bytes - std::min(*device.memory_free_bytes, *device.memory_total_bytes);
 }
 
 std::optional<double> utilisation_of(const DeviceInfo& device, const std::optional<double>& processor) {
@@ -99,21 +103,20 @@ std::optional<double> utilisation_of(const DeviceInfo& device, const std::option
 json::object to_json(const TopSample& sample) {
   json::array devices;
   for (const DeviceSample& each : sample.devices)
-    devices.push_back(json::object{
-        {"id", each.device.id},
-        {"name", each.device.name},
-        {"kind", name(each.device.kind)},
-        {"available", each.device.available},
-        {"state", each.state()},
-        {"holder", each.holder().empty() ? json::value(nullptr) : json::value(each.holder())},
-        {"waiting", each.waiting()},
-        {"memory_total_bytes", each.device.memory_total_bytes ? json::value(*each.device.memory_total_bytes) : nullptr},
-        {"memory_used_bytes", or_null(each.memory_used())},
-        {"utilisation", or_null(each.utilisation)},
-        {"power_watts", or_null(each.device.power_watts)},
-        {"power_limit_watts", or_null(each.device.power_limit_watts)},
-        {"temperature_celsius", or_null(each.device.temperature_celsius)},
-        {"queue", to_json(each.queue)}});
+    devices.push_back(json::object{{"id", each.device.id},
+                                   {"name", each.device.name},
+                                   {"kind", name(each.device.kind)},
+                                   {"available", each.device.available},
+                                   {"state", each.state()},
+                                   {"holder", each.holder().empty() ? json::value(nullptr) : json::value(each.holder())},
+                                   {"waiting", each.waiting()},
+                                   {"memory_total_bytes", or_null(each.device.memory_total_bytes)},
+                                   {"memory_used_bytes", or_null(each.memory_used())},
+                                   {"utilisation", or_null(each.utilisation)},
+                                   {"power_watts", or_null(each.device.power_watts)},
+                                   {"power_limit_watts", or_null(each.device.power_limit_watts)},
+                                   {"temperature_celsius", or_null(each.device.temperature_celsius)},
+                                   {"queue", to_json(each.queue)}});
   const std::time_t when = std::chrono::system_clock::to_time_t(sample.when);
   return {{"schema", 1}, {"time", fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(when))}, {"devices", std::move(devices)}};
 }

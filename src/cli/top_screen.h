@@ -28,7 +28,7 @@ struct DeviceSample {
   std::string state() const;   // "free", "held", "shared", "in use", "dirty", "unusable"
   std::string holder() const;  // who has it; for an unusable one, why
   int waiting() const;
-  std::optional<double> memory_used() const;  // bytes
+  std::optional<std::uint64_t> memory_used() const;  // bytes
 };
 
 // The share of its time |device| is busy, as its maker's software says, or |processor| for the processor.

@@ -70,6 +70,37 @@ TEST(Application, WrongUsageExitsWithTwoAndSuggests) {
   EXPECT_EQ(json.json()["error"].as_object()["code"], "invalid_argument");
 }
 
+// A disk that is full, a descriptor that is closed: what reads the file would take half a result for a whole one.
+TEST(Application, OutputThatCannotBeWrittenIsAFailure) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", "1"}, {"run", "1", "--json"}, {"devices", "--json"}, {"--help"}}) {
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    Console console{.out = full, .err = err};
+    EXPECT_EQ(run_application(arguments, console), 1) << arguments[0];
+    EXPECT_TRUE(contains(err.str(), "could not be written")) << err.str();
+  }
+}
+
+TEST(Application, ANumberThatIsNoneOrOutsideItsBoundsIsRefusedInWords) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"run", "1", "--timeout", "nan"},
+                                                    {"run", "1", "--timeout", "-1"},
+                                                    {"run", "1", "--timeout", "inf"},
+                                                    {"bench", "1", "--seconds", "nan"},
+                                                    {"devices", "--watch", "--interval", "nan"},
+                                                    {"devices", "--watch", "--interval", "0"},
+                                                    {"tune", "x", "x=[1]", "--latency", "nan"},
+                                                    {"exec", "--device", "cpu", "--timeout", "nan"},
+                                                    {"run", "1", "--repeat", "1.5"},
+                                                    {"tune", "x", "x=[1]", "--memory-budget", "-1"},
+                                                    {"tune", "x", "x=[1]", "--memory-budget", "10XB"}}) {
+    const Outcome outcome = tenon(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments[0] << " " << arguments.back();
+    EXPECT_TRUE(contains(outcome.err, arguments[arguments.size() - 2] + ": must be a ")) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, ", not " + arguments.back() + "\n")) << outcome.err;
+  }
+}
+
 TEST(Application, ColourFollowsTheFlagThenTheEnvironmentThenTheTerminal) {
   const auto coloured = [](std::vector<std::string> extra, const Surroundings& surroundings) {
     std::vector<std::string> arguments{"run", "1"};

@@ -82,13 +82,22 @@ TEST(Devices, JsonHasEveryFieldOfADevice) {
 }
 
 TEST(Devices, WatchListsAgain) {
-  const Outcome outcome = tenon({"devices", "--watch", "--count", "3", "--interval", "0"});
+  const Outcome outcome = tenon({"devices", "--watch", "--count", "3", "--interval", "0.01"});
   EXPECT_EQ(outcome.status, 0);
   std::size_t listings = 0;
   for (std::size_t at = 0; (at = outcome.out.find("cpu:0", at)) != std::string::npos; ++at) ++listings;
   EXPECT_EQ(listings, 3u);
   EXPECT_TRUE(contains(tenon({"devices", "--watch", "--count", "1"}, {.terminal = true}).out, "\033[H"));
   EXPECT_EQ(tenon({"devices", "--count", "3"}).status, 2);
+}
+
+TEST(Devices, WatchedAsJsonIsOneDocumentALine) {
+  const Outcome outcome = tenon({"devices", "--watch", "--count", "2", "--interval", "0.01", "--json"});
+  std::istringstream lines(outcome.out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count)
+    EXPECT_EQ(boost::json::parse(line).as_object().at("schema"), 1) << line;
+  EXPECT_EQ(count, 2);
 }
 
 TEST(Report, HasEverySection) {
@@ -176,6 +185,14 @@ TEST(Doctor, ADamagedPlaceForTheLedgerIsAWarning) {
   std::filesystem::create_directory(folder / "ledger.db");
   const Outcome outcome = tenon({"doctor", "--device", "cpu"}, {.environment = {{"TENON_STATE_DIR", folder / ""}}});
   EXPECT_EQ(outcome.status, ledger_is_built() ? 1 : 0) << outcome.out;
+}
+
+TEST(Doctor, AFolderForTheLedgerThatCannotBeWrittenIsAWarning) {
+  const Folder folder;
+  std::ofstream(folder / "file") << "in the way";
+  const Outcome outcome = tenon({"doctor", "--device", "cpu"}, {.environment = {{"TENON_STATE_DIR", folder / "file/state"}}});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_TRUE(contains(outcome.out, "WARN  host.ledger")) << outcome.out;
 }
 
 TEST(Doctor, ASimulatedDeviceThatFailsMakesItFail) {

@@ -45,6 +45,9 @@ TEST_F(PolicyTest, OnlyTheGivenPolicies) {
   const auto document = tenon({"policy", "replay", file, "--policy", "linger=7.5", "--policy", "adaptive", "--json"}).json();
   ASSERT_EQ(document.at("policies").as_array().size(), 2u);
   EXPECT_EQ(document.at("policies").as_array()[0].at("policy"), "fixed-7.5s");
+  // The name that is printed is one that is understood.
+  const auto again = tenon({"policy", "replay", file, "--policy", "fixed-7.5s", "--json"}).json();
+  EXPECT_EQ(again.at("policies").as_array()[0], document.at("policies").as_array()[0]);
 }
 
 TEST_F(PolicyTest, RefusesWhatItCannotRead) {
@@ -52,8 +55,11 @@ TEST_F(PolicyTest, RefusesWhatItCannotRead) {
   EXPECT_EQ(row.status, 2);
   EXPECT_TRUE(contains(row.err, "line 3")) << row.err;
   EXPECT_EQ(tenon({"policy", "replay", folder_ / "missing.csv"}).status, 3);
+  const Outcome directory = tenon({"policy", "replay", folder_ / "."});
+  EXPECT_EQ(directory.status, 2);
+  EXPECT_TRUE(contains(directory.err, "is a directory")) << directory.err;
   const std::string good = trace("arrival_seconds\n0\n1\n");
-  for (const char* policy : {"sometimes", "linger=", "linger=-1", "linger=x"})
+  for (const char* policy : {"sometimes", "linger=", "linger=-1", "linger=x", "fixed-5", "fixed-s"})
     EXPECT_EQ(tenon({"policy", "replay", good, "--policy", policy}).status, 2) << policy;
   EXPECT_EQ(tenon({"policy", "replay", good, "--break-even", "0"}).status, 2);
   EXPECT_EQ(tenon({"policy"}).status, 2);

@@ -209,6 +209,8 @@ TEST(Top, JsonHasEveryDevice) {
     for (const char* key :
          {"state", "holder", "waiting", "memory_used_bytes", "utilisation", "power_watts", "temperature_celsius", "queue"})
       EXPECT_TRUE(each.contains(key)) << key;
+    // Bytes are whole numbers wherever they stand.
+    if (!each.at("memory_used_bytes").is_null()) EXPECT_FALSE(each.at("memory_used_bytes").is_double()) << each;
     has_processor |= each.at("id").as_string() == "cpu:0";
   }
   EXPECT_TRUE(has_processor);

@@ -124,6 +124,13 @@ TEST_F(ExecTest, TheCommandDiesWithTenonAndTheLeaseIsFree) {
   EXPECT_EQ(Program(exec({"true"}), variables()).all_err(), "");
 }
 
+TEST_F(ExecTest, ACommandThatCouldNotStartPutsNothingRight) {
+  EXPECT_EQ(Program(exec({"sh", "-c", "kill -SEGV $$"}), variables()).exit_status(), 128 + SIGSEGV);
+  EXPECT_EQ(Program(exec({"no-such-command-here"}), variables()).exit_status(), 127);
+  Program queue({TENON_PROGRAM, "queue"}, variables());
+  EXPECT_TRUE(contains(queue.all_out(), "left dirty"));
+}
+
 TEST_F(ExecTest, ACommandThatDiedLeavesTheDeviceDirty) {
   EXPECT_EQ(Program(exec({"sh", "-c", "kill -SEGV $$"}), variables()).exit_status(), 128 + SIGSEGV);
   Program queue({TENON_PROGRAM, "queue"}, variables());
