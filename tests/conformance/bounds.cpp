@@ -192,8 +192,8 @@ class Bounds {
     if (floating()) add_local(limit);
   }
 
-  // In float64 there is no wider type to compute in: where terms cancel, the rounding of one function call shows. What one ULP of
-  // an input changes is allowed for, jumps aside.
+  // In float64 there is no wider type to compute in: where terms cancel, the rounding of one function call shows. What two ULP of
+  // an input change is allowed for, jumps aside.
   void add_condition() {
     const Errors v = value_.to_doubles();
     Errors most(v.size(), 0.0);
@@ -201,7 +201,7 @@ class Bounds {
       if (!is_float(values_[i].dtype())) continue;
       for (const double direction : {1.0, -1.0}) {
         std::vector<HostArray> at = values_;
-        at[i] = map(values_[i], [&](double x) { return std::isfinite(x) ? x + direction * ulp(x, DType::f64) : x; });
+        at[i] = map(values_[i], [&](double x) { return std::isfinite(x) ? x + 2 * direction * ulp(x, DType::f64) : x; });
         const Errors moved_values = evaluate(node_, at).to_doubles();
         for (std::size_t k = 0; k < v.size(); ++k)
           if (const double d = std::abs(moved_values[k] - v[k]); std::isfinite(d)) most[k] = std::max(most[k], d);
@@ -436,7 +436,8 @@ void flush_operands(Bounded& to, const Graph& graph, const Node& node, std::span
     if (chooses_subnormal(i)) to.error[i] += normal;
     // Inside an op of several steps some may see the number and others the zero: where that may be infinite, anything goes.
     const bool known = !unknown(i) && std::isfinite(v[i]) && std::isfinite(other[i]) && std::isfinite(wider[i]);
-    to.error[i] += known ? std::max(std::abs(v[i] - other[i]), std::abs(v[i] - wider[i])) : kUnknown;
+    // A little more than the distance: tiny numbers beside 1 do not change it.
+    to.error[i] += known ? (1 + 0x1p-40) * std::max(std::abs(v[i] - other[i]), std::abs(v[i] - wider[i])) : kUnknown;
   }
 }
 

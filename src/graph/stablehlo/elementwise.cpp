@@ -191,7 +191,8 @@ Term mended_quotient(ElementwiseOp op, const Term& result, const Term& x, const 
   return select(is_nan(result), op == ElementwiseOp::FloorDiv ? floor(plain) : trunc(plain), result);
 }
 
-Term primitive(const SymbolicNode& node, std::span<const Term> known) {
+// |exactly|: the result is not rounded to f32 afterwards.
+Term primitive(const SymbolicNode& node, std::span<const Term> known, bool exactly) {
   const auto operand = [&](std::size_t i) {
     return node.operands[i] < 0 ? Term() : known[static_cast<std::size_t>(node.operands[i])];
   };
@@ -211,6 +212,7 @@ Term primitive(const SymbolicNode& node, std::span<const Term> known) {
     case ScalarPrim::mask_xor: return x ^ y;
     case ScalarPrim::mask_not: return !x;
     case ScalarPrim::select: return select(x, y, operand(2));
+    case ScalarPrim::exp: return exactly ? exact_exp(x) : exp(x);
     default: return is_float(x.dtype()) ? float_primitive(node.prim, x, y) : integer_primitive(node.prim, x, y);
   }
 }
@@ -239,7 +241,7 @@ Term elementwise(const Node& node, std::span<const Term> operands) {
         values.push_back(w.splat(attr.params[static_cast<std::size_t>(n.index)], computed, shape));
         break;
       case ScalarPrim::constant: values.push_back(w.splat(n.constant, computed, shape)); break;
-      default: values.push_back(primitive(n, values)); break;
+      default: values.push_back(primitive(n, values, given == DType::f64)); break;
     }
   }
   Term result = values.back();

@@ -25,6 +25,8 @@ Term quotient(const Term& x, const Term& y);  // correctly rounded
 Term sqrt(const Term& x);
 Term cbrt(const Term& x);
 Term exp(const Term& x);
+// Of f64, within one ULP.
+Term exact_exp(const Term& x);
 Term exp2(const Term& x);
 Term expm1(const Term& x);
 Term log(const Term& x);
