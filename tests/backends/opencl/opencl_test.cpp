@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
 #include "backends/opencl/context.h"
 #include "tenon/error.h"
@@ -38,6 +39,10 @@ bool is_mapped(const std::string& library) {
 
 std::size_t open_files() {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+std::size_t running_threads() {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
 }
 
 // The processor, through a platform such as PoCL.
@@ -174,14 +179,20 @@ TEST_F(OpenClTest, OneProgramRunsFromManyThreads) {
 }
 
 TEST_F(OpenClTest, OpeningAndClosingLeavesNothingBehind) {
-  open()->close();
-  const std::size_t before = open_files();
-  for (int i = 0; i < 100; ++i) {
+  Graph graph;
+  graph.set_outputs(apply(graph, "neg", {graph.input("x", DType::f32, {1000})}));
+  const auto cycle = [&] {
     const auto device = open();
-    const auto x = device->upload(HostArray::full(DType::f32, {10}, 1));
+    const auto program = device->compile(graph);
+    const auto x = device->upload(HostArray::full(DType::f32, {1000}, 1)), y = device->allocate({DType::f32, {1000}});
+    program->run({x.get()}, {y.get()});
     device->close();
-  }
-  EXPECT_EQ(open_files(), before);
+  };
+  cycle();
+  const std::size_t files = open_files(), threads = running_threads();
+  for (int i = 0; i < 100; ++i) cycle();
+  EXPECT_EQ(open_files(), files);
+  EXPECT_EQ(running_threads(), threads);
 }
 
 TEST_F(OpenClTest, SoftmaxOfManyRowsIsThatOfTheProcessorsOwnBackend) {
@@ -199,6 +210,27 @@ TEST_F(OpenClTest, SoftmaxOfManyRowsIsThatOfTheProcessorsOwnBackend) {
       EXPECT_NEAR(y.value(row * 501 + i), std::exp(x.value(row * 501 + i)) / expected, 1e-6);
     }
     EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+// Sixteen elements at once, what is left over of them, turned squares, and results written past the caches.
+TEST_F(OpenClTest, LargeMapsHaveTheValuesOfTheProcessorsOwnBackend) {
+  const auto device = open(), other = cpu::make_backend()->open(cpu::make_backend()->devices().at(0));
+  for (const Shape& shape : {Shape{1, 16}, Shape{67, 130}, Shape{256, 192}, Shape{1600, 2051}}) {
+    HostArray x = HostArray::empty(DType::f32, shape), y = HostArray::empty(DType::f32, {shape[1], shape[0]});
+    float next = -6;
+    for (float& v : x.mutable_view<float>()) v = next = next > 6 ? -6 : next + 0.001f;
+    for (float& v : y.mutable_view<float>()) v = next = next > 6 ? -6 : next + 0.003f;
+    for (const bool is_turned : {true, false}) {
+      Graph graph;
+      const NodeId a = graph.input("a", DType::f32, shape);
+      const NodeId b = is_turned ? apply(graph, "transpose", {graph.input("b", DType::f32, {shape[1], shape[0]})})[0] : a;
+      graph.set_outputs(apply(graph, "gelu", {apply(graph, "mul", {a, b})[0]}));
+      const std::vector<HostArray> inputs = is_turned ? std::vector{x, y} : std::vector{x};
+      const HostArray here = run(*device, graph, inputs), there = run(*other, graph, inputs);
+      for (std::int64_t i = 0; i < shape.elements(); ++i)
+        ASSERT_NEAR(here.value(i), there.value(i), 1e-6 * std::abs(there.value(i))) << to_string(shape) << " at " << i;
+    }
   }
 }
 
