@@ -130,12 +130,12 @@ void add_config_options(CLI::App& app, Session& session) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("NAME=VALUE");
+      ->type_name("SETTING=VALUE");
   app.add_option("--sim", session.simulated, "Imagine a device, e.g. wormhole,open=0.1; may be given several times")
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("TEXT");
+      ->type_name("ARCHITECTURE");
 }
 
 int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> arguments) {

@@ -1,26 +1,69 @@
 // Completion scripts, generated from the options themselves so that they cannot fall behind.
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 #include "cli/commands.h"
+#include "manager/settings.h"
 #include "tenon/dtype.h"
 
 namespace tenon::cli {
 namespace {
 
+// What may follow an option, or stand as a command's argument.
+struct Values {
+  enum class Kind { unknown, files, directories, words, lines_of } kind = Kind::unknown;
+  std::string text;  // the words, or the command that prints them
+};
+
 struct Entry {
   std::string flag, help;
   bool takes_value = false;
+  Values values;
 };
+
+std::string settings_with(std::string_view suffix) {
+  std::string names;
+  for (const Setting& setting : settings())
+    if (suffix.empty() || setting.set) names += fmt::format("{}{}{}", names.empty() ? "" : " ", setting.name, suffix);
+  return names;
+}
+
+// By the name of the type that --help shows.
+Values values_of(const std::string& type) {
+  using Kind = Values::Kind;
+  std::string dtypes;
+  for (const DType dtype : all_dtypes()) dtypes += (dtypes.empty() ? "" : " ") + std::string(name(dtype));
+  const std::map<std::string, Values> known{
+      {"FILE", {Kind::files, ""}},
+      {"FILE.tar.gz", {Kind::files, ""}},
+      {"TRACE.csv", {Kind::files, ""}},
+      {"DIRECTORY", {Kind::directories, ""}},
+      {"DEVICE", {Kind::lines_of, "tenon devices --ids 2>/dev/null"}},
+      {"DTYPE", {Kind::words, dtypes}},
+      {"WHEN", {Kind::words, "auto always never"}},
+      {"KEY", {Kind::words, "device program day"}},
+      {"SHELL", {Kind::words, "bash zsh fish"}},
+      {"POLICY", {Kind::words, "close-at-once linger= never break-even adaptive"}},
+      {"ARCHITECTURE", {Kind::words, "grayskull wormhole blackhole tpu gpu"}},
+      {"OP", {Kind::lines_of, "tenon ops --names 2>/dev/null"}},
+      {"SETTING", {Kind::words, settings_with("")}},
+      {"SETTING=VALUE", {Kind::words, settings_with("=")}},
+  };
+  const auto found = known.find(type);
+  return found == known.end() ? Values{} : found->second;
+}
 
 std::vector<Entry> options_of(const CLI::App& command) {
   std::vector<Entry> entries;
   for (const CLI::Option* option : command.get_options()) {
+    const bool takes_value = option->get_items_expected_max() > 0;
+    const Values values = takes_value ? values_of(option->get_type_name()) : Values{};
     for (const std::string& name : option->get_lnames())
-      entries.push_back({"--" + name, option->get_description(), option->get_items_expected_max() > 0});
+      entries.push_back({"--" + name, option->get_description(), takes_value, values});
     for (const std::string& name : option->get_snames())
-      entries.push_back({"-" + name, option->get_description(), option->get_items_expected_max() > 0});
+      entries.push_back({"-" + name, option->get_description(), takes_value, values});
   }
   return entries;
 }
@@ -29,43 +72,130 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
+// The command's own options, those of its parts, and those that every command has.
+std::vector<Entry> all_options_of(const CLI::App& command) {
+  std::vector<Entry> entries = options_of(command);
+  for (const CLI::App* part : commands_of(command))
+    for (const Entry& entry : options_of(*part))
+      if (!entry.flag.ends_with("-h") && entry.flag != "--help") entries.push_back(entry);
+  for (const Entry& entry : options_of(*command.get_parent()))
+    if (entry.takes_value) entries.push_back(entry);
+  return entries;
+}
+
+// What stands behind the command's name: the names of its parts, or the values of its first argument.
+Values argument_of(const CLI::App& command) {
+  std::string parts;
+  for (const CLI::App* part : commands_of(command)) parts += (parts.empty() ? "" : " ") + part->get_name();
+  if (!parts.empty()) return {Values::Kind::words, parts};
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_positional()) return values_of(option->get_type_name());
+  return {};
+}
+
 std::string quoted(std::string text) {
   for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) text.replace(at, 1, "'\\''");
   return "'" + text + "'";
 }
 
+// The options of compgen that list |values|; "" where nothing is known.
+std::string bash_generator(const Values& values) {
+  switch (values.kind) {
+    case Values::Kind::unknown: return "";
+    case Values::Kind::files: return "-f";
+    case Values::Kind::directories: return "-d";
+    case Values::Kind::words: return fmt::format("-W '{}'", values.text);
+    case Values::Kind::lines_of: return fmt::format("-W \"$({})\"", values.text);
+  }
+  return "";
+}
+
 std::string bash(const CLI::App& app) {
-  std::string names, cases;
+  std::string names, flags, arguments;
+  std::map<std::string, std::string> after;  // what follows an option, the same in every command
   for (const CLI::App* command : commands_of(app)) {
     names += (names.empty() ? "" : " ") + command->get_name();
-    std::string flags;
-    for (const Entry& entry : options_of(*command)) flags += (flags.empty() ? "" : " ") + entry.flag;
-    cases += fmt::format("    {}) words='{}' ;;\n", command->get_name(), flags);
+    std::string words;
+    for (const Entry& entry : all_options_of(*command)) {
+      words += (words.empty() ? "" : " ") + entry.flag;
+      if (entry.takes_value) after.emplace(entry.flag, bash_generator(entry.values));
+    }
+    flags += fmt::format("    {}) words='{}' ;;\n", command->get_name(), words);
+    const std::string generator = bash_generator(argument_of(*command));
+    if (generator.empty()) continue;
+    // The name of a part stands right behind that of its command.
+    const std::string_view where = commands_of(*command).empty() ? "" : "[ \"$previous\" = \"$command\" ] && ";
+    arguments +=
+        fmt::format("        {}) {}COMPREPLY=($(compgen {} -- \"$current\")) ;;\n", command->get_name(), where, generator);
   }
-  std::string dtypes;
-  for (const DType dtype : all_dtypes()) dtypes += (dtypes.empty() ? "" : " ") + std::string(name(dtype));
+  std::string values;
+  for (const auto& [flag, generator] : after)
+    values += generator.empty()
+                  ? fmt::format("    {}) return ;;\n", flag)
+                  : fmt::format("    {}) COMPREPLY=($(compgen {} -- \"$current\")); _tenon_tidy; return ;;\n", flag, generator);
   return fmt::format(R"sh(# bash completion for tenon:  source <(tenon completion bash)
+
+# Bash takes a colon for the end of a word: what stands before it is there already. A name that ends in = waits for its value.
+_tenon_tidy() {{
+  local before=${{current%"${{current##*:}}"}}
+  case $COMP_WORDBREAKS in *:*) COMPREPLY=("${{COMPREPLY[@]#"$before"}}") ;; esac
+  case ${{COMPREPLY[0]}} in *=) compopt -o nospace 2>/dev/null ;; esac
+}}
+
 _tenon() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=''
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W '{} --help --version' -- "$current"))
-    return
+  local line=${{COMP_LINE:0:COMP_POINT}} current previous command='' words='' i
+  # Words as the shell will see them: not cut at = and :.
+  local -a typed
+  read -ra typed <<<"$line"
+  case $line in *[[:space:]]) typed+=('') ;; esac
+  local last=$((${{#typed[@]}} - 1))
+  current=${{typed[last]}} previous=${{typed[last-1]}}
+  for ((i = 1; i < last; ++i)); do
+    case ${{typed[i]}} in
+      --config|--set|--sim) ((++i)) ;;
+      -*) ;;
+      *) command=${{typed[i]}}; break ;;
+    esac
+  done
+  if [ "$command" = exec ]; then
+    for ((i = 2; i < last; ++i)); do
+      if [ "${{typed[i]}}" = -- ]; then
+        [ "$i" -eq "$((last - 1))" ] && COMPREPLY=($(compgen -c -- "$current"))
+        return
+      fi
+    done
   fi
   case $previous in
-    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-    --device) COMPREPLY=($(compgen -W 'auto cpu' -- "$current")); return ;;
-    --dtype) COMPREPLY=($(compgen -W '{}' -- "$current")); return ;;
-    -o|--output) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current")); return ;;
-  esac
-  case ${{COMP_WORDS[1]}} in
 {}  esac
-  if [ "${{COMP_WORDS[1]}}" = ops ]; then words="$words $(tenon ops --names 2>/dev/null)"; fi
+  case $current in
+    *=@*) COMPREPLY=($(compgen -P @ -f -- "${{current#*=@}}")); return ;;
+    --*|-) ;;
+    *)
+      case $command in
+        '') COMPREPLY=($(compgen -W '{}' -- "$current")) ;;
+{}      esac
+      return
+      ;;
+  esac
+  case $command in
+    '') words='--help --version --config --set --sim' ;;
+{}  esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
 complete -o default -F _tenon tenon
 )sh",
-                     names, dtypes, cases);
+                     values, names, arguments, flags);
+}
+
+std::string zsh_action(const Values& values) {
+  switch (values.kind) {
+    case Values::Kind::unknown: return "";
+    case Values::Kind::files: return "_files";
+    case Values::Kind::directories: return "_files -/";
+    case Values::Kind::words: return fmt::format("({})", values.text);
+    case Values::Kind::lines_of: return fmt::format("($({}))", values.text);
+  }
+  return "";
 }
 
 std::string zsh(const CLI::App& app) {
@@ -79,11 +209,12 @@ std::string zsh(const CLI::App& app) {
   for (const CLI::App* command : commands_of(app)) {
     commands += fmt::format("    {}\n", quoted(command->get_name() + ":" + plain(command->get_description())));
     cases += fmt::format("    {}) _arguments", command->get_name());
-    for (const Entry& entry : options_of(*command))
-      cases += " " + quoted(fmt::format("{}[{}]{}", entry.flag, plain(entry.help), entry.takes_value ? ":value:_files" : ""));
-    if (command->get_name() == "ops") cases += " '1:op:($(tenon ops --names 2>/dev/null))'";
-    if (command->get_name() == "completion") cases += " '1:shell:(bash zsh fish)'";
-    cases += " ;;\n";
+    for (const Entry& entry : all_options_of(*command))
+      cases += " " + quoted(fmt::format("{}[{}]{}", entry.flag, plain(entry.help),
+                                        entry.takes_value ? ":value:" + zsh_action(entry.values) : ""));
+    if (const std::string action = zsh_action(argument_of(*command)); !action.empty())
+      cases += " " + quoted("1:argument:" + action);
+    cases += " '*:file:_files' ;;\n";
   }
   return fmt::format(R"sh(#compdef tenon
 # zsh completion for tenon:  tenon completion zsh > "${{fpath[1]}}/_tenon"
@@ -106,20 +237,32 @@ compdef _tenon tenon
                      commands, cases);
 }
 
+std::string fish_candidates(const Values& values) {
+  switch (values.kind) {
+    case Values::Kind::unknown: return "";
+    case Values::Kind::files:
+    case Values::Kind::directories: return " -F";
+    case Values::Kind::words: return " -f -a " + quoted(values.text);
+    case Values::Kind::lines_of: return " -f -a " + quoted(fmt::format("({})", values.text));
+  }
+  return "";
+}
+
 std::string fish(const CLI::App& app) {
   std::string out = "# fish completion for tenon:  tenon completion fish > ~/.config/fish/completions/tenon.fish\n";
   for (const CLI::App* command : commands_of(app)) {
+    const std::string seen = fmt::format("complete -c tenon -n '__fish_seen_subcommand_from {}'", command->get_name());
     out += fmt::format("complete -c tenon -f -n __fish_use_subcommand -a {} -d {}\n", command->get_name(),
                        quoted(command->get_description()));
-    for (const Entry& entry : options_of(*command)) {
+    for (const Entry& entry : all_options_of(*command)) {
       const bool is_long = entry.flag.starts_with("--");
-      out += fmt::format("complete -c tenon -n '__fish_seen_subcommand_from {}' -{} {} -d {}{}\n", command->get_name(),
-                         is_long ? 'l' : 's', entry.flag.substr(is_long ? 2 : 1), quoted(entry.help),
-                         entry.takes_value ? " -r" : "");
+      out += fmt::format("{} -{} {} -d {}{}{}\n", seen, is_long ? 'l' : 's', entry.flag.substr(is_long ? 2 : 1),
+                         quoted(entry.help), entry.takes_value ? " -r" : "", fish_candidates(entry.values));
     }
+    if (const std::string candidates = fish_candidates(argument_of(*command)); !candidates.empty())
+      out += seen + candidates + "\n";
   }
-  out += "complete -c tenon -f -n '__fish_seen_subcommand_from ops' -a '(tenon ops --names 2>/dev/null)'\n";
-  return out + "complete -c tenon -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
+  return out;
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ int show(const std::string& name, const Session& session) {
 void add_config_command(CLI::App& app, Session& session) {
   auto name = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("config", "Show every setting, its value and where that came from");
-  command->add_option("name", *name, "Explain this one")->type_name("NAME");
+  command->add_option("name", *name, "Explain this one")->type_name("SETTING");
   add_output_options(*command, session);
   command->footer(kNotes);
   command->callback([name, &session] { session.action = [name, &session] { return show(*name, session); }; });

@@ -14,7 +14,7 @@ namespace tenon::cli {
 namespace {
 
 struct DevicesArguments {
-  bool watch = false;
+  bool watch = false, ids = false;
   double interval_seconds = 1;
   int count = 0;  // 0: until interrupted
 };
@@ -39,6 +39,11 @@ int list_devices(const Session& session) {
   return 0;
 }
 
+int list_ids(const Session& session) {
+  for (const DeviceInfo& device : process_manager().detect().devices) session.console.out << device.id << '\n';
+  return 0;
+}
+
 int watch_devices(const DevicesArguments& arguments, const Session& session) {
   for (int i = 0; arguments.count == 0 || i < arguments.count; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_seconds));
@@ -59,6 +64,7 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
 void add_devices_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<DevicesArguments>();
   CLI::App* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
+  command->add_flag("--ids", arguments->ids, "Print the ids alone, one a line");
   CLI::Option* watch = command->add_flag("--watch", arguments->watch, "List again and again; with --json one line each time");
   command->add_option("--interval", arguments->interval_seconds, "Seconds between two listings; 1 by default")
       ->check(in_range(0.01, 86400.0))
@@ -72,6 +78,7 @@ void add_devices_command(CLI::App& app, Session& session) {
   command->footer("Examples:\n  tenon devices\n  tenon devices --json\n  tenon devices --watch --interval 5");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] {
+      if (arguments->ids) return list_ids(session);
       return arguments->watch ? watch_devices(*arguments, session) : list_devices(session);
     };
   });
