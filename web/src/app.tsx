@@ -119,8 +119,10 @@ export function App() {
         <div class="foot-row">
           {build && <Commit build={build} />}
           {open && (
-            <span class="end">
-              <a href="/openapi.json">Interface</a> ·{' '}
+            <span class="row end">
+              <a class="button plain small" href="/openapi.json">
+                Interface
+              </a>
               <button type="button" class="plain small" onClick={() => setDialog('report')}>
                 Report a problem
               </button>

@@ -1,6 +1,6 @@
 // The calculator: what to compute on the left, what came out on the right.
 import { useState } from 'preact/hooks';
-import type { Op } from '../api';
+import type { Op, ProblemBody } from '../api';
 import { findOp, ops } from '../catalogue';
 import { Code, Link } from '../parts/icons';
 import { CopyButton } from '../parts/copy_button';
@@ -69,7 +69,7 @@ function Setup() {
               </>
             ) : (
               <ExpressionEditor
-                value={now.expression} place={verdict?.problem?.place} problem={verdict?.problem && !verdict.problem.input ? sentence(bare(verdict.problem.detail)) : undefined}
+                value={now.expression} place={verdict?.problem?.place} problem={verdict?.problem && !verdict.problem.input ? inWords(verdict.problem) : undefined}
                 onChange={(expression) => edit((old) => ({ ...old, expression }))} onRun={submit}
               />
             )}
@@ -101,6 +101,7 @@ function Setup() {
 
 // The place is shown before the text; the server's text repeats it.
 const bare = (detail: string) => detail.replace(/^(line \d+, )?column \d+: /, '');
+const inWords = ({ detail, hint }: ProblemBody) => sentence(bare(detail)) + (hint ? ` ${sentence(hint)}` : '');
 
 function About({ op }: { op: Op }) {
   const tryIt = () => edit((now) => ({ ...now, mode: 'expression', expression: op.example }));
@@ -149,10 +150,10 @@ function Forecast({ wrong }: { wrong?: string }) {
   const { key } = request.value;
   const verdict = checked.value?.key === key ? checked.value : undefined;
   const problem = wrong ? sentence(wrong) : verdict?.problem && !verdict.problem.place ? sentence(verdict.problem.detail) : undefined;
-  const hint = !wrong && verdict?.problem?.hint ? ` ${sentence(verdict.problem.hint)}` : '';
+  const hint = problem && !wrong && verdict?.problem?.hint ? ` ${sentence(verdict.problem.hint)}` : '';
   return (
     <p class={`forecast small ${problem || verdict?.problem ? 'wrong' : 'soft'}`} aria-live="polite">
-      {problem ? problem + hint : verdict?.problem ? hint.trim() || 'The expression has an error.' : verdict?.results?.length ? `Gives ${verdict.results.map((each) => `${shapeText(each.shape)} ${each.dtype}, ${formatBytes(each.bytes)}`).join('; ')}.` : '\u00a0'}
+      {problem ? problem + hint : verdict?.problem ? 'The expression has an error.' : verdict?.results?.length ? `Gives ${verdict.results.map((each) => `${shapeText(each.shape)} ${each.dtype}, ${formatBytes(each.bytes)}`).join('; ')}.` : '\u00a0'}
     </p>
   );
 }

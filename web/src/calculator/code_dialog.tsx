@@ -15,7 +15,7 @@ export function CodeDialog({ onClose }: { onClose: () => void }) {
     text = `${(error as Error).message}`;
   }
   return (
-    <Dialog title="The same as code" onClose={onClose}>
+    <Dialog title="The same as code" wide onClose={onClose}>
       <Tabs label="Language" prefix="code" tabs={kLanguages.map(([id, label]) => ({ id, label }))} chosen={language} onChoose={setLanguage} />
       <TabPanel prefix="code" chosen={language}>
         <pre class="code" id="code-text" tabIndex={0}>{text}</pre>

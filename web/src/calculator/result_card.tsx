@@ -16,7 +16,7 @@ const kViews: { id: View; label: string }[] = [
 
 export function ResultCard({ run }: { run: Run }) {
   const device = run.result?.device;
-  const title = device?.id ?? (run.progress?.device || (run.wish === 'auto' ? 'Choosing a device' : run.wish));
+  const title = device?.id ?? (run.progress?.device || (run.wish !== 'auto' ? run.wish : isActive(run) ? 'Choosing a device' : 'Not computed'));
   return (
     <article class="card result stack" aria-label={`Result on ${title}`} aria-busy={isActive(run)}>
       <header class="row">

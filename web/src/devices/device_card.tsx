@@ -48,7 +48,7 @@ function Status({ status, device }: { status: DeviceStatus; device: Device }) {
     <>
       {status.reason && <p class="small break">{sentence(status.reason)}</p>}
       <dl class="facts small">
-        <Fact name={`${status.state} for`} value={formatSeconds(status.state_seconds)} />
+        <Fact name={`${status.state[0].toUpperCase()}${status.state.slice(1)} for`} value={status.state_seconds > 0 ? formatSeconds(status.state_seconds) : '–'} />
         <Fact name="Open in all" value={formatSeconds(status.open_seconds)} />
         <Fact name="Utilisation" value={formatShare(status.utilisation)} title="Computing time over open time" />
         <Fact name="Efficiency" value={formatShare(status.efficiency)} title="Busy time over all the time the device cost, opening and closing included" />
@@ -61,7 +61,7 @@ function Status({ status, device }: { status: DeviceStatus; device: Device }) {
         )}
       </dl>
       <Meter name="Memory" used={memory.used_bytes} limit={memory.limit_bytes || device.memory_total_bytes || 0} peak={memory.peak_bytes} />
-      <div class="small">
+      <div class="small who">
         <h3 class="label">Held by</h3>
         {holders.length === 0 ? (
           <p class="soft">nobody</p>
@@ -75,7 +75,7 @@ function Status({ status, device }: { status: DeviceStatus; device: Device }) {
           </ul>
         )}
       </div>
-      <div class="small">
+      <div class="small who">
         <h3 class="label">Waiting</h3>
         {waiters.length === 0 ? (
           <p class="soft">nobody</p>

@@ -78,7 +78,7 @@ export function TimelineCard() {
         <span class="small soft" id="timeline-window">
           {formatSeconds(length)} {end === undefined ? 'up to now' : `up to ${tickText(to, 1)}`}
         </span>
-        <div class="row end" role="group" aria-label="Timeline window">
+        <div class="row end tools" role="group" aria-label="Timeline window">
           <button type="button" onClick={() => move(-0.5)} aria-label="Earlier">←</button>
           <button type="button" onClick={() => move(0.5)} aria-label="Later">→</button>
           <button type="button" onClick={() => zoom(0.5, end === undefined ? 1 : 0.5)} aria-label="Zoom in">+</button>
@@ -90,7 +90,9 @@ export function TimelineCard() {
       <div class="timeline">
         <ul class="lane-names small mono" aria-hidden="true">
           {rows.map((lane) => (
-            <li>{lane.device}</li>
+            <li>
+              <span>{lane.device}</span>
+            </li>
           ))}
         </ul>
         <canvas
