@@ -68,6 +68,8 @@ class Body {
   // Between the two, values are vectors of LANES elements of f32 (target.cpp). False if something asked for cannot be written so.
   void begin_lanes();
   bool end_lanes();
+  // variable_type(), or a vector's.
+  std::string type_of(DType dtype) const { return lanes_ ? "F32V" : variable_type(dtype); }
   void fail_lanes() { lanes_failed_ = true; }
 
   Parameters& parameters() { return parameters_; }

@@ -175,7 +175,7 @@ std::string GroupReader::statement(Body& body, NodeId id, const std::function<st
   std::vector<std::string> operands;
   for (NodeId operand : node.inputs) operands.push_back(variable(operand));
   if (node.prim == Prim::cast)
-    return fmt::format("{} {} = {};\n", variable_type(node.dtype), name(id),
+    return fmt::format("{} {} = {};\n", body.type_of(node.dtype), name(id),
                        body.cast(graph_[node.inputs[0]].dtype, node.dtype, operands[0]));
   return body.elementwise(node, graph_[node.inputs.back()].dtype, operands, name(id), params_[id]);
 }
