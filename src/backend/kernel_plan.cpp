@@ -466,10 +466,8 @@ class Planner final : public GroupPlacement {
           }
           break;
         case ElementwiseOp::Relu:
-        case ElementwiseOp::GeluTanh:
           if (is_first) found.product = product_behind(node.inputs[0]);
-          found.activation = node.as<ElementwiseAttr>().op == ElementwiseOp::Relu ? MatMulStep::Activation::relu
-                                                                                  : MatMulStep::Activation::gelu_tanh;
+          found.activation = MatMulStep::Activation::relu;
           break;
         default: return std::nullopt;
       }

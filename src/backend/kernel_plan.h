@@ -70,7 +70,7 @@ struct MatrixOperand {
 
 // result[b] = activation(a[b] (m x k) * b[b] (k x n) + bias), accumulated in |compute|.
 struct MatMulStep {
-  enum class Activation : std::uint8_t { none, relu, gelu_tanh };
+  enum class Activation : std::uint8_t { none, relu };
   std::int64_t batches = 1, m = 0, n = 0, k = 0;
   DType compute = DType::f32;  // f32, f64 or an integer (wrapping)
   MatrixOperand a, b;

@@ -30,10 +30,7 @@ enum Attribute : int {
   kMultiprocessors = 16,
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
-  kSharedBytesPerBlock = 97,  // the most a kernel may ask for
 };
-
-enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent = 9 };
 
 // member, exported name, signature
 #define TENON_CUDA_DRIVER(X)                                                                                                     \
@@ -67,7 +64,6 @@ enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8, kSharedMemoryPercent 
   X(module_load, "cuModuleLoadData", Result(RawModule*, const void* image))                                                      \
   X(module_unload, "cuModuleUnload", Result(RawModule))                                                                          \
   X(module_function, "cuModuleGetFunction", Result(RawFunction*, RawModule, const char*))                                        \
-  X(function_set, "cuFuncSetAttribute", Result(RawFunction, FunctionAttribute, int))                                             \
   X(launch, "cuLaunchKernel",                                                                                                    \
     Result(RawFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
            unsigned shared_bytes, RawStream, void** arguments, void** extra))
@@ -113,7 +109,7 @@ enum ComputeType : int { kCompute32F = 68, kCompute64F = 70 };
 enum MatmulAttribute : int { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, kBiasDataType = 26 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };
 enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8 };
-enum Epilogue : std::uint32_t { kEpilogueNone = 1, kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32 };  // bits
+enum Epilogue : std::uint32_t { kEpilogueNone = 1, kEpilogueRelu = 2, kEpilogueBias = 4 };  // bits
 
 #define TENON_CUDA_BLAS(X)                                                                                                     \
   X(create, "cublasLtCreate", int(RawBlas*))                                                                                   \

@@ -32,8 +32,7 @@ bool is_possible(const MatMulStep& step) {
     return step.a.stored == DType::f64 && step.result.stored == DType::f64 && !step.has_bias &&
            step.activation == MatMulStep::Activation::none;
   if (step.compute != DType::f32) return false;
-  if (step.a.stored == DType::f32)
-    return step.result.stored == DType::f32 && step.activation != MatMulStep::Activation::gelu_tanh;
+  if (step.a.stored == DType::f32) return step.result.stored == DType::f32;
   if (step.a.stored != DType::f16 && step.a.stored != DType::bf16) return false;
   return step.result.stored == DType::f32 || step.result.stored == step.a.stored;
 }
@@ -63,7 +62,6 @@ std::uint32_t epilogue(const MatMulStep& step) {
   std::uint32_t bits = 0;
   if (step.has_bias) bits |= kEpilogueBias;
   if (step.activation == MatMulStep::Activation::relu) bits |= kEpilogueRelu;
-  if (step.activation == MatMulStep::Activation::gelu_tanh) bits |= kEpilogueGelu;
   return bits == 0 ? static_cast<std::uint32_t>(kEpilogueNone) : bits;
 }
 
