@@ -4,7 +4,9 @@
 
 #include <cstring>
 
+#include "backend/worker.h"
 #include "backends/cuda/libraries.h"
+#include "base/log.h"
 #include "device/detectors.h"
 #include "device/nvidia_management.h"
 
@@ -99,7 +101,13 @@ class CudaBackend final : public Backend {
 
   using Backend::open;
   std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
-    return open_with(driver(), device, options);
+    try {
+      return open_with(driver(), device, options);
+    } catch (const BrokenProcess&) {
+      if (is_worker()) throw;
+    }
+    logging::warn("{} is opened in a process of its own: an earlier error broke this one's context", device.id);
+    return open_in_worker(name(), device, options);
   }
 
   void check(const DeviceInfo&, const Graph& graph) const override { check_kernels(graph, target_of(Card{})); }

@@ -20,7 +20,14 @@ int ordinal_of(const std::string& id) {
   return ordinal;
 }
 
+// What a kernel did wrong before, as opposed to a card that cannot be used at all.
+bool keeps_the_process_out(Result result) { return result >= 700 && is_fatal(result); }
+
 }  // namespace
+
+BrokenProcess::BrokenProcess(const std::string& card)
+    : Error(ErrorCode::unavailable, card + " cannot be opened: an earlier error of this process broke its context",
+            "start the process again; with isolation = process every use has a process of its own") {}
 
 Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget, Compiler compiler)
     : driver_(driver),
@@ -32,14 +39,14 @@ Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr
   card_.id = device.id;
   check(driver_.init(0), "starting the driver");
   find_card(device);
-  check(driver_.context_retain(&raw_, card_.device), "opening the card");
+  const Result retained = driver_.context_retain(&raw_, card_.device);
+  if (keeps_the_process_out(retained)) throw BrokenProcess(card_.id);
+  check(retained, "opening the card");
   is_open_ = true;
   try {
     enter();
     const Result made = driver_.stream_create(&stream_, kStreamNonBlocking);
-    if (is_fatal(made))
-      throw Error(ErrorCode::unavailable, card_.id + " cannot be opened: an earlier error of this process broke its context",
-                  "start the process again; with isolation = process every use has a process of its own");
+    if (keeps_the_process_out(made)) throw BrokenProcess(card_.id);
     check(made, "making a stream");
   } catch (...) {
     is_open_ = false;
@@ -70,7 +77,6 @@ void Context::find_card(const DeviceInfo& device) {
   card_.capability = attribute(kCapabilityMajor) * 10 + attribute(kCapabilityMinor);
   card_.multiprocessors = attribute(kMultiprocessors);
   card_.max_threads = attribute(kMaxThreadsPerBlock);
-  card_.shared_bytes = attribute(kSharedBytesPerBlock);
   check(driver_.driver_version(&card_.driver_version), "describing the driver");
 }
 
@@ -139,8 +145,8 @@ void Context::close() {
   stream_ = nullptr;
   driver_.context_set_current(nullptr);
   const Result released = driver_.context_release(card_.device);
-  // Others of this process may hold the context as well: cuBLASLt does once it was used. Broken it serves nobody, and would be
-  // what the next to open the card gets.
+  // Others of this process may hold the context as well: cuBLASLt does once it was used. Broken it serves nobody. Drivers that
+  // let the process have a new one give it after this; 580 does not (BrokenProcess).
   if (is_lost() && finished != kDeinitialized) driver_.context_reset(card_.device);
   // At the end of the process the driver may have gone first, and everything with it.
   if (finished != kSuccess && finished != kDeinitialized) throw error_of(driver_, finished, card_.id, "finishing the last work");

@@ -21,6 +21,7 @@
 #include "backends/cuda/products.h"
 #include "backends/cuda/transfers.h"
 #include "tenon/backend.h"
+#include "tenon/error.h"
 
 namespace tenon::cuda {
 
@@ -30,13 +31,18 @@ struct Card {
   int capability = 0;  // 90: compute capability 9.0
   int multiprocessors = 1;
   int max_threads = 1024;  // of a block
-  int shared_bytes = 0;    // the most a block may ask for
   int driver_version = 0;  // 13000: CUDA 13.0
+};
+
+// An earlier fatal error of this process keeps it from the card: only another process can open it.
+class BrokenProcess : public Error {
+ public:
+  explicit BrokenProcess(const std::string& card);
 };
 
 class Context {
  public:
-  // Throws unavailable, resource_exhausted.
+  // Throws unavailable, resource_exhausted; BrokenProcess.
   Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget, Compiler compiler);
   ~Context();
   Context(const Context&) = delete;
