@@ -122,13 +122,6 @@ std::vector<RawFunction> KernelModules::load(const KernelTarget& target, std::sp
     for (const Kernel* kernel : missing) {
       RawFunction function = nullptr;
       context_.check(context_.driver().module_function(&function, module, kernel->entry.c_str()), "finding a kernel");
-      if (kernel->dynamic_local_bytes > 0) {
-        const auto set = [&](FunctionAttribute attribute, int value) {
-          context_.check(context_.driver().function_set(function, attribute, value), "preparing a kernel");
-        };
-        set(kMaxDynamicSharedBytes, static_cast<int>(kernel->dynamic_local_bytes));
-        set(kSharedMemoryPercent, 100);  // such kernels live from it, not from the cache that shares its memory
-      }
       functions_.emplace(kernel->entry, function);
     }
   }

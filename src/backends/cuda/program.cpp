@@ -15,10 +15,6 @@ KernelTarget target_of(const Card& card) {
   target.compute_units = card.multiprocessors;
   target.max_group_size = card.max_threads;
   target.local_bytes = 48 * 1024;
-  // Some is for what the kernels declare themselves.
-  constexpr int kDeclared = 8 * 1024;
-  if (card.capability >= 80 && card.shared_bytes > kDeclared)
-    target.async_local_bytes = static_cast<std::size_t>(card.shared_bytes - kDeclared);
   return target;
 }
 
@@ -107,7 +103,6 @@ Program::Launch Program::prepare(const KernelLaunch& launch, RawFunction functio
   prepared.function = function;
   prepared.groups = {launch.groups[0], launch.groups[1], launch.groups[2]};
   for (std::size_t i = 0; i < 3; ++i) prepared.group_size[i] = static_cast<unsigned>(kernel.group_size[i]);
-  prepared.shared_bytes = static_cast<unsigned>(kernel.dynamic_local_bytes);
   prepared.first = values_.size();
   for (const KernelArgument& argument : launch.arguments) {
     std::uint64_t& value = values_.emplace_back(0);
@@ -158,10 +153,10 @@ void Program::put_in_stream() {
   if (plan_.has_status) context_->check(driver.fill_bytes(status_, 0, kStatusBytes, stream), "clearing the status");
   for (const Call& call : calls_) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
-      context_->check(driver.launch(launch->function, launch->groups[0], launch->groups[1], launch->groups[2],
-                                    launch->group_size[0], launch->group_size[1], launch->group_size[2], launch->shared_bytes,
-                                    stream, pointers_.data() + launch->first, nullptr),
-                      "launching a kernel");
+      context_->check(
+          driver.launch(launch->function, launch->groups[0], launch->groups[1], launch->groups[2], launch->group_size[0],
+                        launch->group_size[1], launch->group_size[2], 0, stream, pointers_.data() + launch->first, nullptr),
+          "launching a kernel");
     } else {
       const auto& product = std::get<ProductCall>(call);
       context_->products().enqueue(*product.product, {address(product.a), address(product.b), address(product.result),

@@ -37,7 +37,6 @@ class Program final : public Executable {
   struct Launch {
     RawFunction function = nullptr;
     std::array<unsigned, 3> groups{}, group_size{};
-    unsigned shared_bytes = 0;
     std::size_t first = 0;  // its arguments begin there in |pointers_|
   };
   struct ProductCall {

@@ -19,7 +19,6 @@ struct Kernel {
   std::string text;                        // from the KERNEL line to its closing brace
   std::set<std::string> helpers;           // functions of math.h it calls
   std::array<int, 3> group_size{1, 1, 1};  // it must be launched with
-  std::size_t dynamic_local_bytes = 0;  // CUDA: beside what the text declares; only where KernelTarget::async_local_bytes is set
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

@@ -32,6 +32,15 @@ DEVICE f32 between(f32 x, f32 low, f32 high) { x = x < low ? low : x; return x >
     {"exp_f32", "exp_parts", R"(
 DEVICE f32 exp_f32(f32 x) { return exp_value(exp_parts(between(x, -126.0f, 89.0f), -0.0f)); }
 )"},
+    // Quotients by one y: r = row_reciprocal(y) once, then each within the last bit of rounding, correctly where no bits are lost
+    // below the smallest normal number.
+    {"quotient_by_row", "", R"(
+DEVICE f32 row_reciprocal(f32 y) { return fabs(y) > 1e-18f && fabs(y) < 1e18f ? 1.0f / y : AS_F32(0x7fc00000u); }
+DEVICE f32 quotient_by_row(f32 x, f32 y, f32 r) {
+  f32 q = x * r, rest = fma(-q, y, x);
+  return fabs(rest) < AS_F32(0x7f800000u) ? fma(rest, r, q) : x / y;
+}
+)"},
     {"exp2_f32", "exp_parts", R"(
 DEVICE f32 exp2_f32(f32 x) {
   ExpParts e;

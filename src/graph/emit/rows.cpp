@@ -34,7 +34,7 @@ class RowsEmitter {
     for (const External& e : reader_.externals()) pointers_.push_back(parameters_.input(e.from.stored, e.from.slot));
     std::string statements;
     n_ = parameters_.index(columns_);
-    const std::string rows = rows_text_ = parameters_.index(rows_);
+    const std::string rows = parameters_.index(rows_);
     declare_kept(statements);
     if (target_.is_cpu) {
       const std::int64_t pieces = std::clamp<std::int64_t>(rows_ * columns_ / 8192, 1, target_.compute_units * 8);
@@ -47,27 +47,16 @@ class RowsEmitter {
       return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(rows_, chunk)), 1, 1}, statements);
     }
     statements += "const i32 lane = local_id(0), line = local_id(1);\n";
-    if (is_ahead()) statements += fetch_first(rows);
     const std::string inside = row_text();
     statements += shared_;
     statements += fmt::format("for ({0} base = ({0})group_id(0) * {1}; base < {2}; base += ({0})group_count(0) * {1}) {{\n", ix(),
                               lines_, rows);
     statements +=
         fmt::format("{0} row = base + line < {1} ? base + line : {1} - 1;\nconst i32 active = base + line < {1};\n", ix(), rows);
-    if (is_ahead()) statements += "ASYNC_WAIT(0);\n";
     statements += inside;
-    if (is_ahead() && !fetches_early()) statements += fetch_next(rows);
     statements += "}\n";
-    std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
-    if (is_ahead()) {
-      // As many as run at once, less where all of them then have the same number of rows.
-      groups = std::min<std::int64_t>(groups, std::int64_t{target_.compute_units} * groups_a_unit_);
-      groups = ceil_div(ceil_div(rows_, lines_), ceil_div(ceil_div(rows_, lines_), groups));
-    }
-    Launch launch =
-        make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements, least_groups());
-    if (is_ahead()) launch.kernel.dynamic_local_bytes = stage_bytes();
-    return launch;
+    const std::int64_t groups = std::min<std::int64_t>(ceil_div(rows_, lines_), 1 << 30);
+    return make_launch(body_, {lanes_, lines_, 1}, {static_cast<std::uint32_t>(groups), 1, 1}, statements, least_groups());
   }
 
  private:
@@ -119,20 +108,18 @@ class RowsEmitter {
     per_lane_ = std::max(width_, static_cast<int>(power_of_two_from(ceil_div(columns_, lanes_))));
   }
 
-  // Long rows: a multiprocessor computes kUnitLanes lanes at a time, each with so much of a row in its registers that half of all
-  // registers hold rows; as much again is on its way into local memory meanwhile (choose_fetched). That, not the number of lanes,
-  // is what keeps the memory busy.
-  static constexpr std::int64_t kLongRow = 512;
+  // Long rows stay in registers: a multiprocessor computes kUnitLanes lanes at a time, each with 16 elements of a row; or 32
+  // where they are all that a lane keeps and a row would otherwise take a whole multiprocessor.
+  static constexpr std::int64_t kLongRow = 512, kVeryLongRow = 8192;
   static constexpr int kUnitLanes = 1024;
   void choose_long_rows() {
     bool is_wide = false;
     for (NodeId id : group_.nodes) is_wide = is_wide || element_bytes(compute_dtype(graph_[id].dtype)) == 8;
     for (const External& e : reader_.externals()) is_wide = is_wide || element_bytes(compute_dtype(e.from.stored)) == 8;
-    const int most = is_wide ? 16 : 32;
+    const int most = is_wide || columns_ <= kVeryLongRow || reader_.externals().size() > 1 ? 16 : 32;
     lanes_ = static_cast<int>(std::clamp<std::int64_t>(power_of_two_from(ceil_div(columns_, most)), 32, target_.max_group_size));
     lines_ = std::max(1, 128 / lanes_);
     per_lane_ = static_cast<int>(ceil_div(columns_, std::int64_t{lanes_} * width_)) * width_;
-    choose_fetched();
   }
 
   // Elements of a row that a lane takes at once, by loads and stores of up to 16 bytes.
@@ -160,39 +147,6 @@ class RowsEmitter {
   }
   bool is_together(std::size_t k) const { return !reader_.externals()[k].is_row && column_strides_[k] == 1; }
 
-  // --- Rows fetched ahead ---
-  // The operands of a row to come are copied into local memory while the row before is computed; every lane fetches what it will
-  // read itself, so nobody waits for anybody.
-  void choose_fetched() {
-    if (target_.async_local_bytes == 0) return;
-    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
-      const std::vector<std::int64_t>& outer = axes_.strides[k];
-      if (!is_together(k) || std::ranges::all_of(outer, [](std::int64_t stride) { return stride == 0; })) continue;
-      if (element_bytes(reader_.externals()[k].from.stored) * at(width_) == 16) fetched_.push_back(k);
-    }
-    if (fetched_.empty()) return;
-    constexpr std::size_t kDeclared = 2048;  // local memory of the reductions
-    const std::size_t fits = target_.async_local_bytes / (stage_bytes() + kDeclared);
-    groups_a_unit_ = static_cast<int>(std::min<std::size_t>(fits, at(std::max(1, kUnitLanes / (lanes_ * lines_)))));
-    // Few rows are all on their way at once anyhow.
-    if (groups_a_unit_ == 0 || rows_ < 4 * std::int64_t{target_.compute_units} * groups_a_unit_ * lines_) fetched_.clear();
-  }
-  bool is_ahead() const { return !fetched_.empty(); }
-  // Once a pass has what it fetched in registers the next row may come.
-  bool fetches_early() const {
-    for (const std::size_t k : fetched_)
-      for (int pass = 1; pass <= passes_; ++pass) {
-        const NodeId id = ~static_cast<NodeId>(k);
-        if (needed_in(pass).contains(id) && !(kept_.contains(id) && kept_.at(id) == 0)) return false;
-      }
-    return true;
-  }
-  std::size_t fetch_bytes() const { return at(lanes_) * at(lines_) * at(per_lane_ / width_) * 16; }  // of one operand
-  std::size_t stage_bytes() const { return fetch_bytes() * fetched_.size(); }
-  // Where a lane's vector number g of fetched operand |number| lies.
-  std::string fetched_place(std::size_t number) const {
-    return fmt::format("ring + {} + ((line * {} + g) * {} + lane) * 16", number * fetch_bytes(), per_lane_ / width_, lanes_);
-  }
   // How many groups a multiprocessor should have room for, which bounds the registers of a lane. 0: no wish.
   int least_groups() const {
     if (target_.dialect != Dialect::cuda || width_ == 1 || columns_ < kLongRow) return 0;
@@ -209,22 +163,6 @@ class RowsEmitter {
     }
     return most <= 1 ? std::max(1, kUnitLanes / (lanes_ * lines_)) : 0;
   }
-  std::string fetch(const std::string& base, const std::string& rows) {
-    std::string text = fmt::format("{{\nconst {} ahead = {} + line;\nif (ahead < {}) {{\n", ix(), base, rows);
-    text += offset_text(parameters_, axes_, offsets_, "ahead");
-    text += each_vector();
-    for (std::size_t number = 0; number < fetched_.size(); ++number)
-      text +=
-          fmt::format("ASYNC_COPY({}, {} + o{} + c);\n", fetched_place(number), pointers_[fetched_[number]], fetched_[number]);
-    return text + "}\n}\n}\nASYNC_COMMIT;\n}\n";
-  }
-  std::string fetch_first(const std::string& rows) {
-    return "DYNAMIC_LOCAL(ring);\n" + fetch(fmt::format("({})group_id(0) * {}", ix(), lines_), rows);
-  }
-  std::string fetch_next(const std::string& rows) {
-    return fetch(fmt::format("base + ({})group_count(0) * {}", ix(), lines_), rows);
-  }
-
   // --- Levels and what is kept between passes ---
   int level_of(NodeId operand) const {
     const auto m = reader_.member(operand);
@@ -383,6 +321,24 @@ class RowsEmitter {
     return fmt::format("x{}", reader_.external_index(operand));
   }
 
+  bool is_row_value(NodeId operand) const {
+    if (const auto m = reader_.member(operand)) return reader_.is_row(*m);
+    return !reader_.is_number(operand) && reader_.externals()[at(reader_.external_index(operand))].is_row;
+  }
+  // On cards the division by a value of the row is a product with its reciprocal, found once |before|, and a correction.
+  std::string domain_statement(NodeId id, std::string& before) {
+    const Node& node = graph_[id];
+    const bool is_quotient =
+        target_.dialect == Dialect::cuda && node.prim == Prim::elementwise &&
+        node.as<ElementwiseAttr>().op == ElementwiseOp::Div && is_row_value(node.inputs[1]) &&
+        std::ranges::all_of(node.inputs, [&](NodeId o) { return compute_dtype(graph_[o].dtype) == DType::f32; });
+    if (!is_quotient) return reader_.statement(body_, id, [&](NodeId operand) { return variable(operand); });
+    const std::string x = variable(node.inputs[0]), y = variable(node.inputs[1]);
+    if (reciprocals_.insert(y).second) before += fmt::format("const f32 reciprocal_{0} = row_reciprocal({0});\n", y);
+    return fmt::format("f32 {} = {};\n", reader_.name(id),
+                       body_.call("quotient_by_row", fmt::format("{0}, {1}, reciprocal_{1}", x, y)));
+  }
+
   std::string pass_text(int pass) {
     const std::set<NodeId> needed = needed_in(pass);
     const std::string slot = target_.is_cpu ? "i" : "k";
@@ -411,9 +367,7 @@ class RowsEmitter {
              fmt::format("{} x{} = {};\n", variable_type(e.from.stored), k, body_.loaded(e.from.stored, element)));
     }
     for (NodeId id : needed)
-      if (id >= 0)
-        define(id, graph_[id].dtype, reader_.name(id),
-               is_kept_before(id, pass) ? "" : reader_.statement(body_, id, [&](NodeId operand) { return variable(operand); }));
+      if (id >= 0) define(id, graph_[id].dtype, reader_.name(id), is_kept_before(id, pass) ? "" : domain_statement(id, before));
     for (NodeId goal : goals_of(pass)) {
       if (graph_[goal].prim == Prim::reduce) {
         reduction_text(goal, before, inside, after);
@@ -439,8 +393,7 @@ class RowsEmitter {
       before += loads;
       before += fmt::format("UNROLL for (i32 l = 0; l < {0}; ++l) {{\nconst {1} i = c + l;\nconst i32 k = g * {0} + l;\n", width_,
                             ix());
-      const std::string next = pass == 0 && is_ahead() && fetches_early() ? fetch_next(rows_text_) : "";
-      return before + inside + "}\n" + stores + "}\n}\n" + next + after;
+      return before + inside + "}\n" + stores + "}\n}\n" + after;
     }
     const std::string loop =
         target_.is_cpu
@@ -549,11 +502,7 @@ class RowsEmitter {
   // A lane's next elements of an operand, into p<k>.
   std::string load_text(std::size_t k) const {
     const std::string type = stored_type(reader_.externals()[k].from.stored);
-    const auto fetched = std::ranges::find(fetched_, k);
-    const std::string place = fetched == fetched_.end()
-                                  ? fmt::format("{} + o{} + c", pointers_[k], k)
-                                  : fmt::format("({} const*)({})", type, fetched_place(at(fetched - fetched_.begin())));
-    return fmt::format("VARRAY({0}, {1}, p{2});\nVLOAD({0}, {1}, p{2}, {3});\n", type, width_, k, place);
+    return fmt::format("VARRAY({0}, {1}, p{2});\nVLOAD({0}, {1}, p{2}, {3} + o{2} + c);\n", type, width_, k, pointers_[k]);
   }
   bool is_kept_before(NodeId id, int pass) const {
     const auto found = kept_.find(id);
@@ -638,11 +587,10 @@ class RowsEmitter {
   std::map<NodeId, int> levels_;
   int passes_ = 0;
   int lanes_ = 1, lines_ = 1, per_lane_ = 1, width_ = 1;
-  std::vector<std::size_t> fetched_;  // operands whose rows are fetched ahead
-  int groups_a_unit_ = 0;
-  std::map<NodeId, int> kept_;  // value -> the pass that computes it
+  std::set<std::string> reciprocals_;  // row values whose reciprocal was written
+  std::map<NodeId, int> kept_;         // value -> the pass that computes it
   std::vector<std::string> pointers_;
-  std::string n_, rows_text_, shared_;
+  std::string n_, shared_;
 };
 
 }  // namespace

@@ -111,10 +111,6 @@ DEVICE f32 SMALLER(f32 a, f32 b) { return a < b || a != a ? a : b; }
 #define ANY_ORDER
 // Within one unit in the last place, for numbers far from the ends of the range.
 DEVICE f32 RECIPROCAL(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return fma(r, fma(-x, r, 1.0f), r); }
-#define DYNAMIC_LOCAL(name) extern __shared__ __align__(16) u8 name[]
-#define ASYNC_COPY(to, from) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")
-#define ASYNC_COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
-#define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 #define SHUFFLE(x, distance) __shfl_xor_sync(0xffffffffu, x, distance)
 #define SHUFFLE_UP(x, distance) __shfl_up_sync(0xffffffffu, x, distance)
 #define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)

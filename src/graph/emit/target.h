@@ -21,8 +21,6 @@ struct KernelTarget {
   int compute_units = 1;  // multiprocessors, cores: how much work keeps it busy
   int max_group_size = 256;
   std::size_t local_bytes = 32 * 1024;  // of one work-group
-  // CUDA: what a work-group may have of local memory that is filled while it computes. 0: copies wait.
-  std::size_t async_local_bytes = 0;
 };
 
 // The vocabulary, in the target's dialect.

@@ -89,11 +89,7 @@ class CudaDialect : public testing::TestWithParam<const char*> {};
 
 TEST_P(CudaDialect, CompilesForTheArchitecture) {
   if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
-  const KernelTarget target{.dialect = Dialect::cuda,
-                            .compute_units = 132,
-                            .max_group_size = 1024,
-                            .local_bytes = 48 * 1024,
-                            .async_local_bytes = 200 * 1024};
+  const KernelTarget target{.dialect = Dialect::cuda, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
   std::vector<KernelPlan> plans;
   for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
   std::vector<const Kernel*> kernels;

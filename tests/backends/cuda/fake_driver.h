@@ -84,11 +84,7 @@ class FakeDriver {
     table_.device_get = [](Device* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kSuccess : 101; };
     table_.device_by_pci = [](Device* device, const char*) { return *device = 0, kSuccess; };
     table_.device_attribute = [](int* value, Attribute which, Device) {
-      *value = which == kMultiprocessors       ? 132
-               : which == kCapabilityMajor     ? 9
-               : which == kMaxThreadsPerBlock  ? 1024
-               : which == kSharedBytesPerBlock ? 232'448
-                                               : 0;
+      *value = which == kMultiprocessors ? 132 : which == kCapabilityMajor ? 9 : which == kMaxThreadsPerBlock ? 1024 : 0;
       return kSuccess;
     };
     table_.context_retain = [](RawContext* context, Device) -> Result {
@@ -184,7 +180,6 @@ class FakeDriver {
       *function = reinterpret_cast<RawFunction>(const_cast<std::string*>(&*fake().entries.insert(entry).first));
       return kSuccess;
     };
-    table_.function_set = [](RawFunction, FunctionAttribute, int) { return kSuccess; };
     table_.launch = [](RawFunction function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned,
                        RawStream, void** arguments, void**) -> Result {
       if (fake().next_launch != kSuccess) return std::exchange(fake().next_launch, kSuccess);
