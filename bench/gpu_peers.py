@@ -210,7 +210,7 @@ def peers(quick):
             done = subprocess.run(command, capture_output=True, text=True, timeout=150)
             sys.stdout.write(done.stdout)
             if done.returncode != 0:
-                print(f"{name}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}", file=sys.stderr)
+                print(f"{name}: {done.stderr.strip()[-1500:]}", file=sys.stderr)
         except subprocess.TimeoutExpired as late:
             sys.stdout.write((late.stdout or b"").decode())
             print(f"{name}: out of time", file=sys.stderr)

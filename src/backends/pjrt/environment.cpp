@@ -48,7 +48,7 @@ std::string xla_flags(const std::string& library, const std::string& already) {
         "--xla_disable_hlo_passes=algsimp --xla_allow_excess_precision=false --xla_cpu_enable_fast_math=false "
         "--xla_cpu_enable_fast_min_max=false";
   else if (is_called("cuda") || is_called("rocm"))
-    flags = "--xla_allow_excess_precision=false";
+    flags = "--xla_allow_excess_precision=false --xla_gpu_deterministic_ops=true";  // sums of a scatter in one order
   if (flags.empty()) return {};
   return already.empty() ? flags : already + " " + flags;
 }
