@@ -117,6 +117,7 @@ void DeviceOwner::count_warm() {
 }
 
 void DeviceOwner::grant_waiting() {
+  if (queue_.empty()) return;
   const Clock::time_point now = Clock::now();
   while (!queue_.empty() && can_grant(*queue_.front())) {
     Request& request = *queue_.front();
@@ -346,7 +347,7 @@ void DeviceOwner::end_operation(bool failed) noexcept {
     is_lost_ = true;
     draining_ = true;
   }
-  if (quantum_is_over(Clock::now())) draining_ = true;
+  if (foreign_waiting_ && quantum_is_over(Clock::now())) draining_ = true;
   if (operations_ == 0 && (draining_ || close_requested_ || stopping_)) wake();
 }
 

@@ -40,10 +40,14 @@ std::string operation_id(const Route& route) {
 void write_parameters(JsonWriter& json, const Route& route) {
   json.key("parameters").begin_array();
   for (std::size_t at = route.path.find('{'); at != std::string::npos; at = route.path.find('{', at + 1)) {
+    const std::string parameter = route.path.substr(at + 1, route.path.find('}', at) - at - 1);
     json.begin_object();
-    json.member("name", route.path.substr(at + 1, route.path.find('}', at) - at - 1));
+    json.member("name", parameter);
     json.member("in", "path");
     json.member("required", true);
+    // What is always there, so that those who try the routes come further than 404.
+    if (parameter == "model") json.member("example", "op.add");
+    if (parameter == "version") json.member("example", "1");
     json.key("schema").raw(R"({"type":"string","minLength":1,"maxLength":200})");
     json.end_object();
   }
