@@ -124,6 +124,9 @@ class Loader {
           values.push_back({&setting, "", std::move(value), variable});
         } else {
           loaded_.origins[setting.name] = variable;
+          if (setting.has_effect && !setting.has_effect(value))
+            loaded_.warnings.push_back(
+                fmt::format("{} is '{}', not {}; it counts as unset", variable, excerpt(value), setting.takes));
         }
         break;  // the first of a setting's variables is the strongest
       }

@@ -262,8 +262,21 @@ Setting environment(Described d) {
           }};
 }
 
-Setting variable(Described d, std::string takes, std::string unset) {
-  return {d.name, d.group, std::move(takes), d.variables, d.doc, std::move(unset)};
+Setting variable(Described d, std::string takes, std::string unset, std::function<bool(const std::string&)> has_effect = {}) {
+  return {d.name, d.group, std::move(takes), d.variables, d.doc, std::move(unset), {}, {}, std::move(has_effect)};
+}
+
+std::function<bool(const std::string&)> one_of(std::vector<std::string> words) {
+  return
+      [words = std::move(words)](const std::string& text) { return std::find(words.begin(), words.end(), text) != words.end(); };
+}
+
+std::function<bool(const std::string&)> whole_number_from(std::int64_t least) {
+  return [least](const std::string& text) {
+    std::int64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return failure == std::errc() && end == text.data() + text.size() && value >= least;
+  };
 }
 
 std::vector<Setting> make_settings() {
@@ -358,7 +371,7 @@ std::vector<Setting> make_settings() {
       variable({"threads", process, "Threads the processor computes with", {"TENON_THREADS"}}, "a whole number from 1",
                std::to_string(usable_cores())),
       variable({"isa", process, "The instruction set level of the processor's kernels", {"TENON_ISA"}},
-               "a level the processor has", "best"),
+               "v2, v3 or v4: no higher level than that", "best", one_of({"v2", "v3", "v4"})),
       variable({"run_dir", process, "Where the processes of this machine meet to share devices", {"TENON_RUN_DIR"}}, "a folder",
                "/run/tenon or $XDG_RUNTIME_DIR/tenon"),
       variable({"state_dir", process, "Where profiles and the ledger are kept", {"TENON_STATE_DIR"}}, "a folder",
@@ -367,11 +380,13 @@ std::vector<Setting> make_settings() {
                 process,
                 "Uses of devices the ledger keeps one by one; older ones become sums of a day",
                 {"TENON_LEDGER_ROWS"}},
-               "a whole number from 16", "100000"),
+               "a whole number from 16", "100000", whole_number_from(16)),
       variable({"ledger_mib", process, "How large the ledger may become, in MiB", {"TENON_LEDGER_MIB"}}, "a whole number from 1",
-               "64"),
-      variable({"log_format", process, "How log lines are written", {"TENON_LOG_FORMAT"}}, "text or json", "text"),
-      variable({"log", process, "How much is logged to stderr", {"TENON_LOG"}}, "debug, info, warn, error or off", "warn"),
+               "64", whole_number_from(1)),
+      variable({"log_format", process, "How log lines are written", {"TENON_LOG_FORMAT"}}, "text or json", "text",
+               one_of({"text", "json"})),
+      variable({"log", process, "How much is logged to stderr", {"TENON_LOG"}}, "debug, info, warn, error or off", "warn",
+               one_of({"debug", "info", "warn", "error", "off"})),
   };
 }
 

@@ -34,6 +34,8 @@ struct Setting {
   std::function<std::string(const Config&)> get = {};
   // Throws invalid_argument whose message is |takes|; the caller adds name and origin.
   std::function<void(Config&, const std::string&)> set = {};
+  // Of what is no field of Config: whether a value has an effect. One that has none counts as unset, and is warned of.
+  std::function<bool(const std::string&)> has_effect = {};
 };
 
 // In the order they are applied and listed.

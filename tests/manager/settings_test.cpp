@@ -263,6 +263,20 @@ TEST(Settings, AMisspeltVariableIsWarnedOf) {
   EXPECT_TRUE(contains(here.warnings[0], "did you mean TENON_MEMORY_STRATEGY?"));
 }
 
+// They are read where they are used, each with its own way of doing without; here somebody is listening.
+TEST(Settings, AVariableWithoutEffectIsWarnedOf) {
+  for (const auto& [variable, value] : std::map<std::string, std::string>{{"TENON_LOG", "loud"},
+                                                                          {"TENON_LOG_FORMAT", "xml"},
+                                                                          {"TENON_ISA", "avx9"},
+                                                                          {"TENON_LEDGER_ROWS", "many"},
+                                                                          {"TENON_LEDGER_MIB", "0"}}) {
+    const LoadedConfig here = load_config(sources({{variable, value}}));
+    ASSERT_EQ(here.warnings.size(), 1u) << variable;
+    EXPECT_TRUE(contains(here.warnings[0], variable + " is '" + value + "', not ")) << here.warnings[0];
+  }
+  EXPECT_TRUE(load_config(sources({{"TENON_LOG", "debug"}, {"TENON_ISA", "v3"}, {"TENON_LEDGER_ROWS", "16"}})).warnings.empty());
+}
+
 TEST(Settings, KindsGoByTheNamesPeopleUse) {
   EXPECT_EQ(loaded({{"TENON_PREFER", "CUDA"}}).prefer, "gpu");
   EXPECT_EQ(loaded({{"TENON_PREFER", "Auto"}}).prefer, "auto");
