@@ -117,10 +117,16 @@ void configure(const CLI::App& app, const Session& session) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   if (std::find(std::begin(kWithoutDevices), std::end(kWithoutDevices), chosen.at(0)->get_name()) != std::end(kWithoutDevices))
     return;
-  const LoadedConfig loaded = load_config(session.config_sources());
-  if (!session.json)
-    for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
-  set_process_config(loaded.config);
+  try {
+    const LoadedConfig loaded = load_config(session.config_sources());
+    if (!session.json)
+      for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
+    set_process_config(loaded.config);
+  } catch (const Error&) {
+    // The doctor says so among its checks, and looks at the rest.
+    if (chosen.at(0)->get_name() != "doctor") throw;
+    set_process_config({});
+  }
 }
 
 void add_config_options(CLI::App& app, Session& session) {
@@ -141,7 +147,7 @@ void add_config_options(CLI::App& app, Session& session) {
 int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> arguments) {
   check_command(app, arguments);
   for (std::string& argument : arguments)
-    // CLI11 takes what begins with a dash for an option; a space in front means nothing to an expression.
+    // CLI11 takes what begins with a dash for an option; as_typed() takes the space away again.
     if (argument.starts_with('-') && !looks_like_option(argument)) argument.insert(0, " ");
   std::reverse(arguments.begin(), arguments.end());
   try {
@@ -175,6 +181,14 @@ ConfigSources Session::config_sources() const {
   sources.simulated = simulated;
   sources.environment = console.environment;
   return sources;
+}
+
+CLI::Validator as_typed() {
+  const auto change = [](std::string& text) {
+    if (text.starts_with(" -")) text.erase(0, 1);
+    return std::string();
+  };
+  return CLI::Validator(change, "");
 }
 
 void add_output_options(CLI::App& command, Session& session) {

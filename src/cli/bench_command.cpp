@@ -168,7 +168,10 @@ int bench(const BenchArguments& arguments, const Session& session) {
 void add_bench_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure an expression: compute alone and end to end");
-  command->add_option("expression", arguments->expression, "What to measure, e.g. 'a @ b'")->required()->type_name("EXPR");
+  command->add_option("expression", arguments->expression, "What to measure, e.g. 'a @ b'")
+      ->transform(as_typed())
+      ->required()
+      ->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of the names in it, as for tenon run")->type_name("NAME=VALUE");
   command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, of float literals and of created tensors")
       ->type_name("DTYPE");

@@ -99,7 +99,8 @@ std::vector<std::pair<std::string, std::string>> device_facts(const DeviceInfo& 
                       (device.power_limit_watts ? " of " + number_text(device.power_limit_watts, "W") : ""));
   if (device.temperature_celsius) fact("temperature", number_text(device.temperature_celsius, "C"));
   if (device.cost_per_hour)
-    fact("cost", fmt::format("{:.2f} $ per hour{}", *device.cost_per_hour, device.cost_is_estimate ? " (estimate)" : ""));
+    fact("cost", fmt::format("{:.2f} $ per hour{}", *device.cost_per_hour,
+                             device.cost_is_estimate && *device.cost_per_hour > 0 ? " (estimate)" : ""));
   fact("in use by", device.holders.empty() ? "" : fmt::format("pid {}", fmt::join(device.holders, ", ")));
   for (const RuntimeInfo& runtime : device.runtimes) fact(runtime.backend.c_str(), runtime.library);
   for (const auto& [key, value] : device.details) {

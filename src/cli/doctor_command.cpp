@@ -84,7 +84,13 @@ void check_memory(const Detection& found, Findings& checks) {
 }
 
 void check_configuration(const Session& session, Findings& checks) {
-  const LoadedConfig loaded = load_config(session.config_sources());
+  LoadedConfig loaded;
+  try {
+    loaded = load_config(session.config_sources());
+  } catch (const Error& error) {
+    checks.push_back({.id = "host.configuration", .verdict = Verdict::fail, .text = error.what(), .remedy = error.hint()});
+    return;
+  }
   for (const std::string& warning : loaded.warnings)
     checks.push_back({.id = "host.configuration", .verdict = Verdict::warn, .text = warning, .remedy = "see tenon config"});
   if (loaded.warnings.empty())
@@ -217,8 +223,7 @@ void make_bundle(const std::string& path, const std::vector<Check>& checks, cons
     variables.emplace_back(text.substr(0, mark), text.substr(mark + 1));
     redactor.add_variable(variables.back().first, variables.back().second);
   }
-  const LoadedConfig loaded = load_config(session.config_sources());
-  for (const auto& [name, value] : loaded.config.environment) redactor.add_variable(name, value);
+  for (const auto& [name, value] : process_manager().config().environment) redactor.add_variable(name, value);
   redactor.set_home(session.console.environment("HOME"));
 
   std::vector<BundleFile> files{{"doctor.json", to_text(to_json(checks))}};

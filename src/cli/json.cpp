@@ -114,7 +114,7 @@ json::object to_json(const DeviceInfo& device) {
   return {{"id", device.id},
           {"kind", name(device.kind)},
           {"name", device.name},
-          {"vendor", device.vendor},
+          {"vendor", device.vendor.empty() ? json::value(nullptr) : json::value(device.vendor)},
           {"backends", std::move(backends)},
           {"memory_total_bytes", optional_number(device.memory_total_bytes)},
           {"memory_free_bytes", optional_number(device.memory_free_bytes)},

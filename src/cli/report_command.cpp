@@ -277,7 +277,7 @@ void print_report(const Report& report, bool verbose, const Console& console) {
   out << '\n' << console.bold("Configuration") << '\n';
   for (const SettingValue& setting : report.configuration)
     if (verbose || is_worth_a_line(setting))
-      out << fmt::format("  {:<20}  {}  ({})\n", setting.name, setting.value.empty() ? "none" : setting.value, setting.origin);
+      out << fmt::format("  {:<22}  {}  ({})\n", setting.name, setting.value.empty() ? "none" : setting.value, setting.origin);
   out << '\n' << console.bold("Frameworks") << '\n';
   for (const Framework& framework : report.frameworks)
     out << fmt::format("  {:<20}  {}{}\n", framework.name, framework.version, verbose ? "  " + framework.folder : "");

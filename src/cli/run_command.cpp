@@ -205,6 +205,7 @@ void add_run_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Compute an expression and print the result");
   command->add_option("expression", arguments->expression, "What to compute, e.g. 'gelu(a @ b + 0.5)'")
+      ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of the names in it: name=VALUE or name=@file.npy")

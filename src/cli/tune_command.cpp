@@ -314,6 +314,7 @@ void add_tune_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<TuneArguments>();
   CLI::App* command = app.add_subcommand("tune", "Find the batch size at which a device is busy");
   command->add_option("expression", arguments->expression, "What to compute for each batch, e.g. 'relu(x @ w)'")
+      ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of the names in it, as for tenon run")->type_name("NAME=VALUE");

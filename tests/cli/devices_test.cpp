@@ -187,6 +187,17 @@ TEST(Doctor, ADamagedPlaceForTheLedgerIsAWarning) {
   EXPECT_EQ(outcome.status, ledger_is_built() ? 1 : 0) << outcome.out;
 }
 
+TEST(Doctor, ABrokenConfigurationIsAFailedCheckAndTheRestIsLookedAt) {
+  const Folder folder;
+  std::ofstream(folder / "config.toml") << "prefr = 1\n";
+  const Outcome outcome = tenon({"doctor", "--device", "cpu", "--config", folder / "config.toml"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_TRUE(contains(outcome.out, "FAIL  host.configuration")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "did you mean 'prefer'?")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "PASS  cpu:0.basic")) << outcome.out;
+  EXPECT_EQ(tenon({"run", "1", "--config", folder / "config.toml"}).status, 2);
+}
+
 TEST(Doctor, AFolderForTheLedgerThatCannotBeWrittenIsAWarning) {
   const Folder folder;
   std::ofstream(folder / "file") << "in the way";
