@@ -429,6 +429,11 @@ class RowsEmitter {
       if (const auto found = kept_.find(id); found != kept_.end() && found->second == pass)
         vectors += fmt::format("*(F32V*)({} + i) = {};\n", kept_name(id), name);
     }
+    // While this row is computed in the caches, the next one comes from memory.
+    if (pass == 1 && streams())
+      for (std::size_t k = 0; k < pointers_.size(); ++k)
+        if (is_together(k) && is_lanes_operand(k))
+          vectors += fmt::format("PREFETCH_V({} + o{} + {} + i);\n", pointers_[k], k, n_);
     for (NodeId goal : goals_of(pass))
       if (graph_[goal].prim == Prim::reduce) lanes_reduction(goal, before, vectors, after);
     for (const auto& [goal, pointer] : results)

@@ -56,6 +56,7 @@ typedef float16 __attribute__((aligned(4))) AnywhereV;
 #define STORE_V(p, v) (*(GLOBAL AnywhereV*)(p) = (v))
 #define STREAM_V(p, v) { if (((u64)(p) & 63) == 0) __builtin_nontemporal_store(v, (GLOBAL F32V*)(p)); else STORE_V(p, v); }
 #define STREAM_END __builtin_ia32_sfence()
+#define PREFETCH_V(p) __builtin_prefetch((const __private void*)(u64)(p))
 // The first elements only, |part| of them.
 DEVICE F32V LOAD_PART_V(GLOBAL const f32* p, i32 part) { F32V v = 0.0f; for (i32 l = 0; l < part; ++l) v[l] = p[l]; return v; }
 DEVICE void STORE_PART_V(GLOBAL f32* p, F32V v, i32 part) { for (i32 l = 0; l < part; ++l) p[l] = v[l]; }
