@@ -41,7 +41,7 @@ struct QueuePlace {
 
 struct LeaseOptions {
   std::string device = "auto";  // "auto", a kind, an id
-  // How long to wait for the device at most; none: Config::lease_timeout_seconds.
+  // How long to wait for the device at most; none: Config::lease_timeout_seconds. Zero: not for others, only until it is open.
   std::optional<std::chrono::nanoseconds> timeout = std::nullopt;
   int priority = 0;  // higher first; in order of arrival among equals
   // None: exclusive where the device is for one process at a time, shared elsewhere.

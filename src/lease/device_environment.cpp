@@ -46,7 +46,7 @@ bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variab
     if (place.ticket != outer->epoch || !place.is_holding) continue;
     if (place.kind == TicketKind::shared && wanted == TicketKind::exclusive)
       throw Error(ErrorCode::failed_precondition, fmt::format("this command already shares {} with others", outer->device),
-                  "give --shared, or run it outside of the shared lease");
+                  "take the outer lease without --shared, or run this outside of it");
     return true;
   }
   return false;

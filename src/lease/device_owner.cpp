@@ -234,11 +234,15 @@ void DeviceOwner::wait_for_grant(std::unique_lock<std::mutex>& lock, Request& re
       options.timeout ? std::optional(start + std::min<std::chrono::nanoseconds>(*options.timeout, std::chrono::hours(24 * 365)))
                       : std::nullopt;
   const auto is_done = [&] { return request.is_granted || request.error; };
+  // Who only tries does not wait for others, but for a device that is being opened for it.
+  const bool only_tries = options.timeout && *options.timeout <= std::chrono::nanoseconds(0);
+  const auto is_next = [&] { return queue_.front() == &request && holders_.empty() && waiting_ticket_ == 0; };
   Clock::time_point tell_at = start + kTellAfter;
   std::optional<QueuePlace> told_place;
   while (!is_done()) {
     const Clock::time_point now = Clock::now();
-    if (options.cancel.stop_requested() || (deadline && now >= *deadline)) break;
+    if (options.cancel.stop_requested()) break;
+    if (only_tries ? !is_next() : deadline && now >= *deadline) break;
     if (options.on_wait) {
       QueuePlace place = place_of(request, lock);
       if (is_done()) break;
@@ -256,13 +260,13 @@ void DeviceOwner::wait_for_grant(std::unique_lock<std::mutex>& lock, Request& re
         if (is_done()) break;
       }
     }
-    Clock::time_point next = deadline.value_or(Clock::time_point::max());
-    next = std::min(next, tell_at);
+    Clock::time_point next = only_tries ? tell_at : std::min(tell_at, deadline.value_or(Clock::time_point::max()));
     if (options.on_wait) next = std::min(next, now + kPlaceInterval);
+    const auto is_over = [&] { return is_done() || (only_tries && !is_next()); };
     if (next == Clock::time_point::max())
-      request.changed.wait(lock, options.cancel, is_done);
+      request.changed.wait(lock, options.cancel, is_over);
     else
-      request.changed.wait_until(lock, options.cancel, next, is_done);
+      request.changed.wait_until(lock, options.cancel, next, is_over);
     if (is_done() || Clock::now() < tell_at) continue;
     const bool is_overdue = tell_at >= start + kWarnAfter;
     tell_at = is_overdue ? Clock::time_point::max() : start + kWarnAfter;

@@ -151,6 +151,7 @@ bool DeviceOwner::enter_turnstile(std::unique_lock<std::mutex>& lock, TicketKind
     const std::lock_guard locked(mutex_);
     waiting_ticket_ = ticket;
     state_reason_ = "another process has it";
+    for (Request* request : queue_) request->changed.notify_one();  // some only try
   };
   Turnstile::Pass pass;
   std::optional<Failure> failure;

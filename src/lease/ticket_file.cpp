@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "tenon/error.h"
@@ -38,13 +39,21 @@ std::int64_t record_offset(TicketNumber ticket) {
   return kRecords + static_cast<std::int64_t>((ticket % kRecordSlots) * sizeof(TicketFile::Record));
 }
 
+std::string path_of(int fd) {
+  std::error_code unknown;
+  const std::filesystem::path path = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), unknown);
+  return unknown ? "its file" : path.string();
+}
+
 void write_at(int fd, const void* data, std::size_t bytes, std::int64_t offset) {
   ssize_t written = 0;
   do written = pwrite(fd, data, bytes, offset);
   while (written < 0 && errno == EINTR);
   if (written != static_cast<ssize_t>(bytes))
     throw Error(ErrorCode::resource_exhausted,
-                fmt::format("cannot write to a device's queue: {}", written < 0 ? std::strerror(errno) : "no space left"));
+                fmt::format("cannot write to the queue of a device, {}: {}", path_of(fd),
+                            written < 0 ? std::strerror(errno) : "no space left"),
+                "make room there, or name another run directory with TENON_RUN_DIR");
 }
 
 // Bytes past the end of the file read as zeros.

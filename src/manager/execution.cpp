@@ -24,9 +24,12 @@ class Recorder {
   }
 
   void begin(const char* stage) {
-    if (options_.cancel.stop_requested()) throw Error(ErrorCode::cancelled, fmt::format("cancelled before {}", stage));
-    tell(stage, {});
     stage_ = stage;
+    check_cancelled();
+    tell(stage, {});
+  }
+  void check_cancelled() const {
+    if (options_.cancel.stop_requested()) throw Error(ErrorCode::cancelled, fmt::format("cancelled before {}", stage_));
   }
   void end() { end(lap()); }
   void end(double seconds) { add(stage_, seconds); }
@@ -87,6 +90,7 @@ double compute(Executable& executable, std::span<const Buffer* const> inputs, st
                Recorder& recorder) {
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repeat; ++i) {
+    recorder.check_cancelled();
     executable.run(inputs, outputs);
     best = std::min(best, recorder.lap());
   }

@@ -152,6 +152,9 @@ class Router {
     if (config_.routing == RoutingMode::fastest)
       return fmt::format("fastest: {}, against {} on {}", format_seconds(best.predicted.total()),
                          format_seconds(second.predicted.total()), other);
+    if (config_.routing == RoutingMode::cheapest && best.dollars && best.dollars == second.dollars)
+      return fmt::format("cheapest: {} as on {}, and {} sooner", format_dollars(*best.dollars), other,
+                         format_seconds(second.predicted.total() - best.predicted.total()));
     if (config_.routing == RoutingMode::cheapest && best.dollars)
       return fmt::format("cheapest: {}, against {} on {}", format_dollars(*best.dollars),
                          second.dollars ? format_dollars(*second.dollars) : "an unknown price", other);

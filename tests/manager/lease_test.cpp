@@ -145,6 +145,14 @@ TEST(Lease, SharedLeasesAreHeldTogether) {
   }).join();
 }
 
+TEST(Lease, WhoOnlyTriesOpensADeviceThatNobodyHas) {
+  SimulatedMachine machine({card()});
+  EXPECT_NO_THROW(machine.manager().lease({.device = "sim:0", .timeout = 0ns}));
+  const Lease held = machine.manager().lease({.device = "sim:0", .timeout = 0ns});
+  SimulatedMachine neighbour(machine);
+  EXPECT_EQ(code_of([&] { neighbour.manager().lease({.device = "sim:0", .timeout = 0ns}); }), ErrorCode::deadline_exceeded);
+}
+
 // Threads that come while the device is held are served by priority, then in the order they came.
 TEST(Lease, GrantsByPriorityThenArrival) {
   SimulatedMachine machine({card()});
@@ -180,6 +188,20 @@ TEST(Lease, WaitEndsAtItsTimeLimitAndSaysWhy) {
   }).join();
   EXPECT_EQ(machine.counters().timeouts, 1u);
   EXPECT_EQ(machine.users(), 1u);
+}
+
+TEST(Lease, CancellingEndsARunBetweenItsRepeats) {
+  SimulatedMachine machine({card()});
+  std::stop_source stop;
+  RunOptions options;
+  options.device = "sim:0";
+  options.repeat = 1'000'000'000;
+  options.cancel = stop.get_token();
+  options.on_progress = [&](const Progress& progress) {
+    if (progress.stage == "computing") stop.request_stop();
+  };
+  EXPECT_EQ(code_of([&] { machine.manager().run(parse_expression("1 + 1", {}), {}, options); }), ErrorCode::cancelled);
+  EXPECT_EQ(machine.state(), DeviceState::idle);
 }
 
 TEST(Lease, WaitCanBeCancelled) {
