@@ -136,24 +136,37 @@ DEVICE f32 tanh_f32(f32 x) {
 }
 )"},
     {"times_exp_minus_square", "exp_parts", R"(
-// scale exp(-factor t^2), t in [0, 15], factor 1 or 1/2; t^2 in two exact parts.
-DEVICE f32 times_exp_minus_square(f32 scale, f32 t, f32 factor) {
+// scale exp(more - factor t^2), t in [0, 15], factor 1 or 1/2, more below the last bits; t^2 in two exact parts.
+DEVICE f32 times_exp_minus_square(f32 scale, f32 t, f32 factor, f32 more) {
   f32 head = AS_F32(AS_U32(t) & 0xfffff000u);
   f32 rest = (t - head) * (t + head);
   f32 x = head * head * -factor;
-  ExpParts e = exp_parts(x < -126.0f ? -126.0f : x, rest * -factor);
+  ExpParts e = exp_parts(x < -126.0f ? -126.0f : x, fma(rest, -factor, more));
   return exp_scaled(e, exp_times(e, scale));
 }
 )"},
-    {"erfc_tail", "times_exp_minus_square", R"(
+    {"tail_place", "times_exp_minus_square", R"(
+// r (1 + rest) = 1 / (t + middle) and u = (t - middle) / (t + middle), both right to the last bit: the tails below are steep in them.
+typedef struct { f32 r, rest, u; } TailPlace;
+DEVICE TailPlace tail_place(f32 t, f32 middle) {
+  TailPlace w;
+  f32 sum = t + middle, low = t - (sum - middle);
+  w.r = RECIPROCAL(sum);
+  w.rest = fma(-w.r, low, fma(-w.r, sum, 1.0f));
+  f32 twice = w.r * (-2.0f * middle);
+  w.u = fma(twice, w.rest, fma(w.r, -2.0f * middle, 1.0f));
+  return w;
+}
+)"},
+    {"erfc_tail", "tail_place", R"(
 // erfc(t) for t >= 0: erfc(t) exp(t^2) (t + 3) in (t - 3) / (t + 3) on [0, 10.2]; error 5.6e-9.
 DEVICE f32 erfc_tail(f32 t) {
   t = t > 10.2f ? 10.2f : t;
-  f32 r = RECIPROCAL(t + 3.0f), u = (t - 3.0f) * r;
-  f32 p = fma(fma(-3.33824523e-4f, u, -4.99071240e-4f), u, 3.07808344e-3f);
+  TailPlace w = tail_place(t, 3.0f);
+  f32 u = w.u, p = fma(fma(-3.33824523e-4f, u, -4.99071240e-4f), u, 3.07808344e-3f);
   p = fma(fma(fma(p, u, -1.21696444e-3f), u, -2.68366764e-2f), u, 1.19527222e-1f);
   p = fma(fma(fma(fma(p, u, -3.10466608e-1f), u, 5.90228425e-1f), u, -8.83394461e-1f), u, 1.07400691f);
-  return times_exp_minus_square(p * r, t, 1.0f);
+  return times_exp_minus_square(p * w.r, t, 1.0f, w.rest);
 }
 )"},
     {"erf_f32", "erfc_tail", R"(
@@ -172,14 +185,14 @@ DEVICE f32 erfc_f32(f32 x) {
   return x < 0.0f ? 2.0f - y : y;
 }
 )"},
-    {"normal_tail", "times_exp_minus_square", R"(
+    {"normal_tail", "tail_place", R"(
 // scale Phi(-t) for t >= 0, Phi the normal distribution: Phi(-t) exp(t^2 / 2) (t + 4) in (t - 4) / (t + 4) on [0, 14.5]; error 1.3e-8.
 DEVICE f32 normal_tail(f32 scale, f32 t) {
-  f32 r = RECIPROCAL(t + 4.0f), u = (t - 4.0f) * r;
-  f32 p = fma(fma(-1.22983157e-4f, u, 1.94801851e-4f), u, 1.56931365e-3f);
+  TailPlace w = tail_place(t, 4.0f);
+  f32 u = w.u, p = fma(fma(-1.22983157e-4f, u, 1.94801851e-4f), u, 1.56931365e-3f);
   p = fma(fma(fma(p, u, -3.52357406e-3f), u, -7.52721291e-3f), u, 6.04064697e-2f);
   p = fma(fma(fma(fma(p, u, -1.86523006e-1f), u, 3.87136680e-1f), u, -6.07896606e-1f), u, 7.55285139e-1f);
-  return times_exp_minus_square(scale * (p * r), t, 0.5f);
+  return times_exp_minus_square(scale * (p * w.r), t, 0.5f, w.rest);
 }
 )"},
     {"gelu_f32", "normal_tail", R"(
