@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::string> ops, dtypes;
   bool matrix = false, markdown = false, list = false, quick = false, elementwise = false;
   std::optional<int> only_case;
-  int every = 1, sample = 0;
+  int every = 1, sample = 0, types = 0;
   std::string save, check, support;
   std::string level;
   std::uint64_t seed = 1;
@@ -38,8 +38,19 @@ std::vector<const OpInfo*> chosen_ops(const Options& options) {
   return ops;
 }
 
+// float32, and of the others as many as asked for, going on where the op before stopped.
+std::vector<DType> some_dtypes(const OpInfo& op, int count) {
+  if (op.dtypes.size() <= static_cast<std::size_t>(count)) return op.dtypes;
+  std::vector<DType> chosen, others;
+  for (const DType dtype : op.dtypes) (dtype == DType::f32 ? chosen : others).push_back(dtype);
+  const auto wanted = static_cast<std::size_t>(count) - chosen.size();
+  const auto first = static_cast<std::size_t>(&op - all_ops().data()) * wanted;
+  for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(others[(first + i) % others.size()]);
+  return chosen;
+}
+
 std::vector<DType> chosen_dtypes(const Options& options, const OpInfo& op) {
-  if (options.dtypes.empty()) return op.dtypes;
+  if (options.dtypes.empty()) return options.types > 0 ? some_dtypes(op, options.types) : op.dtypes;
   std::vector<DType> dtypes;
   for (const std::string& text : options.dtypes) {
     const std::optional<DType> dtype = parse_dtype(text);
@@ -182,6 +193,8 @@ int main(int argc, char** argv) {
   app.add_option("--case", options.only_case, "this case of each op and type only");
   app.add_option("--every", options.every, "one of so many cases only")->check(CLI::PositiveNumber);
   app.add_option("--sample", options.sample, "at most so many cases of each op and type")->check(CLI::PositiveNumber);
+  app.add_option("--types", options.types, "at most so many element types of each op, other ones of the next")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--elementwise", options.elementwise, "elementwise ops only");
   app.add_flag("--quick", options.quick, "fewer and smaller cases");
   app.add_flag("--matrix", options.matrix, "print the support matrix");

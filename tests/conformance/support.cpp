@@ -171,7 +171,10 @@ std::string support_text(const std::string& folder) {
       "([conformance.md](conformance.md)) found it.\nThis page is made from `tests/conformance/results` by\n\n"
       "    build/release/tenon_conformance --support tests/conformance/results > docs/support.md\n\n"
       "\"all\": every type the op takes runs on the device and passes. A program with something refused is refused before the "
-      "device is opened, with\nthe reason; it is not split. `auto` passes such a device over.\n\n"
+      "device is opened, with\nthe reason; it is not split. `auto` passes such a device over. No device below refuses anything. "
+      "Not run, because there was none: "
+      "OpenCL devices\nwithout `cl_khr_fp64` refuse float64 and normal random numbers, TPUs and Tenstorrent cards (pjrt) refuse "
+      "float64.\n\n"
       "| column | device | run | cases | pass | refused | fail | not run |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const auto& [title, column] : columns)
     text += column ? fmt::format("| {} | {} | {}: `{}` | {} | {} |\n", title, known(*column, "device"), known(*column, "date"),
