@@ -178,5 +178,67 @@ TEST(KernelPlan, ABadIndexIsToldByItsStatus) {
   }
 }
 
+// gelu, relu or nothing behind a product with a bias.
+Graph layer(std::string_view activation, bool product_is_read_twice = false) {
+  Graph graph;
+  const NodeId a = graph.input("a", DType::f32, {64, 32}), w = graph.input("w", DType::f32, {32, 48}),
+               c = graph.input("c", DType::f32, {48});
+  const NodeId product = apply(graph, "matmul", {a, w})[0];
+  NodeId result = apply(graph, "add", {product, c})[0];
+  if (!activation.empty()) result = apply(graph, activation, {result})[0];
+  graph.set_outputs(product_is_read_twice ? std::vector{result, product} : std::vector{result});
+  return graph;
+}
+
+TEST(KernelPlan, ABiasAndReluBehindALibraryProductAreTheProductsOwn) {
+  PlanOptions options;
+  options.library_matmul = [](const MatMulStep&) { return true; };
+  for (const std::string_view activation : {"", "relu"}) {
+    const KernelPlan plan = plan_kernels(layer(activation), gpu(Dialect::cuda), options);
+    ASSERT_EQ(plan.steps.size(), 1u) << activation;
+    const auto& step = std::get<MatMulStep>(plan.steps[0]);
+    EXPECT_TRUE(step.has_bias);
+    EXPECT_EQ(step.bias.where.space, Location::Space::input);
+    EXPECT_EQ(step.bias.where.index, 2);
+    EXPECT_EQ(step.result.where.space, Location::Space::output);
+    EXPECT_EQ(step.activation, activation.empty() ? MatMulStep::Activation::none : MatMulStep::Activation::relu);
+  }
+}
+
+TEST(KernelPlan, WhatTheLibraryDoesNotTakeBehindAProductIsAKernel) {
+  PlanOptions options;
+  options.library_matmul = [](const MatMulStep& step) { return !step.has_bias; };
+  for (const Graph& graph : {layer("relu"), layer("gelu"), layer("relu", true)}) {
+    const KernelPlan plan = plan_kernels(graph, gpu(Dialect::cuda), options);
+    ASSERT_EQ(plan.steps.size(), 2u);
+    EXPECT_FALSE(std::get<MatMulStep>(plan.steps[0]).has_bias);
+    EXPECT_TRUE(std::holds_alternative<KernelLaunch>(plan.steps[1]));
+  }
+}
+
+TEST(KernelPlan, ALargeConvolutionIsAProductOfAllItsImages) {
+  PlanOptions options;
+  options.library_matmul = [](const MatMulStep&) { return true; };
+  const KernelPlan plan = plan_kernels(graph_of("conv2d", {{8, 16, 30, 30}, {32, 16, 3, 3}}), gpu(Dialect::cuda), options);
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<KernelLaunch>(plan.steps[0]));
+  const auto& product = std::get<MatMulStep>(plan.steps[1]);
+  EXPECT_EQ(product.batches, 8);
+  EXPECT_EQ(product.m, 32);
+  EXPECT_EQ(product.n, 28 * 28);
+  EXPECT_EQ(product.k, 16 * 9);
+  EXPECT_EQ(product.a.batch_stride, 0);
+  // One by one without padding x is what would be copied.
+  const KernelPlan plain = plan_kernels(graph_of("conv2d", {{8, 16, 30, 30}, {32, 16, 1, 1}}), gpu(Dialect::cuda), options);
+  ASSERT_EQ(plain.steps.size(), 1u);
+  EXPECT_EQ(std::get<MatMulStep>(plain.steps[0]).b.where.space, Location::Space::input);
+}
+
+TEST(KernelPlan, AConvolutionTooLargeToUnfoldAtOnceTakesItsImagesInTurn) {
+  const KernelPlan plan = plan_kernels(graph_of("conv2d", {{64, 64, 256, 256}, {16, 64, 3, 3}}), gpu(Dialect::cuda));
+  EXPECT_GT(plan.steps.size(), 2u);
+  EXPECT_LE(plan.workspace_bytes, std::uint64_t{512} << 20);
+}
+
 }  // namespace
 }  // namespace tenon
