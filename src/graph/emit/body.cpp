@@ -217,7 +217,7 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 std::string Body::float_function(const std::string& name, bool wide, std::span<const std::string> x) {
   calls_library_ = true;
   if (wide) {
-    if (name == "erfinv" || name == "i0" || name == "log1p" || (name == "exp" && !target_.is_cpu))
+    if (name == "erfinv" || name == "i0" || name == "log1p" || ((name == "exp" || name == "lgamma") && !target_.is_cpu))
       return call(name + "_f64", x[0]);
     return fmt::format("{}({})", name, join(x));
   }

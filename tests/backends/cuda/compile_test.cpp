@@ -59,7 +59,8 @@ std::vector<Graph> graphs() {
     });
   };
   unary({"gelu", "silu", "mish", "erf", "tanh", "sin", "log1p", "softplus", "erfinv", "lgamma", "digamma"}, DType::f32, {1000});
-  unary({"exp", "atan", "cbrt"}, DType::f64, {7, 9});
+  unary({"exp", "atan", "cbrt", "lgamma", "i0", "tanhshrink"}, DType::f64, {7, 9});
+  unary({"erfc", "ndtr", "exp2"}, DType::f32, {7, 9});
   unary({"softmax", "layer_norm"}, DType::bf16, {64, 1000});
   unary({"softmax"}, DType::f32, {4000, 16384});
   unary({"sum", "max", "cumsum", "argmax", "sort"}, DType::f16, {300, 40});
