@@ -90,8 +90,9 @@ Response device_status(Services& services, const Call& call) {
   json.member("available", found->available);
   json.member("mode", found->exclusive ? "serialized" : "shared");
   const std::string state = status != nullptr ? std::string(name(status->state)) : std::string("not driven here");
-  json.member("message", found->available ? fmt::format("{} is {}; it opens when there is work", id, state)
-                                          : fmt::format("{}: {}", id, found->reason));
+  const char* const outlook = status != nullptr && status->state == DeviceState::closed ? "; it opens when there is work" : "";
+  json.member("message",
+              found->available ? fmt::format("{} is {}{}", id, state, outlook) : fmt::format("{}: {}", id, found->reason));
   json.member("in_use", in_use);
   json.key("queue_stats").begin_object();
   write_queue(json, statistics_of(table.status, id));
