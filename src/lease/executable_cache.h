@@ -26,7 +26,7 @@ class ExecutableCache {
     std::shared_ptr<Executable> executable;
   };
   std::mutex mutex_;
-  std::list<Entry> recent_;  // most recently used first
+  std::list<Entry> recent_;                                                   // most recently used first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> entries_;  // views of Entry::key
 };
 

@@ -19,7 +19,8 @@ DEVICE f64 exp_f64(f64 x) {
   return root * root;
 }
 )"},
-    // NVIDIA's lgamma loses digits near its zeros between -11 and -2: there by way of the factors down from [1, 2), whose product is
+    // NVIDIA's lgamma loses digits near its zeros between -11 and -2: there by way of the factors down from [1, 2), whose product
+    // is
     // kept with what rounding took from it.
     {"lgamma_f64", "", R"(
 DEVICE f64 lgamma_f64(f64 x) {
