@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 """The server under load, next to the same endpoint in Flask + gunicorn + NumPy, in one run on loopback.
 
-    bench/http_load.py [--program build/release/tenon] [--seconds 8] [--python PYTHON]
+    bench/http_load.py [--program build/release/tenon] [--seconds 3] [--python PYTHON]
 
 Needs wrk. Flask, gunicorn and NumPy are taken from --python (an environment that has them); without them only Tenon is measured.
-Prints a table in Markdown: requests a second, p50 and p99 latency, and CPU time of the server for each request. The client shares
-the machine's cores, so CPU per request is the fairer figure. Bars: issue 6.
+Prints a table in Markdown: requests a second, p50 and p99 latency, and CPU time of the server for each request, medians of five
+rounds of --seconds each, hello and add in turns. The client shares the machine's cores, so CPU per request is the fairer figure.
 """
-import argparse, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
-
-# This file has the name of a module of Python's own, which is meant below.
-sys.path = [path for path in sys.path if os.path.abspath(path or ".") != os.path.dirname(os.path.abspath(__file__))]
+import argparse, json, os, re, signal, socket, statistics, subprocess, sys, tempfile, threading, time
 import http.client
 
 BODY = json.dumps({"operation": "add", "inputs": [{"value": 1, "dtype": "float32", "shape": [32, 32]},
@@ -31,6 +28,9 @@ def execute():
     return jsonify(success=True, operation=body["operation"], value=float(flat[0]), shape=list(result.shape),
                    dtype=str(result.dtype), sample_values=[float(v) for v in flat[:10]], full_output=None, status_log=["computed"])
 '''
+
+
+ROUNDS = 5
 
 
 def free_port():
@@ -87,14 +87,20 @@ def wrk(port, path, seconds, body=None, connections=64):
     return {"rate": float(rate[1]), "p50": latency["50"], "p99": latency["99"], "errors": int(errors[1]) if errors else 0}
 
 
-def measure(name, pid, port, path, seconds, body=None, rows=None):
-    wrk(port, path, 1, body)
-    before = cpu_seconds(family(pid))
-    result = wrk(port, path, seconds, body)
-    result["cpu"] = (cpu_seconds(family(pid)) - before) / (result["rate"] * seconds)
-    result["name"] = name
-    rows.append(result)
-    return result
+def measure(pid, port, seconds, rows, *cases):
+    """Each of (name, path, body) in turns, ROUNDS times; the medians. What disturbs the machine then disturbs them all."""
+    rounds = [[] for _ in cases]
+    for _, path, body in cases:
+        wrk(port, path, 1, body)
+    for _ in range(ROUNDS):
+        for (_, path, body), results in zip(cases, rounds):
+            before = cpu_seconds(family(pid))
+            results.append(wrk(port, path, seconds, body))
+            results[-1]["cpu"] = (cpu_seconds(family(pid)) - before) / (results[-1]["rate"] * seconds)
+    for (name, _, _), results in zip(cases, rounds):
+        rows.append({key: statistics.median(r[key] for r in results) for key in ("rate", "p50", "p99", "cpu")})
+        rows[-1].update(name=name, errors=sum(r["errors"] for r in results))
+    return rows[-len(cases):]
 
 
 class IdleClients:
@@ -188,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/tenon")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--seconds", type=int, default=3)
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as directory:
@@ -200,10 +206,11 @@ def main():
                                   "wormhole,id=sim:0,open=100ms,close=100ms"], env=environment, stdout=subprocess.DEVNULL)
         try:
             wait_for(port)
-            hello = measure("Tenon, hello (GET /livez)", tenon.pid, port, "/livez", options.seconds, None, rows)
-            ours = measure("Tenon, add 32x32", tenon.pid, port, "/api/execute", options.seconds, BODY, rows)
+            hello, ours = measure(tenon.pid, port, options.seconds, rows, ("Tenon, hello (GET /livez)", "/livez", None),
+                                  ("Tenon, add 32x32", "/api/execute", BODY))
             crowd = IdleClients(port, 1000, 200)
-            crowded = measure("Tenon, add, 1,000 idle and 200 slow clients", tenon.pid, port, "/api/execute", options.seconds, BODY, rows)
+            [crowded] = measure(tenon.pid, port, options.seconds, rows,
+                                ("Tenon, add, 1,000 idle and 200 slow clients", "/api/execute", BODY))
             crowd.close()
             bytes_a_second = tensor_rate(port)
             burst_seconds, opens, failures = burst(port)
@@ -219,7 +226,8 @@ def main():
             try:
                 wait_for(port)
                 time.sleep(1)
-                theirs = measure("Flask + gunicorn + NumPy, 2 workers, add 32x32", flask.pid, port, "/api/execute", options.seconds, BODY, rows)
+                [theirs] = measure(flask.pid, port, options.seconds, rows,
+                                   ("Flask + gunicorn + NumPy, 2 workers, add 32x32", "/api/execute", BODY))
             finally:
                 flask.terminate()
                 flask.wait(60)
