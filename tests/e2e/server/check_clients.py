@@ -76,14 +76,14 @@ def check_triton(address, _):
     subprocess.run([PYTHON, "-c", TRITON, address], check=True)
 
 
-def check_schemathesis(address, _):
+def check_schemathesis(address, directory):
     if not has_module("schemathesis"):
         return "schemathesis is not installed for " + PYTHON
     phases = ["examples", "coverage", "fuzzing"] if "--all" in sys.argv else ["examples"]
     # What is a right expression or a right file cannot be said in a schema, so valid requests may be refused.
     done = subprocess.run([PYTHON, "-m", "schemathesis.cli", "run", "http://%s/openapi.json" % address, "--phases", ",".join(phases),
                            "--exclude-path-regex", "/events$", "--exclude-checks", "positive_data_acceptance",
-                           "--max-examples", "30", "--request-timeout", "30"], capture_output=True, text=True)
+                           "--max-examples", "30", "--request-timeout", "30"], capture_output=True, text=True, cwd=directory)
     if done.returncode != 0:
         raise SystemExit(done.stdout[-6000:] + done.stderr[-2000:])
 
