@@ -17,9 +17,9 @@ namespace {
 
 namespace json = boost::json;
 
-std::unique_ptr<TestServer> with_card() {
+std::unique_ptr<TestServer> with_card(const std::string& times = "open=0,close=0") {
   Config config;
-  config.simulated.push_back(parse_simulated("wormhole,id=sim:0,open=0,close=0"));
+  config.simulated.push_back(parse_simulated("wormhole,id=sim:0," + times));
   return std::make_unique<TestServer>(ServerOptions{}, config);
 }
 
@@ -35,7 +35,7 @@ TEST(Flaws, ThatEveryPollOpensTheDevice) {
 }
 
 TEST(Flaws, ThatEveryRequestPaysForOpeningAndClosing) {
-  const auto server = with_card();
+  const auto server = with_card("open=300ms,close=0");  // worth holding for three seconds
   for (int i = 0; i < 10; ++i)
     EXPECT_EQ(server->post("/api/execute", R"({"operation":"neg","inputs":[{"value":1}],"device":"sim:0"})").status, 200);
   EXPECT_EQ(at(server->get("/api/device/status?device=sim:0").json(), "device", "status", "counters", "opens"), 1);
