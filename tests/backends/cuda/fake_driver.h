@@ -159,7 +159,9 @@ class FakeDriver {
       return kSuccess;
     };
     table_.stream_destroy = [](RawStream) { return --fake().streams, kSuccess; };
-    table_.stream_synchronize = [](RawStream) { return std::exchange(fake().next_wait, kSuccess); };
+    table_.stream_synchronize = [](RawStream) {
+      return fake().next_wait == kSuccess ? kSuccess : std::exchange(fake().next_wait, kSuccess);  // several threads wait at once
+    };
     table_.stream_wait_event = [](RawStream, RawEvent, unsigned) { return kSuccess; };
     table_.event_create = [](RawEvent* event, unsigned) {
       *event = handle<RawEvent>(static_cast<std::uintptr_t>(++fake().events));
