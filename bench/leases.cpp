@@ -407,8 +407,7 @@ bool budget(int seconds) {
       }
       while (!buffers.empty()) drop();
     });
-  const double end = now() + seconds;
-  while (now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
   over = true;
   for (std::thread& worker : workers) worker.join();
   const DeviceStatus after = status();

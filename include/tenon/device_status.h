@@ -40,8 +40,8 @@ using Timeline = std::vector<Span>;
 // How many waits were at most so long.
 struct WaitHistogram {
   static constexpr std::array<double, 12> kLimitSeconds{1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60, 600};
-  std::array<std::uint64_t, kLimitSeconds.size() + 1>
-      counts{};        // between the limit before and this one; the last: longer than all
+  // Of those between the limit before and this one; the last: longer than all.
+  std::array<std::uint64_t, kLimitSeconds.size() + 1> counts{};
   double seconds = 0;  // of all waits together
 
   void record(double wait_seconds) {
