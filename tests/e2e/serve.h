@@ -37,7 +37,7 @@ class Serve : public ::testing::Test {
   std::unique_ptr<Program> command(std::vector<std::string> words,
                                    std::vector<std::pair<std::string, std::string>> variables = {}) {
     variables.emplace_back("TENON_RUN_DIR", directory_ / "run");
-    variables.emplace_back("XDG_STATE_HOME", directory_);
+    variables.emplace_back("TENON_STATE_DIR", directory_ / "state");
     return std::make_unique<Program>(std::move(words), variables);
   }
   // From "Tenon serves on http://127.0.0.1:8080".

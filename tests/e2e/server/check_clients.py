@@ -92,7 +92,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         run = os.path.join(directory, "run")
         os.mkdir(run, 0o700)
-        environment = dict(os.environ, TENON_RUN_DIR=run, XDG_STATE_HOME=directory)
+        environment = dict(os.environ, TENON_RUN_DIR=run, TENON_STATE_DIR=os.path.join(directory, "state"))
         server = subprocess.Popen([sys.argv[1], "serve", "--port", "0"], stdout=subprocess.PIPE, text=True, env=environment)
         try:
             address = server.stdout.readline().strip().rsplit("/", 1)[1]
