@@ -5,7 +5,7 @@
 // Steps run in order, each seeing what the ones before it wrote: one in-order queue or stream needs no other synchronisation.
 //
 // Matrix products and convolutions become steps of their own where PlanOptions says that the backend has a library for them;
-// otherwise they are kernels like everything else.
+// otherwise they are kernels like everything else. The parts of the planner: kernel_plan/.
 //
 // A run: bind inputs and outputs (dense, in their dtypes; block formats in their encoded bytes), have constants() on the device,
 // set the status words to zero if has_status, run all steps, wait; if has_status read them and call throw_status(). Nothing is

@@ -1,0 +1,198 @@
+#include "backend/kernel_plan/products.h"
+
+#include <algorithm>
+
+#include "graph/emit/geometry.h"
+
+namespace tenon {
+
+using namespace emit;
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Convolutions of at least so many multiplications become products, by way of a copy of at most so many bytes at a time.
+constexpr std::int64_t kProductFrom = std::int64_t{1} << 16, kUnfoldedBytes = std::int64_t{512} << 20;
+
+}  // namespace
+
+// --- Operands ---
+
+// How |id|, seen as [batch..., rows, columns], lies in memory; nothing where it must be copied first.
+std::optional<PlanProducts::Operand> PlanProducts::operand_in_place(NodeId id, bool transposed) const {
+  const ValueView& view = fused_.views[at(id)];
+  const int rank = view.shape.rank();
+  const Axes batch =
+      joined({view.shape.begin(), view.shape.end() - 2}, {{view.strides.begin(), view.strides.begin() + rank - 2}});
+  if (batch.extents.size() > 1) return std::nullopt;
+  const StoredValue value = values_.source(view.base);
+  MatrixOperand x;
+  x.stored = value.stored;
+  x.offset = view.offset;
+  x.batch_stride = batch.extents.empty() ? 0 : batch.strides[0][0];
+  std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
+  x.row_stride = view.strides[at(rank - 2)];
+  x.column_stride = view.strides[at(rank - 1)];
+  if (transposed) {
+    std::swap(rows, columns);
+    std::swap(x.row_stride, x.column_stride);
+  }
+  if ((x.column_stride == 1 || columns == 1) && (x.row_stride >= columns || rows == 1)) {
+    x.column_stride = 1;
+    if (rows == 1) x.row_stride = columns;
+    return Operand{x, value.slot};
+  }
+  if ((x.row_stride == 1 || rows == 1) && (x.column_stride >= rows || columns == 1)) {
+    x.row_stride = 1;
+    if (columns == 1) x.column_stride = rows;
+    return Operand{x, value.slot};
+  }
+  return std::nullopt;
+}
+
+PlanProducts::Operand PlanProducts::operand(NodeId id, bool transposed) {
+  if (const auto x = operand_in_place(id, transposed)) return *x;
+  values_.copied(id);
+  return *operand_in_place(id, transposed);
+}
+
+// What a processor's kernel asks of its second operand.
+PlanProducts::Operand PlanProducts::operand_with_columns_together(NodeId id, bool transposed) {
+  if (const auto x = operand_in_place(id, transposed); x && x->layout.column_stride == 1) return *x;
+  if (!transposed) {
+    values_.copied(id);
+    return *operand_in_place(id, transposed);
+  }
+  // The copy is transposed as well.
+  const Shape shape = graph_[id].shape;
+  const int rank = shape.rank();
+  Access from = values_.stored(id);
+  std::swap(from.strides[at(rank - 1)], from.strides[at(rank - 2)]);
+  const Shape turned = shape.with(rank - 1, shape[rank - 2]).with(rank - 2, shape[rank - 1]);
+  const int to = steps_.temporary(from.stored, turned);
+  if (turned.elements() > 0) steps_.add(emit_copy(target_, turned, from, dense_access(to, from.stored, turned)));
+  MatrixOperand x;
+  x.stored = from.stored;
+  x.row_stride = shape[rank - 2];
+  x.batch_stride = shape[rank - 1] * shape[rank - 2];
+  return {x, to};
+}
+
+// --- Matrix products ---
+
+PlanProducts::Product PlanProducts::product_of(const Node& node, const Dense& out) {
+  const MatMulAttr& attr = node.as<MatMulAttr>();
+  const int rank = node.shape.rank();
+  MatMulStep step;
+  step.m = node.shape[rank - 2];
+  step.n = node.shape[rank - 1];
+  step.k = graph_[node.inputs[0]].shape[attr.transpose_a ? rank - 2 : rank - 1];
+  step.batches = node.shape.elements() / (step.m * step.n);
+  step.compute = compute_dtype(node.dtype);
+  step.result = {{}, out.stored, 0, step.m * step.n, step.n, 1};
+  const Operand a = operand(node.inputs[0], attr.transpose_a);
+  const Operand b = target_.is_cpu ? operand_with_columns_together(node.inputs[1], attr.transpose_b)
+                                   : operand(node.inputs[1], attr.transpose_b);
+  step.a = a.layout;
+  step.b = b.layout;
+  return {step, a.slot, b.slot, out.slot};
+}
+
+void PlanProducts::add_matmul(const Node& node, const Dense& out) { add_product(product_of(node, out)); }
+
+void PlanProducts::add_product(const Product& product) {
+  const MatMulStep& step = product.step;
+  if (options_.library_matmul && step.k > 0 && options_.library_matmul(step)) {
+    steps_.add(step, {product.a, product.b, product.result});
+    return;
+  }
+  const auto as_matrix = [](const MatrixOperand& x, int slot) {
+    return Matrix{slot, x.stored, x.offset, {x.batch_stride, x.row_stride, x.column_stride}};
+  };
+  steps_.add(emit_matmul(target_, {step.batches, step.m, step.n, step.k}, step.compute, as_matrix(step.a, product.a),
+                         as_matrix(step.b, product.b), as_matrix(step.result, product.result)));
+}
+
+bool PlanProducts::add_with_epilogue(const Epilogue& epilogue) {
+  const Dense out = values_.result_of(epilogue.result);
+  auto [step, a, b, result] = product_of(graph_[epilogue.product], out);
+  std::vector<int> slots{a, b, result};
+  step.activation = epilogue.activation;
+  if (epilogue.bias >= 0) {
+    const ValueView& view = fused_.views[at(epilogue.bias)];
+    const StoredValue bias = values_.source(view.base);
+    step.has_bias = true;
+    step.bias = {{}, bias.stored, view.offset, 0, 0, 1};
+    slots.push_back(bias.slot);
+  }
+  if (step.k == 0 || !options_.library_matmul(step)) return false;
+  steps_.add(step, std::move(slots));
+  values_.deliver(epilogue.result, out);
+  return true;
+}
+
+// --- Convolutions ---
+
+void PlanProducts::add_conv(const Node& node, const Dense& out) {
+  const Dense x = values_.dense(node.inputs[0]), weight = values_.dense(node.inputs[1]);
+  const ConvAttr& attr = node.as<ConvAttr>();
+  const ConvStep step{{},      {},           {},         x.stored, weight.stored, out.stored, compute_dtype(node.dtype),
+                      x.shape, weight.shape, node.shape, attr};
+  if (options_.library_conv && x.shape.elements() > 0 && weight.shape.elements() > 0 && options_.library_conv(step))
+    steps_.add(step, x.slot, weight.slot, out.slot);
+  else if (is_worth_a_product(step))
+    add_conv_as_product(step, x, weight, out);
+  else
+    steps_.add(emit_conv(target_, x, weight, attr, out));
+}
+
+// Large enough for the copy that makes a product of it, and no groups of a few channels each.
+bool PlanProducts::is_worth_a_product(const ConvStep& step) const {
+  if (target_.is_cpu || step.result_shape.elements() == 0 || step.weight_shape.elements() == 0) return false;
+  const std::int64_t outs = step.weight_shape[0] / step.attr.groups, depth = step.weight_shape.elements() / step.weight_shape[0];
+  return step.attr.groups <= 32 && outs >= 8 && depth >= 8 && step.result_shape.elements() * depth >= kProductFrom;
+}
+
+// result[image] = weight * unfolded(x)[image]: for as many images at a time as the copy has room for.
+void PlanProducts::add_conv_as_product(const ConvStep& step, const Dense& x, Dense weight, const Dense& out) {
+  if (x.stored != weight.stored && weight.stored != step.compute) {
+    const int to = steps_.temporary(step.compute, weight.shape);
+    steps_.add(emit_copy(target_, weight.shape, dense_access(weight.slot, weight.stored, weight.shape),
+                         dense_access(to, step.compute, weight.shape)));
+    weight = {to, step.compute, weight.shape};
+  }
+  Spatial size{1, 1, 1};
+  std::int64_t pixels = 1;
+  bool is_plain = x.stored == weight.stored;  // x is what would be copied
+  for (int d = 0; d < x.shape.rank() - 2; ++d) {
+    size[at(d)] = weight.shape[d + 2];
+    pixels *= step.result_shape[d + 2];
+    is_plain = is_plain && size[at(d)] == 1 && step.attr.stride[at(d)] == 1 && step.result_shape[d + 2] == x.shape[d + 2] &&
+               step.attr.pad_low[at(d)] == 0;
+  }
+  const std::int64_t images = x.shape[0], outs = weight.shape[0], groups = step.attr.groups;
+  const std::int64_t depth = weight.shape.elements() / outs, image = depth * groups * pixels;  // elements of one unfolded image
+  const auto bytes = static_cast<std::int64_t>(element_bytes(weight.stored));
+  const std::int64_t together = is_plain ? images : std::clamp<std::int64_t>(kUnfoldedBytes / (image * bytes), 1, images);
+  const int unfolded = is_plain ? x.slot : steps_.temporary(static_cast<std::uint64_t>(together * image * bytes));
+  for (std::int64_t first = 0; first < images; first += together) {
+    const std::int64_t count = std::min(together, images - first);
+    if (!is_plain)
+      steps_.add(emit_unfolded(target_, x, size, step.attr, step.result_shape, first, count, unfolded, weight.stored));
+    for (std::int64_t group = 0; group < groups; ++group) {
+      MatMulStep product;
+      product.batches = count;
+      product.m = outs / groups;
+      product.n = pixels;
+      product.k = depth;
+      product.compute = step.compute;
+      product.a = {{}, weight.stored, group * product.m * depth, 0, depth, 1};
+      product.b = {{}, weight.stored, group * depth * pixels, image, pixels, 1};
+      product.result = {{}, out.stored, (first * outs + group * product.m) * pixels, outs * pixels, pixels, 1};
+      add_product({product, weight.slot, unfolded, out.slot});
+    }
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,75 @@
+// PlanSteps: the steps of a KernelPlan while it is being made.
+//
+// Until all steps are known, memory goes by slots: numbers for buffers whose place is decided at the end. The slots of the inputs
+// come first, then those of the outputs. finish() lets temporaries whose lives do not meet share memory, and writes locations
+// where slots were.
+// Thread safety: none; one planner's.
+//
+//   PlanSteps steps(input_types, output_types);
+//   const int between = steps.temporary(DType::f32, shape);
+//   steps.add(emit_copy(target, shape, from, dense_access(between, DType::f32, shape)));
+//   KernelPlan plan = steps.finish();
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backend/kernel_plan.h"
+#include "graph/emit/loop.h"
+#include "tenon/array.h"
+
+namespace tenon {
+
+class PlanSteps {
+ public:
+  PlanSteps(std::vector<TensorType> input_types, std::vector<TensorType> output_types);
+
+  // --- Slots ---
+  int input_slot(std::size_t index) const { return static_cast<int>(index); }
+  int output_slot(std::size_t index) const { return static_cast<int>(plan_.input_types.size() + index); }
+  int temporary(std::uint64_t bytes);
+  int temporary(DType dtype, const Shape& shape);
+  int constant(const HostArray& value);
+  int status();  // the plan has_status from now on
+
+  const std::vector<TensorType>& output_types() const { return plan_.output_types; }
+
+  // --- Steps, in the order they run ---
+  void add(emit::Launch launch);
+  void add(std::vector<emit::Launch> launches);
+  // A step of a library, whose locations are still empty. |slots|: a, b, result and, if it has one, the bias.
+  void add(const MatMulStep& step, std::vector<int> slots);
+  void add(const ConvStep& step, int x, int weight, int result);
+
+  // Once, when everything was added.
+  KernelPlan finish();
+
+ private:
+  struct SlotLaunch {
+    int kernel = 0;
+    std::array<std::uint32_t, 3> groups{};
+    std::vector<emit::ArgumentValue> arguments;
+  };
+  struct LibraryStep {
+    PlanStep step;
+    std::vector<int> slots;  // of its locations, in the order of add()
+  };
+  using SlotStep = std::variant<SlotLaunch, LibraryStep>;
+
+  int new_slot(Location location);
+  int kernel_number(Kernel kernel);
+  void place_temporaries();
+  static std::vector<int> slots_of(const SlotStep& step);
+  KernelLaunch located(const SlotLaunch& launch) const;
+  PlanStep located(const LibraryStep& library) const;
+
+  KernelPlan plan_;
+  std::vector<Location> slots_;  // inputs, outputs, then the rest
+  std::vector<SlotStep> steps_;
+  std::map<std::string, int> kernel_numbers_;  // by entry
+  int status_ = -1;
+};
+
+}  // namespace tenon
