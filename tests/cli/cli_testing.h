@@ -2,11 +2,13 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/application.h"
@@ -20,6 +22,7 @@ struct Outcome {
   boost::json::object json() const { return boost::json::parse(out).as_object(); }
 };
 
+// The environment is empty but for what is given and the folders of the process (own_folders.cpp).
 struct Surroundings {
   std::map<std::string, std::string> environment;
   bool terminal = false;
@@ -32,8 +35,10 @@ inline Outcome tenon(std::vector<std::string> arguments, const Surroundings& sur
   console.width = surroundings.width;
   console.out_is_terminal = console.err_is_terminal = surroundings.terminal;
   console.environment = [&](const char* name) {
-    const auto found = surroundings.environment.find(name);
-    return found == surroundings.environment.end() ? std::string() : found->second;
+    if (const auto found = surroundings.environment.find(name); found != surroundings.environment.end()) return found->second;
+    const bool is_folder = std::string_view(name) == "TENON_RUN_DIR" || std::string_view(name) == "TENON_STATE_DIR";
+    const char* const own = is_folder ? std::getenv(name) : nullptr;
+    return std::string(own != nullptr ? own : "");
   };
   console.set_colour(ColourWish::automatic);
   const int status = run_application(std::move(arguments), console);

@@ -1,6 +1,5 @@
 // Config::isolate: devices are opened in processes of their own.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -15,54 +14,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A run directory of the test's own.
-class Isolate : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_NE(mkdtemp(folder_), nullptr);
-    setenv("TENON_RUN_DIR", folder_, 1);
-  }
-  void TearDown() override {
-    unsetenv("TENON_RUN_DIR");
-    fs::remove_all(folder_);
-  }
-
-  static int workers() {
-    int count = 0;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      std::ifstream status(entry.path() / "status");
-      std::string line, name;
-      while (std::getline(status, line)) {
-        if (line.starts_with("Name:")) name = line.substr(6);
-        if (line.starts_with("PPid:") && std::stol(line.substr(5)) == getpid() && name == "tenon-worker") ++count;
-      }
+int workers() {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream status(entry.path() / "status");
+    std::string line, name;
+    while (std::getline(status, line)) {
+      if (line.starts_with("Name:")) name = line.substr(6);
+      if (line.starts_with("PPid:") && std::stol(line.substr(5)) == getpid() && name == "tenon-worker") ++count;
     }
-    return count;
   }
+  return count;
+}
 
-  static double run_and_count(bool isolate, int& count) {
-    Config config;
-    config.isolate = isolate;
-    config.ledger = false;
-    config.keep_open = KeepOpenPolicy::always;
-    DeviceManager manager(config);
-    const RunResult result = manager.run(parse_expression("sum(arange(10))"), {}, {.device = "cpu"});
-    count = workers();
-    return result.outputs[0].value(0);
-  }
+double run_and_count(bool isolate, int& count) {
+  Config config;
+  config.isolate = isolate;
+  config.ledger = false;
+  config.keep_open = KeepOpenPolicy::always;
+  DeviceManager manager(config);
+  const RunResult result = manager.run(parse_expression("sum(arange(10))"), {}, {.device = "cpu"});
+  count = workers();
+  return result.outputs[0].value(0);
+}
 
- private:
-  char folder_[32] = "/tmp/tenon-isolate-XXXXXX";
-};
-
-TEST_F(Isolate, TheDeviceIsInAWorkerAndGoesWithTheManager) {
+TEST(Isolate, TheDeviceIsInAWorkerAndGoesWithTheManager) {
   int count = 0;
   EXPECT_EQ(run_and_count(true, count), 45);
   EXPECT_EQ(count, 1);
   EXPECT_EQ(workers(), 0);
 }
 
-TEST_F(Isolate, WithoutItTheDeviceIsInThisProcess) {
+TEST(Isolate, WithoutItTheDeviceIsInThisProcess) {
   int count = 0;
   EXPECT_EQ(run_and_count(false, count), 45);
   EXPECT_EQ(count, 0);
