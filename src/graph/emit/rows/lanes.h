@@ -1,0 +1,21 @@
+// Rows on processors, many elements at once: the loop of a pass over vectors of LANES elements (target.cpp).
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "graph/emit/rows/text.h"
+
+namespace tenon::emit {
+
+// An output of the pass in f32 and the pointer it is stored through.
+struct LanesResult {
+  NodeId output = -1;
+  std::string pointer;
+};
+
+// The loop over the row: LANES elements at a time where the compiler has such vectors and every value of the pass can be one,
+// |inside| for what is left of the row and for everybody else. |results| are the outputs in f32.
+std::string lanes_loop(RowsText& text, int pass, std::span<const LanesResult> results, const std::string& inside);
+
+}  // namespace tenon::emit
