@@ -210,21 +210,26 @@ TEST(Worker, OpeningAndClosingLeavesNothingBehind) {
   EXPECT_TRUE(children().empty());
 }
 
-// Fifty workers are killed, each a little later than the one before: while starting, opening, compiling, transferring, running.
+// Fifty workers are killed, each a little later than the one before: half of them from their start on, while starting and
+// opening, the others once they are open, while compiling, transferring, running.
 TEST(Worker, KilledAtAnyStageItIsLostAndNothingStays) {
   const std::size_t before = open_descriptors();
+  constexpr int kRounds = 50;
   int lost = 0;
-  for (int round = 0; round < 50; ++round) {
-    std::atomic<bool> done{false};
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<bool> done{false}, is_open{false};
     std::thread killer([&] {
       std::vector<pid_t> workers;
       while (!done && (workers = children()).empty()) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::microseconds(400) * round);
+      if (round >= kRounds / 2)
+        while (!done && !is_open) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::microseconds(400) * (round % (kRounds / 2)));
       for (const pid_t worker : workers) kill(worker, SIGKILL);
     });
     std::unique_ptr<Work> work;
     const ErrorCode code = code_of([&] {
       work = std::make_unique<Work>();
+      is_open = true;
       for (;;) work->go(100);
     });
     done = true;
@@ -239,7 +244,7 @@ TEST(Worker, KilledAtAnyStageItIsLostAndNothingStays) {
     ASSERT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no zombie
     ASSERT_EQ(errno, ECHILD);
   }
-  EXPECT_GT(lost, 10);
+  EXPECT_GE(lost, kRounds / 2);
   EXPECT_EQ(open_descriptors(), before);
 }
 
