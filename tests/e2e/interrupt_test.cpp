@@ -72,10 +72,12 @@ TEST_F(InterruptTest, AJobInTheBackgroundIsLeftAlone) {
   job.send(SIGINT);
   job.end_input();
   EXPECT_EQ(job.exit_status(), 0);
-  Program bench({"sh", "-c", ignoring + " bench '1 + 1' --device sim:0 --seconds 0.5"}, variables());
-  while (!contains(queue(), "holds")) {
-  }
+  Program holder({TENON_PROGRAM, "exec", "--device", "sim:0", "--", "sh", "-c", "echo in; cat"}, variables());
+  ASSERT_EQ(holder.out_line(), "in");
+  Program bench({"sh", "-c", ignoring + " bench '1 + 1' --device sim:0 --seconds 0.01"}, variables());
+  EXPECT_TRUE(contains(bench.err_line(), "waiting for sim:0"));
   bench.send(SIGINT);
+  holder.end_input();
   EXPECT_EQ(bench.exit_status(), 0);
 }
 
