@@ -1,7 +1,9 @@
 // A terminal of the program's own, whose other end the test holds.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -32,8 +34,13 @@ class OnTerminal {
     terminal_ = FileDescriptor(own);
     program_side_ = FileDescriptor(other);
     EXPECT_EQ(tcgetattr(other, &before_), 0);
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    end_ = FileDescriptor(ends[0]);
+    const FileDescriptor kept_by_program(ends[1]);
     pid_ = fork();
     if (pid_ == 0) {
+      fcntl(kept_by_program.get(), F_SETFD, 0);
       setsid();
       ioctl(other, TIOCSCTTY, 0);
       for (const int stream : {0, 1, 2}) dup2(other, stream);
@@ -62,12 +69,8 @@ class OnTerminal {
   // Reads until |text| has come; what came so far, which ends there or, if it never comes, with the program.
   std::string until(const std::string& text) {
     std::size_t found = std::string::npos;
-    while ((found = seen_.find(text)) == std::string::npos) {
-      std::array<char, 4096> part{};
-      const ssize_t got = read(terminal_.get(), part.data(), part.size());
-      if (got <= 0) return std::exchange(seen_, "");
-      seen_.append(part.data(), static_cast<std::size_t>(got));
-    }
+    while ((found = seen_.find(text)) == std::string::npos)
+      if (!read_more()) return std::exchange(seen_, "");
     std::string shown = seen_.substr(0, found + text.size());
     seen_.erase(0, found + text.size());
     return shown;
@@ -80,7 +83,10 @@ class OnTerminal {
     EXPECT_EQ(ioctl(terminal_.get(), TIOCSWINSZ, &size), 0);
   }
   void send(int signal) const { kill(pid_, signal); }
+  // Waits for the end, reading on: a program whose output nobody takes would not come to it.
   int status() {
+    while (read_more()) {
+    }
     int status = 0;
     waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -92,8 +98,20 @@ class OnTerminal {
   }
 
  private:
+  // More of what the program writes, waiting for it; false when it has ended and all is read.
+  bool read_more() {
+    pollfd events[2] = {{terminal_.get(), POLLIN, 0}, {end_.get(), POLLIN, 0}};
+    poll(events, 2, -1);
+    if (events[1].revents != 0) poll(events, 1, 0);  // it may have written between the looks at the one and at the other
+    if ((events[0].revents & POLLIN) == 0) return false;
+    std::array<char, 4096> part{};
+    const ssize_t got = read(terminal_.get(), part.data(), part.size());
+    if (got > 0) seen_.append(part.data(), static_cast<std::size_t>(got));
+    return got > 0;
+  }
+
   std::filesystem::path folder_;
-  FileDescriptor terminal_, program_side_;
+  FileDescriptor terminal_, program_side_, end_;  // the last ends with the program
   termios before_{};
   pid_t pid_ = -1;
   std::string seen_;
