@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "base/memory_limit.h"
+#include "base/state_directory.h"
 #include "base/thread_pool.h"
 #include "server/build_info.h"
 #include "server/json_reader.h"
@@ -74,10 +74,7 @@ Response machine_info(Services& services) {
 
 std::filesystem::path report_directory(const ServerOptions& options) {
   if (!options.report_directory.empty()) return options.report_directory;
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
-    return std::filesystem::path(state) / "tenon" / "reports";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return std::filesystem::path(home) / ".local" / "state" / "tenon" / "reports";
+  if (const std::string state = state_directory(); !state.empty()) return std::filesystem::path(state) / "reports";
   throw Error(ErrorCode::failed_precondition, "there is no place for reports", "start the server with --report-dir");
 }
 

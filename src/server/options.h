@@ -15,7 +15,7 @@ struct ServerOptions {
   std::vector<std::string> allowed_hosts;  // further names the server answers to while there is no login
   std::string password_file, token_file;   // "": none
   std::string trusted_proxy;               // an address whose X-Forwarded-For is believed
-  std::string report_directory;            // "": $XDG_STATE_HOME/tenon/reports
+  std::string report_directory;            // "": reports in the state directory
 
   std::size_t max_header_bytes = 16 << 10;
   std::size_t max_json_bytes = 8 << 20;
