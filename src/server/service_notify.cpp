@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -35,10 +36,10 @@ void ServiceNotify::watchdog() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return;
   next_ = now + interval_;
-  send("WATCHDOG=1");
+  send("WATCHDOG=1", std::chrono::seconds(0));
 }
 
-void ServiceNotify::send(std::string_view message) const noexcept {
+void ServiceNotify::send(std::string_view message, std::chrono::seconds patience) const noexcept {
   sockaddr_un address{};
   if (path_.empty() || path_.size() >= sizeof address.sun_path) return;
   address.sun_family = AF_UNIX;
@@ -46,8 +47,10 @@ void ServiceNotify::send(std::string_view message) const noexcept {
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // a name without a file
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return;
+  const timeval limit{.tv_sec = patience.count(), .tv_usec = 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path_.size());
-  (void)!sendto(socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+  (void)!sendto(socket.get(), message.data(), message.size(), MSG_NOSIGNAL | (patience.count() > 0 ? 0 : MSG_DONTWAIT),
                 reinterpret_cast<const sockaddr*>(&address), length);
 }
 

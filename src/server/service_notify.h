@@ -11,8 +11,9 @@ class ServiceNotify {
  public:
   ServiceNotify();  // reads NOTIFY_SOCKET and WATCHDOG_USEC
 
-  void ready() const { send("READY=1\nSTATUS=serving"); }
-  void stopping() const { send("STOPPING=1\nSTATUS=draining"); }
+  // Said once, so they wait a while for a service manager that is behind with reading.
+  void ready() const { send("READY=1\nSTATUS=serving", std::chrono::seconds(5)); }
+  void stopping() const { send("STOPPING=1\nSTATUS=draining", std::chrono::seconds(5)); }
   // Twice within the time the watchdog allows; cheap to call more often.
   void watchdog();
 
@@ -20,7 +21,7 @@ class ServiceNotify {
   static int passed_socket() noexcept;
 
  private:
-  void send(std::string_view message) const noexcept;
+  void send(std::string_view message, std::chrono::seconds patience) const noexcept;
 
   std::string path_;
   std::chrono::microseconds interval_{0};
