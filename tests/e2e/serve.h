@@ -71,7 +71,7 @@ class Serve : public ::testing::Test {
   }
   static std::string compute(std::uint16_t port, const std::string& device) {
     return post(port, "/api/execute",
-                R"({"operation":"neg","inputs":[{"value":4}],"timeout_seconds":10,"device":")" + device + "\"}");
+                R"({"operation":"neg","inputs":[{"value":4}],"timeout_seconds":60,"device":")" + device + "\"}");
   }
   // What comes after the header.
   static std::string body_of(const std::string& answer) {

@@ -77,8 +77,7 @@ TEST_F(KilledServer, LeavesNoDeviceLockedAndTheLedgerIntact) {
     Load load;
     put_under_load(load, port);
     if (round == 0)  // until the ledger has something to lose
-      while (recorded_runs(json::parse(body_of(get(port, "/api/ledger"))).at("totals"), "device") == 0)
-        std::this_thread::yield();
+      while (recorded_runs(json::parse(body_of(get(port, "/api/ledger"))).at("totals"), "device") == 0) std::this_thread::yield();
     server->send(SIGKILL);
     EXPECT_EQ(server->exit_status(), 128 + SIGKILL);
     load.clients.clear();

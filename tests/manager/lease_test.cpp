@@ -330,7 +330,7 @@ TEST(Yield, HeldLeaseGoesAwayAfterItsQuantumAndComesBack) {
 }
 
 TEST(Yield, CancelledForeignWaiterChangesNothing) {
-  SimulatedMachine holder({card()}, [](Config& config) { config.keep_open = KeepOpenPolicy::always; });
+  SimulatedMachine holder({card()}, [](Config& config) { config.quantum_seconds = 3600; });
   const Lease lease = holder.manager().lease({.device = "sim:0"});
   SimulatedMachine other(holder);
   EXPECT_EQ(code_of([&] { other.manager().lease({.device = "sim:0", .timeout = 5ms}); }), ErrorCode::deadline_exceeded);

@@ -190,7 +190,7 @@ TEST(Disconnect, AClientThatGoesAwayCancelsItsWait) {
 TEST(OnDemand, ABurstOpensTheDeviceAFewTimesOnly) {
   SimulatedDevice device = SimulatedDevice::of_architecture("wormhole");
   device.id = "sim:0";
-  device.open_seconds = device.close_seconds = 0.02;
+  device.open_seconds = device.close_seconds = 0.1;  // worth holding for two seconds
   Config config;
   config.simulated.push_back(device);
   TestServer server({}, config);
