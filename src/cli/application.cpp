@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/option_checks.h"
 #include "graph/ops/names.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
@@ -93,6 +94,13 @@ const CLI::App& chosen_command(const CLI::App& app, std::string& words) {
                    extra.starts_with("--") ? see : "put -- before an expression that begins with a dash"));
 }
 
+// CLI11's "--timeout: 1 required SECONDS missing" as a sentence; the others are ones.
+std::string in_words(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (error.get_name() != "ArgumentMismatch" || !text.ends_with(" missing")) return text;
+  return fmt::format("{} needs a value", text.substr(0, text.find(':')));
+}
+
 int report(const Error& error, bool json, const Console& console) {
   if (json) {
     console.out << to_text(error_document(error));
@@ -163,7 +171,7 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
   } catch (const CLI::ParseError& error) {
     std::string words;
     chosen_command(app, words);
-    usage(error.what(), fmt::format("see {} --help", words));
+    usage(in_words(error), fmt::format("see {} --help", words));
   }
   session.console.set_colour(session.colour == "always"  ? ColourWish::always
                              : session.colour == "never" ? ColourWish::never
@@ -194,7 +202,7 @@ CLI::Validator as_typed() {
 void add_output_options(CLI::App& command, Session& session) {
   command.add_flag("--json", session.json, "Print one JSON document");
   command.add_option("--color", session.colour, "auto, always or never; NO_COLOR and FORCE_COLOR are honoured")
-      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+      ->check(one_of({"auto", "always", "never"}))
       ->type_name("WHEN");
 }
 

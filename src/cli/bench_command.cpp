@@ -9,7 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/measure.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "cli/waiting_line.h"
 #include "graph/cost.h"
 #include "tenon/error.h"

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/option_checks.h"
 #include "manager/settings.h"
 #include "tenon/dtype.h"
 
@@ -272,7 +273,7 @@ void add_completion_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
+      ->check(one_of({"bash", "zsh", "fish"}))
       ->type_name("SHELL");
   command->footer("Examples:\n  source <(tenon completion bash)");
   command->callback([shell, &app, &session] {

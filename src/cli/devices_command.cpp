@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/device_table.h"
 #include "cli/json.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
@@ -24,23 +24,33 @@ void print_table(const Detection& found, const Console& console) {
   for (const std::string& note : found.notes) console.out << "note: " << note << '\n';
 }
 
-boost::json::object document(const Detection& found) {
+boost::json::object full_document(const Detection& found) {
   boost::json::array devices, notes(found.notes.begin(), found.notes.end());
   for (const DeviceInfo& device : found.devices) devices.push_back(to_full_json(device));
   return {{"schema", 1}, {"devices", std::move(devices)}, {"notes", std::move(notes)}};
 }
 
-int list_devices(const Session& session) {
-  const Detection found = process_manager().detect();
-  if (session.json)
-    session.console.out << to_text(document(found));
-  else
-    print_table(found, session.console);
-  return 0;
+boost::json::object ids_document(const Detection& found) {
+  boost::json::array ids;
+  for (const DeviceInfo& device : found.devices) ids.emplace_back(device.id);
+  return {{"schema", 1}, {"ids", std::move(ids)}};
 }
 
-int list_ids(const Session& session) {
-  for (const DeviceInfo& device : process_manager().detect().devices) session.console.out << device.id << '\n';
+boost::json::object document(const Detection& found, bool ids_alone) {
+  return ids_alone ? ids_document(found) : full_document(found);
+}
+
+void print(const Detection& found, bool ids_alone, const Console& console) {
+  if (!ids_alone) return print_table(found, console);
+  for (const DeviceInfo& device : found.devices) console.out << device.id << '\n';
+}
+
+int list_devices(const DevicesArguments& arguments, const Session& session) {
+  const Detection found = process_manager().detect();
+  if (session.json)
+    session.console.out << to_text(document(found, arguments.ids));
+  else
+    print(found, arguments.ids, session.console);
   return 0;
 }
 
@@ -49,10 +59,10 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_seconds));
     const Detection found = process_manager().detect();
     if (session.json) {
-      session.console.out << boost::json::serialize(document(found)) << '\n';
+      session.console.out << boost::json::serialize(document(found, arguments.ids)) << '\n';
     } else {
       if (session.console.out_is_terminal) session.console.out << "\033[H\033[J";
-      print_table(found, session.console);
+      print(found, arguments.ids, session.console);
     }
     if (!session.console.out.flush()) break;
   }
@@ -64,7 +74,7 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
 void add_devices_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<DevicesArguments>();
   CLI::App* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
-  command->add_flag("--ids", arguments->ids, "Print the ids alone, one a line");
+  command->add_flag("--ids", arguments->ids, "The ids alone, one a line; with --json as one list");
   CLI::Option* watch = command->add_flag("--watch", arguments->watch, "List again and again; with --json one line each time");
   command->add_option("--interval", arguments->interval_seconds, "Seconds between two listings; 1 by default")
       ->check(in_range(0.01, 86400.0))
@@ -78,8 +88,7 @@ void add_devices_command(CLI::App& app, Session& session) {
   command->footer("Examples:\n  tenon devices\n  tenon devices --json\n  tenon devices --watch --interval 5");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] {
-      if (arguments->ids) return list_ids(session);
-      return arguments->watch ? watch_devices(*arguments, session) : list_devices(session);
+      return arguments->watch ? watch_devices(*arguments, session) : list_devices(*arguments, session);
     };
   });
 }

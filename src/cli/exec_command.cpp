@@ -8,7 +8,7 @@
 #include "base/state_directory.h"
 #include "cli/child_process.h"
 #include "cli/commands.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "lease/device_environment.h"
 #include "lease/queue_text.h"
 #include "lease/turnstile.h"

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "lease/policy_replay.h"
 
 namespace tenon::cli {

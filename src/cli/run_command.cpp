@@ -14,7 +14,7 @@
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "cli/waiting_line.h"
 #include "graph/comparison.h"
 #include "graph/reference.h"

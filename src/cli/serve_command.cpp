@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "server/accounts.h"
 #include "server/server.h"
 #include "tenon/error.h"

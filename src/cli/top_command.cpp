@@ -8,7 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "cli/terminal.h"
 #include "cli/top_screen.h"
 #include "tenon/manager.h"

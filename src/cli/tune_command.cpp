@@ -13,7 +13,7 @@
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
-#include "cli/number_range.h"
+#include "cli/option_checks.h"
 #include "cli/plot.h"
 #include "cli/waiting_line.h"
 #include "manager/tuning.h"

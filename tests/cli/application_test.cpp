@@ -93,12 +93,30 @@ TEST(Application, ANumberThatIsNoneOrOutsideItsBoundsIsRefusedInWords) {
                                                     {"exec", "--device", "cpu", "--timeout", "nan"},
                                                     {"run", "1", "--repeat", "1.5"},
                                                     {"tune", "x", "x=[1]", "--memory-budget", "-1"},
+                                                    {"tune", "x", "x=[1]", "--memory-budget", "0"},
+                                                    {"serve", "--port", "99999"},
+                                                    {"serve", "--port", "-1"},
+                                                    {"serve", "--max-json", "0"},
+                                                    {"serve", "--max-body", "0MiB"},
+                                                    {"serve", "--max-request-memory", "0"},
+                                                    {"serve", "--max-memory", "0"},
                                                     {"tune", "x", "x=[1]", "--memory-budget", "10XB"}}) {
     const Outcome outcome = tenon(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments[0] << " " << arguments.back();
     EXPECT_TRUE(contains(outcome.err, arguments[arguments.size() - 2] + ": must be a ")) << outcome.err;
     EXPECT_TRUE(contains(outcome.err, ", not " + arguments.back() + "\n")) << outcome.err;
   }
+}
+
+TEST(Application, AWordThatIsNoneOfThoseAnOptionTakesIsRefusedInWords) {
+  EXPECT_TRUE(contains(tenon({"run", "1", "--color", "often"}).err, "--color: must be auto, always or never, not often\n"));
+  EXPECT_TRUE(contains(tenon({"completion", "ksh"}).err, "shell: must be bash, zsh or fish, not ksh\n"));
+}
+
+TEST(Application, AnOptionWithoutItsValueSaysSo) {
+  const Outcome outcome = tenon({"run", "1", "--timeout"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err, "tenon: --timeout needs a value\nhint: see tenon run --help\n");
 }
 
 TEST(Application, PlacesInAnExpressionThatBeginsWithADashAreThoseThatWereTyped) {

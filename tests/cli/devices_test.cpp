@@ -100,6 +100,28 @@ TEST(Devices, WatchedAsJsonIsOneDocumentALine) {
   EXPECT_EQ(count, 2);
 }
 
+TEST(Devices, IdsAloneAreLinesOrOneListOrOneListEachTime) {
+  const std::vector<std::string> ids{"devices", "--ids", "--sim", "wormhole"};
+  const auto with = [&](std::initializer_list<std::string> more) {
+    std::vector<std::string> arguments = ids;
+    arguments.insert(arguments.end(), more);
+    return tenon(arguments);
+  };
+  const std::string lines = with({}).out;
+  EXPECT_TRUE(lines.starts_with("cpu:0\n")) << lines;
+  EXPECT_TRUE(contains(lines, "\nsim:0\n")) << lines;
+
+  const boost::json::object document = with({"--json"}).json();
+  EXPECT_EQ(document.at("schema"), 1);
+  std::string listed;
+  for (const boost::json::value& id : document.at("ids").as_array()) listed += std::string(id.as_string()) + "\n";
+  EXPECT_EQ(listed, lines);
+
+  EXPECT_EQ(with({"--watch", "--count", "2", "--interval", "0.01"}).out, lines + lines);
+  const std::string line = boost::json::serialize(document) + "\n";
+  EXPECT_EQ(with({"--watch", "--count", "2", "--interval", "0.01", "--json"}).out, line + line);
+}
+
 TEST(Report, HasEverySection) {
   const Outcome text = tenon({"report"});
   EXPECT_EQ(text.status, 0) << text.err;

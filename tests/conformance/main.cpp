@@ -10,6 +10,7 @@
 
 #include "backends/all.h"
 #include "backends/opencl/backend.h"
+#include "cli/option_checks.h"
 #include "conformance/report.h"
 #include "conformance/support.h"
 #include "tenon/error.h"
@@ -190,11 +191,11 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "this device, e.g. cpu:0 (default: cpu)");
   app.add_option("--op", options.ops, "these ops only");
   app.add_option("--dtype", options.dtypes, "these element types only");
-  app.add_option("--case", options.only_case, "this case of each op and type only");
-  app.add_option("--every", options.every, "one of so many cases only")->check(CLI::PositiveNumber);
-  app.add_option("--sample", options.sample, "at most so many cases of each op and type")->check(CLI::PositiveNumber);
-  app.add_option("--types", options.types, "at most so many element types of each op, other ones of the next")
-      ->check(CLI::PositiveNumber);
+  const CLI::Validator count = tenon::cli::in_range(1, 1'000'000);
+  app.add_option("--case", options.only_case, "this case of each op and type only")->check(tenon::cli::in_range(0, 1'000'000));
+  app.add_option("--every", options.every, "one of so many cases only")->check(count);
+  app.add_option("--sample", options.sample, "at most so many cases of each op and type")->check(count);
+  app.add_option("--types", options.types, "at most so many element types of each op, other ones of the next")->check(count);
   app.add_flag("--elementwise", options.elementwise, "elementwise ops only");
   app.add_flag("--quick", options.quick, "fewer and smaller cases");
   app.add_flag("--matrix", options.matrix, "print the support matrix");
@@ -206,7 +207,15 @@ int main(int argc, char** argv) {
   app.add_flag("--list", options.list, "list the cases");
   app.add_option("--level", options.level, "instruction set of the CPU backend: v2, v3, v4 (as TENON_ISA)");
   app.add_option("--seed", options.seed, "of the random values (default: 1)");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    fmt::print(stderr, "tenon_conformance: {}\nsee tenon_conformance --help\n", e.what());
+    return tenon::exit_status(tenon::ErrorCode::invalid_argument);
+  }
   // Read once, when the backend opens.
   if (!options.level.empty()) setenv("TENON_ISA", options.level.c_str(), 1);
   try {
