@@ -6,7 +6,7 @@
 Each is skipped, with the reason, where it is not installed; exit status 77 when none is. Those from PyPI are looked for in the
 interpreter $TENON_CLIENTS_PYTHON, else in this one. --all runs every phase of Schemathesis (minutes), not the examples only.
 """
-import json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import json, os, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.parse, urllib.request
 
 PYTHON = os.environ.get("TENON_CLIENTS_PYTHON", sys.executable)
 
@@ -48,23 +48,26 @@ def check_prometheus(address, directory):
     with open(config, "w") as file:
         file.write("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n- job_name: tenon\n"
                    "  static_configs: [{targets: ['%s']}]\n" % address)
-    port = "127.0.0.1:9391"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = "127.0.0.1:%d" % unused.getsockname()[1]
     prometheus = subprocess.Popen(["prometheus", "--config.file=" + config, "--storage.tsdb.path=" + os.path.join(directory, "data"),
                                    "--web.listen-address=" + port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         query = "http://%s/api/v1/query?query=" % port + urllib.parse.quote('up{job="tenon"} + on() group_left() (tenon_build_info * 0)')
-        deadline = time.time() + 60
+        deadline, problem = time.time() + 60, "no answer of its own"
         while time.time() < deadline:
             try:
                 result = get(query)["data"]["result"]
                 if result and result[0]["value"][1] == "1":
                     targets = get("http://%s/api/v1/targets" % port)["data"]["activeTargets"]
-                    assert targets[0]["lastError"] == "", targets[0]["lastError"]
-                    return None
+                    problem = targets[0]["lastError"]
+                    if problem == "":
+                        return None
             except OSError:
                 pass
             time.sleep(0.2)
-        raise SystemExit("Prometheus did not scrape the server")
+        raise SystemExit("Prometheus did not scrape the server: " + problem)
     finally:
         prometheus.terminate()
         prometheus.wait()
@@ -79,11 +82,13 @@ def check_triton(address, _):
 def check_schemathesis(address, directory):
     if not has_module("schemathesis"):
         return "schemathesis is not installed for " + PYTHON
+    # What is made up for an example is the same at every run of the suite.
     phases = ["examples", "coverage", "fuzzing"] if "--all" in sys.argv else ["examples"]
+    seed = [] if "--all" in sys.argv else ["--seed", "1"]
     # What is a right expression or a right file cannot be said in a schema, so valid requests may be refused.
     done = subprocess.run([PYTHON, "-m", "schemathesis.cli", "run", "http://%s/openapi.json" % address, "--phases", ",".join(phases),
                            "--exclude-path-regex", "/events$", "--exclude-checks", "positive_data_acceptance",
-                           "--max-examples", "30", "--request-timeout", "30"], capture_output=True, text=True, cwd=directory)
+                           "--max-examples", "30", "--request-timeout", "30"] + seed, capture_output=True, text=True, cwd=directory)
     if done.returncode != 0:
         raise SystemExit(done.stdout[-6000:] + done.stderr[-2000:])
 
