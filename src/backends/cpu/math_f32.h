@@ -5,7 +5,7 @@
 #pragma once
 
 #include "backends/cpu/lanes.h"
-#include "backends/cpu/math_coefficients.h"
+#include "base/math_coefficients.h"
 #include "backends/cpu/math_wide.h"
 
 namespace tenon::cpu {

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "backends/cpu/lanes.h"
-#include "backends/cpu/math_coefficients.h"
+#include "base/math_coefficients.h"
 
 namespace tenon::cpu {
 namespace {
@@ -258,12 +258,23 @@ TENON_INLINE Wide erfinv(Wide x) {
   const Wide y = x * select(w < Wide(6), central, tail);
   return select(abs(x) < Wide(1), y, select(abs(x) == Wide(1), x * Wide(kInfinityD), Wide(kNanD)));
 }
-// Zeros at every second negative step need more digits than a double has in between; the C library knows how.
+// Stirling's series at 8 and more, where lesser arguments are brought by gamma(t + 8) = t (t + 1) ... (t + 7) gamma(t); below
+// zero by gamma(x) gamma(-x) = -pi / (x sin(pi x)). One logarithm for both: near its zeros only the last digits of a double are
+// lost, which those of f32 do not show.
 TENON_INLINE Wide lgamma(Wide x) {
-  return per_lane(x, [](double a) {
-    int sign = 0;
-    return ::lgamma_r(a, &sign);
-  });
+  const Wide t = abs(x);
+  const LaneMask<double> small = t < Wide(8), negative = x < Wide(0);
+  const Wide z = t * (t + Wide(7));
+  const Wide product = select(small, z * (z + Wide(6)) * ((z + Wide(10)) * (z + Wide(12))), Wide(1));
+  const Wide u = select(small, t + Wide(8), t);
+  const Wide inverse = Wide(1) / u;
+  const Wide rest = fma(inverse, polynomial(inverse * inverse, coefficients::kWideLgamma), Wide(0x1.d67f1c864beb5p-1) - u);
+  const Wide stirling = fma(u - Wide(0.5), log(u), rest);
+  const Wide part = abs(t - rint(t));
+  const Wide sine = select(part > Wide(0.25), cos_reduced((Wide(0.5) - part) * Wide(kPiD)), sin_reduced(part * Wide(kPiD)));
+  const Wide logarithm = log(select(negative, Wide(kPiD) * product / (t * sine), product));
+  const Wide y = select(negative, logarithm - stirling, stirling - logarithm);
+  return select(is_inf(t), t, select((x == Wide(1)) | (x == Wide(2)), Wide(0), y));
 }
 TENON_INLINE Wide i0(Wide x) {
   const Wide t = abs(x);

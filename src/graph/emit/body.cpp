@@ -75,6 +75,30 @@ bool has_f32_helper(ScalarPrim prim) {
   }
 }
 
+// Whether math_lanes_wide.cpp has it.
+bool has_wide_lanes(ScalarPrim prim) {
+  if (has_f32_helper(prim)) return true;
+  switch (prim) {
+    case ScalarPrim::cbrt:
+    case ScalarPrim::tan:
+    case ScalarPrim::asin:
+    case ScalarPrim::acos:
+    case ScalarPrim::atan:
+    case ScalarPrim::atan2:
+    case ScalarPrim::sinh:
+    case ScalarPrim::cosh:
+    case ScalarPrim::asinh:
+    case ScalarPrim::acosh:
+    case ScalarPrim::atanh:
+    case ScalarPrim::erfinv:
+    case ScalarPrim::lgamma:
+    case ScalarPrim::i0:
+    case ScalarPrim::fmod:
+    case ScalarPrim::pow: return true;
+    default: return false;
+  }
+}
+
 std::string join(std::span<const std::string> parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
@@ -373,6 +397,15 @@ bool Body::end_lanes() {
   return !lanes_failed_;
 }
 
+// A function of f32 that only wider lanes have.
+std::string Body::through_wide(std::string_view function, std::span<const std::string> x) {
+  helpers_.insert("wide_lanes");
+  std::string arguments;
+  for (const std::string& part : x)
+    if (!part.empty()) arguments += fmt::format("{}WIDENED_V({})", arguments.empty() ? "" : ", ", part);
+  return fmt::format("NARROWED_V({})", call(fmt::format("{}_f64v", function), arguments));
+}
+
 std::string Body::lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
                                     std::vector<std::string>& params) {
   const ElementwiseAttr& attr = node.as<ElementwiseAttr>();
@@ -380,17 +413,19 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
   const char* native = native_helper(attr.op);
   helpers_.insert("lanes");
   if (attr.op == ElementwiseOp::Mac) return fmt::format("F32V {} = FMA_V({});\n", name, join(operands));
-  if (t.wide && !native) {
-    lanes_failed_ = true;
-    return {};
-  }
+  // Processors that have lanes have doubles.
+  const bool wide = t.wide && !native;
+  const DType dtype = wide ? DType::f64 : DType::f32;
+  const char* const type = wide ? "F64V" : "F32V";
+  const char* const suffix = wide ? "_f64v" : "_f32v";
   if (params.empty())
-    for (int p = 0; p < t.params; ++p) params.push_back(parameters_.number(DType::f32, attr.params[static_cast<std::size_t>(p)]));
+    for (int p = 0; p < t.params; ++p) params.push_back(parameters_.number(dtype, attr.params[static_cast<std::size_t>(p)]));
   if (native) {
     std::vector<std::string> arguments(operands.begin(), operands.end());
     arguments.insert(arguments.end(), params.begin(), params.end());
     return fmt::format("F32V {} = {};\n", name, call(std::string(native) + "v", join(arguments)));
   }
+  if (wide) helpers_.insert("wide_lanes");
   const SymbolicBody body = expand(attr.op, false);
   std::string out;
   std::vector<std::string> values;
@@ -401,15 +436,19 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
       x[k] = values[static_cast<std::size_t>(n.operands[static_cast<std::size_t>(k)])];
     const auto infix = [&](const char* op) { return fmt::format("({} {} {})", x[0], op, x[1]); };
     // Of vectors, also where both are numbers: only then is it a mask.
-    const auto compare = [&](const char* op) { return fmt::format("((F32V)({}) {} {})", x[0], op, x[1]); };
-    const auto function = [&] {
-      return fmt::format("{}_f32v({}{}{})", tenon::name(n.prim), x[0], x[1].empty() ? "" : ", ", x[1]);
-    };
+    const auto compare = [&](const char* op) { return fmt::format("(({})({}) {} {})", type, x[0], op, x[1]); };
+    const std::string function = std::string(tenon::name(n.prim)) + suffix;
+    const std::string arguments = x[1].empty() ? x[0] : x[0] + ", " + x[1];
     std::string e;
     switch (n.prim) {
-      case ScalarPrim::input: values.push_back(operands[static_cast<std::size_t>(n.index)]); continue;
+      case ScalarPrim::input:
+        values.push_back(operands[static_cast<std::size_t>(n.index)]);
+        if (!wide) continue;
+        e = fmt::format("WIDENED_V({})", values.back());
+        values.pop_back();
+        break;
       case ScalarPrim::parameter: values.push_back(params[static_cast<std::size_t>(n.index)]); continue;
-      case ScalarPrim::constant: values.push_back(literal(DType::f32, n.constant)); continue;
+      case ScalarPrim::constant: values.push_back(literal(dtype, n.constant)); continue;
       case ScalarPrim::neg: e = fmt::format("-({})", x[0]); break;
       case ScalarPrim::abs:
       case ScalarPrim::floor:
@@ -419,9 +458,10 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
       case ScalarPrim::sqrt:
       case ScalarPrim::copysign:
       case ScalarPrim::min:
-      case ScalarPrim::max: e = function(); break;
-      case ScalarPrim::is_nan: e = fmt::format("((F32V)({0}) != {0})", x[0]); break;
-      case ScalarPrim::is_inf: e = fmt::format("(abs_f32v({}) == {})", x[0], literal(DType::f32, INFINITY)); break;
+      case ScalarPrim::max: e = fmt::format("{}({})", function, arguments); break;
+      case ScalarPrim::is_nan: e = fmt::format("(({0})({1}) != {1})", type, x[0]); break;
+      case ScalarPrim::is_inf: e = fmt::format("(abs{}({}) == {})", suffix, x[0], literal(dtype, INFINITY)); break;
+      case ScalarPrim::signbit: e = fmt::format("(as_{}(({})({})) < 0)", wide ? "long16" : "int16", type, x[0]); break;
       case ScalarPrim::mask_not: e = "~" + x[0]; break;
       case ScalarPrim::add: e = infix("+"); break;
       case ScalarPrim::sub: e = infix("-"); break;
@@ -436,18 +476,18 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
       case ScalarPrim::mask_and: e = infix("&"); break;
       case ScalarPrim::mask_or: e = infix("|"); break;
       case ScalarPrim::mask_xor: e = infix("^"); break;
-      case ScalarPrim::select: e = fmt::format("({} ? (F32V)({}) : (F32V)({}))", x[0], x[1], x[2]); break;
+      case ScalarPrim::select: e = fmt::format("({0} ? ({1})({2}) : ({1})({3}))", x[0], type, x[1], x[2]); break;
       default:
-        if (!has_f32_helper(n.prim)) {
+        if (!has_wide_lanes(n.prim)) {
           lanes_failed_ = true;
           return {};
         }
-        e = call(std::string(tenon::name(n.prim)) + "_f32v", x[0]);
+        e = wide || has_f32_helper(n.prim) ? call(function, arguments) : through_wide(tenon::name(n.prim), std::span(x, 2));
     }
     values.push_back(fmt::format("{}_{}", name, i));
-    out += fmt::format("{} {} = {};\n", returns_mask(n.prim) ? "I32V" : "F32V", values.back(), e);
+    out += fmt::format("{} {} = {};\n", returns_mask(n.prim) ? (wide ? "I64V" : "I32V") : type, values.back(), e);
   }
-  return out + fmt::format("F32V {} = {};\n", name, values.back());
+  return out + fmt::format(fmt::runtime(wide ? "F32V {} = NARROWED_V({});\n" : "F32V {} = {};\n"), name, values.back());
 }
 
 }  // namespace tenon::emit

@@ -84,6 +84,7 @@ class Body {
   std::string float_function(const std::string& name, bool wide, std::span<const std::string> x);
   std::string lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
                                 std::vector<std::string>& params);
+  std::string through_wide(std::string_view function, std::span<const std::string> x);
 
   const KernelTarget& target_;
   Parameters& parameters_;

@@ -17,7 +17,8 @@ std::span<const Helper> common_helpers();  // bit work, conversions, random numb
 std::span<const Helper> f32_helpers();     // polynomials
 std::span<const Helper> cuda_helpers();    // in the place of f32_helpers of the same name
 std::span<const Helper> f64_helpers();
-std::span<const Helper> lanes_helpers();  // of F32V, compiled where there are LANES (target.cpp)
+std::span<const Helper> lanes_helpers();       // of F32V, compiled where there are LANES (target.cpp)
+std::span<const Helper> wide_lanes_helpers();  // of F64V, likewise
 // For the integer type T with the unsigned type U at least as wide as 32 bits, and B bits.
 std::span<const Helper> integer_helpers();  // names without their type: "pow", "gcd"
 
