@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "base/file_descriptor.h"
 #include "tenon/error.h"
 
 namespace tenon::conformance {
@@ -60,7 +63,9 @@ TEST(SupportTest, PartsOfTheCatalogueAddUp) {
 }
 
 TEST(SupportTest, AColumnIsReadAsItWasWritten) {
-  const std::string path = testing::TempDir() + "column.txt";
+  std::string path = testing::TempDir() + "tenon-column-XXXXXX";
+  const FileDescriptor file(mkstemp(path.data()));
+  ASSERT_TRUE(file);
   const Column column =
       column_of(result(DType::f64, Status::unsupported), {{"device", "a card: its name"}, {"date", "2026-01-01"}});
   std::ofstream(path) << column_text(column) << column_text(column_of(result(DType::f32, Status::fail), {}));
@@ -71,6 +76,7 @@ TEST(SupportTest, AColumnIsReadAsItWasWritten) {
   EXPECT_EQ(back.marks.at("softmax")[static_cast<std::size_t>(DType::f64)], '-');
   std::ofstream(path) << "softmax ..\n";
   EXPECT_THROW(read_column(path), Error);
+  std::remove(path.c_str());
 }
 
 TEST(SupportTest, ARunThatDisagreesIsTold) {
