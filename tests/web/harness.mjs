@@ -55,7 +55,7 @@ export class Server {
 
   async launch(port) {
     const env = { ...process.env, TENON_RUN_DIR: this.runDirectory, TENON_STATE_DIR: join(this.folder, 'state') };
-    mkdirSync(env.TENON_RUN_DIR, { recursive: true });
+    mkdirSync(env.TENON_RUN_DIR, { recursive: true, mode: 0o700 });
     this.process = spawn(program, ['serve', '--port', String(port), ...this.args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.gone = new Promise((resolve) => this.process.once('exit', resolve));
     const said = [];

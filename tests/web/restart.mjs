@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { calculate, calculator, launch, outcome, scenario, Server } from './harness.mjs';
 
 const browser = await launch();
-const server = await Server.start('--sim', 'wormhole,open=1200ms,close=10ms');
+const server = await Server.start('--sim', 'wormhole,open=3s,close=10ms');
 const kDevice = await server.simulated();
 const fresh = () => calculator(browser, server, `#op=add&i.x=constant:20&i.x.shape=4&i.x.dtype=float32&i.y=constant:22&i.y.shape=4&i.y.dtype=float32`);
 
