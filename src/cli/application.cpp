@@ -47,9 +47,11 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string>& 
 
 // The program behind tenon exec -- and its arguments, which are not ours to look at.
 std::vector<std::string> take_trailing(std::vector<std::string>& arguments) {
+  const auto takes_next = [](const std::string& option) {
+    return option.starts_with("--") && option != "--quiet" && option.find('=') == std::string::npos;
+  };
   std::size_t command = 0;  // behind --config FILE, --set=NAME=VALUE and the like
-  while (command < arguments.size() && arguments[command].starts_with("--"))
-    command += arguments[command].find('=') == std::string::npos ? 2 : 1;
+  while (command < arguments.size() && arguments[command].starts_with('-')) command += takes_next(arguments[command]) ? 2 : 1;
   if (command >= arguments.size() || arguments[command] != "exec") return {};
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
   if (mark == arguments.end()) return {};
@@ -137,7 +139,7 @@ void configure(const CLI::App& app, const Session& session) {
   }
 }
 
-void add_config_options(CLI::App& app, Session& session) {
+void add_common_options(CLI::App& app, Session& session) {
   app.fallthrough();  // they may stand behind the command's name
   app.add_option("--config", session.config_file, "Read settings from FILE")->type_name("FILE");
   app.add_option("--set", session.assignments, "Set one setting; tenon config lists them. May be given several times")
@@ -150,6 +152,10 @@ void add_config_options(CLI::App& app, Session& session) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("ARCHITECTURE");
+  app.add_flag("-q,--quiet", session.quiet, "Say nothing while waiting and measuring; errors are shown");
+  app.add_option("--progress", session.progress, "auto, or json: each stage as one object a line of standard error")
+      ->check(one_of({"auto", "json"}))
+      ->type_name("FORM");
 }
 
 int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> arguments) {
@@ -176,6 +182,11 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
   session.console.set_colour(session.colour == "always"  ? ColourWish::always
                              : session.colour == "never" ? ColourWish::never
                                                          : ColourWish::automatic);
+  if (session.quiet && session.progress == "json")
+    usage("--quiet and --progress=json contradict each other", "leave one of them out");
+  session.console.progress = session.quiet                ? ProgressStyle::none
+                             : session.progress == "json" ? ProgressStyle::json
+                                                          : ProgressStyle::automatic;
   configure(app, session);
   return session.action();
 }
@@ -216,7 +227,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     app.set_version_flag("--version", "tenon " TENON_VERSION, "Print the version and exit");
     app.footer(kExamples);
     app.require_subcommand(1);
-    add_config_options(app, session);
+    add_common_options(app, session);
     add_run_command(app, session);
     add_ops_command(app, session);
     add_bench_command(app, session);

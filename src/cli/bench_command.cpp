@@ -10,7 +10,7 @@
 #include "cli/json.h"
 #include "cli/measure.h"
 #include "cli/option_checks.h"
-#include "cli/waiting_line.h"
+#include "cli/progress_talk.h"
 #include "graph/cost.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
@@ -33,31 +33,6 @@ struct BenchArguments {
   std::vector<std::string> inputs;
   std::string dtype, device = "auto";
   double seconds = 1;
-};
-
-// One line on stderr that is rewritten, and cleared at the end; nothing where stderr is no terminal.
-class ProgressLine {
- public:
-  explicit ProgressLine(const Console& console) : console_(console) {}
-  ~ProgressLine() { clear(); }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  std::function<void(double)> stage(const std::string& name) {
-    if (!console_.err_is_terminal) return {};
-    return [this, name](double part) {
-      console_.err << fmt::format("\r{:<12}{:3.0f} %", name, 100 * part) << std::flush;
-      shown_ = true;
-    };
-  }
-  void clear() {
-    if (shown_) console_.err << "\r\033[K" << std::flush;
-    shown_ = false;
-  }
-
- private:
-  const Console& console_;
-  bool shown_ = false;
 };
 
 Measurement measure_compute(OpenDevice& device, const Graph& graph, std::span<const HostArray> arrays, double seconds,
@@ -109,17 +84,17 @@ Measured measure_both(const BenchArguments& arguments, const Graph& graph, const
   LeaseOptions wish;
   wish.device = arguments.device;
   wish.cancel = interrupt.token();
-  wish.on_wait = [&, waiting = WaitingLine(session.console)](const QueuePlace& place) mutable { waiting(wish.device, place); };
+  ProgressTalk talk(session.console);
+  wish.on_wait = [&](const QueuePlace& place) { talk.waiting(wish.device, place); };
   const std::shared_ptr<OpenDevice> device = manager.open(wish);
   if (device->info().kind == DeviceKind::cpu) interrupt.end_at_once();
-  ProgressLine progress(session.console);
   const double half = arguments.seconds / 2;
   Measured measured{.device = device->info(), .compute = {}, .whole = {}};
-  measured.compute = measure_compute(*device, graph, arrays, half, wish.cancel, progress.stage("compute"));
+  measured.compute = measure_compute(*device, graph, arrays, half, wish.cancel, talk.measuring("compute"));
   RunOptions options;
   options.device = measured.device.id;
   options.cancel = interrupt.token();
-  measured.whole = measure([&] { manager.run(graph, arrays, options); }, half, progress.stage("end to end"));
+  measured.whole = measure([&] { manager.run(graph, arrays, options); }, half, talk.measuring("end to end"));
   return measured;
 }
 

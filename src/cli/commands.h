@@ -20,9 +20,11 @@ struct Session {
   std::string colour = "auto";
   Action action;
   std::vector<std::string> trailing;  // what follows -- in tenon exec: another program's arguments, as they are
-  // --config, --set and --sim, which every command has.
+  // Options that every command has: --config, --set, --sim, --quiet and --progress.
   std::string config_file;
   std::vector<std::string> assignments, simulated;
+  bool quiet = false;
+  std::string progress = "auto";
 
   // Where the configuration comes from: the flags above over the console's environment over the file.
   ConfigSources config_sources() const;

@@ -44,6 +44,7 @@ Values values_of(const std::string& type) {
       {"DEVICE", {Kind::lines_of, "tenon devices --ids 2>/dev/null"}},
       {"DTYPE", {Kind::words, dtypes}},
       {"WHEN", {Kind::words, "auto always never"}},
+      {"FORM", {Kind::words, "auto json"}},
       {"KEY", {Kind::words, "device program day"}},
       {"SHELL", {Kind::words, "bash zsh fish"}},
       {"POLICY", {Kind::words, "close-at-once linger= never break-even adaptive"}},
@@ -80,7 +81,7 @@ std::vector<Entry> all_options_of(const CLI::App& command) {
     for (const Entry& entry : options_of(*part))
       if (!entry.flag.ends_with("-h") && entry.flag != "--help") entries.push_back(entry);
   for (const Entry& entry : options_of(*command.get_parent()))
-    if (entry.takes_value) entries.push_back(entry);
+    if (entry.flag != "--help" && entry.flag != "-h" && entry.flag != "--version") entries.push_back(entry);
   return entries;
 }
 

@@ -12,6 +12,7 @@
 namespace tenon::cli {
 
 enum class ColourWish { automatic, always, never };
+enum class ProgressStyle { automatic, none, json };  // progress_talk.h
 
 using Environment = std::function<std::string(const char*)>;  // "" when unset
 
@@ -27,6 +28,7 @@ struct Console {
   bool err_is_terminal = false;
   bool colour_out = false;
   bool colour_err = false;
+  ProgressStyle progress = ProgressStyle::automatic;
   Environment environment = [](const char*) { return std::string(); };
 
   // |text| as it is, or wrapped in the code for the style where out has colour.

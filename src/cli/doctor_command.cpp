@@ -17,7 +17,7 @@
 #include "cli/diagnostics.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
-#include "cli/waiting_line.h"
+#include "cli/progress_talk.h"
 #include "lease/run_directory.h"
 #include "manager/ledger_store.h"
 #include "tenon/error.h"
@@ -177,7 +177,8 @@ std::vector<Check> examine(const std::string& wish, Interrupt& interrupt, const 
   check_ledger(session, checks);
   RunOptions how;
   how.cancel = interrupt.token();
-  how.on_progress = WaitingLine(session.console);
+  ProgressTalk talk(session.console);
+  how.on_progress = [&](const Progress& progress) { talk.stage(progress); };
   for (const std::string& device : to_examine(found, wanted, checks))
     diagnose(device, process_manager(), device_diagnostics(), how, [&](const Check& check) { checks.push_back(check); });
   return checks.checks();

@@ -9,6 +9,7 @@
 #include "cli/child_process.h"
 #include "cli/commands.h"
 #include "cli/option_checks.h"
+#include "cli/progress_talk.h"
 #include "lease/device_environment.h"
 #include "lease/queue_text.h"
 #include "lease/turnstile.h"
@@ -77,6 +78,16 @@ void write_down(const Session& session, DeviceInfo device, TicketNumber epoch, S
   }
 }
 
+QueuePlace place_of(const Turnstile::Queue& queue, TicketNumber ticket) {
+  QueuePlace mine;
+  for (const Turnstile::Place& place : queue.places) {
+    if (place.ticket >= ticket) break;
+    ++mine.ahead_elsewhere;
+    if (place.is_holding && mine.holder.empty()) mine.holder = who(place);
+  }
+  return mine;
+}
+
 int execute(const ExecArguments& arguments, const Session& session) {
   if (session.trailing.empty())
     throw Error(ErrorCode::invalid_argument, "no command is given",
@@ -92,8 +103,10 @@ int execute(const ExecArguments& arguments, const Session& session) {
   if (arguments.timeout_seconds)
     options.timeout =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
+  ProgressTalk talk(session.console);
   options.on_wait = [&](TicketNumber ticket) {
-    session.console.err << fmt::format("tenon: {}\n", waiting_sentence(turnstile.queue(), ticket)) << std::flush;
+    const Turnstile::Queue queue = turnstile.queue();
+    talk.waiting(device.id, place_of(queue, ticket), waiting_sentence(queue, ticket));
   };
   const SystemTime asked = std::chrono::system_clock::now();
   Turnstile::Pass pass = turnstile.enter(options);

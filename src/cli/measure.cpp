@@ -40,7 +40,7 @@ Measurement measure(const std::function<void()>& work, double seconds, const std
   const std::size_t calls = calls_per_sample(work);
   std::vector<double> samples;
   const auto start = Clock::now();
-  double told = 0;
+  double told = -1;  // the beginning is told, too
   for (double elapsed = 0; samples.size() < kMaxSamples && (samples.size() < 3 || elapsed < seconds); elapsed = since(start)) {
     const auto begin = Clock::now();
     for (std::size_t i = 0; i < calls; ++i) work();

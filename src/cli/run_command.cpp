@@ -15,7 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
-#include "cli/waiting_line.h"
+#include "cli/progress_talk.h"
 #include "graph/comparison.h"
 #include "graph/reference.h"
 #include "tenon/error.h"
@@ -173,9 +173,10 @@ int run(const RunArguments& arguments, const Session& session) {
   if (decision && !session.json) session.console.out << explanation(*decision, session.console) << '\n' << std::flush;
   Interrupt interrupt;
   options.cancel = interrupt.token();
-  options.on_progress = [&, waiting = WaitingLine(session.console)](const Progress& progress) mutable {
+  ProgressTalk talk(session.console);
+  options.on_progress = [&](const Progress& progress) {
     if (progress.device == "cpu:0") interrupt.end_at_once();
-    waiting(progress);
+    talk.stage(progress);
   };
   RunResult result;
   try {

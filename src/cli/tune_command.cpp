@@ -15,7 +15,7 @@
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "cli/plot.h"
-#include "cli/waiting_line.h"
+#include "cli/progress_talk.h"
 #include "manager/tuning.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
@@ -250,7 +250,7 @@ std::ofstream open_svg(const std::string& path) {
 }
 
 TuneResult find_on(const Lease& lease, const TuneArguments& arguments, const Subject& subject, const std::stop_token& stop,
-                   const Console& console) {
+                   ProgressTalk& talk) {
   RunOptions options;
   options.device = lease.device().id;
   options.cancel = stop;
@@ -263,8 +263,7 @@ TuneResult find_on(const Lease& lease, const TuneArguments& arguments, const Sub
   TuneSubject tried;
   tried.measure = [&](std::int64_t batch) { return measure(subject, batch, options); };
   tried.bytes_of = [&](std::int64_t batch) { return subject.bytes(batch); };
-  if (console.err_is_terminal)
-    tried.on_begin = [&](std::int64_t batch) { console.err << fmt::format("\r\033[Kbatch {}", batch) << std::flush; };
+  tried.on_begin = [&](std::int64_t batch) { talk.measuring_batch(batch); };
   return find_batch_size(tried, limits);
 }
 
@@ -278,22 +277,19 @@ int tune(const TuneArguments& arguments, const Session& session) {
   LeaseOptions wish;
   wish.device = arguments.device == "auto" ? manager.explain(smallest).device.id : arguments.device;
   wish.cancel = interrupt.token();
-  wish.on_wait = [&, waiting = WaitingLine(session.console)](const QueuePlace& place) mutable { waiting(wish.device, place); };
-  const auto clear_line = [&] {
-    if (session.console.err_is_terminal) session.console.err << "\r\033[K" << std::flush;
-  };
+  ProgressTalk talk(session.console);
+  wish.on_wait = [&](const QueuePlace& place) { talk.waiting(wish.device, place); };
   Lease lease;
   TuneResult result;
   try {
     lease = manager.lease(wish);
     if (lease.device().kind == DeviceKind::cpu) interrupt.end_at_once();
-    result = find_on(lease, arguments, subject, wish.cancel, session.console);
+    result = find_on(lease, arguments, subject, wish.cancel, talk);
   } catch (const Error& error) {
-    clear_line();
     if (interrupt.exit_status() != 0 && error.code() == ErrorCode::cancelled) return interrupt.exit_status();
     throw;
   }
-  clear_line();
+  talk.clear();
 
   const DeviceInfo& device = lease.device();
   const BatchConfig rule = batch_config(device.kind, 1, manager.config());

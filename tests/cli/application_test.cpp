@@ -213,6 +213,33 @@ TEST(Devices, TheCpuIsThere) {
   EXPECT_GE(document["devices"].as_array().size(), 1u);
 }
 
+TEST(Progress, ATerminalSeesALineUnlessItsUserWantsQuiet) {
+  const Surroundings terminal{.terminal = true};
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"bench", "1 + 1", "--seconds", "0.01"}, {"tune", "x * 2", "x=[1]", "--max-batch", "2"}}) {
+    const Outcome talking = tenon(command, terminal);
+    EXPECT_TRUE(talking.err.ends_with("\r\033[K")) << talking.err;
+    std::vector<std::string> quiet = command;
+    quiet.push_back("--quiet");
+    EXPECT_EQ(tenon(quiet, terminal).err, "");
+    EXPECT_EQ(tenon(command).err, "");
+  }
+}
+
+TEST(Progress, AMeasurementTellsProgramsHowFarItIs) {
+  const std::string bench = tenon({"bench", "1 + 1", "--seconds", "0.01", "--progress=json"}).err;
+  EXPECT_TRUE(contains(bench, R"({"progress":"measuring","what":"compute","percent":0})")) << bench;
+  const std::string tune = tenon({"tune", "x * 2", "x=[1]", "--max-batch", "2", "--progress=json"}).err;
+  EXPECT_EQ(tune, "{\"progress\":\"measuring\",\"batch\":1}\n{\"progress\":\"measuring\",\"batch\":2}\n");
+}
+
+TEST(Progress, QuietAndAFormContradictEachOther) {
+  const Outcome outcome = tenon({"run", "1", "-q", "--progress=json"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_TRUE(contains(outcome.err, "--quiet and --progress=json contradict each other")) << outcome.err;
+  EXPECT_EQ(tenon({"run", "1", "--quiet"}).status, 0);
+}
+
 TEST(Bench, ReportsBothTimesAndTheWork) {
   const std::vector<std::string> arguments{"bench", "a @ b", "a=rand([8, 16])", "b=rand([16, 4])", "--seconds", "0.01"};
   const Outcome text = tenon(arguments);

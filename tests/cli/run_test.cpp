@@ -88,6 +88,19 @@ TEST(Run, ResultsAreSavedInsteadOfPrinted) {
   EXPECT_EQ(tenon({"run", "1", "-o", folder / "out.txt"}).status, 2);
 }
 
+TEST(Run, EveryStageIsAnObjectALineForPrograms) {
+  const Outcome outcome = tenon({"run", "1 + 1", "--device", "cpu", "--progress=json", "--json"});
+  EXPECT_EQ(outcome.json().at("values"), 2);
+  std::istringstream lines(outcome.err);
+  std::string line, stages;
+  while (std::getline(lines, line)) {
+    const boost::json::object event = boost::json::parse(line).as_object();
+    EXPECT_EQ(event.at("device"), "cpu:0");
+    stages += std::string(event.at("progress").as_string()) + " ";
+  }
+  EXPECT_TRUE(stages.ends_with("compiling uploading computing downloading ")) << stages;
+}
+
 TEST(Run, CompareReportsTheErrorAgainstTheReference) {
   const Outcome text = tenon({"run", "exp(x)", "x=linspace(-1, 1, 100)", "--compare"});
   EXPECT_EQ(text.status, 0);

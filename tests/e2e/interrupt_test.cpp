@@ -46,6 +46,40 @@ TEST_F(InterruptTest, WhoeverWaitsIsToldForWhomAndLeavesOnCtrlC) {
   EXPECT_FALSE(contains(queue(), "dirty"));
 }
 
+TEST_F(InterruptTest, ProgramsAreToldOfTheQueueInObjects) {
+  Program holder({TENON_PROGRAM, "exec", "--device", "sim:0", "--", "sh", "-c", "echo in; cat"}, variables());
+  ASSERT_EQ(holder.out_line(), "in");
+  for (std::vector<std::string> command : {std::vector<std::string>{"run", "1 + 1", "--device", "sim:0", "--progress=json"},
+                                           {"bench", "1 + 1", "--device", "sim:0", "--progress=json"},
+                                           {"exec", "--device", "sim:0", "--progress=json", "--", "true"}}) {
+    command.insert(command.begin(), TENON_PROGRAM);
+    Program waiter(command, variables());
+    std::string line = waiter.err_line();
+    while (line.starts_with(R"({"progress":"opening",)")) line = waiter.err_line();
+    EXPECT_TRUE(line.starts_with(R"({"progress":"queued","device":"sim:0","ahead":1,"holder":"pid )")) << line;
+    EXPECT_TRUE(line.ends_with("}")) << line;
+    waiter.send(SIGINT);
+    EXPECT_EQ(waiter.exit_status(), 130) << command[1];
+  }
+  holder.end_input();
+  EXPECT_EQ(holder.exit_status(), 0);
+}
+
+TEST_F(InterruptTest, WhoeverWantsQuietWaitsWithoutAWordAndStillSeesErrors) {
+  Program holder({TENON_PROGRAM, "exec", "--device", "sim:0", "--", "sh", "-c", "echo in; cat"}, variables());
+  ASSERT_EQ(holder.out_line(), "in");
+  Program late({TENON_PROGRAM, "run", "1 + 1", "--device", "sim:0", "--timeout", "0.05", "--quiet"}, variables());
+  const std::string errors = late.all_err();
+  EXPECT_FALSE(contains(errors, "waiting for")) << errors;
+  EXPECT_TRUE(errors.starts_with("tenon: ")) << errors;
+  EXPECT_EQ(late.exit_status(), 4);
+  Program quiet({TENON_PROGRAM, "--quiet", "exec", "--device", "sim:0", "--", "echo", "mine"}, variables());
+  holder.end_input();
+  EXPECT_EQ(quiet.all_err(), "");
+  EXPECT_EQ(quiet.all_out(), "mine\n");
+  EXPECT_EQ(quiet.exit_status(), 0);
+}
+
 TEST_F(InterruptTest, AMeasurementThatIsInterruptedGivesTheDeviceBack) {
   Program bench({TENON_PROGRAM, "bench", "1 + 1", "--device", "sim:0", "--seconds", "3600"}, variables());
   while (!contains(queue(), "holds")) {
