@@ -34,6 +34,13 @@ foreach(shell bash zsh fish)
 endforeach()
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/completion)
 add_custom_target(tenon_completion ALL DEPENDS ${completion_scripts})
+
+# The manual page likewise.
+set(manual_page ${CMAKE_BINARY_DIR}/tenon.1)
+add_custom_command(OUTPUT ${manual_page} COMMAND tenon man > ${manual_page} DEPENDS tenon VERBATIM)
+add_custom_target(tenon_manual ALL DEPENDS ${manual_page})
+install(FILES ${manual_page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tenon DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

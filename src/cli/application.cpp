@@ -123,7 +123,7 @@ int report(const Error& error, bool json, const Console& console) {
 // Devices are managed as the flags, the environment and the file say. Commands that only print or compute without a device work
 // with a broken configuration, too.
 void configure(const CLI::App& app, const Session& session) {
-  constexpr std::string_view kWithoutDevices[] = {"ops", "policy", "completion"};
+  constexpr std::string_view kWithoutDevices[] = {"ops", "policy", "completion", "man"};
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   if (std::find(std::begin(kWithoutDevices), std::end(kWithoutDevices), chosen.at(0)->get_name()) != std::end(kWithoutDevices))
     return;
@@ -243,6 +243,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_top_command(app, session);
     add_serve_command(app, session);
     add_completion_command(app, session);
+    add_man_command(app, session);
     const int status = parse_and_run(app, session, std::move(arguments));
     if (!console.out.flush())
       return report(Error(ErrorCode::data_loss, "the output could not be written", "is there room where it goes?"), false,

@@ -45,6 +45,7 @@ void add_cost_command(CLI::App& app, Session& session);
 void add_top_command(CLI::App& app, Session& session);
 void add_serve_command(CLI::App& app, Session& session);
 void add_completion_command(CLI::App& app, Session& session);
+void add_man_command(CLI::App& app, Session& session);
 
 // For values that may begin with a dash, such as the expression -x: takes away the space that keeps CLI11 from taking them for
 // options, so that places in them are those of what was typed.

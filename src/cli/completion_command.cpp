@@ -130,6 +130,11 @@ std::string bash(const CLI::App& app) {
     arguments +=
         fmt::format("        {}) {}COMPREPLY=($(compgen {} -- \"$current\")) ;;\n", command->get_name(), where, generator);
   }
+  std::string common, common_with_value;  // before the command's name
+  for (const Entry& entry : options_of(app)) {
+    common += (common.empty() ? "" : " ") + entry.flag;
+    if (entry.takes_value) common_with_value += (common_with_value.empty() ? "" : "|") + entry.flag;
+  }
   std::string values;
   for (const auto& [flag, generator] : after)
     values += generator.empty()
@@ -154,7 +159,7 @@ _tenon() {{
   current=${{typed[last]}} previous=${{typed[last-1]}}
   for ((i = 1; i < last; ++i)); do
     case ${{typed[i]}} in
-      --config|--set|--sim) ((++i)) ;;
+      {}) ((++i)) ;;
       -*) ;;
       *) command=${{typed[i]}}; break ;;
     esac
@@ -180,13 +185,13 @@ _tenon() {{
       ;;
   esac
   case $command in
-    '') words='--help --version --config --set --sim' ;;
+    '') words='{}' ;;
 {}  esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
 complete -o default -F _tenon tenon
 )sh",
-                     values, names, arguments, flags);
+                     common_with_value, values, names, arguments, common, flags);
 }
 
 std::string zsh_action(const Values& values) {

@@ -13,8 +13,8 @@ struct Measurement {
   std::size_t calls = 0;  // a sample is the mean of several calls where one is too short to time
 };
 
-// Calls |work| once untimed, then for about |seconds|, at least three times. |progress| hears the part done, 0 to 1, at once and a
-// few times a second at most; it may be empty.
+// Calls |work| once untimed, then for about |seconds|, at least three times. |progress| hears the part done, 0 to 1, at once and
+// a few times a second at most; it may be empty.
 Measurement measure(const std::function<void()>& work, double seconds, const std::function<void(double)>& progress);
 
 }  // namespace tenon::cli

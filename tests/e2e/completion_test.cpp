@@ -30,6 +30,9 @@ class CompletionTest : public ::testing::Test {
 TEST_F(CompletionTest, CommandsTheirPartsAndTheirOptions) {
   EXPECT_EQ(offered("tenon pol"), "policy");
   EXPECT_EQ(offered("tenon --sim wormhole de"), "devices");
+  EXPECT_EQ(offered("tenon --quiet --progress json de"), "devices");
+  EXPECT_EQ(offered("tenon --conf"), "--config");
+  EXPECT_EQ(offered("tenon run 1 --qui"), "--quiet");
   EXPECT_EQ(offered("tenon policy "), "replay");
   EXPECT_EQ(offered("tenon policy replay --br"), "--break-even");
   EXPECT_EQ(offered("tenon run --exp"), "--explain");
@@ -43,6 +46,7 @@ TEST_F(CompletionTest, ValuesOfOptions) {
   EXPECT_EQ(offered("tenon --set rou"), "routing=");
   EXPECT_EQ(offered("tenon devices --sim worm"), "wormhole");
   EXPECT_EQ(offered("tenon run --dtype bfloat8"), "bfloat8_b");
+  EXPECT_EQ(offered("tenon run 1 --progress "), "auto json");
   EXPECT_EQ(offered("tenon run 1 --timeout "), "");
 }
 

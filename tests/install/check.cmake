@@ -52,3 +52,7 @@ foreach(script bash-completion/completions/tenon zsh/site-functions/_tenon fish/
     message(FATAL_ERROR "share/${script} does not complete tenon's commands")
   endif()
 endforeach()
+file(READ ${prefix}/share/man/man1/tenon.1 text)
+if(NOT text MATCHES "^\\.TH TENON 1 .*tenon ${VERSION}")
+  message(FATAL_ERROR "share/man/man1/tenon.1 is not the manual page of tenon ${VERSION}")
+endif()
