@@ -24,6 +24,8 @@ constexpr std::chrono::milliseconds kRetryDelay{20};
 constexpr std::chrono::milliseconds kPause{5};
 constexpr std::chrono::seconds kOverdue{30};
 constexpr std::chrono::seconds kSpillRetry{1};
+// How often to look for waiters of other processes where their coming cannot be watched.
+constexpr std::chrono::milliseconds kLookInterval{50};
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -98,6 +100,7 @@ DeviceOwner::Clock::time_point DeviceOwner::next_deadline() const {
     next = std::min(next, draining_ ? quantum_end + kOverdue : quantum_end);
     if (overdue_logged_ && draining_) next = Clock::time_point::max();
   }
+  if (pass_ && !watch_) next = std::min(next, Clock::now() + kLookInterval);
   return next;
 }
 
@@ -125,7 +128,7 @@ void DeviceOwner::sleep_until_event(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   is_asleep_ = false;
   wakes_at_ = Clock::time_point::min();  // awake: it looks at everything before it sleeps again
-  if (fds[1].revents || foreign_waiting_) look_for_waiters();
+  if (fds[1].revents || foreign_waiting_ || !watch_) look_for_waiters();
   if (foreign_waiting_ && draining_ && !overdue_logged_ && Clock::now() >= held_since_ + duration_of(quantum()) + kOverdue) {
     overdue_logged_ = true;
     logging::warn("{}: an operation of this process runs on although others wait for the device and its time is up", device().id);
@@ -158,10 +161,15 @@ bool DeviceOwner::enter_turnstile(std::unique_lock<std::mutex>& lock, TicketKind
   lock.unlock();
   try {
     pass = options_.turnstile->enter(options);
-    if (!watch_) watch_ = options_.turnstile->watch();
   } catch (const std::exception& error) {
     failure = Failure::of(error);
   }
+  if (pass && !watch_) try {
+      watch_ = options_.turnstile->watch();
+    } catch (const std::exception& error) {
+      logging::info("{}; looking for those who wait every {} instead", error.what(),
+                    format_seconds(std::chrono::duration<double>(kLookInterval).count()));
+    }
   lock.lock();
   waiting_ticket_ = 0;
   if (failure) {

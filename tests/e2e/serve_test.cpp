@@ -90,6 +90,22 @@ TEST_F(Serve, TellsTheServiceManager) {
   EXPECT_EQ(program->exit_status(), 0);
 }
 
+// A user has only so many watches, and other programs may have them all.
+TEST_F(Serve, YieldsADeviceAlsoWhereNothingCanBeWatched) {
+  std::vector<std::string> line{
+      "unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"", "sh"};
+  std::vector<std::string> probe = line;
+  probe.emplace_back("true");
+  if (command(probe)->exit_status() != 0) GTEST_SKIP() << "this system permits no user namespace";
+  const std::string device = "wormhole,id=sim:0,open=0,close=0";
+  line.insert(line.end(), {TENON_PROGRAM, "serve", "--port", "0", "--sim", device, "--set", "keep_open=always"});
+  const auto server = command(line);
+  EXPECT_TRUE(compute(port_of(*server), "sim:0").starts_with("HTTP/1.1 200"));
+  const auto other = command({TENON_PROGRAM, "run", "2 * 21", "--sim", device, "--device", "sim:0", "--timeout", "60"});
+  EXPECT_NE(other->all_out().find("42"), std::string::npos);
+  EXPECT_EQ(other->exit_status(), 0) << other->all_err();
+}
+
 TEST_F(Serve, KeepsReportsInItsStateFolder) {
   const auto program = start({});
   const std::uint16_t port = port_of(*program);
