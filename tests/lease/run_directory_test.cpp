@@ -72,9 +72,8 @@ TEST_F(RunDirectoryTest, ADirectoryThatEverybodyMayWriteToIsRefused) {
 }
 
 TEST_F(RunDirectoryTest, AForeignDirectoryIsRefused) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
   ASSERT_EQ(mkdir(path("foreign").c_str(), 0755), 0);
-  ASSERT_EQ(chown(path("foreign").c_str(), 61001, 61001), 0);
+  if (chown(path("foreign").c_str(), 61001, 61001) != 0) GTEST_SKIP() << "only root can give a directory away";
   expect_refused([&] { RunDirectory::at(path("foreign")); }, ErrorCode::failed_precondition, "belongs to user 61001");
 }
 
@@ -96,11 +95,9 @@ TEST_F(RunDirectoryTest, FilesThatCannotBeTrustedAreRefused) {
   directory.open_file("twice");
   std::filesystem::create_hard_link(path("run/twice"), path("run/again"));
   expect_refused([&] { directory.open_file("twice"); }, ErrorCode::failed_precondition, "further names");
-  if (geteuid() == 0) {
-    directory.open_file("foreign");
-    ASSERT_EQ(chown(path("run/foreign").c_str(), 61001, 61001), 0);
+  directory.open_file("foreign");
+  if (chown(path("run/foreign").c_str(), 61001, 61001) == 0)  // root only
     expect_refused([&] { directory.open_file("foreign"); }, ErrorCode::failed_precondition, "belongs to user 61001");
-  }
 }
 
 TEST_F(RunDirectoryTest, FilesAreTheOwnersAloneOrTheGroups) {
