@@ -1,7 +1,8 @@
 // bench_opencl: the processor through OpenCL (PoCL) beside our own CPU backend, and the cost of opening it again and again.
 //
 //   bench_opencl [--rounds N] [--output FILE]   the same programs on both, in turns; ratios of the times
-//   bench_opencl --chain exp --chain erf        op(a * b + 0.5) of these ops instead
+//   bench_opencl --chain exp --chain pow        op(a * b + 0.5), or op(a * b + 0.5, b), of these ops instead
+//   bench_opencl --dtype bfloat16               in another element type
 //   bench_opencl --cycles 10000                 opened, used and closed: memory, descriptors and threads before and after
 #include <fmt/format.h>
 
@@ -76,9 +77,9 @@ Shape shape_of(const Work& work, std::int64_t elements) {
   return {side, side};
 }
 
-Graph graph_of(const Work& work, const Shape& shape) {
+Graph graph_of(const Work& work, const Shape& shape, DType dtype = DType::f32) {
   Graph graph;
-  const NodeId a = graph.input("a", DType::f32, shape), b = graph.input("b", DType::f32, shape);
+  const NodeId a = graph.input("a", dtype, shape), b = graph.input("b", dtype, shape);
   graph.set_outputs({work.build(graph, a, b)});
   return graph;
 }
@@ -86,20 +87,23 @@ Graph graph_of(const Work& work, const Shape& shape) {
 // Nearly everywhere: a * b + 0.5 may be rounded once or twice, and where it is almost zero, or at the edge of a function's
 // domain, that is another argument.
 void check_equal(const std::string& name, const HostArray& x, const HostArray& y) {
-  const std::span<const float> a = x.view<float>(), b = y.view<float>();
+  const HostArray left = x.cast(DType::f32), right = y.cast(DType::f32);
+  const std::span<const float> a = left.view<float>(), b = right.view<float>();
+  const float allowed = x.dtype() == DType::bf16 ? 1e-2f : x.dtype() == DType::f16 ? 2e-3f : 1e-4f;
   std::size_t count = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::abs(a[i] - b[i]) <= 1e-5f + 1e-4f * std::abs(b[i]) || a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])))
+    if (std::abs(a[i] - b[i]) <= 0.1f * allowed + allowed * std::abs(b[i]) || a[i] == b[i] ||
+        (std::isnan(a[i]) && std::isnan(b[i])))
       continue;
     if (++count > a.size() / 1000)
       throw tenon::Error(tenon::ErrorCode::internal, fmt::format("{}: element {} is {} and {}", name, i, a[i], b[i]));
   }
 }
 
-Case case_of(const Work& work, std::int64_t elements, OpenDevice& processor, OpenDevice& opencl) {
+Case case_of(const Work& work, std::int64_t elements, DType dtype, OpenDevice& processor, OpenDevice& opencl) {
   const Shape shape = shape_of(work, elements);
-  const std::vector<HostArray> inputs{bench::random_array(shape, 1), bench::random_array(shape, 2)};
-  const Graph graph = graph_of(work, shape);
+  const std::vector<HostArray> inputs{bench::random_array(shape, 1).cast(dtype), bench::random_array(shape, 2).cast(dtype)};
+  const Graph graph = graph_of(work, shape, dtype);
   auto ours = std::make_shared<bench::Prepared>(processor, graph, inputs);
   auto theirs = std::make_shared<bench::Prepared>(opencl, graph, inputs);
   ours->run();
@@ -146,19 +150,20 @@ tenon::DeviceInfo opencl_processor(tenon::Backend& backend) {
                      "apt-get install pocl-opencl-icd");
 }
 
-std::string compare(int rounds, const std::vector<Work>& all) {
+std::string compare(int rounds, const std::vector<Work>& all, DType dtype) {
   const auto cpu = tenon::cpu::make_backend(), opencl = tenon::opencl::make_backend();
   const auto processor = cpu->open(cpu->devices().at(0));
   const auto device = opencl->open(opencl_processor(*opencl));
   const double load = load_average();
   std::vector<Case> cases;
   for (const std::int64_t elements : {std::int64_t{1} << 20, std::int64_t{1} << 24})
-    for (const Work& work : all) cases.push_back(case_of(work, elements, *processor, *device));
+    for (const Work& work : all) cases.push_back(case_of(work, elements, dtype, *processor, *device));
   bench::run_rounds(cases, rounds, [&](int round) { fmt::print(stderr, "\rround {}/{}   ", round + 1, rounds); });
   fmt::print(stderr, "\n");
 
-  std::string text = fmt::format("{}, {}, {}, {} cores, load {:.1f} before, {} rounds.\n\n", now(), device->info().name,
-                                 device->info().runtime_version, std::thread::hardware_concurrency(), load, rounds);
+  std::string text =
+      fmt::format("{}, {}, {}, {} cores, load {:.1f} before, {} rounds, {}.\n\n", now(), device->info().name,
+                  device->info().runtime_version, std::thread::hardware_concurrency(), load, rounds, tenon::name(dtype));
   text += "| work | elements | cpu | opencl | ratio, best [median] | at most 1.3 | ratio into fresh memory |\n";
   text += "| --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Case& c : cases) {
@@ -169,6 +174,12 @@ std::string compare(int rounds, const std::vector<Work>& all) {
                         fresh, median_ratio(c.contenders[3], c.contenders[2]));
   }
   return text;
+}
+
+DType type_named(const std::string& text) {
+  if (const auto dtype = tenon::parse_dtype(text); dtype && tenon::is_float(*dtype)) return *dtype;
+  throw tenon::Error(tenon::ErrorCode::invalid_argument, fmt::format("{} is no type of floating-point numbers", text),
+                     "--dtype float32, bfloat16, float16 or float64");
 }
 
 // --- Opening and closing ---
@@ -228,11 +239,12 @@ int cycles(int count) {
 
 int main(int argc, char** argv) {
   int rounds = 21, count = 0;
-  std::string output;
+  std::string output, dtype = "float32";
   std::vector<std::string> chains;
   CLI::App app{"Compares the processor through OpenCL with the CPU backend, or opens and closes it many times"};
   app.add_option("--rounds", rounds, "turns each of the two gets")->check(CLI::Range(1, 10000));
   app.add_option("--chain", chains, "op(a * b + 0.5) of these ops only");
+  app.add_option("--dtype", dtype, "element type: float32, bfloat16, float16, float64");
   app.add_option("--output", output, "write the table here");
   app.add_option("--cycles", count, "open, use and close so many times instead")->check(CLI::Range(1, 10000000));
   CLI11_PARSE(app, argc, argv);
@@ -240,7 +252,7 @@ int main(int argc, char** argv) {
     if (count > 0) return cycles(count);
     std::vector<Work> work;
     for (const std::string& op : chains) work.push_back(chain(op));
-    const std::string text = compare(rounds, work.empty() ? all_work() : work);
+    const std::string text = compare(rounds, work.empty() ? all_work() : work, type_named(dtype));
     std::cout << text;
     if (!output.empty()) std::ofstream(output) << text;
   } catch (const tenon::Error& e) {

@@ -129,6 +129,8 @@ std::string stored_type(DType dtype) {
   return variable_type(dtype);
 }
 
+bool is_stored_for_lanes(DType stored) { return stored == DType::f32 || stored == DType::f16 || stored == DType::bf16; }
+
 std::string literal(DType dtype, double value) {
   const DType compute = compute_dtype(dtype);
   if (compute == DType::f32) {
@@ -213,7 +215,10 @@ std::string Body::to_store(DType stored, const std::string& value) {
 }
 
 std::string Body::cast(DType from, DType to, const std::string& x) {
-  if (lanes_ && !(to == DType::f32 && compute_dtype(from) == DType::f32)) lanes_failed_ = true;
+  if (lanes_) {
+    if (compute_dtype(from) != DType::f32 || !is_stored_for_lanes(to)) lanes_failed_ = true;
+    return to == DType::f32 ? x : fmt::format("{}({}({}))", lanes_macro("FROM", to), lanes_macro("TO", to), x);
+  }
   if (to == DType::boolean) return from == DType::boolean ? x : fmt::format("({} != 0)", x);
   const DType source = compute_dtype(from);
   if (to == DType::f32) return source == DType::f32 ? x : fmt::format("(f32){}", x);
@@ -263,7 +268,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
   if (lanes_) {
-    if (narrow && node.dtype == DType::f32) return lanes_elementwise(node, operands, name, params);
+    if (narrow && is_stored_for_lanes(node.dtype)) return lanes_elementwise(node, operands, name, params);
     lanes_failed_ = true;
     return {};
   }
@@ -395,6 +400,13 @@ bool Body::end_lanes() {
   lanes_ = false;
   if (lanes_failed_) helpers_ = helpers_before_lanes_;
   return !lanes_failed_;
+}
+
+std::string Body::lanes_macro(std::string_view verb, DType stored) {
+  if (stored == DType::f32) return fmt::format("{}_V", verb);
+  const bool half = stored == DType::f16;
+  helpers_.insert(half ? "lanes_f16" : "lanes_bf16");
+  return fmt::format("{}_{}_V", verb, half ? "F16" : "BF16");
 }
 
 // A function of f32 that only wider lanes have.

@@ -17,6 +17,7 @@ namespace tenon::emit {
 
 std::string variable_type(DType dtype);  // of a value computed for a node of |dtype|
 std::string stored_type(DType dtype);
+bool is_stored_for_lanes(DType stored);          // f32, f16, bf16: what vectors of f32 can be loaded from
 std::string literal(DType dtype, double value);  // in the compute type; integers saturate
 
 // A buffer of the caller's, by a number of its choosing.
@@ -68,6 +69,9 @@ class Body {
   // Between the two, values are vectors of LANES elements of f32 (target.cpp). False if something asked for cannot be written so.
   void begin_lanes();
   bool end_lanes();
+  // What loads or stores LANES elements of memory: a macro of |verb|: LOAD, LOAD_PART, STORE, STORE_PART,
+  // STREAM; of f16 and bf16 also FROM and TO, which convert what is in registers.
+  std::string lanes_macro(std::string_view verb, DType stored);
   // variable_type(), or a vector's.
   std::string type_of(DType dtype) const { return lanes_ ? "F32V" : variable_type(dtype); }
   void fail_lanes() { lanes_failed_ = true; }

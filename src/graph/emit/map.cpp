@@ -133,8 +133,10 @@ class MapEmitter {
   // Memory beyond what caches hold is written past them: nobody finds it there anyway.
   bool streams() const {
     constexpr std::int64_t kBeyondCaches = 24 << 20;
-    const auto count = static_cast<std::int64_t>(inputs_.size() + outputs_.size());
-    return is_ops_ && count * rows_ * inner_ * static_cast<std::int64_t>(sizeof(float)) > kBeyondCaches;
+    std::size_t bytes = 0;
+    for (const auto& list : {inputs_, outputs_})
+      for (const Access& each : list) bytes += element_bytes(each.stored);
+    return is_ops_ && static_cast<std::int64_t>(bytes) * rows_ * inner_ > kBeyondCaches;
   }
   std::string stream_end() const { return streams() ? "#ifdef LANES\nSTREAM_END;\n#endif\n" : ""; }
 
@@ -144,14 +146,14 @@ class MapEmitter {
                        const std::string& otherwise) {
     bool possible = is_ops_ && !inputs_.empty();
     for (std::size_t k = 0; k < inputs_.size(); ++k)
-      possible = possible && inputs_[k].stored == DType::f32 &&
+      possible = possible && is_stored_for_lanes(inputs_[k].stored) &&
                  (inner_strides_[k] == 0 || inner_strides_[k] == 1 || (given && !given(k).empty()));
     for (std::size_t k = 0; k < outputs_.size(); ++k)
-      possible = possible && outputs_[k].stored == DType::f32 && inner_strides_[inputs_.size() + k] == 1;
+      possible = possible && is_stored_for_lanes(outputs_[k].stored) && inner_strides_[inputs_.size() + k] == 1;
     if (!possible) return otherwise;
     body_.begin_lanes();
-    const std::string whole = lanes_element(given, "LOAD_V({})", streams() ? "STREAM_V({}, {});\n" : "STORE_V({}, {});\n");
-    const std::string part = lanes_element(given, "LOAD_PART_V({}, part)", "STORE_PART_V({}, {}, part);\n");
+    const std::string whole = lanes_element(given, "LOAD", streams() ? "STREAM" : "STORE", "");
+    const std::string part = lanes_element(given, "LOAD_PART", "STORE_PART", ", part");
     if (!body_.end_lanes()) return otherwise;
     return fmt::format(
         "#ifdef LANES\n{{\n{0} i = {1};\nfor (; i + LANES <= {2}; i += LANES) {{\n{3}}}\nif (i < {2}) {{\nconst i32 part = "
@@ -159,24 +161,26 @@ class MapEmitter {
         ix(), first, last, whole, part, otherwise);
   }
 
-  std::string lanes_element(const std::function<std::string(std::size_t)>& given, const char* load, const char* store) {
+  std::string lanes_element(const std::function<std::string(std::size_t)>& given, const char* load, const char* store,
+                            const char* part) {
     std::string text;
     std::vector<std::string> variables;
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       variables.push_back(fmt::format("x{}", k));
-      const std::string known = given ? given(k) : "";
-      const std::string value = !known.empty() ? known
-                                : inner_strides_[k] == 0
-                                    ? fmt::format("{}[o{}]", pointers_[k], k)
-                                    : fmt::format(fmt::runtime(load), fmt::format("{} + o{} + i", pointers_[k], k));
+      const DType stored = inputs_[k].stored;
+      std::string value = given ? given(k) : "";
+      if (value.empty() && inner_strides_[k] == 0)
+        value = body_.loaded(stored, fmt::format("{}[o{}]", pointers_[k], k));
+      else if (value.empty())
+        value = fmt::format("{}({} + o{} + i{})", body_.lanes_macro(load, stored), pointers_[k], k, part);
       text += fmt::format("F32V x{} = {};\n", k, value);
     }
     std::vector<std::string> results(outputs_.size());
     text += map_body_(MapContext{body_, variables, ""}, results);
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       const std::size_t at = inputs_.size() + k;
-      text +=
-          fmt::format(fmt::runtime(store), fmt::format("{} + o{} + i", pointers_[at], at), fmt::format("(F32V)({})", results[k]));
+      text += fmt::format("{}({} + o{} + i, (F32V)({}){});\n", body_.lanes_macro(store, outputs_[k].stored), pointers_[at], at,
+                          results[k], part);
     }
     return text;
   }
@@ -188,29 +192,33 @@ class MapEmitter {
 
   // Turned operands are turned back a tile at a time, which stays in the nearest cache whatever their strides.
   Launch on_processor_by_tiles(std::string text, std::array<std::uint32_t, 3> groups) {
-    constexpr int kTileColumns = 64;
-    // As many rows as the columns where squares are turned in registers; else as many as lie in one cache line.
-    bool in_registers = true;
+    // Columns of a tile are read as whole cache lines; turned in registers more of them, so that rows are longer.
+    bool in_registers = true, is_narrow = true;
     for (std::size_t k = 0; k < inputs_.size(); ++k)
-      in_registers = in_registers && (!is_turned(k) || inputs_[k].stored == DType::f32);
-    const int rows_a_tile = in_registers ? 64 : 16;
+      in_registers = in_registers && (!is_turned(k) || is_stored_for_lanes(inputs_[k].stored));
+    for (const auto& list : {inputs_, outputs_})
+      for (const Access& each : list) is_narrow = is_narrow && element_bytes(each.stored) <= 2;
+    const int rows_a_tile = !in_registers ? 16 : is_narrow ? 32 : 64, columns_a_tile = is_narrow ? 256 : 64;
     text += fmt::format(
         "for ({0} piece = begin; piece < end; piece += {1}) {{\nconst {0} stop = piece + {1} < end ? piece + {1} : end;\n", ix(),
-        kTileColumns);
+        columns_a_tile);
     text +=
         fmt::format("for ({0} top = first; top < last; top += {1}) {{\nconst {0} bottom = top + {1} < last ? top + {1} : last;\n",
                     ix(), rows_a_tile);
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (!is_turned(k)) continue;
       text += fmt::format("{} tile{}[{}][{}] __attribute__((aligned(64)));\n", stored_type(inputs_[k].stored), k, rows_a_tile,
-                          kTileColumns);
+                          columns_a_tile);
       const std::string from = offsets_[k] == 0 ? "top" : fmt::format("{} + top", parameters_.index(offsets_[k]));
       const std::string place = place_text(parameters_, from, "i", inner_strides_[k]);
-      if (inputs_[k].stored == DType::f32) {
-        body_.need("turn_v");
-        text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, kTileColumns);
-        text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += LANES)\n", ix(), rows_a_tile);
-        text += fmt::format("turn_v(tile{}[r] + (i - piece), {}, {} + {} + r, {});\n}} else\n#endif\n", k, kTileColumns,
+      if (in_registers) {
+        const bool narrow = inputs_[k].stored != DType::f32;
+        const char* const turn = narrow ? "turn_16_v" : "turn_v";
+        body_.need(turn);
+        text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, columns_a_tile);
+        text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += {})\n", ix(), rows_a_tile,
+                            narrow ? 32 : 16);
+        text += fmt::format("{}(tile{}[r] + (i - piece), {}, {} + {} + r, {});\n}} else\n#endif\n", turn, k, columns_a_tile,
                             pointers_[k], place, parameters_.index(inner_strides_[k]));
       }
       text += fmt::format("for ({} i = piece; i < stop; ++i) {{\n", ix());
@@ -226,7 +234,10 @@ class MapEmitter {
           return fmt::format("{} = {};\n", place(inputs_.size() + k, "i"), value);
         });
     const auto from_tile = [&](std::size_t k) {
-      return is_turned(k) ? fmt::format("*(F32V*)(tile{}[row - top] + (i - piece))", k) : std::string();
+      if (!is_turned(k) || !is_stored_for_lanes(inputs_[k].stored)) return std::string();
+      const std::string place = fmt::format("(tile{}[row - top] + (i - piece))", k);
+      if (inputs_[k].stored == DType::f32) return "*(F32V*)" + place;
+      return fmt::format("{}(*(U16V*){})", body_.lanes_macro("FROM", inputs_[k].stored), place);
     };
     text +=
         lanes_or("piece", "stop", from_tile, fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n", ix(), inside));

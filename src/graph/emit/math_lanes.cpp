@@ -25,6 +25,37 @@ DEVICE F32V scaled_v(F32V x, F32V n) { return __builtin_ia32_scalefps512_mask(x,
 DEVICE F32V at_least_v(F32V x, f32 low) { return x < low ? (F32V)low : x; }
 DEVICE F32V at_most_v(F32V x, f32 high) { return x > high ? (F32V)high : x; }
 )"},
+    {"lanes_16", "lanes", R"(
+typedef ushort16 U16V;
+typedef ushort16 __attribute__((aligned(2))) Anywhere16V;
+#define LOAD_16_V(p) ((U16V)(*(GLOBAL const Anywhere16V*)(p)))
+#define STORE_16_V(p, v) (*(GLOBAL Anywhere16V*)(p) = (v))
+#define STREAM_16_V(p, v) { if (((u64)(p) & 31) == 0) __builtin_nontemporal_store(v, (GLOBAL U16V*)(p)); else STORE_16_V(p, v); }
+DEVICE U16V LOAD_PART_16_V(GLOBAL const u16* p, i32 part) { U16V v = 0; for (i32 l = 0; l < part; ++l) v[l] = p[l]; return v; }
+DEVICE void STORE_PART_16_V(GLOBAL u16* p, U16V v, i32 part) { for (i32 l = 0; l < part; ++l) p[l] = v[l]; }
+)"},
+    {"lanes_f16", "lanes_16", R"(
+// With 8 (no exceptions) the compiler does not look into it: comparing what was loaded, it would compare halves, one by one.
+DEVICE F32V FROM_F16_V(U16V h) { return __builtin_ia32_vcvtph2ps512_mask(as_short16(h), (F32V)0.0f, -1, 8); }
+DEVICE U16V TO_F16_V(F32V x) { return as_ushort16(__builtin_ia32_vcvtps2ph512_mask(x, 0, (short16)0, -1)); }
+#define LOAD_F16_V(p) FROM_F16_V(LOAD_16_V(p))
+#define LOAD_PART_F16_V(p, part) FROM_F16_V(LOAD_PART_16_V(p, part))
+#define STORE_F16_V(p, v) STORE_16_V(p, TO_F16_V(v))
+#define STREAM_F16_V(p, v) { const U16V h = TO_F16_V(v); STREAM_16_V(p, h) }
+#define STORE_PART_F16_V(p, v, part) STORE_PART_16_V(p, TO_F16_V(v), part)
+)"},
+    {"lanes_bf16", "lanes_16", R"(
+DEVICE F32V FROM_BF16_V(U16V b) { return FROM_BITS_V(__builtin_convertvector(b, U32V) << 16); }
+DEVICE U16V TO_BF16_V(F32V x) {
+  U32V bits = BITS_V(x), rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return __builtin_convertvector(x != x ? ((bits >> 16) | 0x0040u) : rounded, U16V);
+}
+#define LOAD_BF16_V(p) FROM_BF16_V(LOAD_16_V(p))
+#define LOAD_PART_BF16_V(p, part) FROM_BF16_V(LOAD_PART_16_V(p, part))
+#define STORE_BF16_V(p, v) STORE_16_V(p, TO_BF16_V(v))
+#define STREAM_BF16_V(p, v) { const U16V b = TO_BF16_V(v); STREAM_16_V(p, b) }
+#define STORE_PART_BF16_V(p, v, part) STORE_PART_16_V(p, TO_BF16_V(v), part)
+)"},
     {"folds_v", "lanes", R"(
 DEVICE f32 sum_of_v(F32V v) {
   float8 a = v.lo + v.hi;
@@ -470,24 +501,29 @@ DEVICE F32V cos_f32v(F32V x) {
   return y;
 }
 )"},
-    {"turn_v", "lanes", R"(
-// The square of LANES x LANES elements at |from| with its sides exchanged.
-DEVICE void turn_v(f32* to, i32 to_step, GLOBAL const f32* from, i64 from_step) {
-  F32V r[16];
-  UNROLL for (i32 i = 0; i < 16; ++i) r[i] = LOAD_V(from + i * from_step);
-#define EXCHANGE_V(d, low, high) \
-  UNROLL for (i32 i = 0; i < 16; ++i) if ((i & d) == 0) { F32V a = r[i], b = r[i + d]; r[i] = low; r[i + d] = high; }
-  EXCHANGE_V(8, __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
-             __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
-  EXCHANGE_V(4, __builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
-             __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
-  EXCHANGE_V(2, __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
-             __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
-  EXCHANGE_V(1, __builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
-             __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
-  UNROLL for (i32 i = 0; i < 16; ++i) *(F32V*)(to + i * to_step) = r[i];
-}
+    {"turning", "lanes", R"(
+// |name| copies LANES columns of ROWS elements at |from| with their sides exchanged; ROWS are those of a cache line, which may be
+// gone when it is asked for again.
+#define EXCHANGE_V(V, ROWS, d, low, high) \
+  UNROLL for (i32 i = 0; i < ROWS; ++i) if ((i & d) == 0) { V a = r[i], b = r[i + d]; r[i] = low; r[i + d] = high; }
+#define TURN_V(name, T, V, ROWS, LOAD) \
+  DEVICE void name(T* to, i32 to_step, GLOBAL const T* from, i64 from_step) { \
+    V r[ROWS]; \
+    UNROLL for (i32 i = 0; i < 16; ++i) \
+      UNROLL for (i32 k = 0; k < ROWS; k += 16) r[k + i] = LOAD(from + i * from_step + k); \
+    EXCHANGE_V(V, ROWS, 8, __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23), \
+               __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)) \
+    EXCHANGE_V(V, ROWS, 4, __builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27), \
+               __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31)) \
+    EXCHANGE_V(V, ROWS, 2, __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), \
+               __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)) \
+    EXCHANGE_V(V, ROWS, 1, __builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30), \
+               __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31)) \
+    UNROLL for (i32 i = 0; i < ROWS; ++i) *(V*)(to + i * to_step) = r[i]; \
+  }
 )"},
+    {"turn_v", "turning", "TURN_V(turn_v, f32, F32V, 16, LOAD_V)\n"},
+    {"turn_16_v", "turning lanes_16", "TURN_V(turn_16_v, u16, U16V, 32, LOAD_16_V)\n"},
 };
 
 }  // namespace

@@ -12,17 +12,17 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_vector_operand(const RowsText& text, std::size_t k) {
-  return text.reader.externals()[k].from.stored == DType::f32 &&
+  return is_stored_for_lanes(text.reader.externals()[k].from.stored) &&
          (text.shape.column_strides[k] == 0 || text.shape.column_strides[k] == 1);
 }
 
 bool is_possible(const RowsText& text, int pass, std::size_t results) {
   if (text.shape.columns < 16) return false;
   for (NodeId value : text.passes.needed_in(pass))
-    if (value >= 0 ? text.graph[value].dtype != DType::f32 : !is_vector_operand(text, at(~value))) return false;
+    if (value >= 0 ? !is_stored_for_lanes(text.graph[value].dtype) : !is_vector_operand(text, at(~value))) return false;
   std::size_t stores = 0;
   for (NodeId goal : text.passes.goals_of(pass)) {
-    if (text.graph[goal].dtype != DType::f32) return false;
+    if (!is_stored_for_lanes(text.graph[goal].dtype)) return false;
     if (text.graph[goal].prim != Prim::reduce) stores += text.placement.targets(goal).size();
   }
   return stores == results;
@@ -34,10 +34,12 @@ bool streams(const RowsText& text) {
   return 2 * text.shape.rows * text.shape.columns * static_cast<std::int64_t>(sizeof(float)) > kBeyondCaches;
 }
 
-std::string load(const RowsText& text, std::size_t k) {
-  return fmt::format(
-      fmt::runtime(text.shape.column_strides[k] == 0 ? "F32V x{0} = {1}[o{0}];\n" : "F32V x{0} = LOAD_V({1} + o{0} + i);\n"), k,
-      text.pointers[k]);
+std::string load(RowsText& text, std::size_t k) {
+  const DType stored = text.reader.externals()[k].from.stored;
+  const std::string value = text.shape.column_strides[k] == 0
+                                ? text.body.loaded(stored, fmt::format("{}[o{}]", text.pointers[k], k))
+                                : fmt::format("{}({} + o{} + i)", text.body.lanes_macro("LOAD", stored), text.pointers[k], k);
+  return fmt::format("F32V x{} = {};\n", k, value);
 }
 
 // All elements of a row divided by one value: by its reciprocal where that is a normal number, half an ULP less exact.
@@ -117,7 +119,8 @@ std::string lanes_loop(RowsText& text, int pass, std::span<const LanesResult> re
   for (NodeId goal : text.passes.goals_of(pass))
     if (text.graph[goal].prim == Prim::reduce) add_vector_reduction(text, goal, before, vectors, after);
   for (const LanesResult& result : results)
-    vectors += fmt::format("{}({} + row * {} + i, (F32V)({}));\n", streams(text) ? "STREAM_V" : "STORE_V", result.pointer, n,
+    vectors += fmt::format("{}({} + row * {} + i, (F32V)({}));\n",
+                           text.body.lanes_macro(streams(text) ? "STREAM" : "STORE", result.stored), result.pointer, n,
                            text.reader.name(result.output));
   if (!text.body.end_lanes()) return otherwise;
   // Sums of so many elements are rounded as often as sums of the rows that compilers vectorise.

@@ -8,14 +8,16 @@
 
 namespace tenon::emit {
 
-// An output of the pass in f32 and the pointer it is stored through.
+// An output of the pass that vectors can be stored to, and the pointer it is stored through.
 struct LanesResult {
   NodeId output = -1;
+  DType stored = DType::f32;
   std::string pointer;
 };
 
 // The loop over the row: LANES elements at a time where the compiler has such vectors and every value of the pass can be one,
-// |inside| for what is left of the row and for everybody else. |results| are the outputs in f32.
+// |inside| for what is left of the row and for everybody else. |results| are the outputs in f32, f16 and
+// bf16.
 std::string lanes_loop(RowsText& text, int pass, std::span<const LanesResult> results, const std::string& inside);
 
 }  // namespace tenon::emit

@@ -130,7 +130,7 @@ class RowsEmitter {
       else
         for (const StoredValue& to : text_.placement.targets(goal)) {
           const std::string pointer = text_.parameters.output(to.stored, to.slot);
-          if (to.stored == DType::f32) results.push_back({goal, pointer});
+          if (is_stored_for_lanes(to.stored)) results.push_back({goal, to.stored, pointer});
           add_store(goal, to.stored, pointer, pass);
         }
     }
