@@ -96,7 +96,7 @@ bool exact(std::span<const Bounded> in) {
 
 class Bounds {
  public:
-  Bounds(const Node& node, std::span<const Bounded> in) : node_(node), in_(in) {
+  Bounds(const Node& node, std::span<const Bounded> in, Arithmetic arithmetic) : node_(node), in_(in), arithmetic_(arithmetic) {
     for (const Bounded& x : in) values_.push_back(x.value);
   }
 
@@ -192,16 +192,17 @@ class Bounds {
     if (floating()) add_local(limit);
   }
 
-  // In float64 there is no wider type to compute in: where terms cancel, the rounding of one function call shows. What two ULP of
-  // an input change is allowed for, jumps aside.
+  // In float64 there is no wider type to compute in: where terms cancel, the rounding of one function call shows. What a few
+  // ULP of an input change is allowed for, jumps aside.
   void add_condition() {
     const Errors v = value_.to_doubles();
+    const double most_ulps = arithmetic_.f64_input_ulps();
     Errors most(v.size(), 0.0);
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (!is_float(values_[i].dtype())) continue;
-      for (const double direction : {1.0, -1.0}) {
+      for (const double ulps : {most_ulps, -most_ulps}) {
         std::vector<HostArray> at = values_;
-        at[i] = map(values_[i], [&](double x) { return std::isfinite(x) ? x + 2 * direction * ulp(x, DType::f64) : x; });
+        at[i] = map(values_[i], [&](double x) { return std::isfinite(x) ? x + ulps * ulp(x, DType::f64) : x; });
         const Errors moved_values = evaluate(node_, at).to_doubles();
         for (std::size_t k = 0; k < v.size(); ++k)
           if (const double d = std::abs(moved_values[k] - v[k]); std::isfinite(d)) most[k] = std::max(most[k], d);
@@ -331,6 +332,7 @@ class Bounds {
 
   const Node& node_;
   std::span<const Bounded> in_;
+  Arithmetic arithmetic_;
   std::vector<HostArray> values_;
   HostArray value_;
   Errors error_;
@@ -456,7 +458,7 @@ std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> 
     std::vector<Bounded> in;
     const bool flushes = arithmetic.flushes_subnormals && !only_moves(node);
     for (NodeId used : node.inputs) in.push_back(as_operand(values[static_cast<std::size_t>(used)], graph[used]));
-    to = Bounds(node, in).result();
+    to = Bounds(node, in, arithmetic).result();
     if (flushes) {
       flush_operands(to, graph, node, in);
       flush_result(to, node);

@@ -23,6 +23,8 @@ namespace tenon::conformance {
 struct Arithmetic {
   // Numbers below the smallest normal one may count as zero, as operands and as results. Such a device says so in its details.
   bool flushes_subnormals = false;
+  // What a change of an input by so many ULP changes may be off in f64 functions that are not correctly rounded.
+  double f64_input_ulps() const { return flushes_subnormals ? 2 : 1; }
 };
 
 struct Bounded {

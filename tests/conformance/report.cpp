@@ -91,7 +91,7 @@ subtraction, exp, a sum and a division may be off together. The rule in full: `t
 | primitive | limit |
 | --- | --- |
 | integers, bool; moving elements; casts; comparisons; max, min; index of the largest, sorting | exact; a cast rounds to nearest even |
-| elementwise, float32 and float64 | the table below, in ULP of the type; "rounded": correctly rounded. In float64, which has no wider type to compute in, functions with 4 ULP may also be off by what two ULP of an input change, at most 2^-44 of the value |
+| elementwise, float32 and float64 | the table below, in ULP of the type; "rounded": correctly rounded. In float64, which has no wider type to compute in, functions with 4 ULP may also be off by what one ULP of an input changes, at most 2^-44 of the value |
 | float16, bfloat16 | computed in float32 within its limit, then rounded: never more than 1 ULP off, and in at least 99.9 % of random cases the correctly rounded result |
 | bfloat8_b, bfloat4_b | computed in float32 within its limit, then rounded to the block: at most one step of the block's grid off (a largest element next to a power of two sets the exponent of all 16), and equal where nothing is computed inexactly |
 | sum over n elements, sum over a window | (2 + log2 n) u times the sum of magnitudes, u = 2^-24 for float32, 2^-53 for float64 |
@@ -101,7 +101,8 @@ subtraction, exp, a sum and a division may be off together. The rule in full: `t
 | random normal | 1 ULP |
 
 NaN must be NaN, infinities must agree in sign. The sign of a zero is checked where IEEE 754 fixes it (neg, abs, copysign, add, sub, mul, div, sqrt).
-A device that says it flushes subnormal numbers to zero may do so, in operands and results.
+A device that says it flushes subnormal numbers to zero (XLA's do) may do so, in operands and results, and in float64 it has two ULP of an
+input where others have one.
 Where an intermediate result is beyond float32, the element is not judged; a case in which that is so for more than half of the elements fails.
 
 )";
