@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/detect.h"
+#include "tenon/simulated.h"
 
 namespace tenon {
 namespace {
@@ -29,6 +30,16 @@ void mark_undriven(DeviceInfo& device) {
       "use another device; programs that drive it themselves can take turns: tenon exec --device {} -- COMMAND", device.id);
 }
 
+// A second way to the processor: the same silicon and memory, another driver.
+void describe_as(DeviceInfo& way, const DeviceInfo& processor) {
+  if (way.vendor.empty()) way.vendor = processor.vendor;
+  if (way.architecture.empty()) way.architecture = processor.architecture;
+  if (way.memory_total_bytes) return;
+  way.memory_total_bytes = processor.memory_total_bytes;
+  way.memory_free_bytes = processor.memory_free_bytes;
+  way.numa_node = processor.numa_node;
+}
+
 }  // namespace
 
 std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const BackendRegistry& registry) {
@@ -39,7 +50,9 @@ std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const Backen
     if (same != detected.end()) {
       merge_device(*same, offered);
     } else {
-      detected.push_back(offered);
+      DeviceInfo& added = detected.emplace_back(offered);
+      const auto processor = std::ranges::find(detected, DeviceKind::cpu, &DeviceInfo::kind);
+      if (added.kind == DeviceKind::cpu && &*processor != &added && !is_simulated(added)) describe_as(added, *processor);
     }
   }
   for (DeviceInfo& device : detected) {

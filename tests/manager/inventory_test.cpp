@@ -76,6 +76,23 @@ TEST(Inventory, OneCardOfTwoBackendsIsOneDeviceWithBoth) {
   EXPECT_EQ(devices[1].id, "opencl:1");
 }
 
+TEST(Inventory, ASecondWayToTheProcessorHasItsMemoryAndMaker) {
+  DeviceInfo processor = device("cpu:0", DeviceKind::cpu);
+  processor.vendor = "AMD";
+  processor.memory_total_bytes = 1 << 30;
+  processor.memory_free_bytes = 1 << 29;
+  BackendRegistry registry;
+  registry.add(std::make_unique<FakeBackend>("opencl", std::vector{driven(device("opencl:0", DeviceKind::cpu), "opencl"),
+                                                                   driven(device("opencl:1", DeviceKind::gpu), "opencl")}));
+  const std::vector<DeviceInfo> devices = inventory({processor}, registry);
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_EQ(devices[1].vendor, "AMD");
+  EXPECT_EQ(devices[1].memory_total_bytes, 1u << 30);
+  EXPECT_EQ(devices[1].memory_free_bytes, 1u << 29);
+  EXPECT_TRUE(devices[2].vendor.empty());
+  EXPECT_FALSE(devices[2].memory_total_bytes);
+}
+
 TEST(Inventory, AWishIsAnIdAnAliasOrAKind) {
   DeviceInfo broken = device("cuda:0", DeviceKind::gpu);
   broken.available = false;
