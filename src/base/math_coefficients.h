@@ -1,5 +1,5 @@
-// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change that,
-// not this.
+// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change
+// that, not this.
 #pragma once
 
 namespace tenon::coefficients {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "backends/cpu/lanes.h"
-#include "base/math_coefficients.h"
 #include "backends/cpu/math_wide.h"
+#include "base/math_coefficients.h"
 
 namespace tenon::cpu {
 namespace {
