@@ -249,8 +249,8 @@ def i0_tail(t):
 
 
 if __name__ == '__main__':
-    print('''// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change that,
-// not this.
+    print('''// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change
+// that, not this.
 #pragma once
 
 namespace tenon::coefficients {
