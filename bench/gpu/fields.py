@@ -16,8 +16,11 @@ import sys
 MIB = 1 << 20
 
 
-def nvidia_smi(*arguments):
-    return subprocess.run(['nvidia-smi', *arguments], capture_output=True, text=True, check=True).stdout
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f'fields.py: {command[0]} cannot be asked: {error}')
 
 
 def number(text):
@@ -57,10 +60,10 @@ FILLED = ['id', 'kind', 'vendor', 'architecture', 'backends', 'runtime_version',
 
 
 def main(tenon):
-    devices = json.loads(subprocess.run([tenon, 'devices', '--json'], capture_output=True, text=True, check=True).stdout)['devices']
+    devices = json.loads(output_of(tenon, 'devices', '--json'))['devices']
     query = ','.join(theirs for _, theirs, _ in FIELDS)
-    cards = list(csv.reader(nvidia_smi(f'--query-gpu={query}', '--format=csv,noheader,nounits').splitlines(), skipinitialspace=True))
-    version = re.search(r'CUDA Version: *([0-9.]+)', nvidia_smi())
+    cards = list(csv.reader(output_of('nvidia-smi', f'--query-gpu={query}', '--format=csv,noheader,nounits').splitlines(), skipinitialspace=True))
+    version = re.search(r'CUDA Version: *([0-9.]+)', output_of('nvidia-smi'))
     failed = False
 
     def line(field, ours, theirs, is_same):

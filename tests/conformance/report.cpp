@@ -101,8 +101,8 @@ subtraction, exp, a sum and a division may be off together. The rule in full: `t
 | random normal | 1 ULP |
 
 NaN must be NaN, infinities must agree in sign. The sign of a zero is checked where IEEE 754 fixes it (neg, abs, copysign, add, sub, mul, div, sqrt).
-A device that says it flushes subnormal numbers to zero (XLA's do) may do so, in operands and results, and in float64 it has two ULP of an
-input where others have one.
+A device that says it flushes subnormal numbers to zero (XLA's on processors and TPUs) may do so, in operands and results, and in float64 it
+has two ULP of an input where others have one.
 Where an intermediate result is beyond float32, the element is not judged; a case in which that is so for more than half of the elements fails.
 
 )";
