@@ -102,6 +102,26 @@ TEST(Machines, OneCardSeenByThreeRuntimesIsOneDevice) {
   EXPECT_TRUE(drives(devices[0], "opencl", "libpocl"));
 }
 
+TEST(Machines, TheVariablesOfOpenClsLoadersAreObeyed) {
+  const auto libraries = [](std::map<std::string, std::string> environment) {
+    std::vector<std::string> names;
+    for (const DeviceInfo& device :
+         detect_devices(SystemRoot({.root = fixtures() / "h200", .environment = std::move(environment)})))
+      for (const RuntimeInfo& runtime : device.runtimes)
+        if (runtime.backend == "opencl") names.push_back(runtime.library);
+    return names;
+  };
+  const std::string pocl = "libpocl.so.2.12.0", nvidia = "libnvidia-opencl.so.1";
+  EXPECT_EQ(libraries({}), (Ids{pocl, nvidia}));
+  EXPECT_EQ(libraries({{"OPENCL_VENDOR_PATH", "/nowhere"}}), Ids{});
+  EXPECT_EQ(libraries({{"OPENCL_VENDOR_PATH", "/nowhere"}, {"OCL_ICD_VENDORS", "/etc/OpenCL/vendors"}}), (Ids{pocl, nvidia}));
+  EXPECT_EQ(libraries({{"OCL_ICD_VENDORS", "nvidia.icd"}}), Ids{nvidia});
+  EXPECT_EQ(libraries({{"OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd"}}), Ids{pocl});
+  EXPECT_EQ(libraries({{"OCL_ICD_VENDORS", "/opt/libnvidia-opencl.so"}}), Ids{"/opt/libnvidia-opencl.so"});
+  EXPECT_EQ(libraries({{"OPENCL_VENDOR_PATH", "/nowhere"}, {"OCL_ICD_FILENAMES", "libpocl.so.2:" + nvidia + ":" + nvidia}}),
+            (Ids{"libpocl.so.2", nvidia}));
+}
+
 TEST(Machines, WhatTheManagementSoftwareSaysJoinsTheSameCard) {
   const std::vector<DeviceInfo> answered = parse_nvidia_smi(
       "NVIDIA H200, GPU-f1d03723-30d8-0b34-ca6b-550f3d48609a, 00000000:00:06.0, 1653724056447, 143771, 143156, 9.0, "

@@ -118,14 +118,25 @@ struct Exp10 {
     return pow(V(10), x);
   }
 };
+// log(1 + t) for t = exp(-|x - y|), to be added to the larger operand. Above a half it comes as log(2) + log1p((t - 1) / 2),
+// whose second part is small where the sum may cancel: an error of log1p then stays below one of the operands.
+template <class V>
+struct LogOnePlus {
+  typename V::Mask above_half;
+  V rest;
+
+  explicit LogOnePlus(V t) : above_half(t > V(0.5)), rest(log1p(select(above_half, (t - V(1)) * V(0.5), t))) {}
+};
 struct LogAddExp {
   static constexpr const char* name = "logaddexp";
   static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
   template <class V>
   static V apply(V x, V y) {
     // Equal operands apart: the difference of two equal infinities is no number.
-    const V apart = select(x == y, V(0), abs(x - y));
-    return max(x, y) + log1p(exp(-apart));
+    const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
+    const LogOnePlus<V> log(exp(-apart));
+    // log(2) in two parts.
+    return select(log.above_half, (larger + V(std::numbers::ln2)) + (log.rest + V(2.3190468138462996e-17)), larger + log.rest);
   }
 };
 struct LogAddExp2 {
@@ -133,8 +144,9 @@ struct LogAddExp2 {
   static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
   template <class V>
   static V apply(V x, V y) {
-    const V apart = select(x == y, V(0), abs(x - y));
-    return max(x, y) + log1p(exp2(-apart)) * V(std::numbers::log2e);
+    const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
+    const LogOnePlus<V> log(exp2(-apart));
+    return select(log.above_half, larger + V(1), larger) + log.rest * V(std::numbers::log2e);
   }
 };
 struct XLogY {
