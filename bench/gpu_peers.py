@@ -110,6 +110,12 @@ def torch_peer(quick):
     for dtype, name in [(torch.float32, ""), (torch.bfloat16, " bf16")]:
         x, w = torch.randn(32, 64, 56, 56, device="cuda").to(dtype), torch.randn(64, 64, 3, 3, device="cuda").to(dtype)
         stream(f"conv2d 3x3 64{name}", lambda: F.conv2d(x, w, padding=1), 2.0 * 32 * 64 * 64 * 9 * 56 * 56, "FLOP/s", 20, 3)
+    x, w = torch.randn(32, 256, 28, 28, device="cuda").bfloat16(), torch.randn(256, 256, 3, 3, device="cuda").bfloat16()
+    stream("conv2d 3x3 256 bf16", lambda: F.conv2d(x, w, padding=1), 2.0 * 32 * 256 * 256 * 9 * 28 * 28, "FLOP/s", 20, 3)
+    x, w = torch.randn(32, 512, 7, 7, device="cuda").bfloat16(), torch.randn(512, 512, 3, 3, device="cuda").bfloat16()
+    stream("conv2d 3x3 512 bf16", lambda: F.conv2d(x, w, padding=1), 2.0 * 32 * 512 * 512 * 9 * 7 * 7, "FLOP/s", 20, 3)
+    x, w = torch.randn(32, 128, 56, 56, device="cuda").bfloat16(), torch.randn(128, 128, 3, 3, device="cuda").bfloat16()
+    stream("conv2d 3x3 128 bf16, stride 2", lambda: F.conv2d(x, w, padding=1, stride=2), 2.0 * 32 * 128 * 128 * 9 * 28 * 28, "FLOP/s", 20, 3)
     x, w = torch.randn(32, 256, 56, 56, device="cuda"), torch.randn(256, 256, 1, 1, device="cuda")
     stream("conv2d 1x1 256", lambda: F.conv2d(x, w), 2.0 * 32 * 256 * 256 * 56 * 56, "FLOP/s", 20, 3)
 

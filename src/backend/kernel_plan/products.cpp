@@ -141,10 +141,27 @@ void PlanProducts::add_conv(const Node& node, const Dense& out) {
                       x.shape, weight.shape, node.shape, attr};
   if (options_.library_conv && x.shape.elements() > 0 && weight.shape.elements() > 0 && options_.library_conv(step))
     steps_.add(step, x.slot, weight.slot, out.slot);
-  else if (is_worth_a_product(step))
-    add_conv_as_product(step, x, weight, out);
-  else
+  else if (!is_worth_a_product(step))
     steps_.add(emit_conv(target_, x, weight, attr, out));
+  else if (is_product(step) || !add_conv_on_matrix_units(step, x, weight, out))
+    add_conv_as_product(step, x, weight, out);
+}
+
+// A window of one pixel, at every pixel: unfolded x is x.
+bool PlanProducts::is_product(const ConvStep& step) {
+  bool is = true;
+  for (int d = 0; d < step.x_shape.rank() - 2; ++d)
+    is = is && step.weight_shape[d + 2] == 1 && step.attr.stride[at(d)] == 1 && step.attr.pad_low[at(d)] == 0 &&
+         step.result_shape[d + 2] == step.x_shape[d + 2];
+  return is;
+}
+
+bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out) {
+  const auto launches =
+      emit_matrix_conv(target_, x, weight, step.attr, out, [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
+  if (!launches) return false;
+  steps_.add(*launches);
+  return true;
 }
 
 // Large enough for the copy that makes a product of it, and no groups of a few channels each.
@@ -164,13 +181,11 @@ void PlanProducts::add_conv_as_product(const ConvStep& step, const Dense& x, Den
   }
   Spatial size{1, 1, 1};
   std::int64_t pixels = 1;
-  bool is_plain = x.stored == weight.stored;  // x is what would be copied
   for (int d = 0; d < x.shape.rank() - 2; ++d) {
     size[at(d)] = weight.shape[d + 2];
     pixels *= step.result_shape[d + 2];
-    is_plain = is_plain && size[at(d)] == 1 && step.attr.stride[at(d)] == 1 && step.result_shape[d + 2] == x.shape[d + 2] &&
-               step.attr.pad_low[at(d)] == 0;
   }
+  const bool is_plain = is_product(step) && x.stored == weight.stored;  // x is what would be copied
   const std::int64_t images = x.shape[0], outs = weight.shape[0], groups = step.attr.groups;
   const std::int64_t depth = weight.shape.elements() / outs, image = depth * groups * pixels;  // elements of one unfolded image
   const auto bytes = static_cast<std::int64_t>(element_bytes(weight.stored));

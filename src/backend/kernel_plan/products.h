@@ -1,7 +1,7 @@
 // PlanProducts: matrix products and convolutions as steps of the backend's library where it takes them, as kernels otherwise.
 //
-// Operands are read where they lie if a product can, and are copied if not. A large convolution without a library is a product
-// with an unfolded copy of its input.
+// Operands are read where they lie if a product can, and are copied if not. A large convolution without a library runs on
+// the matrix units, or is a product with an unfolded copy of its input.
 // Thread safety: none; one planner's. Everything it is made of must outlive it.
 #pragma once
 
@@ -45,6 +45,8 @@ class PlanProducts {
   Product product_of(const Node& node, const emit::Dense& out);
   void add_product(const Product& product);
   bool is_worth_a_product(const ConvStep& step) const;
+  static bool is_product(const ConvStep& step);
+  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
   void add_conv_as_product(const ConvStep& step, const emit::Dense& x, emit::Dense weight, const emit::Dense& out);
 
   const Graph& graph_;

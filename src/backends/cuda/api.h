@@ -60,6 +60,7 @@ enum Attribute : int {
   X(event_create, "cuEventCreate", Result(RawEvent*, unsigned flags))                                                            \
   X(event_destroy, "cuEventDestroy_v2", Result(RawEvent))                                                                        \
   X(event_record, "cuEventRecord", Result(RawEvent, RawStream))                                                                  \
+  X(event_query, "cuEventQuery", Result(RawEvent))                                                                               \
   X(event_synchronize, "cuEventSynchronize", Result(RawEvent))                                                                   \
   X(module_load, "cuModuleLoadData", Result(RawModule*, const void* image))                                                      \
   X(module_unload, "cuModuleUnload", Result(RawModule))                                                                          \

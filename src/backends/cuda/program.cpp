@@ -12,6 +12,7 @@ namespace tenon::cuda {
 KernelTarget target_of(const Card& card) {
   KernelTarget target;
   target.dialect = Dialect::cuda;
+  target.has_matrix_units = card.capability >= 80;
   target.compute_units = card.multiprocessors;
   target.max_group_size = card.max_threads;
   target.local_bytes = 48 * 1024;

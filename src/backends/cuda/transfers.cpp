@@ -17,10 +17,18 @@ namespace {
 constexpr std::size_t kRingBytes = std::size_t{1} << 20;
 constexpr std::size_t kRingAlignment = 256;
 
-// Past the caches: nobody here reads what is written, and reading the line first would cost a third of the bandwidth.
+constexpr std::size_t kLeastPieceBytes = 256 << 10;
+
+// Small enough that many threads have one each, large enough to be worth waking one.
+std::size_t piece_bytes(std::size_t bytes) {
+  return std::clamp(bytes / Transfers::kPieces / kLeastPieceBytes * kLeastPieceBytes, kLeastPieceBytes, Transfers::kPieceBytes);
+}
+
+// Large pieces past the caches: nobody here reads what is written, and reading the line first would cost a third of the
+// bandwidth.
 void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__SSE2__)
-  if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+  if (bytes >= Transfers::kPieceBytes / 2 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
     std::size_t i = 0;
     for (; i + 64 <= bytes; i += 64)
       for (std::size_t k = 0; k < 64; k += 16)
@@ -49,6 +57,8 @@ struct Transfers::Pieces {
   std::array<RawEvent, kPieces> events{};
   std::array<std::atomic<std::int64_t>, kPieces> enqueued{};  // the last piece whose copy by the card is in the stream
   std::atomic<bool> failed{false};
+  RawEvent staged_event = nullptr;
+  std::size_t staged = 0;  // bytes of |memory| that the main stream reads until staged_event
 
   std::byte* place(std::int64_t piece) { return memory + static_cast<std::size_t>(piece % kPieces) * kPieceBytes; }
   RawEvent event(std::int64_t piece) { return events[static_cast<std::size_t>(piece % kPieces)]; }
@@ -114,6 +124,8 @@ void Transfers::upload(DevicePointer to, const std::byte* from, std::size_t byte
   if (bytes == 0) return;
   if (bytes <= kSmallBytes)
     upload_small(to, from, bytes);
+  else if (bytes <= kStagedBytes)
+    upload_staged(to, from, bytes);
   else
     upload_large(to, from, bytes);
 }
@@ -144,6 +156,7 @@ Transfers::Pieces& Transfers::pieces() {
   // From here on the context's end frees what is left, should one of these fail.
   context_.check(driver.stream_create(&made->stream, kStreamNonBlocking), "making a stream");
   context_.check(driver.event_create(&made->main_event, kEventDisableTiming), "making an event");
+  context_.check(driver.event_create(&made->staged_event, kEventDisableTiming), "making an event");
   for (RawEvent& event : made->events) context_.check(driver.event_create(&event, kEventDisableTiming), "making an event");
   pieces_ = std::move(made);
   return *pieces_;
@@ -156,19 +169,47 @@ void Transfers::follow_stream(Pieces& pieces) {
   context_.check(context_.driver().stream_wait_event(pieces.stream, pieces.main_event, 0), "waiting for an event");
 }
 
+// In pieces, which the card fetches while the next is copied; nobody waits for the last one. Waking other threads would take
+// longer.
+void Transfers::upload_staged(DevicePointer to, const std::byte* from, std::size_t bytes) {
+  const std::lock_guard lock(large_mutex_);
+  const Driver& driver = context_.driver();
+  Pieces& p = pieces();
+  // From the beginning whenever it can: what was used last is still in the caches.
+  if (p.staged > 0 && driver.event_query(p.staged_event) == kSuccess) p.staged = 0;
+  if (p.staged + bytes > kPieces * kPieceBytes) await_staged(p);
+  std::byte* const staged = p.memory + p.staged;
+  p.staged += (bytes + kRingAlignment - 1) / kRingAlignment * kRingAlignment;
+  for (std::size_t begin = 0; begin < bytes; begin += kLeastPieceBytes) {
+    const std::size_t length = std::min(kLeastPieceBytes, bytes - begin);
+    std::memcpy(staged + begin, from + begin, length);
+    const std::lock_guard queue(context_.queue());
+    context_.check(driver.copy_to_device(to + begin, staged + begin, length, context_.stream()), "an upload");
+  }
+  const std::lock_guard queue(context_.queue());
+  context_.check(driver.event_record(p.staged_event, context_.stream()), "recording an event");
+}
+
+void Transfers::await_staged(Pieces& pieces) {
+  if (pieces.staged > 0) context_.check(context_.driver().event_synchronize(pieces.staged_event), "an upload");
+  pieces.staged = 0;
+}
+
 void Transfers::upload_large(DevicePointer to, const std::byte* from, std::size_t bytes) {
   const std::lock_guard lock(large_mutex_);
   const Driver& driver = context_.driver();
   Pieces& p = pieces();
+  await_staged(p);
   follow_stream(p);
   p.start();
-  const auto count = static_cast<std::int64_t>((bytes + kPieceBytes - 1) / kPieceBytes);
+  const std::size_t step = piece_bytes(bytes);
+  const auto count = static_cast<std::int64_t>((bytes + step - 1) / step);
   p.run(context_, count, [&](std::int64_t piece) {
     if (piece >= kPieces) {
       if (!p.await_enqueued(piece - kPieces)) return;
       context_.check(driver.event_synchronize(p.event(piece)), "an upload");
     }
-    const std::size_t begin = static_cast<std::size_t>(piece) * kPieceBytes, length = std::min(kPieceBytes, bytes - begin);
+    const std::size_t begin = static_cast<std::size_t>(piece) * step, length = std::min(step, bytes - begin);
     stream_copy(p.place(piece), from + begin, length);
     context_.check(driver.copy_to_device(to + begin, p.place(piece), length, p.stream), "an upload");
     context_.check(driver.event_record(p.event(piece), p.stream), "recording an event");
@@ -202,11 +243,13 @@ void Transfers::download_large(std::byte* to, DevicePointer from, std::size_t by
   const std::lock_guard lock(large_mutex_);
   const Driver& driver = context_.driver();
   Pieces& p = pieces();
+  await_staged(p);
   follow_stream(p);
   p.start();
-  const auto count = static_cast<std::int64_t>((bytes + kPieceBytes - 1) / kPieceBytes);
-  const auto begin_of = [](std::int64_t piece) { return static_cast<std::size_t>(piece) * kPieceBytes; };
-  const auto length_of = [&](std::int64_t piece) { return std::min(kPieceBytes, bytes - begin_of(piece)); };
+  const std::size_t step = piece_bytes(bytes);
+  const auto count = static_cast<std::int64_t>((bytes + step - 1) / step);
+  const auto begin_of = [&](std::int64_t piece) { return static_cast<std::size_t>(piece) * step; };
+  const auto length_of = [&](std::int64_t piece) { return std::min(step, bytes - begin_of(piece)); };
   const auto fetch = [&](std::int64_t piece) {
     context_.check(driver.copy_to_host(p.place(piece), from + begin_of(piece), length_of(piece), p.stream), "a download");
     context_.check(driver.event_record(p.event(piece), p.stream), "recording an event");
@@ -230,6 +273,7 @@ void Transfers::close(bool is_lost) noexcept {
       driver.host_free(pieces_->memory);
       for (RawEvent event : pieces_->events) driver.event_destroy(event);
       driver.event_destroy(pieces_->main_event);
+      driver.event_destroy(pieces_->staged_event);
       driver.stream_destroy(pieces_->stream);
     }
   }

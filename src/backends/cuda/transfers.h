@@ -1,9 +1,9 @@
 // Transfers: bytes between host memory and the card.
 //
 // Ordinary host memory cannot be read by the card, so everything goes through memory that can. Up to kSmallBytes through a few
-// slots that stay: uploads return as soon as the bytes are in one. Larger transfers go in pieces through a second stream, several
-// threads copying pieces while the card fetches those before.
-// The staging memory is made when first needed. Thread safety: all calls may run side by side.
+// slots that stay: uploads return as soon as the bytes are in one, and so do uploads of up to kStagedBytes, which several threads
+// copy. Larger transfers go in pieces through a second stream, several threads copying pieces while the card fetches those
+// before. The staging memory is made when first needed. Thread safety: all calls may run side by side.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ class Context;
 
 class Transfers {
  public:
-  static constexpr std::size_t kSmallBytes = 64 << 10;
-  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kSmallBytes = 64 << 10, kStagedBytes = 2 << 20;
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // at most
   static constexpr int kPieces = 32;
   static constexpr int kSlots = 16;
 
@@ -43,10 +43,12 @@ class Transfers {
   struct Pieces;
   void make_small();
   void upload_small(DevicePointer to, const std::byte* from, std::size_t bytes);
+  void upload_staged(DevicePointer to, const std::byte* from, std::size_t bytes);
   void upload_large(DevicePointer to, const std::byte* from, std::size_t bytes);
   void download_large(std::byte* to, DevicePointer from, std::size_t bytes);
   Pieces& pieces();
   void follow_stream(Pieces& pieces);
+  void await_staged(Pieces& pieces);
 
   Context& context_;
   std::mutex small_mutex_, large_mutex_;

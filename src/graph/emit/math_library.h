@@ -15,7 +15,7 @@ struct Helper {
 // In order: a helper calls only ones before it in its own list or in lists named before it here.
 std::span<const Helper> common_helpers();  // bit work, conversions, random numbers, block formats
 std::span<const Helper> f32_helpers();     // polynomials
-std::span<const Helper> cuda_helpers();    // in the place of f32_helpers of the same name
+std::span<const Helper> cuda_helpers();    // in the place of others of the same name; matrix units
 std::span<const Helper> f64_helpers();
 std::span<const Helper> lanes_helpers();       // of F32V, compiled where there are LANES (target.cpp)
 std::span<const Helper> wide_lanes_helpers();  // of F64V, likewise

@@ -30,6 +30,9 @@ Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& 
 
 // scratch(bytes) gives a slot of temporary memory.
 using Scratch = std::function<int(std::uint64_t bytes)>;
+// The same as emit_conv() on the matrix units of a GPU; nothing where it has none, or they would have too little to do.
+std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch);
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);

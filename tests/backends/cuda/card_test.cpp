@@ -130,6 +130,44 @@ TEST_F(CardTest, LargeProgramsHaveTheValuesOfTheProcessor) {
   }
 }
 
+// On the matrix units; of small integers, whose sums are exact, so that only the last rounding is left.
+TEST_F(CardTest, ConvolutionsOfSixteenBitsAreRightToTheLastBit) {
+  const auto device = open();
+  const std::unique_ptr<Backend> processors = cpu::make_backend();
+  const auto processor = processors->open(processors->devices().at(0));
+  struct Convolution {
+    std::string expression;
+    Shape x, w;
+  };
+  const std::vector<Convolution> convolutions{
+      {"conv2d(x, w, padding=1)", {4, 64, 56, 56}, {64, 64, 3, 3}},
+      {"conv2d(x, w, padding=1)", {2, 48, 27, 31}, {80, 48, 3, 3}},
+      {"conv2d(x, w)", {3, 17, 19, 33}, {9, 17, 5, 2}},
+      {"conv2d(x, w, padding=1, stride=2)", {2, 64, 56, 56}, {130, 64, 3, 3}},
+      {"conv2d(x, w, padding=[2, 0], stride=[1, 2], dilation=[2, 3])", {2, 33, 40, 38}, {24, 33, 3, 3}},
+      {"conv2d(x, w, padding=1, groups=4)", {2, 128, 15, 14}, {64, 32, 3, 3}},
+      {"conv2d(x, w, stride=2)", {2, 32, 28, 28}, {64, 32, 1, 1}},
+      {"conv2d(x, w, padding=3, stride=2)", {1, 16, 112, 112}, {64, 16, 7, 7}},
+      {"conv2d(x, w)", {1, 64, 1, 300}, {32, 64, 1, 3}},
+      {"conv1d(x, w, padding=2)", {3, 40, 1001}, {72, 40, 5}},
+      {"conv3d(x, w)", {1, 16, 8, 9, 10}, {16, 16, 3, 3, 3}},
+  };
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const Convolution& convolution : convolutions) {
+      const Graph graph = parse_expression(convolution.expression, {{"x", dtype, convolution.x}, {"w", dtype, convolution.w}});
+      std::vector<HostArray> inputs;
+      for (const Shape& shape : {convolution.x, convolution.w}) {
+        const Graph fill = parse_expression("clip(round(a), -3, 3)", {{"a", dtype, shape}});
+        Graph noise;
+        noise.set_outputs({noise.cast(noise.random(shape, DType::f32, true, inputs.size() + 1), dtype)});
+        inputs.push_back(run(*processor, fill, {run(*processor, noise, {})[0]})[0]);
+      }
+      EXPECT_EQ(worst_error(run(*device, graph, inputs)[0], run(*processor, graph, inputs)[0]), 0)
+          << convolution.expression << " of " << to_string(convolution.x) << " and " << to_string(convolution.w) << " "
+          << name(dtype);
+    }
+}
+
 TEST_F(CardTest, ProductsOfTheLibraryHaveTheValuesOfTheReferenceInEveryLayout) {
   if (!blas_library()) GTEST_SKIP() << "cuBLASLt is not installed";
   const auto device = open({.library_from = 0});

@@ -87,6 +87,12 @@ std::vector<Graph> graphs() {
                    g.conv(g.input("y", DType::bf16, {2, 8, 33, 33}), g.input("v", DType::bf16, {16, 8, 3, 3}), {}),
                    g.window(x, {.max = true, .size = {2, 2, 1}}), g.take(x, i, 3), g.cast(x, DType::bfloat8_b)});
   });
+  for (const DType dtype : {DType::f16, DType::bf16})
+    add([&](Graph& g) {
+      const NodeId x = g.input("x", dtype, {2, 64, 40, 40}), w = g.input("w", dtype, {64, 64, 3, 3});
+      const NodeId y = g.input("y", dtype, {2, 20, 300}), v = g.input("v", dtype, {24, 20, 5});
+      g.set_outputs({g.conv(x, w, {}), g.conv(x, w, {.stride = {2, 1, 1}, .dilation = {1, 2, 1}}), g.conv(y, v, {})});
+    });
   add([](Graph& g) {
     g.set_outputs({g.random({100}, DType::f32, true, 7), g.random({100}, DType::f64, false, 7), g.iota({5}, 0)});
   });
@@ -97,7 +103,8 @@ class CudaDialect : public testing::TestWithParam<const char*> {};
 
 TEST_P(CudaDialect, CompilesForTheArchitecture) {
   if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
-  const KernelTarget target{.dialect = Dialect::cuda, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
+  const KernelTarget target{
+      .dialect = Dialect::cuda, .has_matrix_units = true, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
   std::vector<KernelPlan> plans;
   for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
   std::vector<const Kernel*> kernels;

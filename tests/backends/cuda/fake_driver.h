@@ -169,6 +169,7 @@ class FakeDriver {
     };
     table_.event_destroy = [](RawEvent) { return --fake().events, kSuccess; };
     table_.event_record = [](RawEvent, RawStream) { return kSuccess; };
+    table_.event_query = [](RawEvent) { return kSuccess; };
     table_.event_synchronize = [](RawEvent) { return kSuccess; };
   }
 
