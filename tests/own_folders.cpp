@@ -1,5 +1,6 @@
 // Linked into every test program: each process of tests has a run directory, a state folder and a configuration folder of its
-// own, so that no test sees what another one leaves behind, or what this user has configured.
+// own, so that no test sees what another one leaves behind, or what this user has configured. What is not said to run elsewhere
+// runs on the processor, whatever the machine has.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ class OwnFolders {
     setenv("TENON_STATE_DIR", (path_ / "state").c_str(), 1);
     setenv("XDG_CONFIG_HOME", (path_ / "config").c_str(), 1);
     unsetenv("TENON_CONFIG");
+    setenv("COMPUTE_PREFER", "cpu", 1);
   }
 
  private:

@@ -25,6 +25,21 @@ constexpr const char* kExamples = R"(Examples:
 Exit status: 0 done, 1 failure, 2 usage, 3 no such op, device or file,
 4 device busy or unavailable, 5 result differs from the reference, 130 Ctrl-C.)";
 
+// A command's help names the options of every command, too.
+class HelpText final : public CLI::Formatter {
+  std::string make_footer(const CLI::App* command) const override {
+    const CLI::App* app = command;
+    while (app->get_parent()) app = app->get_parent();
+    const std::string footer = CLI::Formatter::make_footer(command);
+    if (app == command) return footer;
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app->get_options())
+      if (option != app->get_help_ptr() && option != app->get_version_ptr()) names.push_back("--" + option->get_lnames().at(0));
+    return fmt::format("Options of every command (tenon --help): {}\n{}{}", fmt::join(names, ", "), footer.empty() ? "" : "\n",
+                       footer);
+  }
+};
+
 // '-1 + 2' and '-x * y' are expressions, '-o' and '--json' are options.
 bool looks_like_option(const std::string& argument) {
   if (argument.size() < 2 || argument[0] != '-') return false;
@@ -226,6 +241,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     CLI::App app("Tensors on any device", "tenon");
     app.set_version_flag("--version", "tenon " TENON_VERSION, "Print the version and exit");
     app.footer(kExamples);
+    app.formatter(std::make_shared<HelpText>());
     app.require_subcommand(1);
     add_common_options(app, session);
     add_run_command(app, session);

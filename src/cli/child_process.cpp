@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "base/file_descriptor.h"
 #include "tenon/error.h"
@@ -27,6 +28,16 @@ namespace {
   const int error = errno;
   if (write(report_to, &error, sizeof error) < 0) _exit(126);
   _exit(127);
+}
+
+// execvp() says "permission denied" also where a folder of PATH cannot be searched and no other has the command.
+bool is_there(const std::string& command) {
+  if (command.find('/') != std::string::npos) return true;
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/bin:/usr/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((folder.empty() ? command : folder + "/" + command).c_str(), F_OK) == 0) return true;
+  return false;
 }
 
 void pass_on(const siginfo_t& signal, pid_t child) {
@@ -94,6 +105,7 @@ ChildOutcome run_child(const std::vector<std::string>& command,
     if (sigwaitinfo(&all, &signal) > 0 && signal.si_signo != SIGCHLD) pass_on(signal, child);
   }
   sigprocmask(SIG_SETMASK, &previous, nullptr);
+  if (reported == sizeof error && error == EACCES && !is_there(command[0])) error = ENOENT;
   if (reported == sizeof error)
     throw Error(error == ENOENT   ? ErrorCode::not_found
                 : error == EACCES ? ErrorCode::permission_denied

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <sstream>
 
 #include "device/detectors.h"
@@ -54,7 +55,9 @@ class PjrtDetector final : public Detector {
     // name:path,name:path
     std::istringstream named(machine.environment("PJRT_NAMES_AND_LIBRARY_PATHS"));
     for (std::string pair; std::getline(named, pair, ',');)
-      if (const std::size_t colon = pair.find(':'); colon != std::string::npos) search.add(pair.substr(colon + 1));
+      if (const std::size_t colon = pair.find(':'); colon != std::string::npos)
+        search.add(machine.is_this_machine() ? std::filesystem::absolute(pair.substr(colon + 1)).string()
+                                             : pair.substr(colon + 1));
     search.add(machine.environment("TPU_LIBRARY_PATH"), "Google");
     for (const std::string& folder : python_package_folders(machine)) {
       search.add(folder + "/libtpu/libtpu.so");
