@@ -4,6 +4,7 @@
 // and bf16 as u16, a bool as u8.
 #pragma once
 
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -88,6 +89,9 @@ class Body {
   std::string float_function(const std::string& name, bool wide, std::span<const std::string> x);
   std::string lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
                                 std::vector<std::string>& params);
+  // The parameter that has the address of a function of the C library, in this process; null where the platform's is as good or
+  // none can be called.
+  const std::string* host_function(std::string_view name);
   std::string through_wide(std::string_view function, std::span<const std::string> x);
 
   const KernelTarget& target_;
@@ -96,6 +100,7 @@ class Body {
   bool calls_library_ = false;
   bool lanes_ = false, lanes_failed_ = false;
   std::set<std::string> helpers_before_lanes_;
+  std::map<std::string, std::string> host_functions_;  // names of the parameters that have their addresses
 };
 
 }  // namespace tenon::emit

@@ -46,6 +46,46 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #endif
 )kernel";
 
+// Functions of this process, by their address. OpenCL C has no pointers to functions, so the call is written out: it leaves the 128
+// bytes below the stack pointer alone, which this function may be using, and keeps what a called function need not.
+constexpr std::string_view kHostFunctions = R"kernel(#if defined(__clang__) && defined(__x86_64__)
+#define HOST_SAVED "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "memory", \
+  "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+#ifdef __AVX512F__
+#define HOST_SAVED_TOO , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", \
+  "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define HOST_SAVED_TOO
+#endif
+#define HOST_STACK "movq %%rsp, %%r12\n\tsubq $128, %%rsp\n\tandq $-64, %%rsp\n\tcallq *%[function]\n\tmovq %%r12, %%rsp"
+DEVICE f64 host_call(i64 function, f64 x) {
+  __asm__ volatile(HOST_STACK : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
+  return x;
+}
+DEVICE f64 host_call_2(i64 function, f64 x, f64 y) {
+  __asm__ volatile("movsd %[y], %%xmm1\n\t" HOST_STACK : "+Yz"(x) : [function] "r"(function), [y] "m"(y) : HOST_SAVED HOST_SAVED_TOO);
+  return x;
+}
+#define HOST_CALL(function, name, x) host_call(function, x)
+#define HOST_CALL_2(function, name, x, y) host_call_2(function, x, y)
+#else
+#define HOST_CALL(function, name, x) name(x)
+#define HOST_CALL_2(function, name, x, y) name(x, y)
+#endif
+// One instruction each, where the platform's are functions.
+#if defined(__clang__) && defined(__SSE4_1__)
+#define HOST_floor __builtin_floor
+#define HOST_ceil __builtin_ceil
+#define HOST_trunc __builtin_trunc
+#define HOST_rint __builtin_rint
+#else
+#define HOST_floor floor
+#define HOST_ceil ceil
+#define HOST_trunc trunc
+#define HOST_rint rint
+#endif
+)kernel";
+
 // Where the processor has AVX-512, loops over f32 take LANES elements at once, written out: for table lookups, scaling by powers
 // of two and stores past the caches compilers have no loops of their own.
 constexpr std::string_view kProcessor = R"kernel(#if defined(__clang__) && defined(__AVX512F__) && defined(__AVX512DQ__)
@@ -127,6 +167,7 @@ std::string prelude(const KernelTarget& target) {
   text += kOpenCl;
   if (target.is_cpu) text += kProcessor;
   text += target.has_f64 ? "typedef double f64;\n#define WIDE f64\n" : "#define WIDE f32\n";
+  if (target.can_call_host) text += kHostFunctions;
   return text;
 }
 
