@@ -46,8 +46,8 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #endif
 )kernel";
 
-// Functions of this process, by their address. OpenCL C has no pointers to functions, so the call is written out: it leaves the 128
-// bytes below the stack pointer alone, which this function may be using, and keeps what a called function need not.
+// Functions of this process, by their address. OpenCL C has no pointers to functions, so the call is written out: it leaves the
+// 128 bytes below the stack pointer alone, which this function may be using, and keeps what a called function need not.
 constexpr std::string_view kHostFunctions = R"kernel(#if defined(__clang__) && defined(__x86_64__)
 #define HOST_SAVED "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "memory", \
   "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
