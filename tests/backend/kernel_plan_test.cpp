@@ -240,5 +240,29 @@ TEST(KernelPlan, AConvolutionTooLargeToUnfoldAtOnceTakesItsImagesInTurn) {
   EXPECT_LE(plan.workspace_bytes, std::uint64_t{512} << 20);
 }
 
+TEST(KernelPlan, AConvolutionOfSixteenBitsTakesTheMatrixUnitsWhereThereAreSome) {
+  const auto helpers = [](DType dtype, const Shape& x, const Shape& w, bool has_matrix_units) {
+    Graph graph;
+    graph.set_outputs({graph.conv(graph.input("x", dtype, x), graph.input("w", dtype, w), {})});
+    KernelTarget target = gpu(Dialect::cuda);
+    target.has_matrix_units = has_matrix_units;
+    std::set<std::string> all;
+    for (const Kernel& kernel : plan_kernels(graph, target).kernels) all.insert(kernel.helpers.begin(), kernel.helpers.end());
+    return all;
+  };
+  const Shape x{8, 16, 30, 30}, w{32, 16, 3, 3};
+  EXPECT_TRUE(helpers(DType::bf16, x, w, true).contains("multiply_matrices_bf16"));
+  EXPECT_TRUE(helpers(DType::f16, x, w, true).contains("multiply_matrices_f16"));
+  EXPECT_TRUE(helpers(DType::f16, {8, 16, 300}, {32, 16, 3}, true).contains("multiply_matrices_f16"));
+  for (const auto& [dtype, few_channels, one_pixel, has_units] : {std::tuple{DType::bf16, false, false, false},
+                                                                  {DType::f32, false, false, true},
+                                                                  {DType::bf16, true, false, true},
+                                                                  {DType::bf16, false, true, true}}) {
+    const Shape window = one_pixel ? Shape{32, 16, 1, 1} : few_channels ? Shape{32, 8, 3, 3} : w;
+    for (const std::string& helper : helpers(dtype, few_channels ? Shape{8, 8, 30, 30} : x, window, has_units))
+      EXPECT_EQ(helper.find("multiply_matrices"), std::string::npos) << name(dtype) << to_string(window);
+  }
+}
+
 }  // namespace
 }  // namespace tenon

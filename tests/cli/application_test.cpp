@@ -19,6 +19,7 @@ TEST(Application, VersionAndHelpSucceed) {
     const Outcome outcome = tenon(arguments);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_TRUE(contains(outcome.out, "Examples:")) << arguments[0];
+    EXPECT_TRUE(contains(outcome.out, "--progress")) << "an option of every command: " << arguments[0];
   }
 }
 

@@ -1,12 +1,16 @@
 // Detectors together: merging, ids, own detectors, failing ones.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
 #include "base/child_output.h"
 #include "base/dynamic_library.h"
 #include "device/detect.h"
+#include "device/detectors.h"
 #include "device/fixture.h"
 #include "device/pci.h"
 
@@ -161,6 +165,23 @@ TEST(ChildOutput, GivesWhatWasPrintedOrNothing) {
   EXPECT_EQ(child_output({"surely-no-such-program"}, seconds(60)), std::nullopt);
   EXPECT_EQ(child_output({"yes"}, seconds(60)), std::nullopt);
   EXPECT_EQ(child_output({"sleep", "1000"}, std::chrono::milliseconds(1)), std::nullopt);
+}
+
+// What is no path between two that are does not hide them.
+TEST(PjrtPlugins, MayBeNamedByARelativePath) {
+  char pattern[] = "pjrt-cpu-XXXXXX";
+  const int file = mkstemp(pattern);
+  ASSERT_GE(file, 0);
+  close(file);
+  const char* const before = std::getenv("PJRT_NAMES_AND_LIBRARY_PATHS");
+  const std::string saved = before ? before : "";
+  setenv("PJRT_NAMES_AND_LIBRARY_PATHS", (std::string("a:,,b,:,c:") + pattern).c_str(), 1);
+  const Detection found = make_pjrt_detector()->detect(SystemRoot());
+  before ? setenv("PJRT_NAMES_AND_LIBRARY_PATHS", saved.c_str(), 1) : unsetenv("PJRT_NAMES_AND_LIBRARY_PATHS");
+  const std::string library = std::filesystem::absolute(pattern).string();
+  std::filesystem::remove(pattern);
+  ASSERT_FALSE(found.runtimes.empty());
+  EXPECT_EQ(found.runtimes[0].library, library);
 }
 
 }  // namespace

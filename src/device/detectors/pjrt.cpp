@@ -46,6 +46,13 @@ class Search {
   std::vector<RuntimeInfo> found_;
 };
 
+// A relative path is meant from where this process is; "" stays "", and names nothing.
+std::string in_working_folder(const SystemRoot& machine, const std::string& library) {
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::absolute(library, failed);
+  return machine.is_this_machine() && !failed ? path.string() : library;
+}
+
 class PjrtDetector final : public Detector {
  public:
   std::string_view name() const noexcept override { return "pjrt"; }
@@ -56,8 +63,7 @@ class PjrtDetector final : public Detector {
     std::istringstream named(machine.environment("PJRT_NAMES_AND_LIBRARY_PATHS"));
     for (std::string pair; std::getline(named, pair, ',');)
       if (const std::size_t colon = pair.find(':'); colon != std::string::npos)
-        search.add(machine.is_this_machine() ? std::filesystem::absolute(pair.substr(colon + 1)).string()
-                                             : pair.substr(colon + 1));
+        search.add(in_working_folder(machine, pair.substr(colon + 1)));
     search.add(machine.environment("TPU_LIBRARY_PATH"), "Google");
     for (const std::string& folder : python_package_folders(machine)) {
       search.add(folder + "/libtpu/libtpu.so");

@@ -130,7 +130,8 @@ TEST_F(CardTest, LargeProgramsHaveTheValuesOfTheProcessor) {
   }
 }
 
-// On the matrix units; of small integers, whose sums are exact, so that only the last rounding is left.
+// On the matrix units where they take it (not the window of 7 x 7, nor three axes); of small integers, whose sums are exact, so
+// that only the last rounding is left.
 TEST_F(CardTest, ConvolutionsOfSixteenBitsAreRightToTheLastBit) {
   const auto device = open();
   const std::unique_ptr<Backend> processors = cpu::make_backend();
