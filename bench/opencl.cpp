@@ -1,6 +1,7 @@
 // bench_opencl: the processor through OpenCL (PoCL) beside our own CPU backend, and the cost of opening it again and again.
 //
 //   bench_opencl [--rounds N] [--output FILE]   the same programs on both, in turns; ratios of the times
+//   bench_opencl --only softmax                 those whose name contains it
 //   bench_opencl --chain exp --chain pow        op(a * b + 0.5), or op(a * b + 0.5, b), of these ops instead
 //   bench_opencl --dtype bfloat16               in another element type
 //   bench_opencl --cycles 10000                 opened, used and closed: memory, descriptors and threads before and after
@@ -44,7 +45,10 @@ struct Work {
   std::function<NodeId(Graph& g, NodeId a, NodeId b)> build;
 };
 
-NodeId one(Graph& g, std::string_view op, std::initializer_list<NodeId> inputs) { return apply(g, op, inputs)[0]; }
+NodeId one(Graph& g, std::string_view op, std::initializer_list<NodeId> inputs,
+           std::initializer_list<tenon::NamedValue> parameters = {}) {
+  return apply(g, op, inputs, parameters)[0];
+}
 
 // op(a * b + 0.5), or op(a * b + 0.5, b) where it takes two.
 Work chain(const std::string& op) {
@@ -68,6 +72,27 @@ std::vector<Work> all_work() {
       {"softmax(a)", true, [](Graph& g, NodeId a, NodeId) { return one(g, "softmax", {a}); }},
       {"a + transpose(b)", true, [](Graph& g, NodeId a, NodeId b) { return one(g, "add", {a, one(g, "transpose", {b})}); }},
       {"sum(a)", false, [](Graph& g, NodeId a, NodeId) { return one(g, "sum", {a}); }},
+      {"sum(gelu(a * b))", false,
+       [](Graph& g, NodeId a, NodeId b) { return one(g, "sum", {one(g, "gelu", {one(g, "mul", {a, b})})}); }},
+      {"sum(exp(a) * b) of each row", true,
+       [](Graph& g, NodeId a, NodeId b) {
+         return one(g, "sum", {one(g, "mul", {one(g, "exp", {a}), b})}, {{"axis", std::int64_t{1}}});
+       }},
+      {"sum(a * b) of each column", true,
+       [](Graph& g, NodeId a, NodeId b) { return one(g, "sum", {one(g, "mul", {a, b})}, {{"axis", std::int64_t{0}}}); }},
+      {"max(abs(a - b)) of each row", true,
+       [](Graph& g, NodeId a, NodeId b) {
+         return one(g, "max", {one(g, "abs", {one(g, "sub", {a, b})})}, {{"axis", std::int64_t{1}}});
+       }},
+      {"layer_norm(a + b)", true, [](Graph& g, NodeId a, NodeId b) { return one(g, "layer_norm", {one(g, "add", {a, b})}); }},
+      {"log_softmax(a * b)", true, [](Graph& g, NodeId a, NodeId b) { return one(g, "log_softmax", {one(g, "mul", {a, b})}); }},
+      {"relu(a - mean(a) of each row)", true,
+       [](Graph& g, NodeId a, NodeId) {
+         const NodeId mean = one(g, "mean", {a}, {{"axis", std::int64_t{1}}, {"keepdims", true}});
+         return one(g, "relu", {one(g, "sub", {a, mean})});
+       }},
+      {"gelu(transpose(a) * b)", true,
+       [](Graph& g, NodeId a, NodeId b) { return one(g, "gelu", {one(g, "mul", {one(g, "transpose", {a}), b})}); }},
   };
 }
 
@@ -156,10 +181,17 @@ std::string compare(int rounds, const std::vector<Work>& all, DType dtype) {
   const auto device = opencl->open(opencl_processor(*opencl));
   const double load = load_average();
   std::vector<Case> cases;
+  // One after the other: together their memory would be too much.
   for (const std::int64_t elements : {std::int64_t{1} << 20, std::int64_t{1} << 24})
-    for (const Work& work : all) cases.push_back(case_of(work, elements, dtype, *processor, *device));
-  bench::run_rounds(cases, rounds, [&](int round) { fmt::print(stderr, "\rround {}/{}   ", round + 1, rounds); });
-  fmt::print(stderr, "\n");
+    for (const Work& work : all) {
+      std::vector<Case> one{case_of(work, elements, dtype, *processor, *device)};
+      bench::run_rounds(one, rounds, [&](int round) {
+        fmt::print(stderr, "\r\033[K{}, {} M elements: round {}/{}", work.name, elements >> 20, round + 1, rounds);
+      });
+      for (Contender& each : one[0].contenders) each.measure = nullptr;
+      cases.push_back(std::move(one[0]));
+    }
+  fmt::print(stderr, "\r\033[K");
 
   std::string text =
       fmt::format("{}, {}, {}, {} cores, load {:.1f} before, {} rounds, {}.\n\n", now(), device->info().name,
@@ -239,10 +271,11 @@ int cycles(int count) {
 
 int main(int argc, char** argv) {
   int rounds = 21, count = 0;
-  std::string output, dtype = "float32";
+  std::string output, only, dtype = "float32";
   std::vector<std::string> chains;
   CLI::App app{"Compares the processor through OpenCL with the CPU backend, or opens and closes it many times"};
   app.add_option("--rounds", rounds, "turns each of the two gets")->check(CLI::Range(1, 10000));
+  app.add_option("--only", only, "work whose name contains this");
   app.add_option("--chain", chains, "op(a * b + 0.5) of these ops only");
   app.add_option("--dtype", dtype, "element type: float32, bfloat16, float16, float64");
   app.add_option("--output", output, "write the table here");
@@ -252,7 +285,9 @@ int main(int argc, char** argv) {
     if (count > 0) return cycles(count);
     std::vector<Work> work;
     for (const std::string& op : chains) work.push_back(chain(op));
-    const std::string text = compare(rounds, work.empty() ? all_work() : work, type_named(dtype));
+    if (work.empty()) work = all_work();
+    std::erase_if(work, [&](const Work& each) { return each.name.find(only) == std::string::npos; });
+    const std::string text = compare(rounds, work, type_named(dtype));
     std::cout << text;
     if (!output.empty()) std::ofstream(output) << text;
   } catch (const tenon::Error& e) {

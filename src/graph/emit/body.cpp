@@ -177,7 +177,11 @@ std::string stored_type(DType dtype) {
   return variable_type(dtype);
 }
 
-bool is_stored_for_lanes(DType stored) { return stored == DType::f32 || stored == DType::f16 || stored == DType::bf16; }
+std::optional<DType> lanes_dtype(DType stored) {
+  if (stored == DType::f32 || stored == DType::f16 || stored == DType::bf16) return DType::f32;
+  if (stored == DType::f64) return DType::f64;
+  return std::nullopt;
+}
 
 std::string literal(DType dtype, double value) {
   const DType compute = compute_dtype(dtype);
@@ -197,6 +201,22 @@ std::string literal(DType dtype, double value) {
   if (value <= lowest(compute)) return fmt::format("({}){}", variable_type(compute), lowest_text(compute));
   if (value >= beyond(compute)) return fmt::format("({}){}", variable_type(compute), highest_text(compute));
   return fmt::format("({}){:.0f}{}", variable_type(compute), std::trunc(value), bits_of(compute) == 64 ? "l" : "");
+}
+
+bool is_arithmetic(ElementwiseOp op) {
+  switch (op) {
+    case ElementwiseOp::Add:
+    case ElementwiseOp::Sub:
+    case ElementwiseOp::Mul:
+    case ElementwiseOp::Square:
+    case ElementwiseOp::Maximum:
+    case ElementwiseOp::Minimum:
+    case ElementwiseOp::Where:
+    case ElementwiseOp::Relu:
+    case ElementwiseOp::Neg:
+    case ElementwiseOp::Abs: return true;
+    default: return false;
+  }
 }
 
 // --- Parameters ---
@@ -264,8 +284,8 @@ std::string Body::to_store(DType stored, const std::string& value) {
 
 std::string Body::cast(DType from, DType to, const std::string& x) {
   if (lanes_) {
-    if (compute_dtype(from) != DType::f32 || !is_stored_for_lanes(to)) lanes_failed_ = true;
-    return to == DType::f32 ? x : fmt::format("{}({}({}))", lanes_macro("FROM", to), lanes_macro("TO", to), x);
+    if (compute_dtype(from) != lanes_ || lanes_dtype(to) != lanes_) lanes_failed_ = true;
+    return to == lanes_ ? x : fmt::format("{}({}({}))", lanes_macro("FROM", to), lanes_macro("TO", to), x);
   }
   if (to == DType::boolean) return from == DType::boolean ? x : fmt::format("({} != 0)", x);
   const DType source = compute_dtype(from);
@@ -331,7 +351,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
   if (lanes_) {
-    if (narrow && is_stored_for_lanes(node.dtype)) return lanes_elementwise(node, operands, name, params);
+    if (dtype == lanes_ && lanes_dtype(node.dtype) == lanes_) return lanes_elementwise(node, operands, name, params);
     lanes_failed_ = true;
     return {};
   }
@@ -463,20 +483,24 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
 
 // --- Many elements at once ---
 
-void Body::begin_lanes() {
-  lanes_ = true;
+void Body::begin_lanes(DType dtype) {
+  lanes_ = dtype;
   lanes_failed_ = false;
   helpers_before_lanes_ = helpers_;
 }
 
 bool Body::end_lanes() {
-  lanes_ = false;
+  lanes_.reset();
   if (lanes_failed_) helpers_ = helpers_before_lanes_;
   return !lanes_failed_;
 }
 
 std::string Body::lanes_macro(std::string_view verb, DType stored) {
   if (stored == DType::f32) return fmt::format("{}_V", verb);
+  if (stored == DType::f64) {
+    helpers_.insert("lanes_f64");
+    return fmt::format("{}_F64_V", verb);
+  }
   const bool half = stored == DType::f16;
   helpers_.insert(half ? "lanes_f16" : "lanes_bf16");
   return fmt::format("{}_{}_V", verb, half ? "F16" : "BF16");
@@ -491,15 +515,29 @@ std::string Body::through_wide(std::string_view function, std::span<const std::s
   return fmt::format("NARROWED_V({})", call(fmt::format("{}_f64v", function), arguments));
 }
 
+// The platform has a fast exp of vectors; of other functions the C library's is called for one lane after the other, and what is
+// computed around it stays in vectors.
+std::string Body::lanes_f64_function(std::string_view name, std::span<const std::string> x) {
+  if (name == "exp") return fmt::format("exp((F64V)({}))", x[0]);
+  const std::string* const function = host_function(name);
+  if (function == nullptr) {
+    lanes_failed_ = true;
+    return {};
+  }
+  if (x[1].empty()) return call("host_call_v", fmt::format("{}, {}", *function, x[0]));
+  return call("host_call_2_v", fmt::format("{}, {}, {}", *function, x[0], x[1]));
+}
+
 std::string Body::lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
                                     std::vector<std::string>& params) {
   const ElementwiseAttr& attr = node.as<ElementwiseAttr>();
   const ElementwiseTraits& t = traits(attr.op);
-  const char* native = native_helper(attr.op);
+  const bool is_f64 = lanes_ == DType::f64;
+  const char* native = is_f64 ? nullptr : native_helper(attr.op);
   helpers_.insert("lanes");
-  if (attr.op == ElementwiseOp::Mac) return fmt::format("F32V {} = FMA_V({});\n", name, join(operands));
+  if (attr.op == ElementwiseOp::Mac && !is_f64) return fmt::format("F32V {} = FMA_V({});\n", name, join(operands));
   // Processors that have lanes have doubles.
-  const bool wide = t.wide && !native;
+  const bool is_widened = t.wide && !native && !is_f64, wide = is_widened || is_f64;
   const DType dtype = wide ? DType::f64 : DType::f32;
   const char* const type = wide ? "F64V" : "F32V";
   const char* const suffix = wide ? "_f64v" : "_f32v";
@@ -528,7 +566,7 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
     switch (n.prim) {
       case ScalarPrim::input:
         values.push_back(operands[static_cast<std::size_t>(n.index)]);
-        if (!wide) continue;
+        if (!is_widened) continue;
         e = fmt::format("WIDENED_V({})", values.back());
         values.pop_back();
         break;
@@ -563,6 +601,10 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
       case ScalarPrim::mask_xor: e = infix("^"); break;
       case ScalarPrim::select: e = fmt::format("({0} ? ({1})({2}) : ({1})({3}))", x[0], type, x[1], x[2]); break;
       default:
+        if (is_f64) {
+          e = lanes_f64_function(tenon::name(n.prim), std::span(x, 2));
+          break;
+        }
         if (!has_wide_lanes(n.prim)) {
           lanes_failed_ = true;
           return {};
@@ -572,7 +614,8 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
     values.push_back(fmt::format("{}_{}", name, i));
     out += fmt::format("{} {} = {};\n", returns_mask(n.prim) ? (wide ? "I64V" : "I32V") : type, values.back(), e);
   }
-  return out + fmt::format(fmt::runtime(wide ? "F32V {} = NARROWED_V({});\n" : "F32V {} = {};\n"), name, values.back());
+  return out +
+         fmt::format(fmt::runtime(is_widened ? "{} {} = NARROWED_V({});\n" : "{} {} = {};\n"), lanes_type(), name, values.back());
 }
 
 }  // namespace tenon::emit

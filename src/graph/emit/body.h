@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -18,8 +19,12 @@ namespace tenon::emit {
 
 std::string variable_type(DType dtype);  // of a value computed for a node of |dtype|
 std::string stored_type(DType dtype);
-bool is_stored_for_lanes(DType stored);          // f32, f16, bf16: what vectors of f32 can be loaded from
+// Of what type the vectors are (target.cpp) that elements of |stored| can be loaded into: f32 for f32, f16 and bf16, f64 for f64.
+std::optional<DType> lanes_dtype(DType stored);
 std::string literal(DType dtype, double value);  // in the compute type; integers saturate
+
+// An op that takes a few instructions on any processor.
+bool is_arithmetic(ElementwiseOp op);
 
 // A buffer of the caller's, by a number of its choosing.
 struct Slot {
@@ -67,14 +72,16 @@ class Body {
   std::string elementwise(const Node& node, DType operand_dtype, std::span<const std::string> operands, const std::string& name,
                           std::vector<std::string>& params);
 
-  // Between the two, values are vectors of LANES elements of f32 (target.cpp). False if something asked for cannot be written so.
-  void begin_lanes();
+  // Between the two, values are vectors of LANES elements of |dtype|, f32 or f64 (target.cpp). False if something asked for
+  // cannot be written so.
+  void begin_lanes(DType dtype);
   bool end_lanes();
   // What loads or stores LANES elements of memory: a macro of |verb|: LOAD, LOAD_PART, STORE, STORE_PART,
   // STREAM; of f16 and bf16 also FROM and TO, which convert what is in registers.
   std::string lanes_macro(std::string_view verb, DType stored);
-  // variable_type(), or a vector's.
-  std::string type_of(DType dtype) const { return lanes_ ? "F32V" : variable_type(dtype); }
+  // variable_type(), or the vectors'.
+  std::string type_of(DType dtype) const { return lanes_ ? lanes_type() : variable_type(dtype); }
+  std::string lanes_type() const { return lanes_ == DType::f64 ? "F64V" : "F32V"; }
   void fail_lanes() { lanes_failed_ = true; }
 
   Parameters& parameters() { return parameters_; }
@@ -93,12 +100,14 @@ class Body {
   // none can be called.
   const std::string* host_function(std::string_view name);
   std::string through_wide(std::string_view function, std::span<const std::string> x);
+  std::string lanes_f64_function(std::string_view name, std::span<const std::string> x);
 
   const KernelTarget& target_;
   Parameters& parameters_;
   std::set<std::string> helpers_;
   bool calls_library_ = false;
-  bool lanes_ = false, lanes_failed_ = false;
+  std::optional<DType> lanes_;
+  bool lanes_failed_ = false;
   std::set<std::string> helpers_before_lanes_;
   std::map<std::string, std::string> host_functions_;  // names of the parameters that have their addresses
 };

@@ -144,14 +144,16 @@ class MapEmitter {
   // |given| is the text of an input that does not lie in its own memory any more, or "".
   std::string lanes_or(const std::string& first, const std::string& last, const std::function<std::string(std::size_t)>& given,
                        const std::string& otherwise) {
-    bool possible = is_ops_ && !inputs_.empty();
+    if (inputs_.empty()) return otherwise;
+    const std::optional<DType> dtype = lanes_dtype(inputs_[0].stored);
+    bool possible = is_ops_ && dtype;
     for (std::size_t k = 0; k < inputs_.size(); ++k)
-      possible = possible && is_stored_for_lanes(inputs_[k].stored) &&
+      possible = possible && lanes_dtype(inputs_[k].stored) == dtype &&
                  (inner_strides_[k] == 0 || inner_strides_[k] == 1 || (given && !given(k).empty()));
     for (std::size_t k = 0; k < outputs_.size(); ++k)
-      possible = possible && is_stored_for_lanes(outputs_[k].stored) && inner_strides_[inputs_.size() + k] == 1;
+      possible = possible && lanes_dtype(outputs_[k].stored) == dtype && inner_strides_[inputs_.size() + k] == 1;
     if (!possible) return otherwise;
-    body_.begin_lanes();
+    body_.begin_lanes(*dtype);
     const std::string whole = lanes_element(given, "LOAD", streams() ? "STREAM" : "STORE", "");
     const std::string part = lanes_element(given, "LOAD_PART", "STORE_PART", ", part");
     if (!body_.end_lanes()) return otherwise;
@@ -173,14 +175,14 @@ class MapEmitter {
         value = body_.loaded(stored, fmt::format("{}[o{}]", pointers_[k], k));
       else if (value.empty())
         value = fmt::format("{}({} + o{} + i{})", body_.lanes_macro(load, stored), pointers_[k], k, part);
-      text += fmt::format("F32V x{} = {};\n", k, value);
+      text += fmt::format("{} x{} = {};\n", body_.lanes_type(), k, value);
     }
     std::vector<std::string> results(outputs_.size());
     text += map_body_(MapContext{body_, variables, ""}, results);
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       const std::size_t at = inputs_.size() + k;
-      text += fmt::format("{}({} + o{} + i, (F32V)({}){});\n", body_.lanes_macro(store, outputs_[k].stored), pointers_[at], at,
-                          results[k], part);
+      text += fmt::format("{}({} + o{} + i, ({})({}){});\n", body_.lanes_macro(store, outputs_[k].stored), pointers_[at], at,
+                          body_.lanes_type(), results[k], part);
     }
     return text;
   }
@@ -193,12 +195,15 @@ class MapEmitter {
   // Turned operands are turned back a tile at a time, which stays in the nearest cache whatever their strides.
   Launch on_processor_by_tiles(std::string text, std::array<std::uint32_t, 3> groups) {
     // Columns of a tile are read as whole cache lines; turned in registers more of them, so that rows are longer.
-    bool in_registers = true, is_narrow = true;
+    bool in_registers = true, is_narrow = true, is_wide = false;
     for (std::size_t k = 0; k < inputs_.size(); ++k)
-      in_registers = in_registers && (!is_turned(k) || is_stored_for_lanes(inputs_[k].stored));
+      in_registers = in_registers && (!is_turned(k) || lanes_dtype(inputs_[k].stored));
     for (const auto& list : {inputs_, outputs_})
-      for (const Access& each : list) is_narrow = is_narrow && element_bytes(each.stored) <= 2;
-    const int rows_a_tile = !in_registers ? 16 : is_narrow ? 32 : 64, columns_a_tile = is_narrow ? 256 : 64;
+      for (const Access& each : list) {
+        is_narrow = is_narrow && element_bytes(each.stored) <= 2;
+        is_wide = is_wide || element_bytes(each.stored) > 4;
+      }
+    const int rows_a_tile = !in_registers ? 16 : is_narrow || is_wide ? 32 : 64, columns_a_tile = is_narrow ? 256 : 64;
     text += fmt::format(
         "for ({0} piece = begin; piece < end; piece += {1}) {{\nconst {0} stop = piece + {1} < end ? piece + {1} : end;\n", ix(),
         columns_a_tile);
@@ -207,17 +212,17 @@ class MapEmitter {
                     ix(), rows_a_tile);
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (!is_turned(k)) continue;
-      text += fmt::format("{} tile{}[{}][{}] __attribute__((aligned(64)));\n", stored_type(inputs_[k].stored), k, rows_a_tile,
+      text += fmt::format("{} tile{}[{}][{}] __attribute__((aligned(128)));\n", stored_type(inputs_[k].stored), k, rows_a_tile,
                           columns_a_tile);
       const std::string from = offsets_[k] == 0 ? "top" : fmt::format("{} + top", parameters_.index(offsets_[k]));
       const std::string place = place_text(parameters_, from, "i", inner_strides_[k]);
       if (in_registers) {
-        const bool narrow = inputs_[k].stored != DType::f32;
-        const char* const turn = narrow ? "turn_16_v" : "turn_v";
+        const std::size_t bytes = element_bytes(inputs_[k].stored);
+        const char* const turn = bytes == 2 ? "turn_16_v" : bytes == 4 ? "turn_v" : "turn_64_v";
         body_.need(turn);
         text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, columns_a_tile);
         text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += {})\n", ix(), rows_a_tile,
-                            narrow ? 32 : 16);
+                            64 / bytes);
         text += fmt::format("{}(tile{}[r] + (i - piece), {}, {} + {} + r, {});\n}} else\n#endif\n", turn, k, columns_a_tile,
                             pointers_[k], place, parameters_.index(inner_strides_[k]));
       }
@@ -234,9 +239,9 @@ class MapEmitter {
           return fmt::format("{} = {};\n", place(inputs_.size() + k, "i"), value);
         });
     const auto from_tile = [&](std::size_t k) {
-      if (!is_turned(k) || !is_stored_for_lanes(inputs_[k].stored)) return std::string();
+      if (!is_turned(k) || !lanes_dtype(inputs_[k].stored)) return std::string();
       const std::string place = fmt::format("(tile{}[row - top] + (i - piece))", k);
-      if (inputs_[k].stored == DType::f32) return "*(F32V*)" + place;
+      if (lanes_dtype(inputs_[k].stored) == inputs_[k].stored) return fmt::format("*({}*){}", body_.lanes_type(), place);
       return fmt::format("{}(*(U16V*){})", body_.lanes_macro("FROM", inputs_[k].stored), place);
     };
     text +=

@@ -522,6 +522,18 @@ DEVICE F32V cos_f32v(F32V x) {
     UNROLL for (i32 i = 0; i < ROWS; ++i) *(V*)(to + i * to_step) = r[i]; \
   }
 )"},
+    {"turn_64_v", "turning", R"(
+DEVICE void turn_64_v(f64* to, i32 to_step, GLOBAL const f64* from, i64 from_step) {
+  UNROLL for (i32 half_of = 0; half_of < 16; half_of += 8) {
+    double8 r[8];
+    UNROLL for (i32 i = 0; i < 8; ++i) r[i] = vload8(0, from + (half_of + i) * from_step);
+    EXCHANGE_V(double8, 8, 4, __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11), __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+    EXCHANGE_V(double8, 8, 2, __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15))
+    EXCHANGE_V(double8, 8, 1, __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14), __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15))
+    UNROLL for (i32 i = 0; i < 8; ++i) *(double8*)(to + i * to_step + half_of) = r[i];
+  }
+}
+)"},
     {"turn_v", "turning", "TURN_V(turn_v, f32, F32V, 16, LOAD_V)\n"},
     {"turn_16_v", "turning lanes_16", "TURN_V(turn_16_v, u16, U16V, 32, LOAD_16_V)\n"},
 };

@@ -9,8 +9,9 @@
 namespace tenon::emit {
 namespace {
 
-// For sixteen elements at once, with AVX-512, in double precision; for ops of f32 that are evaluated wider. The formulas, and the
-// reasons for them, are those of backends/cpu/math_wide.h: about 1e-13, and right for what f32 bodies produce.
+// For sixteen elements at once, with AVX-512, in double precision. First what is exact, also for elements of f64; then functions
+// for ops of f32 that are evaluated wider. Their formulas, and the reasons for them, are those of backends/cpu/math_wide.h: about
+// 1e-13, and right for what f32 bodies produce.
 constexpr Helper kWide[] = {
     {"wide_lanes", "lanes", R"(
 typedef double16 F64V; typedef long16 I64V; typedef ulong16 U64V;
@@ -41,6 +42,55 @@ DEVICE F64V scaled_w(F64V x, F64V n) {
   return joined_w(__builtin_ia32_scalefpd512_mask(x.lo, n.lo, x.lo, -1, 4), __builtin_ia32_scalefpd512_mask(x.hi, n.hi, x.hi, -1, 4));
 }
 DEVICE F64V between_w(F64V x, f64 low, f64 high) { x = x < low ? (F64V)low : x; return x > high ? (F64V)high : x; }
+)"},
+    {"lanes_f64", "wide_lanes", R"(
+typedef double16 __attribute__((aligned(8))) AnywhereW;
+#define LOAD_F64_V(p) ((F64V)(*(GLOBAL const AnywhereW*)(p)))
+#define STORE_F64_V(p, v) (*(GLOBAL AnywhereW*)(p) = (v))
+DEVICE void STREAM_F64_V(GLOBAL f64* p, F64V v) {
+  if (((u64)p & 63) != 0) {
+    STORE_F64_V(p, v);
+    return;
+  }
+  __builtin_nontemporal_store(v.lo, (GLOBAL double8*)p);
+  __builtin_nontemporal_store(v.hi, (GLOBAL double8*)(p + 8));
+}
+DEVICE F64V LOAD_PART_F64_V(GLOBAL const f64* p, i32 part) { F64V v = 0.0; for (i32 l = 0; l < part; ++l) v[l] = p[l]; return v; }
+DEVICE void STORE_PART_F64_V(GLOBAL f64* p, F64V v, i32 part) { for (i32 l = 0; l < part; ++l) p[l] = v[l]; }
+)"},
+    {"host_call_v", "wide_lanes", R"(
+DEVICE F64V host_call_v(i64 function, F64V x) {
+  f64 lanes[LANES] __attribute__((aligned(128)));
+  *(F64V*)lanes = x;
+  UNROLL_BY(1) for (i32 l = 0; l < LANES; ++l) lanes[l] = host_call(function, lanes[l]);
+  return *(F64V*)lanes;
+}
+)"},
+    {"host_call_2_v", "wide_lanes", R"(
+DEVICE F64V host_call_2_v(i64 function, F64V x, F64V y) {
+  f64 lanes[LANES] __attribute__((aligned(128))), others[LANES] __attribute__((aligned(128)));
+  *(F64V*)lanes = x;
+  *(F64V*)others = y;
+  UNROLL_BY(1) for (i32 l = 0; l < LANES; ++l) lanes[l] = host_call_2(function, lanes[l], others[l]);
+  return *(F64V*)lanes;
+}
+)"},
+    {"folds_w", "wide_lanes", R"(
+DEVICE f64 product_of_w(F64V v) {
+  double8 a = v.lo * v.hi;
+  double4 b = a.lo * a.hi;
+  double2 c = b.lo * b.hi;
+  return c.x * c.y;
+}
+#define FOLDS_W(name, op) \
+  DEVICE f64 name(F64V v) { \
+    double8 a = v.lo op v.hi ? v.lo : v.hi; \
+    double4 b = a.lo op a.hi ? a.lo : a.hi; \
+    double2 c = b.lo op b.hi ? b.lo : b.hi; \
+    return c.x op c.y ? c.x : c.y; \
+  }
+FOLDS_W(max_of_w, >)
+FOLDS_W(min_of_w, <)
 )"},
     {"exp_f64v", "wide_lanes exp_polynomial_w", R"(
 DEVICE F64V expm1_reduced_w(F64V r) { return FMA_W(exp_polynomial_w(r), r * r, r); }

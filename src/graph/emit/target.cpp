@@ -57,7 +57,14 @@ constexpr std::string_view kHostFunctions = R"kernel(#if defined(__clang__) && d
 #else
 #define HOST_SAVED_TOO
 #endif
-#define HOST_STACK "movq %%rsp, %%r12\n\tsubq $128, %%rsp\n\tandq $-64, %%rsp\n\tcallq *%[function]\n\tmovq %%r12, %%rsp"
+// Functions without AVX are slow while the upper halves of its registers are in use.
+#ifdef __AVX__
+#define HOST_UPPER "vzeroupper\n\t"
+#else
+#define HOST_UPPER
+#endif
+#define HOST_STACK \
+  "movq %%rsp, %%r12\n\tsubq $128, %%rsp\n\tandq $-64, %%rsp\n\t" HOST_UPPER "callq *%[function]\n\tmovq %%r12, %%rsp"
 DEVICE f64 host_call(i64 function, f64 x) {
   __asm__ volatile(HOST_STACK : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
   return x;

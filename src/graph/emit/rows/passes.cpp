@@ -88,19 +88,7 @@ int RowsPasses::most_kept() const {
 bool RowsPasses::is_expensive(NodeId member) const {
   const Node& node = graph_[member];
   if (node.prim != Prim::elementwise) return false;
-  switch (node.as<ElementwiseAttr>().op) {
-    case ElementwiseOp::Add:
-    case ElementwiseOp::Sub:
-    case ElementwiseOp::Mul:
-    case ElementwiseOp::Square:
-    case ElementwiseOp::Maximum:
-    case ElementwiseOp::Minimum:
-    case ElementwiseOp::Where:
-    case ElementwiseOp::Relu:
-    case ElementwiseOp::Neg:
-    case ElementwiseOp::Abs: break;
-    default: return true;
-  }
+  if (!is_arithmetic(node.as<ElementwiseAttr>().op)) return true;
   return std::ranges::any_of(node.inputs, [&](NodeId operand) {
     const auto behind = reader_.member(operand);
     return behind && !reader_.is_row(*behind) && is_expensive(*behind);

@@ -71,7 +71,7 @@ class RowsEmitter {
     for (const auto& [value, pass] : passes_.kept()) {
       const DType dtype = value < 0 ? text_.reader.externals()[at(~value)].from.stored : text_.graph[value].dtype;
       arrays += fmt::format("{} {}[{}]{};\n", variable_type(dtype), text_.kept_name(value), size,
-                            is_cpu() ? " __attribute__((aligned(64)))" : "");
+                            is_cpu() ? " __attribute__((aligned(128)))" : "");
     }
     return arrays;
   }
@@ -130,7 +130,7 @@ class RowsEmitter {
       else
         for (const StoredValue& to : text_.placement.targets(goal)) {
           const std::string pointer = text_.parameters.output(to.stored, to.slot);
-          if (is_stored_for_lanes(to.stored)) results.push_back({goal, to.stored, pointer});
+          if (lanes_dtype(to.stored)) results.push_back({goal, to.stored, pointer});
           add_store(goal, to.stored, pointer, pass);
         }
     }
