@@ -69,6 +69,8 @@ std::vector<Work> all_work() {
        [](Graph& g, NodeId a, NodeId b) { return one(g, "mul", {one(g, "tanh", {a}), one(g, "sigmoid", {b})}); }},
       {"relu(a * b + a)", false,
        [](Graph& g, NodeId a, NodeId b) { return one(g, "relu", {one(g, "add", {one(g, "mul", {a, b}), a})}); }},
+      {"where(a > b, a * b, a)", false,
+       [](Graph& g, NodeId a, NodeId b) { return one(g, "where", {one(g, "gt", {a, b}), one(g, "mul", {a, b}), a}); }},
       {"softmax(a)", true, [](Graph& g, NodeId a, NodeId) { return one(g, "softmax", {a}); }},
       {"a + transpose(b)", true, [](Graph& g, NodeId a, NodeId b) { return one(g, "add", {a, one(g, "transpose", {b})}); }},
       {"sum(a)", false, [](Graph& g, NodeId a, NodeId) { return one(g, "sum", {a}); }},
@@ -209,9 +211,9 @@ std::string compare(int rounds, const std::vector<Work>& all, DType dtype) {
 }
 
 DType type_named(const std::string& text) {
-  if (const auto dtype = tenon::parse_dtype(text); dtype && tenon::is_float(*dtype)) return *dtype;
-  throw tenon::Error(tenon::ErrorCode::invalid_argument, fmt::format("{} is no type of floating-point numbers", text),
-                     "--dtype float32, bfloat16, float16 or float64");
+  if (const auto dtype = tenon::parse_dtype(text); dtype && *dtype != DType::boolean) return *dtype;
+  throw tenon::Error(tenon::ErrorCode::invalid_argument, fmt::format("{} is no type of numbers", text),
+                     "--dtype float32, bfloat16, float64, int32, ...");
 }
 
 // --- Opening and closing ---
@@ -277,7 +279,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "turns each of the two gets")->check(CLI::Range(1, 10000));
   app.add_option("--only", only, "work whose name contains this");
   app.add_option("--chain", chains, "op(a * b + 0.5) of these ops only");
-  app.add_option("--dtype", dtype, "element type: float32, bfloat16, float16, float64");
+  app.add_option("--dtype", dtype, "element type: float32, bfloat16, float64, int32, ...");
   app.add_option("--output", output, "write the table here");
   app.add_option("--cycles", count, "open, use and close so many times instead")->check(CLI::Range(1, 10000000));
   CLI11_PARSE(app, argc, argv);

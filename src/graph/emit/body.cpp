@@ -351,7 +351,8 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
   if (lanes_) {
-    if (dtype == lanes_ && lanes_dtype(node.dtype) == lanes_) return lanes_elementwise(node, operands, name, params);
+    if (dtype == lanes_ && (lanes_dtype(node.dtype) == lanes_ || node.dtype == DType::boolean))
+      return lanes_elementwise(node, operands, name, params);
     lanes_failed_ = true;
     return {};
   }
@@ -495,6 +496,12 @@ bool Body::end_lanes() {
   return !lanes_failed_;
 }
 
+std::string Body::type_of(DType dtype) const {
+  if (!lanes_) return variable_type(dtype);
+  if (dtype == DType::boolean) return lanes_ == DType::f64 ? "I64V" : "I32V";
+  return lanes_type();
+}
+
 std::string Body::lanes_macro(std::string_view verb, DType stored) {
   if (stored == DType::f32) return fmt::format("{}_V", verb);
   if (stored == DType::f64) {
@@ -570,6 +577,10 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
         e = fmt::format("WIDENED_V({})", values.back());
         values.pop_back();
         break;
+      case ScalarPrim::condition:
+        if (is_widened) lanes_failed_ = true;  // a mask of other lanes
+        values.push_back(operands[0]);
+        continue;
       case ScalarPrim::parameter: values.push_back(params[static_cast<std::size_t>(n.index)]); continue;
       case ScalarPrim::constant: values.push_back(literal(dtype, n.constant)); continue;
       case ScalarPrim::neg: e = fmt::format("-({})", x[0]); break;
@@ -614,8 +625,9 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
     values.push_back(fmt::format("{}_{}", name, i));
     out += fmt::format("{} {} = {};\n", returns_mask(n.prim) ? (wide ? "I64V" : "I32V") : type, values.back(), e);
   }
-  return out +
-         fmt::format(fmt::runtime(is_widened ? "{} {} = NARROWED_V({});\n" : "{} {} = {};\n"), lanes_type(), name, values.back());
+  if (t.returns_bool && is_widened) lanes_failed_ = true;
+  return out + fmt::format(fmt::runtime(is_widened ? "{} {} = NARROWED_V({});\n" : "{} {} = {};\n"), type_of(node.dtype), name,
+                           values.back());
 }
 
 }  // namespace tenon::emit

@@ -79,8 +79,8 @@ class Body {
   // What loads or stores LANES elements of memory: a macro of |verb|: LOAD, LOAD_PART, STORE, STORE_PART,
   // STREAM; of f16 and bf16 also FROM and TO, which convert what is in registers.
   std::string lanes_macro(std::string_view verb, DType stored);
-  // variable_type(), or the vectors'.
-  std::string type_of(DType dtype) const { return lanes_ ? lanes_type() : variable_type(dtype); }
+  // variable_type(), or the vectors': bools are masks then, all bits set or none.
+  std::string type_of(DType dtype) const;
   std::string lanes_type() const { return lanes_ == DType::f64 ? "F64V" : "F32V"; }
   void fail_lanes() { lanes_failed_ = true; }
 

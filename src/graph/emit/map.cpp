@@ -194,16 +194,13 @@ class MapEmitter {
 
   // Turned operands are turned back a tile at a time, which stays in the nearest cache whatever their strides.
   Launch on_processor_by_tiles(std::string text, std::array<std::uint32_t, 3> groups) {
-    // Columns of a tile are read as whole cache lines; turned in registers more of them, so that rows are longer.
-    bool in_registers = true, is_narrow = true, is_wide = false;
-    for (std::size_t k = 0; k < inputs_.size(); ++k)
-      in_registers = in_registers && (!is_turned(k) || lanes_dtype(inputs_[k].stored));
+    // Columns of a tile are read as whole cache lines, or several.
+    std::size_t largest = 1, smallest_turned = 8;
     for (const auto& list : {inputs_, outputs_})
-      for (const Access& each : list) {
-        is_narrow = is_narrow && element_bytes(each.stored) <= 2;
-        is_wide = is_wide || element_bytes(each.stored) > 4;
-      }
-    const int rows_a_tile = !in_registers ? 16 : is_narrow || is_wide ? 32 : 64, columns_a_tile = is_narrow ? 256 : 64;
+      for (const Access& each : list) largest = std::max(largest, element_bytes(each.stored));
+    for (std::size_t k = 0; k < inputs_.size(); ++k)
+      if (is_turned(k)) smallest_turned = std::min(smallest_turned, element_bytes(inputs_[k].stored));
+    const int rows_a_tile = smallest_turned == 1 || largest == 4 ? 64 : 32, columns_a_tile = largest <= 2 ? 256 : 64;
     text += fmt::format(
         "for ({0} piece = begin; piece < end; piece += {1}) {{\nconst {0} stop = piece + {1} < end ? piece + {1} : end;\n", ix(),
         columns_a_tile);
@@ -216,16 +213,16 @@ class MapEmitter {
                           columns_a_tile);
       const std::string from = offsets_[k] == 0 ? "top" : fmt::format("{} + top", parameters_.index(offsets_[k]));
       const std::string place = place_text(parameters_, from, "i", inner_strides_[k]);
-      if (in_registers) {
-        const std::size_t bytes = element_bytes(inputs_[k].stored);
-        const char* const turn = bytes == 2 ? "turn_16_v" : bytes == 4 ? "turn_v" : "turn_64_v";
-        body_.need(turn);
-        text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, columns_a_tile);
-        text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += {})\n", ix(), rows_a_tile,
-                            64 / bytes);
-        text += fmt::format("{}(tile{}[r] + (i - piece), {}, {} + {} + r, {});\n}} else\n#endif\n", turn, k, columns_a_tile,
-                            pointers_[k], place, parameters_.index(inner_strides_[k]));
-      }
+      // As floats of their size, or bytes: their bits stay as they are.
+      const std::size_t bytes = element_bytes(inputs_[k].stored);
+      const char* const type = bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "f32" : "f64";
+      text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, columns_a_tile);
+      text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += {})\n", ix(), rows_a_tile,
+                          64 / bytes);
+      text += body_.call(fmt::format("turn_{}_v", 8 * bytes),
+                         fmt::format("({0}*)(tile{1}[r] + (i - piece)), {2}, (GLOBAL const {0}*)({3} + {4} + r), {5}", type, k,
+                                     columns_a_tile, pointers_[k], place, parameters_.index(inner_strides_[k])));
+      text += ";\n} else\n#endif\n";
       text += fmt::format("for ({} i = piece; i < stop; ++i) {{\n", ix());
       text += fmt::format("if (bottom - top == {0}) {{ for (i32 r = 0; r < {0}; ++r) tile{1}[r][i - piece] = {2}[{3} + r]; }}\n",
                           rows_a_tile, k, pointers_[k], place);

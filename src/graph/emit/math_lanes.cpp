@@ -534,8 +534,26 @@ DEVICE void turn_64_v(f64* to, i32 to_step, GLOBAL const f64* from, i64 from_ste
   }
 }
 )"},
-    {"turn_v", "turning", "TURN_V(turn_v, f32, F32V, 16, LOAD_V)\n"},
+    {"turn_32_v", "turning", "TURN_V(turn_32_v, f32, F32V, 16, LOAD_V)\n"},
     {"turn_16_v", "turning lanes_16", "TURN_V(turn_16_v, u16, U16V, 32, LOAD_16_V)\n"},
+    {"turn_8_v", "lanes", R"(
+// Sixteen cache lines, in four parts of 16 x 16 bytes each: woven together four times, a square has its sides exchanged.
+typedef u8 __attribute__((ext_vector_type(64))) LineV;
+#define PAIRS_V(k) k, 64 + k, k + 1, 65 + k, k + 2, 66 + k, k + 3, 67 + k, k + 4, 68 + k, k + 5, 69 + k, k + 6, 70 + k, k + 7, 71 + k
+#define PART_V(k) k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7, k + 8, k + 9, k + 10, k + 11, k + 12, k + 13, k + 14, k + 15
+#define WEAVE_V(to, from) \
+  UNROLL for (i32 i = 0; i < 8; ++i) { \
+    to[2 * i] = __builtin_shufflevector(from[i], from[i + 8], PAIRS_V(0), PAIRS_V(16), PAIRS_V(32), PAIRS_V(48)); \
+    to[2 * i + 1] = __builtin_shufflevector(from[i], from[i + 8], PAIRS_V(8), PAIRS_V(24), PAIRS_V(40), PAIRS_V(56)); \
+  }
+#define STORE_PART_OF_V(m, part) *(uchar16*)(to + (m + part) * to_step) = __builtin_shufflevector(r[m], r[m], PART_V(part));
+DEVICE void turn_8_v(u8* to, i32 to_step, GLOBAL const u8* from, i64 from_step) {
+  LineV r[16], s[16];
+  UNROLL for (i32 i = 0; i < 16; ++i) __builtin_memcpy(&r[i], (const __private u8*)(u64)(from + i * from_step), 64);
+  WEAVE_V(s, r) WEAVE_V(r, s) WEAVE_V(s, r) WEAVE_V(r, s)
+  UNROLL for (i32 m = 0; m < 16; ++m) { STORE_PART_OF_V(m, 0) STORE_PART_OF_V(m, 16) STORE_PART_OF_V(m, 32) STORE_PART_OF_V(m, 48) }
+}
+)"},
 };
 
 }  // namespace

@@ -258,7 +258,7 @@ class ReductionEmitter {
     for (const External& e : reader_.externals())
       if (lanes_dtype(e.from.stored) != dtype) return std::nullopt;
     for (NodeId id : group_.nodes)
-      if (lanes_dtype(graph_[id].dtype) != dtype) return std::nullopt;
+      if (lanes_dtype(graph_[id].dtype) != dtype && graph_[id].dtype != DType::boolean) return std::nullopt;
     std::string before, vectors, after;
     body_.begin_lanes(*dtype);
     for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
