@@ -1,5 +1,8 @@
 # The kernels_*.cc files, compiled once per instruction set; the rest of the room only once, for the baseline.
 set(cpu_kernel_sources kernels_f32.cc kernels_scalar.cc kernels_convert.cc kernels_reduce.cc kernels_memory.cc)
+if(TARGET tenon_vector_functions)
+  list(APPEND cpu_kernel_sources kernels_f64.cc)
+endif()
 list(TRANSFORM cpu_kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")

@@ -4,9 +4,17 @@
 #include <string_view>
 
 #include "backends/cpu/kernels_level.h"
+#include "graph/ops/value.h"
 
 namespace tenon::cpu {
 namespace {
+
+// What kernels_f64.cc has takes the place of what kernels_scalar.cc has.
+#ifdef TENON_HAS_VECTOR_FUNCTIONS
+#define TENON_ADD_F64(level) level::add_f64_kernels(result)
+#else
+#define TENON_ADD_F64(level)
+#endif
 
 static_assert(sizeof(ElementwiseRow) == sizeof(Kernels::elementwise[0]));
 
@@ -16,6 +24,7 @@ static_assert(sizeof(ElementwiseRow) == sizeof(Kernels::elementwise[0]));
       Kernels result{};                              \
       result.isa = isa_name;                         \
       level::add_scalar_kernels(result.elementwise); \
+      TENON_ADD_F64(level);                          \
       level::add_f32_kernels(result);                \
       level::add_convert_kernels(result);            \
       level::add_reduce_kernels(result);             \
@@ -40,6 +49,7 @@ TENON_BUILD(generic, "generic")
 }
 #endif
 #undef TENON_BUILD
+#undef TENON_ADD_F64
 
 int highest_level_allowed() {
   const char* text = std::getenv("TENON_ISA");
@@ -72,6 +82,10 @@ const Kernels* kernels_for_level([[maybe_unused]] int level) {
 #endif
   return nullptr;
 }
+
+double lgamma_of(double x) { return lgamma(value::Scalar<double>(x)).v; }
+double erfinv_of(double x) { return erfinv(value::Scalar<double>(x)).v; }
+double i0_of(double x) { return i0(value::Scalar<double>(x)).v; }
 
 const Kernels& kernels() {
   static const Kernels& chosen = choose();

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/emit/host_functions.h"
 #include "graph/ops/symbolic.h"
-#include "graph/ops/value.h"
 #include "tenon/error.h"
 
 namespace tenon::emit {
@@ -99,53 +99,6 @@ bool has_wide_lanes(ScalarPrim prim) {
     default: return false;
   }
 }
-
-// std::lgamma writes a global: a race between threads.
-double host_lgamma(double x) {
-  int sign;
-  return ::lgamma_r(x, &sign);
-}
-
-double host_erfinv(double x) { return erfinv(value::Scalar<double>(x)).v; }
-double host_i0(double x) { return i0(value::Scalar<double>(x)).v; }
-
-// What processors' OpenCL has no fast form of: there the C library is up to twelve times as fast. (Of exp it has one, but only in
-// loops that are vectorised, which those with calls are not.)
-struct HostFunction {
-  std::string_view name;
-  double (*of_one)(double) = nullptr;
-  double (*of_two)(double, double) = nullptr;
-};
-constexpr HostFunction kHostFunctions[] = {
-    {"log", std::log},
-    {"log2", std::log2},
-    {"log10", std::log10},
-    {"log1p", std::log1p},
-    {"sin", std::sin},
-    {"cos", std::cos},
-    {"tan", std::tan},
-    {"asin", std::asin},
-    {"acos", std::acos},
-    {"atan", std::atan},
-    {"sinh", std::sinh},
-    {"cosh", std::cosh},
-    {"tanh", std::tanh},
-    {"asinh", std::asinh},
-    {"acosh", std::acosh},
-    {"atanh", std::atanh},
-    {"cbrt", std::cbrt},
-    {"erf", std::erf},
-    {"erfc", std::erfc},
-    {"lgamma", host_lgamma},
-    {"exp", std::exp},
-    {"expm1", std::expm1},
-    {"exp2", std::exp2},
-    {"pow", nullptr, std::pow},
-    {"atan2", nullptr, std::atan2},
-    {"erfinv", host_erfinv},
-    {"i0", host_i0},
-    {"fmod", nullptr, std::fmod},
-};
 
 std::string join(std::span<const std::string> parts) {
   std::string text;
@@ -311,14 +264,13 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 
 // --- Elementwise bodies ---
 
-const std::string* Body::host_function(std::string_view name) {
+const std::string* Body::host_function(std::string_view name, bool of_vectors) {
   if (!target_.can_call_host || (name == "exp" && host_functions_.empty())) return nullptr;
-  const auto* const found = std::ranges::find(kHostFunctions, name, &HostFunction::name);
-  if (found == std::end(kHostFunctions)) return nullptr;
-  std::string& parameter = host_functions_[std::string(name)];
-  if (parameter.empty())
-    parameter = parameters_.whole_number(found->of_one ? reinterpret_cast<std::intptr_t>(found->of_one)
-                                                       : reinterpret_cast<std::intptr_t>(found->of_two));
+  const HostFunction* const found = find_host_function(name);
+  const std::intptr_t address = !found ? 0 : of_vectors ? found->of_vectors : found->of_one;
+  if (address == 0) return nullptr;
+  std::string& parameter = host_functions_[address];
+  if (parameter.empty()) parameter = parameters_.whole_number(address);
   return &parameter;
 }
 
@@ -522,17 +474,19 @@ std::string Body::through_wide(std::string_view function, std::span<const std::s
   return fmt::format("NARROWED_V({})", call(fmt::format("{}_f64v", function), arguments));
 }
 
-// The platform has a fast exp of vectors; of other functions the C library's is called for one lane after the other, and what is
-// computed around it stays in vectors.
-std::string Body::lanes_f64_function(std::string_view name, std::span<const std::string> x) {
+// The platform has a fast exp of vectors; other functions are the C library's, |of_vectors| or, where it has none, for one lane
+// after the other; what is computed around them stays in vectors.
+std::string Body::lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors) {
   if (name == "exp") return fmt::format("exp((F64V)({}))", x[0]);
-  const std::string* const function = host_function(name);
-  if (function == nullptr) {
+  const std::string* function = of_vectors ? host_function(name, true) : nullptr;
+  const char* const caller = function ? "vector" : "host";
+  if (!function) function = host_function(name);
+  if (!function) {
     lanes_failed_ = true;
     return {};
   }
-  if (x[1].empty()) return call("host_call_v", fmt::format("{}, {}", *function, x[0]));
-  return call("host_call_2_v", fmt::format("{}, {}, {}", *function, x[0], x[1]));
+  const std::string arguments = x[1].empty() ? x[0] : x[0] + ", " + x[1];
+  return call(fmt::format("{}_call{}_v", caller, x[1].empty() ? "" : "_2"), fmt::format("{}, {}", *function, arguments));
 }
 
 std::string Body::lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
@@ -613,7 +567,7 @@ std::string Body::lanes_elementwise(const Node& node, std::span<const std::strin
       case ScalarPrim::select: e = fmt::format("({0} ? ({1})({2}) : ({1})({3}))", x[0], type, x[1], x[2]); break;
       default:
         if (is_f64) {
-          e = lanes_f64_function(tenon::name(n.prim), std::span(x, 2));
+          e = lanes_f64_function(tenon::name(n.prim), std::span(x, 2), !t.cancels);
           break;
         }
         if (!has_wide_lanes(n.prim)) {

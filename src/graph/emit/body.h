@@ -97,10 +97,10 @@ class Body {
   std::string lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
                                 std::vector<std::string>& params);
   // The parameter that has the address of a function of the C library, in this process; null where the platform's is as good or
-  // none can be called.
-  const std::string* host_function(std::string_view name);
+  // none can be called. |of_vectors|: its form for eight doubles, null where there is none.
+  const std::string* host_function(std::string_view name, bool of_vectors = false);
   std::string through_wide(std::string_view function, std::span<const std::string> x);
-  std::string lanes_f64_function(std::string_view name, std::span<const std::string> x);
+  std::string lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors);
 
   const KernelTarget& target_;
   Parameters& parameters_;
@@ -109,7 +109,7 @@ class Body {
   std::optional<DType> lanes_;
   bool lanes_failed_ = false;
   std::set<std::string> helpers_before_lanes_;
-  std::map<std::string, std::string> host_functions_;  // names of the parameters that have their addresses
+  std::map<std::intptr_t, std::string> host_functions_;  // names of the parameters that have these addresses
 };
 
 }  // namespace tenon::emit

@@ -75,6 +75,15 @@ DEVICE F64V host_call_2_v(i64 function, F64V x, F64V y) {
   return *(F64V*)lanes;
 }
 )"},
+    // Functions of eight doubles.
+    {"vector_call_v", "wide_lanes", R"(
+DEVICE F64V vector_call_v(i64 function, F64V x) { return joined_w(host_call_8(function, x.lo), host_call_8(function, x.hi)); }
+)"},
+    {"vector_call_2_v", "wide_lanes", R"(
+DEVICE F64V vector_call_2_v(i64 function, F64V x, F64V y) {
+  return joined_w(host_call_8_2(function, x.lo, y.lo), host_call_8_2(function, x.hi, y.hi));
+}
+)"},
     {"folds_w", "wide_lanes", R"(
 DEVICE f64 product_of_w(F64V v) {
   double8 a = v.lo * v.hi;

@@ -57,22 +57,34 @@ constexpr std::string_view kHostFunctions = R"kernel(#if defined(__clang__) && d
 #else
 #define HOST_SAVED_TOO
 #endif
+#define HOST_STACK "movq %%rsp, %%r12\n\tsubq $128, %%rsp\n\tandq $-64, %%rsp\n\t"
+#define HOST_GO "callq *%[function]\n\tmovq %%r12, %%rsp"
 // Functions without AVX are slow while the upper halves of its registers are in use.
 #ifdef __AVX__
-#define HOST_UPPER "vzeroupper\n\t"
+#define HOST_GO_LOW "vzeroupper\n\t" HOST_GO
 #else
-#define HOST_UPPER
+#define HOST_GO_LOW HOST_GO
 #endif
-#define HOST_STACK \
-  "movq %%rsp, %%r12\n\tsubq $128, %%rsp\n\tandq $-64, %%rsp\n\t" HOST_UPPER "callq *%[function]\n\tmovq %%r12, %%rsp"
 DEVICE f64 host_call(i64 function, f64 x) {
-  __asm__ volatile(HOST_STACK : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
+  __asm__ volatile(HOST_STACK HOST_GO_LOW : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
   return x;
 }
 DEVICE f64 host_call_2(i64 function, f64 x, f64 y) {
-  __asm__ volatile("movsd %[y], %%xmm1\n\t" HOST_STACK : "+Yz"(x) : [function] "r"(function), [y] "m"(y) : HOST_SAVED HOST_SAVED_TOO);
+  __asm__ volatile("movsd %[y], %%xmm1\n\t" HOST_STACK HOST_GO_LOW
+                   : "+Yz"(x) : [function] "r"(function), [y] "m"(y) : HOST_SAVED HOST_SAVED_TOO);
   return x;
 }
+#ifdef __AVX512F__
+DEVICE double8 host_call_8(i64 function, double8 x) {
+  __asm__ volatile(HOST_STACK HOST_GO : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
+  return x;
+}
+DEVICE double8 host_call_8_2(i64 function, double8 x, double8 y) {
+  __asm__ volatile("vmovupd %[y], %%zmm1\n\t" HOST_STACK HOST_GO
+                   : "+Yz"(x) : [function] "r"(function), [y] "m"(y) : HOST_SAVED HOST_SAVED_TOO);
+  return x;
+}
+#endif
 #define HOST_CALL(function, name, x) host_call(function, x)
 #define HOST_CALL_2(function, name, x, y) host_call_2(function, x, y)
 #else

@@ -129,7 +129,7 @@ struct LogOnePlus {
 };
 struct LogAddExp {
   static constexpr const char* name = "logaddexp";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true, .cancels = true};
   template <class V>
   static V apply(V x, V y) {
     // Equal operands apart: the difference of two equal infinities is no number.
@@ -141,7 +141,7 @@ struct LogAddExp {
 };
 struct LogAddExp2 {
   static constexpr const char* name = "logaddexp2";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true, .cancels = true};
   template <class V>
   static V apply(V x, V y) {
     const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
@@ -362,7 +362,7 @@ struct I0 {
 };
 struct Digamma {
   static constexpr const char* name = "digamma";
-  static constexpr ElementwiseTraits traits{.wide = true};
+  static constexpr ElementwiseTraits traits{.wide = true, .cancels = true};
   template <class V>
   static V apply(V x) {
     // Below 1/2 by reflection; then up to 10 by the recurrence psi(y) = psi(y + 1) - 1 / y; there the asymptotic series.

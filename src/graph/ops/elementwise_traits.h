@@ -26,6 +26,9 @@ struct ElementwiseTraits {
   // not worth a careful f32 version; and for those that compare with a parameter, so that f32 and the reference agree on which
   // side a value lies.
   bool wide = false;
+  // The result can be a small difference of large terms, which keeps of a function only its last digits: f64 takes the functions
+  // of the C library one by one for it, which are the more exact ones, not those of vectors.
+  bool cancels = false;
 };
 
 }  // namespace tenon

@@ -1,0 +1,32 @@
+// The elementwise kernels of f64, where the C library has functions of vectors (math_f64.h); elsewhere kernels_scalar.cc has
+// them. Compiled once per instruction set (kernels.cmake).
+#include "backends/cpu/elementwise_kernel.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kernels_level.h"
+#include "backends/cpu/math_f64.h"
+#include "graph/ops/elementwise.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <class Op>
+constexpr ElementwiseKernel kernel_of() {
+  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.cancels)
+    return lanes_kernel<Op, double, Wide>;
+  else
+    return nullptr;
+}
+
+}  // namespace
+
+void level::add_f64_kernels(Kernels& table) {
+  static constexpr ElementwiseKernel kernels[] = {
+#define TENON_X(Name) kernel_of<elementwise::Name>(),
+      TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+  };
+  for (int op = 0; op < kElementwiseCount; ++op)
+    if (kernels[op]) table.elementwise[op][static_cast<int>(DType::f64)] = kernels[op];
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,96 @@
+// Elementary functions of f64 lanes: those of the C library for vectors (libmvec), within four units in the last place, or the C
+// library's own for one lane after the other.
+//
+// Compiled once per instruction set, like lanes.h; not together with math_wide.h, whose functions have the same names, are faster
+// and less exact.
+#pragma once
+
+#include <math.h>
+
+#include "backends/cpu/math_powers.h"
+
+// Compiled once, for every level (kernels.cpp).
+namespace tenon::cpu {
+double lgamma_of(double x);
+double erfinv_of(double x);
+double i0_of(double x);
+}  // namespace tenon::cpu
+
+#if TENON_CPU_LEVEL == 4
+#define TENON_NATIVE_V __m512d
+#define TENON_NAME_1(name) _ZGVeN8v_##name
+#define TENON_NAME_2(name) _ZGVeN8vv_##name
+#elif TENON_CPU_LEVEL == 3
+#define TENON_NATIVE_V __m256d
+#define TENON_NAME_1(name) _ZGVdN4v_##name
+#define TENON_NAME_2(name) _ZGVdN4vv_##name
+#else
+#define TENON_NATIVE_V __m128d
+#define TENON_NAME_1(name) _ZGVbN2v_##name
+#define TENON_NAME_2(name) _ZGVbN2vv_##name
+#endif
+
+#define TENON_FUNCTIONS_1(X)                                                                                              \
+  X(cbrt)                                                                                                                 \
+  X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) \
+      X(acosh) X(atanh) X(erf) X(erfc)
+#define TENON_FUNCTIONS_2(X) X(pow) X(atan2)
+
+extern "C" {
+#define TENON_X(name) TENON_NATIVE_V TENON_NAME_1(name)(TENON_NATIVE_V) noexcept;
+TENON_FUNCTIONS_1(TENON_X)
+#undef TENON_X
+#define TENON_X(name) TENON_NATIVE_V TENON_NAME_2(name)(TENON_NATIVE_V, TENON_NATIVE_V) noexcept;
+TENON_FUNCTIONS_2(TENON_X)
+#undef TENON_X
+}
+
+namespace tenon::cpu {
+namespace {
+
+#define TENON_X(name) \
+  TENON_INLINE Wide name(Wide x) { return Wide((DoubleV)TENON_NAME_1(name)((TENON_NATIVE_V)x.v)); }
+TENON_FUNCTIONS_1(TENON_X)
+#undef TENON_X
+#define TENON_X(name) \
+  TENON_INLINE Wide name(Wide x, Wide y) { return Wide((DoubleV)TENON_NAME_2(name)((TENON_NATIVE_V)x.v, (TENON_NATIVE_V)y.v)); }
+TENON_FUNCTIONS_2(TENON_X)
+#undef TENON_X
+
+// Those that much is made of, within one unit in the last place (libmvec's: up to three).
+// exp(r) 2^n, r = head + rest within +-ln(2) / 2: by its power series.
+TENON_INLINE Wide exp_reduced(Wide head, Wide rest, Wide n, Uint64V n_bits) {
+  constexpr double series[] = {1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,         1.0 / 5040,
+                               1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600.0, 1.0 / 6227020800.0};
+  return scale_by_power(Wide(1) + (head + fma(polynomial(head, series), head * head, rest)), n, n_bits);
+}
+TENON_INLINE Wide exp(Wide x) {
+  x = clamp_keeping_nan(x, -746.0, 710.0);
+  const Wide t = fma(x, Wide(kLog2ED), Wide(kRoundD)), n = t - Wide(kRoundD);
+  const Wide high = x - n * Wide(kLn2HighD), low = n * Wide(-kLn2LowD), head = high + low;
+  return exp_reduced(head, (high - head) + low, n, bits(t) << 52);
+}
+TENON_INLINE Wide exp2(Wide x) {
+  x = clamp_keeping_nan(x, -1076.0, 1025.0);
+  const Wide t = x + Wide(kRoundD), n = t - Wide(kRoundD), r = x - n;
+  // The products of the first parts are exact: 19 and 33 bits.
+  const Wide first = (r + Wide(0x1p33)) - Wide(0x1p33), high = first * Wide(kLn2HighD);
+  const Wide low = fma(first, Wide(kLn2LowD), (r - first) * Wide(kLn2D)), head = high + low;
+  return exp_reduced(head, (high - head) + low, n, bits(t) << 52);
+}
+
+TENON_INLINE Wide fmod(Wide x, Wide y) {
+  return per_lane(x, y, [](double a, double b) { return __builtin_fmod(a, b); });
+}
+TENON_INLINE Wide lgamma(Wide x) { return per_lane(x, lgamma_of); }
+TENON_INLINE Wide erfinv(Wide x) { return per_lane(x, erfinv_of); }
+TENON_INLINE Wide i0(Wide x) { return per_lane(x, i0_of); }
+
+}  // namespace
+}  // namespace tenon::cpu
+
+#undef TENON_NATIVE_V
+#undef TENON_NAME_1
+#undef TENON_NAME_2
+#undef TENON_FUNCTIONS_1
+#undef TENON_FUNCTIONS_2
