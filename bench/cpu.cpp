@@ -86,6 +86,29 @@ std::vector<Case> elementwise_cases(const Options& o, tenon::OpenDevice& device,
   return cases;
 }
 
+// Beside the peers only: there are no loops by hand for it.
+std::vector<Case> float64_cases(tenon::OpenDevice& device, bench::Peers& peers) {
+  using tenon::DType;
+  std::vector<Case> cases;
+  for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{1} << 24})
+    for (const std::string op :
+         {"add", "exp", "log", "sin", "cos", "tanh", "sigmoid", "expm1", "log1p", "atan", "erf", "gelu", "softmax", "sum"}) {
+      const tenon::Shape shape = bench::shape_for(op, size);
+      tenon::HostArray a = bench::random_array(shape, 1).cast(DType::f64);
+      if (op.starts_with("log"))
+        for (double& x : a.mutable_view<double>()) x = std::abs(x) + 0.1;
+      const tenon::HostArray b = bench::random_array(shape, 2).cast(DType::f64);
+      auto ours = std::make_shared<bench::Prepared>(device, bench::graph_for(op, shape, DType::f64), std::vector{a, b});
+      const int calls = calls_for(size);
+      Case c{op + "_f64", size, {}};
+      c.contenders.push_back({"tenon", [=] { return bench::fastest(calls, [&] { ours->run(); }); }});
+      c.contenders.push_back({"fresh", [=] { return bench::fastest(calls, [&] { ours->run_fresh(); }); }});
+      add_peers(c, peers, size <= (1 << 20) ? 5 : 1);
+      cases.push_back(std::move(c));
+    }
+  return cases;
+}
+
 std::vector<Case> matmul_cases(const Options& o, tenon::OpenDevice& device, bench::Peers& peers) {
   static const std::vector<bench::Blas> libraries = bench::load_blas(o.threads);
   std::vector<Case> cases;
@@ -200,6 +223,8 @@ bench::Session measure(const Options& o) {
 
   s.elementwise = elementwise_cases(o, *device, pool, peers);
   stage("elementwise", s.elementwise, o.rounds);
+  s.float64 = float64_cases(*device, peers);
+  stage("float64", s.float64, o.rounds);
   std::vector<Case> copies;
   copies.push_back(copy_case(pool, std::int64_t{1} << 20));
   copies.push_back(copy_case(pool, std::int64_t{1} << 24));

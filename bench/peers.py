@@ -3,7 +3,8 @@
 Started by bench_cpu as `python3 peers.py THREADS`. Prints three lines (names, versions, what is missing), then answers each line
 `PEER OP SIZE CALLS` with the seconds of the fastest of CALLS calls after one uncounted, or -1 when the peer has no such op.
 Results are written into memory given, where the peer can; "eager" is PyTorch as people write it, each step into memory of its own.
-gelu is exact, gelu_tanh by the tanh formula; NumPy and numexpr have no erf, so only the second.
+gelu is exact, gelu_tanh by the tanh formula; NumPy and numexpr have no erf, so only the second. Ops that end in _f64 are of float64,
+those of logarithms of positive numbers.
 """
 
 import os
@@ -39,17 +40,18 @@ SCALE = 0.7978845608028654  # sqrt(2 / pi)
 
 
 class Memory:
-    """The arrays of one size, made once: a and b normal, out and two temporaries touched."""
+    """The arrays of one size, made once: a and b normal, p positive, out and two temporaries touched."""
 
-    def __init__(self, op, size):
+    def __init__(self, op, size, dtype):
         side = {1 << 20: 1024, 1 << 24: 4096}.get(size, size)
         shape = (side, side) if op in ("softmax", "transpose", "matmul") else (size,)
         random = np.random.default_rng(1)
-        self.a = random.standard_normal(shape, dtype=np.float32)
-        self.b = random.standard_normal(shape, dtype=np.float32)
-        self.out, self.t, self.u = (np.zeros(shape, np.float32) for _ in range(3))
+        self.a = random.standard_normal(shape, dtype=dtype)
+        self.b = random.standard_normal(shape, dtype=dtype)
+        self.p = abs(self.a) + dtype(0.1)
+        self.out, self.t, self.u = (np.zeros(shape, dtype) for _ in range(3))
         if torch:
-            self.ta, self.tb, self.tout, self.tt = (torch.from_numpy(x) for x in (self.a, self.b, self.out, self.t))
+            self.ta, self.tb, self.tp, self.tout, self.tt = (torch.from_numpy(x) for x in (self.a, self.b, self.p, self.out, self.t))
 
 
 def numpy_call(op, m):
@@ -68,15 +70,15 @@ def numpy_call(op, m):
 
     def gelu():
         np.multiply(a, b, out=t)
-        np.add(t, np.float32(0.5), out=t)
+        np.add(t, 0.5, out=t)
         np.multiply(t, t, out=u)
-        np.multiply(u, np.float32(0.044715 * SCALE), out=u)
-        np.add(u, np.float32(SCALE), out=u)
+        np.multiply(u, 0.044715 * SCALE, out=u)
+        np.add(u, SCALE, out=u)
         np.multiply(u, t, out=u)
         np.tanh(u, out=u)
-        np.add(u, np.float32(1), out=u)
+        np.add(u, 1, out=u)
         np.multiply(u, t, out=u)
-        np.multiply(u, np.float32(0.5), out=out)
+        np.multiply(u, 0.5, out=out)
 
     return {
         "add": lambda: np.add(a, b, out=out),
@@ -88,16 +90,28 @@ def numpy_call(op, m):
         "transpose": lambda: np.copyto(out, a.T),
         "gelu_tanh": gelu,
         "matmul": lambda: np.matmul(a, b, out=out),
+        "log": lambda: np.log(m.p, out=out),
+        "log1p": lambda: np.log1p(m.p, out=out),
+        "sin": lambda: np.sin(a, out=out),
+        "cos": lambda: np.cos(a, out=out),
+        "atan": lambda: np.arctan(a, out=out),
+        "expm1": lambda: np.expm1(a, out=out),
     }.get(op)
 
 
 def numexpr_call(op, m):
     a, b, out = m.a, m.b, m.out
-    half, one, cube, scale = (np.float32(x) for x in (0.5, 1, 0.044715 * SCALE, SCALE))
-    names = {"a": a, "b": b, "h": half, "one": one, "c": cube, "s": scale}
+    half, one, cube, scale = (a.dtype.type(x) for x in (0.5, 1, 0.044715 * SCALE, SCALE))
+    names = {"a": a, "b": b, "p": m.p, "h": half, "one": one, "c": cube, "s": scale}
     text = {
         "add": "a + b",
         "exp": "exp(a)",
+        "log": "log(p)",
+        "log1p": "log1p(p)",
+        "sin": "sin(a)",
+        "cos": "cos(a)",
+        "atan": "arctan(a)",
+        "expm1": "expm1(a)",
         "tanh": "tanh(a)",
         "sigmoid": "one / (one + exp(-a))",
         "gelu_tanh": "h * (a * b + h) * (one + tanh((a * b + h) * (s + c * (a * b + h) * (a * b + h))))",
@@ -128,6 +142,13 @@ def torch_call(op, m):
         "gelu": lambda: gelu("none"),
         "gelu_tanh": lambda: gelu("tanh"),
         "matmul": lambda: torch.mm(a, b, out=out),
+        "log": lambda: torch.log(m.tp, out=out),
+        "log1p": lambda: torch.log1p(m.tp, out=out),
+        "sin": lambda: torch.sin(a, out=out),
+        "cos": lambda: torch.cos(a, out=out),
+        "atan": lambda: torch.atan(a, out=out),
+        "expm1": lambda: torch.expm1(a, out=out),
+        "erf": lambda: torch.erf(a, out=out),
     }.get(op)
 
 
@@ -171,9 +192,11 @@ def main():
     with torch.no_grad() if torch else open(os.devnull):
         for line in sys.stdin:
             peer, op, size, calls = line.split()
-            key = (op in ("softmax", "transpose"), op == "matmul", int(size))
+            dtype = np.float64 if op.endswith("_f64") else np.float32
+            op = op.removesuffix("_f64")
+            key = (op in ("softmax", "transpose"), op == "matmul", int(size), dtype)
             if key not in memory:
-                memory[key] = Memory(op, int(size))
+                memory[key] = Memory(op, int(size), dtype)
             maker = makers.get(peer)
             call = maker(op, memory[key]) if maker else None
             print(fastest(call, int(calls), int(size)) if call else -1, flush=True)

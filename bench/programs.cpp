@@ -36,12 +36,12 @@ tenon::Shape shape_for(const std::string& op, std::int64_t size) {
   return {side, side};
 }
 
-tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape) {
+tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape, tenon::DType dtype) {
   tenon::Graph g;
-  const tenon::NodeId a = g.input("a", tenon::DType::f32, shape);
+  const tenon::NodeId a = g.input("a", dtype, shape);
   tenon::NodeId result = a;
   if (is_binary(op)) {
-    const tenon::NodeId b = g.input("b", tenon::DType::f32, shape);
+    const tenon::NodeId b = g.input("b", dtype, shape);
     if (op.starts_with("gelu")) {
       const tenon::NodeId x = tenon::apply(g, "add", {tenon::apply(g, "mul", {a, b})[0], g.literal(0.5)})[0];
       result = tenon::apply(g, "gelu", {x}, {{"approximate", std::string(op == "gelu" ? "none" : "tanh")}})[0];

@@ -18,7 +18,7 @@ inline constexpr const char* kOps[] = {"add", "exp", "tanh", "sigmoid", "sum", "
 tenon::Shape shape_for(const std::string& op, std::int64_t size);
 // The op over inputs a (and b) of that shape; "gelu" is gelu(a * b + 0.5), "gelu_tanh" the same by the tanh
 // formula.
-tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape);
+tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape, tenon::DType dtype = tenon::DType::f32);
 
 // A program of ours, compiled, with its inputs on the device and memory for its result.
 class Prepared {
