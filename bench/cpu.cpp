@@ -11,6 +11,7 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <set>
 
 #include "base/thread_pool.h"
 #include "blas.h"
@@ -35,6 +36,7 @@ struct Options {
   int threads = tenon::usable_cores();
   std::string python, script, program, output, command;
   std::vector<std::string> ops;
+  std::set<std::string> only_some;  // empty: all ops of float64
 };
 
 int calls_for(std::int64_t elements) { return elements <= (1 << 20) ? 15 : 3; }
@@ -87,12 +89,13 @@ std::vector<Case> elementwise_cases(const Options& o, tenon::OpenDevice& device,
 }
 
 // Beside the peers only: there are no loops by hand for it.
-std::vector<Case> float64_cases(tenon::OpenDevice& device, bench::Peers& peers) {
+std::vector<Case> float64_cases(const Options& o, tenon::OpenDevice& device, bench::Peers& peers) {
   using tenon::DType;
   std::vector<Case> cases;
   for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{1} << 24})
     for (const std::string op :
          {"add", "exp", "log", "sin", "cos", "tanh", "sigmoid", "expm1", "log1p", "atan", "erf", "gelu", "softmax", "sum"}) {
+      if (!o.only_some.empty() && !o.only_some.contains(op)) continue;
       const tenon::Shape shape = bench::shape_for(op, size);
       tenon::HostArray a = bench::random_array(shape, 1).cast(DType::f64);
       if (op.starts_with("log"))
@@ -223,7 +226,7 @@ bench::Session measure(const Options& o) {
 
   s.elementwise = elementwise_cases(o, *device, pool, peers);
   stage("elementwise", s.elementwise, o.rounds);
-  s.float64 = float64_cases(*device, peers);
+  s.float64 = float64_cases(o, *device, peers);
   stage("float64", s.float64, o.rounds);
   std::vector<Case> copies;
   copies.push_back(copy_case(pool, std::int64_t{1} << 20));
@@ -261,6 +264,7 @@ int main(int argc, char** argv) {
   app.add_option("--command", o.command, "the command to name in the tables");
   CLI11_PARSE(app, argc, argv);
   setenv("TENON_THREADS", std::to_string(o.threads).c_str(), 1);
+  o.only_some.insert(o.ops.begin(), o.ops.end());
   if (o.ops.empty()) o.ops.assign(std::begin(bench::kOps), std::end(bench::kOps));
   try {
     const std::string text = bench::markdown(measure(o));

@@ -186,12 +186,12 @@ std::string compare(int rounds, const std::vector<Work>& all, DType dtype) {
   // One after the other: together their memory would be too much.
   for (const std::int64_t elements : {std::int64_t{1} << 20, std::int64_t{1} << 24})
     for (const Work& work : all) {
-      std::vector<Case> one{case_of(work, elements, dtype, *processor, *device)};
-      bench::run_rounds(one, rounds, [&](int round) {
+      std::vector<Case> now{case_of(work, elements, dtype, *processor, *device)};
+      bench::run_rounds(now, rounds, [&](int round) {
         fmt::print(stderr, "\r\033[K{}, {} M elements: round {}/{}", work.name, elements >> 20, round + 1, rounds);
       });
-      for (Contender& each : one[0].contenders) each.measure = nullptr;
-      cases.push_back(std::move(one[0]));
+      for (Contender& each : now[0].contenders) each.measure = nullptr;
+      cases.push_back(std::move(now[0]));
     }
   fmt::print(stderr, "\r\033[K");
 
@@ -289,6 +289,8 @@ int main(int argc, char** argv) {
     for (const std::string& op : chains) work.push_back(chain(op));
     if (work.empty()) work = all_work();
     std::erase_if(work, [&](const Work& each) { return each.name.find(only) == std::string::npos; });
+    if (work.empty())
+      throw tenon::Error(tenon::ErrorCode::not_found, fmt::format("no work is called like '{}'", only), "run it without --only");
     const std::string text = compare(rounds, work, type_named(dtype));
     std::cout << text;
     if (!output.empty()) std::ofstream(output) << text;

@@ -163,6 +163,8 @@ def eager_call(op, m):
         "sum": lambda: a.sum(),
         "softmax": lambda: torch.softmax(a, -1),
         "transpose": lambda: a.t().contiguous(),
+        **{name: (lambda f=getattr(torch, name): f(a)) for name in ("sin", "cos", "atan", "expm1", "erf")},
+        **{name: (lambda f=getattr(torch, name): f(m.tp)) for name in ("log", "log1p")},
         "gelu": lambda: gelu(a * b + 0.5),
         "gelu_tanh": lambda: gelu(a * b + 0.5, approximate="tanh"),
     }.get(op)

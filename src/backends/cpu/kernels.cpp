@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "backends/cpu/kernels_level.h"
-#include "graph/ops/value.h"
 
 namespace tenon::cpu {
 namespace {
@@ -82,10 +81,6 @@ const Kernels* kernels_for_level([[maybe_unused]] int level) {
 #endif
   return nullptr;
 }
-
-double lgamma_of(double x) { return lgamma(value::Scalar<double>(x)).v; }
-double erfinv_of(double x) { return erfinv(value::Scalar<double>(x)).v; }
-double i0_of(double x) { return i0(value::Scalar<double>(x)).v; }
 
 const Kernels& kernels() {
   static const Kernels& chosen = choose();

@@ -1,4 +1,5 @@
-// The elementwise kernels of f64, the integers and bool: loops over Scalar<T>, which the compiler vectorises where it can.
+// The elementwise kernels of the integers, bool, and f64 where kernels_f64.cc has none: loops over Scalar<T>, which the compiler
+// vectorises where it can.
 // Compiled once per instruction set (kernels.cmake).
 //
 // The bodies and Scalar are included into an unnamed namespace: this file's instantiations of them are its own, and the linker

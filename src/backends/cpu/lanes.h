@@ -1,7 +1,7 @@
 // Lanes: the CPU's SIMD value types, and the basic part of the value concept (graph/ops/value.h) for them.
 //
-// Lanes<float> is one vector of the level's native width (16, 32 or 64 bytes); Lanes<double> is one vector of doubles, the wide
-// type in which f32 bodies that need it are evaluated. Functions are found by argument-dependent lookup.
+// Lanes<float> is one vector of the level's native width (16, 32 or 64 bytes); Lanes<double> is one vector of doubles: f64,
+// and the wide type in which f32 bodies that need it are evaluated. Functions are found by argument-dependent lookup.
 //
 // This header is compiled once per instruction set (kernels.cmake). Everything in it has internal linkage, and so has every
 // template instantiated on its types: code of one level can never be linked into another.

@@ -5,16 +5,8 @@
 // and less exact.
 #pragma once
 
-#include <math.h>
-
 #include "backends/cpu/math_powers.h"
-
-// Compiled once, for every level (kernels.cpp).
-namespace tenon::cpu {
-double lgamma_of(double x);
-double erfinv_of(double x);
-double i0_of(double x);
-}  // namespace tenon::cpu
+#include "graph/ops/double_functions.h"
 
 #if TENON_CPU_LEVEL == 4
 #define TENON_NATIVE_V __m512d
@@ -30,18 +22,12 @@ double i0_of(double x);
 #define TENON_NAME_2(name) _ZGVbN2vv_##name
 #endif
 
-#define TENON_FUNCTIONS_1(X)                                                                                              \
-  X(cbrt)                                                                                                                 \
-  X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) \
-      X(acosh) X(atanh) X(erf) X(erfc)
-#define TENON_FUNCTIONS_2(X) X(pow) X(atan2)
-
 extern "C" {
 #define TENON_X(name) TENON_NATIVE_V TENON_NAME_1(name)(TENON_NATIVE_V) noexcept;
-TENON_FUNCTIONS_1(TENON_X)
+TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
 #undef TENON_X
 #define TENON_X(name) TENON_NATIVE_V TENON_NAME_2(name)(TENON_NATIVE_V, TENON_NATIVE_V) noexcept;
-TENON_FUNCTIONS_2(TENON_X)
+TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 }
 
@@ -50,11 +36,11 @@ namespace {
 
 #define TENON_X(name) \
   TENON_INLINE Wide name(Wide x) { return Wide((DoubleV)TENON_NAME_1(name)((TENON_NATIVE_V)x.v)); }
-TENON_FUNCTIONS_1(TENON_X)
+TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
 #undef TENON_X
 #define TENON_X(name) \
   TENON_INLINE Wide name(Wide x, Wide y) { return Wide((DoubleV)TENON_NAME_2(name)((TENON_NATIVE_V)x.v, (TENON_NATIVE_V)y.v)); }
-TENON_FUNCTIONS_2(TENON_X)
+TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 
 // Those that much is made of, within one unit in the last place (libmvec's: up to three).
@@ -92,5 +78,3 @@ TENON_INLINE Wide i0(Wide x) { return per_lane(x, i0_of); }
 #undef TENON_NATIVE_V
 #undef TENON_NAME_1
 #undef TENON_NAME_2
-#undef TENON_FUNCTIONS_1
-#undef TENON_FUNCTIONS_2

@@ -61,7 +61,9 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   h.target.dialect = Dialect::opencl;
   h.target.is_cpu = h.is_cpu;
   h.target.has_f64 = h.extensions.find("cl_khr_fp64") != std::string::npos || info<Bits>(device, kDeviceDoubleConfig) != 0;
-  h.target.can_call_host = h.is_cpu && h.target.has_f64 && platform_name.find("Portable Computing Language") != std::string::npos;
+  // Kernels that call functions of this process end it on PoCL 5.0, by an assertion of its compiler.
+  h.target.can_call_host = h.is_cpu && h.target.has_f64 && h.driver_version.starts_with("3.") &&
+                           platform_name.find("Portable Computing Language") != std::string::npos;
   h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
   h.target.local_bytes = info<Ulong>(device, kDeviceLocalMemory);

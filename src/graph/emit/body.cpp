@@ -264,14 +264,20 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 
 // --- Elementwise bodies ---
 
-const std::string* Body::host_function(std::string_view name, bool of_vectors) {
-  if (!target_.can_call_host || (name == "exp" && host_functions_.empty())) return nullptr;
-  const HostFunction* const found = find_host_function(name);
-  const std::intptr_t address = !found ? 0 : of_vectors ? found->of_vectors : found->of_one;
-  if (address == 0) return nullptr;
+const std::string* Body::address_parameter(std::intptr_t address) {
+  if (address == 0 || !target_.can_call_host) return nullptr;
   std::string& parameter = host_functions_[address];
   if (parameter.empty()) parameter = parameters_.whole_number(address);
   return &parameter;
+}
+const std::string* Body::host_function(std::string_view name) {
+  if (name == "exp" && host_functions_.empty()) return nullptr;
+  const HostFunction* const found = find_host_function(name);
+  return found ? address_parameter(found->of_one) : nullptr;
+}
+const std::string* Body::host_function_of_vectors(std::string_view name) {
+  const HostFunction* const found = find_host_function(name);
+  return found ? address_parameter(found->of_vectors) : nullptr;
 }
 
 std::string Body::float_function(const std::string& name, bool wide, std::span<const std::string> x) {
@@ -478,7 +484,7 @@ std::string Body::through_wide(std::string_view function, std::span<const std::s
 // after the other; what is computed around them stays in vectors.
 std::string Body::lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors) {
   if (name == "exp") return fmt::format("exp((F64V)({}))", x[0]);
-  const std::string* function = of_vectors ? host_function(name, true) : nullptr;
+  const std::string* function = of_vectors ? host_function_of_vectors(name) : nullptr;
   const char* const caller = function ? "vector" : "host";
   if (!function) function = host_function(name);
   if (!function) {

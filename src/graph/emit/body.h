@@ -97,8 +97,10 @@ class Body {
   std::string lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
                                 std::vector<std::string>& params);
   // The parameter that has the address of a function of the C library, in this process; null where the platform's is as good or
-  // none can be called. |of_vectors|: its form for eight doubles, null where there is none.
-  const std::string* host_function(std::string_view name, bool of_vectors = false);
+  // none can be called. Of its form for eight doubles likewise, null where there is none.
+  const std::string* host_function(std::string_view name);
+  const std::string* host_function_of_vectors(std::string_view name);
+  const std::string* address_parameter(std::intptr_t address);
   std::string through_wide(std::string_view function, std::span<const std::string> x);
   std::string lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors);
 

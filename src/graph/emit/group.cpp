@@ -120,12 +120,14 @@ std::string compensated_total_text(const std::string& sum, const std::string& lo
   return fmt::format("({1} - {1} == 0.0 ? {0} + {1} : {0})", sum, lost);
 }
 
-void lanes_reduction_text(Body& body, ReduceKind kind, DType dtype, const std::string& sum, const std::string& value,
+void lanes_reduction_text(Body& body, ReduceKind kind, DType dtype, const std::string& sum, std::string value, bool is_part,
                           std::string& before, std::string& inside, std::string& after) {
   const bool is_f64 = dtype == DType::f64;
   const std::string type = body.lanes_type(), suffix = is_f64 ? "w" : "v";
   body.need(is_f64 ? "folds_w" : "folds_v");
-  before += fmt::format("{} w{} = {};\n", type, sum, identity_text(kind, dtype));
+  const std::string identity = identity_text(kind, dtype);
+  if (is_part) value = fmt::format("(first_{0}(part) ? ({1})({2}) : ({1})({3}))", suffix, type, value, identity);
+  before += fmt::format("{} w{} = {};\n", type, sum, identity);
   if (kind == ReduceKind::max || kind == ReduceKind::min) {
     const bool is_max = kind == ReduceKind::max;
     std::string unused, join;

@@ -4,22 +4,16 @@
 #include <cmath>
 #include <iterator>
 
-#include "graph/ops/value.h"
-
-#define TENON_OF_ONE(X)                                                                                                   \
-  X(exp)                                                                                                                  \
-  X(exp2)                                                                                                                 \
-  X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) \
-      X(acosh) X(atanh) X(cbrt) X(erf) X(erfc)
-#define TENON_OF_TWO(X) X(pow) X(atan2)
+#include "graph/ops/double_functions.h"
 
 #ifdef TENON_HAS_VECTOR_FUNCTIONS
 extern "C" {
 #define TENON_X(name) void _ZGVeN8v_##name();
-TENON_OF_ONE(TENON_X)
+TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
+TENON_X(exp2)
 #undef TENON_X
 #define TENON_X(name) void _ZGVeN8vv_##name();
-TENON_OF_TWO(TENON_X)
+TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 }
 #define TENON_OF_VECTORS(name) address(_ZGVeN8##name)
@@ -30,30 +24,28 @@ TENON_OF_TWO(TENON_X)
 namespace tenon::emit {
 namespace {
 
-using OfOne = double (*)(double);
-using OfTwo = double (*)(double, double);
-
 template <class Function>
 std::intptr_t address(Function* function) {
   return reinterpret_cast<std::intptr_t>(function);
 }
-std::intptr_t address_of_one(OfOne function) { return address(function); }
-std::intptr_t address_of_two(OfTwo function) { return address(function); }
+HostFunction of_one(std::string_view name, double (*function)(double), std::intptr_t of_vectors = 0) {
+  return {name, address(function), of_vectors};
+}
+HostFunction of_two(std::string_view name, double (*function)(double, double), std::intptr_t of_vectors = 0) {
+  return {name, address(function), of_vectors};
+}
 
-// std::lgamma writes a global: a race between threads.
-double host_lgamma(double x) { return lgamma(value::Scalar<double>(x)).v; }
-double host_erfinv(double x) { return erfinv(value::Scalar<double>(x)).v; }
-double host_i0(double x) { return i0(value::Scalar<double>(x)).v; }
-
-const HostFunction kFunctions[] = {{"lgamma", address_of_one(host_lgamma)},
-                                   {"erfinv", address_of_one(host_erfinv)},
-                                   {"i0", address_of_one(host_i0)},
-                                   {"fmod", address_of_two(std::fmod)},
-#define TENON_X(name) {#name, address_of_one(std::name), TENON_OF_VECTORS(v_##name)},
-                                   TENON_OF_ONE(TENON_X)
+const HostFunction kFunctions[] = {of_one("exp", std::exp),
+                                   of_one("exp2", std::exp2, TENON_OF_VECTORS(v_exp2)),
+                                   of_one("lgamma", lgamma_of),
+                                   of_one("erfinv", erfinv_of),
+                                   of_one("i0", i0_of),
+                                   of_two("fmod", std::fmod),
+#define TENON_X(name) of_one(#name, std::name, TENON_OF_VECTORS(v_##name)),
+                                   TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
 #undef TENON_X
-#define TENON_X(name) {#name, address_of_two(std::name), TENON_OF_VECTORS(vv_##name)},
-                                       TENON_OF_TWO(TENON_X)
+#define TENON_X(name) of_two(#name, std::name, TENON_OF_VECTORS(vv_##name)),
+                                       TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 };
 

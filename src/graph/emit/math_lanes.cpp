@@ -18,6 +18,8 @@ DEVICE F32V ceil_f32v(F32V x) { return __builtin_ia32_rndscaleps_mask(x, 10, x, 
 DEVICE F32V trunc_f32v(F32V x) { return __builtin_ia32_rndscaleps_mask(x, 11, x, -1, 4); }
 DEVICE F32V max_f32v(F32V a, F32V b) { F32V y = a > b ? a : b; return a != a ? a : y; }
 DEVICE F32V min_f32v(F32V a, F32V b) { F32V y = a < b ? a : b; return a != a ? a : y; }
+// The first lanes, |part| of them.
+DEVICE I32V first_v(i32 part) { return (I32V)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < part; }
 // Whether a mask is set anywhere; any() looks at every lane.
 DEVICE i32 any_v(I32V mask) { return (u16)__builtin_ia32_cvtd2mask512(mask) != 0; }
 // x 2^n, rounded once.

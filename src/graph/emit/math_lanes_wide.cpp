@@ -9,9 +9,9 @@
 namespace tenon::emit {
 namespace {
 
-// For sixteen elements at once, with AVX-512, in double precision. First what is exact, also for elements of f64; then functions
-// for ops of f32 that are evaluated wider. Their formulas, and the reasons for them, are those of backends/cpu/math_wide.h: about
-// 1e-13, and right for what f32 bodies produce.
+// For sixteen elements at once, with AVX-512, in double precision. First what elements of f64 use as well; from exp_f64v on
+// functions for ops of f32 that are evaluated wider. Their formulas, and the reasons for them, are those of
+// backends/cpu/math_wide.h: about 1e-13, and right for what f32 bodies produce.
 constexpr Helper kWide[] = {
     {"wide_lanes", "lanes", R"(
 typedef double16 F64V; typedef long16 I64V; typedef ulong16 U64V;
@@ -36,6 +36,7 @@ DEVICE F64V ceil_f64v(F64V x) { return joined_w(ROUNDED_W(x.lo, 10), ROUNDED_W(x
 DEVICE F64V trunc_f64v(F64V x) { return joined_w(ROUNDED_W(x.lo, 11), ROUNDED_W(x.hi, 11)); }
 DEVICE F64V max_f64v(F64V a, F64V b) { F64V y = a > b ? a : b; return a != a ? a : y; }
 DEVICE F64V min_f64v(F64V a, F64V b) { F64V y = a < b ? a : b; return a != a ? a : y; }
+DEVICE I64V first_w(i32 part) { return __builtin_convertvector(first_v(part), I64V); }
 DEVICE i32 any_w(I64V mask) { return (u8)(__builtin_ia32_cvtq2mask512(mask.lo) | __builtin_ia32_cvtq2mask512(mask.hi)) != 0; }
 // x 2^n, rounded once.
 DEVICE F64V scaled_w(F64V x, F64V n) {

@@ -235,13 +235,14 @@ class ReductionEmitter {
     const bool is_even = std::ranges::all_of(reduced_strides_, [](std::int64_t d) { return d == 0 || d == 1; });
     const bool vectorised = is_even && !body_.calls_library();
     std::string loop = fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside);
-    int stretch = vectorised ? kProcessorStretch : 128;
-    if (const std::optional<std::string> lanes = is_even ? lanes_loop(inside) : std::nullopt) {
+    std::string stretch = fmt::format("const {} stretch = {};\n", ix(), vectorised ? kProcessorStretch : 128);
+    if (const std::optional<std::string> lanes = is_even ? lanes_loop() : std::nullopt) {
       loop = fmt::format("#ifdef LANES\n{}#else\n{}#endif\n", *lanes, loop);
-      stretch = kProcessorStretch;
+      stretch = fmt::format("#ifdef LANES\nconst {} stretch = {};\n#else\n{}#endif\n", ix(), kProcessorStretch, stretch);
     }
-    text += fmt::format("for ({0} b = begin; b < end; b += {1}) {{\nconst {0} stop = b + {1} < end ? b + {1} : end;\n", ix(),
-                        stretch);
+    text += stretch;
+    text += fmt::format(
+        "for ({0} b = begin; b < end; b += stretch) {{\nconst {0} stop = b + stretch < end ? b + stretch : end;\n", ix());
     text += before + loop + after + join_stretch() + "}\n";
     for (std::size_t r = 0; r < reductions_.size(); ++r) text += store(r, total(r), "row", "(i64)group_id(0)");
     text += "}\n";
@@ -250,38 +251,46 @@ class ReductionEmitter {
         {static_cast<std::uint32_t>(segments_), static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), 1}, text);
   }
 
-  // The loop over a stretch, LANES elements at once (body.h), |inside| for what is left of it. Nothing where the compiler's own
-  // is as good: it vectorises simple ops of f32.
-  std::optional<std::string> lanes_loop(const std::string& inside) {
+  // The loop over a stretch, LANES elements at once (body.h). Nothing where the compiler's own is as good: it vectorises simple
+  // ops of f32.
+  std::optional<std::string> lanes_loop() {
     const std::optional<DType> dtype = lanes_dtype(graph_[reductions_[0]].dtype);
     if (!dtype || (dtype == DType::f32 && !calls_functions())) return std::nullopt;
     for (const External& e : reader_.externals())
       if (lanes_dtype(e.from.stored) != dtype) return std::nullopt;
-    for (NodeId id : group_.nodes)
-      if (lanes_dtype(graph_[id].dtype) != dtype && graph_[id].dtype != DType::boolean) return std::nullopt;
-    std::string before, vectors, after;
+    for (NodeId id : group_.nodes) {
+      const bool is_mask = graph_[id].dtype == DType::boolean && graph_[id].prim != Prim::reduce;
+      if (lanes_dtype(graph_[id].dtype) != dtype && !is_mask) return std::nullopt;
+    }
+    for (NodeId id : group_.outputs)
+      if (graph_[id].prim != Prim::reduce) return std::nullopt;
     body_.begin_lanes(*dtype);
+    const std::string whole = lanes_steps(*dtype, false), part = lanes_steps(*dtype, true);
+    if (!body_.end_lanes()) return std::nullopt;
+    return fmt::format("{{\n{} n = b;\n{{\n{}}}\nif (n < stop) {{\nconst i32 part = (i32)(stop - n);\n{}}}\n}}\n", ix(), whole,
+                       part);
+  }
+  // All steps of LANES elements from n on, or the one of a |is_part| of them.
+  std::string lanes_steps(DType dtype, bool is_part) {
+    std::string before, step, after;
     for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
       const DType stored = reader_.externals()[k].from.stored;
+      const std::string macro = body_.lanes_macro(is_part ? "LOAD_PART" : "LOAD", stored);
       const std::string value = reduced_strides_[k] == 0
                                     ? body_.loaded(stored, fmt::format("{}[o{}]", pointers_[k], k))
-                                    : fmt::format("{}({} + o{} + n)", body_.lanes_macro("LOAD", stored), pointers_[k], k);
-      vectors += fmt::format("{} x{} = {};\n", body_.lanes_type(), k, value);
+                                    : fmt::format("{}({} + o{} + n{})", macro, pointers_[k], k, is_part ? ", part" : "");
+      step += fmt::format("{} x{} = {};\n", body_.lanes_type(), k, value);
     }
     for (NodeId id : group_.nodes)
-      if (graph_[id].prim != Prim::reduce) vectors += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
-    for (NodeId id : group_.outputs)
-      if (graph_[id].prim != Prim::reduce) body_.fail_lanes();
+      if (graph_[id].prim != Prim::reduce) step += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       const NodeId id = reductions_[r];
       const bool is_extreme = kind(id) == ReduceKind::max || kind(id) == ReduceKind::min;
-      lanes_reduction_text(body_, kind(id), *dtype, is_extreme ? fmt::format("k{}", r) : sum(r), variable(graph_[id].inputs[0]),
-                           before, vectors, after);
+      lanes_reduction_text(body_, kind(id), dtype, is_extreme ? fmt::format("k{}", r) : sum(r), variable(graph_[id].inputs[0]),
+                           is_part, before, step, after);
     }
-    if (!body_.end_lanes()) return std::nullopt;
-    return fmt::format(
-        "{{\n{0} n = b;\n{1}for (; n + LANES <= stop; n += LANES) {{\n{2}}}\n{3}for (; n < stop; ++n) {{\n{4}}}\n}}\n", ix(),
-        before, vectors, after, inside);
+    return is_part ? before + step + after
+                   : before + fmt::format("for (; n + LANES <= stop; n += LANES) {{\n{}}}\n", step) + after;
   }
   bool calls_functions() const {
     return std::ranges::any_of(group_.nodes, [&](NodeId id) {

@@ -105,8 +105,8 @@ DEVICE double8 host_call_8_2(i64 function, double8 x, double8 y) {
 #endif
 )kernel";
 
-// Where the processor has AVX-512, loops over f32 take LANES elements at once, written out: for table lookups, scaling by powers
-// of two and stores past the caches compilers have no loops of their own.
+// Where the processor has AVX-512, loops over floats take LANES elements at once, written out: for table lookups, scaling by
+// powers of two and stores past the caches compilers have no loops of their own.
 constexpr std::string_view kProcessor = R"kernel(#if defined(__clang__) && defined(__AVX512F__) && defined(__AVX512DQ__)
 #define LANES 16
 typedef float16 F32V; typedef int16 I32V; typedef uint16 U32V;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "backends/cpu/backend.h"
@@ -231,6 +232,87 @@ TEST_F(OpenClTest, LargeMapsHaveTheValuesOfTheProcessorsOwnBackend) {
       for (std::int64_t i = 0; i < shape.elements(); ++i)
         ASSERT_NEAR(here.value(i), there.value(i), 1e-6 * std::abs(there.value(i))) << to_string(shape) << " at " << i;
     }
+  }
+}
+
+// --- Many elements at once ---
+HostArray varied(DType dtype, const Shape& shape) {
+  HostArray array = HostArray::empty(DType::f64, shape);
+  double x = 0.1;
+  for (double& value : array.mutable_view<double>()) value = x = 3.9 * x * (1 - x);  // no two neighbours alike, in (0, 1)
+  if (is_integer(dtype))
+    for (double& value : array.mutable_view<double>()) value = std::floor(100 * value);
+  return array.cast(dtype);
+}
+void expect_close(const HostArray& got, const HostArray& wanted, const std::string& what) {
+  ASSERT_EQ(got.elements(), wanted.elements());
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    const double x = got.value(i), y = wanted.value(i);
+    ASSERT_TRUE(x == y || std::abs(x - y) <= 1e-12 * std::abs(y) || (std::isnan(x) && std::isnan(y)))
+        << what << ", element " << i << ": " << x << ", not " << y;
+  }
+}
+
+TEST_F(OpenClTest, OperandsOfEveryTypeAreTurnedAsTheProcessorsOwnBackendDoes) {
+  const auto device = open();
+  const auto cpu = cpu::make_backend();
+  const auto processor = cpu->open(cpu->devices().at(0));
+  // Whole tiles and the edges of some.
+  for (DType dtype : {DType::u8, DType::i16, DType::i32, DType::u64, DType::f64, DType::bf16, DType::boolean}) {
+    Graph graph;
+    const NodeId a = graph.input("a", dtype, {300, 581}), b = graph.input("b", dtype, {581, 300});
+    graph.set_outputs(apply(graph, "maximum", {a, apply(graph, "transpose", {b})[0]}));
+    const std::vector<HostArray> inputs{varied(dtype, {300, 581}), varied(dtype, {581, 300})};
+    expect_close(run(*device, graph, inputs), run(*processor, graph, inputs), std::string(name(dtype)));
+  }
+}
+
+TEST_F(OpenClTest, AnElementOfF64IsTheSameInEveryColumn) {
+  const auto device = open();
+  for (std::int64_t columns : {16, 77, 4099}) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::f64, {3, columns});
+    const NodeId y = apply(graph, "tanh", {x})[0];
+    const NodeId most = apply(graph, "max", {y}, {{"axis", std::int64_t{1}}, {"keepdims", true}})[0];
+    graph.set_outputs(apply(graph, "sub", {y, most}));
+    const HostArray result = run(*device, graph, {HostArray::full(DType::f64, {3, columns}, 0.7)});
+    for (std::int64_t i = 0; i < result.elements(); ++i) ASSERT_EQ(result.value(i), 0) << "of " << columns << ", element " << i;
+  }
+}
+
+TEST_F(OpenClTest, ReductionsOfF64AreThoseOfTheProcessorsOwnBackend) {
+  const auto device = open();
+  const auto cpu = cpu::make_backend();
+  const auto processor = cpu->open(cpu->devices().at(0));
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& special :
+       std::vector<std::vector<double>>{{}, {infinity}, {infinity, -infinity}, {std::nan("")}})
+    for (std::int64_t columns : {5, 100, 100'003}) {
+      HostArray x = varied(DType::f64, {2, columns});
+      for (std::size_t i = 0; i < special.size(); ++i) x.mutable_view<double>()[i + 2] = special[i];
+      for (const std::string op : {"sum", "max", "min", "prod"}) {
+        Graph graph;
+        const NodeId in = graph.input("x", DType::f64, {2, columns});
+        const NodeId chain = apply(graph, "mul", {apply(graph, "exp", {in})[0], in})[0];
+        graph.set_outputs(apply(graph, op, {chain}, {{"axis", std::int64_t{1}}}));
+        expect_close(run(*device, graph, {x}), run(*processor, graph, {x}), op + " of " + std::to_string(columns));
+      }
+    }
+}
+
+TEST_F(OpenClTest, AMaskMayBeReducedBesideTheNumbersItChooses) {
+  const auto device = open();
+  for (DType dtype : {DType::f32, DType::f64}) {
+    Graph graph;
+    const NodeId x = graph.input("x", dtype, {5000});
+    const NodeId mask = apply(graph, "gt", {x, graph.literal(0.5)})[0];
+    const NodeId chosen = apply(graph, "where", {mask, apply(graph, "exp", {x})[0], x})[0];
+    const NodeId sum = apply(graph, "sum", {chosen})[0], any = apply(graph, "max", {mask})[0];
+    graph.set_outputs(apply(graph, "where", {any, sum, graph.literal(-1.0)}));
+    const HostArray in = varied(dtype, {5000});
+    double wanted = 0;
+    for (std::int64_t i = 0; i < 5000; ++i) wanted += in.value(i) > 0.5 ? std::exp(in.value(i)) : in.value(i);
+    EXPECT_NEAR(run(*device, graph, {in}).value(0), wanted, 1e-6 * wanted);
   }
 }
 

@@ -40,11 +40,12 @@ bool streams(const RowsText& text, DType dtype) {
   return 2 * text.shape.rows * text.shape.columns * static_cast<std::int64_t>(element_bytes(dtype)) > kBeyondCaches;
 }
 
-std::string load(RowsText& text, std::size_t k) {
+std::string load(RowsText& text, std::size_t k, bool is_part) {
   const DType stored = text.reader.externals()[k].from.stored;
+  const std::string macro = text.body.lanes_macro(is_part ? "LOAD_PART" : "LOAD", stored);
   const std::string value = text.shape.column_strides[k] == 0
                                 ? text.body.loaded(stored, fmt::format("{}[o{}]", text.pointers[k], k))
-                                : fmt::format("{}({} + o{} + i)", text.body.lanes_macro("LOAD", stored), text.pointers[k], k);
+                                : fmt::format("{}({} + o{} + i{})", macro, text.pointers[k], k, is_part ? ", part" : "");
   return fmt::format("{} x{} = {};\n", text.body.lanes_type(), k, value);
 }
 
@@ -64,7 +65,7 @@ std::string division(RowsText& text, NodeId id, std::string& before) {
 }
 
 // Statements for the values of the pass, from element i on.
-std::string vector_values(RowsText& text, int pass, DType dtype, std::string& before) {
+std::string vector_values(RowsText& text, int pass, DType dtype, bool is_part, std::string& before) {
   const std::string type = text.body.lanes_type();
   std::string vectors;
   for (NodeId value : text.passes.needed_in(pass)) {
@@ -74,7 +75,7 @@ std::string vector_values(RowsText& text, int pass, DType dtype, std::string& be
       continue;
     }
     if (value < 0)
-      vectors += load(text, at(~value));
+      vectors += load(text, at(~value), is_part);
     else if (dtype == DType::f32 && is_divided_by_row(text, value))
       vectors += division(text, value, before);
     else
@@ -83,6 +84,31 @@ std::string vector_values(RowsText& text, int pass, DType dtype, std::string& be
       vectors += fmt::format("*({}*)({} + i) = {};\n", type, text.kept_name(value), name);
   }
   return vectors;
+}
+
+// One step of the pass from element i on, of LANES elements or |is_part| of them, and what stands around the loop over steps.
+struct Steps {
+  std::string before, step, after;
+};
+Steps steps_of(RowsText& text, int pass, DType dtype, std::span<const LanesResult> results, bool is_part) {
+  Steps steps;
+  const bool past_caches = streams(text, dtype);
+  steps.step = vector_values(text, pass, dtype, is_part, steps.before);
+  // While this row is computed in the caches, the next one comes from memory.
+  if (pass == 1 && past_caches && !is_part)
+    for (std::size_t k = 0; k < text.pointers.size(); ++k)
+      if (text.shape.is_together(k) && is_vector_operand(text, k, dtype))
+        for (std::size_t ahead = 0; ahead < 16; ahead += 64 / element_bytes(dtype))
+          steps.step += fmt::format("PREFETCH_V({} + o{} + {} + i + {});\n", text.pointers[k], k, text.columns, ahead);
+  for (NodeId goal : text.passes.goals_of(pass))
+    if (text.graph[goal].prim == Prim::reduce)
+      lanes_reduction_text(text.body, text.graph[goal].as<ReduceAttr>().kind, dtype, "s" + text.reader.name(goal),
+                           text.variable(text.graph[goal].inputs[0]), is_part, steps.before, steps.step, steps.after);
+  const char* const verb = is_part ? "STORE_PART" : past_caches ? "STREAM" : "STORE";
+  for (const LanesResult& result : results)
+    steps.step += fmt::format("{}({} + row * {} + i, ({})({}){});\n", text.body.lanes_macro(verb, result.stored), result.pointer,
+                              text.columns, text.body.lanes_type(), text.reader.name(result.output), is_part ? ", part" : "");
+  return steps;
 }
 
 }  // namespace
@@ -94,31 +120,16 @@ std::string lanes_loop(RowsText& text, int pass, std::span<const LanesResult> re
   const std::optional<DType> dtype = dtype_of(text, pass, results.size());
   if (!dtype) return otherwise;
   text.body.begin_lanes(*dtype);
-  const bool past_caches = streams(text, *dtype);
-  std::string before, after;
-  std::string vectors = vector_values(text, pass, *dtype, before);
-  // While this row is computed in the caches, the next one comes from memory.
-  if (pass == 1 && past_caches)
-    for (std::size_t k = 0; k < text.pointers.size(); ++k)
-      if (text.shape.is_together(k) && is_vector_operand(text, k, *dtype))
-        for (std::size_t line = 0; line < element_bytes(*dtype); line += sizeof(float))
-          vectors += fmt::format("PREFETCH_V({} + o{} + {} + i + {});\n", text.pointers[k], k, n, 2 * line);
-  for (NodeId goal : text.passes.goals_of(pass))
-    if (text.graph[goal].prim == Prim::reduce)
-      lanes_reduction_text(text.body, text.graph[goal].as<ReduceAttr>().kind, *dtype, "s" + text.reader.name(goal),
-                           text.variable(text.graph[goal].inputs[0]), before, vectors, after);
-  for (const LanesResult& result : results)
-    vectors +=
-        fmt::format("{}({} + row * {} + i, ({})({}));\n", text.body.lanes_macro(past_caches ? "STREAM" : "STORE", result.stored),
-                    result.pointer, n, text.body.lanes_type(), text.reader.name(result.output));
+  const Steps whole = steps_of(text, pass, *dtype, results, false), part = steps_of(text, pass, *dtype, results, true);
   if (!text.body.end_lanes()) return otherwise;
   // Sums of so many elements are rounded as often as sums of the rows that compilers vectorise.
   constexpr int kStretch = 1024;
   std::string loop = fmt::format("#ifdef LANES\n{{\n{0} i = 0;\nwhile (i + LANES <= {1}) {{\n", index, n);
-  loop += fmt::format("const {0} stop = i + {1} < {2} - LANES ? i + {1} : {2} - LANES + 1;\n{3}", index, kStretch, n, before);
-  loop += fmt::format("for (; i < stop; i += LANES) {{\n{}}}\n{}}}\n", vectors, after);
-  loop += fmt::format("for (; i < {}; ++i) {{\n{}}}\n}}\n#else\n{}#endif\n", n, inside, otherwise);
-  return loop;
+  loop +=
+      fmt::format("const {0} stop = i + {1} < {2} - LANES ? i + {1} : {2} - LANES + 1;\n{3}", index, kStretch, n, whole.before);
+  loop += fmt::format("for (; i < stop; i += LANES) {{\n{}}}\n{}}}\n", whole.step, whole.after);
+  loop += fmt::format("if (i < {0}) {{\nconst i32 part = (i32)({0} - i);\n{1}{2}{3}}}\n", n, part.before, part.step, part.after);
+  return loop + fmt::format("}}\n#else\n{}#endif\n", otherwise);
 }
 
 }  // namespace tenon::emit

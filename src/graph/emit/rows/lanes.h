@@ -15,9 +15,8 @@ struct LanesResult {
   std::string pointer;
 };
 
-// The loop over the row: LANES elements at a time where the compiler has such vectors and every value of the pass can be one,
-// |inside| for what is left of the row and for everybody else. |results| are the outputs that
-// lanes_dtype() has a type for.
+// The loop over the row: LANES elements at a time where the compiler has such vectors and every value of the pass can be one, and
+// |inside| for everybody else. |results| are the outputs that lanes_dtype() has a type for.
 std::string lanes_loop(RowsText& text, int pass, std::span<const LanesResult> results, const std::string& inside);
 
 }  // namespace tenon::emit
