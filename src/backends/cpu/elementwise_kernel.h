@@ -49,6 +49,18 @@ TENON_INLINE void store_streaming(float* p, F32 x) {
 #endif
 }
 
+TENON_INLINE void store_streaming(double* p, Wide x) {
+#if TENON_CPU_LEVEL == 4
+  _mm512_stream_pd(p, (__m512d)x.v);
+#elif TENON_CPU_LEVEL == 3
+  _mm256_stream_pd(p, (__m256d)x.v);
+#elif TENON_CPU_LEVEL == 2
+  _mm_stream_pd(p, (__m128d)x.v);
+#else
+  store(p, x);
+#endif
+}
+
 // Bools are bytes of 0 and 1.
 template <class T>
 TENON_INLINE LaneMask<T> load_mask(const std::uint8_t* p) {

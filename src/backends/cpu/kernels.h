@@ -58,9 +58,10 @@ struct Kernels {
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
   // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
   ElementwiseKernel after_multiply_add[kElementwiseCount];
-  // The same two for f32 with stores past the caches, for results that will not be read soon; nullptr where computing takes
-  // longer than writing. out must not be an input; call stream_fence() before another thread reads it.
+  // The same two for f32, and the first for f64, with stores past the caches, for results that will not be read soon; nullptr
+  // where computing takes longer than writing. out must not be an input; call stream_fence() before another thread reads it.
   ElementwiseKernel streaming[kElementwiseCount];
+  ElementwiseKernel streaming_f64[kElementwiseCount];
   ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];

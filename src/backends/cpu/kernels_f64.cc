@@ -9,10 +9,10 @@
 namespace tenon::cpu {
 namespace {
 
-template <class Op>
+template <class Op, bool stream = false>
 constexpr ElementwiseKernel kernel_of() {
-  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.cancels)
-    return lanes_kernel<Op, double, Wide>;
+  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.cancels && !(stream && Op::traits.returns_bool))
+    return lanes_kernel<Op, double, Wide, stream>;
   else
     return nullptr;
 }
@@ -25,8 +25,15 @@ void level::add_f64_kernels(Kernels& table) {
       TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
   };
-  for (int op = 0; op < kElementwiseCount; ++op)
+  static constexpr ElementwiseKernel streaming[] = {
+#define TENON_X(Name) kernel_of<elementwise::Name, true>(),
+      TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+  };
+  for (int op = 0; op < kElementwiseCount; ++op) {
     if (kernels[op]) table.elementwise[op][static_cast<int>(DType::f64)] = kernels[op];
+    table.streaming_f64[op] = streaming[op];
+  }
 }
 
 }  // namespace tenon::cpu

@@ -205,6 +205,7 @@ class LoopCompiler {
     const ElementwiseOp used = product != product_of_.end() ? ElementwiseOp::Mac : op;
     kernel.call = kernels().elementwise[static_cast<int>(used)][static_cast<int>(type)];
     if (type == DType::f32) kernel.streaming = kernels().streaming[static_cast<int>(used)];
+    if (type == DType::f64) kernel.streaming = kernels().streaming_f64[static_cast<int>(used)];
     if (!kernel.call)
       throw Error(ErrorCode::internal, std::string(name(used)) + " has no CPU kernel for " + std::string(name(type)));
     return kernel;

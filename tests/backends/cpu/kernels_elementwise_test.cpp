@@ -196,6 +196,24 @@ TEST(ElementwiseKernels, GiveAnElementTheSameResultWhereverItStands) {
   }
 }
 
+TEST(ElementwiseKernels, OfF64PastTheCachesAreTheSame) {
+  constexpr std::int64_t count = 203;
+  for (const Kernels* table : tables())
+    for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
+      const ElementwiseKernel streaming = table->streaming_f64[static_cast<int>(op)];
+      if (streaming == nullptr) return;
+      const Operands<double> in(traits, count, varied_doubles);
+      for (std::size_t offset : {0, 1}) {  // from an aligned address, from another
+        std::vector<double> wanted(count), storage(count + 16, 77.0);
+        double* out = storage.data() + (64 - reinterpret_cast<std::uintptr_t>(storage.data()) % 64) / sizeof(double) + offset;
+        kernel(*table, op, DType::f64)(in.pointers.data(), wanted.data(), count, kParameters[0]);
+        streaming(in.pointers.data(), out, count, kParameters[0]);
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_TRUE(out[i] == wanted[i] || (std::isnan(out[i]) && std::isnan(wanted[i]))) << name(op) << " on " << table->isa;
+      }
+    });
+}
+
 TEST(ElementwiseKernels, ReadAndWriteNothingBeyondTheirElements) {
   for (const Kernels* table : tables())
     for_each_op([&](ElementwiseOp op, const ElementwiseTraits& traits) {
