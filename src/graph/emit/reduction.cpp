@@ -292,6 +292,39 @@ class ReductionEmitter {
     return is_part ? before + step + after
                    : before + fmt::format("for (; n + LANES <= stop; n += LANES) {{\n{}}}\n", step) + after;
   }
+  // Sums of columns of a row, LANES of them at once, and |inside| for what is left: f16, which compilers convert one by one.
+  std::optional<std::string> lanes_of_columns(const std::string& inside) {
+    bool is_half = false;
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const DType stored = reader_.externals()[k].from.stored;
+      if (lanes_dtype(stored) != DType::f32 || (inner_strides_[k] != 0 && inner_strides_[k] != 1)) return std::nullopt;
+      is_half = is_half || stored == DType::f16;
+    }
+    const auto is_other = [&](NodeId id) {
+      return graph_[id].prim == Prim::reduce ? dtype(id) != DType::f32 || kind(id) != ReduceKind::sum
+                                             : lanes_dtype(graph_[id].dtype) != DType::f32;
+    };
+    const auto is_map = [&](NodeId id) { return graph_[id].prim != Prim::reduce; };
+    if (!is_half || std::ranges::any_of(group_.nodes, is_other) || std::ranges::any_of(group_.outputs, is_map))
+      return std::nullopt;
+    body_.begin_lanes(DType::f32);
+    std::string step = fmt::format("const {} i = first + j;\n", ix());
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const DType stored = reader_.externals()[k].from.stored;
+      const std::string line = place_text(parameters_, fmt::format("o{}", k), "n", reduced_strides_[k]);
+      step += fmt::format("F32V x{} = {};\n", k,
+                          inner_strides_[k] == 0
+                              ? body_.loaded(stored, fmt::format("{}[{}]", pointers_[k], line))
+                              : fmt::format("{}({} + {} + i)", body_.lanes_macro("LOAD", stored), pointers_[k], line));
+    }
+    for (NodeId id : group_.nodes)
+      if (graph_[id].prim != Prim::reduce) step += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      step += fmt::format("*(F32V*)(s{0} + j) += {1};\n", r, variable(graph_[reductions_[r]].inputs[0]));
+    if (!body_.end_lanes()) return std::nullopt;
+    return fmt::format("{{\n{0} j = 0;\nfor (; j + LANES <= width; j += LANES) {{\n{1}}}\nfor (; j < width; ++j) {{\n{2}}}\n}}\n",
+                       ix(), step, inside);
+  }
   bool calls_functions() const {
     return std::ranges::any_of(group_.nodes, [&](NodeId id) {
       return graph_[id].prim == Prim::elementwise && !is_arithmetic(graph_[id].as<ElementwiseAttr>().op);
@@ -304,8 +337,8 @@ class ReductionEmitter {
     text += fmt::format("const {0} first = (i64)group_id(0) * {1}, width = {2} - first < {1} ? {2} - first : {1};\n", ix(),
                         kProcessorWidth, inner_text_);
     for (std::size_t r = 0; r < reductions_.size(); ++r)
-      text += fmt::format("{} s{}[{}];\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r, kProcessorWidth,
-                          variable_type(total_dtype(reductions_[r])), r, kProcessorWidth);
+      text += fmt::format("{} s{}[{}] __attribute__((aligned(64)));\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r,
+                          kProcessorWidth, variable_type(total_dtype(reductions_[r])), r, kProcessorWidth);
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row");
     const auto each = [&](const std::string& inside) {
@@ -325,9 +358,14 @@ class ReductionEmitter {
                         kStretch);
     text += each(clear);
     text += fmt::format("for ({} n = b; n < stop; ++n) {{\n", ix());
-    text += each(fmt::format("const {} i = first + j;\n", ix()) + element([&](std::size_t r, const std::string& value) {
-                   return fmt::format("s{}[j] = {};\n", r, combine(r, fmt::format("s{}[j]", r), value, dtype(reductions_[r])));
-                 }));
+    const std::string inside =
+        fmt::format("const {} i = first + j;\n", ix()) + element([&](std::size_t r, const std::string& value) {
+          return fmt::format("s{}[j] = {};\n", r, combine(r, fmt::format("s{}[j]", r), value, dtype(reductions_[r])));
+        });
+    if (const std::optional<std::string> lanes = lanes_of_columns(inside))
+      text += fmt::format("#ifdef LANES\n{}#else\n{}#endif\n", *lanes, each(inside));
+    else
+      text += each(inside);
     text += "}\n" + each(join) + "}\n" + each(stores) + "}\n";
     return make_launch(body_, {1, 1, 1},
                        {static_cast<std::uint32_t>(ceil_div(inner_, kProcessorWidth)),
