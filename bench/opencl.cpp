@@ -6,6 +6,7 @@
 //   bench_opencl --dtype bfloat16               in another element type
 //   bench_opencl --cycles 10000                 opened, used and closed: memory, descriptors and threads before and after
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -18,6 +19,7 @@
 
 #include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
+#include "backends/opencl/pinning.h"
 #include "contender.h"
 #include "programs.h"
 #include "tenon/error.h"
@@ -188,12 +190,13 @@ std::string compare(int rounds, const std::vector<Work>& all, DType dtype) {
     for (const Work& work : all) {
       std::vector<Case> now{case_of(work, elements, dtype, *processor, *device)};
       bench::run_rounds(now, rounds, [&](int round) {
-        fmt::print(stderr, "\r\033[K{}, {} M elements: round {}/{}", work.name, elements >> 20, round + 1, rounds);
+        if (isatty(STDERR_FILENO))
+          fmt::print(stderr, "\r\033[K{}, {} M elements: round {}/{}", work.name, elements >> 20, round + 1, rounds);
       });
       for (Contender& each : now[0].contenders) each.measure = nullptr;
       cases.push_back(std::move(now[0]));
     }
-  fmt::print(stderr, "\r\033[K");
+  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
 
   std::string text =
       fmt::format("{}, {}, {}, {} cores, load {:.1f} before, {} rounds, {}.\n\n", now(), device->info().name,
@@ -272,6 +275,7 @@ int cycles(int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tenon::opencl::pin_threads();
   int rounds = 21, count = 0;
   std::string output, only, dtype = "float32";
   std::vector<std::string> chains;

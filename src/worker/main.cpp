@@ -3,12 +3,14 @@
 
 #include "backend/worker.h"
 #include "backends/all.h"
+#include "backends/opencl/pinning.h"
 
 int main() {
   if (!tenon::is_worker()) {
     std::fputs("tenon-worker is started by Tenon itself, for devices that run in a process of their own\n", stderr);
     return 2;
   }
+  tenon::opencl::pin_threads();
   tenon::BackendRegistry registry;
   tenon::register_all_backends(registry, {});
   return tenon::run_worker(registry);

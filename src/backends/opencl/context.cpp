@@ -1,10 +1,13 @@
 #include "backends/opencl/context.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "backend/kernel_cache.h"
+#include "backends/opencl/pinning.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {
@@ -61,9 +64,10 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   h.target.dialect = Dialect::opencl;
   h.target.is_cpu = h.is_cpu;
   h.target.has_f64 = h.extensions.find("cl_khr_fp64") != std::string::npos || info<Bits>(device, kDeviceDoubleConfig) != 0;
+  const bool is_pocl = platform_name.find("Portable Computing Language") != std::string::npos;
   // Kernels that call functions of this process end it on PoCL 5.0, by an assertion of its compiler.
-  h.target.can_call_host = h.is_cpu && h.target.has_f64 && h.driver_version.starts_with("3.") &&
-                           platform_name.find("Portable Computing Language") != std::string::npos;
+  h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && h.driver_version.starts_with("3.");
+  h.has_pinned_threads = h.is_cpu && is_pocl && asked_to_pin_threads();
   h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
   h.target.local_bytes = info<Ulong>(device, kDeviceLocalMemory);
@@ -113,6 +117,22 @@ void Context::close() {
   if (context_) api().clReleaseContext(context_);
   queue_ = nullptr;
   context_ = nullptr;
+}
+
+void Context::finish(EventId last) {
+  // The threads that compute go first on every processor; this one goes on the moment one of them has nothing left to do. Asleep,
+  // it would have to be woken, which takes some ten microseconds.
+  constexpr auto kPatience = std::chrono::milliseconds(1);
+  if (last && hardware_.has_pinned_threads) {
+    api().clFlush(queue_);
+    Int status = kComplete;
+    for (const auto end = std::chrono::steady_clock::now() + kPatience;
+         api().clGetEventInfo(last, kEventStatus, sizeof status, &status, nullptr) == kSuccess && status > kComplete &&
+         std::chrono::steady_clock::now() < end;)
+      sched_yield();
+    if (status < kComplete) check(status, "computing");
+  }
+  check(api().clFinish(queue_), "computing");
 }
 
 void Context::check(Int status, const std::string& what) {

@@ -25,6 +25,7 @@ struct Hardware {
   DeviceId device = nullptr;
   std::string platform_name, name, vendor, driver_version, version, extensions, pci_address;
   bool is_cpu = false, correctly_rounded_divide = false;
+  bool has_pinned_threads = false;  // a processor whose threads stay where they are: see pinning.h
   std::uint64_t memory_bytes = 0, largest_allocation_bytes = 0;
   std::size_t base_alignment_bytes = 128;
   KernelTarget target;
@@ -59,6 +60,9 @@ class Context {
 
   // The module of each kernel, compiled together unless known in this process or on disk.
   std::vector<std::shared_ptr<Module>> modules(std::span<const Kernel> kernels);
+
+  // Returns when all that is in the queue is done; under mutex(). |last| is the event of the last command, or null.
+  void finish(EventId last);
 
   // As opencl::check; also remembers that the device is lost.
   void check(Int status, const std::string& what);

@@ -55,6 +55,21 @@ class OpenClBuffer final : public Buffer {
   MemoryBudget::Share share_;
 };
 
+class Event {
+ public:
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() {
+    if (id_) api().clReleaseEvent(id_);
+  }
+  EventId get() const { return id_; }
+  EventId* place() { return &id_; }
+
+ private:
+  EventId id_ = nullptr;
+};
+
 class Program final : public Executable {
  public:
   Program(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget);

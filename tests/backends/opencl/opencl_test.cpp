@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
 #include "backends/opencl/context.h"
+#include "backends/opencl/pinning.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
@@ -28,6 +30,7 @@ const bool kPrepared = [] {
   fs::create_directories(folder);
   setenv("POCL_CACHE_DIR", folder.c_str(), 0);
   setenv("TENON_CACHE_DIR", folder.c_str(), 0);
+  opencl::pin_threads();
   return true;
 }();
 
@@ -83,6 +86,28 @@ HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inp
   Buffer* const outs[] = {out.get()};
   program->run(in, outs);
   return device.download(*out);
+}
+
+TEST(OpenClPinning, ThreadsArePinnedOnlyWhereEveryProcessorIsOurs) {
+  const bool was_asked = opencl::asked_to_pin_threads();
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  for (std::size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+    if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+  const bool has_several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+
+  unsetenv("POCL_AFFINITY");
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  opencl::pin_threads();
+  EXPECT_NE(opencl::asked_to_pin_threads(), has_several);
+
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  setenv("POCL_AFFINITY", "0", 1);
+  opencl::pin_threads();
+  EXPECT_FALSE(opencl::asked_to_pin_threads()) << "what the user says counts";
+
+  if (was_asked) setenv("POCL_AFFINITY", "1", 1);
 }
 
 TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {
