@@ -267,3 +267,20 @@ scenario('a problem can be reported, and stays on the machine', fresh('#op=add')
   await page.getByRole('status').filter({ hasText: /[Ss]aved as/ }).waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
 });
+
+scenario('the list of devices comes in without moving the button', fresh('#op=add'), async (page) => {
+  const place = () => page.getByRole('button', { name: 'Calculate' }).boundingBox();
+  const before = await place();
+  let answer;
+  const asked = new Promise((resolve) => (answer = resolve));
+  await page.route('**/api/events*', async (route) => {
+    await asked;
+    await route.continue();
+  });
+  await page.reload();
+  await page.locator('.devices-choice .awaited').first().waitFor();
+  assert.deepEqual(await place(), before);
+  answer();
+  await page.locator('.devices-choice .awaited').first().waitFor({ state: 'detached' });
+  assert.deepEqual(await place(), before);
+});

@@ -1,10 +1,19 @@
 // Where to compute: the server's choice, one device, or several side by side.
+import { effect } from '@preact/signals';
 import { accelerators, devices, devicesKnown } from '../connection';
 import type { Device } from '../api';
 import { formatSeconds } from '../numbers';
 import { sentence } from '../parts/problem';
 import { checked, edit, program, request } from './state';
 import { computedProgram, runs } from './runs';
+import { recall, remember } from '../storage';
+
+// What the list held last time keeps its place until the server has answered, so that nothing below moves under the pointer.
+const kSeen = 'devices seen';
+const seen = recall<{ id: string; text: string }[]>(kSeen, [{ id: '…', text: 'looking for devices' }]);
+effect(() => {
+  if (devicesKnown.value) remember(kSeen, devices.value.map((device) => ({ id: device.id, text: chipText(device) })));
+});
 
 export function DevicePicker() {
   const chosen = program.value.devices;
@@ -22,6 +31,16 @@ export function DevicePicker() {
             <span class="small soft">the server picks</span>
           </span>
         </label>
+        {!devicesKnown.value &&
+          seen.map(({ id, text }) => (
+            <div class="chip off awaited" aria-hidden="true">
+              <input type="checkbox" disabled />
+              <span>
+                <span class="chip-name mono">{id}</span>
+                <span class="small soft">{text}</span>
+              </span>
+            </div>
+          ))}
         {devices.value.map((device) => (
           <Chip device={device} on={chosen.includes(device.id)} onToggle={() => toggle(device.id)} />
         ))}
@@ -41,7 +60,7 @@ export function DevicePicker() {
 }
 
 function Chip({ device, on, onToggle }: { device: Device; on: boolean; onToggle: () => void }) {
-  const usable = device.available && device.status !== null;
+  const usable = isUsable(device);
   return (
     <label class={`chip ${on ? 'on' : ''} ${usable ? '' : 'off'}`} title={usable ? '' : `${device.reason} ${device.remedy}`}>
       <input type="checkbox" checked={on} disabled={!usable && !on} onChange={onToggle} />
@@ -50,10 +69,18 @@ function Chip({ device, on, onToggle }: { device: Device; on: boolean; onToggle:
           {device.id}
           {device.simulated && <span class="tag warn">simulated</span>}
         </span>
-        <span class="small soft">{usable ? stateText(device) : device.reason || 'nothing here can drive it'}</span>
+        <span class="small soft">{chipText(device)}</span>
       </span>
     </label>
   );
+}
+
+function isUsable(device: Device): boolean {
+  return device.available && device.status !== null;
+}
+
+function chipText(device: Device): string {
+  return isUsable(device) ? stateText(device) : device.reason || 'nothing here can drive it';
 }
 
 export function stateText(device: Device): string {
