@@ -65,8 +65,11 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   h.target.is_cpu = h.is_cpu;
   h.target.has_f64 = h.extensions.find("cl_khr_fp64") != std::string::npos || info<Bits>(device, kDeviceDoubleConfig) != 0;
   const bool is_pocl = platform_name.find("Portable Computing Language") != std::string::npos;
-  // Kernels that call functions of this process end it on PoCL 5.0, by an assertion of its compiler.
-  h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && h.driver_version.starts_with("3.");
+  // PoCL 5.0 runs kernels that call functions of this process, but ends it when asked for their binaries, by an assertion. What
+  // others do is not known.
+  const bool is_pocl_3 = h.driver_version.starts_with("3."), is_pocl_5 = h.driver_version.starts_with("5.");
+  h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && (is_pocl_3 || is_pocl_5);
+  h.gives_calls = !is_pocl_5;
   h.has_pinned_threads = h.is_cpu && is_pocl && asked_to_pin_threads();
   h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
@@ -176,7 +179,9 @@ std::shared_ptr<Module> Context::compile(const std::vector<const Kernel*>& kerne
     if (status == kSuccess && program) api().clReleaseProgram(program);
   }
   auto module = std::make_shared<Module>(build(key.source, options));
-  cache.store(key, binary_of(module->get()));
+  // Without our cache the platform's own serves.
+  const auto calls_host = [](const Kernel* kernel) { return kernel->calls_host; };
+  if (hardware_.gives_calls || std::ranges::none_of(kernels, calls_host)) cache.store(key, binary_of(module->get()));
   return module;
 }
 

@@ -25,6 +25,7 @@ struct Hardware {
   DeviceId device = nullptr;
   std::string platform_name, name, vendor, driver_version, version, extensions, pci_address;
   bool is_cpu = false, correctly_rounded_divide = false;
+  bool gives_calls = true;          // the binaries of kernels that call the host
   bool has_pinned_threads = false;  // a processor whose threads stay where they are: see pinning.h
   std::uint64_t memory_bytes = 0, largest_allocation_bytes = 0;
   std::size_t base_alignment_bytes = 128;

@@ -90,6 +90,7 @@ class Body {
   void need(const std::string& helper) { helpers_.insert(helper); }
   // Whether something calls a function of the platform's library, which no compiler vectorises.
   bool calls_library() const { return calls_library_; }
+  bool calls_host() const { return !host_functions_.empty(); }
   std::set<std::string> take_helpers() { return std::move(helpers_); }
 
  private:

@@ -351,6 +351,7 @@ Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::ui
   launch.kernel.text = head + launch.kernel.entry + signature;
   launch.kernel.helpers = body.take_helpers();
   launch.kernel.group_size = group_size;
+  launch.kernel.calls_host = body.calls_host();
   launch.groups = groups;
   launch.arguments = body.parameters().take_values();
   return launch;
