@@ -275,7 +275,7 @@ int cycles(int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tenon::opencl::pin_threads();
+  if (tenon::opencl::should_pin_threads()) setenv(tenon::opencl::kPinningVariable, "1", 0);
   int rounds = 21, count = 0;
   std::string output, only, dtype = "float32";
   std::vector<std::string> chains;

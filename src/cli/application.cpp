@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "backends/opencl/pinning.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
@@ -143,10 +144,13 @@ void configure(const CLI::App& app, const Session& session) {
   if (std::find(std::begin(kWithoutDevices), std::end(kWithoutDevices), chosen.at(0)->get_name()) != std::end(kWithoutDevices))
     return;
   try {
-    const LoadedConfig loaded = load_config(session.config_sources());
+    LoadedConfig loaded = load_config(session.config_sources());
     if (!session.json)
       for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
-    set_process_config(loaded.config);
+    // A command that is run under a lease is not ours to say this of.
+    if (chosen.at(0)->get_name() != "exec" && opencl::should_pin_threads(loaded.config.environment))
+      loaded.config.environment.emplace(opencl::kPinningVariable, "1");
+    set_process_config(std::move(loaded.config));
   } catch (const Error&) {
     // The doctor says so among its checks, and looks at the rest.
     if (chosen.at(0)->get_name() != "doctor") throw;

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "backends/opencl/pinning.h"
 #include "cli/application.h"
 
 namespace {
@@ -21,7 +20,6 @@ void interrupted(int) {
 int main(int argc, char** argv) {
   // Jobs in the background are started with it ignored, and stay so.
   if (signal(SIGINT, interrupted) == SIG_IGN) signal(SIGINT, SIG_IGN);
-  tenon::opencl::pin_threads();
   tenon::cli::Console console = tenon::cli::process_console();
   return tenon::cli::run_application(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), console);
 }

@@ -1,5 +1,6 @@
 // tenon-worker: hosts one device for another process (src/backend/worker.h). Not meant to be run by hand.
 #include <cstdio>
+#include <cstdlib>
 
 #include "backend/worker.h"
 #include "backends/all.h"
@@ -10,7 +11,7 @@ int main() {
     std::fputs("tenon-worker is started by Tenon itself, for devices that run in a process of their own\n", stderr);
     return 2;
   }
-  tenon::opencl::pin_threads();
+  if (tenon::opencl::should_pin_threads()) setenv(tenon::opencl::kPinningVariable, "1", 0);
   tenon::BackendRegistry registry;
   tenon::register_all_backends(registry, {});
   return tenon::run_worker(registry);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "graph/ops/elementwise.h"
@@ -262,6 +263,23 @@ TEST(KernelPlan, AConvolutionOfSixteenBitsTakesTheMatrixUnitsWhereThereAreSome) 
     for (const std::string& helper : helpers(dtype, few_channels ? Shape{8, 8, 30, 30} : x, window, has_units))
       EXPECT_EQ(helper.find("multiply_matrices"), std::string::npos) << name(dtype) << to_string(window);
   }
+}
+
+TEST(KernelPlan, KernelsThatCallTheHostSaySo) {
+  KernelTarget calling = processor();
+  calling.can_call_host = true;
+  const auto calls_host = [](std::string_view op, DType dtype, const KernelTarget& target) {
+    Graph graph;
+    graph.set_outputs(apply(graph, op, {graph.input("x", dtype, {1000})}));
+    const KernelPlan plan = plan_kernels(graph, target);
+    return std::ranges::any_of(plan.kernels, [](const Kernel& kernel) { return kernel.calls_host; });
+  };
+  for (const char* op : {"atan", "softplus", "logsumexp"}) {
+    EXPECT_TRUE(calls_host(op, DType::f64, calling)) << op;
+    EXPECT_FALSE(calls_host(op, DType::f64, processor())) << op;
+  }
+  EXPECT_FALSE(calls_host("square", DType::f64, calling));
+  EXPECT_FALSE(calls_host("relu", DType::f32, calling));
 }
 
 }  // namespace

@@ -269,7 +269,11 @@ scenario('a problem can be reported, and stays on the machine', fresh('#op=add')
 });
 
 scenario('the list of devices comes in without moving the button', fresh('#op=add'), async (page) => {
-  const place = () => page.getByRole('button', { name: 'Calculate' }).boundingBox();
+  // Below the list, what the server says of the program moves the button as well.
+  const place = async () => {
+    await page.getByText(/^Gives /).waitFor();
+    return page.getByRole('button', { name: 'Calculate' }).boundingBox();
+  };
   const before = await place();
   let answer;
   const asked = new Promise((resolve) => (answer = resolve));

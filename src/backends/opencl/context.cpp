@@ -67,9 +67,9 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   const bool is_pocl = platform_name.find("Portable Computing Language") != std::string::npos;
   // PoCL 5.0 runs kernels that call functions of this process, but ends it when asked for their binaries, by an assertion. What
   // others do is not known.
-  const bool is_pocl_3 = h.driver_version.starts_with("3."), is_pocl_5 = h.driver_version.starts_with("5.");
-  h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && (is_pocl_3 || is_pocl_5);
-  h.gives_calls = !is_pocl_5;
+  const bool is_3_1 = h.driver_version.starts_with("3.1"), is_5_0 = h.driver_version.starts_with("5.0");
+  h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && (is_3_1 || is_5_0);
+  h.gives_calls = !is_5_0;
   h.has_pinned_threads = h.is_cpu && is_pocl && asked_to_pin_threads();
   h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
@@ -123,19 +123,20 @@ void Context::close() {
 }
 
 void Context::finish(EventId last) {
-  // The threads that compute go first on every processor; this one goes on the moment one of them has nothing left to do. Asleep,
-  // it would have to be woken, which takes some ten microseconds.
+  // Every processor has a thread that computes; this one gives way to them, and goes on as soon as one of them has nothing left
+  // to do. Asleep, it would have to be woken, which takes some ten microseconds.
   constexpr auto kPatience = std::chrono::milliseconds(1);
-  if (last && hardware_.has_pinned_threads) {
-    api().clFlush(queue_);
+  const auto status = [&] {
     Int status = kComplete;
-    for (const auto end = std::chrono::steady_clock::now() + kPatience;
-         api().clGetEventInfo(last, kEventStatus, sizeof status, &status, nullptr) == kSuccess && status > kComplete &&
-         std::chrono::steady_clock::now() < end;)
-      sched_yield();
-    if (status < kComplete) check(status, "computing");
-  }
+    if (last) api().clGetEventInfo(last, kEventStatus, sizeof status, &status, nullptr);
+    return status;
+  };
+  if (last) api().clFlush(queue_);
+  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+       status() > kComplete && std::chrono::steady_clock::now() < end;)
+    sched_yield();
   check(api().clFinish(queue_), "computing");
+  if (const Int failure = status(); failure < kComplete) check(failure, "computing");
 }
 
 void Context::check(Int status, const std::string& what) {

@@ -159,6 +159,7 @@ void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const
   std::vector<MemoryId> results(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) results[i] = static_cast<OpenClBuffer*>(outputs[i])->fresh();
   Event last;
+  const bool waits_awake = context_->hardware().has_pinned_threads;
   for (const Command& command : commands_) {
     for (const Binding& binding : command.bindings) {
       const MemoryId memory = binding.space == Location::Space::output
@@ -167,7 +168,7 @@ void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const
       context_->check(api().clSetKernelArg(command.kernel.get(), binding.position, sizeof memory, &memory), "passing a tensor");
     }
     context_->check(api().clEnqueueNDRangeKernel(queue, command.kernel.get(), 3, nullptr, command.global, command.local, 0,
-                                                 nullptr, &command == &commands_.back() ? last.place() : nullptr),
+                                                 nullptr, waits_awake && &command == &commands_.back() ? last.place() : nullptr),
                     "starting a kernel");
   }
   context_->finish(last.get());

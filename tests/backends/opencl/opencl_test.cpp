@@ -30,7 +30,7 @@ const bool kPrepared = [] {
   fs::create_directories(folder);
   setenv("POCL_CACHE_DIR", folder.c_str(), 0);
   setenv("TENON_CACHE_DIR", folder.c_str(), 0);
-  opencl::pin_threads();
+  if (opencl::should_pin_threads()) setenv(opencl::kPinningVariable, "1", 0);
   return true;
 }();
 
@@ -90,24 +90,29 @@ HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inp
 
 TEST(OpenClPinning, ThreadsArePinnedOnlyWhereEveryProcessorIsOurs) {
   const bool was_asked = opencl::asked_to_pin_threads();
+  unsetenv(opencl::kPinningVariable);
   cpu_set_t all, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
   CPU_ZERO(&one);
   for (std::size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
     if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
-  const bool has_several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  const bool all_are_ours = CPU_COUNT(&all) == online && CPU_ISSET(static_cast<std::size_t>(online - 1), &all);
 
-  unsetenv("POCL_AFFINITY");
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-  opencl::pin_threads();
-  EXPECT_NE(opencl::asked_to_pin_threads(), has_several);
-
+  EXPECT_EQ(opencl::should_pin_threads(), online == 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
-  setenv("POCL_AFFINITY", "0", 1);
-  opencl::pin_threads();
-  EXPECT_FALSE(opencl::asked_to_pin_threads()) << "what the user says counts";
+  EXPECT_EQ(opencl::should_pin_threads(), all_are_ours);
 
-  if (was_asked) setenv("POCL_AFFINITY", "1", 1);
+  EXPECT_FALSE(opencl::should_pin_threads({{opencl::kPinningVariable, "0"}})) << "what the configuration says counts";
+  setenv("POCL_MAX_PTHREAD_COUNT", "1", 1);
+  EXPECT_FALSE(opencl::should_pin_threads()) << "PoCL's threads are not one for each processor then";
+  unsetenv("POCL_MAX_PTHREAD_COUNT");
+  setenv(opencl::kPinningVariable, "0", 1);
+  EXPECT_FALSE(opencl::should_pin_threads()) << "what the user says counts";
+  EXPECT_FALSE(opencl::asked_to_pin_threads());
+
+  if (was_asked) setenv(opencl::kPinningVariable, "1", 1);
 }
 
 TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {

@@ -1,5 +1,5 @@
 // Where to compute: the server's choice, one device, or several side by side.
-import { effect } from '@preact/signals';
+import { computed, effect } from '@preact/signals';
 import { accelerators, devices, devicesKnown } from '../connection';
 import type { Device } from '../api';
 import { formatSeconds } from '../numbers';
@@ -8,11 +8,13 @@ import { checked, edit, program, request } from './state';
 import { computedProgram, runs } from './runs';
 import { recall, remember } from '../storage';
 
-// What the list held last time keeps its place until the server has answered, so that nothing below moves under the pointer.
+// What the list held last time keeps its place until the server has answered: the list then moves nothing under the pointer.
 const kSeen = 'devices seen';
-const seen = recall<{ id: string; text: string }[]>(kSeen, [{ id: '…', text: 'looking for devices' }]);
+const recalled = recall<{ id: string; text: string }[]>(kSeen, []);
+const seen = Array.isArray(recalled) && recalled.length > 0 ? recalled : [{ id: '…', text: 'looking for devices' }];
+const shown = computed(() => JSON.stringify(devices.value.map((device) => ({ id: device.id, text: chipText(device) }))));
 effect(() => {
-  if (devicesKnown.value) remember(kSeen, devices.value.map((device) => ({ id: device.id, text: chipText(device) })));
+  if (devicesKnown.value) remember(kSeen, JSON.parse(shown.value));
 });
 
 export function DevicePicker() {
