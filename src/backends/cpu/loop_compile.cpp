@@ -45,6 +45,7 @@ class LoopCompiler {
     program_.stream = beyond_cache(bytes);
     program_.prefetch = bytes > kPrefetchFrom;
     find_absorbed();
+    shorten_blocks(externals);
     assign_phases();
     emit();
     if (program_.prefetch) look_ahead();
@@ -134,6 +135,19 @@ class LoopCompiler {
         return;
       }
     }
+  }
+
+  // Of several kernels only the first reads memory, and only the last writes it. With short blocks a processor begins the next
+  // block's first while this one's last still waits; the more it waits, the shorter they should be.
+  void shorten_blocks(const std::set<NodeId>& externals) {
+    constexpr std::int64_t kBlock = 1024, kStreamedBlock = 256;
+    const auto is_converted = [&](NodeId node) {
+      return placement_.source(plan_.views[at(node)].base).stored != compute_dtype(graph_[node].dtype);
+    };
+    const std::size_t kernels = group_.nodes.size() - absorbed_.size();
+    if (group_.kind != Group::Kind::elementwise || !geometry().is_flat()) return;
+    if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted))
+      program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
   }
 
   // --- Phases ---
@@ -401,12 +415,10 @@ class LoopCompiler {
     return static_cast<int>(program_.externals.size()) - 1;
   }
 
-  // A single kernel reads memory while it computes; where one waits for another's results there is a gap to fill. In rows groups
-  // the first phase has read the row, so the next one can come during the second; exp_sum sees to that by itself.
+  // In rows groups the first phase has read the row, so the next row can come during the second; exp_sum sees to that by itself.
   void look_ahead() {
-    const std::size_t p = group_.kind == Group::Kind::rows ? 1 : 0;
-    if (p >= program_.phases.size()) return;
-    Phase& phase = program_.phases[p];
+    if (group_.kind != Group::Kind::rows || program_.phases.size() < 2) return;
+    Phase& phase = program_.phases[1];
     const bool by_itself =
         std::any_of(phase.body.begin(), phase.body.end(), [](const Instruction& i) { return i.code == Code::exp_sum; });
     phase.ahead = phase.body.size() > 1 && !by_itself;

@@ -102,6 +102,8 @@ struct LoopGeometry {
   bool keeps_columns = false;
   std::int64_t reduce_outer = 1, reduce_extent = 1, between = 1, part_extent = 1, parts = 1;
 
+  // One long row.
+  bool is_flat() const { return rows == 1 && tile_rows == 1; }
   // The most elements a tile has.
   std::int64_t tile_elements() const {
     if (tile_rows > 1) return cols > 1 ? tile_rows * cols : tile_rows;

@@ -92,6 +92,7 @@ class LoopRunner {
       }
       return;
     }
+    if (loop_.geometry.is_flat() && phase.head.empty()) return segments(first, last);
     const std::int64_t per_row = (loop_.geometry.cols + loop_.geometry.block - 1) / loop_.geometry.block;
     std::int64_t row = first / per_row, segment = first % per_row;
     bool new_row = true;
@@ -102,10 +103,7 @@ class LoopRunner {
       }
       const std::int64_t column = segment * loop_.geometry.block;
       move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
-      if (phase.ahead)
-        execute_ahead(phase.body, row, column + loop_.geometry.block);
-      else
-        execute(phase.body);
+      execute(phase.body);
       new_row = ++segment == per_row;
       if (new_row) {
         segment = 0;
@@ -189,6 +187,18 @@ class LoopRunner {
     std::int64_t row = 0, rows = 1, column = 0, columns = 0;
     std::int64_t elements() const { return rows * columns; }
   };
+
+  // Tiles [first, last) of one long row: pointers only step on.
+  void segments(std::int64_t first, std::int64_t last) {
+    const std::int64_t block = loop_.geometry.block;
+    move_to({0, 1, first * block, block});
+    for (std::int64_t t = first; t < last; ++t) {
+      tile_.columns = std::min(block, loop_.geometry.cols - tile_.column);
+      execute(loop_.phases[0].body);
+      for (int r : loop_.moving) pointers_[r] += at(block) * element_bytes(loop_.registers[at(r)].dtype);
+      tile_.column += block;
+    }
+  }
 
   // What is written once per row must cover every segment of it.
   std::int64_t head_columns() const {
