@@ -74,6 +74,16 @@ TEST_F(ProgramTest, AFusedChain) {
   expect({op("gelu", {op("add", {op("mul", {a, b}), graph_.literal(0.5)})})});
 }
 
+TEST_F(ProgramTest, ChainsOfSeveralKernelsInAndBeyondTheCaches) {
+  for (const std::int64_t elements : {3001, 2'600'011})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId a = input({elements}, dtype), b = input({elements}, dtype);
+      expect({op("abs", {op("sub", {op("mul", {a, b}), b})})}, dtype == DType::f32 ? 2e-5 : 1e-2);
+    }
+}
+
 TEST_F(ProgramTest, BroadcastOperandsOfEveryKind) {
   const NodeId x = input({6, 50, 40}), row = input({40}), column = input({50, 1}), scalar = input({}), plane = input({6, 1, 40});
   expect({op("add", {op("mul", {op("sub", {op("div", {x, scalar}), row}), column}), plane})});
