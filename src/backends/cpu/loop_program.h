@@ -75,7 +75,7 @@ struct Instruction {
 struct Phase {
   std::vector<Instruction> head;  // once per row (per tile where tiles are whole rows)
   std::vector<Instruction> body;  // per tile
-  bool ahead = false;             // ask for the next tile's inputs between the instructions of the body
+  bool ahead = false;             // rows groups: ask for the next row's inputs between the instructions of the body
 };
 
 struct Reduction {
