@@ -62,8 +62,8 @@ class Context {
   // The module of each kernel, compiled together unless known in this process or on disk.
   std::vector<std::shared_ptr<Module>> modules(std::span<const Kernel> kernels);
 
-  // Returns when all that is in the queue is done; under mutex(). |last| is the event of the last command
-  // where it is to be waited for awake, or null.
+  // Returns when all that is in the queue is done; under mutex(). |last| is the event of the last command where it is to be
+  // waited for awake, or null.
   void finish(EventId last);
 
   // As opencl::check; also remembers that the device is lost.

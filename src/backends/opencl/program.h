@@ -55,6 +55,7 @@ class OpenClBuffer final : public Buffer {
   MemoryBudget::Share share_;
 };
 
+// What tells of one command, released with its owner.
 class Event {
  public:
   Event() = default;
