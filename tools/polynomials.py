@@ -206,6 +206,18 @@ def wide_part():
     approximate('kWideI0Large', 'double', 'I0(x) exp(-x) sqrt(x) in 8 / x on [8, infinity)', i0_tail, 0, 1, 14, 0)
 
 
+def double_part():
+    ln2 = log(2)
+    approximate('kDoubleExp', 'double', '(exp(r) - 1 - r) / r^2, |r| <= ln(2) / 2', exp_tail, -ln2 / 2, ln2 / 2, 10,
+                weight=lambda r, y: r * r / expm1(r))
+    approximate('kDoubleSin', 'double', '(sin(x) - x) / x^3 in x^2, |x| <= pi / 4', lambda x: (sin(x) - x) / x**3, 0, pi / 4, 6, 0, square,
+                weight=lambda x, y: x**3 / sin(x))
+    approximate('kDoubleAtan', 'double', '(atan(x) / x - 1) / x^2 in x^2 on [0, tan(pi / 8)]', lambda x: (atan(x) / x - 1) / (x * x), 0,
+                sqrt(mpf(2)) - 1, 12, 0, square, weight=lambda x, y: x * x)
+    approximate('kDoubleAsin', 'double', '(asin(x) / x - 1) / x^2 in x^2 on [0, 1/2]', lambda x: (asin(x) / x - 1) / (x * x), 0, '0.5', 14, 0,
+                square, weight=lambda x, y: x * x)
+
+
 def from_unit(u, c, a, b):
     a, b, c = mpf(a), mpf(b), mpf(c)
     low, high = (a - c) / (a + c), (b - c) / (b + c)
@@ -262,6 +274,8 @@ namespace tenon::coefficients {
     table_part()
     print()
     wide_part()
+    print()
+    double_part()
     print('''
 // clang-format on
 }  // namespace tenon::coefficients''')

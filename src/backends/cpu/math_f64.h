@@ -1,11 +1,12 @@
-// Elementary functions of f64 lanes: those of the C library for vectors (libmvec), within four units in the last place, or the C
-// library's own for one lane after the other.
+// Elementary functions of f64 lanes: our own (base/math_double.h), those of the C library for vectors (libmvec), within four
+// units in the last place, or the C library's own for one lane after the other.
 //
 // Compiled once per instruction set, like lanes.h; not together with math_wide.h, whose functions have the same names, are faster
 // and less exact.
 #pragma once
 
 #include "backends/cpu/math_powers.h"
+#include "base/math_coefficients.h"
 #include "graph/ops/double_functions.h"
 
 #if TENON_CPU_LEVEL == 4
@@ -24,7 +25,8 @@
 
 extern "C" {
 #define TENON_X(name) TENON_NATIVE_V TENON_NAME_1(name)(TENON_NATIVE_V) noexcept;
-TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
+TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
+TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
 #undef TENON_X
 #define TENON_X(name) TENON_NATIVE_V TENON_NAME_2(name)(TENON_NATIVE_V, TENON_NATIVE_V) noexcept;
 TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
@@ -36,12 +38,58 @@ namespace {
 
 #define TENON_X(name) \
   TENON_INLINE Wide name(Wide x) { return Wide((DoubleV)TENON_NAME_1(name)((TENON_NATIVE_V)x.v)); }
-TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
+TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
+#if TENON_CPU_LEVEL < 3
+TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+#endif
 #undef TENON_X
 #define TENON_X(name) \
   TENON_INLINE Wide name(Wide x, Wide y) { return Wide((DoubleV)TENON_NAME_2(name)((TENON_NATIVE_V)x.v, (TENON_NATIVE_V)y.v)); }
 TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
+
+#if TENON_CPU_LEVEL >= 3
+// What base/math_double.h asks for.
+namespace double_math {
+using namespace coefficients;
+using DV = DoubleV;
+using IV = Int64V;
+using UV = Uint64V;
+#define ALL(x) (Wide(x).v)
+#define FMA(a, b, c) (fma(Wide(a), Wide(b), Wide(c)).v)
+#define BITS(x) ((UV)(x))
+#define FROM_BITS(u) ((DV)(u))
+#define SCALED(x, n) scaled_d(x, n)
+#define POLYNOMIAL(c, x) (polynomial(Wide(x), c).v)
+#define ONE_BY_ONE(x, y, mask, f)             \
+  if (const LaneMask<double> m(mask); any(m)) \
+    for (int l = 0; l < Wide::kCount; ++l)    \
+      if (m.v[l] != 0) y[l] = __builtin_##f(x[l]);
+TENON_INLINE DV scaled_d(DV x, DV n) { return scale_by_power(Wide(x), Wide(n), BITS(n + kRoundD) << 52).v; }
+TENON_INLINE DV abs_d(DV x) { return abs(Wide(x)).v; }
+TENON_INLINE DV copysign_d(DV x, DV sign) { return copysign(Wide(x), Wide(sign)).v; }
+TENON_INLINE DV sqrt_d(DV x) { return sqrt(Wide(x)).v; }
+TENON_INLINE DV between_d(DV x, double low, double high) { return clamp_keeping_nan(Wide(x), low, high).v; }
+#define TENON_TYPE(name, ...) __VA_ARGS__
+#define TENON_HELPER(name, needs, ...) TENON_INLINE __VA_ARGS__
+#define TENON_FUNCTION(name, needs, ...) TENON_INLINE __VA_ARGS__
+#include "base/math_double.h"
+#undef TENON_TYPE
+#undef TENON_HELPER
+#undef TENON_FUNCTION
+#undef ALL
+#undef FMA
+#undef BITS
+#undef FROM_BITS
+#undef SCALED
+#undef POLYNOMIAL
+#undef ONE_BY_ONE
+}  // namespace double_math
+#define TENON_X(name) \
+  TENON_INLINE Wide name(Wide x) { return Wide(double_math::name##_d(x.v)); }
+TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+#undef TENON_X
+#endif
 
 // Those that much is made of, within one unit in the last place (libmvec's: up to three).
 // exp(r) 2^n, r = head + rest within +-ln(2) / 2: by its power series.

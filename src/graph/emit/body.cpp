@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graph/emit/host_functions.h"
+#include "graph/ops/double_functions.h"
 #include "graph/ops/symbolic.h"
 #include "tenon/error.h"
 
@@ -480,10 +481,11 @@ std::string Body::through_wide(std::string_view function, std::span<const std::s
   return fmt::format("NARROWED_V({})", call(fmt::format("{}_f64v", function), arguments));
 }
 
-// The platform has a fast exp of vectors; other functions are the C library's, |of_vectors| or, where it has none, for one lane
-// after the other; what is computed around them stays in vectors.
+// The platform has a fast exp of vectors, others are our own; the rest is the C library's, |of_vectors| or, where it has none,
+// for one lane after the other; what is computed around them stays in vectors.
 std::string Body::lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors) {
   if (name == "exp") return fmt::format("exp((F64V)({}))", x[0]);
+  if (of_vectors && has_own_vector_function(name)) return call(fmt::format("{}_exact_v", name), fmt::format("(F64V)({})", x[0]));
   const std::string* function = of_vectors ? host_function_of_vectors(name) : nullptr;
   const char* const caller = function ? "vector" : "host";
   if (!function) function = host_function(name);

@@ -9,7 +9,7 @@
 #ifdef TENON_HAS_VECTOR_FUNCTIONS
 extern "C" {
 #define TENON_X(name) void _ZGVeN8v_##name();
-TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
+TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
 TENON_X(exp2)
 #undef TENON_X
 #define TENON_X(name) void _ZGVeN8vv_##name();
@@ -42,10 +42,13 @@ const HostFunction kFunctions[] = {of_one("exp", std::exp),
                                    of_one("i0", i0_of),
                                    of_two("fmod", std::fmod),
 #define TENON_X(name) of_one(#name, std::name, TENON_OF_VECTORS(v_##name)),
-                                   TENON_VECTOR_FUNCTIONS_OF_ONE(TENON_X)
+                                   TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
+#undef TENON_X
+#define TENON_X(name) of_one(#name, std::name),
+                                       TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
 #undef TENON_X
 #define TENON_X(name) of_two(#name, std::name, TENON_OF_VECTORS(vv_##name)),
-                                       TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
+                                           TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 };
 

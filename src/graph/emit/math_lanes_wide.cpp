@@ -384,25 +384,6 @@ DEVICE F64V fmod_f64v(F64V x, F64V y) {
 )"},
 };
 
-// Estrin's scheme, as the CPU backend's: fewer steps that wait for each other.
-std::string polynomial(const std::string& function, std::span<const double> coefficients) {
-  std::string text = "DEVICE F64V " + function + "(F64V x) {\n", power = "x";
-  std::vector<std::string> terms;
-  for (double c : coefficients) terms.push_back(literal(DType::f64, c));
-  while (terms.size() > 1) {
-    std::vector<std::string> pairs;
-    for (std::size_t i = 0; i + 1 < terms.size(); i += 2)
-      pairs.push_back("FMA_W(" + terms[i + 1] + ", " + power + ", " + terms[i] + ")");
-    if (terms.size() % 2 != 0) pairs.push_back(terms.back());
-    terms = std::move(pairs);
-    if (terms.size() == 1) break;
-    const std::string square = power + "2";
-    text += "  F64V " + square + " = " + power + " * " + power + ";\n";
-    power = square;
-  }
-  return text + "  return " + terms[0] + ";\n}\n";
-}
-
 // Keeps the texts that its helpers show.
 class WideHelpers {
  public:
@@ -427,7 +408,7 @@ class WideHelpers {
 
  private:
   void add(std::string_view name, std::span<const double> coefficients) {
-    const std::string& text = texts_.emplace_back(polynomial(std::string(name), coefficients));
+    const std::string& text = texts_.emplace_back(polynomial_text("F64V", "FMA_W", name, coefficients));
     helpers_.push_back({name, "wide_lanes", text});
   }
 

@@ -1,5 +1,8 @@
 #include "graph/ops/double_functions.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "graph/ops/value.h"
 
 namespace tenon {
@@ -7,5 +10,14 @@ namespace tenon {
 double lgamma_of(double x) { return lgamma(value::Scalar<double>(x)).v; }
 double erfinv_of(double x) { return erfinv(value::Scalar<double>(x)).v; }
 double i0_of(double x) { return i0(value::Scalar<double>(x)).v; }
+
+bool has_own_vector_function(std::string_view name) {
+  constexpr std::string_view names[] = {
+#define TENON_X(name) #name,
+      TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+#undef TENON_X
+  };
+  return std::ranges::find(names, name) != std::end(names);
+}
 
 }  // namespace tenon

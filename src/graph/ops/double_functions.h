@@ -2,19 +2,24 @@
 // may call them; and which functions of the C library there are for vectors.
 #pragma once
 
+#include <string_view>
+
 namespace tenon {
 
 double lgamma_of(double x);  // std::lgamma writes a global: a race between threads
 double erfinv_of(double x);
 double i0_of(double x);
 
+bool has_own_vector_function(std::string_view name);  // TENON_OWN_VECTOR_FUNCTIONS
+
 }  // namespace tenon
 
-// X(name) for the functions whose form for vectors (libmvec, TENON_HAS_VECTOR_FUNCTIONS) is as exact as its users need; of exp
-// and exp2 there are better ones.
+// X(name) for the functions of vectors of doubles: our own (base/math_double.h), where there are AVX2 and FMA, and the C
+// library's (libmvec, TENON_HAS_VECTOR_FUNCTIONS), all of which it has. Of exp and exp2 there are better ones.
 // clang-format off
-#define TENON_VECTOR_FUNCTIONS_OF_ONE(X) \
-  X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) \
-  X(atanh) X(cbrt) X(erf) X(erfc)
+#define TENON_OWN_VECTOR_FUNCTIONS(X) \
+  X(expm1) X(log) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(tanh)
+#define TENON_LIBRARY_VECTOR_FUNCTIONS(X) \
+  X(log2) X(log10) X(log1p) X(cosh) X(asinh) X(acosh) X(atanh) X(cbrt) X(erf) X(erfc)
 #define TENON_VECTOR_FUNCTIONS_OF_TWO(X) X(pow) X(atan2)
 // clang-format on

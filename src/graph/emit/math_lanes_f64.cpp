@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <deque>
+#include <vector>
+
+#include "base/math_coefficients.h"
+#include "graph/emit/body.h"
+#include "graph/emit/math_library.h"
+
+namespace tenon::emit {
+namespace {
+
+// What base/math_double.h asks for: vectors of eight, F64V being two of them.
+constexpr std::string_view kPrelude = R"(
+typedef double8 DV; typedef long8 IV; typedef ulong8 UV;
+#define ALL(x) ((DV)(x))
+#define FMA(a, b, c) fma((DV)(a), (DV)(b), (DV)(c))
+#define BITS as_ulong8
+#define FROM_BITS as_double8
+#define SCALED(x, n) __builtin_ia32_scalefpd512_mask(x, n, x, -1, 4)
+#define POLYNOMIAL(c, x) c##_of(x)
+#define ONE_BY_ONE(x, y, mask, f) { \
+  IV m = mask; \
+  if ((u8)__builtin_ia32_cvtq2mask512(m) != 0) \
+    for (i32 l = 0; l < 8; ++l) \
+      if (m[l]) y[l] = f(x[l]); \
+}
+DEVICE DV abs_d(DV x) { return FROM_BITS(BITS(x) & 0x7ffffffffffffffful); }
+DEVICE DV copysign_d(DV x, DV s) { return FROM_BITS((BITS(x) & 0x7ffffffffffffffful) | (BITS(s) & 0x8000000000000000ul)); }
+DEVICE DV sqrt_d(DV x) { return __builtin_ia32_sqrtpd512(x, 4); }
+DEVICE DV between_d(DV x, f64 low, f64 high) { x = x < low ? ALL(low) : x; return x > high ? ALL(high) : x; }
+)";
+
+constexpr Helper kFunctions[] = {
+#define TENON_TYPE(name, ...) {#name, "double_lanes", #__VA_ARGS__ "\n"},
+#define TENON_HELPER(name, needs, ...) {#name, "double_lanes " needs, "DEVICE " #__VA_ARGS__ "\n"},
+#define TENON_FUNCTION(name, needs, ...)                                                                        \
+  {#name "_exact_v", "double_lanes " needs,                                                                     \
+   "DEVICE " #__VA_ARGS__ "\nDEVICE F64V " #name "_exact_v(F64V x) { return joined_w(" #name "_d(x.lo), " #name \
+   "_d(x.hi)); }\n"},
+#include "base/math_double.h"
+#undef TENON_TYPE
+#undef TENON_HELPER
+#undef TENON_FUNCTION
+};
+
+// Keeps the texts that its helpers show.
+class DoubleHelpers {
+ public:
+  DoubleHelpers() {
+    helpers_.push_back({"double_lanes", "wide_lanes", kPrelude});
+    add("kDoubleExp", coefficients::kDoubleExp);
+    add("kDoubleSin", coefficients::kDoubleSin);
+    add("kWideCos", coefficients::kWideCos);
+    add("kWideLog", coefficients::kWideLog);
+    add("kDoubleAtan", coefficients::kDoubleAtan);
+    add("kDoubleAsin", coefficients::kDoubleAsin);
+    helpers_.insert(helpers_.end(), std::begin(kFunctions), std::end(kFunctions));
+  }
+  std::span<const Helper> helpers() const { return helpers_; }
+
+ private:
+  void add(std::string_view name, std::span<const double> coefficients) {
+    const std::string& text = texts_.emplace_back(polynomial_text("DV", "FMA", fmt::format("{}_of", name), coefficients));
+    helpers_.push_back({name, "double_lanes", text});
+  }
+
+  std::deque<std::string> texts_;
+  std::vector<Helper> helpers_;
+};
+
+}  // namespace
+
+std::string polynomial_text(std::string_view type, std::string_view fma, std::string_view name,
+                            std::span<const double> coefficients) {
+  std::string text = fmt::format("DEVICE {0} {1}({0} x) {{\n", type, name), power = "x";
+  std::vector<std::string> terms;
+  for (double c : coefficients) terms.push_back(literal(DType::f64, c));
+  while (terms.size() > 1) {
+    std::vector<std::string> pairs;
+    for (std::size_t i = 0; i + 1 < terms.size(); i += 2)
+      pairs.push_back(fmt::format("{}({}, {}, {})", fma, terms[i + 1], power, terms[i]));
+    if (terms.size() % 2 != 0) pairs.push_back(terms.back());
+    terms = std::move(pairs);
+    if (terms.size() == 1) break;
+    text += fmt::format("  {0} {1}2 = {1} * {1};\n", type, power);
+    power += "2";
+  }
+  return text + fmt::format("  return {};\n}}\n", terms[0]);
+}
+
+std::span<const Helper> f64_lanes_helpers() {
+  static const DoubleHelpers* const instance = new DoubleHelpers;
+  return instance->helpers();
+}
+
+}  // namespace tenon::emit
