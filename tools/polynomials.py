@@ -136,7 +136,7 @@ def uniform_table(name, count, text, f, width, degree):
     print('};')
 
 
-def table(name, count, text, f, bias, top, degree, odd=False):
+def table(name, count, text, f, bias, top, degree, odd=False, ctype='float'):
     """Polynomials on |count| pieces of [0, top], chosen by the exponent and leading mantissa bits of t + bias.
 
     Rows: the pieces' centres, then the coefficients. Column i belongs to the piece whose code (t + bias's bits, shifted) ends in i.
@@ -168,10 +168,11 @@ def table(name, count, text, f, bias, top, degree, odd=False):
         low, pieces = high, pieces + 1
     assert pieces <= count, (name, pieces)
     print(f'// {text} on [0, {nstr(top, 4)}] in {pieces} pieces; error {nstr(error, 2)}.')
-    print(f'constexpr float {name}{count}Bias = {nstr(bias, 5)}f;')
-    print(f'alignas({count * 4}) constexpr float {name}{count}[{degree + 2}][{count}] = {{')
+    suffix, digits, size = ('f', 9, 4) if ctype == 'float' else ('', 17, 8)
+    print(f'constexpr {ctype} {name}{count}Bias = {nstr(bias, 5)}{suffix};')
+    print(f'alignas({count * size}) constexpr {ctype} {name}{count}[{degree + 2}][{count}] = {{')
     for row in rows:
-        print('    {' + ', '.join(nstr(c, 9, min_fixed=1, max_fixed=0) + 'f' for c in row) + '},')
+        print('    {' + ', '.join(nstr(c, digits, min_fixed=1, max_fixed=0) + suffix for c in row) + '},')
     print('};')
 
 
@@ -216,6 +217,7 @@ def double_part():
                 sqrt(mpf(2)) - 1, 12, 0, square, weight=lambda x, y: x * x)
     approximate('kDoubleAsin', 'double', '(asin(x) / x - 1) / x^2 in x^2 on [0, 1/2]', lambda x: (asin(x) / x - 1) / (x * x), 0, '0.5', 14, 0,
                 square, weight=lambda x, y: x * x)
+    table('kDoubleErfcx', 8, 'erfc(t) * exp(t^2)', erfcx, 2, 28, 18, ctype='double')
 
 
 def from_unit(u, c, a, b):

@@ -7,6 +7,7 @@
 //   TENON_TYPE(name, code)              a type
 //   TENON_HELPER(name, needs, code)     a function for those below it; |needs| has the names of what it uses
 //   TENON_FUNCTION(name, needs, code)   name_d(DV), for everybody
+//   TENON_LOOKUP_FUNCTION(...)          the same, but by tables
 //
 // and, for the code, which is at home in C++ and in OpenCL C: DV, IV and UV, vectors of as many f64, i64 and u64 as a register
 // holds; ALL(x), a vector of it; FMA(a, b, c); BITS(x) and FROM_BITS(u); SCALED(x, n), x 2^n rounded once; abs_d, copysign_d,
@@ -21,13 +22,13 @@
 // clang-format off
 
 // --- exp and what is made of it ---
-// exp(x) = 2^n (1 + head + rest), head within +-ln(2) / 2.
+// exp(x) = 2^n (1 + head + rest), head within +-ln(2) / 2; |lost| is added to x.
 TENON_TYPE(ExpPartsD, typedef struct { DV n, head, rest; } ExpPartsD;)
 TENON_HELPER(exp_parts_d, "ExpPartsD kDoubleExp",
-ExpPartsD exp_parts_d(DV x) {
+ExpPartsD exp_parts_d(DV x, DV lost) {
   ExpPartsD parts;
   parts.n = FMA(x, 0x1.71547652b82fep+0, 6755399441055744.0) - 6755399441055744.0;
-  DV high = FMA(parts.n, -0x1.62e42feep-1, x), low = parts.n * -0x1.a39ef35793c76p-33;
+  DV high = FMA(parts.n, -0x1.62e42feep-1, x), low = FMA(parts.n, -0x1.a39ef35793c76p-33, lost);
   parts.head = high + low;
   DV left = (high - parts.head) + low;
   parts.rest = FMA(parts.head * parts.head, POLYNOMIAL(kDoubleExp, parts.head), left);
@@ -36,14 +37,14 @@ ExpPartsD exp_parts_d(DV x) {
 // (exp(x) - 1) / 2: without overflow where exp(x) has none.
 TENON_HELPER(half_expm1_d, "exp_parts_d",
 DV half_expm1_d(DV x) {
-  ExpPartsD parts = exp_parts_d(x);
+  ExpPartsD parts = exp_parts_d(x, ALL(0.0));
   DV halved = SCALED(ALL(1.0), parts.n - 1.0);
   return FMA(halved, parts.rest, FMA(halved, parts.head, halved - 0.5));
 })
 // exp(x) / 2.
 TENON_HELPER(half_exp_d, "exp_parts_d",
 DV half_exp_d(DV x) {
-  ExpPartsD parts = exp_parts_d(x);
+  ExpPartsD parts = exp_parts_d(x, ALL(0.0));
   return SCALED(1.0 + (parts.head + parts.rest), parts.n - 1.0);
 })
 TENON_FUNCTION(expm1, "half_expm1_d",
@@ -149,5 +150,15 @@ DV acos_d(DV x) {
   DV twice = 2.0 * (p.s + p.rest);
   DV upper = x < 0.0 ? 0x1.921fb54442d18p+1 - 2.0 * (p.s + (p.rest - 0x1.1a62633145c07p-54)) : twice;
   return p.upper ? upper : 0x1.921fb54442d18p+0 - (x - (0x1.1a62633145c07p-54 - copysign_d(p.rest, x)));
+})
+
+// --- The error function ---
+// erfc(t) = 2^n (1 + head + rest) erfcx(t) of t = |x|.
+TENON_LOOKUP_FUNCTION(erfc, "exp_parts_d kDoubleErfcx8",
+DV erfc_d(DV x) {
+  DV t = between_d(abs_d(x), 0.0, 28.0), square = t * t, y = PIECES(kDoubleErfcx8, t);
+  ExpPartsD parts = exp_parts_d(-square, -FMA(t, t, -square));
+  y = SCALED(FMA(y, parts.head + parts.rest, y), parts.n);
+  return x < 0.0 ? 2.0 - y : y;
 })
 // clang-format on

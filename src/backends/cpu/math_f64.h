@@ -27,6 +27,7 @@ extern "C" {
 #define TENON_X(name) TENON_NATIVE_V TENON_NAME_1(name)(TENON_NATIVE_V) noexcept;
 TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
 TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
 #undef TENON_X
 #define TENON_X(name) TENON_NATIVE_V TENON_NAME_2(name)(TENON_NATIVE_V, TENON_NATIVE_V) noexcept;
 TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
@@ -41,6 +42,9 @@ namespace {
 TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
 #if TENON_CPU_LEVEL < 3
 TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+#endif
+#if TENON_CPU_LEVEL < 4
+TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
 #endif
 #undef TENON_X
 #define TENON_X(name) \
@@ -70,6 +74,22 @@ TENON_INLINE DV abs_d(DV x) { return abs(Wide(x)).v; }
 TENON_INLINE DV copysign_d(DV x, DV sign) { return copysign(Wide(x), Wide(sign)).v; }
 TENON_INLINE DV sqrt_d(DV x) { return sqrt(Wide(x)).v; }
 TENON_INLINE DV between_d(DV x, double low, double high) { return clamp_keeping_nan(Wide(x), low, high).v; }
+#if TENON_CPU_LEVEL == 4
+// A row of the table has something of each piece; the pieces' boundaries are where the leading bits of x + bias change.
+template <int rows>
+TENON_INLINE DV pieces_d(DV x, const double (&table)[rows][8], double bias) {
+  const __m512i index = _mm512_srli_epi64((__m512i)(x + bias), 51);
+  const auto look_up = [&](int row) { return Wide((DV)_mm512_permutexvar_pd(index, _mm512_load_pd(table[row]))); };
+  const Wide u = Wide(x) - look_up(0);
+  Wide y = look_up(rows - 1);
+  for (int row = rows - 2; row > 0; --row) y = fma(y, u, look_up(row));
+  return y.v;
+}
+#define PIECES(c, x) pieces_d(x, c, c##Bias)
+#define TENON_LOOKUP_FUNCTION(name, needs, ...) TENON_INLINE __VA_ARGS__
+#else
+#define TENON_LOOKUP_FUNCTION(name, needs, ...)
+#endif
 #define TENON_TYPE(name, ...) __VA_ARGS__
 #define TENON_HELPER(name, needs, ...) TENON_INLINE __VA_ARGS__
 #define TENON_FUNCTION(name, needs, ...) TENON_INLINE __VA_ARGS__
@@ -77,6 +97,8 @@ TENON_INLINE DV between_d(DV x, double low, double high) { return clamp_keeping_
 #undef TENON_TYPE
 #undef TENON_HELPER
 #undef TENON_FUNCTION
+#undef TENON_LOOKUP_FUNCTION
+#undef PIECES
 #undef ALL
 #undef FMA
 #undef BITS
@@ -88,6 +110,9 @@ TENON_INLINE DV between_d(DV x, double low, double high) { return clamp_keeping_
 #define TENON_X(name) \
   TENON_INLINE Wide name(Wide x) { return Wide(double_math::name##_d(x.v)); }
 TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+#if TENON_CPU_LEVEL == 4
+TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
+#endif
 #undef TENON_X
 #endif
 

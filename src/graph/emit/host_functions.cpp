@@ -45,7 +45,7 @@ const HostFunction kFunctions[] = {of_one("exp", std::exp),
                                    TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X)
 #undef TENON_X
 #define TENON_X(name) of_one(#name, std::name),
-                                       TENON_OWN_VECTOR_FUNCTIONS(TENON_X)
+                                       TENON_OWN_VECTOR_FUNCTIONS(TENON_X) TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
 #undef TENON_X
 #define TENON_X(name) of_two(#name, std::name, TENON_OF_VECTORS(vv_##name)),
                                            TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)

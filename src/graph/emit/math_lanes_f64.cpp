@@ -19,6 +19,7 @@ typedef double8 DV; typedef long8 IV; typedef ulong8 UV;
 #define FROM_BITS as_double8
 #define SCALED(x, n) __builtin_ia32_scalefpd512_mask(x, n, x, -1, 4)
 #define POLYNOMIAL(c, x) c##_of(x)
+#define PIECES(c, x) c##_of(x)
 #define ONE_BY_ONE(x, y, mask, f) { \
   IV m = mask; \
   if ((u8)__builtin_ia32_cvtq2mask512(m) != 0) \
@@ -28,6 +29,7 @@ typedef double8 DV; typedef long8 IV; typedef ulong8 UV;
 DEVICE DV abs_d(DV x) { return FROM_BITS(BITS(x) & 0x7ffffffffffffffful); }
 DEVICE DV copysign_d(DV x, DV s) { return FROM_BITS((BITS(x) & 0x7ffffffffffffffful) | (BITS(s) & 0x8000000000000000ul)); }
 DEVICE DV sqrt_d(DV x) { return __builtin_ia32_sqrtpd512(x, 4); }
+DEVICE DV look_up_d(__constant const f64* row, IV index) { return __builtin_ia32_permvardf512(*(__constant const DV*)row, index); }
 DEVICE DV between_d(DV x, f64 low, f64 high) { x = x < low ? ALL(low) : x; return x > high ? ALL(high) : x; }
 )";
 
@@ -38,7 +40,9 @@ constexpr Helper kFunctions[] = {
   {#name "_exact_v", "double_lanes " needs,                                                                     \
    "DEVICE " #__VA_ARGS__ "\nDEVICE F64V " #name "_exact_v(F64V x) { return joined_w(" #name "_d(x.lo), " #name \
    "_d(x.hi)); }\n"},
+#define TENON_LOOKUP_FUNCTION TENON_FUNCTION
 #include "base/math_double.h"
+#undef TENON_LOOKUP_FUNCTION
 #undef TENON_TYPE
 #undef TENON_HELPER
 #undef TENON_FUNCTION
@@ -55,6 +59,7 @@ class DoubleHelpers {
     add("kWideLog", coefficients::kWideLog);
     add("kDoubleAtan", coefficients::kDoubleAtan);
     add("kDoubleAsin", coefficients::kDoubleAsin);
+    add_table("kDoubleErfcx8", coefficients::kDoubleErfcx8, coefficients::kDoubleErfcx8Bias);
     helpers_.insert(helpers_.end(), std::begin(kFunctions), std::end(kFunctions));
   }
   std::span<const Helper> helpers() const { return helpers_; }
@@ -63,6 +68,22 @@ class DoubleHelpers {
   void add(std::string_view name, std::span<const double> coefficients) {
     const std::string& text = texts_.emplace_back(polynomial_text("DV", "FMA", fmt::format("{}_of", name), coefficients));
     helpers_.push_back({name, "double_lanes", text});
+  }
+  // As pieces_d of backends/cpu/math_f64.h.
+  template <std::size_t rows>
+  void add_table(std::string_view name, const double (&table)[rows][8], double bias) {
+    std::string text = fmt::format("__constant f64 {}[{}][8] __attribute__((aligned(64))) = {{\n", name, rows);
+    for (const auto& row : table) {
+      text += "  {";
+      for (double c : row) text += literal(DType::f64, c) + ", ";
+      text += "},\n";
+    }
+    text += fmt::format("}};\nDEVICE DV {}_of(DV x) {{\n  IV index = as_long8(x + {}) >> 51;\n", name, literal(DType::f64, bias));
+    text += fmt::format("  DV u = x - look_up_d({0}[0], index), y = look_up_d({0}[{1}], index);\n", name, rows - 1);
+    for (std::size_t row = rows - 2; row > 0; --row)
+      text += fmt::format("  y = FMA(y, u, look_up_d({}[{}], index));\n", name, row);
+    text += "  return y;\n}\n";
+    helpers_.push_back({name, "double_lanes", texts_.emplace_back(std::move(text))});
   }
 
   std::deque<std::string> texts_;

@@ -10,7 +10,7 @@ double lgamma_of(double x);  // std::lgamma writes a global: a race between thre
 double erfinv_of(double x);
 double i0_of(double x);
 
-bool has_own_vector_function(std::string_view name);  // TENON_OWN_VECTOR_FUNCTIONS
+bool has_own_vector_function(std::string_view name);  // one of TENON_OWN_*
 
 }  // namespace tenon
 
@@ -19,7 +19,8 @@ bool has_own_vector_function(std::string_view name);  // TENON_OWN_VECTOR_FUNCTI
 // clang-format off
 #define TENON_OWN_VECTOR_FUNCTIONS(X) \
   X(expm1) X(log) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(tanh)
+#define TENON_OWN_LOOKUP_FUNCTIONS(X) X(erfc)
 #define TENON_LIBRARY_VECTOR_FUNCTIONS(X) \
-  X(log2) X(log10) X(log1p) X(cosh) X(asinh) X(acosh) X(atanh) X(cbrt) X(erf) X(erfc)
+  X(log2) X(log10) X(log1p) X(cosh) X(asinh) X(acosh) X(atanh) X(cbrt) X(erf)
 #define TENON_VECTOR_FUNCTIONS_OF_TWO(X) X(pow) X(atan2)
 // clang-format on
