@@ -211,8 +211,6 @@ def double_part():
     ln2 = log(2)
     approximate('kDoubleExp', 'double', '(exp(r) - 1 - r) / r^2, |r| <= ln(2) / 2', exp_tail, -ln2 / 2, ln2 / 2, 10,
                 weight=lambda r, y: r * r / expm1(r))
-    approximate('kDoubleSin', 'double', '(sin(x) - x) / x^3 in x^2, |x| <= pi / 4', lambda x: (sin(x) - x) / x**3, 0, pi / 4, 6, 0, square,
-                weight=lambda x, y: x**3 / sin(x))
     approximate('kDoubleAtan', 'double', '(atan(x) / x - 1) / x^2 in x^2 on [0, tan(pi / 8)]', lambda x: (atan(x) / x - 1) / (x * x), 0,
                 sqrt(mpf(2)) - 1, 12, 0, square, weight=lambda x, y: x * x)
     approximate('kDoubleAsin', 'double', '(asin(x) / x - 1) / x^2 in x^2 on [0, 1/2]', lambda x: (asin(x) / x - 1) / (x * x), 0, '0.5', 14, 0,

@@ -1,23 +1,24 @@
-// Elementary functions of vectors of doubles, within 2.5 units in the last place (tan: 3.3), each written once: the CPU backend
-// compiles them (backends/cpu/math_f64.h), generated kernels for processors carry their text (graph/emit/math_lanes_f64.cpp).
-// Need AVX2 and FMA.
+// Elementary functions of vectors of doubles, within 2.5 units in the last place, each written once: the CPU backend compiles
+// them (backends/cpu/math_f64.h), generated kernels for processors carry their text (graph/emit/math_lanes_f64.cpp). They want
+// AVX2 and FMA, look-ups AVX-512.
 //
 // Included where its macros are defined, so without a guard:
 //
 //   TENON_TYPE(name, code)              a type
 //   TENON_HELPER(name, needs, code)     a function for those below it; |needs| has the names of what it uses
 //   TENON_FUNCTION(name, needs, code)   name_d(DV), for everybody
-//   TENON_LOOKUP_FUNCTION(...)          the same, but by tables
+//   TENON_LOOKUP_FUNCTION(...)          the same, by look-ups
 //
 // and, for the code, which is at home in C++ and in OpenCL C: DV, IV and UV, vectors of as many f64, i64 and u64 as a register
 // holds; ALL(x), a vector of it; FMA(a, b, c); BITS(x) and FROM_BITS(u); SCALED(x, n), x 2^n rounded once; abs_d, copysign_d,
-// sqrt_d, and between_d(x, low, high), which keeps NaN; ONE_BY_ONE(x, y, mask, f), y = f(x) where the mask is true; POLYNOMIAL(c,
-// x) of the coefficients c of base/math_coefficients.h.
+// sqrt_d, and between_d(x, low, high), which keeps NaN; POLYNOMIAL(c, x) of the coefficients c of base/math_coefficients.h, and
+// PIECES(c, x) of a table of them for pieces of a range.
 //
-// Why not all of them are the C library's (libmvec): those are called, and on Zen 4 the stores a call makes on the stack hold up
-// the loads of the function's constants where their addresses collide. By luck of the pages that holds for a whole process, which
-// then takes two to four times as long (measured: tan, tanh, cos, atan, one stack page of fifteen). And what lies outside a
-// function's domain the library computes one by one. Those it is much faster in, or is not held up in, stay its own.
+// Why these are not the C library's (libmvec): those are called, and on Zen 4 the time of such a call depends on the physical
+// page the stack has there, it seems because stores on it hold up loads of the function's constants. A thread keeps its luck for
+// life: on one page of thirteen tanh took up to 2.6 times, atan up to 4.8 times as long. And what lies outside a function's
+// domain the library computes one by one: eight times as long for log. Where it is much faster than this could be (sin, log2),
+// its own stay.
 //
 // clang-format off
 
@@ -79,44 +80,6 @@ DV log_d(DV x) {
 })
 
 // --- Angles ---
-// x = quadrant pi / 2 + head + rest, head within +-pi / 4, for x within +-1.6e6; the sine and the cosine of head + rest.
-TENON_TYPE(AnglePartsD, typedef struct { DV sine, cosine; UV quadrant; } AnglePartsD;)
-TENON_HELPER(angle_parts_d, "AnglePartsD kDoubleSin kWideCos",
-AnglePartsD angle_parts_d(DV x) {
-  AnglePartsD parts;
-  DV t = FMA(x, 0x1.45f306dc9c883p-1, 6755399441055744.0), n = t - 6755399441055744.0;
-  DV r = FMA(n, -0x1.3198a2e037073p-69, FMA(n, -0x1.0b4611a6p-34, FMA(n, -0x1.921fb544p+0, x)));
-  DV z = r * r, halved = 0.5 * z, w = 1.0 - halved;
-  parts.sine = FMA(r * z, POLYNOMIAL(kDoubleSin, z), r);
-  parts.cosine = w + FMA(z * z, POLYNOMIAL(kWideCos, z), (1.0 - w) - halved);
-  parts.quadrant = BITS(t);
-  return parts;
-})
-TENON_HELPER(is_odd_d, "", IV is_odd_d(UV x) { return (x & 1ul) != 0ul; })
-TENON_FUNCTION(sin, "angle_parts_d is_odd_d",
-DV sin_d(DV x) {
-  AnglePartsD p = angle_parts_d(x);
-  DV y = is_odd_d(p.quadrant) ? p.cosine : p.sine;
-  y = x == 0.0 ? x : FROM_BITS(BITS(y) ^ ((p.quadrant & 2ul) << 62));
-  ONE_BY_ONE(x, y, !(abs_d(x) <= 1.6e6), sin)
-  return y;
-})
-TENON_FUNCTION(cos, "angle_parts_d is_odd_d",
-DV cos_d(DV x) {
-  AnglePartsD p = angle_parts_d(x);
-  DV y = is_odd_d(p.quadrant) ? p.sine : p.cosine;
-  y = FROM_BITS(BITS(y) ^ (((p.quadrant + 1ul) & 2ul) << 62));
-  ONE_BY_ONE(x, y, !(abs_d(x) <= 1.6e6), cos)
-  return y;
-})
-TENON_FUNCTION(tan, "angle_parts_d is_odd_d",
-DV tan_d(DV x) {
-  AnglePartsD p = angle_parts_d(x);
-  IV odd = is_odd_d(p.quadrant);
-  DV y = x == 0.0 ? x : (odd ? -p.cosine : p.sine) / (odd ? p.sine : p.cosine);
-  ONE_BY_ONE(x, y, !(abs_d(x) <= 1.6e6), tan)
-  return y;
-})
 TENON_FUNCTION(atan, "kDoubleAtan",
 DV atan_d(DV x) {
   DV t = abs_d(x);

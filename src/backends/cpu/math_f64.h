@@ -65,10 +65,6 @@ using UV = Uint64V;
 #define FROM_BITS(u) ((DV)(u))
 #define SCALED(x, n) scaled_d(x, n)
 #define POLYNOMIAL(c, x) (polynomial(Wide(x), c).v)
-#define ONE_BY_ONE(x, y, mask, f)             \
-  if (const LaneMask<double> m(mask); any(m)) \
-    for (int l = 0; l < Wide::kCount; ++l)    \
-      if (m.v[l] != 0) y[l] = __builtin_##f(x[l]);
 TENON_INLINE DV scaled_d(DV x, DV n) { return scale_by_power(Wide(x), Wide(n), BITS(n + kRoundD) << 52).v; }
 TENON_INLINE DV abs_d(DV x) { return abs(Wide(x)).v; }
 TENON_INLINE DV copysign_d(DV x, DV sign) { return copysign(Wide(x), Wide(sign)).v; }
@@ -105,7 +101,6 @@ TENON_INLINE DV pieces_d(DV x, const double (&table)[rows][8], double bias) {
 #undef FROM_BITS
 #undef SCALED
 #undef POLYNOMIAL
-#undef ONE_BY_ONE
 }  // namespace double_math
 #define TENON_X(name) \
   TENON_INLINE Wide name(Wide x) { return Wide(double_math::name##_d(x.v)); }

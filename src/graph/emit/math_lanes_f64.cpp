@@ -20,12 +20,6 @@ typedef double8 DV; typedef long8 IV; typedef ulong8 UV;
 #define SCALED(x, n) __builtin_ia32_scalefpd512_mask(x, n, x, -1, 4)
 #define POLYNOMIAL(c, x) c##_of(x)
 #define PIECES(c, x) c##_of(x)
-#define ONE_BY_ONE(x, y, mask, f) { \
-  IV m = mask; \
-  if ((u8)__builtin_ia32_cvtq2mask512(m) != 0) \
-    for (i32 l = 0; l < 8; ++l) \
-      if (m[l]) y[l] = f(x[l]); \
-}
 DEVICE DV abs_d(DV x) { return FROM_BITS(BITS(x) & 0x7ffffffffffffffful); }
 DEVICE DV copysign_d(DV x, DV s) { return FROM_BITS((BITS(x) & 0x7ffffffffffffffful) | (BITS(s) & 0x8000000000000000ul)); }
 DEVICE DV sqrt_d(DV x) { return __builtin_ia32_sqrtpd512(x, 4); }
@@ -54,8 +48,6 @@ class DoubleHelpers {
   DoubleHelpers() {
     helpers_.push_back({"double_lanes", "wide_lanes", kPrelude});
     add("kDoubleExp", coefficients::kDoubleExp);
-    add("kDoubleSin", coefficients::kDoubleSin);
-    add("kWideCos", coefficients::kWideCos);
     add("kWideLog", coefficients::kWideLog);
     add("kDoubleAtan", coefficients::kDoubleAtan);
     add("kDoubleAsin", coefficients::kDoubleAsin);

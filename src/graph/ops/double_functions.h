@@ -18,9 +18,9 @@ bool has_own_vector_function(std::string_view name);  // one of TENON_OWN_*
 // library's (libmvec, TENON_HAS_VECTOR_FUNCTIONS), all of which it has. Of exp and exp2 there are better ones.
 // clang-format off
 #define TENON_OWN_VECTOR_FUNCTIONS(X) \
-  X(expm1) X(log) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(tanh)
+  X(expm1) X(log) X(asin) X(acos) X(atan) X(sinh) X(tanh)
 #define TENON_OWN_LOOKUP_FUNCTIONS(X) X(erfc)
 #define TENON_LIBRARY_VECTOR_FUNCTIONS(X) \
-  X(log2) X(log10) X(log1p) X(cosh) X(asinh) X(acosh) X(atanh) X(cbrt) X(erf)
+  X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(cosh) X(asinh) X(acosh) X(atanh) X(cbrt) X(erf)
 #define TENON_VECTOR_FUNCTIONS_OF_TWO(X) X(pow) X(atan2)
 // clang-format on

@@ -26,8 +26,8 @@ struct ElementwiseTraits {
   // not worth a careful f32 version; and for those that compare with a parameter, so that f32 and the reference agree on which
   // side a value lies.
   bool wide = false;
-  // The result can be a small difference of large terms, which keeps of a function only its last digits: in f64 not with the C
-  // library's functions of vectors, but with those of single numbers, which are more exact.
+  // The result can be a small difference of large terms, which keeps of a function only its last digits: in f64 not with
+  // functions of vectors, but with the C library's of single numbers, which are more exact.
   bool cancels = false;
 };
 

@@ -328,7 +328,7 @@ TEST(ElementwiseKernels, FunctionsOfF64AreWithinFourUlp) {
         if (error > worst) worst = error, at = in[i];
       }
       const bool is_own = has_own_vector_function(name(op)) && table != tables().front();
-      const double limit = op == Exp || op == Exp2 ? 1 : is_own ? (op == Tan ? 3.5 : 2.5) : kUlpLimit;
+      const double limit = op == Exp || op == Exp2 ? 1 : is_own ? 2.5 : kUlpLimit;
       EXPECT_LE(worst, limit) << name(op) << '(' << at << ") on " << table->isa;
     }
 }
