@@ -211,10 +211,10 @@ std::string compare(int rounds, const std::vector<Work>& all, DType dtype) {
     }
   if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
 
-  std::string text =
-      fmt::format("{}, {}, {}, {} cores, load {:.1f} before, {} rounds, {}. A run over 16 elements: cpu {}, opencl {}.\n\n",
-                  now(), device->info().name, device->info().runtime_version, std::thread::hardware_concurrency(), load, rounds,
-                  tenon::name(dtype), duration(least), duration(least_opencl));
+  std::string text = fmt::format(
+      "{}, {}, {}, {} cores, load {:.1f} before, {} rounds, {}. A run over 16 elements of float32: cpu {}, opencl {}.\n\n", now(),
+      device->info().name, device->info().runtime_version, std::thread::hardware_concurrency(), load, rounds, tenon::name(dtype),
+      duration(least), duration(least_opencl));
   text += "| work | elements | cpu | opencl | ratio, best [median] | at most 1.3 | ratio into fresh memory |\n";
   text += "| --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Case& c : cases) {

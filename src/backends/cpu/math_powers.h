@@ -13,7 +13,7 @@ inline constexpr double kRoundD = 6755399441055744.0;  // 1.5 * 2^52, as kRoundF
 inline constexpr double kLn2HighD = 0x1.62e42feep-1, kLn2LowD = 0x1.a39ef35793c76p-33;
 inline constexpr double kLog2ED = 0x1.71547652b82fep+0, kLn2D = 0x1.62e42fefa39efp-1;
 
-// p * 2^n, n within +-1100, its bits as for F32.
+// p * 2^n, n within +-1150, its bits as for F32.
 TENON_INLINE Wide scale_by_power(Wide p, Wide n, [[maybe_unused]] Uint64V n_bits) {
 #if TENON_CPU_LEVEL == 4
   return Wide((DoubleV)_mm512_scalef_pd((__m512d)p.v, (__m512d)n.v));

@@ -11,7 +11,7 @@ namespace tenon::emit {
 struct HostFunction {
   std::string_view name;
   std::intptr_t of_one = 0;      // double(double) or double(double, double)
-  std::intptr_t of_vectors = 0;  // the same of eight doubles in a register, for AVX-512; 0 where there is none
+  std::intptr_t of_vectors = 0;  // the same of eight doubles in a register, for AVX-512; 0 where there is none or ours is used
 };
 // nullptr where there is none of that name.
 const HostFunction* find_host_function(std::string_view name);

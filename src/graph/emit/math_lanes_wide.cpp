@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "base/math_coefficients.h"
-#include "graph/emit/body.h"
 #include "graph/emit/math_library.h"
 
 namespace tenon::emit {

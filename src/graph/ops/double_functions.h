@@ -1,5 +1,5 @@
 // Functions of doubles outside the C library's list: compiled once, for the baseline, so that kernels of every instruction set
-// may call them; and which functions of the C library there are for vectors.
+// may call them; and which functions there are for vectors.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,9 @@ bool has_own_vector_function(std::string_view name);  // one of TENON_OWN_*
 
 }  // namespace tenon
 
-// X(name) for the functions of vectors of doubles: our own (base/math_double.h), where there are AVX2 and FMA, and the C
-// library's (libmvec, TENON_HAS_VECTOR_FUNCTIONS), all of which it has. Of exp and exp2 there are better ones.
+// X(name) for the functions of vectors of doubles: our own (base/math_double.h), where there are AVX2 and FMA or, with look-ups,
+// AVX-512; and those of the C library (libmvec, TENON_HAS_VECTOR_FUNCTIONS: without it the CPU backend has none), which has
+// the first ones too. Of exp and exp2 there are better ones.
 // clang-format off
 #define TENON_OWN_VECTOR_FUNCTIONS(X) \
   X(expm1) X(log) X(asin) X(acos) X(atan) X(sinh) X(tanh)
