@@ -269,7 +269,6 @@ scenario('a problem can be reported, and stays on the machine', fresh('#op=add')
 });
 
 scenario('the list of devices comes in without moving the button', fresh('#op=add'), async (page) => {
-  // Below the list, what the server says of the program moves the button as well.
   const place = async () => {
     await page.getByText(/^Gives /).waitFor();
     return page.getByRole('button', { name: 'Calculate' }).boundingBox();
@@ -287,4 +286,22 @@ scenario('the list of devices comes in without moving the button', fresh('#op=ad
   answer();
   await page.locator('.devices-choice .awaited').first().waitFor({ state: 'detached' });
   assert.deepEqual(await place(), before);
+});
+
+const several = await Server.start('--sim', 'wormhole');
+scenario('what each device would take comes in without moving the button', () => calculator(browser, several, '#op=add'), async (page) => {
+  let answer;
+  const asked = new Promise((resolve) => (answer = resolve));
+  await page.route('**/api/check*', async (route) => {
+    await asked;
+    await route.continue();
+  });
+  await page.reload();
+  await page.locator('.devices-choice .awaited').first().waitFor({ state: 'detached' });
+  const button = page.getByRole('button', { name: 'Calculate' });
+  const before = await button.boundingBox();
+  answer();
+  await page.getByText('What each device would take').waitFor();
+  await page.getByText(/^Gives /).waitFor();
+  assert.deepEqual(await button.boundingBox(), before);
 });

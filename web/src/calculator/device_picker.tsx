@@ -1,7 +1,7 @@
 // Where to compute: the server's choice, one device, or several side by side.
 import { computed, effect } from '@preact/signals';
 import { accelerators, devices, devicesKnown } from '../connection';
-import type { Device } from '../api';
+import type { Device, Route } from '../api';
 import { formatSeconds } from '../numbers';
 import { sentence } from '../parts/problem';
 import { checked, edit, program, request } from './state';
@@ -100,10 +100,14 @@ function Explanation({ chosen }: { chosen: string[] }) {
   const would = checked.value?.key === request.value.key ? checked.value.route : undefined;
   const route = took ?? would;
   if (!route) {
+    const several = (devicesKnown.value ? devices.value : seen).length > 1;
     return (
-      <p class="hint">
-        {devicesKnown.value && accelerators.value.length === 0 ? 'There is no accelerator on this machine; the processor computes.' : 'The server picks a device and says why with the result.'}
-      </p>
+      <>
+        <p class="hint">
+          {devicesKnown.value && accelerators.value.length === 0 ? 'There is no accelerator on this machine; the processor computes.' : 'The server picks a device and says why with the result.'}
+        </p>
+        {several && <Comparison />}
+      </>
     );
   }
   const others = route.considered ?? [];
@@ -113,29 +117,34 @@ function Explanation({ chosen }: { chosen: string[] }) {
         {`Auto ${took ? 'took' : 'takes'} ${route.device}: ${route.reason.replace(/[.]$/, '')}.`}
         {route.warning && ` ${sentence(route.warning)}`}
       </p>
-      {others.length > 1 && (
-        <details class="small">
-          <summary class="soft">What each device would take</summary>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Device</th>
-                <th scope="col" class="number">Expected</th>
-                <th scope="col">Remark</th>
-              </tr>
-            </thead>
-            <tbody>
-              {others.map((each) => (
-                <tr>
-                  <th scope="row" class="mono">{each.device}</th>
-                  <td class="number">{each.eligible ? `${each.measured ? '' : '≈ '}${formatSeconds(each.predicted_seconds)}` : '–'}</td>
-                  <td class="break">{each.remark}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </details>
-      )}
+      {others.length > 1 && <Comparison considered={others} />}
     </>
+  );
+}
+
+// What each device would take; a line that keeps its place until that is known.
+function Comparison({ considered }: { considered?: Route['considered'] }) {
+  return (
+    <details class={`small ${considered ? '' : 'place-kept'}`}>
+      <summary class="soft">What each device would take</summary>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Device</th>
+            <th scope="col" class="number">Expected</th>
+            <th scope="col">Remark</th>
+          </tr>
+        </thead>
+        <tbody>
+          {considered?.map((each) => (
+            <tr>
+              <th scope="row" class="mono">{each.device}</th>
+              <td class="number">{each.eligible ? `${each.measured ? '' : '≈ '}${formatSeconds(each.predicted_seconds)}` : '–'}</td>
+              <td class="break">{each.remark}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
   );
 }
