@@ -301,7 +301,7 @@ scenario('what each device would take comes in without moving the button', () =>
   const button = page.getByRole('button', { name: 'Calculate' });
   const before = await button.boundingBox();
   answer();
-  await page.getByText('What each device would take').waitFor();
+  await page.locator('.devices-choice summary').waitFor();
   await page.getByText(/^Gives /).waitFor();
   assert.deepEqual(await button.boundingBox(), before);
 });
