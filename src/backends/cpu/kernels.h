@@ -65,6 +65,8 @@ struct Kernels {
   ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
+  // The same for elements that no cache holds, asked for before they are read; nullptr where there is none.
+  PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
   ExpSumKernel exp_sum;
   // out[i] = in[i] * factor; out may be in (not for streaming_scale).

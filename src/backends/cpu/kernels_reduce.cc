@@ -81,7 +81,10 @@ TENON_INLINE void fold(const Wide (&lanes)[kVectors], double* out) {
   for (int k = 0; k < 64 / kVectorBytes; ++k) __builtin_memcpy(out + k * Wide::kCount, &part[k].v, sizeof part[k].v);
 }
 
-template <class Op, class T>
+// A page: how far ahead the far ones ask for what they will read.
+inline constexpr std::int64_t kAheadBytes = 4096;
+
+template <class Op, class T, bool is_far = false>
 Accumulator reduce_floats(const void* in, std::int64_t n) {
   constexpr int width = 64 / static_cast<int>(sizeof(T));
   const auto* p = static_cast<const T*>(in);
@@ -92,8 +95,12 @@ Accumulator reduce_floats(const void* in, std::int64_t n) {
     Lanes<T> lanes[kVectors];
     for (auto& lane : lanes) lane = Lanes<T>(static_cast<T>(Op::identity));
     std::int64_t i = 0;
-    for (; i + kBlock<T> <= chunk; i += kBlock<T>)
+    for (; i + kBlock<T> <= chunk; i += kBlock<T>) {
+      if constexpr (is_far)
+        for (int line = 0; line < kBlockBytes; line += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(p + i) + kAheadBytes + line);
       for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<Lanes<T>>(p + i + k * Lanes<T>::kCount));
+    }
     if (i < chunk) {
       T padded[kBlock<T>];
       for (T& x : padded) x = static_cast<T>(Op::identity);
@@ -152,9 +159,9 @@ Accumulator exp_sum(const float* in, float shift, float* out, std::int64_t n, co
     for (int j = 0; j < w; ++j) total[j] += total[j + w];
   return {.f = total[0]};
 }
-template <class T>
+template <class T, bool is_far = false>
 Accumulator sum_of_floats(const void* in, std::int64_t n) {
-  return n == 0 ? Accumulator{.f = 0} : reduce_floats<Sum, T>(in, n);
+  return n == 0 ? Accumulator{.f = 0} : reduce_floats<Sum, T, is_far>(in, n);
 }
 // In double from the start.
 Accumulator product_of_f32(const void* in, std::int64_t n) {
@@ -303,6 +310,9 @@ void add_floats(Kernels& table, DType dtype) {
   table.partial_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T>;
   table.partial_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T>;
   table.partial_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T>;
+  table.far_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T, true>;
+  table.far_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T, true>;
+  table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;
 }
 
 }  // namespace

@@ -317,6 +317,8 @@ class LoopCompiler {
     reduction.input = operand(node.inputs[0], false);
     reduction.phase = current_phase_;
     reduction.partial = kernels().partial_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
+    if (group_.kind == Group::Kind::reduction && program_.stream && program_.registers[at(reduction.input)].home == Home::input)
+      if (const auto far = kernels().far_reduce[static_cast<int>(kind)][static_cast<int>(dtype)]) reduction.partial = far;
     reduction.columns = kernels().column_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
     if (group_.kind == Group::Kind::rows)
       register_of_[id] = reduction.result = new_register(dtype, Home::row_value);

@@ -83,6 +83,23 @@ TEST(ReduceKernels, GiveTheSameBitsOnEveryInstructionSet) {
   }
 }
 
+TEST(ReduceKernels, OfElementsFarAwayGiveTheSameBits) {
+  for (std::int64_t n : kSizes) {
+    const std::vector<float> values = uniform_floats(n, -3, 5);
+    const std::vector<double> doubles(values.begin(), values.end());
+    for (const Kernels* table : tables())
+      for (ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min}) {
+        const auto same = [&](DType dtype, const void* data) {
+          const PartialReduceKernel far = table->far_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
+          return std::bit_cast<std::uint64_t>(far(data, n).f) ==
+                 std::bit_cast<std::uint64_t>(partial(*table, kind, dtype)(data, n).f);
+        };
+        EXPECT_TRUE(same(DType::f32, values.data())) << name(kind) << " of " << n << " on " << table->isa;
+        EXPECT_TRUE(same(DType::f64, doubles.data())) << name(kind) << " of " << n << " on " << table->isa;
+      }
+  }
+}
+
 TEST(ReduceKernels, MultiplyAndCompareFloats) {
   for (std::int64_t n : kSizes) {
     const std::vector<float> values = uniform_floats(n, 0.9f, 1.1f);
