@@ -20,7 +20,7 @@
 
 #include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
-#include "backends/opencl/pinning.h"
+#include "backends/opencl/threads.h"
 #include "contender.h"
 #include "programs.h"
 #include "tenon/error.h"
@@ -289,7 +289,7 @@ int cycles(int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (tenon::opencl::should_pin_threads()) setenv(tenon::opencl::kPinningVariable, "1", 0);
+  tenon::opencl::bring_threads();
   int rounds = 21, count = 0;
   std::string output, only, dtype = "float32";
   std::vector<std::string> chains;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "backends/opencl/pinning.h"
+#include "backends/opencl/threads.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
@@ -148,8 +148,8 @@ void configure(const CLI::App& app, const Session& session) {
     if (!session.json)
       for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
     // A command that is run under a lease is not ours to say this of.
-    if (chosen.at(0)->get_name() != "exec" && opencl::should_pin_threads(loaded.config.environment))
-      loaded.config.environment.emplace(opencl::kPinningVariable, "1");
+    if (chosen.at(0)->get_name() != "exec" && opencl::should_bring_threads(loaded.config.environment))
+      loaded.config.environment.emplace(opencl::kDevicesVariable, opencl::kDeviceWithoutThreads);
     set_process_config(std::move(loaded.config));
   } catch (const Error&) {
     // The doctor says so among its checks, and looks at the rest.

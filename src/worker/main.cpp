@@ -1,17 +1,16 @@
 // tenon-worker: hosts one device for another process (src/backend/worker.h). Not meant to be run by hand.
 #include <cstdio>
-#include <cstdlib>
 
 #include "backend/worker.h"
 #include "backends/all.h"
-#include "backends/opencl/pinning.h"
+#include "backends/opencl/threads.h"
 
 int main() {
   if (!tenon::is_worker()) {
     std::fputs("tenon-worker is started by Tenon itself, for devices that run in a process of their own\n", stderr);
     return 2;
   }
-  if (tenon::opencl::should_pin_threads()) setenv(tenon::opencl::kPinningVariable, "1", 0);
+  tenon::opencl::bring_threads();
   tenon::BackendRegistry registry;
   tenon::register_all_backends(registry, {});
   return tenon::run_worker(registry);

@@ -282,5 +282,20 @@ TEST(KernelPlan, KernelsThatCallTheHostSaySo) {
   EXPECT_FALSE(calls_host("relu", DType::f32, calling));
 }
 
+TEST(KernelPlan, GroupsAreClaimedOnlyWhereTheTargetSaysSo) {
+  KernelTarget claiming = processor();
+  claiming.claims_groups = true;
+  for (const Graph& graph : {graph_of("softmax", {{64, 1024}}), graph_of("sum", {{1 << 24}}), graph_of("sort", {{64, 100}}),
+                             graph_of("matmul", {{64, 100}, {100, 32}}), graph_of("cumsum", {{100000}})}) {
+    const KernelPlan claimed = plan_kernels(graph, claiming), given = plan_kernels(graph, processor());
+    ASSERT_EQ(claimed.kernels.size(), given.kernels.size());
+    for (std::size_t i = 0; i < claimed.kernels.size(); ++i) {
+      EXPECT_EQ(claimed.kernels[i].group_size, (std::array<int, 3>{1, 1, 1}));
+      EXPECT_NE(claimed.kernels[i].text.find("GLOBAL i32* claims, i64 groups_0"), std::string::npos);
+      EXPECT_EQ(given.kernels[i].text.find("claims"), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon

@@ -45,8 +45,6 @@ inline constexpr Uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDe
                       kDeviceDoubleConfig = 0x1032;
 inline constexpr Uint kDevicePciInfoKhr = 0x410F, kDevicePciBusNv = 0x4008, kDevicePciSlotNv = 0x4009,
                       kDevicePciDomainNv = 0x400A;
-inline constexpr Uint kEventStatus = 0x11D3;
-inline constexpr Int kComplete = 0;
 inline constexpr Bits kCorrectlyRoundedDivide = 1 << 7;
 inline constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, kProgramBuildLog = 0x1183;
 
@@ -82,9 +80,6 @@ struct PciInfo {
   X(clReleaseKernel, Int, KernelId)                                                                                            \
   X(clEnqueueNDRangeKernel, Int, QueueId, KernelId, Uint, const std::size_t*, const std::size_t*, const std::size_t*, Uint,    \
     const EventId*, EventId*)                                                                                                  \
-  X(clGetEventInfo, Int, EventId, Uint, std::size_t, void*, std::size_t*)                                                      \
-  X(clReleaseEvent, Int, EventId)                                                                                              \
-  X(clFlush, Int, QueueId)                                                                                                     \
   X(clFinish, Int, QueueId)
 
 struct Api {

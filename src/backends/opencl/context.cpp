@@ -1,13 +1,12 @@
 #include "backends/opencl/context.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "backend/kernel_cache.h"
-#include "backends/opencl/pinning.h"
+#include "backends/opencl/threads.h"
+#include "base/thread_pool.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {
@@ -70,8 +69,10 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   const bool is_3_1 = h.driver_version.starts_with("3.1"), is_5_0 = h.driver_version.starts_with("5.0");
   h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && (is_3_1 || is_5_0);
   h.gives_calls = !is_5_0;
-  h.has_pinned_threads = h.is_cpu && is_pocl && asked_to_pin_threads();
-  h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
+  h.target.claims_groups = h.is_cpu && is_pocl && is_without_threads(h.name);
+  h.target.compute_units = h.target.claims_groups
+                               ? process_pool().threads()
+                               : static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
   h.target.local_bytes = info<Ulong>(device, kDeviceLocalMemory);
   return h;
@@ -98,13 +99,28 @@ std::vector<Hardware> all_hardware() {
   return all;
 }
 
+Claims::Claims(ContextId context) {
+  Int status = kSuccess;
+  memory_ = Memory(api().clCreateBuffer(context, kReadWrite | kUseHostPointer, sizeof taken_, &taken_, &status));
+  check(status, "sharing memory");
+}
+
 Context::Context(const Hardware& hardware) : hardware_(hardware) {
   Int status = kSuccess;
   context_ = api().clCreateContext(nullptr, 1, &hardware_.device, nullptr, nullptr, &status);
   opencl::check(status, fmt::format("opening {}", hardware_.name));
-  queue_ = api().clCreateCommandQueue(context_, hardware_.device, 0, &status);
-  if (status != kSuccess) api().clReleaseContext(context_);
-  opencl::check(status, fmt::format("making a queue on {}", hardware_.name));
+  if (hardware_.target.claims_groups) threads_ = static_cast<std::size_t>(hardware_.target.compute_units);
+  try {
+    for (std::size_t i = 0; i < threads_; ++i) {
+      const QueueId queue = api().clCreateCommandQueue(context_, hardware_.device, 0, &status);
+      opencl::check(status, fmt::format("making a queue on {}", hardware_.name));
+      queues_.push_back(queue);
+    }
+    if (hardware_.target.claims_groups) claims_ = std::make_unique<Claims>(context_);
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
 Context::~Context() { close(); }
@@ -116,27 +132,11 @@ void Context::close() {
     modules_.clear();
   }
   const std::lock_guard lock(mutex_);
-  if (queue_) api().clReleaseCommandQueue(queue_);
+  claims_.reset();
+  for (const QueueId queue : queues_) api().clReleaseCommandQueue(queue);
+  queues_.clear();
   if (context_) api().clReleaseContext(context_);
-  queue_ = nullptr;
   context_ = nullptr;
-}
-
-void Context::finish(EventId last) {
-  // Every processor has a thread that computes; this one gives way to them, and goes on as soon as one of them has nothing left
-  // to do. Asleep, it would have to be woken, which takes some ten microseconds.
-  constexpr auto kPatience = std::chrono::milliseconds(1);
-  const auto status = [&] {
-    Int status = kComplete;
-    if (last) api().clGetEventInfo(last, kEventStatus, sizeof status, &status, nullptr);
-    return status;
-  };
-  if (last) api().clFlush(queue_);
-  for (const auto end = std::chrono::steady_clock::now() + kPatience;
-       status() > kComplete && std::chrono::steady_clock::now() < end;)
-    sched_yield();
-  check(api().clFinish(queue_), "computing");
-  if (const Int failure = status(); failure < kComplete) check(failure, "computing");
 }
 
 void Context::check(Int status, const std::string& what) {

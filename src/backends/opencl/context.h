@@ -1,7 +1,7 @@
-// Context: one open OpenCL device: its context, its in-order queue, its compiled kernels.
+// Context: one open OpenCL device: its context, its in-order queues, its compiled kernels.
 //
 // Lifetime: shared by the device, its buffers and its executables. close() gives the OpenCL objects back; what is dropped after
-// that only releases itself. Thread safety: all calls may run side by side; the queue is used under mutex().
+// that only releases itself. Thread safety: all calls may run side by side; the queues are used under mutex().
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/opencl/api.h"
@@ -25,8 +26,7 @@ struct Hardware {
   DeviceId device = nullptr;
   std::string platform_name, name, vendor, driver_version, version, extensions, pci_address;
   bool is_cpu = false, correctly_rounded_divide = false;
-  bool gives_calls = true;          // the binaries of kernels that call the host
-  bool has_pinned_threads = false;  // a processor whose threads stay where they are: see pinning.h
+  bool gives_calls = true;  // the binaries of kernels that call the host
   std::uint64_t memory_bytes = 0, largest_allocation_bytes = 0;
   std::size_t base_alignment_bytes = 128;
   KernelTarget target;
@@ -47,6 +47,39 @@ class Module {
   ProgramId program_;
 };
 
+// A memory object, released with its owner.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(MemoryId id) : id_(id) {}
+  Memory(Memory&& other) noexcept : id_(std::exchange(other.id_, nullptr)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Memory() {
+    if (id_) api().clReleaseMemObject(id_);
+  }
+  MemoryId get() const { return id_; }
+
+ private:
+  MemoryId id_ = nullptr;
+};
+
+// What the threads of a process have taken of the work-groups of the kernel that runs now (KernelTarget::claims_groups), in
+// memory that kernels and the host share.
+class Claims {
+ public:
+  explicit Claims(ContextId context);
+  const Memory& memory() const { return memory_; }
+  void clear() { taken_.store(0); }
+  std::int32_t taken() const { return taken_.load(std::memory_order_relaxed); }
+
+ private:
+  alignas(64) std::atomic<std::int32_t> taken_{0};
+  Memory memory_;
+};
+
 class Context {
  public:
   explicit Context(const Hardware& hardware);
@@ -56,15 +89,14 @@ class Context {
 
   const Hardware& hardware() const { return hardware_; }
   ContextId get() const { return context_; }
-  QueueId queue() const { return queue_; }
+  // |thread| is less than threads(); that of the pool's thread where its threads compute (threads.h), else 0.
+  QueueId queue(std::size_t thread = 0) const { return queues_.empty() ? nullptr : queues_[thread]; }
+  std::size_t threads() const { return threads_; }
+  Claims& claims() { return *claims_; }
   std::mutex& mutex() { return mutex_; }
 
   // The module of each kernel, compiled together unless known in this process or on disk.
   std::vector<std::shared_ptr<Module>> modules(std::span<const Kernel> kernels);
-
-  // Returns when all that is in the queue is done; under mutex(). |last| is the event of the last command where it is to be
-  // waited for awake, or null.
-  void finish(EventId last);
 
   // As opencl::check; also remembers that the device is lost.
   void check(Int status, const std::string& what);
@@ -78,7 +110,9 @@ class Context {
 
   Hardware hardware_;
   ContextId context_ = nullptr;
-  QueueId queue_ = nullptr;
+  std::size_t threads_ = 1;
+  std::vector<QueueId> queues_;
+  std::unique_ptr<Claims> claims_;
   std::mutex mutex_, modules_mutex_;
   std::map<std::string, std::weak_ptr<Module>> modules_;  // by a kernel's entry
   std::deque<std::shared_ptr<Module>> recent_;            // stay compiled though no executable uses them now

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/thread_pool.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {
@@ -109,19 +112,28 @@ void Program::allocate_pieces() {
 
 void Program::add_command(const KernelLaunch& launch, const Module& module) {
   const Kernel& kernel = plan_.kernels[static_cast<std::size_t>(launch.kernel)];
-  Int status = kSuccess;
   Command& command = commands_.emplace_back();
-  command.kernel.reset(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
-  context_->check(status, "making a kernel");
+  for (std::size_t i = 0; i < context_->threads(); ++i) {
+    Int status = kSuccess;
+    command.kernels.emplace_back(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
+    context_->check(status, "making a kernel");
+  }
+  const bool claims = context_->hardware().target.claims_groups;
   for (std::size_t d = 0; d < 3; ++d) {
     command.local[d] = static_cast<std::size_t>(kernel.group_size[d]);
-    command.global[d] = launch.groups[d] * command.local[d];
+    command.global[d] = claims ? command.local[d] : launch.groups[d] * command.local[d];
+    command.groups *= launch.groups[d];
   }
-  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
-    const auto position = static_cast<Uint>(i);
-    const auto set = [&](std::size_t size, const void* value) {
-      context_->check(api().clSetKernelArg(command.kernel.get(), position, size, value), "passing an argument");
-    };
+  set_arguments(command, launch);
+}
+
+void Program::set_arguments(Command& command, const KernelLaunch& launch) {
+  Uint position = 0;
+  const auto set = [&](std::size_t size, const void* value) {
+    for (const auto& kernel : command.kernels)
+      context_->check(api().clSetKernelArg(kernel.get(), position, size, value), "passing an argument");
+  };
+  for (const KernelArgument& argument : launch.arguments) {
     std::visit(
         [&]<class T>(const T& value) {
           if constexpr (!std::is_same_v<T, Location>) {
@@ -135,8 +147,38 @@ void Program::add_command(const KernelLaunch& launch, const Module& module) {
             set(sizeof memory, &memory);
           }
         },
-        launch.arguments[i]);
+        argument);
+    ++position;
   }
+  if (!context_->hardware().target.claims_groups) return;
+  const MemoryId claims = context_->claims().memory().get();
+  set(sizeof claims, &claims);
+  for (const std::int64_t groups : launch.groups) {
+    ++position;
+    set(sizeof groups, &groups);
+  }
+}
+
+void Program::start(const Command& command, const Tensors& tensors, std::size_t thread) {
+  const KernelId kernel = command.kernels[thread].get();
+  for (const Binding& binding : command.bindings) {
+    const auto& memory = (binding.space == Location::Space::output ? tensors.outputs : tensors.inputs)[binding.index];
+    context_->check(api().clSetKernelArg(kernel, binding.position, sizeof memory, &memory), "passing a tensor");
+  }
+  context_->check(api().clEnqueueNDRangeKernel(context_->queue(thread), kernel, 3, nullptr, command.global.data(),
+                                               command.local.data(), 0, nullptr, nullptr),
+                  "starting a kernel");
+}
+
+void Program::run_together(const Command& command, const Tensors& tensors) {
+  Claims& claims = context_->claims();
+  claims.clear();
+  const auto threads = std::min(static_cast<std::int64_t>(context_->threads()), command.groups);
+  process_pool().for_each(threads, [&](std::int64_t, int thread) {
+    if (claims.taken() >= command.groups) return;
+    start(command, tensors, static_cast<std::size_t>(thread));
+    context_->check(api().clFinish(context_->queue(static_cast<std::size_t>(thread))), "computing");
+  });
 }
 
 void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
@@ -156,22 +198,15 @@ void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const
     context_->check(api().clEnqueueWriteBuffer(queue, status_.get(), 1, 0, sizeof zero, zero, 0, nullptr, nullptr),
                     "clearing the status");
   }
-  std::vector<MemoryId> results(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) results[i] = static_cast<OpenClBuffer*>(outputs[i])->fresh();
-  Event last;
-  const bool waits_awake = context_->hardware().has_pinned_threads;
-  for (const Command& command : commands_) {
-    for (const Binding& binding : command.bindings) {
-      const MemoryId memory = binding.space == Location::Space::output
-                                  ? results[binding.index]
-                                  : static_cast<const OpenClBuffer*>(inputs[binding.index])->get();
-      context_->check(api().clSetKernelArg(command.kernel.get(), binding.position, sizeof memory, &memory), "passing a tensor");
-    }
-    context_->check(api().clEnqueueNDRangeKernel(queue, command.kernel.get(), 3, nullptr, command.global, command.local, 0,
-                                                 nullptr, waits_awake && &command == &commands_.back() ? last.place() : nullptr),
-                    "starting a kernel");
+  Tensors tensors;
+  for (Buffer* output : outputs) tensors.outputs.push_back(static_cast<OpenClBuffer*>(output)->fresh());
+  for (const Buffer* input : inputs) tensors.inputs.push_back(static_cast<const OpenClBuffer*>(input)->get());
+  if (context_->hardware().target.claims_groups) {
+    for (const Command& command : commands_) run_together(command, tensors);
+  } else {
+    for (const Command& command : commands_) start(command, tensors, 0);
+    context_->check(api().clFinish(queue), "computing");
   }
-  context_->finish(last.get());
   if (plan_.has_status) read_status();
 }
 

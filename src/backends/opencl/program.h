@@ -1,6 +1,7 @@
 // Program: a KernelPlan on one OpenCL device, an Executable; and the device's buffers.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <mutex>
 
@@ -8,25 +9,6 @@
 #include "backends/opencl/context.h"
 
 namespace tenon::opencl {
-
-// A memory object, released with its owner.
-class Memory {
- public:
-  Memory() = default;
-  explicit Memory(MemoryId id) : id_(id) {}
-  Memory(Memory&& other) noexcept : id_(std::exchange(other.id_, nullptr)) {}
-  Memory& operator=(Memory&& other) noexcept {
-    std::swap(id_, other.id_);
-    return *this;
-  }
-  ~Memory() {
-    if (id_) api().clReleaseMemObject(id_);
-  }
-  MemoryId get() const { return id_; }
-
- private:
-  MemoryId id_ = nullptr;
-};
 
 // A tensor on the device. Where the device is the processor the bytes are a host array's own, so that nothing is copied up or
 // down.
@@ -55,22 +37,6 @@ class OpenClBuffer final : public Buffer {
   MemoryBudget::Share share_;
 };
 
-// What tells of one command, released with its owner.
-class Event {
- public:
-  Event() = default;
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() {
-    if (id_) api().clReleaseEvent(id_);
-  }
-  EventId get() const { return id_; }
-  EventId* place() { return &id_; }
-
- private:
-  EventId id_ = nullptr;
-};
-
 class Program final : public Executable {
  public:
   Program(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget);
@@ -90,12 +56,22 @@ class Program final : public Executable {
   struct ReleaseKernel {
     void operator()(KernelId kernel) const { api().clReleaseKernel(kernel); }
   };
+  // One launch, with a kernel of its own for every thread that may start it: arguments belong to kernels.
   struct Command {
-    std::unique_ptr<KernelObject, ReleaseKernel> kernel;
-    std::size_t global[3]{}, local[3]{};
+    std::vector<std::unique_ptr<KernelObject, ReleaseKernel>> kernels;
+    std::array<std::size_t, 3> global{}, local{};  // of one start
+    std::int64_t groups = 1;
     std::vector<Binding> bindings;
   };
+  // The memory of a run's tensors.
+  struct Tensors {
+    std::vector<MemoryId> inputs, outputs;
+  };
   void add_command(const KernelLaunch& launch, const Module& module);
+  void set_arguments(Command& command, const KernelLaunch& launch);
+  void start(const Command& command, const Tensors& tensors, std::size_t thread);
+  // Starts it from as many threads as there is work for, and returns when it is done.
+  void run_together(const Command& command, const Tensors& tensors);
   // Memory of its own for every place that steps use: sub-buffers of one workspace crash a widespread driver when released.
   void allocate_pieces();
   void read_status();

@@ -3,6 +3,10 @@
 // The text names the helper functions it calls (math.h); module_text() puts the prelude and each helper once before any number of
 // kernels. The entry's name is made from the text, so equal kernels have equal names, in one module and in a cache.
 // Shapes and strides are arguments, not text: a kernel serves every shape of its structure.
+//
+// Where its target claims_groups, a kernel is started with one work-group by every thread that is to take part, and each takes
+// work-groups of the launch while there are any. It has four more parameters then, after those of the launch: a buffer with one
+// i32, 0 before the first start, which counts what is taken, and the launch's groups as three i64.
 #pragma once
 
 #include <array>

@@ -6,6 +6,7 @@
 
 #include "graph/emit/geometry.h"
 #include "graph/emit/loop.h"
+#include "tenon/error.h"
 
 namespace tenon::emit {
 namespace {
@@ -338,12 +339,25 @@ class MapEmitter {
   std::string n_;
 };
 
+// A kernel's parameters and body; where it claims its work-groups (kernel.h), around the statements for one.
+std::string signature_of(const Body& body, const std::string& parameters, const std::string& statements) {
+  if (!body.target().claims_groups) return fmt::format("({}) {{\n{}}}\n", parameters, statements);
+  return fmt::format(
+      "({}, GLOBAL i32* claims, i64 groups_0, i64 groups_1, i64 groups_2) {{\n"
+      "for (i64 claim; (claim = ATOMIC_ADD(claims, 1)) < groups_0 * groups_1 * groups_2;) {{\n"
+      "const i64 group_0 = claim % groups_0, group_1 = claim / groups_0 % groups_1, group_2 = claim / groups_0 / groups_1;\n"
+      "{}}}\n}}\n",
+      parameters, statements);
+}
+
 }  // namespace
 
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
                    int least_groups) {
+  if (body.target().claims_groups && group_size != std::array{1, 1, 1})
+    throw Error(ErrorCode::internal, "a kernel that claims its work-groups has more than one work-item in each");
   Launch launch;
-  const std::string signature = fmt::format("({}) {{\n{}}}\n", body.parameters().declarations(), statements);
+  const std::string signature = signature_of(body, body.parameters().declarations(), statements);
   const std::string size = fmt::format("{}, {}, {}", group_size[0], group_size[1], group_size[2]);
   const std::string head =
       least_groups > 0 ? fmt::format("KERNEL_LEAST({}, {}) ", size, least_groups) : fmt::format("KERNEL({}) ", size);

@@ -15,8 +15,6 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define DEVICE static inline __attribute__((always_inline))
 #define RESTRICT restrict
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
-#define group_id(d) get_group_id(d)
-#define group_count(d) get_num_groups(d)
 #define local_id(d) get_local_id(d)
 #define AS_U32 as_uint
 #define AS_I32 as_int
@@ -44,6 +42,13 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define ANY_ORDER
 #define VECTORIZE
 #endif
+)kernel";
+
+constexpr std::string_view kGivenGroups = R"kernel(#define group_id(d) get_group_id(d)
+#define group_count(d) get_num_groups(d)
+)kernel";
+constexpr std::string_view kClaimedGroups = R"kernel(#define group_id(d) group_##d
+#define group_count(d) groups_##d
 )kernel";
 
 // Functions of this process, by their address. OpenCL C has no pointers to functions, so the call is written out: it leaves the
@@ -184,6 +189,7 @@ std::string prelude(const KernelTarget& target) {
   std::string text;
   if (target.has_f64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
   text += kOpenCl;
+  text += target.claims_groups ? kClaimedGroups : kGivenGroups;
   if (target.is_cpu) text += kProcessor;
   text += target.has_f64 ? "typedef double f64;\n#define WIDE f64\n" : "#define WIDE f32\n";
   if (target.can_call_host) text += kHostFunctions;

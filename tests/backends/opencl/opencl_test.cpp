@@ -1,18 +1,19 @@
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <thread>
 
 #include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
 #include "backends/opencl/context.h"
-#include "backends/opencl/pinning.h"
+#include "backends/opencl/threads.h"
+#include "base/thread_pool.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
@@ -30,7 +31,7 @@ const bool kPrepared = [] {
   fs::create_directories(folder);
   setenv("POCL_CACHE_DIR", folder.c_str(), 0);
   setenv("TENON_CACHE_DIR", folder.c_str(), 0);
-  if (opencl::should_pin_threads()) setenv(opencl::kPinningVariable, "1", 0);
+  opencl::bring_threads();
   return true;
 }();
 
@@ -88,31 +89,23 @@ HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inp
   return device.download(*out);
 }
 
-TEST(OpenClPinning, ThreadsArePinnedOnlyWhereEveryProcessorIsOurs) {
-  const bool was_asked = opencl::asked_to_pin_threads();
-  unsetenv(opencl::kPinningVariable);
-  cpu_set_t all, one;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  CPU_ZERO(&one);
-  for (std::size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
-    if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
-  const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  const bool all_are_ours = CPU_COUNT(&all) == online && CPU_ISSET(static_cast<std::size_t>(online - 1), &all);
-
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-  EXPECT_EQ(opencl::should_pin_threads(), online == 1);
-  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
-  EXPECT_EQ(opencl::should_pin_threads(), all_are_ours);
-
-  EXPECT_FALSE(opencl::should_pin_threads({{opencl::kPinningVariable, "0"}})) << "what the configuration says counts";
-  setenv("POCL_MAX_PTHREAD_COUNT", "1", 1);
-  EXPECT_FALSE(opencl::should_pin_threads()) << "PoCL's threads are not one for each processor then";
-  unsetenv("POCL_MAX_PTHREAD_COUNT");
-  setenv(opencl::kPinningVariable, "0", 1);
-  EXPECT_FALSE(opencl::should_pin_threads()) << "what the user says counts";
-  EXPECT_FALSE(opencl::asked_to_pin_threads());
-
-  if (was_asked) setenv(opencl::kPinningVariable, "1", 1);
+TEST(OpenClThreads, AreOursUnlessSomebodySaidSomethingOfPoclsThreads) {
+  const char* const before = std::getenv(opencl::kDevicesVariable);
+  const std::optional<std::string> devices = before ? std::optional<std::string>(before) : std::nullopt;
+  unsetenv(opencl::kDevicesVariable);
+  EXPECT_TRUE(opencl::should_bring_threads());
+  EXPECT_FALSE(opencl::should_bring_threads({{opencl::kDevicesVariable, "pthread"}})) << "what the configuration says counts";
+  for (const char* name : {opencl::kDevicesVariable, "POCL_AFFINITY", "POCL_MAX_PTHREAD_COUNT"}) {
+    setenv(name, "1", 1);
+    EXPECT_FALSE(opencl::should_bring_threads()) << "what the user says counts: " << name;
+    unsetenv(name);
+  }
+  opencl::bring_threads();
+  EXPECT_STREQ(std::getenv(opencl::kDevicesVariable), opencl::kDeviceWithoutThreads);
+  if (devices)
+    setenv(opencl::kDevicesVariable, devices->c_str(), 1);
+  else
+    unsetenv(opencl::kDevicesVariable);
 }
 
 TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {
@@ -207,6 +200,20 @@ TEST_F(OpenClTest, OneProgramRunsFromManyThreads) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(OpenClTest, ComputesOnTheThreadsOfThePool) {
+  if (std::getenv(opencl::kDevicesVariable) != std::string_view(opencl::kDeviceWithoutThreads))
+    GTEST_SKIP() << "the environment asks PoCL for another device";
+  const int threads = process_pool().threads();
+  const std::size_t before = running_threads();
+  const auto device = open();
+  const Shape shape{1 << 20};
+  const HostArray y = run(*device, doubled(shape), {HostArray::full(DType::f32, shape, 21)});
+  EXPECT_EQ(running_threads(), before) << "PoCL has brought its own";
+  for (std::int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(y.value(i), 42) << i;
+  for (const opencl::Hardware& hardware : opencl::all_hardware())
+    if (hardware.target.claims_groups) EXPECT_EQ(hardware.target.compute_units, threads);
 }
 
 TEST_F(OpenClTest, OpeningAndClosingLeavesNothingBehind) {
