@@ -289,7 +289,7 @@ int cycles(int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tenon::opencl::bring_threads();
+  tenon::opencl::ask_for_device_without_threads();
   int rounds = 21, count = 0;
   std::string output, only, dtype = "float32";
   std::vector<std::string> chains;

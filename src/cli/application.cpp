@@ -148,13 +148,14 @@ void configure(const CLI::App& app, const Session& session) {
     if (!session.json)
       for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
     // A command that is run under a lease is not ours to say this of.
-    if (chosen.at(0)->get_name() != "exec" && opencl::should_bring_threads(loaded.config.environment))
-      loaded.config.environment.emplace(opencl::kDevicesVariable, opencl::kDeviceWithoutThreads);
+    if (chosen.at(0)->get_name() != "exec") opencl::ask_for_device_without_threads(loaded.config.environment);
     set_process_config(std::move(loaded.config));
   } catch (const Error&) {
     // The doctor says so among its checks, and looks at the rest.
     if (chosen.at(0)->get_name() != "doctor") throw;
-    set_process_config({});
+    Config config;
+    opencl::ask_for_device_without_threads(config.environment);
+    set_process_config(std::move(config));
   }
 }
 

@@ -10,7 +10,7 @@ int main() {
     std::fputs("tenon-worker is started by Tenon itself, for devices that run in a process of their own\n", stderr);
     return 2;
   }
-  tenon::opencl::bring_threads();
+  tenon::opencl::ask_for_device_without_threads();
   tenon::BackendRegistry registry;
   tenon::register_all_backends(registry, {});
   return tenon::run_worker(registry);

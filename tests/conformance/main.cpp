@@ -186,7 +186,7 @@ int run(const Options& options) {
 }  // namespace tenon::conformance
 
 int main(int argc, char** argv) {
-  tenon::opencl::bring_threads();
+  tenon::opencl::ask_for_device_without_threads();
   tenon::conformance::Options options;
   CLI::App app{"Runs every op of the catalogue on a device and compares with the reference interpreter."};
   app.add_option("--backend", options.backend, "a device of this backend, driven by it");

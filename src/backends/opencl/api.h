@@ -34,8 +34,7 @@ inline constexpr Int kSuccess = 0, kDeviceNotFound = -1, kDeviceNotAvailable = -
                      kOutOfHostMemory = -6, kBuildFailure = -11, kInvalidBufferSize = -61, kInvalidQueue = -36,
                      kInvalidContext = -34, kPlatformNotFound = -1001;
 inline constexpr Bits kDeviceTypeCpu = 2, kDeviceTypeAll = 0xffffffff;
-inline constexpr Bits kReadWrite = 1, kUseHostPointer = 8, kAllocateHostPointer = 16;
-inline constexpr Bits kMapRead = 1, kMapWrite = 2;
+inline constexpr Bits kReadWrite = 1, kUseHostPointer = 8;
 
 inline constexpr Uint kPlatformName = 0x0902;
 inline constexpr Uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDeviceMaxGroupSize = 0x1004,
@@ -66,8 +65,6 @@ struct PciInfo {
   X(clReleaseMemObject, Int, MemoryId)                                                                                         \
   X(clEnqueueReadBuffer, Int, QueueId, MemoryId, Bool, std::size_t, std::size_t, void*, Uint, const EventId*, EventId*)        \
   X(clEnqueueWriteBuffer, Int, QueueId, MemoryId, Bool, std::size_t, std::size_t, const void*, Uint, const EventId*, EventId*) \
-  X(clEnqueueMapBuffer, void*, QueueId, MemoryId, Bool, Bits, std::size_t, std::size_t, Uint, const EventId*, EventId*, Int*)  \
-  X(clEnqueueUnmapMemObject, Int, QueueId, MemoryId, void*, Uint, const EventId*, EventId*)                                    \
   X(clCreateProgramWithSource, ProgramId, ContextId, Uint, const char**, const std::size_t*, Int*)                             \
   X(clCreateProgramWithBinary, ProgramId, ContextId, Uint, const DeviceId*, const std::size_t*, const unsigned char**, Int*,   \
     Int*)                                                                                                                      \

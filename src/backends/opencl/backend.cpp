@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/opencl/program.h"
+#include "backends/opencl/threads.h"
 #include "device/detect.h"
 #include "device/detectors.h"
 #include "tenon/error.h"
@@ -128,7 +129,9 @@ class OpenClBackend final : public Backend {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Hardware& h) { return is_hardware_of(h, device, all); });
     if (found == all.end())
       throw Error(ErrorCode::unavailable, fmt::format("no OpenCL platform offers {}", device.id),
-                  "clinfo lists what the platforms offer; a platform may not support this card");
+                  device.kind == DeviceKind::cpu
+                      ? fmt::format("clinfo lists what the platforms offer; {} chooses among PoCL's devices", kDevicesVariable)
+                      : "clinfo lists what the platforms offer; a platform may not support this card");
     DeviceInfo info = device;
     if (info.name == kProcessorName) info.name = found->name;
     info.driver_version = info.driver_version.empty() ? found->driver_version : info.driver_version;

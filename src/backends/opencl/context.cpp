@@ -70,9 +70,7 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && (is_3_1 || is_5_0);
   h.gives_calls = !is_5_0;
   h.target.claims_groups = h.is_cpu && is_pocl && is_without_threads(h.name);
-  h.target.compute_units = h.target.claims_groups
-                               ? process_pool().threads()
-                               : static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
+  h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
   h.target.local_bytes = info<Ulong>(device, kDeviceLocalMemory);
   return h;
@@ -102,14 +100,17 @@ std::vector<Hardware> all_hardware() {
 Claims::Claims(ContextId context) {
   Int status = kSuccess;
   memory_ = Memory(api().clCreateBuffer(context, kReadWrite | kUseHostPointer, sizeof taken_, &taken_, &status));
-  check(status, "sharing memory");
+  check(status, "counting work-groups");
 }
 
 Context::Context(const Hardware& hardware) : hardware_(hardware) {
   Int status = kSuccess;
   context_ = api().clCreateContext(nullptr, 1, &hardware_.device, nullptr, nullptr, &status);
   opencl::check(status, fmt::format("opening {}", hardware_.name));
-  if (hardware_.target.claims_groups) threads_ = static_cast<std::size_t>(hardware_.target.compute_units);
+  if (hardware_.target.claims_groups) {
+    hardware_.target.compute_units = process_pool().threads();
+    threads_ = static_cast<std::size_t>(process_pool().threads());
+  }
   try {
     for (std::size_t i = 0; i < threads_; ++i) {
       const QueueId queue = api().clCreateCommandQueue(context_, hardware_.device, 0, &status);
@@ -132,7 +133,6 @@ void Context::close() {
     modules_.clear();
   }
   const std::lock_guard lock(mutex_);
-  claims_.reset();
   for (const QueueId queue : queues_) api().clReleaseCommandQueue(queue);
   queues_.clear();
   if (context_) api().clReleaseContext(context_);

@@ -1,7 +1,8 @@
 // Context: one open OpenCL device: its context, its in-order queues, its compiled kernels.
 //
 // Lifetime: shared by the device, its buffers and its executables. close() gives the OpenCL objects back; what is dropped after
-// that only releases itself. Thread safety: all calls may run side by side; the queues are used under mutex().
+// that only releases itself. Thread safety: all calls may run side by side; who uses the queues holds mutex(), for the threads
+// that it has use them, too.
 #pragma once
 
 #include <atomic>
@@ -12,10 +13,9 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "backends/opencl/api.h"
+#include "backends/opencl/memory.h"
 #include "graph/emit/kernel.h"
 
 namespace tenon::opencl {
@@ -47,39 +47,6 @@ class Module {
   ProgramId program_;
 };
 
-// A memory object, released with its owner.
-class Memory {
- public:
-  Memory() = default;
-  explicit Memory(MemoryId id) : id_(id) {}
-  Memory(Memory&& other) noexcept : id_(std::exchange(other.id_, nullptr)) {}
-  Memory& operator=(Memory&& other) noexcept {
-    std::swap(id_, other.id_);
-    return *this;
-  }
-  ~Memory() {
-    if (id_) api().clReleaseMemObject(id_);
-  }
-  MemoryId get() const { return id_; }
-
- private:
-  MemoryId id_ = nullptr;
-};
-
-// What the threads of a process have taken of the work-groups of the kernel that runs now (KernelTarget::claims_groups), in
-// memory that kernels and the host share.
-class Claims {
- public:
-  explicit Claims(ContextId context);
-  const Memory& memory() const { return memory_; }
-  void clear() { taken_.store(0); }
-  std::int32_t taken() const { return taken_.load(std::memory_order_relaxed); }
-
- private:
-  alignas(64) std::atomic<std::int32_t> taken_{0};
-  Memory memory_;
-};
-
 class Context {
  public:
   explicit Context(const Hardware& hardware);
@@ -89,9 +56,10 @@ class Context {
 
   const Hardware& hardware() const { return hardware_; }
   ContextId get() const { return context_; }
-  // |thread| is less than threads(); that of the pool's thread where its threads compute (threads.h), else 0.
-  QueueId queue(std::size_t thread = 0) const { return queues_.empty() ? nullptr : queues_[thread]; }
+  // Null when closed. Of as many as there are threads to compute (threads.h); one where the device has its own.
+  QueueId queue(std::size_t index = 0) const { return queues_.empty() ? nullptr : queues_[index]; }
   std::size_t threads() const { return threads_; }
+  // Where the device claims_groups.
   Claims& claims() { return *claims_; }
   std::mutex& mutex() { return mutex_; }
 

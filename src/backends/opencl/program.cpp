@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {
 namespace {
-
-// What PoCL hands to kernels as it is; their vector loads want it aligned.
-constexpr std::uintptr_t kHostAlignment = 64;
 
 void check_type(const char* what, std::size_t i, const TensorType& got, const TensorType& wanted) {
   if (got == wanted) return;
@@ -112,17 +110,21 @@ void Program::allocate_pieces() {
 
 void Program::add_command(const KernelLaunch& launch, const Module& module) {
   const Kernel& kernel = plan_.kernels[static_cast<std::size_t>(launch.kernel)];
+  const bool claims_groups = context_->hardware().target.claims_groups;
+  const auto threads = static_cast<std::int64_t>(context_->threads());
   Command& command = commands_.emplace_back();
-  for (std::size_t i = 0; i < context_->threads(); ++i) {
+  for (std::size_t d = 0; d < 3; ++d) {
+    command.local[d] = static_cast<std::size_t>(kernel.group_size[d]);
+    command.global[d] = claims_groups ? command.local[d] : launch.groups[d] * command.local[d];
+    command.groups *= launch.groups[d];
+  }
+  if (claims_groups && command.groups > std::numeric_limits<std::int32_t>::max() - threads)
+    throw Error(ErrorCode::resource_exhausted,
+                fmt::format("a step of {} work-groups is more than can be counted", command.groups));
+  for (std::int64_t i = 0; i < std::clamp<std::int64_t>(command.groups, 1, threads); ++i) {
     Int status = kSuccess;
     command.kernels.emplace_back(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
     context_->check(status, "making a kernel");
-  }
-  const bool claims = context_->hardware().target.claims_groups;
-  for (std::size_t d = 0; d < 3; ++d) {
-    command.local[d] = static_cast<std::size_t>(kernel.group_size[d]);
-    command.global[d] = claims ? command.local[d] : launch.groups[d] * command.local[d];
-    command.groups *= launch.groups[d];
   }
   set_arguments(command, launch);
 }
@@ -151,34 +153,37 @@ void Program::set_arguments(Command& command, const KernelLaunch& launch) {
     ++position;
   }
   if (!context_->hardware().target.claims_groups) return;
-  const MemoryId claims = context_->claims().memory().get();
-  set(sizeof claims, &claims);
+  const MemoryId taken = context_->claims().memory();
+  set(sizeof taken, &taken);
   for (const std::int64_t groups : launch.groups) {
     ++position;
     set(sizeof groups, &groups);
   }
 }
 
-void Program::start(const Command& command, const Tensors& tensors, std::size_t thread) {
-  const KernelId kernel = command.kernels[thread].get();
+void Program::start(const Command& command, std::size_t index) {
+  const KernelId kernel = command.kernels[index].get();
   for (const Binding& binding : command.bindings) {
-    const auto& memory = (binding.space == Location::Space::output ? tensors.outputs : tensors.inputs)[binding.index];
+    const MemoryId& memory = (binding.space == Location::Space::output ? outputs_ : inputs_)[binding.index];
     context_->check(api().clSetKernelArg(kernel, binding.position, sizeof memory, &memory), "passing a tensor");
   }
-  context_->check(api().clEnqueueNDRangeKernel(context_->queue(thread), kernel, 3, nullptr, command.global.data(),
+  context_->check(api().clEnqueueNDRangeKernel(context_->queue(index), kernel, 3, nullptr, command.global.data(),
                                                command.local.data(), 0, nullptr, nullptr),
                   "starting a kernel");
 }
 
-void Program::run_together(const Command& command, const Tensors& tensors) {
+void Program::run_together(const Command& command) {
   Claims& claims = context_->claims();
   claims.clear();
-  const auto threads = std::min(static_cast<std::int64_t>(context_->threads()), command.groups);
-  process_pool().for_each(threads, [&](std::int64_t, int thread) {
+  process_pool().for_each(static_cast<std::int64_t>(command.kernels.size()), [&](std::int64_t index, int) {
     if (claims.taken() >= command.groups) return;
-    start(command, tensors, static_cast<std::size_t>(thread));
-    context_->check(api().clFinish(context_->queue(static_cast<std::size_t>(thread))), "computing");
+    start(command, static_cast<std::size_t>(index));
+    context_->check(api().clFinish(context_->queue(static_cast<std::size_t>(index))), "computing");
   });
+  // What PoCL could not load it drops without a word.
+  if (claims.taken() < command.groups)
+    throw Error(ErrorCode::internal, fmt::format("{} did not run a kernel", context_->hardware().name),
+                "PoCL says why when POCL_DEBUG=err is set; its cache must be writable: POCL_CACHE_DIR");
 }
 
 void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
@@ -198,13 +203,14 @@ void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const
     context_->check(api().clEnqueueWriteBuffer(queue, status_.get(), 1, 0, sizeof zero, zero, 0, nullptr, nullptr),
                     "clearing the status");
   }
-  Tensors tensors;
-  for (Buffer* output : outputs) tensors.outputs.push_back(static_cast<OpenClBuffer*>(output)->fresh());
-  for (const Buffer* input : inputs) tensors.inputs.push_back(static_cast<const OpenClBuffer*>(input)->get());
+  outputs_.clear();
+  for (Buffer* output : outputs) outputs_.push_back(static_cast<OpenClBuffer*>(output)->fresh());
+  inputs_.clear();
+  for (const Buffer* input : inputs) inputs_.push_back(static_cast<const OpenClBuffer*>(input)->get());
   if (context_->hardware().target.claims_groups) {
-    for (const Command& command : commands_) run_together(command, tensors);
+    for (const Command& command : commands_) run_together(command);
   } else {
-    for (const Command& command : commands_) start(command, tensors, 0);
+    for (const Command& command : commands_) start(command, 0);
     context_->check(api().clFinish(queue), "computing");
   }
   if (plan_.has_status) read_status();

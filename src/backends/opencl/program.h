@@ -7,6 +7,7 @@
 
 #include "backend/kernel_plan.h"
 #include "backends/opencl/context.h"
+#include "backends/opencl/memory.h"
 
 namespace tenon::opencl {
 
@@ -56,22 +57,18 @@ class Program final : public Executable {
   struct ReleaseKernel {
     void operator()(KernelId kernel) const { api().clReleaseKernel(kernel); }
   };
-  // One launch, with a kernel of its own for every thread that may start it: arguments belong to kernels.
+  // One launch. Where groups are claimed, with a kernel for every start there may be: arguments belong to kernels.
   struct Command {
     std::vector<std::unique_ptr<KernelObject, ReleaseKernel>> kernels;
     std::array<std::size_t, 3> global{}, local{};  // of one start
     std::int64_t groups = 1;
     std::vector<Binding> bindings;
   };
-  // The memory of a run's tensors.
-  struct Tensors {
-    std::vector<MemoryId> inputs, outputs;
-  };
   void add_command(const KernelLaunch& launch, const Module& module);
   void set_arguments(Command& command, const KernelLaunch& launch);
-  void start(const Command& command, const Tensors& tensors, std::size_t thread);
+  void start(const Command& command, std::size_t index);
   // Starts it from as many threads as there is work for, and returns when it is done.
-  void run_together(const Command& command, const Tensors& tensors);
+  void run_together(const Command& command);
   // Memory of its own for every place that steps use: sub-buffers of one workspace crash a widespread driver when released.
   void allocate_pieces();
   void read_status();
@@ -83,7 +80,8 @@ class Program final : public Executable {
   Memory status_;
   std::map<std::uint64_t, Memory> workspace_, constants_;  // by offset
   std::vector<Command> commands_;                          // kernels go before the memory they refer to
-  std::mutex running_;  // arguments belong to the kernels, so runs of one program follow each other
+  std::mutex running_;                      // arguments belong to the kernels, so runs of one program follow each other
+  std::vector<MemoryId> inputs_, outputs_;  // of the run now
 };
 
 // A buffer of at least one byte.

@@ -5,14 +5,19 @@
 
 namespace tenon::opencl {
 
-bool should_bring_threads(const std::map<std::string, std::string>& more) {
-  constexpr const char* kOfThreads[] = {kDevicesVariable,           "POCL_AFFINITY",         "POCL_MAX_PTHREAD_COUNT",
-                                        "POCL_PTHREAD_MIN_THREADS", "POCL_CPU_MAX_CU_COUNT", "POCL_CPU_MIN_CU_COUNT"};
-  return std::ranges::none_of(kOfThreads, [&](const char* name) { return std::getenv(name) || more.contains(name); });
+void ask_for_device_without_threads(std::map<std::string, std::string>& variables) {
+  constexpr const char* kOfThreads[] = {"POCL_AFFINITY", "POCL_MAX_PTHREAD_COUNT", "POCL_PTHREAD_MIN_THREADS",
+                                        "POCL_CPU_MAX_CU_COUNT", "POCL_CPU_MIN_CU_COUNT"};
+  if (std::ranges::any_of(kOfThreads, [&](const char* name) { return std::getenv(name) || variables.contains(name); })) return;
+  // The same may have been asked for before.
+  const char* const devices = std::getenv(kDevicesVariable);
+  if (!devices || std::string_view(devices) == kDeviceWithoutThreads) variables.emplace(kDevicesVariable, kDeviceWithoutThreads);
 }
 
-void bring_threads() {
-  if (should_bring_threads()) setenv(kDevicesVariable, kDeviceWithoutThreads, 0);
+void ask_for_device_without_threads() {
+  std::map<std::string, std::string> variables;
+  ask_for_device_without_threads(variables);
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 0);
 }
 
 bool is_without_threads(std::string_view device) {

@@ -14,11 +14,11 @@ namespace tenon::opencl {
 
 inline constexpr const char *kDevicesVariable = "POCL_DEVICES", *kDeviceWithoutThreads = "basic";
 
-// Whether to set it: nobody said anything about PoCL's devices and threads, in the environment or among |more| variables that
-// will be set.
-bool should_bring_threads(const std::map<std::string, std::string>& more = {});
-// Sets it where it should be. Before PoCL is loaded, and before there are other threads.
-void bring_threads();
+// Adds it to |variables|, which will be set before PoCL is loaded, unless somebody said something else about PoCL's devices or
+// its threads, there or in the environment.
+void ask_for_device_without_threads(std::map<std::string, std::string>& variables);
+// Sets it now, under the same condition; while there are no other threads.
+void ask_for_device_without_threads();
 
 // Whether a device of PoCL, by its name, is the one without threads.
 bool is_without_threads(std::string_view device);

@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <optional>
+#include <map>
 #include <string_view>
 #include <thread>
 
@@ -31,7 +32,7 @@ const bool kPrepared = [] {
   fs::create_directories(folder);
   setenv("POCL_CACHE_DIR", folder.c_str(), 0);
   setenv("TENON_CACHE_DIR", folder.c_str(), 0);
-  opencl::bring_threads();
+  opencl::ask_for_device_without_threads();
   return true;
 }();
 
@@ -89,23 +90,51 @@ HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inp
   return device.download(*out);
 }
 
-TEST(OpenClThreads, AreOursUnlessSomebodySaidSomethingOfPoclsThreads) {
-  const char* const before = std::getenv(opencl::kDevicesVariable);
-  const std::optional<std::string> devices = before ? std::optional<std::string>(before) : std::nullopt;
-  unsetenv(opencl::kDevicesVariable);
-  EXPECT_TRUE(opencl::should_bring_threads());
-  EXPECT_FALSE(opencl::should_bring_threads({{opencl::kDevicesVariable, "pthread"}})) << "what the configuration says counts";
-  for (const char* name : {opencl::kDevicesVariable, "POCL_AFFINITY", "POCL_MAX_PTHREAD_COUNT"}) {
-    setenv(name, "1", 1);
-    EXPECT_FALSE(opencl::should_bring_threads()) << "what the user says counts: " << name;
-    unsetenv(name);
+// The variables of PoCL as they are here, again when this goes.
+class PoclVariables {
+ public:
+  PoclVariables() {
+    for (const char* name : kNames) {
+      if (const char* value = std::getenv(name)) before_[name] = value;
+      unsetenv(name);
+    }
   }
-  opencl::bring_threads();
+  ~PoclVariables() {
+    for (const char* name : kNames) unsetenv(name);
+    for (const auto& [name, value] : before_) setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  static constexpr const char* kNames[] = {opencl::kDevicesVariable,   "POCL_AFFINITY",         "POCL_MAX_PTHREAD_COUNT",
+                                           "POCL_PTHREAD_MIN_THREADS", "POCL_CPU_MAX_CU_COUNT", "POCL_CPU_MIN_CU_COUNT"};
+  std::map<std::string, std::string> before_;
+};
+
+TEST(OpenClThreads, AreOursUnlessSomebodySaidSomethingOfPoclsThreads) {
+  using Variables = std::map<std::string, std::string>;
+  const PoclVariables kept;
+  const auto asked = [](Variables variables) {
+    opencl::ask_for_device_without_threads(variables);
+    return variables;
+  };
+  const Variables ours{{opencl::kDevicesVariable, opencl::kDeviceWithoutThreads}};
+  EXPECT_EQ(asked({}), ours);
+  for (const Variables& said : {Variables{{opencl::kDevicesVariable, "pthread"}}, Variables{{"POCL_AFFINITY", "1"}}}) {
+    EXPECT_EQ(asked(said), said) << "what the configuration says counts";
+    setenv(said.begin()->first.c_str(), said.begin()->second.c_str(), 1);
+    EXPECT_EQ(asked({}), Variables{}) << "what the user says counts";
+    unsetenv(said.begin()->first.c_str());
+  }
+  opencl::ask_for_device_without_threads();
   EXPECT_STREQ(std::getenv(opencl::kDevicesVariable), opencl::kDeviceWithoutThreads);
-  if (devices)
-    setenv(opencl::kDevicesVariable, devices->c_str(), 1);
-  else
-    unsetenv(opencl::kDevicesVariable);
+  EXPECT_EQ(asked({}), ours) << "to have asked before changes nothing";
+}
+
+TEST(OpenClThreads, ADeviceWithoutThreadsIsKnownByItsName) {
+  EXPECT_TRUE(opencl::is_without_threads("basic-skylake-avx512-AMD EPYC"));
+  EXPECT_TRUE(opencl::is_without_threads("cpu-minimal-haswell"));
+  EXPECT_FALSE(opencl::is_without_threads("pthread-skylake-avx512-AMD EPYC"));
+  EXPECT_FALSE(opencl::is_without_threads("cpu-haswell"));
 }
 
 TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {
@@ -203,17 +232,44 @@ TEST_F(OpenClTest, OneProgramRunsFromManyThreads) {
 }
 
 TEST_F(OpenClTest, ComputesOnTheThreadsOfThePool) {
-  if (std::getenv(opencl::kDevicesVariable) != std::string_view(opencl::kDeviceWithoutThreads))
+  const char* const devices = std::getenv(opencl::kDevicesVariable);
+  if (!devices || std::string_view(devices) != opencl::kDeviceWithoutThreads)
     GTEST_SKIP() << "the environment asks PoCL for another device";
-  const int threads = process_pool().threads();
+  const auto threads = static_cast<std::size_t>(process_pool().threads());
   const std::size_t before = running_threads();
   const auto device = open();
+  const std::vector<opencl::Hardware> all = opencl::all_hardware();
+  const auto processor = std::ranges::find_if(all, [](const opencl::Hardware& hardware) { return hardware.is_cpu; });
+  ASSERT_NE(processor, all.end());
+  ASSERT_TRUE(processor->target.claims_groups) << processor->name;
+  opencl::Context context(*processor);
+  EXPECT_EQ(context.threads(), threads);
+  EXPECT_EQ(context.hardware().target.compute_units, process_pool().threads());
   const Shape shape{1 << 20};
   const HostArray y = run(*device, doubled(shape), {HostArray::full(DType::f32, shape, 21)});
-  EXPECT_EQ(running_threads(), before) << "PoCL has brought its own";
   for (std::int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(y.value(i), 42) << i;
-  for (const opencl::Hardware& hardware : opencl::all_hardware())
-    if (hardware.target.claims_groups) EXPECT_EQ(hardware.target.compute_units, threads);
+  EXPECT_EQ(running_threads(), before) << "PoCL has brought its own";
+}
+
+TEST_F(OpenClTest, ProgramsRunSideBySideAndWhileThePoolIsBusy) {
+  const auto device = open();
+  const Shape shape{1 << 17};
+  const HostArray x = HostArray::full(DType::f32, shape, 3);
+  std::atomic<int> wrong{0};
+  const auto compute = [&](const std::string& op, double expected) {
+    Graph graph;
+    const NodeId in = graph.input("x", DType::f32, shape);
+    graph.set_outputs(apply(graph, op, {in, in}));
+    for (int i = 0; i < 20; ++i) {
+      const HostArray y = run(*device, graph, {x});
+      for (std::int64_t e = 0; e < shape.elements(); e += 1021) wrong += y.value(e) != expected;
+    }
+  };
+  std::thread adding([&] { compute("add", 6); }), multiplying([&] { compute("mul", 9); });
+  process_pool().for_each(process_pool().threads(), [&](std::int64_t, int) { compute("sub", 0); });
+  adding.join();
+  multiplying.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(OpenClTest, OpeningAndClosingLeavesNothingBehind) {
