@@ -1,6 +1,7 @@
 // tenon exec and tenon queue, as processes.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "e2e/program.h"
@@ -58,6 +59,11 @@ TEST_F(ExecTest, TheCommandLearnsOfItsLease) {
   first.exit_status();
   Program second(exec({"sh", "-c", "echo $TENON_LEASE"}), variables());
   EXPECT_EQ(second.all_out(), "cpu:0@2\n");
+}
+
+TEST_F(ExecTest, TheCommandsOwnPoclIsLeftAlone) {
+  Program given(exec({"sh", "-c", "echo ${POCL_DEVICES-unset}"}), variables());
+  EXPECT_EQ(given.all_out(), std::string(std::getenv("POCL_DEVICES") ? std::getenv("POCL_DEVICES") : "unset") + "\n");
 }
 
 TEST_F(ExecTest, WaitsItsTurnAndSaysWhoHoldsTheDevice) {
