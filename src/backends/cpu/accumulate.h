@@ -17,10 +17,12 @@ inline AccumulatorClass accumulator_class(DType dtype) {
 // The neutral element; of max and min the extreme of |dtype|.
 Accumulator identity(ReduceKind kind, DType dtype);
 Accumulator combine(ReduceKind kind, AccumulatorClass cls, Accumulator a, Accumulator b);
-// Joins |count| partial results, |stride| apart, as a balanced tree: the order depends on count alone.
-Accumulator combine_tree(ReduceKind kind, AccumulatorClass cls, const Accumulator* parts, std::int64_t count,
-                         std::int64_t stride);
-// Writes the result as an element of |dtype| (a compute type).
-void store(Accumulator value, DType dtype, void* out);
+// Joins |count| rows of |n| partial results, |stride| apart, into the first, as a balanced tree: the order depends on count
+// alone.
+void combine_tree(ReduceKind kind, AccumulatorClass cls, Accumulator* rows, std::int64_t count, std::int64_t stride,
+                  std::int64_t n);
+// Writes the results as elements of |dtype| (a compute type).
+void store(const Accumulator* values, std::int64_t n, DType dtype, void* out);
+inline void store(Accumulator value, DType dtype, void* out) { store(&value, 1, dtype, out); }
 
 }  // namespace tenon::cpu

@@ -258,31 +258,29 @@ void reduce_columns(const void* in, std::int64_t rows, std::int64_t row_stride, 
     }
   }
 }
-// Sixteen rows at a time are combined in f32.
+// Sixteen rows at a time are combined in f32: whole rows of sixteen, so that memory is read as it lies.
 template <class Op>
 void reduce_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
   constexpr std::int64_t group = 16;
   constexpr int block = kBlock<float>;
-  std::int64_t j = 0;
-  for (; j + block <= n; j += block) {
-    for (std::int64_t i = 0; i < rows; i += group) {
-      const std::int64_t last = i + group < rows ? i + group : rows;
+  for (std::int64_t i = 0; i < rows; i += group) {
+    const float* first = static_cast<const float*>(in) + i * row_stride;
+    const std::int64_t count = i + group < rows ? group : rows - i;
+    std::int64_t j = 0;
+    for (; j + block <= n; j += block) {
       F32 lanes[kVectors];
       for (auto& lane : lanes) lane = F32(static_cast<float>(Op::identity));
-      for (std::int64_t r = i; r < last; ++r) {
-        const float* row = static_cast<const float*>(in) + r * row_stride + j;
+      for (std::int64_t r = 0; r < count; ++r) {
+        const float* row = first + r * row_stride + j;
         for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<F32>(row + k * F32::kCount));
       }
       float part[block];
       for (int k = 0; k < kVectors; ++k) __builtin_memcpy(part + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
       for (int k = 0; k < block; ++k) acc[j + k].f = Op::combine(acc[j + k].f, static_cast<double>(part[k]));
     }
-  }
-  for (; j < n; ++j) {
-    for (std::int64_t i = 0; i < rows; i += group) {
-      const std::int64_t last = i + group < rows ? i + group : rows;
+    for (; j < n; ++j) {
       auto part = static_cast<float>(Op::identity);
-      for (std::int64_t r = i; r < last; ++r) part = Op::combine(part, static_cast<const float*>(in)[r * row_stride + j]);
+      for (std::int64_t r = 0; r < count; ++r) part = Op::combine(part, first[r * row_stride + j]);
       acc[j].f = Op::combine(acc[j].f, static_cast<double>(part));
     }
   }

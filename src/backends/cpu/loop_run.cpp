@@ -76,9 +76,14 @@ class LoopRunner {
     }
   }
 
-  Accumulator* column_accumulators(std::size_t reduction, std::int64_t width) {
-    return reinterpret_cast<Accumulator*>(scratch_ + loop_.column_accumulators) + reduction * at(width);
+  // Reduction groups that keep columns: where the accumulators of a reduction's columns are. Those of the next one are |stride|
+  // further on.
+  void accumulate_columns_at(Accumulator* first, std::int64_t stride) {
+    columns_ = first;
+    columns_stride_ = stride;
   }
+  Accumulator* own_columns() { return reinterpret_cast<Accumulator*>(scratch_ + loop_.column_accumulators); }
+  Accumulator* column_accumulators(std::size_t reduction) { return columns_ + at(columns_stride_) * reduction; }
 
   // Elementwise groups: tiles [first, last) of the whole domain.
   void tiles(std::int64_t first, std::int64_t last) {
@@ -162,12 +167,11 @@ class LoopRunner {
   // accumulators.
   void reduce_rows(std::int64_t row, std::int64_t count, std::int64_t step, std::int64_t column, std::int64_t width) {
     const Phase& phase = loop_.phases[0];
-    accumulator_width_ = width;
     if (reduces_plain_rows()) {
       move_to({row, 1, column, width});
       for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
         loop_.reductions[i].columns(pointers_[loop_.reductions[i].input], count, step * loop_.geometry.cols, width,
-                                    column_accumulators(i, width));
+                                    column_accumulators(i));
       return;
     }
     for (std::int64_t done = 0; done < count;) {
@@ -335,8 +339,7 @@ class LoopRunner {
   void reduce(const Instruction& i) {
     const Reduction& reduction = loop_.reductions[at(i.reduction)];
     if (loop_.geometry.keeps_columns) {
-      reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns,
-                        column_accumulators(at(i.reduction), accumulator_width_));
+      reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns, column_accumulators(at(i.reduction)));
       return;
     }
     if (loop_.geometry.tile_rows == 1) {
@@ -391,7 +394,8 @@ class LoopRunner {
   std::byte* scratch_;
   std::byte** pointers_;
   Accumulator* accumulators_;
-  std::int64_t accumulator_width_ = 0;
+  Accumulator* columns_ = nullptr;
+  std::int64_t columns_stride_ = 0;
   Tile tile_;
 };
 
@@ -453,19 +457,18 @@ void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byt
   const auto partial = [&](std::size_t reduction, std::int64_t part) {
     return partials + (at(part) * program_.reductions.size() + reduction) * at(kept);
   };
-  const auto deliver = [&](std::size_t reduction, std::int64_t index, Accumulator value) {
-    for (const Place& place : program_.reductions[reduction].targets) {
-      alignas(8) std::byte element[8];
-      store(value, program_.reductions[reduction].dtype, element);
-      kernels().convert[static_cast<int>(program_.reductions[reduction].dtype)][static_cast<int>(place.stored)](
-          element, locations[place.location] + at(index) * element_bytes(place.stored), 1);
+  // Results [index, index + n) of a reduction.
+  const auto deliver = [&](std::size_t reduction, std::int64_t index, const Accumulator* values, std::int64_t n) {
+    constexpr std::int64_t kAtOnce = 256;
+    const DType dtype = program_.reductions[reduction].dtype;
+    for (std::int64_t done = 0; done < n; done += kAtOnce) {
+      const std::int64_t count = std::min(kAtOnce, n - done);
+      alignas(64) std::byte elements[kAtOnce * sizeof(Accumulator)];
+      store(values + done, count, dtype, elements);
+      for (const Place& place : program_.reductions[reduction].targets)
+        kernels().convert[static_cast<int>(dtype)][static_cast<int>(place.stored)](
+            elements, locations[place.location] + at(index + done) * element_bytes(place.stored), count);
     }
-  };
-  const auto hand_in = [&](std::size_t reduction, std::int64_t part, std::int64_t index, Accumulator value) {
-    if (g.parts == 1)
-      deliver(reduction, index, value);
-    else
-      partial(reduction, part)[index] = value;
   };
 
   if (!g.keeps_columns) {
@@ -474,7 +477,13 @@ void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byt
       for (std::int64_t unit = first; unit < last; ++unit) {
         const std::int64_t row = unit / g.parts, part = unit % g.parts;
         runner.reduce_segment(row, part * g.part_extent, std::min(g.cols, (part + 1) * g.part_extent));
-        for (std::size_t i = 0; i < program_.reductions.size(); ++i) hand_in(i, part, row, runner.accumulator(i));
+        for (std::size_t i = 0; i < program_.reductions.size(); ++i) {
+          const Accumulator value = runner.accumulator(i);
+          if (g.parts == 1)
+            deliver(i, row, &value, 1);
+          else
+            partial(i, part)[row] = value;
+        }
       }
       if (program_.stream) kernels().stream_fence();
     });
@@ -491,26 +500,35 @@ void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byt
         rest /= segments;
         const std::int64_t between = rest % g.between, outer = rest / g.between;
         const std::int64_t column = segment * g.block, width = g.tile_rows > 1 ? g.cols : std::min(g.block, g.cols - column);
+        const std::int64_t index = outer * inner + between * g.cols + column;
+        if (g.parts == 1)
+          runner.accumulate_columns_at(runner.own_columns(), width);
+        else
+          runner.accumulate_columns_at(partial(0, part) + index, kept);
         for (std::size_t i = 0; i < program_.reductions.size(); ++i)
-          std::fill_n(runner.column_accumulators(i, width), width,
-                      identity(program_.reductions[i].kind, program_.reductions[i].dtype));
+          std::fill_n(runner.column_accumulators(i), width, identity(program_.reductions[i].kind, program_.reductions[i].dtype));
         const std::int64_t begin = part * g.part_extent, count = std::min(g.reduce_extent, begin + g.part_extent) - begin;
         if (count > 0)
           runner.reduce_rows((outer * g.reduce_extent + begin) * g.between + between, count, g.between, column, width);
-        for (std::size_t i = 0; i < program_.reductions.size(); ++i)
-          for (std::int64_t c = 0; c < width; ++c)
-            hand_in(i, part, outer * inner + between * g.cols + column + c, runner.column_accumulators(i, width)[c]);
+        if (g.parts > 1) continue;
+        for (std::size_t i = 0; i < program_.reductions.size(); ++i) deliver(i, index, runner.column_accumulators(i), width);
       }
       if (program_.stream) kernels().stream_fence();
     });
   }
 
   if (g.parts == 1) return;
-  for (std::size_t i = 0; i < program_.reductions.size(); ++i)
-    for (std::int64_t index = 0; index < kept; ++index)
-      deliver(i, index,
-              combine_tree(program_.reductions[i].kind, accumulator_class(program_.reductions[i].dtype), partial(i, 0) + index,
-                           g.parts, static_cast<std::int64_t>(program_.reductions.size()) * kept));
+  const auto count = static_cast<std::int64_t>(program_.reductions.size());
+  constexpr std::int64_t kTogether = 1024;
+  split(pool, kept, kTogether, static_cast<double>(kept * g.parts * count) > kParallelWork,
+        [&](std::int64_t first, std::int64_t last, int) {
+          for (std::size_t i = 0; i < program_.reductions.size(); ++i) {
+            Accumulator* results = partial(i, 0) + first;
+            combine_tree(program_.reductions[i].kind, accumulator_class(program_.reductions[i].dtype), results, g.parts,
+                         count * kept, last - first);
+            deliver(i, first, results, last - first);
+          }
+        });
 }
 
 }  // namespace tenon::cpu

@@ -167,6 +167,24 @@ TEST_F(ProgramTest, IntegerAndBoolReductions) {
          0);
 }
 
+// In parts that are joined, and with enough columns at once.
+TEST_F(ProgramTest, ReductionsOfColumnsInEveryType) {
+  for (const Shape& shape : {Shape{130, 3001}, Shape{20, 33001}})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i16, DType::u8, DType::i64, DType::boolean}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input(shape, dtype);
+      std::vector<NodeId> outputs;
+      for (const ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min, ReduceKind::prod}) {
+        if (dtype == DType::boolean && kind == ReduceKind::prod) continue;
+        outputs.push_back(graph_.reduce(kind, x, 1));
+      }
+      const NodeId truth = dtype == DType::boolean ? x : op("gt", {x, graph_.literal(0.0)});
+      for (const ReduceKind kind : {ReduceKind::any, ReduceKind::all}) outputs.push_back(graph_.reduce(kind, truth, 1));
+      expect(outputs, dtype == DType::f32 ? 1e-4 : dtype == DType::bf16 ? 1e-2 : 1e-12);
+    }
+}
+
 TEST_F(ProgramTest, ReductionsOfNothing) {
   const NodeId x = input({3, 0}), y = input({0, 3});
   expect({graph_.reduce(ReduceKind::sum, x, 2), graph_.reduce(ReduceKind::prod, y, 1),
