@@ -36,6 +36,9 @@ union Accumulator {
 // end: the error does not grow with n, and the result is the same on every instruction set.
 using PartialReduceKernel = Accumulator (*)(const void* in, std::int64_t n);
 
+// The sum of a[i] * b[i], the products rounded, as a partial reduction of them gives it.
+using ProductSumKernel = Accumulator (*)(const void* a, const void* b, std::int64_t n);
+
 // acc[j] = acc[j] (+) in[i * row_stride + j] for i in [0, rows), j in [0, n); row_stride in elements. Same accuracy rule: at most
 // 16 rows are added in f32 before they go to acc. acc holds Accumulators, initialised by the caller.
 using ColumnReduceKernel = void (*)(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc);
@@ -63,11 +66,15 @@ struct Kernels {
   ElementwiseKernel streaming[kElementwiseCount];
   ElementwiseKernel streaming_f64[kElementwiseCount];
   ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
+  // f32, [op]: op(in[0][i], *in[1]), and with stores past the caches. nullptr for all but Add, Sub and Mul.
+  ElementwiseKernel with_one[kElementwiseCount];
+  ElementwiseKernel streaming_with_one[kElementwiseCount];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
   // The same for elements that no cache holds, asked for before they are read; nullptr where there is none.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
+  ProductSumKernel product_sum[kStorageTypes];  // f32 and f64; nullptr for the others
   ExpSumKernel exp_sum;
   // out[i] = in[i] * factor; out may be in (not for streaming_scale).
   void (*scale)(const float* in, float factor, float* out, std::int64_t n);

@@ -54,6 +54,26 @@ void scale(const float* in, float factor, float* out, std::int64_t n) {
   for (; i < n; ++i) out[i] = in[i] * factor;
 }
 
+// One element on the right for all on the left.
+template <class Op, bool stream = false>
+void kernel_with_one(const void* const* in, void* out, std::int64_t n, const double* params) {
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return kernel_with_one<Op>(in, out, n, params);
+  const auto* left = static_cast<const float*>(in[0]);
+  const float one = *static_cast<const float*>(in[1]);
+  auto* result = static_cast<float*>(out);
+  const F32 right(one);
+  std::int64_t i = 0;
+  for (; i + F32::kCount <= n; i += F32::kCount) {
+    const F32 value = Op::apply(load<F32>(left + i), right);
+    if constexpr (stream)
+      store_streaming(result + i, value);
+    else
+      store(result + i, value);
+  }
+  for (; i < n; ++i) result[i] = Op::apply(left[i], one);
+}
+
 // Op of a multiply-add: an activation after a scale and a shift, in one pass.
 template <class Op>
 struct AfterMultiplyAdd {
@@ -81,6 +101,13 @@ void level::add_f32_kernels(Kernels& table) {
     table.elementwise[op][static_cast<int>(DType::f32)] = kernels[op];
     table.streaming[op] = streaming[op];
   }
+#define TENON_X(Name)                                                                         \
+  table.with_one[static_cast<int>(ElementwiseOp::Name)] = kernel_with_one<elementwise::Name>; \
+  table.streaming_with_one[static_cast<int>(ElementwiseOp::Name)] = kernel_with_one<elementwise::Name, true>;
+  TENON_X(Add)
+  TENON_X(Sub)
+  TENON_X(Mul)
+#undef TENON_X
   table.scale = scale<false>;
   table.streaming_scale = scale<true>;
   // Without FMA instructions the product would be rounded, or the kernel slow.

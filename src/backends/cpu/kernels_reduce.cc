@@ -84,10 +84,33 @@ TENON_INLINE void fold(const Wide (&lanes)[kVectors], double* out) {
 // A page: how far ahead the far ones ask for what they will read.
 inline constexpr std::int64_t kAheadBytes = 4096;
 
-template <class Op, class T, bool is_far = false>
-Accumulator reduce_floats(const void* in, std::int64_t n) {
+// What is reduced: elements, or products of two.
+template <class T, bool is_far>
+struct ElementSource {
+  const T* p;
+
+  TENON_INLINE void ask_ahead() const {
+    if constexpr (is_far)
+      for (int line = 0; line < kBlockBytes; line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(p) + kAheadBytes + line);
+  }
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(p + i); }
+  TENON_INLINE T element(std::int64_t i) const { return p[i]; }
+  TENON_INLINE ElementSource from(std::int64_t i) const { return {p + i}; }
+};
+template <class T>
+struct ProductSource {
+  const T *a, *b;
+
+  TENON_INLINE void ask_ahead() const {}
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(a + i) * load<Lanes<T>>(b + i); }
+  TENON_INLINE T element(std::int64_t i) const { return a[i] * b[i]; }
+  TENON_INLINE ProductSource from(std::int64_t i) const { return {a + i, b + i}; }
+};
+
+template <class Op, class T, class Source>
+TENON_INLINE Accumulator reduce_source(Source source, std::int64_t n) {
   constexpr int width = 64 / static_cast<int>(sizeof(T));
-  const auto* p = static_cast<const T*>(in);
   double total[width], part[width];
   for (double& t : total) t = Op::identity;
   while (n > 0) {
@@ -96,25 +119,32 @@ Accumulator reduce_floats(const void* in, std::int64_t n) {
     for (auto& lane : lanes) lane = Lanes<T>(static_cast<T>(Op::identity));
     std::int64_t i = 0;
     for (; i + kBlock<T> <= chunk; i += kBlock<T>) {
-      if constexpr (is_far)
-        for (int line = 0; line < kBlockBytes; line += 64)
-          __builtin_prefetch(reinterpret_cast<const char*>(p + i) + kAheadBytes + line);
-      for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<Lanes<T>>(p + i + k * Lanes<T>::kCount));
+      source.from(i).ask_ahead();
+      for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], source.lanes(i + k * Lanes<T>::kCount));
     }
     if (i < chunk) {
       T padded[kBlock<T>];
       for (T& x : padded) x = static_cast<T>(Op::identity);
-      __builtin_memcpy(padded, p + i, static_cast<std::size_t>(chunk - i) * sizeof(T));
+      for (std::int64_t j = 0; j < chunk - i; ++j) padded[j] = source.element(i + j);
       for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<Lanes<T>>(padded + k * Lanes<T>::kCount));
     }
     fold<Op>(lanes, part);
     for (int j = 0; j < width; ++j) total[j] = Op::combine(total[j], part[j]);
-    p += chunk;
+    source = source.from(chunk);
     n -= chunk;
   }
   for (int w = width / 2; w > 0; w /= 2)
     for (int j = 0; j < w; ++j) total[j] = Op::combine(total[j], total[j + w]);
   return {.f = total[0]};
+}
+template <class Op, class T, bool is_far = false>
+Accumulator reduce_floats(const void* in, std::int64_t n) {
+  return reduce_source<Op, T>(ElementSource<T, is_far>{static_cast<const T*>(in)}, n);
+}
+template <class T>
+Accumulator sum_of_products(const void* a, const void* b, std::int64_t n) {
+  if (n == 0) return {.f = 0};
+  return reduce_source<Sum, T>(ProductSource<T>{static_cast<const T*>(a), static_cast<const T*>(b)}, n);
 }
 
 // The lanes and their order are those of a sum by reduce_floats, so that fusing changes nothing.
@@ -308,6 +338,7 @@ void add_floats(Kernels& table, DType dtype) {
   table.partial_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T>;
   table.partial_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T>;
   table.partial_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T>;
+  table.product_sum[t] = sum_of_products<T>;
   table.far_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;

@@ -100,6 +100,7 @@ class LoopCompiler {
     };
 
     for (NodeId id : group_.nodes) {
+      if (graph_[id].prim == Prim::reduce) find_product_sum(id, used_once_here);
       if (graph_[id].prim != Prim::elementwise) continue;
       const NodeId first = graph_[id].inputs[0];
       if (is_op(id, ElementwiseOp::Add)) {
@@ -119,6 +120,21 @@ class LoopCompiler {
         find_exp_sum(id, first);
       }
     }
+  }
+
+  // sum(x * y), sum(x^2) over the columns: the products need no memory.
+  template <class UsedOnce>
+  void find_product_sum(NodeId id, const UsedOnce& used_once_here) {
+    const Node& node = graph_[id];
+    const NodeId product = node.inputs[0];
+    if (node.as<ReduceAttr>().kind != ReduceKind::sum || geometry().keeps_columns || !used_once_here(product)) return;
+    if (!is_op(product, ElementwiseOp::Mul) && !is_op(product, ElementwiseOp::Square)) return;
+    if (is_row(product) || !(graph_[product].shape == group_.domain)) return;
+    if (compute_dtype(graph_[product].dtype) != compute_dtype(node.dtype) ||
+        !kernels().product_sum[static_cast<int>(compute_dtype(node.dtype))])
+      return;
+    absorbed_[product] = id;
+    product_sums_[id] = product;
   }
 
   // sum(exp(x - row)): the heart of softmax and logsumexp.
@@ -230,6 +246,7 @@ class LoopCompiler {
     if (exp_sums_.count(id)) return emit_exp_sum(id);
     const Kernel kernel = kernel_of(id);
     if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
+    if (!row && kernel.operands.size() == 2 && emit_with_rows(id, kernel.operands)) return;
     Instruction instruction;
     instruction.code = row ? Code::row_values : Code::elementwise;
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
@@ -263,15 +280,41 @@ class LoopCompiler {
     body().push_back(instruction);
   }
 
+  // A member that has one value per row, beside others that have all.
+  std::optional<int> row_register(NodeId operand) const {
+    const auto m = member(operand);
+    if (!m || !is_row(*m) || graph_[*m].shape == group_.domain) return std::nullopt;
+    return register_of_.at(*m);
+  }
+
+  // All elements with one value of the row, where there is a kernel for that.
+  bool emit_with_rows(NodeId id, const std::vector<NodeId>& operands) {
+    const auto op = static_cast<int>(graph_[id].as<ElementwiseAttr>().op);
+    const bool turns = !is_op(id, ElementwiseOp::Sub) && row_register(operands[0]).has_value();
+    const NodeId left = operands[turns ? 1 : 0], right = operands[turns ? 0 : 1];
+    const std::optional<int> one = row_register(right);
+    if (!one || row_register(left) || !kernels().with_one[op] || compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    Instruction instruction;
+    instruction.code = Code::with_rows;
+    instruction.in[0] = operand(left, false);
+    instruction.in[1] = *one;
+    const bool streams = can_stream(id);
+    instruction.kernel = streams ? kernels().streaming_with_one[op] : kernels().with_one[op];
+    instruction.out = streams ? define_output(id) : define(id, false);
+    program_.cost += 1;
+    body().push_back(instruction);
+    return true;
+  }
+
   // All elements of a row divided by one value of the row: by its reciprocal, several times faster and half an ULP less exact.
   bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
-    const auto divisor = member(operands[1]);
-    if (!divisor || !is_row(*divisor) || graph_[*divisor].shape == group_.domain) return false;
+    const std::optional<int> divisor = row_register(operands[1]);
+    if (!divisor) return false;
     if (compute_dtype(graph_[id].dtype) != DType::f32) return false;
     Instruction division;
     division.code = Code::divide_rows;
     division.in[0] = operand(operands[0], false);
-    division.in[1] = register_of_.at(*divisor);
+    division.in[1] = *divisor;
     division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][static_cast<int>(DType::f32)];
     division.streaming = can_stream(id);
     division.out = division.streaming ? define_output(id) : define(id, false);
@@ -314,7 +357,15 @@ class LoopCompiler {
     Reduction reduction;
     reduction.kind = kind;
     reduction.dtype = dtype;
-    reduction.input = operand(node.inputs[0], false);
+    Instruction instruction;
+    if (const auto product = product_sums_.find(id); product != product_sums_.end()) {
+      const std::vector<NodeId>& factors = graph_[product->second].inputs;
+      reduction.products = kernels().product_sum[static_cast<int>(dtype)];
+      reduction.input = operand(factors[0], false);
+      instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
+    } else {
+      reduction.input = operand(node.inputs[0], false);
+    }
     reduction.phase = current_phase_;
     reduction.partial = kernels().partial_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
     if (group_.kind == Group::Kind::reduction && program_.stream && program_.registers[at(reduction.input)].home == Home::input)
@@ -324,7 +375,6 @@ class LoopCompiler {
       register_of_[id] = reduction.result = new_register(dtype, Home::row_value);
     else if (std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end())
       reduction.targets = placement_.targets(id);
-    Instruction instruction;
     instruction.code = Code::reduce;
     instruction.in[0] = reduction.input;
     instruction.out = reduction.result;
@@ -536,6 +586,7 @@ class LoopCompiler {
   std::map<NodeId, NodeId> product_of_;                   // a sum -> the product in it
   std::map<NodeId, NodeId> multiply_add_of_;              // an activation -> the sum it is applied to
   std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums_;  // an exponential -> the difference it is of, the sum over it
+  std::map<NodeId, NodeId> product_sums_;                 // a sum -> the product it is of
   std::map<NodeId, int> phase_;
   int current_phase_ = 0;
   std::map<NodeId, int> register_of_;

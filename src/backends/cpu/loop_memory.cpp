@@ -102,7 +102,8 @@ class MemoryPlan {
 
   // The result may replace an input that nobody needs any more: sound between elements of one size only.
   bool works_in_place(const Instruction& instruction) const {
-    if (instruction.code != Code::elementwise && instruction.code != Code::convert) return false;
+    if (instruction.code != Code::elementwise && instruction.code != Code::with_rows && instruction.code != Code::convert)
+      return false;
     const std::size_t size = element_bytes(program_.registers[at(instruction.out)].dtype);
     return std::all_of(instruction.in.begin(), instruction.in.end(),
                        [&](int in) { return in < 0 || element_bytes(program_.registers[at(in)].dtype) == size; });

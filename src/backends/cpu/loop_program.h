@@ -54,8 +54,9 @@ struct Instruction {
     load,          // from an external, as it is stored, element by element or run by run
     load_rows,     // one element per row of an external
     expand,        // one element per row -> all elements
+    with_rows,     // elementwise on all elements and one per row
     divide_rows,   // all elements by one per row
-    reduce,        // all elements -> one per row, or into an accumulator
+    reduce,        // all elements, or products of two -> one per row, or into an accumulator
     exp_sum,       // exp(elements - one per row), and its sum per row as reduce gives it
     store,         // to an external, streaming past the caches if the loop does
     store_rows,    // one element per row to an external
@@ -85,6 +86,7 @@ struct Reduction {
   int result = -1;  // register, in rows groups
   int phase = 0;    // whose body feeds it
   PartialReduceKernel partial = nullptr;
+  ProductSumKernel products = nullptr;  // instead, where the elements are products that nobody else needs
   ColumnReduceKernel columns = nullptr;
   std::vector<Place> targets;  // in reduction groups
 };

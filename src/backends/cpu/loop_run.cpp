@@ -286,6 +286,7 @@ class LoopRunner {
       case Code::load: load(i); break;
       case Code::load_rows: load_rows(i); break;
       case Code::expand: expand(i); break;
+      case Code::with_rows: with_rows(i); break;
       case Code::divide_rows: divide_rows(i); break;
       case Code::reduce: reduce(i); break;
       case Code::exp_sum: exp_sum(i); break;
@@ -319,6 +320,15 @@ class LoopRunner {
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
   }
 
+  void with_rows(const Instruction& i) {
+    const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const std::size_t first = at(r * tile_.columns) * size;
+      const void* in[2] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size};
+      i.kernel(in, pointers_[i.out] + first, tile_.columns, i.params.data());
+    }
+  }
+
   void divide_rows(const Instruction& i) {
     const float* in = reinterpret_cast<const float*>(pointers_[i.in[0]]);
     const float* divisors = reinterpret_cast<const float*>(pointers_[i.in[1]]);
@@ -342,16 +352,18 @@ class LoopRunner {
       reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns, column_accumulators(at(i.reduction)));
       return;
     }
+    const std::size_t size = element_bytes(reduction.dtype);
+    const auto row = [&](std::int64_t r) {
+      const std::size_t first = at(r * tile_.columns) * size;
+      if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
+      return reduction.partial(pointers_[i.in[0]] + first, tile_.columns);
+    };
     if (loop_.geometry.tile_rows == 1) {
       Accumulator& acc = accumulators_[i.reduction];
-      acc =
-          combine(reduction.kind, accumulator_class(reduction.dtype), acc, reduction.partial(pointers_[i.in[0]], tile_.columns));
+      acc = combine(reduction.kind, accumulator_class(reduction.dtype), acc, row(0));
       return;
     }
-    const std::size_t size = element_bytes(reduction.dtype);
-    for (std::int64_t r = 0; r < tile_.rows; ++r)
-      store(reduction.partial(pointers_[i.in[0]] + at(r * tile_.columns) * size, tile_.columns), reduction.dtype,
-            pointers_[i.out] + at(r) * size);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) store(row(r), reduction.dtype, pointers_[i.out] + at(r) * size);
   }
 
   void exp_sum(const Instruction& i) {

@@ -100,6 +100,24 @@ TEST(ReduceKernels, OfElementsFarAwayGiveTheSameBits) {
   }
 }
 
+TEST(ReduceKernels, OfProductsGiveTheBitsOfASumOfThem) {
+  for (std::int64_t n : kSizes) {
+    const std::vector<float> a = uniform_floats(n, -3, 5), b(a.rbegin(), a.rend());
+    const std::vector<double> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end());
+    const auto same = [&]<class T>(const Kernels& table, DType dtype, const std::vector<T>& x, const std::vector<T>& y) {
+      std::vector<T> products(x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) products[i] = x[i] * y[i];
+      return std::bit_cast<std::uint64_t>(table.product_sum[static_cast<int>(dtype)](x.data(), y.data(), n).f) ==
+             std::bit_cast<std::uint64_t>(partial(table, ReduceKind::sum, dtype)(products.data(), n).f);
+    };
+    for (const Kernels* table : tables()) {
+      EXPECT_TRUE(same(*table, DType::f32, a, b)) << n << " on " << table->isa;
+      EXPECT_TRUE(same(*table, DType::f64, wide_a, wide_b)) << n << " on " << table->isa;
+      EXPECT_TRUE(same(*table, DType::f32, a, a)) << n << " on " << table->isa;
+    }
+  }
+}
+
 TEST(ReduceKernels, MultiplyAndCompareFloats) {
   for (std::int64_t n : kSizes) {
     const std::vector<float> values = uniform_floats(n, 0.9f, 1.1f);

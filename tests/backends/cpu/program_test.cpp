@@ -132,6 +132,31 @@ TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   expect({m, s, op("div", {op("exp", {op("sub", {x, m})}), s}), op("log", {s})});
 }
 
+TEST_F(ProgramTest, RowValuesOnEitherSideOfTheirRows) {
+  for (const Shape& shape : {Shape{50, 30}, Shape{9, 5003}, Shape{3, 800'001}}) {
+    graph_ = Graph();
+    arrays_.clear();
+    const NodeId x = input(shape), y = input(shape);
+    const NodeId m = graph_.reduce(ReduceKind::max, x, 2);
+    expect({op("sub", {x, m}), op("sub", {m, x}), op("mul", {m, y}), op("add", {y, m}), op("add", {m, m}),
+            op("mul", {op("sub", {y, m}), m})});
+  }
+}
+
+TEST_F(ProgramTest, SumsOfProductsThatNobodyElseNeedsAndThatSomebodyDoes) {
+  for (const Shape& shape : {Shape{50, 30}, Shape{9, 5003}})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input(shape, dtype), y = input(shape, dtype), z = input({shape[0], 1}, dtype);
+      const NodeId shared = op("mul", {x, y}), m = graph_.reduce(ReduceKind::max, x, 2);
+      expect({graph_.reduce(ReduceKind::sum, op("mul", {x, y}), 2), graph_.reduce(ReduceKind::sum, op("square", {y}), 3),
+              graph_.reduce(ReduceKind::sum, op("mul", {x, z}), 2), graph_.reduce(ReduceKind::sum, shared, 2), shared,
+              graph_.reduce(ReduceKind::sum, op("square", {op("sub", {x, m})}), 2)},
+             dtype == DType::bf16 ? 2e-2 : 1e-4);
+    }
+}
+
 TEST_F(ProgramTest, RowValuesInHalfPrecision) {
   const NodeId x = input({9, 200}, DType::bf16);
   expect({op("mean", {x}, {{"axis", std::int64_t{-1}}}), op("softmax", {x})}, 1e-2);
