@@ -52,6 +52,11 @@ struct RunningProduct {
 
 template <class Running, class T>
 void scan(Group<const T> in, Group<T> out, std::int64_t extent, std::int64_t lanes) {
+  if (lanes == 1) {
+    Running running;  // alone it stays in registers
+    for (std::int64_t i = 0; i < extent; ++i) out.data[i * out.step] = running.add(in.data[i * in.step]);
+    return;
+  }
   Running running[kLaneGroup];
   for (std::int64_t i = 0; i < extent; ++i, in.data += in.step, out.data += out.step)
     for (std::int64_t l = 0; l < lanes; ++l) out.data[l * out.across] = running[l].add(in.data[l * in.across]);
