@@ -329,13 +329,14 @@ class LoopCompiler {
     const int source = operand(node.inputs[0], row);
     const DType from = program_.registers[at(source)].dtype;
     const DType to = node.dtype;
-    if (to != DType::f16 && to != DType::bf16 && from == to) {
+    // Where it is only stored, storing rounds it.
+    const bool rounds = to == DType::f16 || to == DType::bf16;
+    if (rounds ? is_only_stored(id) : from == to) {
       register_of_[id] = source;
       return;
     }
     int current = source;
-    if (to == DType::f16 || to == DType::bf16)
-      current = convert(current, to, row, new_register(to, row ? Home::row_value : Home::block));
+    if (rounds) current = convert(current, to, row, new_register(to, row ? Home::row_value : Home::block));
     convert(current, compute_dtype(to), row, define(id, row));
     program_.cost += 1;
   }
@@ -382,6 +383,13 @@ class LoopCompiler {
     program_.reductions.push_back(std::move(reduction));
     program_.cost += 1;
     body().push_back(instruction);
+  }
+
+  // As an element of its own type.
+  bool is_only_stored(NodeId id) const {
+    if (!is_output(id) || uses(id) > 0) return false;
+    const std::vector<Place> targets = placement_.targets(id);
+    return std::ranges::all_of(targets, [&](const Place& place) { return place.stored == graph_[id].dtype; });
   }
 
   bool is_output(NodeId id) const { return std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end(); }
