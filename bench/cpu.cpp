@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -36,7 +37,7 @@ struct Options {
   int threads = tenon::usable_cores();
   std::string python, script, program, output, command;
   std::vector<std::string> ops;
-  std::set<std::string> only_some;  // empty: all ops of float64
+  std::set<std::string> only_some;  // empty: all
 };
 
 int calls_for(std::int64_t elements) { return elements <= (1 << 20) ? 15 : 3; }
@@ -70,6 +71,7 @@ std::vector<Case> elementwise_cases(const Options& o, tenon::OpenDevice& device,
   std::vector<Case> cases;
   for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{1} << 24})
     for (const std::string& op : o.ops) {
+      if (std::ranges::find(bench::kOps, op) == std::end(bench::kOps)) continue;
       const tenon::Shape shape = bench::shape_for(op, size);
       const tenon::HostArray a = bench::random_array(shape, 1), b = bench::random_array(shape, 2);
       auto hand = std::make_shared<bench::ByHand>(best_loops(), pool, op, a, b);
@@ -88,7 +90,26 @@ std::vector<Case> elementwise_cases(const Options& o, tenon::OpenDevice& device,
   return cases;
 }
 
-// Beside the peers only: there are no loops by hand for it.
+// Beside the peers only: there are no loops by hand for these.
+std::vector<Case> matrix_cases(const Options& o, tenon::OpenDevice& device, bench::Peers& peers) {
+  std::vector<Case> cases;
+  for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{1} << 24})
+    for (const std::string op : {"sum_columns", "max_columns", "sum_products", "variance", "minus_max", "layer_norm",
+                                 "log_softmax", "cumsum", "to_bfloat16"}) {
+      if (!o.only_some.empty() && !o.only_some.contains(op)) continue;
+      const tenon::Shape shape = bench::shape_for(op, size);
+      const std::vector inputs{bench::random_array(shape, 1), bench::random_array(shape, 2)};
+      auto ours = std::make_shared<bench::Prepared>(device, bench::graph_for(op, shape), inputs);
+      const int calls = calls_for(size);
+      Case c{op, size, {}};
+      c.contenders.push_back({"tenon", [=] { return bench::fastest(calls, [&] { ours->run(); }); }});
+      c.contenders.push_back({"fresh", [=] { return bench::fastest(calls, [&] { ours->run_fresh(); }); }});
+      add_peers(c, peers, size <= (1 << 20) ? 5 : 1);
+      cases.push_back(std::move(c));
+    }
+  return cases;
+}
+
 std::vector<Case> float64_cases(const Options& o, tenon::OpenDevice& device, bench::Peers& peers) {
   using tenon::DType;
   std::vector<Case> cases;
@@ -226,6 +247,8 @@ bench::Session measure(const Options& o) {
 
   s.elementwise = elementwise_cases(o, *device, pool, peers);
   stage("elementwise", s.elementwise, o.rounds);
+  s.matrices = matrix_cases(o, *device, peers);
+  stage("rows and columns", s.matrices, o.rounds);
   s.float64 = float64_cases(o, *device, peers);
   stage("float64", s.float64, o.rounds);
   std::vector<Case> copies;

@@ -39,12 +39,17 @@ if torch:
 SCALE = 0.7978845608028654  # sqrt(2 / pi)
 
 
+# Work on the rows and columns of square matrices.
+SQUARE = ("softmax", "transpose", "sum_columns", "max_columns", "sum_products", "variance", "minus_max", "layer_norm", "log_softmax",
+          "cumsum", "to_bfloat16")
+
+
 class Memory:
     """The arrays of one size, made once: a and b normal, p positive, out and two temporaries touched."""
 
     def __init__(self, op, size, dtype):
         side = {1 << 20: 1024, 1 << 24: 4096}.get(size, size)
-        shape = (side, side) if op in ("softmax", "transpose", "matmul") else (size,)
+        shape = (side, side) if op in SQUARE or op == "matmul" else (size,)
         random = np.random.default_rng(1)
         self.a = random.standard_normal(shape, dtype=dtype)
         self.b = random.standard_normal(shape, dtype=dtype)
@@ -90,6 +95,12 @@ def numpy_call(op, m):
         "transpose": lambda: np.copyto(out, a.T),
         "gelu_tanh": gelu,
         "matmul": lambda: np.matmul(a, b, out=out),
+        "sum_columns": lambda: a.sum(axis=0),
+        "max_columns": lambda: a.max(axis=0),
+        "sum_products": lambda: np.einsum("ij,ij->i", a, b),
+        "variance": lambda: a.var(axis=-1),
+        "minus_max": lambda: np.subtract(a, a.max(axis=-1, keepdims=True), out=out),
+        "cumsum": lambda: np.cumsum(a, axis=-1, out=out),
         "log": lambda: np.log(m.p, out=out),
         "log1p": lambda: np.log1p(m.p, out=out),
         "sin": lambda: np.sin(a, out=out),
@@ -142,6 +153,12 @@ def torch_call(op, m):
         "gelu": lambda: gelu("none"),
         "gelu_tanh": lambda: gelu("tanh"),
         "matmul": lambda: torch.mm(a, b, out=out),
+        "sum_columns": lambda: a.sum(0),
+        "max_columns": lambda: a.amax(0),
+        "sum_products": lambda: torch.mul(a, b, out=t).sum(-1),
+        "variance": lambda: a.var(-1, unbiased=False),
+        "minus_max": lambda: torch.sub(a, a.amax(-1, keepdim=True), out=out),
+        "cumsum": lambda: torch.cumsum(a, -1, out=out),
         "log": lambda: torch.log(m.tp, out=out),
         "log1p": lambda: torch.log1p(m.tp, out=out),
         "sin": lambda: torch.sin(a, out=out),
@@ -163,6 +180,15 @@ def eager_call(op, m):
         "sum": lambda: a.sum(),
         "softmax": lambda: torch.softmax(a, -1),
         "transpose": lambda: a.t().contiguous(),
+        "sum_columns": lambda: a.sum(0),
+        "max_columns": lambda: a.amax(0),
+        "sum_products": lambda: (a * b).sum(-1),
+        "variance": lambda: a.var(-1, unbiased=False),
+        "minus_max": lambda: a - a.amax(-1, keepdim=True),
+        "layer_norm": lambda: torch.nn.functional.layer_norm(a, a.shape[-1:]),
+        "log_softmax": lambda: torch.log_softmax(a, -1),
+        "cumsum": lambda: a.cumsum(-1),
+        "to_bfloat16": lambda: a.bfloat16(),
         **{name: (lambda f=getattr(torch, name): f(a)) for name in ("sin", "cos", "atan", "expm1", "erf")},
         **{name: (lambda f=getattr(torch, name): f(m.tp)) for name in ("log", "log1p")},
         "gelu": lambda: gelu(a * b + 0.5),
@@ -196,7 +222,7 @@ def main():
             peer, op, size, calls = line.split()
             dtype = np.float64 if op.endswith("_f64") else np.float32
             op = op.removesuffix("_f64")
-            key = (op in ("softmax", "transpose"), op == "matmul", int(size), dtype)
+            key = (op in SQUARE, op == "matmul", int(size), dtype)
             if key not in memory:
                 memory[key] = Memory(op, int(size), dtype)
             maker = makers.get(peer)

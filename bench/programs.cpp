@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
 #include <random>
 
+#include "tenon/expression.h"
 #include "tenon/ops.h"
 
 namespace bench {
@@ -26,17 +28,26 @@ float* huge_memory(std::int64_t elements) {
   return static_cast<float*>(memory);
 }
 
+// Work on the rows and columns of square matrices.
+const std::map<std::string, std::string> kMatrixPrograms = {
+    {"sum_columns", "sum(a, axis=0)"}, {"max_columns", "max(a, axis=0)"}, {"sum_products", "sum(a * b, axis=-1)"},
+    {"variance", "var(a, axis=-1)"},   {"layer_norm", "layer_norm(a)"},   {"minus_max", "a - max(a, axis=-1, keepdims=true)"},
+    {"log_softmax", "log_softmax(a)"}, {"cumsum", "cumsum(a, axis=-1)"},  {"to_bfloat16", "cast(a, bfloat16)"},
+};
+
 bool is_binary(const std::string& op) { return op == "add" || op.starts_with("gelu") || op == "matmul"; }
 
 }  // namespace
 
 tenon::Shape shape_for(const std::string& op, std::int64_t size) {
-  if (op != "softmax" && op != "transpose") return {size};
+  if (op != "softmax" && op != "transpose" && !kMatrixPrograms.contains(op)) return {size};
   const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(size))));
   return {side, side};
 }
 
 tenon::Graph graph_for(const std::string& op, const tenon::Shape& shape, tenon::DType dtype) {
+  if (const auto text = kMatrixPrograms.find(op); text != kMatrixPrograms.end())
+    return tenon::parse_expression(text->second, {{"a", dtype, shape}, {"b", dtype, shape}});
   tenon::Graph g;
   const tenon::NodeId a = g.input("a", dtype, shape);
   tenon::NodeId result = a;

@@ -52,19 +52,23 @@ void elementwise_tables(std::string& out, const Session& s) {
   }
 }
 
-void float64_table(std::string& out, const Session& s) {
-  if (s.float64.empty()) return;
-  out +=
-      "\n## float64\n\nThe peers' time over ours, more is better; eager is compared with us into fresh memory.\n\n| op | "
-      "elements | tenon |";
-  for (const std::string& peer : s.peers) out += fmt::format(" {} |", peer == kEager ? "torch eager" : peer);
+// What is compared with the peers only.
+void peers_table(std::string& out, const std::string& title, const std::vector<Case>& cases,
+                 const std::vector<std::string>& peers) {
+  if (cases.empty()) return;
+  out += fmt::format(
+      "\n## {}\n\nThe peers' time over ours, more is better; eager is compared with us into fresh memory.\n\n| op | elements | "
+      "tenon |",
+      title);
+  for (const std::string& peer : peers) out += fmt::format(" {} |", peer == kEager ? "torch eager" : peer);
   out += "\n|---|---|---|";
-  for (std::size_t p = 0; p < s.peers.size(); ++p) out += "---|";
+  for (std::size_t p = 0; p < peers.size(); ++p) out += "---|";
   out += "\n";
-  for (const Case& c : s.float64) {
+  for (const Case& c : cases) {
     const Contender *us = c.find("tenon"), *fresh = c.find("fresh");
-    out += fmt::format("| {} | {} | {} |", c.name.substr(0, c.name.rfind('_')), size_name(c.size), best_and_median(us));
-    for (const std::string& peer : s.peers) out += fmt::format(" {} |", ratio(c.find(peer), peer == kEager ? fresh : us));
+    const std::string name = c.name.ends_with("_f64") ? c.name.substr(0, c.name.size() - 4) : c.name;
+    out += fmt::format("| {} | {} | {} |", name, size_name(c.size), best_and_median(us));
+    for (const std::string& peer : peers) out += fmt::format(" {} |", ratio(c.find(peer), peer == kEager ? fresh : us));
     out += "\n";
   }
 }
@@ -113,7 +117,8 @@ std::string markdown(const Session& s) {
       "square matrices of that many elements, gelu is gelu(a * b + 0.5), gelu_tanh the same by\n"
       "the tanh formula. *torch* writes into memory given as well; *torch eager* is the expression as people write it.\n";
   elementwise_tables(out, s);
-  float64_table(out, s);
+  peers_table(out, "Rows and columns of square matrices, f32", s.matrices, s.peers);
+  peers_table(out, "float64", s.float64, s.peers);
   out += "\nCopy by hand:";
   for (const Case* c : {&s.copy_small, &s.copy_large})
     out += fmt::format(" {} in {}, {:.1f} GB/s read and written{}", size_name(c->size), best_and_median(&c->contenders[0]),

@@ -14,7 +14,7 @@ struct Session {
   double load = 0;  // of the machine before the run: tasks that wanted a core
   std::string peer_versions, missing;
   std::vector<std::string> peers;
-  std::vector<Case> elementwise, float64, matmul, small;
+  std::vector<Case> elementwise, matrices, float64, matmul, small;
   Case cold_start, copy_small, copy_large;
 };
 
