@@ -91,11 +91,24 @@ std::vector<Case> elementwise_cases(const Options& o, tenon::OpenDevice& device,
 }
 
 // Beside the peers only: there are no loops by hand for these.
+constexpr const char* kMatrixOps[] = {"sum_columns", "max_columns", "sum_products", "variance",   "minus_max",
+                                      "layer_norm",  "log_softmax", "cumsum",       "to_bfloat16"};
+constexpr const char* kFloat64Ops[] = {"add",   "exp",   "log",  "sin", "cos",  "tanh",    "sigmoid",
+                                       "expm1", "log1p", "atan", "erf", "gelu", "softmax", "sum"};
+
+void check_ops(const std::vector<std::string>& ops) {
+  const auto among = [](const auto& list, const std::string& op) { return std::ranges::find(list, op) != std::end(list); };
+  for (const std::string& op : ops)
+    if (!among(bench::kOps, op) && !among(kMatrixOps, op) && !among(kFloat64Ops, op))
+      throw tenon::Error(tenon::ErrorCode::invalid_argument, fmt::format("there is no measurement of {}", op),
+                         fmt::format("there are {}, {} and, in float64, {}", fmt::join(bench::kOps, " "),
+                                     fmt::join(kMatrixOps, " "), fmt::join(kFloat64Ops, " ")));
+}
+
 std::vector<Case> matrix_cases(const Options& o, tenon::OpenDevice& device, bench::Peers& peers) {
   std::vector<Case> cases;
   for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{1} << 24})
-    for (const std::string op : {"sum_columns", "max_columns", "sum_products", "variance", "minus_max", "layer_norm",
-                                 "log_softmax", "cumsum", "to_bfloat16"}) {
+    for (const std::string op : kMatrixOps) {
       if (!o.only_some.empty() && !o.only_some.contains(op)) continue;
       const tenon::Shape shape = bench::shape_for(op, size);
       const std::vector inputs{bench::random_array(shape, 1), bench::random_array(shape, 2)};
@@ -110,12 +123,12 @@ std::vector<Case> matrix_cases(const Options& o, tenon::OpenDevice& device, benc
   return cases;
 }
 
+// The same in float64.
 std::vector<Case> float64_cases(const Options& o, tenon::OpenDevice& device, bench::Peers& peers) {
   using tenon::DType;
   std::vector<Case> cases;
   for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{1} << 24})
-    for (const std::string op :
-         {"add", "exp", "log", "sin", "cos", "tanh", "sigmoid", "expm1", "log1p", "atan", "erf", "gelu", "softmax", "sum"}) {
+    for (const std::string op : kFloat64Ops) {
       if (!o.only_some.empty() && !o.only_some.contains(op)) continue;
       const tenon::Shape shape = bench::shape_for(op, size);
       tenon::HostArray a = bench::random_array(shape, 1).cast(DType::f64);
@@ -290,6 +303,7 @@ int main(int argc, char** argv) {
   o.only_some.insert(o.ops.begin(), o.ops.end());
   if (o.ops.empty()) o.ops.assign(std::begin(bench::kOps), std::end(bench::kOps));
   try {
+    check_ops(o.ops);
     const std::string text = bench::markdown(measure(o));
     std::cout << text;
     if (!o.output.empty()) std::ofstream(o.output) << text;

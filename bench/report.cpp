@@ -115,7 +115,11 @@ std::string markdown(const Session& s) {
       "contender\n"
       "takes its turn in every round. Results go into memory given, except in the column *fresh*. softmax and transpose work on\n"
       "square matrices of that many elements, gelu is gelu(a * b + 0.5), gelu_tanh the same by\n"
-      "the tanh formula. *torch* writes into memory given as well; *torch eager* is the expression as people write it.\n";
+      "the tanh formula. *torch* writes into memory given as well, but for reductions; *torch eager* is the expression as "
+      "people\n"
+      "write it. Of rows and columns: sum_products is sum(a * b) of each row, variance of each row, minus_max a - max(a) of "
+      "each\n"
+      "row, cumsum along rows; sum_columns and max_columns give one number a column.\n";
   elementwise_tables(out, s);
   peers_table(out, "Rows and columns of square matrices, f32", s.matrices, s.peers);
   peers_table(out, "float64", s.float64, s.peers);

@@ -41,6 +41,7 @@ std::vector<Large> programs() {
       {"FloatsToBfloat16", "cast", DType::f32, {to_bf16}},
       {"FloatsToBytes", "cast", DType::f32, {to_i8}},
       {"Softmax", "softmax", DType::f32, {}},
+      {"LogSoftmax", "log_softmax", DType::f32, {}},
       {"Reversed", "flip", DType::i16, {{"axis", std::vector<std::int64_t>{1}}}},
       {"Repeated", "tile", DType::f32, {{"reps", std::vector<std::int64_t>{1, 2}}}},
   };

@@ -18,7 +18,7 @@ inline AccumulatorClass accumulator_class(DType dtype) {
 Accumulator identity(ReduceKind kind, DType dtype);
 Accumulator combine(ReduceKind kind, AccumulatorClass cls, Accumulator a, Accumulator b);
 // Joins |count| rows of |n| partial results, |stride| apart, into the first, as a balanced tree: the order depends on count
-// alone.
+// alone. The other rows are overwritten.
 void combine_tree(ReduceKind kind, AccumulatorClass cls, Accumulator* rows, std::int64_t count, std::int64_t stride,
                   std::int64_t n);
 // Writes the results as elements of |dtype| (a compute type).

@@ -66,7 +66,7 @@ struct Kernels {
   ElementwiseKernel streaming[kElementwiseCount];
   ElementwiseKernel streaming_f64[kElementwiseCount];
   ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
-  // f32, [op]: op(in[0][i], *in[1]), and with stores past the caches. nullptr for all but Add, Sub and Mul.
+  // f32, [op]: op(in[0][i], *in[1]), and with stores past the caches (as above). nullptr for all but Add, Sub and Mul.
   ElementwiseKernel with_one[kElementwiseCount];
   ElementwiseKernel streaming_with_one[kElementwiseCount];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]

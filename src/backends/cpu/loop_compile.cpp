@@ -287,11 +287,14 @@ class LoopCompiler {
     return register_of_.at(*m);
   }
 
-  // All elements with one value of the row, where there is a kernel for that.
+  // All elements with one value of the row, where there is a kernel for that: sums and products in either order. Short rows are
+  // better off together, their values expanded.
   bool emit_with_rows(NodeId id, const std::vector<NodeId>& operands) {
+    constexpr std::int64_t kShort = 128;
+    if (geometry().cols < kShort) return false;
     const auto op = static_cast<int>(graph_[id].as<ElementwiseAttr>().op);
-    const bool turns = !is_op(id, ElementwiseOp::Sub) && row_register(operands[0]).has_value();
-    const NodeId left = operands[turns ? 1 : 0], right = operands[turns ? 0 : 1];
+    const bool swaps = !is_op(id, ElementwiseOp::Sub) && row_register(operands[0]).has_value();
+    const NodeId left = operands[swaps ? 1 : 0], right = operands[swaps ? 0 : 1];
     const std::optional<int> one = row_register(right);
     if (!one || row_register(left) || !kernels().with_one[op] || compute_dtype(graph_[id].dtype) != DType::f32) return false;
     Instruction instruction;
@@ -329,8 +332,8 @@ class LoopCompiler {
     const int source = operand(node.inputs[0], row);
     const DType from = program_.registers[at(source)].dtype;
     const DType to = node.dtype;
-    // Where it is only stored, storing rounds it.
     const bool rounds = to == DType::f16 || to == DType::bf16;
+    // Where it is only stored, storing rounds it.
     if (rounds ? is_only_stored(id) : from == to) {
       register_of_[id] = source;
       return;
@@ -369,7 +372,8 @@ class LoopCompiler {
     }
     reduction.phase = current_phase_;
     reduction.partial = kernels().partial_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
-    if (group_.kind == Group::Kind::reduction && program_.stream && program_.registers[at(reduction.input)].home == Home::input)
+    if (group_.kind == Group::Kind::reduction && program_.stream && !reduction.products &&
+        program_.registers[at(reduction.input)].home == Home::input)
       if (const auto far = kernels().far_reduce[static_cast<int>(kind)][static_cast<int>(dtype)]) reduction.partial = far;
     reduction.columns = kernels().column_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
     if (group_.kind == Group::Kind::rows)
@@ -385,7 +389,7 @@ class LoopCompiler {
     body().push_back(instruction);
   }
 
-  // As an element of its own type.
+  // An output that no member reads, in its own type wherever it goes.
   bool is_only_stored(NodeId id) const {
     if (!is_output(id) || uses(id) > 0) return false;
     const std::vector<Place> targets = placement_.targets(id);

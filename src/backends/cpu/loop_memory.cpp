@@ -134,14 +134,13 @@ class MemoryPlan {
       }
     }
     program_.column_accumulators = offset;
-    if (geometry().keeps_columns) offset += program_.reductions.size() * at(geometry().tile_elements()) * sizeof(Accumulator);
+    if (geometry().keeps_columns && geometry().parts == 1)
+      offset += program_.reductions.size() * at(geometry().tile_elements()) * sizeof(Accumulator);
     program_.worker_bytes = align_up(offset);
     program_.partials_offset = program_.worker_bytes * at(threads);
     std::size_t partials = 0;
-    if (geometry().parts > 1) {
-      const std::int64_t kept = geometry().reduce_outer * (geometry().keeps_columns ? geometry().between * geometry().cols : 1);
-      partials = at(kept * geometry().parts) * program_.reductions.size() * sizeof(Accumulator);
-    }
+    if (geometry().parts > 1)
+      partials = at(geometry().partial_stride() * geometry().parts) * program_.reductions.size() * sizeof(Accumulator);
     program_.scratch_bytes = program_.partials_offset + align_up(partials);
   }
 

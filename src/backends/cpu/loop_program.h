@@ -86,7 +86,8 @@ struct Reduction {
   int result = -1;  // register, in rows groups
   int phase = 0;    // whose body feeds it
   PartialReduceKernel partial = nullptr;
-  ProductSumKernel products = nullptr;  // instead, where the elements are products that nobody else needs
+  ProductSumKernel products = nullptr;  // instead of |partial|, where the elements are products that nobody else needs: |input|
+                                        // is the first factor, the other is only in the instruction
   ColumnReduceKernel columns = nullptr;
   std::vector<Place> targets;  // in reduction groups
 };
@@ -103,6 +104,11 @@ struct LoopGeometry {
   // into |parts| of |part_extent| whose results are joined as a tree.
   bool keeps_columns = false;
   std::int64_t reduce_outer = 1, reduce_extent = 1, between = 1, part_extent = 1, parts = 1;
+
+  // Results of one reduction, and how far apart those of two parts are: in cache lines of their own where columns accumulate
+  // there.
+  std::int64_t kept() const { return reduce_outer * (keeps_columns ? between * cols : 1); }
+  std::int64_t partial_stride() const { return keeps_columns ? (kept() + 7) / 8 * 8 : kept(); }
 
   // One long row.
   bool is_flat() const { return rows == 1 && tile_rows == 1; }
@@ -128,8 +134,8 @@ struct LoopProgram {
 
   // Scratch memory: one part per worker (pointers, accumulators, registers), then the partial results of
   // reductions.
-  std::vector<int> moving;  // registers whose address changes from tile to tile
-  std::size_t column_accumulators = 0;
+  std::vector<int> moving;              // registers whose address changes from tile to tile
+  std::size_t column_accumulators = 0;  // a worker's own, where there is one part; else columns accumulate in the partial results
   std::size_t worker_bytes = 0;
   std::size_t partials_offset = 0;
   std::size_t scratch_bytes = 0;

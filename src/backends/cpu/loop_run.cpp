@@ -464,10 +464,10 @@ void Loop::run(ThreadPool& pool, std::byte* const* locations, std::byte* scratch
 void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byte* scratch, bool parallel) const {
   const LoopGeometry& g = program_.geometry;
   const std::int64_t inner = g.keeps_columns ? g.between * g.cols : 1;
-  const std::int64_t kept = g.reduce_outer * inner;
+  const std::int64_t kept = g.kept(), stride = g.partial_stride();
   Accumulator* partials = reinterpret_cast<Accumulator*>(scratch + program_.partials_offset);
   const auto partial = [&](std::size_t reduction, std::int64_t part) {
-    return partials + (at(part) * program_.reductions.size() + reduction) * at(kept);
+    return partials + (at(part) * program_.reductions.size() + reduction) * at(stride);
   };
   // Results [index, index + n) of a reduction.
   const auto deliver = [&](std::size_t reduction, std::int64_t index, const Accumulator* values, std::int64_t n) {
@@ -516,7 +516,7 @@ void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byt
         if (g.parts == 1)
           runner.accumulate_columns_at(runner.own_columns(), width);
         else
-          runner.accumulate_columns_at(partial(0, part) + index, kept);
+          runner.accumulate_columns_at(partial(0, part) + index, stride);
         for (std::size_t i = 0; i < program_.reductions.size(); ++i)
           std::fill_n(runner.column_accumulators(i), width, identity(program_.reductions[i].kind, program_.reductions[i].dtype));
         const std::int64_t begin = part * g.part_extent, count = std::min(g.reduce_extent, begin + g.part_extent) - begin;
@@ -537,7 +537,7 @@ void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byt
           for (std::size_t i = 0; i < program_.reductions.size(); ++i) {
             Accumulator* results = partial(i, 0) + first;
             combine_tree(program_.reductions[i].kind, accumulator_class(program_.reductions[i].dtype), results, g.parts,
-                         count * kept, last - first);
+                         count * stride, last - first);
             deliver(i, first, results, last - first);
           }
         });

@@ -137,30 +137,31 @@ TEST(ElementwiseKernels, AfterAMultiplyAddAreTheOpOfItsRoundedResult) {
   EXPECT_EQ(kernels > 0, tables().back()->after_multiply_add[static_cast<int>(ElementwiseOp::Relu)] != nullptr);
 }
 
-// A random sample can miss the places where rounding errors happen to add up; these functions are worth more of it.
 TEST(ElementwiseKernels, WithOneElementOnTheRightAreThoseWithMany) {
   const std::vector<float> left = special_floats();
-  const auto n = static_cast<std::int64_t>(left.size());
   for (const Kernels* table : tables())
     for (const ElementwiseOp op : {ElementwiseOp::Add, ElementwiseOp::Sub, ElementwiseOp::Mul})
-      for (const float one : left) {
-        const std::vector<float> right(left.size(), one);
-        std::vector<float> expected(left.size()), got(left.size()), streamed(left.size());
-        const void* const many[] = {left.data(), right.data()};
-        const void* const single[] = {left.data(), &one};
-        const int index = static_cast<int>(op);
-        table->elementwise[index][static_cast<int>(DType::f32)](many, expected.data(), n, nullptr);
-        table->with_one[index](single, got.data(), n, nullptr);
-        table->streaming_with_one[index](single, streamed.data(), n, nullptr);
-        table->stream_fence();
-        for (std::size_t i = 0; i < left.size(); ++i)
-          for (const float x : {got[i], streamed[i]})
-            ASSERT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(expected[i]) ||
-                        (std::isnan(x) && std::isnan(expected[i])))
-                << name(op) << "(" << left[i] << ", " << one << ") on " << table->isa;
-      }
+      for (const ElementwiseKernel with_one :
+           {table->with_one[static_cast<int>(op)], table->streaming_with_one[static_cast<int>(op)]})
+        for (std::size_t n = 0; n <= left.size(); ++n) {
+          const float one = left[n % left.size()];
+          const std::vector<float> right(left.size(), one);
+          std::vector<float> wanted(left.size(), 7), storage(left.size() + 32, 7);
+          // Streaming stores need whole cache lines.
+          float* out = storage.data() + (64 - reinterpret_cast<std::uintptr_t>(storage.data()) % 64) / sizeof(float);
+          const void* const many[] = {left.data(), right.data()};
+          const void* const single[] = {left.data(), &one};
+          kernel(*table, op, DType::f32)(many, wanted.data(), static_cast<std::int64_t>(n), kParameters[0]);
+          with_one(single, out, static_cast<std::int64_t>(n), kParameters[0]);
+          table->stream_fence();
+          for (std::size_t i = 0; i < left.size(); ++i)
+            ASSERT_TRUE(std::bit_cast<std::uint32_t>(out[i]) == std::bit_cast<std::uint32_t>(wanted[i]) ||
+                        (std::isnan(out[i]) && std::isnan(wanted[i])))
+                << name(op) << "(" << left[i] << ", " << one << ") on " << table->isa << ", " << n << " elements";
+        }
 }
 
+// A random sample can miss the places where rounding errors happen to add up; these functions are worth more of it.
 TEST(ElementwiseKernels, ThatAreHotStayWithinThreeAndAHalfUlpOnAFineGrid) {
   using enum ElementwiseOp;
   for (ElementwiseOp op : {Exp, Log, Tanh, Sigmoid, Gelu, GeluTanh, Silu, Erf, Erfc, Sin, Cos, Expm1, Log1p, LogSigmoid}) {
