@@ -14,7 +14,8 @@ namespace bench {
 
 inline constexpr const char* kOps[] = {"add", "exp", "tanh", "sigmoid", "sum", "softmax", "transpose", "gelu", "gelu_tanh"};
 
-// The shape an op is measured in: a vector of |size| elements, or a square matrix for softmax, transpose and what works on rows and columns.
+// The shape an op is measured in: a vector of |size| elements, or a square matrix for softmax, transpose and what works on rows
+// and columns.
 tenon::Shape shape_for(const std::string& op, std::int64_t size);
 // The op over inputs a (and b) of that shape; "gelu" is gelu(a * b + 0.5), "gelu_tanh" the same by the tanh
 // formula.
