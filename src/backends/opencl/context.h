@@ -1,8 +1,8 @@
 // Context: one open OpenCL device: its context, its in-order queues, its compiled kernels.
 //
 // Lifetime: shared by the device, its buffers and its executables. close() gives the OpenCL objects back; what is dropped after
-// that only releases itself. Thread safety: all calls may run side by side; who uses the queues holds mutex(), for the threads
-// that it has use them, too.
+// that only releases itself. Thread safety: all calls may run side by side; the queues are for the holder of mutex(), and for
+// the threads that compute for it.
 #pragma once
 
 #include <atomic>

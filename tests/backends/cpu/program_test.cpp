@@ -144,7 +144,7 @@ TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
 }
 
 TEST_F(ProgramTest, RowValuesOnEitherSideOfTheirRows) {
-  for (const Shape& shape : {Shape{50, 30}, Shape{9, 5003}, Shape{200, 15'001}}) {
+  for (const Shape& shape : {Shape{50, 30}, Shape{50, 300}, Shape{9, 5003}, Shape{200, 15'001}}) {
     graph_ = Graph();
     arrays_.clear();
     const NodeId x = input(shape), y = input(shape);
