@@ -1,7 +1,7 @@
 // Convolution and pooling: shapes, types, and what is refused. Values: composed_golden_test.cpp.
 #include <gtest/gtest.h>
 
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 namespace tenon {
 namespace {

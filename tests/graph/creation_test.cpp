@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 namespace tenon {
 namespace {

@@ -1,7 +1,7 @@
 // Products: types, shapes, and messages. Values: composed_golden_test.cpp.
 #include <gtest/gtest.h>
 
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 namespace tenon {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 namespace tenon {
 namespace {

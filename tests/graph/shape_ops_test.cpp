@@ -1,7 +1,7 @@
 // Shapes, layout and indexing: the rules beside the values, which composed_golden_test.cpp checks.
 #include <gtest/gtest.h>
 
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/expression_builder.h"
+#include "expression/builder.h"
 
 #include <fmt/format.h>
 

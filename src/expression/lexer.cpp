@@ -1,4 +1,4 @@
-#include "graph/expression_lexer.h"
+#include "expression/lexer.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "graph/expression_parser.h"
+#include "expression/parser.h"
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/expression_parser.h"
-#include "graph/expression_value.h"
+#include "expression/parser.h"
+#include "expression/value.h"
 #include "tenon/ops.h"
 
 namespace tenon::expression {

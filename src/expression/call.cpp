@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "graph/expression_builder.h"
+#include "expression/builder.h"
 #include "graph/ops/constant_value.h"
 #include "graph/ops/names.h"
 

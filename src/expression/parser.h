@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/expression_lexer.h"
+#include "expression/lexer.h"
 
 namespace tenon::expression {
 

@@ -1,5 +1,5 @@
 // What a wrong expression is told: what was expected, where, and what was probably meant.
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 namespace tenon::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph/expression_builder.h"
+#include "expression/builder.h"
 
 namespace tenon {
 namespace {

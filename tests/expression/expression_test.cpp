@@ -1,5 +1,5 @@
 // The expression language: what each form means.
-#include "graph/expression_testing.h"
+#include "expression/expression_testing.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,4 +1,4 @@
-#include "graph/expression_value.h"
+#include "expression/value.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "graph/expression_builder.h"
+#include "expression/builder.h"
 
 namespace tenon::expression {
 namespace {
