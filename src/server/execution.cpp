@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/units.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "server/device_json.h"
 #include "server/json_writer.h"
 #include "server/problem.h"

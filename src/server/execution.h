@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/comparison.h"
+#include "reference/comparison.h"
 #include "server/json_writer.h"
 #include "server/message.h"
 #include "server/program.h"

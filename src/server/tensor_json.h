@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "graph/comparison.h"
+#include "reference/comparison.h"
 #include "server/json_writer.h"
 
 namespace tenon::server {

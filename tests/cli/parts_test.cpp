@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/json.h"
 #include "cli/measure.h"
-#include "graph/comparison.h"
+#include "reference/comparison.h"
 
 namespace tenon::cli {
 namespace {

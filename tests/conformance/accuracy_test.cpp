@@ -8,7 +8,7 @@
 #include "conformance/limits.h"
 #include "conformance/values.h"
 #include "graph/ops/elementwise.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/ops.h"
 
 namespace tenon::conformance {

@@ -7,7 +7,7 @@
 
 #include "conformance/limits.h"
 #include "graph/ops/elementwise.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 
 namespace tenon::conformance {
 namespace {

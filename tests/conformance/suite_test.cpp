@@ -13,7 +13,7 @@
 #include "conformance/report.h"
 #include "conformance/runner.h"
 #include "graph/ops/elementwise.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/error.h"
 
 namespace tenon::conformance {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/expression.h"
 
 namespace tenon::testing {

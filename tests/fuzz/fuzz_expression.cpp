@@ -15,7 +15,7 @@
 
 #include "fuzz/fuzzer.h"
 #include "graph/cost.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"
 

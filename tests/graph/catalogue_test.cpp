@@ -7,7 +7,7 @@
 
 #include "graph/ops/elementwise.h"
 #include "graph/ops/names.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"
 

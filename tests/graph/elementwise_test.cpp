@@ -9,7 +9,7 @@
 
 #include "graph/ops/elementwise_reference.h"
 #include "graph/ops/parameter_check.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "backends/cpu/backend.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

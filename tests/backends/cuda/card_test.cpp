@@ -9,7 +9,7 @@
 #include "backends/cpu/backend.h"
 #include "backends/cuda/backend.h"
 #include "backends/cuda/libraries.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 

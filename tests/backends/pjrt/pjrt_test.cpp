@@ -12,7 +12,7 @@
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/environment.h"
 #include "backends/pjrt/pjrt_testing.h"
-#include "graph/reference.h"
+#include "reference/reference.h"
 #include "tenon/backend.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "graph/reference_kernels.h"
+#include "reference/kernels.h"
 
 namespace tenon::reference {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "graph/random.h"
-#include "graph/reference_kernels.h"
+#include "reference/kernels.h"
 
 namespace tenon::reference {
 namespace {

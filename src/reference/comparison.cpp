@@ -1,4 +1,4 @@
-#include "graph/comparison.h"
+#include "reference/comparison.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // What a graph means: rounding, wrapping, NaN, indices, random numbers, and the bound on memory.
-#include "graph/reference.h"
+#include "reference/reference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "graph/reference_kernels.h"
+#include "reference/kernels.h"
 
 namespace tenon::reference {
 namespace {

@@ -1,11 +1,11 @@
-#include "graph/reference.h"
+#include "reference/reference.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "graph/ops/elementwise_reference.h"
-#include "graph/reference_kernels.h"
+#include "reference/kernels.h"
 #include "tenon/error.h"
 
 namespace tenon {
