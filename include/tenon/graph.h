@@ -30,7 +30,7 @@ namespace tenon {
 
 using NodeId = std::int32_t;
 
-// The elementwise ops (src/graph/ops/elementwise.h lists them and holds their bodies); an index into that list.
+// The elementwise ops (src/ops/elementwise/elementwise.h lists them and holds their bodies); an index into that list.
 enum class ElementwiseOp : std::uint16_t;
 
 enum class Prim : std::uint8_t {

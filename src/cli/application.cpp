@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/manager.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 #include "tenon/manager.h"

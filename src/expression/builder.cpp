@@ -7,7 +7,7 @@
 #include <numbers>
 #include <utility>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 
 namespace tenon::expression {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "expression/builder.h"
-#include "graph/ops/constant_value.h"
-#include "graph/ops/names.h"
+#include "ops/constant_value.h"
+#include "ops/names.h"
 
 namespace tenon::expression {
 

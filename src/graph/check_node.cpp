@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"
 
 namespace tenon {

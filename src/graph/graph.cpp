@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"
 
 namespace tenon {

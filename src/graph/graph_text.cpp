@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tenon/graph.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "graph/check_node.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon {
 namespace {

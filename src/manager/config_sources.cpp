@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "graph/ops/names.h"
 #include "manager/settings.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "device/cost.h"
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 #include "tenon/routing.h"
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "base/thread_pool.h"
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "graph/ops/elementwise_reference.h"
+#include "ops/elementwise/reference.h"
 #include "reference/kernels.h"
 #include "tenon/error.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "server/input_value.h"
 #include "server/json_reader.h"
 #include "server/json_writer.h"

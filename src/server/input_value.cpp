@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "server/json_reader.h"
 #include "server/problem.h"
 #include "tenon/expression.h"

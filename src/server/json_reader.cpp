@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 
 namespace tenon::server {

@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "graph/cost.h"
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "server/input_value.h"
 #include "server/json_reader.h"
 #include "server/problem.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "server/problem.h"
 
 namespace tenon::server {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

@@ -7,7 +7,7 @@
 #include "backends/cpu/backend.h"
 #include "conformance/limits.h"
 #include "conformance/values.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "reference/reference.h"
 #include "tenon/ops.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "conformance/limits.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "reference/reference.h"
 
 namespace tenon::conformance {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "conformance/plan.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::conformance {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::conformance {
 namespace {

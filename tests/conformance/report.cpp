@@ -6,7 +6,7 @@
 #include <set>
 
 #include "conformance/limits.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::conformance {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "conformance/limits.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"
 
 namespace tenon::conformance {

@@ -12,7 +12,7 @@
 #include "conformance/limits.h"
 #include "conformance/report.h"
 #include "conformance/runner.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "reference/reference.h"
 #include "tenon/error.h"
 

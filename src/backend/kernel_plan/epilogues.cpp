@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tenon/dtype.h"
 #include "tenon/graph.h"
 

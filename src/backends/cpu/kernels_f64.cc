@@ -4,7 +4,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kernels_level.h"
 #include "backends/cpu/math_f64.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/cpu/math_f32.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

@@ -18,7 +18,7 @@
 namespace tenon::cpu {
 namespace {
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace elementwise = tenon::elementwise;
 template <class T>

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/math_powers.h"
 #include "base/math_coefficients.h"
-#include "graph/ops/double_functions.h"
+#include "math/double_functions.h"
 
 #if TENON_CPU_LEVEL == 4
 #define TENON_NATIVE_V __m512d

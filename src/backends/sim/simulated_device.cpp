@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/ops/names.h"
+#include "ops/names.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "graph/emit/host_functions.h"
-#include "graph/ops/double_functions.h"
-#include "graph/ops/symbolic.h"
+#include "math/double_functions.h"
+#include "ops/elementwise/symbolic.h"
 #include "tenon/error.h"
 
 namespace tenon::emit {

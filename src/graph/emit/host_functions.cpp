@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "graph/ops/double_functions.h"
+#include "math/double_functions.h"
 
 #ifdef TENON_HAS_VECTOR_FUNCTIONS
 extern "C" {

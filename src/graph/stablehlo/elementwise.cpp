@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "graph/ops/symbolic.h"
 #include "graph/stablehlo/conversion.h"
 #include "graph/stablehlo/functions.h"
+#include "ops/elementwise/symbolic.h"
 #include "tenon/error.h"
 
 namespace tenon::stablehlo {

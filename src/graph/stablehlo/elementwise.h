@@ -1,4 +1,4 @@
-// Elementwise ops as StableHLO, from the primitives their bodies expand to (graph/ops/symbolic.h).
+// Elementwise ops as StableHLO, from the primitives their bodies expand to (ops/elementwise/symbolic.h).
 #pragma once
 
 #include <span>

@@ -3,10 +3,10 @@
 #include <span>
 
 #include "graph/emit/host_functions.h"
-#include "graph/ops/double_functions.h"
-#include "graph/ops/elementwise_reference.h"
-#include "graph/ops/symbolic.h"
 #include "kernels_testing.h"
+#include "math/double_functions.h"
+#include "ops/elementwise/reference.h"
+#include "ops/elementwise/symbolic.h"
 
 namespace tenon::cpu {
 namespace {

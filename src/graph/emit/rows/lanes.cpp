@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::emit {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::emit {
 

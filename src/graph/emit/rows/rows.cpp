@@ -6,7 +6,7 @@
 #include "graph/emit/rows/lanes.h"
 #include "graph/emit/rows/reductions.h"
 #include "graph/emit/rows/text.h"
-#include "graph/ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::emit {
 namespace {

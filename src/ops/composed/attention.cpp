@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/build.h"
+#include "ops/composed/composed.h"
+#include "ops/parameters.h"
+
+namespace tenon {
+namespace {
+
+using namespace build;
+using Results = std::vector<NodeId>;
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+// Softmax over the last axis. A row in which everything is masked gives zeros, not NaN, where |may_be_empty|.
+Expr attention_weights(Expr scores, bool may_be_empty) {
+  const AxisSet last = one_axis(scores.rank() - 1);
+  Expr largest = max_keep(scores, last);
+  if (may_be_empty) largest = where(largest == kMinusInfinity, 0.0, largest);
+  const Expr e = exp(scores - largest);
+  Expr total = sum_keep(e, last);
+  if (may_be_empty) total = where(total == 0.0, 1.0, total);
+  return e / total;
+}
+
+Results attention(const OpCall& call) {
+  const Expr q = floating(input(call, 0)), k = floating(input(call, 1)), v = floating(input(call, 2));
+  if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2) call.fail("expected q [..., l, e], k [..., s, e], v [..., s, d]");
+  const std::int64_t width = q.extent(q.rank() - 1), keys = k.extent(k.rank() - 2);
+  if (k.extent(k.rank() - 1) != width) call.fail("q and k have rows of different length");
+  if (v.extent(v.rank() - 2) != keys) call.fail(fmt::format("there are {} keys and {} values", keys, v.extent(v.rank() - 2)));
+  if (keys == 0) call.fail("there are no keys to attend to");
+  const double scale =
+      call.given("scale") ? call.number("scale") : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
+
+  Expr scores = matmul(q, k, {.transpose_b = true}) * scale;
+  const bool masked = call.has_input(3);
+  if (masked) {
+    const Expr mask = input(call, 3);
+    if (!broadcastable(mask.shape(), scores.shape()))
+      call.fail(fmt::format("mask {} does not fit the scores {}", to_string(mask.shape()), to_string(scores.shape())));
+    scores = is_float(mask.dtype()) ? scores + mask : where(mask, scores, kMinusInfinity);
+  }
+  if (call.boolean("causal")) {
+    const Shape matrix{scores.extent(scores.rank() - 2), keys};
+    scores = where(iota(call.graph(), matrix, 1) <= iota(call.graph(), matrix, 0), scores, kMinusInfinity);
+  }
+  return {matmul(attention_weights(scores, masked), v).id()};
+}
+
+// Rotates pairs of features by position * base^(-2 j / width). Angles are formed in double: at position 100,000 an f32 angle
+// would be off by a hundredth of a turn.
+Results rope(const OpCall& call) {
+  const Expr x = floating(input(call, 0));
+  const int rank = x.rank();
+  if (rank < 2) call.fail("expected x [..., positions, width]");
+  const std::int64_t length = x.extent(rank - 2), width = x.extent(rank - 1), pairs = width / 2;
+  if (width % 2 != 0) call.fail(fmt::format("the width {} must be even", width));
+  const double base = call.number("base");
+  Graph& graph = call.graph();
+
+  Expr position = build::cast(iota(graph, Shape{length}, 0), DType::f64);
+  if (call.has_input(1)) {
+    const Expr given = input(call, 1);
+    if (given.rank() < 1 || given.extent(given.rank() - 1) != length)
+      call.fail(fmt::format("positions {} do not fit {} rows", to_string(given.shape()), length));
+    position = build::cast(given, DType::f64);
+  }
+  position = position + call.number("offset");
+  const Expr exponent =
+      build::cast(iota(graph, Shape{pairs}, 0), DType::f64) * (-2.0 / static_cast<double>(std::max<std::int64_t>(width, 1)));
+  const Expr angle = build::unsqueeze(position, position.rank()) * exp(exponent * std::log(base));
+  const Expr c = build::cast(cos(angle), compute_dtype(x.dtype())), s = build::cast(sin(angle), compute_dtype(x.dtype()));
+
+  const auto rotate = [&](Expr a, Expr b) { return std::pair{a * c - b * s, a * s + b * c}; };
+  if (!call.boolean("interleaved")) {
+    const auto [a, b] = rotate(narrow(x, rank - 1, 0, pairs), narrow(x, rank - 1, pairs, pairs));
+    const Expr halves[] = {a, b};
+    return {build::cast(build::concat(halves, rank - 1), x.dtype()).id()};
+  }
+  const auto [a, b] = rotate(narrow(x, rank - 1, 0, pairs, 2), narrow(x, rank - 1, pairs > 0 ? 1 : 0, pairs, 2));
+  if (rank == kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  const Expr columns[] = {build::unsqueeze(a, rank), build::unsqueeze(b, rank)};
+  return {build::cast(build::reshape(build::concat(columns, rank), x.shape()), x.dtype()).id()};
+}
+
+Results embedding(const OpCall& call) {
+  const Expr indices = input(call, 0), weight = input(call, 1);
+  if (weight.rank() != 2) call.fail("weight must be a matrix [entries, width]");
+  return {build::take(weight, indices, 0).id()};
+}
+
+}  // namespace
+
+void register_attention_ops(OpList& ops) {
+  ops.push_back({.name = "scaled_dot_product_attention",
+                 .aliases = {"attention", "sdpa"},
+                 .category = "attention",
+                 .min_inputs = 3,
+                 .max_inputs = 4,
+                 .input_names = {"q", "k", "v", "mask"},
+                 .parameters = {boolean_parameter("causal", false, "row i attends to keys 0 to i only"),
+                                {.name = "scale",
+                                 .type = ParameterType::number,
+                                 .doc = "factor of the scores; none given: 1 / sqrt(width)"}},
+                 .dtypes = float_dtypes(),
+                 .formula = "softmax(q k^T scale + mask) v",
+                 .doc = "Attention over [..., rows, width]; a bool mask is true where a key takes part, a float mask is added.",
+                 .example = "scaled_dot_product_attention([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [3.0, "
+                            "4.0]], causal=true)",
+                 .build = attention});
+  ops.push_back({.name = "rope",
+                 .aliases = {"rotary_embedding"},
+                 .category = "attention",
+                 .min_inputs = 1,
+                 .max_inputs = 2,
+                 .input_names = {"x", "positions"},
+                 .parameters = {{.name = "base",
+                                 .type = ParameterType::number,
+                                 .fallback = 10000.0,
+                                 .min = 1e-30,
+                                 .doc = "slowest turn: 2 pi base positions"},
+                                boolean_parameter("interleaved", false, "pairs are neighbours, else the two halves of a row"),
+                                number_parameter("offset", 0, "added to every position")},
+                 .dtypes = float_dtypes(),
+                 .formula = "(a cos t - b sin t, a sin t + b cos t), t = position base^(-2 j / width)",
+                 .doc = "Rotary position embedding of [..., positions, width]; positions 0, 1, ... if none are given.",
+                 .example = "rope([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]])",
+                 .build = rope});
+  ops.push_back({.name = "embedding",
+                 .category = "indexing",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .input_names = {"indices", "weight"},
+                 .dtypes = integer_dtypes(),
+                 .formula = "y[i] = weight[indices[i]]",
+                 .doc = "Rows of a table by index.",
+                 .example = "embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]])",
+                 .build = embedding});
+}
+
+}  // namespace tenon

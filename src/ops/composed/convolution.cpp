@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "ops/build.h"
+#include "ops/composed/composed.h"
+#include "ops/composed/spatial.h"
+#include "ops/parameters.h"
+
+namespace tenon {
+namespace {
+
+using namespace build;
+using Results = std::vector<NodeId>;
+
+// A missing batch axis is added, and taken away from the result.
+struct Batch {
+  Expr x;
+  bool added;
+  Results result(Expr y) const { return {added ? squeeze(y, one_axis(0)).id() : y.id()}; }
+};
+
+Batch batched(const OpCall& call, int n) {
+  const Expr x = floating(input(call, 0));
+  if (x.rank() == n + 2) return {x, false};
+  if (x.rank() == n + 1) return {unsqueeze(x, 0), true};
+  call.fail(fmt::format("x must be [batch, channels, {} spatial {}]", n, n == 1 ? "axis" : "axes"));
+}
+
+Expr add_bias(const OpCall& call, Expr y) {
+  if (!call.has_input(2)) return y;
+  const Expr bias = input(call, 2);
+  if (bias.shape().elements() != y.extent(1))
+    call.fail(fmt::format("bias has {} elements for {} output channels", bias.shape().elements(), y.extent(1)));
+  return y + along(bias, 1, y.rank());
+}
+
+Expr kernel(const OpCall& call, int n) {
+  const Expr w = floating(input(call, 1));
+  if (w.rank() != n + 2) call.fail(fmt::format("weight must have {} axes", n + 2));
+  return w;
+}
+
+template <int n>
+Results conv(const OpCall& call) {
+  const Batch batch = batched(call, n);
+  const Expr w = kernel(call, n);
+  ConvAttr attr;
+  attr.stride = spatial(call, "stride", n, 1);
+  attr.dilation = spatial(call, "dilation", n, 1);
+  attr.groups = call.integer("groups");
+  const auto [low, high] = spatial_padding(call, "padding", n);
+  attr.pad_low = low;
+  attr.pad_high = high;
+  if (batch.x.extent(1) != w.extent(1) * attr.groups)
+    call.fail(
+        fmt::format("x has {} channels, weight takes {} in {} groups", batch.x.extent(1), w.extent(1) * attr.groups, attr.groups),
+        "weight is [out, channels / groups, kernel...]");
+  return batch.result(add_bias(call, Expr(call.graph(), call.graph().conv(batch.x.id(), w.id(), attr))));
+}
+
+// |count| zeros between neighbours of an axis.
+Expr spread(Expr x, int axis, std::int64_t count) {
+  const std::int64_t n = x.extent(axis);
+  if (count == 0 || n <= 1) return x;
+  const Expr padded = pad_axis(unsqueeze(x, axis + 1), axis + 1, 0, count);
+  return narrow(reshape(padded, x.shape().with(axis, n * (count + 1))), axis, 0, n * (count + 1) - count);
+}
+
+// The gradient of a convolution: x spread by the stride, convolved with the kernel turned around, groups by groups.
+template <int n>
+Results conv_transpose(const OpCall& call) {
+  const Batch batch = batched(call, n);
+  Expr x = batch.x;
+  Expr w = kernel(call, n);
+  const std::int64_t groups = call.integer("groups"), in = w.extent(0), out = w.extent(1);
+  if (x.extent(1) != in || in % groups != 0)
+    call.fail(fmt::format("x has {} channels, weight takes {} in {} groups", x.extent(1), in, groups),
+              "weight is [channels, out / groups, kernel...]");
+
+  const Spatial stride = spatial(call, "stride", n, 1), dilation = spatial(call, "dilation", n, 1);
+  const Spatial extra = spatial(call, "output_padding", n, 0);
+  const auto [low, high] = spatial_padding(call, "padding", n);
+  for (int i = 0; i < n; ++i) {
+    const std::size_t s = static_cast<std::size_t>(i);
+    const int axis = i + 2;
+    if (extra[s] >= std::max(stride[s], dilation[s])) call.fail("output_padding must be smaller than stride or dilation");
+    x = spread(x, axis, stride[s] - 1);
+    if (w.extent(axis) > (std::int64_t{1} << 31)) call.fail("the kernel is too large");
+    const std::int64_t reach = dilation[s] * (w.extent(axis) - 1);
+    const std::int64_t before = reach - low[s], after = reach - high[s] + extra[s];
+    x = pad_axis(x, axis, std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0));
+    const std::int64_t cut_before = std::max<std::int64_t>(-before, 0), cut_after = std::max<std::int64_t>(-after, 0);
+    if (cut_before + cut_after >= x.extent(axis)) call.fail("the padding leaves nothing of the result");
+    x = narrow(x, axis, cut_before, x.extent(axis) - cut_before - cut_after);
+    w = reverse(w, axis);
+  }
+  Dims grouped = dims(w.shape()), joined = grouped;
+  grouped[0] = in / groups;
+  grouped.insert(grouped.begin(), groups);
+  joined[0] = groups * out;
+  joined[1] = in / groups;
+  w = reshape(swap_axes(reshape(w, Shape(grouped)), 1, 2), Shape(joined));
+  ConvAttr attr;
+  attr.dilation = dilation;
+  attr.groups = groups;
+  return batch.result(add_bias(call, Expr(call.graph(), call.graph().conv(x.id(), w.id(), attr))));
+}
+
+Results pixel_shuffle(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const std::int64_t r = call.integer("factor");
+  if (x.rank() != 4 || x.extent(1) % (r * r) != 0)
+    call.fail(fmt::format("expected [n, channels, h, w] with channels a multiple of {}", r * r));
+  const std::int64_t n = x.extent(0), c = x.extent(1) / (r * r), h = x.extent(2), w = x.extent(3);
+  const Expr split = transpose(reshape(x, Shape{n, c, r, r, h, w}), {0, 1, 4, 2, 5, 3});
+  return {reshape(split, Shape{n, c, h * r, w * r}).id()};
+}
+
+Results pixel_unshuffle(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const std::int64_t r = call.integer("factor");
+  if (x.rank() != 4 || x.extent(2) % r != 0 || x.extent(3) % r != 0)
+    call.fail(fmt::format("expected [n, channels, h, w] with h and w multiples of {}", r));
+  const std::int64_t n = x.extent(0), c = x.extent(1), h = x.extent(2) / r, w = x.extent(3) / r;
+  const Expr split = transpose(reshape(x, Shape{n, c, h, r, w, r}), {0, 1, 3, 5, 2, 4});
+  return {reshape(split, Shape{n, c * r * r, h, w}).id()};
+}
+
+Results upsample_nearest(const OpCall& call) {
+  Expr x = input(call, 0);
+  const std::int64_t factor = call.integer("factor");
+  if (x.rank() < 3 || x.rank() > 5) call.fail("expected [n, channels, spatial...]");
+  for (int axis = 2; axis < x.rank(); ++axis) {
+    const Shape shape = x.shape();
+    Dims stretched = dims(shape);
+    stretched.insert(stretched.begin() + axis + 1, factor);
+    x = reshape(broadcast(unsqueeze(x, axis + 1), Shape(stretched)), shape.with(axis, shape[axis] * factor));
+  }
+  return {x.id()};
+}
+
+OpInfo convolution(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
+                   Results (*build)(const OpCall&)) {
+  return {.name = std::move(name),
+          .category = "convolution",
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .input_names = {"x", "weight", "bias"},
+          .parameters = std::move(parameters),
+          .dtypes = float_dtypes(),
+          .formula = std::move(formula),
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .build = build};
+}
+
+Parameter groups_parameter() {
+  return {.name = "groups",
+          .type = ParameterType::integer,
+          .fallback = std::int64_t{1},
+          .min = 1.0,
+          .max = 1048576.0,
+          .doc = "independent groups of channels"};
+}
+
+void add_convolution(OpList& ops, int n, const std::string& x, const std::string& w, Results (*build)(const OpCall&)) {
+  ops.push_back(convolution(
+      fmt::format("conv{}d", n), {stride_parameter("1"), padding_parameter(), dilation_parameter(), groups_parameter()},
+      "y[o, p] = sum_c sum_k w[o, c, k] x[c, p stride + k dilation - padding] + b[o]",
+      fmt::format("Convolution over {} spatial {}: x [n, c, ...], weight [out, c / groups, ...], bias [out].", n,
+                  n == 1 ? "axis" : "axes"),
+      fmt::format("conv{}d({}, {}, padding=1)", n, x, w), build));
+}
+
+void add_transposed(OpList& ops, int n, const std::string& x, const std::string& w, Results (*build)(const OpCall&)) {
+  Parameter extra = integers_parameter("output_padding", {0}, "added to one side of the result");
+  extra.min = 0.0;
+  ops.push_back(convolution(
+      fmt::format("conv_transpose{}d", n),
+      {stride_parameter("1"), padding_parameter(), extra, groups_parameter(), dilation_parameter()},
+      "y[o, p stride + k dilation - padding] += w[c, o, k] x[c, p]",
+      fmt::format("Transposed convolution over {} spatial {}: weight [c, out / groups, ...].", n, n == 1 ? "axis" : "axes"),
+      fmt::format("conv_transpose{}d({}, {}, stride=2)", n, x, w), build));
+}
+
+OpInfo rearrangement(std::string name, std::string factor_doc, std::string formula, std::string doc, std::string example,
+                     Results (*build)(const OpCall&)) {
+  OpInfo op = convolution(std::move(name),
+                          {{.name = "factor",
+                            .type = ParameterType::integer,
+                            .required = true,
+                            .min = 1.0,
+                            .max = 65536.0,
+                            .doc = std::move(factor_doc)}},
+                          std::move(formula), std::move(doc), std::move(example), build);
+  op.min_inputs = op.max_inputs = 1;
+  op.input_names = {"x"};
+  op.dtypes = every_dtype();
+  return op;
+}
+
+}  // namespace
+
+void register_convolution_ops(OpList& ops) {
+  const std::string x1 = "[[[1.0, 2.0, 3.0]]]", w1 = "[[[1.0, 0.0, -1.0]]]";
+  const std::string x2 = "[[[[1.0, 2.0], [3.0, 4.0]]]]", w2 = "[[[[1.0, 0.0], [0.0, 1.0]]]]";
+  const std::string x3 = "[[[[[1.0, 2.0], [3.0, 4.0]]]]]", w3 = "[[[[[1.0, 0.0], [0.0, 1.0]]]]]";
+  add_convolution(ops, 1, x1, w1, conv<1>);
+  add_convolution(ops, 2, x2, w2, conv<2>);
+  add_convolution(ops, 3, x3, w3, conv<3>);
+  add_transposed(ops, 1, x1, w1, conv_transpose<1>);
+  add_transposed(ops, 2, x2, w2, conv_transpose<2>);
+  add_transposed(ops, 3, x3, w3, conv_transpose<3>);
+  ops.push_back(rearrangement("pixel_shuffle", "how much larger the image gets", "[n, c r^2, h, w] -> [n, c, h r, w r]",
+                              "Channels laid out as pixels of a larger image.",
+                              "pixel_shuffle([[[[1]], [[2]], [[3]], [[4]]]], factor=2)", pixel_shuffle));
+  ops.push_back(rearrangement("pixel_unshuffle", "how much smaller the image gets", "[n, c, h r, w r] -> [n, c r^2, h, w]",
+                              "Pixels laid out as channels of a smaller image.",
+                              "pixel_unshuffle([[[[1, 2], [3, 4]]]], factor=2)", pixel_unshuffle));
+  ops.push_back(rearrangement("upsample_nearest", "how often each element is repeated", "y[i] = x[i div factor]",
+                              "Every spatial axis made longer by repeating elements.",
+                              "upsample_nearest([[[[1, 2], [3, 4]]]], factor=2)", upsample_nearest));
+  register_pooling_ops(ops);
+}
+
+}  // namespace tenon

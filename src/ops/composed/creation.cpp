@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ops/build.h"
+#include "ops/composed/composed.h"
+#include "ops/parameters.h"
+
+namespace tenon {
+namespace {
+
+using namespace build;
+using Results = std::vector<NodeId>;
+
+Shape shape_of(const OpCall& call) { return Shape(call.integers("shape")); }
+
+// The shape by value: adding the scalar may move the node a caller took it from.
+Expr filled(Graph& graph, Shape shape, double value, DType dtype) {
+  return build::broadcast(Expr(graph, graph.scalar(value, dtype)), shape);
+}
+
+template <int value>
+Results constant_fill(const OpCall& call) {
+  return {filled(call.graph(), shape_of(call), value, call.dtype("dtype")).id()};
+}
+
+Results full(const OpCall& call) {
+  return {filled(call.graph(), shape_of(call), call.number("value"), call.dtype("dtype")).id()};
+}
+
+Results like(const OpCall& call, double value) {
+  const DType dtype = call.given("dtype") ? call.dtype("dtype") : input(call, 0).dtype();
+  return {filled(call.graph(), call.node(0).shape, value, dtype).id()};
+}
+template <int value>
+Results constant_like(const OpCall& call) {
+  return like(call, value);
+}
+Results full_like(const OpCall& call) { return like(call, call.number("value")); }
+
+bool is_whole(double x) { return x == std::floor(x) && std::abs(x) <= 0x1p53; }
+
+// Steps are formed in double, or in 64-bit integers, and converted once.
+Results arange(const OpCall& call) {
+  double start = call.number("start"), stop = start;
+  const double step = call.number("step");
+  if (call.given("stop"))
+    stop = call.number("stop");
+  else
+    start = 0;
+  if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+    call.fail("start, stop and step must be finite, and step not 0");
+  const double count = std::max(0.0, std::ceil((stop - start) / step));
+  if (!(count <= static_cast<double>(kMaxElements))) call.fail(fmt::format("{} elements are too many", count));
+  const bool whole = is_whole(start) && is_whole(stop) && is_whole(step);
+  const DType dtype = call.given("dtype") ? call.dtype("dtype") : (whole ? DType::i64 : DType::f32);
+  const Expr i = iota(call.graph(), Shape{static_cast<std::int64_t>(count)}, 0);
+  const Expr values = (whole ? i : build::cast(i, DType::f64)) * step + start;
+  return {build::cast(values, dtype).id()};
+}
+
+// Both ends are exact: each is one of the products.
+Expr evenly(const OpCall& call, double start, double stop, std::int64_t n) {
+  if (!std::isfinite(start) || !std::isfinite(stop)) call.fail("start and stop must be finite");
+  const Expr i = build::cast(iota(call.graph(), Shape{n}, 0), DType::f64);
+  if (n < 2) return i + start;
+  const double last = static_cast<double>(n - 1);
+  return ((last - i) * start + i * stop) / last;
+}
+
+Results linspace(const OpCall& call) {
+  return {build::cast(evenly(call, call.number("start"), call.number("stop"), call.integer("num")), call.dtype("dtype")).id()};
+}
+
+Results logspace(const OpCall& call) {
+  const double base = call.number("base");
+  if (!(base > 0)) call.fail("base must be positive");
+  const Expr exponents = evenly(call, call.number("start"), call.number("stop"), call.integer("num"));
+  return {build::cast(build::pow(number(call.graph(), base), exponents), call.dtype("dtype")).id()};
+}
+
+Results eye(const OpCall& call) {
+  const std::int64_t rows = call.integer("n"), cols = call.given("m") ? call.integer("m") : rows;
+  const Shape shape{rows, cols};
+  const Expr offset = iota(call.graph(), shape, 1) - iota(call.graph(), shape, 0);
+  return {build::cast(offset == static_cast<double>(call.integer("k")), call.dtype("dtype")).id()};
+}
+
+std::uint64_t seed(const OpCall& call) { return static_cast<std::uint64_t>(call.integer("seed")); }
+
+Expr uniform_of(const OpCall& call, const Shape& shape, DType dtype) {
+  if (!is_float(dtype)) call.fail(fmt::format("random numbers are floats, not {}", name(dtype)), "use randint for integers");
+  return {call.graph(), call.graph().random(shape, dtype, false, seed(call))};
+}
+
+Results rand(const OpCall& call) { return {uniform_of(call, shape_of(call), call.dtype("dtype")).id()}; }
+
+Results randn(const OpCall& call) {
+  const DType dtype = call.dtype("dtype");
+  if (!is_float(dtype)) call.fail(fmt::format("random numbers are floats, not {}", name(dtype)), "use randint for integers");
+  return {call.graph().random(shape_of(call), dtype, true, seed(call))};
+}
+
+Results uniform(const OpCall& call) {
+  const double low = call.number("low"), high = call.number("high");
+  if (!(low <= high)) call.fail("low must not exceed high");
+  return {(uniform_of(call, shape_of(call), call.dtype("dtype")) * (high - low) + low).id()};
+}
+
+Results bernoulli(const OpCall& call) {
+  const Expr u = uniform_of(call, shape_of(call), DType::f64);
+  return {build::cast(u < number(call.graph(), call.number("p")), call.dtype("dtype")).id()};
+}
+
+Results randint(const OpCall& call) {
+  const std::int64_t low = call.integer("low"), high = call.integer("high");
+  if (low >= high) call.fail(fmt::format("there is no integer from {} up to, without, {}", low, high));
+  const Expr u = uniform_of(call, shape_of(call), DType::f64);
+  const Expr offset = build::cast(floor(u * static_cast<double>(high - low)), DType::i64);
+  return {build::cast(offset + static_cast<double>(low), call.dtype("dtype")).id()};
+}
+
+Results randperm(const OpCall& call) {
+  const Expr u = uniform_of(call, Shape{call.integer("n")}, DType::f64);
+  return {build::cast(Expr(call.graph(), call.graph().arg_sort(u.id(), 0, false)), call.dtype("dtype")).id()};
+}
+
+OpInfo creation(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
+                Results (*build)(const OpCall&)) {
+  return {.name = std::move(name),
+          .category = "creation",
+          .min_inputs = 0,
+          .max_inputs = 0,
+          .parameters = std::move(parameters),
+          .dtypes = every_dtype(),
+          .formula = std::move(formula),
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .build = build};
+}
+
+OpInfo creation_like(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc,
+                     std::string example, Results (*build)(const OpCall&)) {
+  OpInfo op = creation(std::move(name), std::move(parameters), std::move(formula), std::move(doc), std::move(example), build);
+  op.min_inputs = op.max_inputs = 1;
+  op.input_names = {"x"};
+  return op;
+}
+
+Parameter required_number(std::string name, std::string doc) {
+  return {.name = std::move(name), .type = ParameterType::number, .required = true, .doc = std::move(doc)};
+}
+
+Parameter seed_parameter() {
+  Parameter p = integer_parameter("seed", 0, "equal seeds give equal numbers, on every device");
+  p.min = 0.0;
+  return p;
+}
+
+Parameter same_dtype_parameter() {
+  return {.name = "dtype", .type = ParameterType::dtype, .doc = "element type of the result; none given: that of x"};
+}
+
+Parameter bounded_integer(std::string name, double min, double max, std::string doc) {
+  return {
+      .name = std::move(name), .type = ParameterType::integer, .required = true, .min = min, .max = max, .doc = std::move(doc)};
+}
+
+constexpr double kLargest = static_cast<double>(kMaxElements);
+constexpr double kExact = 0x1p52;
+
+void register_random_ops(OpList& ops) {
+  const Parameter dtype = dtype_parameter("float32");
+  ops.push_back(creation("rand", {shape_parameter(), dtype, seed_parameter()}, "x ~ U[0, 1)",
+                         "Random numbers, uniform from 0 up to 1.", "rand(shape=[2, 3], seed=1)", rand));
+  ops.back().dtypes = float_dtypes();
+  ops.push_back(creation("randn", {shape_parameter(), dtype, seed_parameter()}, "x ~ N(0, 1)",
+                         "Random numbers, normal with mean 0 and variance 1.", "randn(shape=[2, 3], seed=1)", randn));
+  ops.back().dtypes = float_dtypes();
+  ops.push_back(creation(
+      "uniform",
+      {shape_parameter(), number_parameter("low", 0, "smallest"), number_parameter("high", 1, "end"), dtype, seed_parameter()},
+      "x ~ U[low, high)", "Random numbers, uniform from low up to high.", "uniform(shape=[3], low=-1, high=1, seed=1)", uniform));
+  ops.back().dtypes = float_dtypes();
+  ops.push_back(
+      creation("bernoulli",
+               {shape_parameter(),
+                {.name = "p", .type = ParameterType::number, .fallback = 0.5, .min = 0.0, .max = 1.0, .doc = "share of ones"},
+                dtype_parameter("bool"),
+                seed_parameter()},
+               "P(x = 1) = p", "Random zeros and ones.", "bernoulli(shape=[4], p=0.5, seed=1)", bernoulli));
+  Parameter low = integer_parameter("low", 0, "smallest"), high = bounded_integer("high", -kExact, kExact, "end, not included");
+  low.min = -kExact;
+  low.max = kExact;
+  ops.push_back(creation("randint", {shape_parameter(), low, high, dtype_parameter("int64"), seed_parameter()},
+                         "x ~ U{low, ..., high - 1}", "Random integers from low up to, without, high.",
+                         "randint(shape=[4], low=0, high=10, seed=1)", randint));
+  ops.push_back(creation("randperm", {bounded_integer("n", 0, kLargest, "how many"), dtype_parameter("int64"), seed_parameter()},
+                         "a permutation of 0 .. n - 1", "The numbers 0 to n - 1 in random order.", "randperm(n=5, seed=1)",
+                         randperm));
+}
+
+}  // namespace
+
+void register_creation_ops(OpList& ops) {
+  const Parameter dtype = dtype_parameter("float32");
+  ops.push_back(
+      creation("zeros", {shape_parameter(), dtype}, "0", "A tensor of zeros.", "zeros(shape=[2, 3])", constant_fill<0>));
+  ops.push_back(creation("ones", {shape_parameter(), dtype}, "1", "A tensor of ones.", "ones(shape=[2, 3])", constant_fill<1>));
+  ops.push_back(creation("full", {shape_parameter(), required_number("value", "every element"), dtype}, "value",
+                         "A tensor of one value.", "full(shape=[2, 3], value=7)", full));
+  ops.push_back(creation_like("zeros_like", {same_dtype_parameter()}, "0", "Zeros in the shape of x.",
+                              "zeros_like([[1, 2], [3, 4]])", constant_like<0>));
+  ops.push_back(creation_like("ones_like", {same_dtype_parameter()}, "1", "Ones in the shape of x.",
+                              "ones_like([[1, 2], [3, 4]])", constant_like<1>));
+  ops.push_back(creation_like("full_like", {required_number("value", "every element"), same_dtype_parameter()}, "value",
+                              "One value in the shape of x.", "full_like([[1, 2], [3, 4]], value=7)", full_like));
+  ops.push_back(
+      creation("arange",
+               {required_number("start", "first element; alone: the end, and 0 is first"),
+                {.name = "stop", .type = ParameterType::number, .doc = "end, not included"},
+                number_parameter("step", 1, "distance"),
+                {.name = "dtype", .type = ParameterType::dtype, .doc = "none given: int64 if all three are whole, else float32"}},
+               "start + i step", "Numbers at equal distances, up to an end.", "arange(start=0, stop=10, step=2)", arange));
+  const Parameter num{.name = "num",
+                      .type = ParameterType::integer,
+                      .fallback = std::int64_t{50},
+                      .min = 0.0,
+                      .max = kLargest,
+                      .doc = "how many"};
+  ops.push_back(creation("linspace",
+                         {required_number("start", "first element"), required_number("stop", "last element"), num, dtype},
+                         "start + i (stop - start) / (num - 1)", "A number of elements at equal distances, both ends included.",
+                         "linspace(start=0, stop=1, num=5)", linspace));
+  ops.push_back(creation("logspace",
+                         {required_number("start", "first exponent"), required_number("stop", "last exponent"), num,
+                          number_parameter("base", 10, "what is raised"), dtype},
+                         "base^linspace(start, stop)", "A number of elements at equal ratios.",
+                         "logspace(start=0, stop=2, num=3)", logspace));
+  ops.push_back(creation(
+      "eye",
+      {bounded_integer("n", 0, 1e9, "rows"),
+       {.name = "m", .type = ParameterType::integer, .min = 0.0, .max = 1e9, .doc = "columns; none given: as many as rows"},
+       {.name = "k",
+        .type = ParameterType::integer,
+        .fallback = std::int64_t{0},
+        .min = -1e9,
+        .max = 1e9,
+        .doc = "diagonal above or below the main one"},
+       dtype},
+      "1 where j = i + k, else 0", "Ones on a diagonal.", "eye(n=3)", eye));
+  register_random_ops(ops);
+}
+
+}  // namespace tenon

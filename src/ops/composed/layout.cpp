@@ -1,0 +1,286 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/build.h"
+#include "ops/composed/composed.h"
+#include "ops/parameters.h"
+
+namespace tenon {
+namespace {
+
+using namespace build;
+using Results = std::vector<NodeId>;
+
+// Every element of one axis |count| times: the whole axis over and over, or each element by itself.
+Expr repeated(Expr x, int axis, std::int64_t count, bool each) {
+  if (count == 1) return x;
+  const Shape shape = x.shape();
+  const int place = each ? axis + 1 : axis;
+  Dims stretched = dims(shape);
+  stretched.insert(stretched.begin() + place, count);
+  return build::reshape(build::broadcast(build::unsqueeze(x, place), Shape(stretched)), shape.with(axis, shape[axis] * count));
+}
+
+void check_rank_for_repeat(const OpCall& call, Expr x) {
+  if (x.rank() >= kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+}
+
+Results tile(const OpCall& call) {
+  Expr x = input(call, 0);
+  std::vector<std::int64_t> reps = call.integers("reps");
+  while (x.rank() < static_cast<int>(reps.size())) x = build::unsqueeze(x, 0);
+  while (static_cast<int>(reps.size()) < x.rank()) reps.insert(reps.begin(), 1);
+  check_rank_for_repeat(call, x);
+  for (int axis = 0; axis < x.rank(); ++axis) x = repeated(x, axis, reps[static_cast<std::size_t>(axis)], false);
+  return {x.id()};
+}
+
+Results repeat(const OpCall& call) {
+  Expr x = input(call, 0);
+  if (!call.given("axis")) x = build::reshape(x, Shape{x.shape().elements()});
+  check_rank_for_repeat(call, x);
+  const int axis = call.given("axis") ? call.axis("axis", x.rank()) : 0;
+  return {repeated(x, axis, call.integer("repeats"), true).id()};
+}
+
+Results flip(const OpCall& call) {
+  Expr x = input(call, 0);
+  const AxisSet axes = call.axes("axis", x.rank());
+  for (int i = 0; i < x.rank(); ++i)
+    if (axes & one_axis(i)) x = reverse(x, i);
+  return {x.id()};
+}
+
+Expr rolled(Expr x, int axis, std::int64_t shift) {
+  const std::int64_t n = x.extent(axis);
+  if (n == 0) return x;
+  const std::int64_t by = ((shift % n) + n) % n;
+  if (by == 0) return x;
+  const Expr parts[] = {narrow(x, axis, n - by, by), narrow(x, axis, 0, n - by)};
+  return build::concat(parts, axis);
+}
+
+Results roll(const OpCall& call) {
+  Expr x = input(call, 0);
+  const std::vector<std::int64_t> shifts = call.integers("shift");
+  if (!call.given("axis")) {
+    if (shifts.size() != 1) call.fail("several shifts need as many axes");
+    const Expr flat = build::reshape(x, Shape{x.shape().elements()});
+    return {build::reshape(rolled(flat, 0, shifts[0]), x.shape()).id()};
+  }
+  const std::vector<std::int64_t> axes = call.integers("axis");
+  if (axes.size() != shifts.size() && shifts.size() != 1)
+    call.fail(fmt::format("{} shifts for {} axes", shifts.size(), axes.size()));
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    x = rolled(x, normalize_axis(axes[i], x.rank()), shifts.size() == 1 ? shifts[0] : shifts[i]);
+  return {x.id()};
+}
+
+Results concat_op(const OpCall& call) {
+  const int axis = call.axis("axis", call.node(0).shape.rank());
+  return {call.graph().concat(call.inputs(), axis)};
+}
+
+Results stack(const OpCall& call) {
+  std::vector<Expr> parts;
+  const Shape first = call.node(0).shape;
+  if (first.rank() >= kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  const int axis = call.axis("axis", first.rank() + 1);
+  for (std::size_t i = 0; i < call.inputs().size(); ++i) {
+    if (!(call.node(i).shape == first)) call.fail("all tensors must have the same shape");
+    parts.push_back(build::unsqueeze(input(call, i), axis));
+  }
+  return {build::concat(parts, axis).id()};
+}
+
+Results in_parts(Expr x, int axis, const std::vector<std::int64_t>& sizes) {
+  Results parts;
+  std::int64_t at = 0;
+  for (std::int64_t size : sizes) {
+    parts.push_back(narrow(x, axis, size > 0 ? at : 0, size).id());
+    at += size;
+  }
+  return parts;
+}
+
+constexpr std::int64_t kMaxParts = 4096;
+
+Results split(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const int axis = call.axis("axis", x.rank());
+  const std::int64_t n = x.extent(axis);
+  std::vector<std::int64_t> sizes = call.integers("sections");
+  if (sizes.size() == 1) {
+    const std::int64_t parts = sizes[0];
+    if (parts < 1 || parts > kMaxParts || n % parts != 0)
+      call.fail(fmt::format("{} elements do not split into {} equal parts", n, parts), "give the sizes as a list, or use chunk");
+    sizes.assign(static_cast<std::size_t>(parts), n / parts);
+  }
+  std::int64_t total = 0;
+  for (std::int64_t size : sizes) {
+    if (size < 0 || size > n) call.fail(fmt::format("a part of {} elements of {}", size, n));
+    total += size;
+  }
+  if (total != n) call.fail(fmt::format("the parts have {} elements together, the axis has {}", total, n));
+  return in_parts(x, axis, sizes);
+}
+
+Results chunk(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const int axis = call.axis("axis", x.rank());
+  const std::int64_t n = x.extent(axis), chunks = call.integer("chunks"),
+                     size = std::max<std::int64_t>(1, (n + chunks - 1) / chunks);
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t at = 0; at < n; at += size) sizes.push_back(std::min(size, n - at));
+  if (sizes.empty()) sizes.push_back(0);
+  return in_parts(x, axis, sizes);
+}
+
+// Python's slice of an axis of n elements: where it starts and how many it takes.
+std::pair<std::int64_t, std::int64_t> resolve(std::int64_t n, std::int64_t start, std::optional<std::int64_t> stop,
+                                              std::int64_t step) {
+  const std::int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
+  const auto place = [&](std::int64_t i) { return std::clamp(i < 0 ? i + n : i, lowest, highest); };
+  const std::int64_t first = place(start), end = stop ? place(*stop) : (step > 0 ? n : -1);
+  const std::int64_t distance = step > 0 ? end - first : first - end, stride = step > 0 ? step : -step;
+  const std::int64_t count = distance > 0 ? (distance - 1) / stride + 1 : 0;
+  return {count > 0 ? first : 0, count};
+}
+
+Results slice(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const std::vector<std::int64_t> start = call.integers("start");
+  const auto optional = [&](const char* name) {
+    std::vector<std::int64_t> values = call.given(name) ? call.integers(name) : std::vector<std::int64_t>{};
+    if (!values.empty() && values.size() != start.size())
+      call.fail(fmt::format("{} has {} entries, start has {}", name, values.size(), start.size()));
+    return values;
+  };
+  const std::vector<std::int64_t> stop = optional("stop"), step = optional("step"), axes = optional("axis");
+  Expr y = x;
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    const int axis = normalize_axis(axes.empty() ? static_cast<std::int64_t>(i) : axes[i], x.rank());
+    const std::int64_t by = step.empty() ? 1 : step[i];
+    if (by == 0) call.fail("step must not be 0");
+    const auto [first, count] = resolve(y.extent(axis), start[i], stop.empty() ? std::nullopt : std::optional(stop[i]), by);
+    y = narrow(y, axis, first, count, count > 1 ? by : 1);
+  }
+  return {y.id()};
+}
+
+// What stands at place i - low of an axis that goes on beyond its ends.
+Expr border_index(Graph& graph, std::int64_t n, std::int64_t low, std::int64_t high, const std::string& mode) {
+  const Expr place = iota(graph, Shape{n + low + high}, 0) - static_cast<double>(low);
+  const double last = static_cast<double>(n - 1);
+  if (mode == "edge" || n == 1) return minimum(maximum(place, 0.0), last);
+  const double period = mode == "wrap" ? static_cast<double>(n) : 2 * last;
+  const Expr within = place - floor_div(place, period) * period;
+  return mode == "wrap" ? within : minimum(within, period - within);
+}
+
+Results pad(const OpCall& call) {
+  Expr x = input(call, 0);
+  const std::vector<std::int64_t> given = call.integers("padding");
+  const std::size_t rank = static_cast<std::size_t>(x.rank());
+  Dims low(rank, 0), high(rank, 0);
+  if (given.size() != 1 && given.size() != 2 && given.size() != 2 * rank)
+    call.fail(fmt::format("padding needs 1, 2 or {} numbers, got {}", 2 * rank, given.size()));
+  for (std::size_t i = 0; i < rank; ++i) {
+    const bool each = given.size() == 2 * rank && given.size() > 2;
+    low[i] = each ? given[2 * i] : given[0];
+    high[i] = each ? given[2 * i + 1] : given.back();
+  }
+  const std::string& mode = call.text("mode");
+  if (mode == "constant") return {call.graph().pad(x.id(), low, high, call.number("value"))};
+  for (std::size_t i = 0; i < rank; ++i) {
+    const int axis = static_cast<int>(i);
+    if (low[i] == 0 && high[i] == 0) continue;
+    if (x.extent(axis) == 0) call.fail(fmt::format("axis {} is empty: there is nothing to continue", axis));
+    x = build::take(x, border_index(call.graph(), x.extent(axis), low[i], high[i], mode), axis);
+  }
+  return {x.id()};
+}
+
+OpInfo layout(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
+              Results (*build)(const OpCall&)) {
+  return {.name = std::move(name),
+          .category = "shape",
+          .input_names = {"x"},
+          .parameters = std::move(parameters),
+          .dtypes = every_dtype(),
+          .formula = std::move(formula),
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .build = build};
+}
+
+Parameter bounded(Parameter p, double min, double max) {
+  p.min = min;
+  p.max = max;
+  return p;
+}
+
+constexpr double kMaxCount = static_cast<double>(std::int64_t{1} << 20);
+constexpr double kMaxPadding = 2147483647.0;
+constexpr double kMaxStep = static_cast<double>(kMaxElements);
+
+}  // namespace
+
+void register_layout_ops(OpList& ops) {
+  ops.push_back(layout("tile", {bounded(required_integers_parameter("reps", "how often along each axis"), 0, kMaxCount)},
+                       "x x x ...", "The whole tensor repeated along its axes.", "tile([1, 2], reps=[2, 2])", tile));
+  ops.push_back(layout("repeat",
+                       {bounded(count_parameter("repeats", "how often each element"), 0, kMaxCount),
+                        optional_axis_parameter("axis to repeat along; none given: the tensor as one row")},
+                       "x1 x1 x2 x2 ...", "Each element repeated.", "repeat([1, 2, 3], repeats=2)", repeat));
+  ops.back().aliases = {"repeat_interleave"};
+  ops.push_back(layout("flip", {axes_parameter("axes to reverse; none given: all")}, "y_i = x_(n - 1 - i)", "Axes in reverse.",
+                       "flip([1, 2, 3])", flip));
+  ops.push_back(layout("roll",
+                       {required_integers_parameter("shift", "places to move by, for all axes or for each"),
+                        optional_integers_parameter("axis", "axes to move along; none given: the tensor as one row")},
+                       "y_i = x_((i - shift) mod n)", "Elements moved along; what leaves at one end enters at the other.",
+                       "roll([1, 2, 3, 4], shift=1)", roll));
+  ops.push_back(layout("concat", {axis_parameter(0, "axis to join along")}, "x1 x2 ...",
+                       "Tensors joined along an axis they have.", "concat([1, 2], [3], axis=0)", concat_op));
+  ops.back().aliases = {"cat", "concatenate"};
+  ops.back().max_inputs = -1;
+  ops.back().input_names = {"tensors"};
+  ops.push_back(layout("stack", {axis_parameter(0, "place of the new axis")}, "[x1, x2, ...]",
+                       "Tensors of one shape joined along a new axis.", "stack([1, 2], [3, 4], axis=0)", stack));
+  ops.back().max_inputs = -1;
+  ops.back().input_names = {"tensors"};
+  ops.push_back(layout("split",
+                       {required_integers_parameter("sections", "number of equal parts, or the list of their extents"),
+                        axis_parameter(0, "axis to cut")},
+                       "x -> x1, x2, ...", "Parts along an axis; as many results as parts.", "split([1, 2, 3, 4], sections=2)",
+                       split));
+  ops.push_back(layout("chunk",
+                       {{.name = "chunks",
+                         .type = ParameterType::integer,
+                         .required = true,
+                         .min = 1.0,
+                         .max = kMaxParts,
+                         .doc = "how many, at most"},
+                        axis_parameter(0, "axis to cut")},
+                       "x -> x1, x2, ...", "Parts of equal extent, the last one smaller; as many results as parts.",
+                       "chunk([1, 2, 3, 4, 5], chunks=2)", chunk));
+  ops.push_back(layout("slice",
+                       {required_integers_parameter("start", "first element for each axis"),
+                        optional_integers_parameter("stop", "end for each axis, not included; none given: all"),
+                        bounded(optional_integers_parameter("step", "step for each axis; none given: 1"), -kMaxStep, kMaxStep),
+                        optional_integers_parameter("axis", "the axes meant; none given: the first ones")},
+                       "x[start:stop:step]", "Part of a tensor, with Python's rules. Also x[1:3, ::2].",
+                       "slice([1, 2, 3, 4, 5], start=1, stop=4, step=2)", slice));
+  ops.push_back(
+      layout("pad",
+             {bounded(required_integers_parameter("padding", "border: one number, before and after, or both for each axis"), 0,
+                      kMaxPadding),
+              choice_parameter("mode", {"constant", "edge", "reflect", "wrap"}, "what the border holds"),
+              number_parameter("value", 0, "of a constant border")},
+             "v v x1 x2 ... v v", "A border around a tensor: a constant, the edge, a reflection, or the other end.",
+             "pad([1, 2, 3], padding=[1, 2], mode=\"edge\")", pad));
+}
+
+}  // namespace tenon

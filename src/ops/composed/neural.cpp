@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ops/build.h"
+#include "ops/composed/composed.h"
+#include "ops/parameters.h"
+
+namespace tenon {
+namespace {
+
+using namespace build;
+using Results = std::vector<NodeId>;
+
+Results one_hot(const OpCall& call) {
+  const Expr x = build::cast(input(call, 0), DType::i64);
+  if (x.rank() == kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  const Expr classes = iota(call.graph(), Shape{call.integer("classes")}, 0);
+  return {build::cast(build::unsqueeze(x, x.rank()) == classes, call.dtype("dtype")).id()};
+}
+
+struct Range {
+  double low, high;
+};
+
+Range range_of(const OpCall& call, DType dtype, std::int64_t zero_point) {
+  const Range range = dtype == DType::u8 ? Range{0, 255} : Range{-128, 127};
+  if (static_cast<double>(zero_point) < range.low || static_cast<double>(zero_point) > range.high)
+    call.fail(fmt::format("zero_point {} is not a value of {}", zero_point, name(dtype)));
+  return range;
+}
+
+double scale_of(const OpCall& call) {
+  const double scale = call.number("scale");
+  if (!(scale > 0) || !std::isfinite(scale)) call.fail("scale must be positive");
+  return scale;
+}
+
+// In double, so that every device rounds a tie to the same integer.
+Expr quantized(const OpCall& call, Expr x, DType dtype) {
+  const std::int64_t zero = call.integer("zero_point");
+  const Range range = range_of(call, dtype, zero);
+  const Expr steps = rint(build::cast(x, DType::f64) / scale_of(call)) + static_cast<double>(zero);
+  return minimum(maximum(steps, range.low), range.high);
+}
+
+DType quantized_dtype(const OpCall& call) { return call.text("dtype") == "uint8" ? DType::u8 : DType::i8; }
+
+Results quantize(const OpCall& call) {
+  const DType dtype = quantized_dtype(call);
+  return {build::cast(quantized(call, input(call, 0), dtype), dtype).id()};
+}
+
+Results dequantize(const OpCall& call) {
+  const Expr x = input(call, 0);
+  range_of(call, x.dtype(), call.integer("zero_point"));
+  return {((build::cast(x, DType::f32) - static_cast<double>(call.integer("zero_point"))) * scale_of(call)).id()};
+}
+
+Results fake_quantize(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const Expr steps = quantized(call, x, quantized_dtype(call)) - static_cast<double>(call.integer("zero_point"));
+  return {build::cast(steps * scale_of(call), x.dtype()).id()};
+}
+
+enum class Gate { sigmoid, silu, gelu };
+
+template <Gate gate>
+Results gated(const OpCall& call) {
+  const Expr x = floating(input(call, 0));
+  const int axis = call.axis("axis", x.rank());
+  const std::int64_t n = x.extent(axis);
+  if (n % 2 != 0) call.fail(fmt::format("axis {} has {} elements: it must split into halves", axis, n));
+  const Expr a = narrow(x, axis, 0, n / 2), b = narrow(x, axis, n > 0 ? n / 2 : 0, n / 2);
+  if constexpr (gate == Gate::sigmoid) return {(a * sigmoid(b)).id()};
+  if constexpr (gate == Gate::silu) return {(silu(a) * b).id()};
+  return {(gelu(a) * b).id()};
+}
+
+OpInfo neural(std::string name, std::string category, std::vector<Parameter> parameters, std::vector<DType> dtypes,
+              std::string formula, std::string doc, std::string example, Results (*build)(const OpCall&)) {
+  return {.name = std::move(name),
+          .category = std::move(category),
+          .input_names = {"x"},
+          .parameters = std::move(parameters),
+          .dtypes = std::move(dtypes),
+          .formula = std::move(formula),
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .build = build};
+}
+
+}  // namespace
+
+void register_neural_ops(OpList& ops) {
+  const Parameter half = axis_parameter(-1, "axis that is split into halves a, b");
+  ops.push_back(neural("glu", "activation", {half}, number_dtypes(), "a sigmoid(b)",
+                       "Gated linear unit of the two halves of an axis.", "glu([1.0, 2.0, 3.0, 4.0])", gated<Gate::sigmoid>));
+  ops.push_back(neural("swiglu", "activation", {half}, number_dtypes(), "silu(a) b",
+                       "Gated unit with silu, of the two halves of an axis.", "swiglu([1.0, 2.0, 3.0, 4.0])", gated<Gate::silu>));
+  ops.push_back(neural("geglu", "activation", {half}, number_dtypes(), "gelu(a) b",
+                       "Gated unit with gelu, of the two halves of an axis.", "geglu([1.0, 2.0, 3.0, 4.0])", gated<Gate::gelu>));
+  ops.push_back(neural("one_hot", "indexing",
+                       {{.name = "classes",
+                         .type = ParameterType::integer,
+                         .required = true,
+                         .min = 1.0,
+                         .max = 2147483647.0,
+                         .doc = "extent of the new axis"},
+                        dtype_parameter("float32")},
+                       integer_dtypes(), "y[.., j] = 1 where j = x, else 0",
+                       "Each index as a row with a single 1; an index outside gives zeros.", "one_hot([0, 2, 1], classes=3)",
+                       one_hot));
+
+  const Parameter scale{
+      .name = "scale", .type = ParameterType::number, .required = true, .doc = "distance of neighbouring values"};
+  const Parameter zero{.name = "zero_point",
+                       .type = ParameterType::integer,
+                       .fallback = std::int64_t{0},
+                       .min = -128.0,
+                       .max = 255.0,
+                       .doc = "the integer that stands for 0"};
+  const Parameter dtype = choice_parameter("dtype", {"int8", "uint8"}, "type of the integers");
+  ops.push_back(neural("quantize", "quantization", {scale, zero, dtype}, float_dtypes(), "clamp(round(x / scale) + zero_point)",
+                       "Floats as 8-bit integers; ties to even, saturating.", "quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)",
+                       quantize));
+  ops.push_back(neural("dequantize", "quantization", {scale, zero}, {DType::i8, DType::u8}, "(x - zero_point) scale",
+                       "8-bit integers back as float32.", "dequantize(cast([-10, 0, 127], dtype=int8), scale=0.1)", dequantize));
+  ops.push_back(neural("fake_quantize", "quantization", {scale, zero, dtype}, float_dtypes(), "dequantize(quantize(x))",
+                       "What is left of x after 8-bit quantization.", "fake_quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)",
+                       fake_quantize));
+  register_attention_ops(ops);
+  register_loss_ops(ops);
+}
+
+}  // namespace tenon

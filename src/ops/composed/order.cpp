@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/build.h"
+#include "ops/composed/composed.h"
+#include "ops/parameters.h"
+
+namespace tenon {
+namespace {
+
+using namespace build;
+using Results = std::vector<NodeId>;
+
+Expr arg_sort(Expr x, int axis, bool descending) { return {x.graph(), x.graph().arg_sort(x.id(), axis, descending)}; }
+
+Results argsort(const OpCall& call) {
+  const Expr x = input(call, 0);
+  return {arg_sort(x, call.axis("axis", x.rank()), call.boolean("descending")).id()};
+}
+
+Results sort(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const int axis = call.axis("axis", x.rank());
+  if (x.shape().elements() == 0) return {x.id()};
+  return {gather(x, arg_sort(x, axis, call.boolean("descending")), axis).id()};
+}
+
+Results top_k(const OpCall& call) {
+  const Expr x = input(call, 0);
+  const int axis = call.axis("axis", x.rank());
+  const std::int64_t k = call.integer("k");
+  if (k > x.extent(axis)) call.fail(fmt::format("k is {}, axis {} has {} elements", k, axis, x.extent(axis)));
+  const Expr indices = narrow(arg_sort(x, axis, call.boolean("largest")), axis, 0, k);
+  if (indices.shape().elements() == 0) return {narrow(x, axis, 0, k).id(), indices.id()};
+  return {gather(x, indices, axis).id(), indices.id()};
+}
+
+// The value a share |q| of the way through the sorted elements, neighbours interpolated.
+Results quantile_at(const OpCall& call, double q) {
+  Expr x = floating(input(call, 0));
+  const int rank = x.rank();
+  const bool whole = !call.given("axis");
+  if (whole) x = reshape(x, Shape{x.shape().elements()});
+  const int axis = whole ? 0 : call.axis("axis", rank);
+  const std::int64_t n = x.extent(axis);
+  if (n == 0) call.fail("an empty tensor has no quantiles");
+
+  const double place = q * static_cast<double>(n - 1);
+  const std::int64_t low = static_cast<std::int64_t>(std::floor(place)), high = std::min(low + 1, n - 1);
+  const Expr order = arg_sort(x, axis, false);
+  const auto pick = [&](std::int64_t i) { return gather(x, narrow(order, axis, i, 1), axis); };
+  const double share = place - static_cast<double>(low);
+  Expr value = pick(low);
+  if (share > 0) value = value * (1 - share) + pick(high) * share;
+  const Expr result = where(any_keep(is_nan(x), one_axis(axis)), std::numeric_limits<double>::quiet_NaN(), value);
+  if (!call.boolean("keepdims")) return {squeeze(result, one_axis(axis)).id()};
+  return {whole ? reshape(result, Shape(Dims(static_cast<std::size_t>(rank), 1))).id() : result.id()};
+}
+
+Results quantile(const OpCall& call) { return quantile_at(call, call.number("q")); }
+Results median(const OpCall& call) { return quantile_at(call, 0.5); }
+
+template <bool product>
+Results cumulative(const OpCall& call) {
+  const Expr x = input(call, 0);
+  return {call.graph().cumulative(x.id(), call.axis("axis", x.rank()), product)};
+}
+
+OpInfo ordering(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
+                Results (*build)(const OpCall&)) {
+  return {.name = std::move(name),
+          .category = "sorting",
+          .input_names = {"x"},
+          .parameters = std::move(parameters),
+          .dtypes = every_dtype(),
+          .formula = std::move(formula),
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .build = build};
+}
+
+}  // namespace
+
+void register_order_ops(OpList& ops) {
+  const Parameter descending = boolean_parameter("descending", false, "largest first; NaN stays last");
+  ops.push_back(ordering("sort", {axis_parameter(-1, "axis to sort along"), descending}, "x1 <= x2 <= ...",
+                         "Elements in order along an axis; stable, NaN last.", "sort([3, 1, 2])", sort));
+  ops.push_back(ordering("argsort", {axis_parameter(-1, "axis to sort along"), descending}, "i with x[i1] <= x[i2] <= ...",
+                         "Indices that sort an axis; stable, NaN last.", "argsort([3, 1, 2])", argsort));
+  ops.push_back(ordering("top_k",
+                         {count_parameter("k", "how many"), axis_parameter(-1, "axis to search"),
+                          boolean_parameter("largest", true, "the largest, else the smallest")},
+                         "k largest x, and their indices", "The k largest elements in order, and where they stand. Two results.",
+                         "top_k([3, 1, 4, 1, 5], k=2)", top_k));
+  ops.back().aliases = {"topk"};
+  const Parameter axis = optional_axis_parameter("axis to reduce; none given: the whole tensor");
+  ops.push_back(ordering("median", {axis, keepdims_parameter()}, "middle of sorted x",
+                         "The middle element; the mean of the two middle ones where n is even.", "median([3.0, 1.0, 2.0, 10.0])",
+                         median));
+  ops.back().category = "reduction";
+  ops.back().dtypes = number_dtypes();
+  ops.push_back(
+      ordering("quantile",
+               {{.name = "q", .type = ParameterType::number, .required = true, .min = 0.0, .max = 1.0, .doc = "share, 0 to 1"},
+                axis,
+                keepdims_parameter()},
+               "sorted x at q (n - 1)", "The value below which a share q lies, interpolated linearly.",
+               "quantile([3.0, 1.0, 2.0, 10.0], q=0.25)", quantile));
+  ops.back().category = "reduction";
+  ops.back().dtypes = number_dtypes();
+  ops.push_back(ordering("cumsum", {axis_parameter(-1, "axis to run along")}, "y_i = x_1 + ... + x_i",
+                         "Running sum along an axis; of bool and integers in 64 bits.", "cumsum([1, 2, 3])", cumulative<false>));
+  ops.back().category = "scan";
+  ops.push_back(ordering("cumprod", {axis_parameter(-1, "axis to run along")}, "y_i = x_1 ... x_i",
+                         "Running product along an axis; of bool and integers in 64 bits.", "cumprod([1, 2, 3])",
+                         cumulative<true>));
+  ops.back().category = "scan";
+}
+
+}  // namespace tenon

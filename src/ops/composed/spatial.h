@@ -1,0 +1,33 @@
+// Parameters of ops over spatial axes (convolution, pooling): one number for all axes, or one an axis.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "ops/parameters.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+
+// The first |n| entries from the parameter, the rest |fallback|.
+Spatial spatial(const OpCall& call, std::string_view parameter, int n, std::int64_t fallback);
+// Before and after each axis: one number, one an axis, or two an axis (before, after).
+std::pair<Spatial, Spatial> spatial_padding(const OpCall& call, std::string_view parameter, int n);
+
+inline Parameter at_least(Parameter parameter, double min) {
+  parameter.min = min;
+  parameter.max = 2147483647.0;
+  return parameter;
+}
+inline Parameter stride_parameter(const std::string& fallback) {
+  if (fallback == "1") return at_least(integers_parameter("stride", {1}, "step between windows, for all axes or for each"), 1);
+  return at_least(optional_integers_parameter("stride", "step between windows; none given: " + fallback), 1);
+}
+inline Parameter padding_parameter() {
+  return at_least(integers_parameter("padding", {0}, "border: one number, one an axis, or before and after for each"), 0);
+}
+inline Parameter dilation_parameter() {
+  return at_least(integers_parameter("dilation", {1}, "distance between neighbours in a window"), 1);
+}
+
+}  // namespace tenon

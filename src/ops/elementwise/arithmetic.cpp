@@ -1,0 +1,253 @@
+#include "ops/elementwise/arithmetic.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/elementwise/register.h"
+
+namespace tenon {
+namespace {
+
+using E = ElementwiseOp;
+using Nodes = std::vector<NodeId>;
+
+Nodes build_div(const OpCall& call) {
+  const std::string& mode = call.text("rounding_mode");
+  return add_elementwise(call, mode == "trunc" ? E::TruncDiv : mode == "floor" ? E::FloorDiv : E::Div, {});
+}
+
+Nodes build_clamp(const OpCall& call) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double low = call.given("min") ? call.number("min") : -infinity;
+  const double high = call.given("max") ? call.number("max") : infinity;
+  return add_elementwise(call, E::Clamp, {low, high});
+}
+Nodes build_clamp_min(const OpCall& call) {
+  return add_elementwise(call, E::Clamp, {call.number("min"), std::numeric_limits<double>::infinity()});
+}
+Nodes build_clamp_max(const OpCall& call) {
+  return add_elementwise(call, E::Clamp, {-std::numeric_limits<double>::infinity(), call.number("max")});
+}
+
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return 65504;
+    case DType::f64: return std::numeric_limits<double>::max();
+    case DType::bf16: return 0x1.FEp127;
+    case DType::bfloat8_b: return 0x1.FCp127;
+    case DType::bfloat4_b: return 0x1.Cp127;
+    default: return std::numeric_limits<float>::max();
+  }
+}
+
+Nodes build_nan_to_num(const OpCall& call) {
+  // A literal alone becomes f32 in the end.
+  const Node& x = call.node(0);
+  const double largest = largest_finite(x.weak ? DType::f32 : x.dtype);
+  const double posinf = call.given("posinf") ? call.number("posinf") : largest;
+  const double neginf = call.given("neginf") ? call.number("neginf") : -largest;
+  return add_elementwise(call, E::NanToNum, {call.number("nan"), posinf, neginf});
+}
+
+Nodes build_round(const OpCall& call) {
+  const double decimals = static_cast<double>(call.integer("decimals"));
+  const bool nothing_to_cut = decimals > 0 && !is_float(call.node(0).dtype);
+  if (decimals == 0 || nothing_to_cut) return add_elementwise(call, E::Round, {});
+  return add_elementwise(call, E::RoundDecimals,
+                         {std::pow(10.0, std::fmax(decimals, 0)), std::pow(10.0, std::fmax(-decimals, 0))});
+}
+
+Nodes build_float_power(const OpCall& call) {
+  Graph& graph = call.graph();
+  const NodeId operands[] = {graph.cast(call.input(0), DType::f64), graph.cast(call.input(1), DType::f64)};
+  return {graph.elementwise(E::Pow, operands)};
+}
+
+void register_basic(OpList& ops) {
+  Entry(ops, "add", E::Add).formula("x + y").doc("Sum. Integers wrap around.").example("add([1, 2], 10)");
+  Entry(ops, "sub", E::Sub).formula("x − y").doc("Difference. Integers wrap around.").example("sub([5, 7], 2)");
+  Entry(ops, "subtract", E::Sub).formula("x − y").doc("Difference; the long name of sub.").example("subtract([5, 7], 2)");
+  Entry(ops, "rsub", E::ReverseSub)
+      .formula("y − alpha·x")
+      .doc("Difference with the operands reversed, the subtracted one scaled.")
+      .example("rsub([1, 2], 10)")
+      .number("alpha", 1, "factor of x");
+  Entry(ops, "mul", E::Mul).formula("x · y").doc("Product. Integers wrap around.").example("mul([1, 2, 3], 0.5)");
+  Entry(ops, "multiply", E::Mul).formula("x · y").doc("Product; the long name of mul.").example("multiply([1, 2, 3], 4)");
+  for (const char* name : {"div", "divide"})
+    Entry(ops, name, E::Div)
+        .formula("x / y")
+        .doc("Quotient, a float also for integers; rounding_mode makes it an integer and keeps the inputs' type.")
+        .example(name[3] == 0 ? "div([1, 2, 3], 2)" : "divide([7, -7], 2, rounding_mode='floor')")
+        .choice("rounding_mode", {"none", "trunc", "floor"}, "none: as it is; trunc: towards zero; floor: towards minus infinity")
+        .build(build_div);
+  Entry(ops, "true_divide", E::Div)
+      .formula("x / y")
+      .doc("Quotient, a float also for integers.")
+      .example("true_divide(1, [2, 4])");
+  Entry(ops, "div_no_nan", E::DivNoNan)
+      .aliases({"divide_no_nan"})
+      .formula("y = 0 ? 0 : x / y")
+      .doc("Quotient that is 0 where the divisor is 0.")
+      .example("div_no_nan([1, 0, 3], [2, 0, 0])");
+  Entry(ops, "floor_div", E::FloorDiv)
+      .aliases({"floor_divide"})
+      .formula("⌊x / y⌋")
+      .doc("Quotient rounded towards minus infinity. Integers divided by 0 give 0.")
+      .example("floor_div([7, -7], 2)");
+  Entry(ops, "trunc_div", E::TruncDiv)
+      .formula("trunc(x / y)")
+      .doc("Quotient rounded towards zero. Integers divided by 0 give 0.")
+      .example("trunc_div([7, -7], 2)");
+  Entry(ops, "remainder", E::Remainder)
+      .aliases({"mod"})
+      .formula("x − y·⌊x / y⌋")
+      .doc("Remainder with the sign of the divisor, as Python's %. Integers by 0 give 0, floats NaN.")
+      .example("remainder([7, -7], 3)");
+  Entry(ops, "fmod", E::Fmod)
+      .formula("x − y·trunc(x / y)")
+      .doc("Remainder with the sign of the dividend, as in C. Integers by 0 give 0, floats NaN.")
+      .example("fmod([7, -7], 3)");
+  Entry(ops, "pow", E::Pow)
+      .aliases({"power"})
+      .formula("xʸ")
+      .doc("Power. Integers wrap around; to a negative power they give 0, except 1 and -1.")
+      .example("pow([1, 2, 3], 2)")
+      .inputs({"x", "exponent"});
+  Entry(ops, "float_power", E::Pow)
+      .formula("xʸ in float64")
+      .doc("Power computed and returned in float64.")
+      .example("float_power([1, 2, 3], -1)")
+      .inputs({"x", "exponent"})
+      .build(build_float_power)
+      .composed();
+  Entry(ops, "gcd", E::Gcd)
+      .formula("gcd(|x|, |y|)")
+      .doc("Greatest common divisor of integers; gcd(0, n) is |n|.")
+      .example("gcd([12, 18], 8)");
+  Entry(ops, "lcm", E::Lcm)
+      .formula("|x·y| / gcd(x, y)")
+      .doc("Least common multiple of integers; 0 where one is 0.")
+      .example("lcm([4, 6], 10)");
+  Entry(ops, "squared_difference", E::SquaredDifference)
+      .formula("(x − y)²")
+      .doc("Square of the difference.")
+      .example("squared_difference([1, 2, 3], 2)");
+  Entry(ops, "addalpha", E::AddAlpha)
+      .formula("x + alpha·y")
+      .doc("Sum with the second operand scaled.")
+      .example("addalpha(1, 2, alpha=3)")
+      .number("alpha", 1, "factor of y");
+  Entry(ops, "subalpha", E::SubAlpha)
+      .formula("x − alpha·y")
+      .doc("Difference with the second operand scaled.")
+      .example("subalpha(10, 2, alpha=3)")
+      .number("alpha", 1, "factor of y");
+}
+
+void register_extremes(OpList& ops) {
+  Entry(ops, "maximum", E::Maximum).formula("max(x, y)").doc("The larger; NaN if either is NaN.").example("maximum([1, 5], 3)");
+  Entry(ops, "minimum", E::Minimum).formula("min(x, y)").doc("The smaller; NaN if either is NaN.").example("minimum([1, 5], 3)");
+  Entry(ops, "fmax", E::Fmax).formula("max(x, y)").doc("The larger; a NaN loses to any number.").example("fmax([1, nan], 0)");
+  Entry(ops, "fmin", E::Fmin).formula("min(x, y)").doc("The smaller; a NaN loses to any number.").example("fmin([1, nan], 0)");
+  for (const char* name : {"clamp", "clip"})
+    Entry(ops, name, E::Clamp)
+        .formula("min(max(x, min), max)")
+        .doc("Values cut to a range; NaN stays NaN. If min exceeds max, everything is max.")
+        .example(name[2] == 'a' ? "clamp([-2, 0, 7], min=-1, max=5)" : "clip([-2, 0, 7], -1, 5)")
+        .optional_number("min", "lower bound; none: unbounded")
+        .optional_number("max", "upper bound; none: unbounded")
+        .build(build_clamp);
+  Entry(ops, "clamp_min", E::Clamp)
+      .formula("max(x, min)")
+      .doc("Values cut from below.")
+      .example("clamp_min([-2, 0, 7], 1)")
+      .number("min", 0, "lower bound")
+      .build(build_clamp_min);
+  Entry(ops, "clamp_max", E::Clamp)
+      .formula("min(x, max)")
+      .doc("Values cut from above.")
+      .example("clamp_max([-2, 0, 7], 1)")
+      .number("max", 0, "upper bound")
+      .build(build_clamp_max);
+  Entry(ops, "nan_to_num", E::NanToNum)
+      .formula("NaN → nan, ∞ → posinf, −∞ → neginf")
+      .doc("Replaces NaN and the infinities by numbers.")
+      .example("nan_to_num([1, nan, inf])")
+      .number("nan", 0, "what NaN becomes")
+      .optional_number("posinf", "what infinity becomes; none: the largest finite value of the dtype")
+      .optional_number("neginf", "what minus infinity becomes; none: the smallest finite value of the dtype")
+      .build(build_nan_to_num);
+}
+
+void register_sign_and_rounding(OpList& ops) {
+  Entry(ops, "neg", E::Neg).aliases({"negative"}).formula("−x").doc("Negation. Integers wrap around.").example("neg([1, -2])");
+  Entry(ops, "positive", E::Identity).formula("x").doc("The value itself.").example("positive([1, -2])");
+  Entry(ops, "identity", E::Identity).formula("x").doc("The value itself, in its own dtype.").example("identity([1, -2])");
+  Entry(ops, "clone", E::Identity).formula("x").doc("A copy.").example("clone([1, 2])");
+  Entry(ops, "abs", E::Abs)
+      .aliases({"absolute"})
+      .formula("|x|")
+      .doc("Magnitude. The smallest integer of a signed type has none and stays itself.")
+      .example("abs([-1, 2])");
+  Entry(ops, "sign", E::Sign).formula("−1, 0 or 1").doc("Sign; NaN of NaN.").example("sign([-3, 0, 2])");
+  Entry(ops, "sgn", E::Sign).formula("−1, 0 or 1").doc("Sign, as sign for real numbers.").example("sgn([-3, 0, 2])");
+  Entry(ops, "copysign", E::CopySign)
+      .formula("|x|·sign(y)")
+      .doc("The magnitude of x with the sign bit of y.")
+      .example("copysign([1, 2], [-1, 1])");
+  Entry(ops, "square", E::Square).formula("x²").doc("Square. Integers wrap around.").example("square([1, 2, 3])");
+  Entry(ops, "reciprocal", E::Reciprocal).formula("1 / x").doc("Inverse; infinite at 0.").example("reciprocal([1, 2, 4])");
+  Entry(ops, "ldexp", E::Ldexp)
+      .formula("x · 2ʸ")
+      .doc("Scales by a power of two without intermediate overflow.")
+      .example("ldexp([1, 3], 4)")
+      .inputs({"x", "exponent"});
+  Entry(ops, "floor", E::Floor).formula("⌊x⌋").doc("Rounds down; integers stay.").example("floor([-1.5, 1.5])");
+  Entry(ops, "ceil", E::Ceil).formula("⌈x⌉").doc("Rounds up; integers stay.").example("ceil([-1.5, 1.5])");
+  Entry(ops, "trunc", E::Trunc).aliases({"fix"}).formula("trunc(x)").doc("Rounds towards zero.").example("trunc([-1.5, 1.5])");
+  Entry(ops, "round", E::Round)
+      .formula("round(x·10ᵈ) / 10ᵈ")
+      .doc("Rounds to the nearest, halves to the even neighbour.")
+      .example("round([0.5, 1.5, 2.567], decimals=0)")
+      .integer("decimals", 0, -300, 300, "digits kept after the point; negative: before it")
+      .build(build_round);
+  Entry(ops, "frac", E::Frac)
+      .formula("x − trunc(x)")
+      .doc("What follows the point, with the sign of x.")
+      .example("frac([-1.25, 2.5])");
+}
+
+void register_three_inputs(OpList& ops) {
+  Entry(ops, "addcmul", E::AddCMul)
+      .formula("x + value·y·z")
+      .doc("Adds a scaled product.")
+      .example("addcmul(1, 2, 3, value=5)")
+      .number("value", 1, "factor of the product");
+  Entry(ops, "addcdiv", E::AddCDiv)
+      .formula("x + value·y/z")
+      .doc("Adds a scaled quotient; integers are computed in float32.")
+      .example("addcdiv(10, 6, 2, value=2)")
+      .number("value", 1, "factor of the quotient");
+  Entry(ops, "mac", E::Mac).formula("x·y + z").doc("Multiply and accumulate.").example("mac([1, 2], 3, 4)");
+  Entry(ops, "lerp", E::Lerp)
+      .formula("x + weight·(y − x)")
+      .doc("Linear interpolation, exact at both ends.")
+      .example("lerp(0, [10, 20], 0.25)")
+      .inputs({"x", "y", "weight"});
+  Entry(ops, "where", E::Where)
+      .formula("condition ? x : y")
+      .doc("Chooses per element; a condition that is not bool is true where it is not 0.")
+      .example("where([1, 2, 3] > 2, 10, 20)");
+}
+
+}  // namespace
+
+void register_arithmetic_ops(OpList& ops) {
+  register_basic(ops);
+  register_extremes(ops);
+  register_sign_and_rounding(ops);
+  register_three_inputs(ops);
+}
+
+}  // namespace tenon

@@ -1,0 +1,396 @@
+// Elementwise bodies: exponentials, logarithms, trigonometry, special functions. See elementwise.h.
+#pragma once
+
+#include <limits>
+#include <numbers>
+
+#include "ops/elementwise/traits.h"
+#include "ops/elementwise/value.h"
+
+namespace tenon::elementwise {
+inline namespace TENON_ISA {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// c0 + c1 z + c2 z^2 + ...
+template <class V>
+V horner(V, double c) {
+  return V(c);
+}
+template <class V, class... Rest>
+V horner(V z, double c, Rest... rest) {
+  return V(c) + z * horner(z, rest...);
+}
+
+// sin(pi r) and tan(pi r) need only the distance to the nearest integer, which is exact.
+template <class V>
+V distance_to_integer(V x) {
+  return x - rint(x);
+}
+
+// --- Powers, exponentials, logarithms ---
+struct Sqrt {
+  static constexpr const char* name = "sqrt";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return sqrt(x);
+  }
+};
+struct Rsqrt {
+  static constexpr const char* name = "rsqrt";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return V(1) / sqrt(x);
+  }
+};
+struct Cbrt {
+  static constexpr const char* name = "cbrt";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return cbrt(x);
+  }
+};
+struct Exp {
+  static constexpr const char* name = "exp";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return exp(x);
+  }
+};
+struct Exp2 {
+  static constexpr const char* name = "exp2";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return exp2(x);
+  }
+};
+struct Expm1 {
+  static constexpr const char* name = "expm1";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return expm1(x);
+  }
+};
+struct Log {
+  static constexpr const char* name = "log";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return log(x);
+  }
+};
+struct Log2 {
+  static constexpr const char* name = "log2";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return log2(x);
+  }
+};
+struct Log10 {
+  static constexpr const char* name = "log10";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return log10(x);
+  }
+};
+struct Log1p {
+  static constexpr const char* name = "log1p";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return log1p(x);
+  }
+};
+struct Exp10 {
+  static constexpr const char* name = "exp10";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return pow(V(10), x);
+  }
+};
+// log(1 + t) for t = exp(-|x - y|), to be added to the larger operand. Above a half it comes as log(2) + log1p((t - 1) / 2),
+// whose second part is small where the sum may cancel: an error of log1p then stays below one of the operands.
+template <class V>
+struct LogOnePlus {
+  typename V::Mask above_half;
+  V rest;
+
+  explicit LogOnePlus(V t) : above_half(t > V(0.5)), rest(log1p(select(above_half, (t - V(1)) * V(0.5), t))) {}
+};
+struct LogAddExp {
+  static constexpr const char* name = "logaddexp";
+  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true, .cancels = true};
+  template <class V>
+  static V apply(V x, V y) {
+    // Equal operands apart: the difference of two equal infinities is no number.
+    const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
+    const LogOnePlus<V> log(exp(-apart));
+    // log(2) in two parts.
+    return select(log.above_half, (larger + V(std::numbers::ln2)) + (log.rest + V(2.3190468138462996e-17)), larger + log.rest);
+  }
+};
+struct LogAddExp2 {
+  static constexpr const char* name = "logaddexp2";
+  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true, .cancels = true};
+  template <class V>
+  static V apply(V x, V y) {
+    const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
+    const LogOnePlus<V> log(exp2(-apart));
+    return select(log.above_half, larger + V(1), larger) + log.rest * V(std::numbers::log2e);
+  }
+};
+struct XLogY {
+  static constexpr const char* name = "xlogy";
+  static constexpr ElementwiseTraits traits{.inputs = 2};
+  template <class V>
+  static V apply(V x, V y) {
+    return select((x == V(0)) & !is_nan(y), V(0), x * log(y));
+  }
+};
+struct XLog1pY {
+  static constexpr const char* name = "xlog1py";
+  static constexpr ElementwiseTraits traits{.inputs = 2};
+  template <class V>
+  static V apply(V x, V y) {
+    return select((x == V(0)) & !is_nan(y), V(0), x * log1p(y));
+  }
+};
+struct Entropy {
+  static constexpr const char* name = "entr";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return select(x == V(0), V(0), select(x < V(0), V(-kInfinity), -x * log(x)));
+  }
+};
+struct Hypot {
+  static constexpr const char* name = "hypot";
+  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+  template <class V>
+  static V apply(V x, V y) {
+    const V larger = max(abs(x), abs(y));
+    const V ratio = min(abs(x), abs(y)) / select(larger == V(0), V(1), larger);
+    const V length = larger * sqrt(V(1) + ratio * ratio);
+    return select(is_inf(x) | is_inf(y), V(kInfinity), length);
+  }
+};
+
+// --- Trigonometry ---
+struct Sin {
+  static constexpr const char* name = "sin";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return sin(x);
+  }
+};
+struct Cos {
+  static constexpr const char* name = "cos";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return cos(x);
+  }
+};
+struct Tan {
+  static constexpr const char* name = "tan";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return tan(x);
+  }
+};
+struct Asin {
+  static constexpr const char* name = "asin";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return asin(x);
+  }
+};
+struct Acos {
+  static constexpr const char* name = "acos";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return acos(x);
+  }
+};
+struct Atan {
+  static constexpr const char* name = "atan";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return atan(x);
+  }
+};
+struct Sinh {
+  static constexpr const char* name = "sinh";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return sinh(x);
+  }
+};
+struct Cosh {
+  static constexpr const char* name = "cosh";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return cosh(x);
+  }
+};
+struct Tanh {
+  static constexpr const char* name = "tanh";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return tanh(x);
+  }
+};
+struct Asinh {
+  static constexpr const char* name = "asinh";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return asinh(x);
+  }
+};
+struct Acosh {
+  static constexpr const char* name = "acosh";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return acosh(x);
+  }
+};
+struct Atanh {
+  static constexpr const char* name = "atanh";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return atanh(x);
+  }
+};
+struct Atan2 {
+  static constexpr const char* name = "atan2";
+  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+  template <class V>
+  static V apply(V y, V x) {
+    return atan2(y, x);
+  }
+};
+struct Sinc {
+  static constexpr const char* name = "sinc";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    const V nearest = rint(x);
+    const V odd = nearest - V(2) * floor(nearest * V(0.5));
+    const V sine = sin(V(std::numbers::pi) * (x - nearest)) * (V(1) - V(2) * odd);
+    const V angle = V(std::numbers::pi) * x;
+    return select(x == V(0), V(1), select(is_inf(x), V(0), sine / angle));
+  }
+};
+struct Deg2Rad {
+  static constexpr const char* name = "deg2rad";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return x * V(std::numbers::pi / 180);
+  }
+};
+struct Rad2Deg {
+  static constexpr const char* name = "rad2deg";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return x * V(180 / std::numbers::pi);
+  }
+};
+
+// --- Special functions ---
+struct Erf {
+  static constexpr const char* name = "erf";
+  static constexpr ElementwiseTraits traits{};
+  template <class V>
+  static V apply(V x) {
+    return erf(x);
+  }
+};
+struct Erfc {
+  static constexpr const char* name = "erfc";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return erfc(x);
+  }
+};
+struct Erfinv {
+  static constexpr const char* name = "erfinv";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return erfinv(x);
+  }
+};
+struct Lgamma {
+  static constexpr const char* name = "lgamma";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return lgamma(x);
+  }
+};
+struct I0 {
+  static constexpr const char* name = "i0";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return i0(x);
+  }
+};
+struct Digamma {
+  static constexpr const char* name = "digamma";
+  static constexpr ElementwiseTraits traits{.wide = true, .cancels = true};
+  template <class V>
+  static V apply(V x) {
+    // Below 1/2 by reflection; then up to 10 by the recurrence psi(y) = psi(y + 1) - 1 / y; there the asymptotic series.
+    const auto reflected = x < V(0.5);
+    V y = select(reflected, V(1) - x, x);
+    V sum = V(0);
+    for (int i = 0; i < 10; ++i) {
+      const auto small = y < V(10);
+      sum = sum - select(small, V(1) / y, V(0));
+      y = select(small, y + V(1), y);
+    }
+    const V z = V(1) / (y * y);
+    const V series = horner(z, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12);
+    const V value = log(y) - V(0.5) / y - z * series + sum;
+    const V rest = distance_to_integer(x);
+    const V reflection = select(reflected, V(std::numbers::pi) / tan(V(std::numbers::pi) * rest), V(0));
+    const auto pole = (x < V(0)) & ((rest == V(0)) | is_inf(x));
+    return select(pole, V(kNan), value - reflection);
+  }
+};
+struct Ndtr {
+  static constexpr const char* name = "ndtr";
+  static constexpr ElementwiseTraits traits{.wide = true};
+  template <class V>
+  static V apply(V x) {
+    return V(0.5) * erfc(x * V(-1 / std::numbers::sqrt2));
+  }
+};
+
+}  // namespace TENON_ISA
+}  // namespace tenon::elementwise
