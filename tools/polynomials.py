@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Computes the coefficients of src/base/math_coefficients.h (needs mpmath).
+"""Computes the coefficients of src/math/coefficients.h (needs mpmath).
 
-    tools/polynomials.py > src/base/math_coefficients.h
+    tools/polynomials.py > src/math/coefficients.h
 
 Every approximation interpolates its function at Chebyshev nodes of a suitable variable, in 60 digits: within a small factor of
 the minimax error, and without an iteration that could fail. The error of each, before the coefficients are rounded, is

@@ -14,7 +14,7 @@ bool has_own_vector_function(std::string_view name);  // one of TENON_OWN_*
 
 }  // namespace tenon
 
-// X(name) for the functions of vectors of doubles: our own (base/math_double.h), where there are AVX2 and FMA or, with look-ups,
+// X(name) for the functions of vectors of doubles: our own (math/double.h), where there are AVX2 and FMA or, with look-ups,
 // AVX-512; and those of the C library (libmvec, TENON_HAS_VECTOR_FUNCTIONS: without it the CPU backend has none), which has
 // the first ones too. Of exp and exp2 there are better ones.
 // clang-format off

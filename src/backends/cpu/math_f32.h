@@ -6,7 +6,7 @@
 
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/math_wide.h"
-#include "base/math_coefficients.h"
+#include "math/coefficients.h"
 
 namespace tenon::cpu {
 namespace {

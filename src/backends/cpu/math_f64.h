@@ -1,4 +1,4 @@
-// Elementary functions of f64 lanes: our own (base/math_double.h), those of the C library for vectors (libmvec), within four
+// Elementary functions of f64 lanes: our own (math/double.h), those of the C library for vectors (libmvec), within four
 // units in the last place, or the C library's own for one lane after the other.
 //
 // Compiled once per instruction set, like lanes.h; not together with math_wide.h, whose functions have the same names, are faster
@@ -6,7 +6,7 @@
 #pragma once
 
 #include "backends/cpu/math_powers.h"
-#include "base/math_coefficients.h"
+#include "math/coefficients.h"
 #include "math/double_functions.h"
 
 #if TENON_CPU_LEVEL == 4
@@ -53,7 +53,7 @@ TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 
 #if TENON_CPU_LEVEL >= 3
-// What base/math_double.h asks for.
+// What math/double.h asks for.
 namespace double_math {
 using namespace coefficients;
 using DV = DoubleV;
@@ -89,7 +89,7 @@ TENON_INLINE DV pieces_d(DV x, const double (&table)[rows][8], double bias) {
 #define TENON_TYPE(name, ...) __VA_ARGS__
 #define TENON_HELPER(name, needs, ...) TENON_INLINE __VA_ARGS__
 #define TENON_FUNCTION(name, needs, ...) TENON_INLINE __VA_ARGS__
-#include "base/math_double.h"
+#include "math/double.h"
 #undef TENON_TYPE
 #undef TENON_HELPER
 #undef TENON_FUNCTION

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "backends/cpu/math_powers.h"
-#include "base/math_coefficients.h"
+#include "math/coefficients.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,14 +3,14 @@
 #include <deque>
 #include <vector>
 
-#include "base/math_coefficients.h"
 #include "graph/emit/body.h"
 #include "graph/emit/math_library.h"
+#include "math/coefficients.h"
 
 namespace tenon::emit {
 namespace {
 
-// What base/math_double.h asks for: vectors of eight, F64V being two of them.
+// What math/double.h asks for: vectors of eight, F64V being two of them.
 constexpr std::string_view kPrelude = R"(
 typedef double8 DV; typedef long8 IV; typedef ulong8 UV;
 #define ALL(x) ((DV)(x))
@@ -35,7 +35,7 @@ constexpr Helper kFunctions[] = {
    "DEVICE " #__VA_ARGS__ "\nDEVICE F64V " #name "_exact_v(F64V x) { return joined_w(" #name "_d(x.lo), " #name \
    "_d(x.hi)); }\n"},
 #define TENON_LOOKUP_FUNCTION TENON_FUNCTION
-#include "base/math_double.h"
+#include "math/double.h"
 #undef TENON_LOOKUP_FUNCTION
 #undef TENON_TYPE
 #undef TENON_HELPER

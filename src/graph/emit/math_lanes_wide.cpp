@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "base/math_coefficients.h"
 #include "graph/emit/math_library.h"
+#include "math/coefficients.h"
 
 namespace tenon::emit {
 namespace {

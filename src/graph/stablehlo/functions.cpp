@@ -3,7 +3,7 @@
 #include <limits>
 #include <numbers>
 
-#include "graph/stablehlo/coefficients.h"
+#include "math/stablehlo_coefficients.h"
 
 namespace tenon::stablehlo {
 namespace {

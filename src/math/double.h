@@ -11,7 +11,7 @@
 //
 // and, for the code, which is at home in C++ and in OpenCL C: DV, IV and UV, vectors of as many f64, i64 and u64 as a register
 // holds; ALL(x), a vector of it; FMA(a, b, c); BITS(x) and FROM_BITS(u); SCALED(x, n), x 2^n rounded once; abs_d, copysign_d,
-// sqrt_d, and between_d(x, low, high), which keeps NaN; POLYNOMIAL(c, x) of the coefficients c of base/math_coefficients.h, and
+// sqrt_d, and between_d(x, low, high), which keeps NaN; POLYNOMIAL(c, x) of the coefficients c of math/coefficients.h, and
 // PIECES(c, x) of a table of them for pieces of a range.
 //
 // Why these are not the C library's (libmvec): those are called, and on Zen 4 the time of such a call depends on the physical
