@@ -8,7 +8,7 @@
 #include "backend/kernel_plan/products.h"
 #include "backend/kernel_plan/steps.h"
 #include "backend/kernel_plan/values.h"
-#include "graph/emit/primitives.h"
+#include "codegen/c/primitives/primitives.h"
 #include "graph/fusion.h"
 #include "graph/simplify.h"
 #include "tenon/error.h"

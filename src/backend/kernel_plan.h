@@ -17,7 +17,7 @@
 //   for (const auto& step : plan.steps)
 //     if (auto* launch = std::get_if<KernelLaunch>(&step))
 //       enqueue(plan.kernels[launch->kernel], launch->groups, launch->arguments);
-// Where the target claims_groups, kernels are started otherwise (graph/emit/kernel.h), and a step begins when the one before it
+// Where the target claims_groups, kernels are started otherwise (codegen/c/kernel.h), and a step begins when the one before it
 // is done.
 #pragma once
 
@@ -27,7 +27,7 @@
 #include <variant>
 #include <vector>
 
-#include "graph/emit/kernel.h"
+#include "codegen/c/kernel.h"
 #include "tenon/backend.h"
 #include "tenon/graph.h"
 

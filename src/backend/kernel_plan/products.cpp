@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/emit/geometry.h"
+#include "codegen/c/loops/geometry.h"
 
 namespace tenon {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "backend/kernel_plan.h"
-#include "graph/emit/loop.h"
+#include "codegen/c/loops/loop.h"
 #include "tenon/array.h"
 
 namespace tenon {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "backend/kernel_plan/steps.h"
-#include "graph/emit/loop.h"
-#include "graph/emit/primitives.h"
+#include "codegen/c/loops/loop.h"
+#include "codegen/c/primitives/primitives.h"
 #include "graph/fusion.h"
 
 namespace tenon {

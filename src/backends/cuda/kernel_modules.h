@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/cuda/api.h"
-#include "graph/emit/kernel.h"
+#include "codegen/c/kernel.h"
 
 namespace tenon::cuda {
 

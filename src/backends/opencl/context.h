@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "backends/opencl/memory.h"
-#include "graph/emit/kernel.h"
+#include "codegen/c/kernel.h"
 
 namespace tenon::opencl {
 

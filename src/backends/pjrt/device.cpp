@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "backends/pjrt/client.h"
-#include "graph/stablehlo/emit.h"
+#include "codegen/stablehlo/emit.h"
 #include "tenon/error.h"
 
 namespace tenon::pjrt {

@@ -2,7 +2,7 @@
 #include <map>
 #include <span>
 
-#include "graph/emit/host_functions.h"
+#include "codegen/c/host_functions.h"
 #include "kernels_testing.h"
 #include "math/double_functions.h"
 #include "ops/elementwise/reference.h"

@@ -1,0 +1,78 @@
+// Loops: kernels of fused groups (graph/fusion.h), and of plain maps over strided memory.
+//
+//   map        one pass over a domain, any number of inputs and outputs read and written through strides
+//   rows       a work-group (on a processor: a work-item) takes a row, reduces it as often as the group needs, values between the
+//              passes kept in registers: softmax and layer_norm in one kernel
+//   reduction  partial results of segments where there are too few rows to fill the device, and a second kernel that joins them
+// Shapes and strides are arguments; what is written into the text is which strides are 0 or 1, and how many axes remain after
+// neighbouring ones are joined.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "codegen/c/body.h"
+#include "codegen/c/kernel.h"
+#include "graph/fusion.h"
+
+namespace tenon::emit {
+
+struct Launch {
+  Kernel kernel;
+  std::array<std::uint32_t, 3> groups{1, 1, 1};
+  std::vector<ArgumentValue> arguments;
+};
+
+// Wraps |statements| into a kernel and names it. |least_groups|: so many should run on a multiprocessor at once (CUDA).
+Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
+                   int least_groups = 0);
+
+// Element (i, j, ...) lies at offset + i * strides[0] + j * strides[1] + ...
+struct Access {
+  int slot = 0;
+  DType stored = DType::f32;
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> strides;
+};
+Access access(int slot, DType stored, const ValueView& view);
+Access dense_access(int slot, DType stored, const Shape& shape);
+
+struct MapContext {
+  Body& body;
+  std::span<const std::string> inputs;  // variables
+  std::string index;                    // row-major number of the element; only in maps without inputs, over dense outputs
+};
+// Returns statements, and in |outputs| the variables to store.
+using MapBody = std::function<std::string(const MapContext& context, std::vector<std::string>& outputs)>;
+Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
+                const MapBody& body);
+// The same for a body of ops that Body::elementwise() writes: on processors many elements at once where it can.
+Launch emit_ops_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs,
+                    std::span<const Access> outputs, const MapBody& body);
+// The same where source and target are together along different axes; nothing where emit_copy() is as good.
+std::optional<Launch> emit_turned_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
+// The elements of |from| in the type of |to|, converted if the types differ.
+Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
+
+// --- Groups ---
+struct StoredValue {
+  int slot = 0;
+  DType stored = DType::f32;
+};
+class GroupPlacement {
+ public:
+  virtual ~GroupPlacement() = default;
+  // Where the dense memory of a node outside the group is.
+  virtual StoredValue source(NodeId base) const = 0;
+  // Everywhere an output of the group is to be written, densely.
+  virtual std::vector<StoredValue> targets(NodeId output) const = 0;
+  // A slot of temporary memory, for this group alone.
+  virtual int scratch(std::uint64_t bytes) = 0;
+};
+
+// False if |operand| of |group| must be copied into dense memory first.
+bool group_can_read(const Graph& graph, const Plan& plan, const Group& group, NodeId operand);
+std::vector<Launch> emit_group(const KernelTarget& target, const Graph& graph, const Plan& plan, int group,
+                               GroupPlacement& placement);
+
+}  // namespace tenon::emit

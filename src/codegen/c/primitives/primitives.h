@@ -1,0 +1,70 @@
+// Kernels of the primitives that are no groups. Operands are dense and row-major unless a function says otherwise, in any stored
+// type; results are dense. Slots as in loop.h.
+#pragma once
+
+#include <array>
+
+#include "codegen/c/loops/loop.h"
+
+namespace tenon::emit {
+
+struct Dense {
+  int slot = 0;
+  DType stored = DType::f32;
+  Shape shape;
+};
+
+Launch emit_fill(const KernelTarget& target, const Shape& shape, const Access& to, double value);
+Launch emit_iota(const KernelTarget& target, const Dense& out);  // along the one axis that is not 1
+Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out);
+
+// |status| is the slot of the status words (backend/kernel_plan.h).
+Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);
+Launch emit_gather(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);
+Launch emit_window(const KernelTarget& target, const Dense& x, const WindowAttr& attr, const Dense& out);
+Launch emit_conv(const KernelTarget& target, const Dense& x, const Dense& weight, const ConvAttr& attr, const Dense& out);
+// What a convolution with result |result| multiplies its weights of |size| with, for |count| images from |first| on:
+// [image][channel][place in the window][pixel of the result], zero outside x. So a convolution is a matrix product.
+Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& size, const ConvAttr& attr, const Shape& result,
+                     std::int64_t first, std::int64_t count, int to, DType to_stored);
+
+// scratch(bytes) gives a slot of temporary memory.
+using Scratch = std::function<int(std::uint64_t bytes)>;
+// The same as emit_conv() on the matrix units of a GPU; nothing where it has none, or they would have too little to do.
+std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch);
+// Into |out|, which holds the values to start from.
+std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
+                                 const Dense& out, int status, const Scratch& scratch);
+std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
+                                    const Scratch& scratch);
+std::vector<Launch> emit_cumulative(const KernelTarget& target, const Dense& x, const CumulativeAttr& attr, const Dense& out,
+                                    const Scratch& scratch);
+std::vector<Launch> emit_arg_sort(const KernelTarget& target, const Dense& x, const ArgSortAttr& attr, const Dense& out,
+                                  const Scratch& scratch);
+
+// Element (batch, row, column) at offset + batch * strides[0] + row * strides[1] + column * strides[2].
+struct Matrix {
+  int slot = 0;
+  DType stored = DType::f32;
+  std::int64_t offset = 0;
+  std::array<std::int64_t, 3> strides{};
+};
+struct MatrixSize {
+  std::int64_t batches = 1, m = 0, n = 0, k = 0;
+};
+// On a processor b's columns must be neighbours.
+Launch emit_matmul(const KernelTarget& target, const MatrixSize& size, DType compute, const Matrix& a, const Matrix& b,
+                   const Matrix& out);
+
+// Block formats: the tensor's encoded bytes to f32, f32 to encoded bytes, and what f32 becomes by going there and back.
+Launch emit_block_decode(const KernelTarget& target, DType block, const Shape& shape, int from, int to);
+Launch emit_block_encode(const KernelTarget& target, DType block, const Shape& shape, int from, int to);
+Launch emit_block_round(const KernelTarget& target, DType block, const Shape& shape, int from, int to);
+// Bytes as they are.
+Launch emit_byte_copy(const KernelTarget& target, std::uint64_t bytes, int from, int to);
+
+// |count| independent items, numbered by the variable j (i64) in |inside|; |cost| is about how many elements one of them touches.
+Launch emit_items(Body& body, std::int64_t count, std::int64_t cost, const std::string& inside);
+
+}  // namespace tenon::emit
