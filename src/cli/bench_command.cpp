@@ -11,7 +11,7 @@
 #include "cli/measure.h"
 #include "cli/option_checks.h"
 #include "cli/progress_talk.h"
-#include "graph/cost.h"
+#include "graph/work.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

@@ -6,7 +6,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
-#include "graph/cost.h"
+#include "graph/work.h"
 #include "tenon/array.h"
 
 namespace tenon {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "graph/cost.h"
+#include "graph/work.h"
 #include "ops/names.h"
 #include "server/input_value.h"
 #include "server/json_reader.h"

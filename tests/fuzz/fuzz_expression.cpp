@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "fuzz/fuzzer.h"
-#include "graph/cost.h"
+#include "graph/work.h"
 #include "reference/reference.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"

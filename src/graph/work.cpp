@@ -1,4 +1,4 @@
-#include "graph/cost.h"
+#include "graph/work.h"
 
 #include <cmath>
 #include <vector>
