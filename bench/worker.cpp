@@ -20,11 +20,11 @@
 #include <fstream>
 #include <thread>
 
-#include "backend/worker.h"
 #include "backends/cpu/backend.h"
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/device.h"
 #include "backends/pjrt/environment.h"
+#include "hal/worker/worker.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

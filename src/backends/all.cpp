@@ -1,11 +1,11 @@
 #include "backends/all.h"
 
-#include "backend/worker.h"
 #include "backends/cpu/backend.h"
 #include "backends/cuda/backend.h"
 #include "backends/opencl/backend.h"
 #include "backends/pjrt/backend.h"
 #include "backends/sim/backend.h"
+#include "hal/worker/worker.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "backend/registry.h"
+#include "hal/registry.h"
 #include "tenon/simulated.h"
 
 namespace tenon {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/registry.h"
+#include "hal/registry.h"
 #include "tenon/device.h"
 
 namespace tenon {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/registry.h"
 #include "device/detect.h"
+#include "hal/registry.h"
 #include "lease/device_owner.h"
 #include "manager/ledger.h"
 #include "manager/profile_store.h"

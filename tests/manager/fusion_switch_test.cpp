@@ -1,9 +1,9 @@
 // enable_jit: off, every node of a program is a step of its own, on whatever backend.
 #include <gtest/gtest.h>
 
-#include "backend/kernel_plan.h"
 #include "backends/cpu/program.h"
 #include "base/thread_pool.h"
+#include "hal/kernel_plan.h"
 #include "manager/simulated_machine.h"
 #include "tenon/expression.h"
 

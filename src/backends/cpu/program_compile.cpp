@@ -2,10 +2,10 @@
 #include <map>
 
 #include "array/block_format.h"
-#include "backend/temporary_plan.h"
 #include "backends/cpu/primitives.h"
 #include "backends/cpu/program.h"
 #include "graph/simplify.h"
+#include "hal/temporary_plan.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {

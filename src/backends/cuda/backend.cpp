@@ -4,11 +4,11 @@
 
 #include <cstring>
 
-#include "backend/worker.h"
 #include "backends/cuda/libraries.h"
 #include "base/log.h"
 #include "device/detectors.h"
 #include "device/nvidia_management.h"
+#include "hal/worker/worker.h"
 
 namespace tenon::cuda {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "backend/kernel_cache.h"
 #include "backends/cuda/context.h"
 #include "backends/cuda/libraries.h"
 #include "base/log.h"
+#include "hal/kernel_cache.h"
 
 namespace tenon::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // KernelModules: the generated kernels of a context, compiled and loaded, each once.
 //
 // Kernels are asked for together and compiled together: one call of the compiler, one module. The compiled module is looked for
-// on disk first (backend/kernel_cache.h); only when it is not there, or the driver refuses it, is the compiler even loaded.
+// on disk first (hal/kernel_cache.h); only when it is not there, or the driver refuses it, is the compiler even loaded.
 // Thread safety: all calls may run side by side; one compiles at a time.
 #pragma once
 

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <string>
 
-#include "backend/kernel_plan.h"
 #include "backends/cuda/api.h"
 #include "backends/cuda/memory_pool.h"
+#include "hal/kernel_plan.h"
 #include "tenon/memory_budget.h"
 
 namespace tenon::cuda {

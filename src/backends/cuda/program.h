@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/kernel_plan.h"
 #include "backends/cuda/context.h"
+#include "hal/kernel_plan.h"
 
 namespace tenon::cuda {
 

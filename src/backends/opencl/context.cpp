@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "backend/kernel_cache.h"
 #include "backends/opencl/threads.h"
 #include "base/thread_pool.h"
+#include "hal/kernel_cache.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <mutex>
 
-#include "backend/kernel_plan.h"
 #include "backends/opencl/context.h"
 #include "backends/opencl/memory.h"
+#include "hal/kernel_plan.h"
 
 namespace tenon::opencl {
 

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
-#include "backend/worker.h"
 #include "backends/pjrt/device.h"
 #include "backends/pjrt/environment.h"
 #include "device/detectors.h"
+#include "hal/worker/worker.h"
 #include "tenon/error.h"
 
 namespace tenon::pjrt {

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "backend/kernel_plan.h"
 #include "base/dynamic_library.h"
+#include "hal/kernel_plan.h"
 #include "tenon/ops.h"
 
 namespace tenon {

@@ -18,7 +18,7 @@ Launch emit_fill(const KernelTarget& target, const Shape& shape, const Access& t
 Launch emit_iota(const KernelTarget& target, const Dense& out);  // along the one axis that is not 1
 Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out);
 
-// |status| is the slot of the status words (backend/kernel_plan.h).
+// |status| is the slot of the status words (hal/kernel_plan.h).
 Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);
 Launch emit_gather(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);
 Launch emit_window(const KernelTarget& target, const Dense& x, const WindowAttr& attr, const Dense& out);

@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "backend/kernel_plan.h"
 #include "codegen/c/loops/loop.h"
+#include "hal/kernel_plan.h"
 #include "tenon/array.h"
 
 namespace tenon {

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "backend/kernel_plan/values.h"
+#include "hal/kernel_plan/values.h"
 
 namespace tenon {
 

@@ -12,10 +12,10 @@
 #include <map>
 #include <vector>
 
-#include "backend/kernel_plan/steps.h"
 #include "codegen/c/loops/loop.h"
 #include "codegen/c/primitives/primitives.h"
 #include "graph/fusion.h"
+#include "hal/kernel_plan/steps.h"
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include "backend/kernel_cache.h"
+#include "hal/kernel_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

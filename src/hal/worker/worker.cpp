@@ -1,4 +1,4 @@
-#include "backend/worker.h"
+#include "hal/worker/worker.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "backend/worker_channel.h"
+#include "hal/worker/channel.h"
 #include "tenon/error.h"
 
 extern char** environ;

@@ -1,4 +1,4 @@
-#include "backend/registry.h"
+#include "hal/registry.h"
 
 #include "tenon/error.h"
 

@@ -1,4 +1,4 @@
-#include "backend/kernel_plan/epilogues.h"
+#include "hal/kernel_plan/epilogues.h"
 
 #include <optional>
 

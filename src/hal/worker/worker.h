@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "backend/registry.h"
+#include "hal/registry.h"
 #include "tenon/backend.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "backend/kernel_plan/values.h"
+#include "hal/kernel_plan/values.h"
 
 #include <fmt/format.h>
 

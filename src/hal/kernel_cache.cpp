@@ -1,4 +1,4 @@
-#include "backend/kernel_cache.h"
+#include "hal/kernel_cache.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
-// tenon-worker: hosts one device for another process (src/backend/worker.h). Not meant to be run by hand.
+// tenon-worker: hosts one device for another process (src/hal/worker/worker.h). Not meant to be run by hand.
 #include <cstdio>
 
-#include "backend/worker.h"
 #include "backends/all.h"
 #include "backends/opencl/threads.h"
+#include "hal/worker/worker.h"
 
 int main() {
   if (!tenon::is_worker()) {

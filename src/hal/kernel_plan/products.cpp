@@ -1,4 +1,4 @@
-#include "backend/kernel_plan/products.h"
+#include "hal/kernel_plan/products.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "backend/worker.h"
+#include "hal/worker/worker.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "backend/worker_channel.h"
+#include "hal/worker/channel.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "backend/kernel_plan.h"
+#include "hal/kernel_plan.h"
 
 #include <gtest/gtest.h>
 

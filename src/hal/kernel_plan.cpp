@@ -1,16 +1,16 @@
-#include "backend/kernel_plan.h"
+#include "hal/kernel_plan.h"
 
 #include <fmt/format.h>
 
 #include <set>
 
-#include "backend/kernel_plan/epilogues.h"
-#include "backend/kernel_plan/products.h"
-#include "backend/kernel_plan/steps.h"
-#include "backend/kernel_plan/values.h"
 #include "codegen/c/primitives/primitives.h"
 #include "graph/fusion.h"
 #include "graph/simplify.h"
+#include "hal/kernel_plan/epilogues.h"
+#include "hal/kernel_plan/products.h"
+#include "hal/kernel_plan/steps.h"
+#include "hal/kernel_plan/values.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <unordered_map>
 
-#include "backend/worker.h"
-#include "backend/worker_channel.h"
+#include "hal/worker/channel.h"
+#include "hal/worker/worker.h"
 
 namespace tenon {
 namespace {

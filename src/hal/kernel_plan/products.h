@@ -7,8 +7,8 @@
 
 #include <optional>
 
-#include "backend/kernel_plan/epilogues.h"
-#include "backend/kernel_plan/values.h"
+#include "hal/kernel_plan/epilogues.h"
+#include "hal/kernel_plan/values.h"
 
 namespace tenon {
 

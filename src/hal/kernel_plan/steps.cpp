@@ -1,8 +1,8 @@
-#include "backend/kernel_plan/steps.h"
+#include "hal/kernel_plan/steps.h"
 
 #include <algorithm>
 
-#include "backend/temporary_plan.h"
+#include "hal/temporary_plan.h"
 
 namespace tenon {
 namespace {
