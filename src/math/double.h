@@ -1,6 +1,6 @@
 // Elementary functions of vectors of doubles, within 2.5 units in the last place, each written once: the CPU backend compiles
-// them (backends/cpu/math_f64.h), generated kernels for processors carry their text (codegen/c/math_lanes_f64.cpp). They want
-// AVX2 and FMA, look-ups AVX-512.
+// them (backends/cpu/kernels/math_f64.h), generated kernels for processors carry their text (codegen/c/math_lanes_f64.cpp). They
+// want AVX2 and FMA, look-ups AVX-512.
 //
 // Included where its macros are defined, so without a guard:
 //

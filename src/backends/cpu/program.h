@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/loop.h"
+#include "backends/cpu/loop/loop.h"
 #include "base/thread_pool.h"
 #include "graph/fusion.h"
 #include "tenon/backend.h"

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "array/block_format.h"
-#include "backends/cpu/primitives.h"
+#include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/program.h"
 #include "graph/simplify.h"
 #include "hal/temporary_plan.h"

@@ -3,7 +3,7 @@
 namespace tenon::emit {
 namespace {
 
-// The formulas, and the reasons for them, are those of backends/cpu/math_f32.h; without its table lookups, which other
+// The formulas, and the reasons for them, are those of backends/cpu/kernels/math_f32.h; without its table lookups, which other
 // processors have no instruction for. Coefficients: Chebyshev interpolation in 50 digits, error noted with each.
 constexpr Helper kF32[] = {
     {"exp_parts", "", R"(

@@ -3,7 +3,7 @@
 namespace tenon::emit {
 namespace {
 
-// For sixteen elements at once, with AVX-512: the formulas, tables and reasons are those of backends/cpu/math_f32.h.
+// For sixteen elements at once, with AVX-512: the formulas, tables and reasons are those of backends/cpu/kernels/math_f32.h.
 constexpr Helper kLanes[] = {
     {"lanes", "", R"(
 #define FMA_V(a, b, c) fma((F32V)(a), (F32V)(b), (F32V)(c))

@@ -61,7 +61,7 @@ class DoubleHelpers {
     const std::string& text = texts_.emplace_back(polynomial_text("DV", "FMA", fmt::format("{}_of", name), coefficients));
     helpers_.push_back({name, "double_lanes", text});
   }
-  // As pieces_d of backends/cpu/math_f64.h.
+  // As pieces_d of backends/cpu/kernels/math_f64.h.
   template <std::size_t rows>
   void add_table(std::string_view name, const double (&table)[rows][8], double bias) {
     std::string text = fmt::format("__constant f64 {}[{}][8] __attribute__((aligned(64))) = {{\n", name, rows);

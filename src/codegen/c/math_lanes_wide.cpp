@@ -10,7 +10,7 @@ namespace {
 
 // For sixteen elements at once, with AVX-512, in double precision. First what elements of f64 use as well; from exp_f64v on
 // functions for ops of f32 that are evaluated wider. Their formulas, and the reasons for them, are those of
-// backends/cpu/math_wide.h: about 1e-13, and right for what f32 bodies produce.
+// backends/cpu/kernels/math_wide.h: about 1e-13, and right for what f32 bodies produce.
 constexpr Helper kWide[] = {
     {"wide_lanes", "lanes", R"(
 typedef double16 F64V; typedef long16 I64V; typedef ulong16 U64V;

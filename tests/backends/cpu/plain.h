@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "backends/cpu/primitives.h"
+#include "backends/cpu/primitives/primitives.h"
 
 namespace tenon::cpu::plain {
 

@@ -1,0 +1,130 @@
+// The elementwise kernels of f32. Compiled once per instruction set (kernels.cmake).
+#include <type_traits>
+#include <utility>
+
+#include "backends/cpu/kernels/elementwise_kernel.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/level.h"
+#include "backends/cpu/kernels/native.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <class Op, std::size_t... P>
+constexpr bool has_native(std::index_sequence<P...>) {
+  return requires { native(Op{}, (static_cast<void>(P), F32{})...); };
+}
+template <class Op>
+inline constexpr bool kHasNative = has_native<Op>(std::make_index_sequence<Op::traits.inputs + Op::traits.params>());
+
+template <class Op, bool stream = false>
+void kernel(const void* const* in, void* out, std::int64_t n, const double* params) {
+  using V = std::conditional_t<Op::traits.wide && !kHasNative<Op>, Wide, F32>;
+  lanes_kernel<Op, float, V, stream>(in, out, n, params);
+}
+
+template <class Op>
+constexpr ElementwiseKernel kernel_of() {
+  if constexpr ((Op::traits.kinds & kFloats) != 0)
+    return kernel<Op>;
+  else
+    return nullptr;
+}
+
+template <class Op>
+constexpr ElementwiseKernel streaming_kernel_of() {
+  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.returns_bool && (!Op::traits.wide || kHasNative<Op>))
+    return kernel<Op, true>;
+  else
+    return nullptr;
+}
+
+template <bool stream>
+void scale(const float* in, float factor, float* out, std::int64_t n) {
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return scale<false>(in, factor, out, n);
+  const F32 f(factor);
+  std::int64_t i = 0;
+  for (; i + F32::kCount <= n; i += F32::kCount) {
+    if constexpr (stream)
+      store_streaming(out + i, load<F32>(in + i) * f);
+    else
+      store(out + i, load<F32>(in + i) * f);
+  }
+  for (; i < n; ++i) out[i] = in[i] * factor;
+}
+
+// One element on the right for all on the left.
+template <class Op, bool stream = false>
+void kernel_with_one(const void* const* in, void* out, std::int64_t n, const double* params) {
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return kernel_with_one<Op>(in, out, n, params);
+  const auto* left = static_cast<const float*>(in[0]);
+  const float one = *static_cast<const float*>(in[1]);
+  auto* result = static_cast<float*>(out);
+  const F32 right(one);
+  std::int64_t i = 0;
+  for (; i + F32::kCount <= n; i += F32::kCount) {
+    const F32 value = Op::apply(load<F32>(left + i), right);
+    if constexpr (stream)
+      store_streaming(result + i, value);
+    else
+      store(result + i, value);
+  }
+  for (; i < n; ++i) result[i] = Op::apply(left[i], one);
+}
+
+// Op of a multiply-add: an activation after a scale and a shift, in one pass.
+template <class Op>
+struct AfterMultiplyAdd {
+  static constexpr ElementwiseTraits traits{.inputs = 3, .params = Op::traits.params};
+  template <class V, class... P>
+  TENON_INLINE static V apply(V x, V y, V z, P... params) {
+    return apply_body<Op>(fma(x, y, z), params...);
+  }
+};
+
+}  // namespace
+
+void level::add_f32_kernels(Kernels& table) {
+  static constexpr ElementwiseKernel kernels[] = {
+#define TENON_X(Name) kernel_of<elementwise::Name>(),
+      TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+  };
+  static constexpr ElementwiseKernel streaming[] = {
+#define TENON_X(Name) streaming_kernel_of<elementwise::Name>(),
+      TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+  };
+  for (int op = 0; op < kElementwiseCount; ++op) {
+    table.elementwise[op][static_cast<int>(DType::f32)] = kernels[op];
+    table.streaming[op] = streaming[op];
+  }
+#define TENON_X(Name)                                                                         \
+  table.with_one[static_cast<int>(ElementwiseOp::Name)] = kernel_with_one<elementwise::Name>; \
+  table.streaming_with_one[static_cast<int>(ElementwiseOp::Name)] = kernel_with_one<elementwise::Name, true>;
+  TENON_X(Add)
+  TENON_X(Sub)
+  TENON_X(Mul)
+#undef TENON_X
+  table.scale = scale<false>;
+  table.streaming_scale = scale<true>;
+  // Without FMA instructions the product would be rounded, or the kernel slow.
+#if TENON_CPU_LEVEL >= 3
+#define TENON_X(Name)                                                                                            \
+  table.after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>>; \
+  table.streaming_after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>, true>;
+  TENON_X(Relu)
+  TENON_X(Sigmoid)
+  TENON_X(Silu)
+  TENON_X(Tanh)
+  TENON_X(Gelu)
+  TENON_X(GeluTanh)
+  TENON_X(Exp)
+  TENON_X(Softplus)
+#undef TENON_X
+#endif
+}
+
+}  // namespace tenon::cpu

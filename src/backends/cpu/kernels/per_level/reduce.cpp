@@ -1,0 +1,369 @@
+// Reductions over contiguous elements and over columns. Compiled once per instruction set (kernels.cmake).
+//
+// Float reductions give every level the same lanes to work with, however many vectors those are: element i always belongs to lane
+// i mod 64 (f32) or i mod 32 (f64), and the lanes are combined in one order.
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/lanes.h"
+#include "backends/cpu/kernels/level.h"
+#include "backends/cpu/kernels/math_f32.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <class V>
+TENON_INLINE V load(const typename V::Type* p) {
+  V x;
+  __builtin_memcpy(&x.v, p, sizeof x.v);
+  return x;
+}
+
+// --- Floats ---
+inline constexpr int kBlockBytes = 256;
+inline constexpr int kVectors = kBlockBytes / kVectorBytes;
+template <class T>
+inline constexpr int kBlock = kBlockBytes / static_cast<int>(sizeof(T));
+// Sums of so many elements are added in the elements' own type before they go to double.
+inline constexpr std::int64_t kChunk = 1024;
+
+TENON_INLINE double max(double x, double y) { return x > y || x != x ? x : y; }
+TENON_INLINE double min(double x, double y) { return x < y || x != x ? x : y; }
+TENON_INLINE float max(float x, float y) { return x > y || x != x ? x : y; }
+TENON_INLINE float min(float x, float y) { return x < y || x != x ? x : y; }
+
+struct Sum {
+  static constexpr double identity = -0.0;  // -0 + x is x, also for -0
+  template <class V>
+  TENON_INLINE static V combine(V x, V y) {
+    return x + y;
+  }
+};
+struct Product {
+  static constexpr double identity = 1;
+  template <class V>
+  TENON_INLINE static V combine(V x, V y) {
+    return x * y;
+  }
+};
+struct Max {
+  static constexpr double identity = -std::numeric_limits<double>::infinity();
+  template <class V>
+  TENON_INLINE static V combine(V x, V y) {
+    return max(x, y);
+  }
+};
+struct Min {
+  static constexpr double identity = std::numeric_limits<double>::infinity();
+  template <class V>
+  TENON_INLINE static V combine(V x, V y) {
+    return min(x, y);
+  }
+};
+
+// A block of 256 bytes combined lane by lane to 64 bytes, as doubles: 16 of f32, 8 of f64.
+template <class Op>
+TENON_INLINE void fold(const F32 (&lanes)[kVectors], double* out) {
+  F32 part[kVectors];
+  for (int k = 0; k < kVectors; ++k) part[k] = lanes[k];
+  for (int width = kVectors / 2; width * kVectorBytes >= 64; width /= 2)
+    for (int k = 0; k < width; ++k) part[k] = Op::combine(part[k], part[k + width]);
+  for (int k = 0; k < 64 / kVectorBytes; ++k) {
+    const Wide low = widen(low_half(part[k].v)), high = widen(high_half(part[k].v));
+    __builtin_memcpy(out + k * F32::kCount, &low.v, sizeof low.v);
+    __builtin_memcpy(out + k * F32::kCount + Wide::kCount, &high.v, sizeof high.v);
+  }
+}
+template <class Op>
+TENON_INLINE void fold(const Wide (&lanes)[kVectors], double* out) {
+  Wide part[kVectors];
+  for (int k = 0; k < kVectors; ++k) part[k] = lanes[k];
+  for (int width = kVectors / 2; width * kVectorBytes >= 64; width /= 2)
+    for (int k = 0; k < width; ++k) part[k] = Op::combine(part[k], part[k + width]);
+  for (int k = 0; k < 64 / kVectorBytes; ++k) __builtin_memcpy(out + k * Wide::kCount, &part[k].v, sizeof part[k].v);
+}
+
+// A page: how far ahead the far ones ask for what they will read.
+inline constexpr std::int64_t kAheadBytes = 4096;
+
+// What is reduced: elements, or products of two.
+template <class T, bool is_far>
+struct ElementSource {
+  const T* p;
+
+  TENON_INLINE void ask_ahead() const {
+    if constexpr (is_far)
+      for (int line = 0; line < kBlockBytes; line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(p) + kAheadBytes + line);
+  }
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(p + i); }
+  TENON_INLINE T element(std::int64_t i) const { return p[i]; }
+  TENON_INLINE ElementSource from(std::int64_t i) const { return {p + i}; }
+};
+template <class T>
+struct ProductSource {
+  const T *a, *b;
+
+  TENON_INLINE void ask_ahead() const {}
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(a + i) * load<Lanes<T>>(b + i); }
+  TENON_INLINE T element(std::int64_t i) const { return a[i] * b[i]; }
+  TENON_INLINE ProductSource from(std::int64_t i) const { return {a + i, b + i}; }
+};
+
+template <class Op, class T, class Source>
+TENON_INLINE Accumulator reduce_source(Source source, std::int64_t n) {
+  constexpr int width = 64 / static_cast<int>(sizeof(T));
+  double total[width], part[width];
+  for (double& t : total) t = Op::identity;
+  while (n > 0) {
+    const std::int64_t chunk = n < kChunk ? n : kChunk;
+    Lanes<T> lanes[kVectors];
+    for (auto& lane : lanes) lane = Lanes<T>(static_cast<T>(Op::identity));
+    std::int64_t i = 0;
+    for (; i + kBlock<T> <= chunk; i += kBlock<T>) {
+      source.from(i).ask_ahead();
+      for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], source.lanes(i + k * Lanes<T>::kCount));
+    }
+    if (i < chunk) {
+      T padded[kBlock<T>];
+      for (T& x : padded) x = static_cast<T>(Op::identity);
+      for (std::int64_t j = 0; j < chunk - i; ++j) padded[j] = source.element(i + j);
+      for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<Lanes<T>>(padded + k * Lanes<T>::kCount));
+    }
+    fold<Op>(lanes, part);
+    for (int j = 0; j < width; ++j) total[j] = Op::combine(total[j], part[j]);
+    source = source.from(chunk);
+    n -= chunk;
+  }
+  for (int w = width / 2; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) total[j] = Op::combine(total[j], total[j + w]);
+  return {.f = total[0]};
+}
+template <class Op, class T, bool is_far = false>
+Accumulator reduce_floats(const void* in, std::int64_t n) {
+  return reduce_source<Op, T>(ElementSource<T, is_far>{static_cast<const T*>(in)}, n);
+}
+template <class T>
+Accumulator sum_of_products(const void* a, const void* b, std::int64_t n) {
+  if (n == 0) return {.f = 0};
+  return reduce_source<Sum, T>(ProductSource<T>{static_cast<const T*>(a), static_cast<const T*>(b)}, n);
+}
+
+// The lanes and their order are those of a sum by reduce_floats, so that fusing changes nothing.
+Accumulator exp_sum(const float* in, float shift, float* out, std::int64_t n, const float* ahead) {
+  constexpr int width = 16;
+  const F32 minus(-shift);
+  double total[width], part[width];
+  for (double& t : total) t = Sum::identity;
+  const auto block = [&](const float* from, float* to, F32(&lanes)[kVectors]) {
+    for (int k = 0; k < kVectors; ++k) {
+      const F32 e = exp(load<F32>(from + k * F32::kCount) + minus);
+      __builtin_memcpy(to + k * F32::kCount, &e.v, sizeof e.v);
+      lanes[k] = lanes[k] + e;
+    }
+  };
+  while (n > 0) {
+    const std::int64_t chunk = n < kChunk ? n : kChunk;
+    F32 lanes[kVectors];
+    for (auto& lane : lanes) lane = F32(static_cast<float>(Sum::identity));
+    std::int64_t i = 0;
+    for (; i + kBlock<float> <= chunk; i += kBlock<float>) {
+      for (int line = 0; line < kBlockBytes; line += 64) __builtin_prefetch(ahead + i + line / 4);
+      block(in + i, out + i, lanes);
+    }
+    if (i < chunk) {
+      // Padded with what gives -inf, whose exponential adds nothing.
+      float padded[kBlock<float>], results[kBlock<float>];
+      for (float& x : padded) x = -std::numeric_limits<float>::infinity();
+      const auto rest = static_cast<std::size_t>(chunk - i) * sizeof(float);
+      __builtin_memcpy(padded, in + i, rest);
+      block(padded, results, lanes);
+      __builtin_memcpy(out + i, results, rest);
+    }
+    fold<Sum>(lanes, part);
+    for (int j = 0; j < width; ++j) total[j] += part[j];
+    in += chunk;
+    out += chunk;
+    ahead += chunk;
+    n -= chunk;
+  }
+  for (int w = width / 2; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) total[j] += total[j + w];
+  return {.f = total[0]};
+}
+template <class T, bool is_far = false>
+Accumulator sum_of_floats(const void* in, std::int64_t n) {
+  return n == 0 ? Accumulator{.f = 0} : reduce_floats<Sum, T, is_far>(in, n);
+}
+// In double from the start.
+Accumulator product_of_f32(const void* in, std::int64_t n) {
+  const auto* p = static_cast<const float*>(in);
+  double lanes[16];
+  for (double& x : lanes) x = 1;
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int j = 0; j < 16; ++j) lanes[j] *= static_cast<double>(p[i + j]);
+  for (int j = 0; i < n; ++i, ++j) lanes[j] *= static_cast<double>(p[i]);
+  for (int w = 8; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) lanes[j] *= lanes[j + w];
+  return {.f = lanes[0]};
+}
+
+// --- Any type: what a reduction does to an accumulator ---
+template <class T>
+using AccumulatorOf =
+    std::conditional_t<std::is_floating_point_v<T>, double, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+template <class A>
+TENON_INLINE A& member(Accumulator& a) {
+  if constexpr (std::is_same_v<A, double>)
+    return a.f;
+  else if constexpr (std::is_same_v<A, std::int64_t>)
+    return a.i;
+  else
+    return a.u;
+}
+
+template <ReduceKind kind, class A>
+TENON_INLINE A combine(A x, A y) {
+  if constexpr (kind == ReduceKind::sum || kind == ReduceKind::prod) {
+    if constexpr (std::is_same_v<A, double>)
+      return kind == ReduceKind::sum ? x + y : x * y;
+    else {
+      const auto a = static_cast<std::uint64_t>(x), b = static_cast<std::uint64_t>(y);  // wraps
+      return static_cast<A>(kind == ReduceKind::sum ? a + b : a * b);
+    }
+  } else if constexpr (kind == ReduceKind::max) {
+    return x > y || x != x ? x : y;
+  } else if constexpr (kind == ReduceKind::min) {
+    return x < y || x != x ? x : y;
+  } else if constexpr (kind == ReduceKind::any) {
+    return static_cast<A>((x != 0) | (y != 0));
+  } else {
+    return static_cast<A>((x != 0) & (y != 0));
+  }
+}
+template <ReduceKind kind, class T>
+constexpr AccumulatorOf<T> identity() {
+  using A = AccumulatorOf<T>;
+  if constexpr (kind == ReduceKind::sum || kind == ReduceKind::any) return 0;
+  if constexpr (kind == ReduceKind::prod || kind == ReduceKind::all) return 1;
+  if constexpr (std::is_same_v<A, double>)
+    return kind == ReduceKind::max ? Max::identity : Min::identity;
+  else
+    return static_cast<A>(kind == ReduceKind::max ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max());
+}
+
+template <ReduceKind kind, class T>
+Accumulator reduce(const void* in, std::int64_t n) {
+  using A = AccumulatorOf<T>;
+  const auto* p = static_cast<const T*>(in);
+  A total = identity<kind, T>();
+  if constexpr (kind == ReduceKind::max || kind == ReduceKind::min) {
+    T extreme = static_cast<T>(total);
+    for (std::int64_t i = 0; i < n; ++i)
+      extreme = kind == ReduceKind::max ? (p[i] > extreme ? p[i] : extreme) : (p[i] < extreme ? p[i] : extreme);
+    total = static_cast<A>(extreme);
+  } else if constexpr (kind == ReduceKind::any || kind == ReduceKind::all) {
+    bool result = kind == ReduceKind::all;
+    for (std::int64_t i = 0; i < n; ++i) result = kind == ReduceKind::any ? result | (p[i] != 0) : result & (p[i] != 0);
+    total = static_cast<A>(result);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) total = combine<kind, A>(total, static_cast<A>(p[i]));
+  }
+  Accumulator result{};
+  member<A>(result) = total;
+  return result;
+}
+
+// --- Columns ---
+template <ReduceKind kind, class T>
+void reduce_columns(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
+  using A = AccumulatorOf<T>;
+  constexpr std::int64_t tile = 512;  // of accumulators: they stay in the L1 cache over all rows
+  for (std::int64_t first = 0; first < n; first += tile) {
+    const std::int64_t columns = n - first < tile ? n - first : tile;
+    Accumulator* a = acc + first;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const T* row = static_cast<const T*>(in) + i * row_stride + first;
+      TENON_INDEPENDENT
+      for (std::int64_t j = 0; j < columns; ++j) member<A>(a[j]) = combine<kind, A>(member<A>(a[j]), static_cast<A>(row[j]));
+    }
+  }
+}
+// Sixteen rows at a time are combined in f32: whole rows of sixteen, so that memory is read as it lies.
+template <class Op>
+void reduce_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
+  constexpr std::int64_t group = 16;
+  constexpr int block = kBlock<float>;
+  for (std::int64_t i = 0; i < rows; i += group) {
+    const float* first = static_cast<const float*>(in) + i * row_stride;
+    const std::int64_t count = i + group < rows ? group : rows - i;
+    std::int64_t j = 0;
+    for (; j + block <= n; j += block) {
+      F32 lanes[kVectors];
+      for (auto& lane : lanes) lane = F32(static_cast<float>(Op::identity));
+      for (std::int64_t r = 0; r < count; ++r) {
+        const float* row = first + r * row_stride + j;
+        for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<F32>(row + k * F32::kCount));
+      }
+      float part[block];
+      for (int k = 0; k < kVectors; ++k) __builtin_memcpy(part + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
+      for (int k = 0; k < block; ++k) acc[j + k].f = Op::combine(acc[j + k].f, static_cast<double>(part[k]));
+    }
+    for (; j < n; ++j) {
+      auto part = static_cast<float>(Op::identity);
+      for (std::int64_t r = 0; r < count; ++r) part = Op::combine(part, first[r * row_stride + j]);
+      acc[j].f = Op::combine(acc[j].f, static_cast<double>(part));
+    }
+  }
+}
+
+template <ReduceKind kind, class T>
+void add_kind(Kernels& table, DType dtype) {
+  const int k = static_cast<int>(kind), t = static_cast<int>(dtype);
+  table.partial_reduce[k][t] = reduce<kind, T>;
+  table.column_reduce[k][t] = reduce_columns<kind, T>;
+}
+template <class T>
+void add_type(Kernels& table, DType dtype) {
+  add_kind<ReduceKind::sum, T>(table, dtype);
+  add_kind<ReduceKind::prod, T>(table, dtype);
+  add_kind<ReduceKind::max, T>(table, dtype);
+  add_kind<ReduceKind::min, T>(table, dtype);
+  add_kind<ReduceKind::any, T>(table, dtype);
+  add_kind<ReduceKind::all, T>(table, dtype);
+}
+template <class T>
+void add_floats(Kernels& table, DType dtype) {
+  add_type<T>(table, dtype);
+  const int t = static_cast<int>(dtype);
+  table.partial_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T>;
+  table.partial_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T>;
+  table.partial_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T>;
+  table.product_sum[t] = sum_of_products<T>;
+  table.far_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T, true>;
+  table.far_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T, true>;
+  table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;
+}
+
+}  // namespace
+
+void level::add_reduce_kernels(Kernels& table) {
+  table.exp_sum = exp_sum;
+  add_type<std::uint8_t>(table, DType::boolean);
+  add_type<std::uint8_t>(table, DType::u8);
+  add_type<std::uint16_t>(table, DType::u16);
+  add_type<std::uint32_t>(table, DType::u32);
+  add_type<std::uint64_t>(table, DType::u64);
+  add_type<std::int8_t>(table, DType::i8);
+  add_type<std::int16_t>(table, DType::i16);
+  add_type<std::int32_t>(table, DType::i32);
+  add_type<std::int64_t>(table, DType::i64);
+  add_floats<float>(table, DType::f32);
+  add_floats<double>(table, DType::f64);
+  table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f32)] = product_of_f32;
+  table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f64)] = reduce_floats<Product, double>;
+  table.column_reduce[static_cast<int>(ReduceKind::sum)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Sum>;
+  table.column_reduce[static_cast<int>(ReduceKind::max)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Max>;
+  table.column_reduce[static_cast<int>(ReduceKind::min)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Min>;
+}
+
+}  // namespace tenon::cpu

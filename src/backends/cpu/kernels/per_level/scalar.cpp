@@ -1,0 +1,84 @@
+// The elementwise kernels of the integers, bool, and f64 where kernels_f64.cc has none: loops over Scalar<T>, which the compiler
+// vectorises where it can.
+// Compiled once per instruction set (kernels.cmake).
+//
+// The bodies and Scalar are included into an unnamed namespace: this file's instantiations of them are its own, and the linker
+// cannot take one compiled for AVX-512 for all. What they include themselves must therefore come first.
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <type_traits>
+#include <utility>
+
+#include "backends/cpu/kernels/level.h"
+#include "tenon/graph.h"
+
+namespace tenon::cpu {
+namespace {
+
+#include "ops/elementwise/elementwise.h"
+
+namespace elementwise = tenon::elementwise;
+template <class T>
+using Scalar = tenon::value::Scalar<T>;
+
+template <class Op, class T, std::size_t... I, std::size_t... P>
+[[gnu::always_inline]] inline auto apply_at(const void* const* in, std::int64_t i, const Scalar<T>* params,
+                                            std::index_sequence<I...>, std::index_sequence<P...>) {
+  using V = Scalar<T>;
+  if constexpr (Op::traits.condition) {
+    const typename V::Mask condition(static_cast<const std::uint8_t*>(in[0])[i] != 0);
+    return Op::template apply<V>(condition, V(static_cast<const T*>(in[I + 1])[i])..., params[P]...);
+  } else {
+    return Op::template apply<V>(V(static_cast<const T*>(in[I])[i])..., params[P]...);
+  }
+}
+
+template <class Op, class T>
+void kernel(const void* const* in, void* out, std::int64_t n, const double* params) {
+  constexpr auto values = std::make_index_sequence<Op::traits.inputs - (Op::traits.condition ? 1 : 0)>();
+  constexpr auto parameters = std::make_index_sequence<Op::traits.params>();
+  // Local copies, which the compiler knows nothing else writes to.
+  const void* inputs[Op::traits.inputs];
+  for (int k = 0; k < Op::traits.inputs; ++k) inputs[k] = in[k];
+  Scalar<T> constants[Op::traits.params + 1] = {};
+  for (int p = 0; p < Op::traits.params; ++p) constants[p] = Scalar<T>(params[p]);
+
+  if constexpr (Op::traits.returns_bool) {
+    auto* result = static_cast<std::uint8_t*>(out);
+    TENON_INDEPENDENT
+    for (std::int64_t i = 0; i < n; ++i) result[i] = apply_at<Op, T>(inputs, i, constants, values, parameters) ? 1 : 0;
+  } else {
+    auto* result = static_cast<T*>(out);
+    TENON_INDEPENDENT
+    for (std::int64_t i = 0; i < n; ++i) result[i] = apply_at<Op, T>(inputs, i, constants, values, parameters).v;
+  }
+}
+
+template <class Op>
+void add_op(ElementwiseRow& row) {
+  if constexpr ((Op::traits.kinds & tenon::kFloats) != 0) row[static_cast<int>(DType::f64)] = kernel<Op, double>;
+  if constexpr ((Op::traits.kinds & tenon::kBools) != 0) row[static_cast<int>(DType::boolean)] = kernel<Op, std::uint8_t>;
+  if constexpr ((Op::traits.kinds & tenon::kIntegers) != 0) {
+    row[static_cast<int>(DType::u8)] = kernel<Op, std::uint8_t>;
+    row[static_cast<int>(DType::u16)] = kernel<Op, std::uint16_t>;
+    row[static_cast<int>(DType::u32)] = kernel<Op, std::uint32_t>;
+    row[static_cast<int>(DType::u64)] = kernel<Op, std::uint64_t>;
+    row[static_cast<int>(DType::i8)] = kernel<Op, std::int8_t>;
+    row[static_cast<int>(DType::i16)] = kernel<Op, std::int16_t>;
+    row[static_cast<int>(DType::i32)] = kernel<Op, std::int32_t>;
+    row[static_cast<int>(DType::i64)] = kernel<Op, std::int64_t>;
+  }
+}
+
+}  // namespace
+
+void level::add_scalar_kernels(ElementwiseRow* row) {
+#define TENON_X(Name) add_op<elementwise::Name>(*row++);
+  TENON_ELEMENTWISE_OPS(TENON_X)
+#undef TENON_X
+}
+
+}  // namespace tenon::cpu

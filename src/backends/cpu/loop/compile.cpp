@@ -1,0 +1,617 @@
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "backends/cpu/loop/geometry.h"
+#include "backends/cpu/loop/loop.h"
+#include "backends/cpu/primitives/primitives.h"
+#include "tenon/error.h"
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+// Inputs and outputs of this size come from beyond the L2 cache.
+constexpr std::size_t kPrefetchFrom = std::size_t{1} << 20;
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t align_up(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+double cost_of(ElementwiseOp op) {
+  const ElementwiseTraits& t = traits(op);
+  if (t.wide) return 16;
+  return (t.kinds & kIntegers) ? 1 : 5;
+}
+
+// Emits the instructions of a group, phase by phase.
+class LoopCompiler {
+ public:
+  LoopCompiler(LoopProgram& program, const Graph& graph, const Plan& plan, int group, const Placement& placement)
+      : program_(program),
+        graph_(graph),
+        plan_(plan),
+        group_index_(group),
+        group_(plan.groups[at(group)]),
+        placement_(placement) {}
+
+  void run() {
+    std::set<NodeId> externals;
+    for (NodeId id : group_.nodes)
+      for (NodeId operand : graph_[id].inputs)
+        if (!member(operand)) externals.insert(operand);
+    program_.kind = group_.kind;
+    program_.geometry = shape_loop(graph_, plan_, group_, externals);
+    const std::size_t bytes = footprint(externals);
+    program_.stream = beyond_cache(bytes);
+    program_.prefetch = bytes > kPrefetchFrom;
+    find_absorbed();
+    shorten_blocks(externals);
+    assign_phases();
+    emit();
+    if (program_.prefetch) look_ahead();
+  }
+
+ private:
+  using Code = Instruction::Code;
+  using Home = Register::Home;
+
+  const LoopGeometry& geometry() const { return program_.geometry; }
+  std::optional<NodeId> member(NodeId operand) const { return member_behind(graph_, plan_, group_index_, operand); }
+
+  // Bytes the loop reads and writes.
+  std::size_t footprint(const std::set<NodeId>& externals) const {
+    std::size_t bytes = 0;
+    for (NodeId node : externals) {
+      const ValueView& view = plan_.views[at(node)];
+      std::int64_t elements = 1;
+      for (int axis = 0; axis < view.shape.rank(); ++axis)
+        if (view.strides[at(axis)] != 0) elements *= view.shape[axis];
+      bytes += at(elements) * element_bytes(placement_.source(view.base).stored);
+    }
+    for (NodeId node : group_.outputs)
+      for (const Place& place : placement_.targets(node))
+        bytes += at(graph_[node].shape.elements()) * element_bytes(place.stored);
+    return bytes;
+  }
+
+  bool is_row(NodeId node) const {
+    if (group_.kind != Group::Kind::rows) return false;
+    return graph_[node].prim == Prim::reduce || !(graph_[node].shape == group_.domain);
+  }
+
+  // --- Nodes that become part of another one's instruction ---
+
+  int uses(NodeId id) const {
+    const auto found = uses_.find(id);
+    return found == uses_.end() ? 0 : found->second;
+  }
+
+  bool is_op(NodeId id, ElementwiseOp op) const {
+    const Node& node = graph_[id];
+    return node.prim == Prim::elementwise && node.as<ElementwiseAttr>().op == op;
+  }
+
+  void find_absorbed() {
+    for (NodeId id : group_.nodes)
+      for (NodeId operand : graph_[id].inputs)
+        if (const auto m = member(operand)) ++uses_[*m];
+    const auto used_once_here = [&](NodeId id) {
+      return plan_.group_of[at(id)] == group_index_ && uses(id) == 1 && !is_output(id);
+    };
+
+    for (NodeId id : group_.nodes) {
+      if (graph_[id].prim == Prim::reduce) find_product_sum(id, used_once_here);
+      if (graph_[id].prim != Prim::elementwise) continue;
+      const NodeId first = graph_[id].inputs[0];
+      if (is_op(id, ElementwiseOp::Add)) {
+        // a * b + c: one rounding, one pass.
+        for (NodeId operand : graph_[id].inputs)
+          if (used_once_here(operand) && is_op(operand, ElementwiseOp::Mul) && is_float(graph_[operand].dtype)) {
+            absorbed_[operand] = id;
+            product_of_[id] = operand;
+            break;
+          }
+      } else if (kernels().after_multiply_add[static_cast<int>(graph_[id].as<ElementwiseAttr>().op)] &&
+                 compute_dtype(graph_[id].dtype) == DType::f32 && used_once_here(first) && is_row(first) == is_row(id) &&
+                 (product_of_.count(first) || is_op(first, ElementwiseOp::Mac))) {
+        absorbed_[first] = id;
+        multiply_add_of_[id] = first;
+      } else if (is_op(id, ElementwiseOp::Exp) && is_op(first, ElementwiseOp::Sub) && used_once_here(first)) {
+        find_exp_sum(id, first);
+      }
+    }
+  }
+
+  // sum(x * y), sum(x^2) over the columns: the products need no memory.
+  template <class UsedOnce>
+  void find_product_sum(NodeId id, const UsedOnce& used_once_here) {
+    const Node& node = graph_[id];
+    const NodeId product = node.inputs[0];
+    if (node.as<ReduceAttr>().kind != ReduceKind::sum || geometry().keeps_columns || !used_once_here(product)) return;
+    if (!is_op(product, ElementwiseOp::Mul) && !is_op(product, ElementwiseOp::Square)) return;
+    if (is_row(product) || !(graph_[product].shape == group_.domain)) return;
+    if (compute_dtype(graph_[product].dtype) != compute_dtype(node.dtype) ||
+        !kernels().product_sum[static_cast<int>(compute_dtype(node.dtype))])
+      return;
+    absorbed_[product] = id;
+    product_sums_[id] = product;
+  }
+
+  // sum(exp(x - row)): the heart of softmax and logsumexp.
+  void find_exp_sum(NodeId id, NodeId difference) {
+    if (group_.kind != Group::Kind::rows || is_row(id) || compute_dtype(graph_[id].dtype) != DType::f32) return;
+    const auto shift = member(graph_[difference].inputs[1]);
+    if (!shift || !is_row(*shift) || graph_[*shift].shape == group_.domain) return;
+    for (NodeId reader : group_.nodes) {
+      const Node& node = graph_[reader];
+      if (node.prim == Prim::reduce && node.inputs[0] == id && node.as<ReduceAttr>().kind == ReduceKind::sum) {
+        absorbed_[difference] = id;
+        absorbed_[reader] = id;
+        exp_sums_[id] = {difference, reader};
+        return;
+      }
+    }
+  }
+
+  // Of several kernels only the first reads memory, and only the last writes it. With short blocks a processor begins the next
+  // block's first while this one's last still waits; the more it waits, the shorter they should be.
+  void shorten_blocks(const std::set<NodeId>& externals) {
+    constexpr std::int64_t kBlock = 1024, kStreamedBlock = 256;
+    const auto is_converted = [&](NodeId node) {
+      return placement_.source(plan_.views[at(node)].base).stored != compute_dtype(graph_[node].dtype);
+    };
+    const std::size_t kernels = group_.nodes.size() - absorbed_.size();
+    if (group_.kind != Group::Kind::elementwise || !geometry().is_flat()) return;
+    if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted))
+      program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
+  }
+
+  // --- Phases ---
+
+  void assign_phases() {
+    int last = 0;
+    for (NodeId id : group_.nodes) {
+      int phase = 0;
+      for (NodeId operand : graph_[id].inputs)
+        if (const auto m = member(operand)) phase = std::max(phase, phase_[*m]);
+      if (graph_[id].prim == Prim::reduce && group_.kind == Group::Kind::rows) ++phase;
+      phase_[id] = phase;
+      last = std::max(last, phase);
+    }
+    program_.phases.resize(at(last + 1));
+  }
+
+  // --- Instructions ---
+
+  int new_register(DType dtype, Home home) {
+    program_.registers.push_back({home, dtype, 0, -1});
+    return static_cast<int>(program_.registers.size()) - 1;
+  }
+
+  std::vector<Instruction>& head() { return program_.phases[at(current_phase_)].head; }
+  std::vector<Instruction>& body() { return program_.phases[at(current_phase_)].body; }
+
+  void emit() {
+    for (current_phase_ = 0; current_phase_ < static_cast<int>(program_.phases.size()); ++current_phase_) {
+      for (NodeId id : group_.nodes)
+        if (graph_[id].prim == Prim::reduce && phase_[id] == current_phase_ && group_.kind == Group::Kind::rows) emit_stores(id);
+      for (NodeId id : group_.nodes) {
+        const Node& node = graph_[id];
+        if (absorbed_.count(id)) continue;
+        if (node.prim == Prim::reduce) {
+          const int feeding = phase_[id] - (group_.kind == Group::Kind::rows ? 1 : 0);
+          if (feeding == current_phase_) emit_reduce(id);
+        } else if (phase_[id] == current_phase_) {
+          if (node.prim == Prim::cast)
+            emit_cast(id);
+          else
+            emit_elementwise(id);
+          emit_stores(id);
+        }
+      }
+    }
+  }
+
+  // What one instruction computes: an op, or several nodes in one kernel.
+  struct Kernel {
+    ElementwiseKernel call = nullptr;
+    ElementwiseKernel streaming = nullptr;
+    std::vector<NodeId> operands;
+  };
+
+  Kernel kernel_of(NodeId id) const {
+    const Node& node = graph_[id];
+    const ElementwiseOp op = node.as<ElementwiseAttr>().op;
+    if (const auto inner = multiply_add_of_.find(id); inner != multiply_add_of_.end())
+      return {kernels().after_multiply_add[static_cast<int>(op)], kernels().streaming_after_multiply_add[static_cast<int>(op)],
+              kernel_of(inner->second).operands};
+    const auto product = product_of_.find(id);
+    Kernel kernel{nullptr, nullptr, node.inputs};
+    if (product != product_of_.end()) {
+      const NodeId addend = node.inputs[0] == product->second ? node.inputs[1] : node.inputs[0];
+      kernel.operands = {graph_[product->second].inputs[0], graph_[product->second].inputs[1], addend};
+    }
+    const DType type = compute_dtype(graph_[kernel.operands.back()].dtype);
+    const ElementwiseOp used = product != product_of_.end() ? ElementwiseOp::Mac : op;
+    kernel.call = kernels().elementwise[static_cast<int>(used)][static_cast<int>(type)];
+    if (type == DType::f32) kernel.streaming = kernels().streaming[static_cast<int>(used)];
+    if (type == DType::f64) kernel.streaming = kernels().streaming_f64[static_cast<int>(used)];
+    if (!kernel.call)
+      throw Error(ErrorCode::internal, std::string(name(used)) + " has no CPU kernel for " + std::string(name(type)));
+    return kernel;
+  }
+
+  void emit_elementwise(NodeId id) {
+    const bool row = is_row(id);
+    if (exp_sums_.count(id)) return emit_exp_sum(id);
+    const Kernel kernel = kernel_of(id);
+    if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
+    if (!row && kernel.operands.size() == 2 && emit_with_rows(id, kernel.operands)) return;
+    Instruction instruction;
+    instruction.code = row ? Code::row_values : Code::elementwise;
+    instruction.params = graph_[id].as<ElementwiseAttr>().params;
+    instruction.kernel = kernel.call;
+    for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = operand(kernel.operands[i], row);
+    if (kernel.streaming && can_stream(id)) {
+      instruction.kernel = kernel.streaming;
+      instruction.out = define_output(id);
+    } else {
+      instruction.out = define(id, row);
+    }
+    program_.cost += cost_of(graph_[id].as<ElementwiseAttr>().op);
+    (row ? head() : body()).push_back(instruction);
+  }
+
+  void emit_exp_sum(NodeId id) {
+    const auto [difference, sum] = exp_sums_.at(id);
+    Instruction instruction;
+    instruction.code = Code::exp_sum;
+    instruction.in[0] = operand(graph_[difference].inputs[0], false);
+    instruction.in[1] = register_of_.at(*member(graph_[difference].inputs[1]));
+    instruction.reduction = static_cast<int>(program_.reductions.size());
+    instruction.out = define(id, false);
+    Reduction reduction;
+    reduction.kind = ReduceKind::sum;
+    reduction.dtype = DType::f32;
+    reduction.phase = current_phase_;
+    register_of_[sum] = reduction.result = new_register(DType::f32, Home::row_value);
+    program_.reductions.push_back(std::move(reduction));
+    program_.cost += 6;
+    body().push_back(instruction);
+  }
+
+  // A member that has one value per row, beside others that have all.
+  std::optional<int> row_register(NodeId operand) const {
+    const auto m = member(operand);
+    if (!m || !is_row(*m) || graph_[*m].shape == group_.domain) return std::nullopt;
+    return register_of_.at(*m);
+  }
+
+  // All elements with one value of the row, where there is a kernel for that: sums and products in either order. Short rows are
+  // better off together, their values expanded.
+  bool emit_with_rows(NodeId id, const std::vector<NodeId>& operands) {
+    constexpr std::int64_t kShort = 128;
+    if (geometry().cols < kShort) return false;
+    const auto op = static_cast<int>(graph_[id].as<ElementwiseAttr>().op);
+    const bool swaps = !is_op(id, ElementwiseOp::Sub) && row_register(operands[0]).has_value();
+    const NodeId left = operands[swaps ? 1 : 0], right = operands[swaps ? 0 : 1];
+    const std::optional<int> one = row_register(right);
+    if (!one || row_register(left) || !kernels().with_one[op] || compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    Instruction instruction;
+    instruction.code = Code::with_rows;
+    instruction.in[0] = operand(left, false);
+    instruction.in[1] = *one;
+    const bool streams = can_stream(id);
+    instruction.kernel = streams ? kernels().streaming_with_one[op] : kernels().with_one[op];
+    instruction.out = streams ? define_output(id) : define(id, false);
+    program_.cost += 1;
+    body().push_back(instruction);
+    return true;
+  }
+
+  // All elements of a row divided by one value of the row: by its reciprocal, several times faster and half an ULP less exact.
+  bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
+    const std::optional<int> divisor = row_register(operands[1]);
+    if (!divisor) return false;
+    if (compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    Instruction division;
+    division.code = Code::divide_rows;
+    division.in[0] = operand(operands[0], false);
+    division.in[1] = *divisor;
+    division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][static_cast<int>(DType::f32)];
+    division.streaming = can_stream(id);
+    division.out = division.streaming ? define_output(id) : define(id, false);
+    program_.cost += 1;
+    body().push_back(division);
+    return true;
+  }
+
+  void emit_cast(NodeId id) {
+    const Node& node = graph_[id];
+    const bool row = is_row(id);
+    const int source = operand(node.inputs[0], row);
+    const DType from = program_.registers[at(source)].dtype;
+    const DType to = node.dtype;
+    const bool rounds = to == DType::f16 || to == DType::bf16;
+    // Where it is only stored, storing rounds it.
+    if (rounds ? is_only_stored(id) : from == to) {
+      register_of_[id] = source;
+      return;
+    }
+    int current = source;
+    if (rounds) current = convert(current, to, row, new_register(to, row ? Home::row_value : Home::block));
+    convert(current, compute_dtype(to), row, define(id, row));
+    program_.cost += 1;
+  }
+
+  int convert(int source, DType to, bool row, int out) {
+    Instruction instruction;
+    instruction.code = row ? Code::convert_rows : Code::convert;
+    instruction.in[0] = source;
+    instruction.out = out;
+    instruction.convert = kernels().convert[static_cast<int>(program_.registers[at(source)].dtype)][static_cast<int>(to)];
+    (row ? head() : body()).push_back(instruction);
+    return out;
+  }
+
+  void emit_reduce(NodeId id) {
+    const Node& node = graph_[id];
+    const DType dtype = compute_dtype(node.dtype);
+    const ReduceKind kind = node.as<ReduceAttr>().kind;
+    Reduction reduction;
+    reduction.kind = kind;
+    reduction.dtype = dtype;
+    Instruction instruction;
+    if (const auto product = product_sums_.find(id); product != product_sums_.end()) {
+      const std::vector<NodeId>& factors = graph_[product->second].inputs;
+      reduction.products = kernels().product_sum[static_cast<int>(dtype)];
+      reduction.input = operand(factors[0], false);
+      instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
+    } else {
+      reduction.input = operand(node.inputs[0], false);
+    }
+    reduction.phase = current_phase_;
+    reduction.partial = kernels().partial_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
+    if (group_.kind == Group::Kind::reduction && program_.stream && !reduction.products &&
+        program_.registers[at(reduction.input)].home == Home::input)
+      if (const auto far = kernels().far_reduce[static_cast<int>(kind)][static_cast<int>(dtype)]) reduction.partial = far;
+    reduction.columns = kernels().column_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
+    if (group_.kind == Group::Kind::rows)
+      register_of_[id] = reduction.result = new_register(dtype, Home::row_value);
+    else if (std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end())
+      reduction.targets = placement_.targets(id);
+    instruction.code = Code::reduce;
+    instruction.in[0] = reduction.input;
+    instruction.out = reduction.result;
+    instruction.reduction = static_cast<int>(program_.reductions.size());
+    program_.reductions.push_back(std::move(reduction));
+    program_.cost += 1;
+    body().push_back(instruction);
+  }
+
+  // An output that no member reads, in its own type wherever it goes.
+  bool is_only_stored(NodeId id) const {
+    if (!is_output(id) || uses(id) > 0) return false;
+    const std::vector<Place> targets = placement_.targets(id);
+    return std::ranges::all_of(targets, [&](const Place& place) { return place.stored == graph_[id].dtype; });
+  }
+
+  bool is_output(NodeId id) const { return std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end(); }
+
+  // The value is needed nowhere but in one output, past the caches.
+  bool can_stream(NodeId id) const {
+    if (!program_.stream || is_row(id) || !is_output(id) || uses(id) > 0) return false;
+    const std::vector<Place> targets = placement_.targets(id);
+    return targets.size() == 1 && targets[0].stored == compute_dtype(graph_[id].dtype);
+  }
+
+  // A register that is the memory of the (first) output |id| is.
+  int define_output(NodeId id) {
+    const int reg = register_of_[id] = new_register(compute_dtype(graph_[id].dtype), Home::output);
+    program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);
+    written_directly_[id] = 0;
+    return reg;
+  }
+
+  // The register a member's value goes to: an output's memory itself where the value can be computed right there.
+  int define(NodeId id, bool row) {
+    const DType dtype = compute_dtype(graph_[id].dtype);
+    const int reg = new_register(dtype, row ? Home::row_value : Home::block);
+    register_of_[id] = reg;
+    if (!row && is_output(id) && !program_.stream) {
+      const std::vector<Place> targets = placement_.targets(id);
+      for (std::size_t i = 0; i < targets.size(); ++i)
+        if (targets[i].stored == dtype) {
+          program_.registers[at(reg)].home = Home::output;
+          program_.registers[at(reg)].external = dense_external(targets[i]);
+          written_directly_[id] = static_cast<int>(i);
+          break;
+        }
+    }
+    return reg;
+  }
+
+  void emit_stores(NodeId id) {
+    if (!is_output(id)) return;
+    const bool row = is_row(id);
+    const std::vector<Place> targets = placement_.targets(id);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const auto direct = written_directly_.find(id);
+      if (direct != written_directly_.end() && direct->second == static_cast<int>(i)) continue;
+      int source = register_of_[id];
+      Instruction instruction;
+      instruction.external = row ? row_external(targets[i]) : dense_external(targets[i]);
+      const DType stored = targets[i].stored;
+      if (program_.registers[at(source)].dtype != stored) {
+        // Straight into the target where it is addressed like the tile; through a block first when streaming past the caches.
+        if (!row && !program_.stream) {
+          const int out = new_register(stored, Home::output);
+          program_.registers[at(out)].external = instruction.external;
+          convert(source, stored, false, out);
+          continue;
+        }
+        source = convert(source, stored, row, new_register(stored, row ? Home::row_value : Home::block));
+      }
+      instruction.code = row ? Code::store_rows : Code::store;
+      instruction.in[0] = source;
+      (row ? head() : body()).push_back(instruction);
+    }
+  }
+
+  int dense_external(const Place& place) {
+    External external;
+    external.place = place;
+    external.dense = true;
+    external.col_stride = 1;
+    program_.externals.push_back(external);
+    return static_cast<int>(program_.externals.size()) - 1;
+  }
+
+  int row_external(const Place& place) {
+    External external;
+    external.place = place;
+    std::int64_t stride = 1;
+    for (std::size_t i = geometry().outer.size(); i-- > 0;) {
+      external.row_strides[i] = stride;
+      stride *= geometry().outer[i];
+    }
+    program_.externals.push_back(external);
+    return static_cast<int>(program_.externals.size()) - 1;
+  }
+
+  // In rows groups the first phase has read the row, so the next row can come during the second; exp_sum sees to that by itself.
+  void look_ahead() {
+    if (group_.kind != Group::Kind::rows || program_.phases.size() < 2) return;
+    Phase& phase = program_.phases[1];
+    const bool by_itself =
+        std::any_of(phase.body.begin(), phase.body.end(), [](const Instruction& i) { return i.code == Code::exp_sum; });
+    phase.ahead = phase.body.size() > 1 && !by_itself;
+  }
+
+  // --- Operands ---
+
+  int operand(NodeId node, bool row) {
+    if (const auto m = member(node)) {
+      const int reg = register_of_.at(*m);
+      if (row || !is_row(*m) || graph_[*m].shape == group_.domain) return reg;
+      return expand(*m, reg);
+    }
+    const auto key = std::make_pair(node, row);
+    if (const auto known = loaded_.find(key); known != loaded_.end()) return known->second;
+    return loaded_[key] = row ? load_row_operand(node) : load_operand(node);
+  }
+
+  int expand(NodeId m, int reg) {
+    if (const auto known = expanded_.find(m); known != expanded_.end()) return known->second;
+    const int out = new_register(program_.registers[at(reg)].dtype, Home::block);
+    Instruction instruction;
+    instruction.code = Code::expand;
+    instruction.in[0] = reg;
+    instruction.out = out;
+    head().push_back(instruction);
+    return expanded_[m] = out;
+  }
+
+  External external_of(NodeId node) const {
+    return address(graph_, plan_, group_, geometry(), node, placement_.source(plan_.views[at(node)].base));
+  }
+
+  bool is_uniform(NodeId node) const {
+    const Strides strides = domain_strides(graph_, plan_, group_, node);
+    return std::all_of(strides.begin(), strides.begin() + group_.domain.rank(), [](std::int64_t s) { return s == 0; });
+  }
+
+  // A block of equal values, known now.
+  std::optional<int> constant_operand(NodeId node) {
+    const ValueView& view = plan_.views[at(node)];
+    const Node& base = graph_[view.base];
+    if (base.prim != Prim::constant || !is_uniform(node)) return std::nullopt;
+    // A literal beside a bf16 tensor is stored in f32: the array's own dtype counts.
+    const HostArray& array = base.as<ConstantAttr>().value;
+    if (is_block(array.dtype())) return std::nullopt;
+    const DType dtype = compute_dtype(base.dtype);
+    const std::size_t size = element_bytes(dtype);
+    alignas(8) std::byte value[8];
+    kernels().convert[static_cast<int>(array.dtype())][static_cast<int>(dtype)](
+        array.data() + at(view.offset) * element_bytes(array.dtype()), value, 1);
+    const int reg = new_register(dtype, Home::constant);
+    program_.registers[at(reg)].offset = align_up(program_.constants.size());
+    program_.constants.resize(program_.registers[at(reg)].offset + at(geometry().tile_elements()) * size);
+    for (std::int64_t i = 0; i < geometry().tile_elements(); ++i)
+      std::memcpy(program_.constants.data() + program_.registers[at(reg)].offset + at(i) * size, value, size);
+    return reg;
+  }
+
+  int load_operand(NodeId node) {
+    if (const auto constant = constant_operand(node)) return *constant;
+    const DType wanted = compute_dtype(graph_[node].dtype);
+    const External external = external_of(node);
+    program_.externals.push_back(external);
+    const int index = static_cast<int>(program_.externals.size()) - 1;
+    const bool segments = geometry().tile_rows == 1;
+    const bool pointed_at = external.dense || (segments && external.col_stride == 1);
+    if (pointed_at) {
+      const int reg = new_register(external.place.stored, Home::input);
+      program_.registers[at(reg)].external = index;
+      if (external.place.stored == wanted) return reg;
+      return convert(reg, wanted, false, new_register(wanted, Home::block));
+    }
+    const bool uniform = is_uniform(node);
+    std::vector<Instruction>& where = uniform ? program_.init : (segments && external.col_stride == 0) ? head() : body();
+    Instruction load;
+    load.code = Code::load;
+    load.external = index;
+    load.out = new_register(external.place.stored, Home::block);
+    where.push_back(load);
+    if (external.place.stored == wanted) return load.out;
+    Instruction conversion;
+    conversion.code = Code::convert;
+    conversion.in[0] = load.out;
+    conversion.out = new_register(wanted, Home::block);
+    conversion.convert = kernels().convert[static_cast<int>(external.place.stored)][static_cast<int>(wanted)];
+    where.push_back(conversion);
+    return conversion.out;
+  }
+
+  int load_row_operand(NodeId node) {
+    if (const auto constant = constant_operand(node)) return *constant;
+    const DType wanted = compute_dtype(graph_[node].dtype);
+    program_.externals.push_back(external_of(node));
+    Instruction load;
+    load.code = Code::load_rows;
+    load.external = static_cast<int>(program_.externals.size()) - 1;
+    load.out = new_register(program_.externals.back().place.stored, Home::row_value);
+    head().push_back(load);
+    if (program_.registers[at(load.out)].dtype == wanted) return load.out;
+    return convert(load.out, wanted, true, new_register(wanted, Home::row_value));
+  }
+
+  LoopProgram& program_;
+  const Graph& graph_;
+  const Plan& plan_;
+  const int group_index_;
+  const Group& group_;
+  const Placement& placement_;
+
+  std::map<NodeId, int> uses_;                            // member -> how often others read it
+  std::map<NodeId, NodeId> absorbed_;                     // node -> the one whose instruction computes it, too
+  std::map<NodeId, NodeId> product_of_;                   // a sum -> the product in it
+  std::map<NodeId, NodeId> multiply_add_of_;              // an activation -> the sum it is applied to
+  std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums_;  // an exponential -> the difference it is of, the sum over it
+  std::map<NodeId, NodeId> product_sums_;                 // a sum -> the product it is of
+  std::map<NodeId, int> phase_;
+  int current_phase_ = 0;
+  std::map<NodeId, int> register_of_;
+  std::map<NodeId, int> written_directly_;  // output -> index of the target its register is
+  std::map<std::pair<NodeId, bool>, int> loaded_;
+  std::map<NodeId, int> expanded_;
+};
+
+}  // namespace
+
+Loop::Loop(const Graph& graph, const Plan& plan, int group, const Placement& placement, int threads) {
+  LoopCompiler(program_, graph, plan, group, placement).run();
+  assign_memory(program_, threads);
+}
+
+}  // namespace tenon::cpu

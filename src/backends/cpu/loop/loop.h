@@ -1,0 +1,43 @@
+// Loop: one fused group (graph/fusion.h), compiled to block instructions (loop_program.h).
+//
+// Lifetime: built once per executable; refers to nothing but the process-wide kernel table.
+// Thread safety: run() is const and may be called side by side with different scratch memory.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "backends/cpu/loop/program.h"
+#include "base/thread_pool.h"
+#include "graph/fusion.h"
+
+namespace tenon::cpu {
+
+// What a Loop must know of the program around it.
+class Placement {
+ public:
+  virtual ~Placement() = default;
+  // Where the dense memory of a node outside the group is.
+  virtual Place source(NodeId base) const = 0;
+  // Everywhere the results of an output of the group must be written.
+  virtual std::vector<Place> targets(NodeId output) const = 0;
+};
+
+// False if |operand| of |group| must be copied into dense memory before a Loop can read it (well).
+bool loop_can_read(const Graph& graph, const Plan& plan, const Group& group, NodeId operand);
+
+class Loop {
+ public:
+  Loop(const Graph& graph, const Plan& plan, int group, const Placement& placement, int threads);
+
+  std::size_t scratch_bytes() const { return program_.scratch_bytes; }
+  // |scratch| of scratch_bytes(), 64-byte aligned.
+  void run(ThreadPool& pool, std::byte* const* locations, std::byte* scratch) const;
+
+ private:
+  void run_reduction(ThreadPool& pool, std::byte* const* locations, std::byte* scratch, bool parallel) const;
+
+  LoopProgram program_;
+};
+
+}  // namespace tenon::cpu

@@ -1,0 +1,147 @@
+// LoopProgram: what a Loop (loop.h) runs, as plain data: geometry, registers, instructions.
+//
+// The domain is seen as |rows| x |cols| and walked in tiles of at most |block| elements: a segment of one row where rows are
+// long, several whole rows where they are short. A tile's values are *registers*: blocks of memory that stay in the L1 cache, or
+// pointers straight into inputs and outputs. Each instruction handles a whole tile by one call of a kernel.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "graph/fusion.h"
+
+namespace tenon::cpu {
+
+// Where a value lies: |location| is an index into the table of pointers that a run is given.
+struct Place {
+  int location = -1;
+  DType stored = DType::f32;
+};
+
+// How a value outside the group is addressed by row and column.
+struct External {
+  Place place;
+  std::int64_t offset = 0;      // elements
+  bool dense = false;           // element (r, c) is at r * cols + c
+  std::int64_t col_stride = 0;  // elements
+  Strides row_strides{};        // elements, one per outer dim
+};
+
+struct Register {
+  enum class Home : std::uint8_t {
+    block,      // a block of scratch memory, reused
+    row,        // scratch memory for a whole row, addressed by column
+    row_value,  // one element per row of the tile
+    constant,   // filled when the loop was built
+    input,      // points into an input
+    output,     // points into an output
+  };
+  Home home = Home::block;
+  DType dtype = DType::f32;
+  std::size_t offset = 0;  // in scratch or constants
+  int external = -1;       // input, output
+};
+
+struct Instruction {
+  enum class Code : std::uint8_t {
+    elementwise,   // all elements of the tile
+    row_values,    // elementwise on one element per row
+    convert,       // all elements, between dtypes
+    convert_rows,  // one element per row, between dtypes
+    load,          // from an external, as it is stored, element by element or run by run
+    load_rows,     // one element per row of an external
+    expand,        // one element per row -> all elements
+    with_rows,     // elementwise on all elements and one per row
+    divide_rows,   // all elements by one per row
+    reduce,        // all elements, or products of two -> one per row, or into an accumulator
+    exp_sum,       // exp(elements - one per row), and its sum per row as reduce gives it
+    store,         // to an external, streaming past the caches if the loop does
+    store_rows,    // one element per row to an external
+  };
+  Code code{};
+  int out = -1;
+  std::array<int, 3> in{-1, -1, -1};
+  int external = -1;
+  int reduction = -1;
+  ElementwiseKernel kernel = nullptr;
+  ConvertKernel convert = nullptr;
+  std::array<double, 4> params{};
+  bool streaming = false;  // divide_rows: past the caches (kernels of elementwise are chosen accordingly)
+};
+
+// Groups with reductions inside run in phases: what a reduction of phase p gives is known when all of a row has passed phase p.
+struct Phase {
+  std::vector<Instruction> head;  // once per row (per tile where tiles are whole rows)
+  std::vector<Instruction> body;  // per tile
+  bool ahead = false;             // rows groups: ask for the next row's inputs between the instructions of the body
+};
+
+struct Reduction {
+  ReduceKind kind{};
+  DType dtype = DType::f32;
+  int input = -1;
+  int result = -1;  // register, in rows groups
+  int phase = 0;    // whose body feeds it
+  PartialReduceKernel partial = nullptr;
+  ProductSumKernel products = nullptr;  // instead of |partial|, where the elements are products that nobody else needs: |input|
+                                        // is the first factor, the other is only in the instruction
+  ColumnReduceKernel columns = nullptr;
+  std::vector<Place> targets;  // in reduction groups
+};
+
+struct LoopGeometry {
+  std::vector<std::int64_t> outer;  // extents the row index runs over
+  std::vector<int> outer_axes;      // of the domain: the axis whose stride each of them steps by
+  int column_axis = 0;
+  std::int64_t rows = 1, cols = 1;
+  std::int64_t block = 1024;
+  std::int64_t tile_rows = 1;  // 1: tiles are segments of a row
+
+  // Reduction groups: [outer, red, inner], inner = |between| x cols, or 1 where the reduced axes are the columns. red is split
+  // into |parts| of |part_extent| whose results are joined as a tree.
+  bool keeps_columns = false;
+  std::int64_t reduce_outer = 1, reduce_extent = 1, between = 1, part_extent = 1, parts = 1;
+
+  // Results of one reduction, and how far apart those of two parts are: in cache lines of their own where columns accumulate
+  // there.
+  std::int64_t kept() const { return reduce_outer * (keeps_columns ? between * cols : 1); }
+  std::int64_t partial_stride() const { return keeps_columns ? (kept() + 7) / 8 * 8 : kept(); }
+
+  // One long row.
+  bool is_flat() const { return rows == 1 && tile_rows == 1; }
+  // The most elements a tile has.
+  std::int64_t tile_elements() const {
+    if (tile_rows > 1) return cols > 1 ? tile_rows * cols : tile_rows;
+    return cols < 1 ? 1 : cols < block ? cols : block;
+  }
+};
+
+struct LoopProgram {
+  Group::Kind kind = Group::Kind::elementwise;
+  LoopGeometry geometry;
+  bool stream = false;    // results bypass the caches
+  bool prefetch = false;  // inputs come from beyond the L2 cache
+  double cost = 1;        // of one element, in simple operations
+  std::vector<External> externals;
+  std::vector<Register> registers;
+  std::vector<Instruction> init;  // once per chunk of work
+  std::vector<Phase> phases;
+  std::vector<Reduction> reductions;
+  std::vector<std::byte> constants;
+
+  // Scratch memory: one part per worker (pointers, accumulators, registers), then the partial results of
+  // reductions.
+  std::vector<int> moving;              // registers whose address changes from tile to tile
+  std::size_t column_accumulators = 0;  // a worker's own, where there is one part; else columns accumulate in the partial results
+  std::size_t worker_bytes = 0;
+  std::size_t partials_offset = 0;
+  std::size_t scratch_bytes = 0;
+};
+
+// Gives every register its memory, for |threads| workers. Fills the fields from |moving| on, and Register::home and offset.
+void assign_memory(LoopProgram& program, int threads);
+
+}  // namespace tenon::cpu

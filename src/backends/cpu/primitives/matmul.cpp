@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/split.h"
+#include "backends/cpu/primitives/typed.h"
+
+namespace tenon::cpu {
+namespace {
+
+// One matrix of a batch each, |batches| of them.
+struct Batch {
+  Shape shape;  // of the batch axes
+  Strides a{}, b{}, out{};
+  std::int64_t count = 1;
+};
+
+Batch batch_of(const View& a, const View& b, const Target& out) {
+  Batch batch;
+  const auto axes = static_cast<std::size_t>(out.shape.rank() - 2);
+  batch.shape = Shape(out.shape.dims().first(axes));
+  batch.count = batch.shape.elements();
+  for (std::size_t i = 0; i < axes; ++i) {
+    batch.a[i] = a.strides[i];
+    batch.b[i] = b.strides[i];
+    batch.out[i] = out.strides[i];
+  }
+  return batch;
+}
+
+template <class T>
+Matrix<T> last_two(const View& view, bool transpose) {
+  const int rank = view.shape.rank();
+  const auto row = static_cast<std::size_t>(rank - 2), col = row + 1;
+  Matrix<T> matrix{static_cast<const T*>(view.data), view.shape[rank - 2], view.shape[rank - 1], view.strides[row],
+                   view.strides[col]};
+  return transpose ? matrix.transposed() : matrix;
+}
+
+template <class T>
+Matrix<T> shifted(Matrix<T> matrix, std::int64_t offset) {
+  matrix.data += offset;
+  return matrix;
+}
+
+// How one product of a batch is cut: |rows| x |cols| nearly equal parts.
+struct Cut {
+  std::int64_t rows = 1, cols = 1;
+  std::int64_t parts() const { return rows * cols; }
+};
+
+// Results do not depend on it (gemm.h). Each part packs its share of both operands: the shares should be small.
+Cut cut_of(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t batches, int threads) {
+  constexpr double kWorthAThread = 48 * 48 * 24;  // about 1 us on one core
+  const double work = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
+  if (threads == 1 || batches >= 2 * threads || work < 2 * kWorthAThread) return {};
+  std::int64_t parts = std::min<std::int64_t>(threads, static_cast<std::int64_t>(work / kWorthAThread));
+  if (work > 4e9) parts *= 2;  // evens out what a busy core does to one of them
+  for (; parts > 1; --parts) {
+    Cut best;
+    for (std::int64_t rows = 1; rows <= parts; ++rows) {
+      const Cut cut{rows, parts / rows};
+      if (cut.parts() != parts || m / cut.rows < 12 * (cut.rows > 1) || n / cut.cols < 32 * (cut.cols > 1)) continue;
+      // The left operand has to be turned round, mostly: that costs twice as much.
+      const auto packed = [&](const Cut& c) { return 2 * c.cols * m + c.rows * n; };
+      if (best.parts() == 1 || packed(cut) < packed(best)) best = cut;
+    }
+    if (best.parts() > 1) return best;
+  }
+  return {};
+}
+
+// body(left matrix, right matrix, result, part) for all parts of all products of the batch.
+template <class T, class Body>
+void for_parts(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t parts,
+               std::int64_t cost, Body&& body) {
+  const auto run = [&](std::int64_t n, std::int64_t part) {
+    body(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)),
+         out + offset_of(n, batch.shape, batch.out), part);
+  };
+  if (parts > 1) {
+    pool.for_each(batch.count * parts, [&](std::int64_t chunk, int) { run(chunk / parts, chunk % parts); });
+    return;
+  }
+  for_ranges(pool, batch.count, cost, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t n = begin; n < end; ++n) run(n, 0);
+  });
+}
+
+// Rows of |matrix| times one vector each; cutting rows changes no result.
+template <class T>
+void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
+  const std::int64_t work = matrix.rows * matrix.cols;
+  const std::int64_t parts = batch.count >= 4 * pool.threads()
+                                 ? 1
+                                 : std::clamp<std::int64_t>(std::min(work / kGrain, matrix.rows / 32), 1, 4 * pool.threads());
+  for_parts(pool, matrix, vector, batch, out, parts, work,
+            [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
+              const Range rows = part_of(left.rows, parts, part, 16);
+              if (rows.begin < rows.end) gemv(left.band(rows.begin, rows.end), right.data, right.row_stride, to + rows.begin);
+            });
+}
+
+template <class T>
+void float_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t ldc) {
+  if (b.cols == 1 && ldc == 1) return vector_product(pool, a, b, batch, out);
+  if (a.rows == 1) {
+    Batch swapped = batch;
+    std::swap(swapped.a, swapped.b);
+    return vector_product(pool, b.transposed(), a.transposed(), swapped, out);
+  }
+  const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
+  const std::int64_t cost = a.rows * a.cols * b.cols / 8;
+  for_parts(pool, a, b, batch, out, cut.parts(), cost,
+            [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
+              const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
+              const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 16);
+              if (rows.begin == rows.end || cols.begin == cols.end) return;
+              gemm(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(),
+                   to + rows.begin * ldc + cols.begin, ldc);
+            });
+}
+
+// Products and sums wrap: unsigned arithmetic, wide enough that no small type is promoted to int.
+template <class T>
+using Wrapping = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
+
+template <class T>
+void integer_row(const Matrix<T>& a, const Matrix<T>& b, std::int64_t row, T* out) {
+  using U = Wrapping<T>;
+  const T* left = a.data + row * a.row_stride;
+  if (b.col_stride != 1) {
+    for (std::int64_t j = 0; j < b.cols; ++j) {
+      U sum = 0;
+      for (std::int64_t p = 0; p < a.cols; ++p)
+        sum += static_cast<U>(left[p * a.col_stride]) * static_cast<U>(b.data[p * b.row_stride + j * b.col_stride]);
+      out[j] = static_cast<T>(sum);
+    }
+    return;
+  }
+  constexpr std::int64_t kColumns = 1024;
+  for (std::int64_t j = 0; j < b.cols; j += kColumns) {
+    U sums[kColumns] = {};
+    const std::int64_t n = std::min(kColumns, b.cols - j);
+    for (std::int64_t p = 0; p < a.cols; ++p) {
+      const U factor = static_cast<U>(left[p * a.col_stride]);
+      const T* line = b.data + p * b.row_stride + j;
+      for (std::int64_t q = 0; q < n; ++q) sums[q] += factor * static_cast<U>(line[q]);
+    }
+    for (std::int64_t q = 0; q < n; ++q) out[j + q] = static_cast<T>(sums[q]);
+  }
+}
+
+template <class T>
+void integer_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t ldc) {
+  for_ranges(pool, batch.count * a.rows, a.cols * b.cols / 2, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t n = i / a.rows, row = i % a.rows;
+      integer_row(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)), row,
+                  out + offset_of(n, batch.shape, batch.out) + row * ldc);
+    }
+  });
+}
+
+}  // namespace
+
+bool is_blas_layout(const View& matrix) {
+  const int rank = matrix.shape.rank();
+  const auto row = static_cast<std::size_t>(rank - 2);
+  return is_blas_matrix(matrix.shape[rank - 2], matrix.shape[rank - 1], matrix.strides[row], matrix.strides[row + 1]);
+}
+
+void matmul(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out) {
+  if (out.shape.elements() == 0) return;
+  const int rank = out.shape.rank();
+  const std::int64_t ldc = out.shape[rank - 2] == 1 ? out.shape[rank - 1] : out.strides[static_cast<std::size_t>(rank - 2)];
+  if (a.shape.elements() == 0) return fill(pool, out, 0);
+  const Batch batch = batch_of(a, b, out);
+  with_type(out.dtype, [&]<class T>(T) {
+    const Matrix<T> left = last_two<T>(a, attr.transpose_a), right = last_two<T>(b, attr.transpose_b);
+    if constexpr (std::is_floating_point_v<T>) {
+      float_product(pool, left, right, batch, static_cast<T*>(out.data), ldc);
+    } else {
+      integer_product(pool, left, right, batch, static_cast<T*>(out.data), ldc);
+    }
+  });
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/sliding.h"
+#include "backends/cpu/primitives/typed.h"
+
+namespace tenon::cpu {
+namespace {
+
+// Sums of f32 are formed in double, integers wrap.
+template <class T>
+struct WindowSum {
+  using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+  static constexpr Total kStart = 0;
+  static Total join(Total a, Total b) { return a + b; }
+};
+
+// A NaN is taken, and stays.
+template <class T>
+struct WindowMax {
+  using Total = T;
+  static constexpr Total kStart =
+      std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  static Total join(Total a, Total b) { return a != a || b <= a ? a : b; }
+};
+
+constexpr std::int64_t kPlaces = 256;  // of a row at a time
+
+// Many places: each tap is added to all of them at once.
+template <class Kind, class T>
+void join_taps(const Sliding& at, const T* line, std::int64_t begin, std::int64_t end, typename Kind::Total* totals) {
+  using Total = typename Kind::Total;
+  for (std::int64_t tap = 0; tap < at.size[2]; ++tap) {
+    const Range range = at.inside(tap, begin, end);
+    const std::int64_t step = at.stride[2] * at.steps[2];
+    const T* from = line + at.source(2, range.begin, tap) * at.steps[2];
+    Total* to = totals + (range.begin - begin);
+    const std::int64_t n = range.end - range.begin;
+    if (step == 1) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = Kind::join(to[i], static_cast<Total>(from[i]));
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = Kind::join(to[i], static_cast<Total>(from[i * step]));
+    }
+  }
+}
+
+// Few places and wide windows (global pooling): along the window, four totals side by side.
+template <class Kind, class T>
+typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t place) {
+  using Total = typename Kind::Total;
+  const std::int64_t first_source = at.source(2, place, 0), dilation = at.dilation[2];
+  const std::int64_t first = first_source >= 0 ? 0 : (-first_source + dilation - 1) / dilation;
+  const std::int64_t last = std::min(at.size[2], (at.in[2] - first_source + dilation - 1) / dilation);
+  const std::int64_t step = dilation * at.steps[2];
+  const T* from = line + first_source * at.steps[2];
+  Total totals[4] = {Kind::kStart, Kind::kStart, Kind::kStart, Kind::kStart};
+  std::int64_t tap = first;
+  for (; tap + 4 <= last; tap += 4)
+    for (std::int64_t l = 0; l < 4; ++l) totals[l] = Kind::join(totals[l], static_cast<Total>(from[(tap + l) * step]));
+  for (; tap < last; ++tap) totals[0] = Kind::join(totals[0], static_cast<Total>(from[tap * step]));
+  return Kind::join(Kind::join(totals[0], totals[1]), Kind::join(totals[2], totals[3]));
+}
+
+template <class Kind, class T>
+void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64_t place1, T* out) {
+  using Total = typename Kind::Total;
+  const bool along_window = at.out[2] < 8 && at.size[2] >= 8;
+  for (std::int64_t begin = 0; begin < at.out[2]; begin += kPlaces) {
+    const std::int64_t end = std::min(at.out[2], begin + kPlaces);
+    Total totals[kPlaces];
+    std::fill_n(totals, end - begin, Kind::kStart);
+    for (std::int64_t tap0 = 0; tap0 < at.size[0]; ++tap0) {
+      const std::int64_t a = at.source(0, place0, tap0);
+      if (!at.is_inside(0, a)) continue;
+      for (std::int64_t tap1 = 0; tap1 < at.size[1]; ++tap1) {
+        const std::int64_t b = at.source(1, place1, tap1);
+        if (!at.is_inside(1, b)) continue;
+        const T* line = image + a * at.steps[0] + b * at.steps[1];
+        if (along_window) {
+          for (std::int64_t i = begin; i < end; ++i)
+            totals[i - begin] = Kind::join(totals[i - begin], join_line<Kind>(at, line, i));
+        } else {
+          join_taps<Kind>(at, line, begin, end, totals);
+        }
+      }
+    }
+    for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(totals[i - begin]);
+  }
+}
+
+template <class Kind, class T>
+void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
+  const std::int64_t images = x.shape[0] * x.shape[1], rows = at.out[0] * at.out[1];
+  for_ranges(pool, images * rows, at.out[2] * at.window(), [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t image = i / rows, row = i % rows;
+      const T* from = static_cast<const T*>(x.data) + image / x.shape[1] * x.strides[0] + image % x.shape[1] * x.strides[1];
+      pool_row<Kind>(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
+    }
+  });
+}
+
+}  // namespace
+
+void window(ThreadPool& pool, const View& x, const WindowAttr& attr, const Target& out) {
+  if (out.shape.elements() == 0) return;
+  const Sliding at(attr, attr.size, x.shape, x.strides, out.shape);
+  with_type(x.dtype, [&]<class T>(T) {
+    if (attr.max) {
+      pool_images<WindowMax<T>>(pool, x, at, static_cast<T*>(out.data));
+    } else {
+      pool_images<WindowSum<T>>(pool, x, at, static_cast<T*>(out.data));
+    }
+  });
+}
+
+}  // namespace tenon::cpu

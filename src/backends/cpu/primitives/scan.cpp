@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "backends/cpu/primitives/axis_lanes.h"
+#include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/typed.h"
+
+namespace tenon::cpu {
+namespace {
+
+// One lane group of a tensor: element i of lane l is data[i * step + l * across].
+template <class T>
+struct Group {
+  T* data = nullptr;
+  std::int64_t step = 0, across = 0;
+};
+
+// f32 runs in double, integers wrap in u64.
+template <class T>
+struct RunningSum {
+  using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+  Total total = 0;
+  T add(T x) {
+    total += static_cast<Total>(x);
+    return static_cast<T>(total);
+  }
+};
+
+// f64 has nothing wider, so the rounding errors are summed up beside it.
+template <>
+struct RunningSum<double> {
+  double total = 0, lost = 0;
+  double add(double x) {
+    const double next = total + x, part = next - total;
+    lost += (total - (next - part)) + (x - part);
+    total = next;
+    return std::isfinite(total) && std::isfinite(lost) ? total + lost : total;
+  }
+};
+
+template <class T>
+struct RunningProduct {
+  using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+  Total total = 1;
+  T add(T x) {
+    total *= static_cast<Total>(x);
+    return static_cast<T>(total);
+  }
+};
+
+template <class Running, class T>
+void scan(Group<const T> in, Group<T> out, std::int64_t extent, std::int64_t lanes) {
+  if (lanes == 1) {
+    Running running;  // alone it stays in registers
+    for (std::int64_t i = 0; i < extent; ++i) out.data[i * out.step] = running.add(in.data[i * in.step]);
+    return;
+  }
+  Running running[kLaneGroup];
+  for (std::int64_t i = 0; i < extent; ++i, in.data += in.step, out.data += out.step)
+    for (std::int64_t l = 0; l < lanes; ++l) out.data[l * out.across] = running[l].add(in.data[l * in.across]);
+}
+
+// True when |a| comes before |b|, which was seen earlier.
+template <bool Largest, class T>
+bool beats(T a, T b) {
+  return Largest ? a > b : a < b;
+}
+
+template <bool Largest, class T>
+constexpr T worst() {
+  if constexpr (std::is_floating_point_v<T>)
+    return Largest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  else
+    return Largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+}
+
+// Blocks are first only reduced, which the compiler vectorises; the one place of a block is looked for when it has a better
+// value.
+template <bool Largest, class T>
+std::int64_t arg_of_run(const T* in, std::int64_t n) {
+  constexpr std::int64_t kBlock = 1024, kWidth = 16;
+  std::int64_t best = 0;
+  if (is_nan(in[0])) return 0;
+  for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+    const std::int64_t end = std::min(n, begin + kBlock);
+    T top[kWidth];
+    std::fill_n(top, kWidth, worst<Largest, T>());
+    unsigned nan[kWidth] = {};
+    std::int64_t i = begin;
+    for (; i + kWidth <= end; i += kWidth)
+      for (std::int64_t w = 0; w < kWidth; ++w) {
+        const T x = in[i + w];
+        top[w] = beats<Largest>(x, top[w]) ? x : top[w];
+        nan[w] |= is_nan(x);
+      }
+    for (; i < end; ++i) {
+      top[0] = beats<Largest>(in[i], top[0]) ? in[i] : top[0];
+      nan[0] |= is_nan(in[i]);
+    }
+    T block = top[0];
+    unsigned any_nan = 0;
+    for (std::int64_t w = 0; w < kWidth; ++w) {
+      block = beats<Largest>(top[w], block) ? top[w] : block;
+      any_nan |= nan[w];
+    }
+    if (any_nan != 0) return std::find_if(in + begin, in + end, [](T x) { return is_nan(x); }) - in;
+    if (beats<Largest>(block, in[best])) best = std::find(in + begin, in + end, block) - in;
+  }
+  return best;
+}
+
+template <bool Largest, class T>
+void arg_of_lanes(Group<const T> in, std::int64_t extent, std::int64_t lanes, std::int64_t* out) {
+  T best[kLaneGroup];
+  for (std::int64_t l = 0; l < lanes; ++l) {
+    best[l] = in.data[l * in.across];
+    out[l] = 0;
+  }
+  for (std::int64_t i = 1; i < extent; ++i) {
+    in.data += in.step;
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      const T x = in.data[l * in.across];
+      // A NaN beats every number, and nothing beats a NaN.
+      const bool better = !is_nan(best[l]) && (is_nan(x) || beats<Largest>(x, best[l]));
+      best[l] = better ? x : best[l];
+      out[l] = better ? i : out[l];
+    }
+  }
+}
+
+template <bool Largest, class T>
+void arg_reduce_typed(ThreadPool& pool, const View& x, int axis, const Target& out) {
+  const AxisLanes lanes(x.shape, axis);
+  const std::int64_t step = x.strides[static_cast<std::size_t>(axis)], across = lane_stride(x.shape, x.strides);
+  const T* in = static_cast<const T*>(x.data);
+  auto* to = static_cast<std::int64_t*>(out.data);
+  lanes.for_groups(pool, 1, [&](std::int64_t lane, std::int64_t count, int) {
+    const T* data = in + lanes.first(lane, x.strides);
+    if (count == 1 && step == 1) {
+      to[lane] = arg_of_run<Largest>(data, lanes.extent());
+    } else {
+      arg_of_lanes<Largest, T>({data, step, across}, lanes.extent(), count, to + lane);
+    }
+  });
+}
+
+}  // namespace
+
+void cumulative(ThreadPool& pool, const View& x, const CumulativeAttr& attr, const Target& out) {
+  if (out.shape.elements() == 0) return;
+  with_type(out.dtype, [&]<class T>(T) {
+    const AxisLanes lanes(x.shape, attr.axis);
+    const auto axis = static_cast<std::size_t>(attr.axis);
+    const std::int64_t in_across = lane_stride(x.shape, x.strides), out_across = lane_stride(out.shape, out.strides);
+    lanes.for_groups(pool, 2, [&](std::int64_t lane, std::int64_t count, int) {
+      const Group<const T> in{static_cast<const T*>(x.data) + lanes.first(lane, x.strides), x.strides[axis], in_across};
+      const Group<T> to{static_cast<T*>(out.data) + lanes.first(lane, out.strides), out.strides[axis], out_across};
+      if (attr.product) {
+        scan<RunningProduct<T>, T>(in, to, lanes.extent(), count);
+      } else {
+        scan<RunningSum<T>, T>(in, to, lanes.extent(), count);
+      }
+    });
+  });
+}
+
+void arg_reduce(ThreadPool& pool, const View& x, const ArgReduceAttr& attr, const Target& out) {
+  if (out.shape.elements() == 0) return;
+  with_type(x.dtype, [&]<class T>(T) {
+    if (attr.largest) {
+      arg_reduce_typed<true, T>(pool, x, attr.axis, out);
+    } else {
+      arg_reduce_typed<false, T>(pool, x, attr.axis, out);
+    }
+  });
+}
+
+void iota(const AxisAttr& attr, const Target& out) {
+  const AxisSplit split(out.shape, attr.axis);
+  with_type(out.dtype, [&]<class T>(T) {
+    T* to = static_cast<T*>(out.data);
+    for (std::int64_t o = 0; o < split.outer; ++o)
+      for (std::int64_t i = 0; i < split.extent; ++i) {
+        std::fill_n(to, split.inner, static_cast<T>(i));
+        to += split.inner;
+      }
+  });
+}
+
+}  // namespace tenon::cpu
