@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 
 namespace {
 

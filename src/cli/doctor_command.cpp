@@ -18,7 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/progress_talk.h"
-#include "lease/run_directory.h"
+#include "lease/turnstile/run_directory.h"
 #include "manager/ledger_store.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

@@ -12,7 +12,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
-#include "lease/policy_replay.h"
+#include "lease/policy/replay.h"
 
 namespace tenon::cli {
 namespace {

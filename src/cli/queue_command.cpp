@@ -6,8 +6,8 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/queue_json.h"
-#include "lease/process_identity.h"
-#include "lease/queue_text.h"
+#include "lease/turnstile/process_identity.h"
+#include "lease/turnstile/queue_text.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

@@ -1,7 +1,7 @@
 #include "cli/queue_json.h"
 
-#include "lease/process_identity.h"
-#include "lease/queue_text.h"
+#include "lease/turnstile/process_identity.h"
+#include "lease/turnstile/queue_text.h"
 
 namespace tenon::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <boost/json.hpp>
 
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 
 namespace tenon::cli {
 

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 #include "cli/queue_json.h"
-#include "lease/queue_text.h"
+#include "lease/turnstile/queue_text.h"
 
 namespace tenon::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 #include "tenon/device.h"
 
 namespace tenon::cli {

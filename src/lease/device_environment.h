@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 #include "tenon/device.h"
 
 namespace tenon {

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "lease/device_request.h"
-#include "lease/fork_guard.h"
-#include "lease/queue_text.h"
+#include "lease/turnstile/fork_guard.h"
+#include "lease/turnstile/queue_text.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -36,9 +36,9 @@
 #include "base/file_descriptor.h"
 #include "lease/event_sink.h"
 #include "lease/executable_cache.h"
-#include "lease/keep_open.h"
+#include "lease/policy/keep_open.h"
 #include "lease/storage.h"
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 #include "tenon/backend.h"
 #include "tenon/lease.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "device/cost.h"
-#include "lease/fork_guard.h"
+#include "lease/turnstile/fork_guard.h"
 #include "manager/ledger_accounts.h"
 #include "tenon/error.h"
 #include "tenon/simulated.h"

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "lease/queue_text.h"
+#include "lease/turnstile/queue_text.h"
 #include "manager/inventory.h"
 #include "manager/manager_state.h"
 #include "tenon/error.h"

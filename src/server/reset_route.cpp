@@ -9,8 +9,8 @@
 
 #include "base/child_output.h"
 #include "base/log.h"
-#include "lease/run_directory.h"
-#include "lease/turnstile.h"
+#include "lease/turnstile/run_directory.h"
+#include "lease/turnstile/turnstile.h"
 #include "server/json_reader.h"
 #include "server/json_writer.h"
 #include "server/problem.h"

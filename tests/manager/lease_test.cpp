@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 #include "manager/simulated_machine.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "backends/cpu/backend.h"
-#include "lease/run_directory.h"
-#include "lease/turnstile.h"
+#include "lease/turnstile/run_directory.h"
+#include "lease/turnstile/turnstile.h"
 #include "server/http_client.h"
 #include "tenon/simulated.h"
 

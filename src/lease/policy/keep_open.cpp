@@ -1,4 +1,4 @@
-#include "lease/keep_open.h"
+#include "lease/policy/keep_open.h"
 
 #include <fmt/format.h>
 

@@ -15,8 +15,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "lease/turnstile.h"
-#include "lease/turnstile_log.h"
+#include "lease/turnstile/turnstile.h"
+#include "lease/turnstile/turnstile_log.h"
 
 namespace {
 

@@ -1,11 +1,11 @@
-#include "lease/queue_text.h"
+#include "lease/turnstile/queue_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/units.h"
-#include "lease/process_identity.h"
+#include "lease/turnstile/process_identity.h"
 
 namespace tenon {
 

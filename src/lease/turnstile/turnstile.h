@@ -35,8 +35,8 @@
 #include <string>
 #include <vector>
 
-#include "lease/run_directory.h"
-#include "lease/ticket_file.h"
+#include "lease/turnstile/run_directory.h"
+#include "lease/turnstile/ticket_file.h"
 
 namespace tenon {
 

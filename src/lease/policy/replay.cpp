@@ -1,4 +1,4 @@
-#include "lease/policy_replay.h"
+#include "lease/policy/replay.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "lease/ticket_file.h"
+#include "lease/turnstile/ticket_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

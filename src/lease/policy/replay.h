@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lease/arrival_trace.h"
-#include "lease/keep_open.h"
+#include "lease/policy/arrival_trace.h"
+#include "lease/policy/keep_open.h"
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include "lease/fork_guard.h"
+#include "lease/turnstile/fork_guard.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // The queue between processes: real processes, really killed.
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -10,8 +10,8 @@
 #include <memory>
 #include <thread>
 
-#include "lease/turnstile_log.h"
-#include "lease/turnstile_testing.h"
+#include "lease/turnstile/turnstile_log.h"
+#include "lease/turnstile/turnstile_testing.h"
 #include "tenon/error.h"
 
 namespace tenon::testing {

@@ -1,11 +1,11 @@
-#include "lease/run_directory.h"
+#include "lease/turnstile/run_directory.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <map>
 
-#include "lease/turnstile_testing.h"
+#include "lease/turnstile/turnstile_testing.h"
 #include "tenon/error.h"
 
 namespace tenon::testing {

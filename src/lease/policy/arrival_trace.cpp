@@ -1,4 +1,4 @@
-#include "lease/arrival_trace.h"
+#include "lease/policy/arrival_trace.h"
 
 #include <fmt/format.h>
 

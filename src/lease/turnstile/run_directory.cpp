@@ -1,4 +1,4 @@
-#include "lease/run_directory.h"
+#include "lease/turnstile/run_directory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
-#include "lease/policy_replay.h"
+#include "lease/policy/replay.h"
 
 #include <gtest/gtest.h>
 
-#include "lease/arrival_trace.h"
+#include "lease/policy/arrival_trace.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "lease/process_identity.h"
+#include "lease/turnstile/process_identity.h"
 
 #include <fmt/format.h>
 #include <pwd.h>

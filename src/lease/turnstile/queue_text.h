@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include "lease/turnstile.h"
+#include "lease/turnstile/turnstile.h"
 
 #include <fmt/format.h>
 #include <sys/inotify.h>
@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lease/fork_guard.h"
-#include "lease/lock_wait.h"
-#include "lease/process_identity.h"
+#include "lease/turnstile/fork_guard.h"
+#include "lease/turnstile/lock_wait.h"
+#include "lease/turnstile/process_identity.h"
 #include "tenon/error.h"
 
 namespace tenon {

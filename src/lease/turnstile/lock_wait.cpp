@@ -1,4 +1,4 @@
-#include "lease/lock_wait.h"
+#include "lease/turnstile/lock_wait.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
