@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 
 namespace tenon::cli {
 

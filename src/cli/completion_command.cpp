@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/option_checks.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "tenon/dtype.h"
 
 namespace tenon::cli {

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

@@ -12,7 +12,7 @@
 #include "cli/device_table.h"
 #include "cli/json.h"
 #include "cli/money.h"
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

@@ -19,7 +19,7 @@
 #include "cli/json.h"
 #include "cli/progress_talk.h"
 #include "lease/turnstile/run_directory.h"
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

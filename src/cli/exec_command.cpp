@@ -13,8 +13,8 @@
 #include "lease/device_environment.h"
 #include "lease/turnstile/queue_text.h"
 #include "lease/turnstile/turnstile.h"
-#include "manager/ledger.h"
-#include "manager/ledger_accounts.h"
+#include "manager/ledger/accounts.h"
+#include "manager/ledger/ledger.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

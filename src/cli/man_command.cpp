@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 
 namespace tenon::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/json.h"
 #include "cli/money.h"
 #include "device/python_packages.h"
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/batch.h"
 #include "tenon/manager.h"
 #include "tenon/routing.h"

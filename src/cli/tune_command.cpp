@@ -16,7 +16,7 @@
 #include "cli/option_checks.h"
 #include "cli/plot.h"
 #include "cli/progress_talk.h"
-#include "manager/tuning.h"
+#include "manager/routing/tuning.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

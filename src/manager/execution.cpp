@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "manager/config/settings.h"
 #include "manager/manager_state.h"
-#include "manager/settings.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "device/cost.h"
 #include "lease/device_environment.h"
+#include "manager/config/settings.h"
 #include "manager/inventory.h"
 #include "manager/manager_state.h"
-#include "manager/settings.h"
 #include "tenon/error.h"
 
 namespace tenon {

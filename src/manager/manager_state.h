@@ -11,8 +11,8 @@
 #include "device/detect.h"
 #include "hal/registry.h"
 #include "lease/device_owner.h"
-#include "manager/ledger.h"
-#include "manager/profile_store.h"
+#include "manager/ledger/ledger.h"
+#include "manager/routing/profile_store.h"
 #include "tenon/manager.h"
 
 namespace tenon {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "server/device_json.h"
 #include "server/json_writer.h"
 #include "server/problem.h"

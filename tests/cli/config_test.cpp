@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_testing.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 
 namespace tenon::cli::testing {
 namespace {

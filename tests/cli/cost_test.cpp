@@ -4,7 +4,7 @@
 
 #include "cli/cli_testing.h"
 #include "cli/money.h"
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

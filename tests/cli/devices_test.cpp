@@ -8,7 +8,7 @@
 #include "cli/device_table.h"
 #include "cli/diagnostics.h"
 #include "cli/json.h"
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 
 namespace tenon::cli::testing {
 namespace {

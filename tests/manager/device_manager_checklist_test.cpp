@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "base/log.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

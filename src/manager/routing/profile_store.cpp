@@ -1,4 +1,4 @@
-#include "manager/profile_store.h"
+#include "manager/routing/profile_store.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "manager/time_model.h"
+#include "manager/routing/time_model.h"
 #include "tenon/device_status.h"
 #include "tenon/graph.h"
 #include "tenon/routing.h"

@@ -1,4 +1,4 @@
-#include "manager/time_model.h"
+#include "manager/routing/time_model.h"
 
 #include <algorithm>
 #include <cmath>

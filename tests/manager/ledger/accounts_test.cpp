@@ -1,8 +1,8 @@
-#include "manager/ledger_accounts.h"
+#include "manager/ledger/accounts.h"
 
 #include <gtest/gtest.h>
 
-#include "manager/ledger_testing.h"
+#include "manager/ledger/testing.h"
 
 namespace tenon {
 namespace {

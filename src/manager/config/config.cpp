@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "tenon/error.h"
 #include "tenon/graph.h"
 

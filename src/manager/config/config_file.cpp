@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "tenon/error.h"
 
 #if __has_include(<toml++/toml.h>)

@@ -1,4 +1,4 @@
-#include "manager/ledger_accounts.h"
+#include "manager/ledger/accounts.h"
 
 #include <algorithm>
 #include <utility>

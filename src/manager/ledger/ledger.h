@@ -19,7 +19,7 @@
 #include <span>
 #include <string>
 
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/device_status.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "manager/profile.h"
+#include "manager/routing/profile.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Profiles: what was measured is predicted, what was not is guessed from it, and all of it survives.
-#include "manager/profile.h"
+#include "manager/routing/profile.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "manager/profile_store.h"
+#include "manager/routing/profile_store.h"
 #include "tenon/expression.h"
 
 namespace tenon {

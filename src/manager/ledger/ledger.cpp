@@ -1,4 +1,4 @@
-#include "manager/ledger.h"
+#include "manager/ledger/ledger.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "device/cost.h"
 #include "lease/turnstile/fork_guard.h"
-#include "manager/ledger_accounts.h"
+#include "manager/ledger/accounts.h"
 #include "tenon/error.h"
 #include "tenon/simulated.h"
 

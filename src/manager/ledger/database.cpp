@@ -1,7 +1,7 @@
 // LedgerStore over SQLite. Built with TENON_HAS_SQLITE, or as a store that says it is not there.
 #include <fmt/format.h>
 
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/error.h"
 
 #ifndef TENON_HAS_SQLITE
@@ -48,7 +48,7 @@ bool LedgerStore::is_intact() { refuse(); }
 #include "base/file_descriptor.h"
 #include "base/log.h"
 #include "base/state_directory.h"
-#include "manager/ledger_sqlite.h"
+#include "manager/ledger/sqlite.h"
 
 namespace tenon {
 namespace {

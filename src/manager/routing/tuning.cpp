@@ -1,4 +1,4 @@
-#include "manager/tuning.h"
+#include "manager/routing/tuning.h"
 
 #include <fmt/format.h>
 

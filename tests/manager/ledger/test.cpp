@@ -1,4 +1,4 @@
-#include "manager/ledger.h"
+#include "manager/ledger/ledger.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
-#include "manager/ledger_testing.h"
+#include "manager/ledger/testing.h"
 #include "tenon/error.h"
 
 namespace tenon {

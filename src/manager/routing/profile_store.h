@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "manager/profile.h"
+#include "manager/routing/profile.h"
 
 namespace tenon {
 

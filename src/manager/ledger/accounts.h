@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/device_status.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #endif
 
 #include "base/log.h"
-#include "manager/ledger_testing.h"
+#include "manager/ledger/testing.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"

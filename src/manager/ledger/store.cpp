@@ -1,4 +1,4 @@
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 
 #include <algorithm>
 #include <charconv>

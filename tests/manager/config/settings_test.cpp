@@ -1,5 +1,5 @@
 // Settings: what each takes, where its value comes from, and what is said when it is wrong.
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

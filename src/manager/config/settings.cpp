@@ -1,4 +1,4 @@
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 
 #include <fmt/format.h>
 

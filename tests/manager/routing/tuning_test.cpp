@@ -1,5 +1,5 @@
 // Tuning: the knee of a curve, and the limits that end the search.
-#include "manager/tuning.h"
+#include "manager/routing/tuning.h"
 
 #include <gtest/gtest.h>
 

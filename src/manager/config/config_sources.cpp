@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "manager/settings.h"
+#include "manager/config/settings.h"
 #include "ops/names.h"
 #include "tenon/error.h"
 

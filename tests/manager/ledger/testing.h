@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "manager/ledger_store.h"
+#include "manager/ledger/store.h"
 #include "tenon/device_status.h"
 
 namespace tenon::testing {
