@@ -1,4 +1,4 @@
-# The page: web/ built with npm and Vite, and compiled into the server (src/server/web_files.h).
+# The page: web/ built with npm and Vite, and compiled into the server (src/server/http/web_files.h).
 #
 # Adds the generated source to tenon_server. Without Node.js and npm, or with TENON_WEB off, the table of files is empty and the
 # server says that it has no page. TENON_WEB_BUILT tells whether there is one.
@@ -35,7 +35,7 @@ if(TENON_WEB_BUILT)
 else()
   message(STATUS "The server is built without its page: ${web_missing}")
   file(CONFIGURE OUTPUT ${web_source} CONTENT [[
-#include "server/web_files.h"
+#include "server/http/web_files.h"
 
 namespace tenon::server {
 std::span<const WebFile> web_files() noexcept { return {}; }

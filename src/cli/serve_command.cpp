@@ -7,8 +7,8 @@
 
 #include "cli/commands.h"
 #include "cli/option_checks.h"
-#include "server/accounts.h"
-#include "server/server.h"
+#include "server/access/accounts.h"
+#include "server/http/server.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

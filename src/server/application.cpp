@@ -10,10 +10,10 @@
 
 #include "base/log.h"
 #include "base/memory_limit.h"
-#include "server/json_writer.h"
-#include "server/problem.h"
+#include "server/http/json_writer.h"
+#include "server/http/problem.h"
 #include "server/services.h"
-#include "server/snapshot.h"
+#include "server/watch/snapshot.h"
 
 namespace tenon::server {
 namespace {

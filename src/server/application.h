@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "server/message.h"
+#include "server/http/message.h"
 #include "server/options.h"
-#include "server/routes.h"
+#include "server/routes/routes.h"
 #include "tenon/manager.h"
 
 namespace tenon::server {

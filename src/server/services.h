@@ -6,19 +6,19 @@
 #include <functional>
 #include <memory>
 
-#include "server/accounts.h"
+#include "server/access/accounts.h"
+#include "server/access/rate_limit.h"
 #include "server/application.h"
-#include "server/event_hub.h"
-#include "server/jobs.h"
-#include "server/memory_gate.h"
-#include "server/metrics.h"
+#include "server/compute/jobs.h"
+#include "server/compute/memory_gate.h"
+#include "server/compute/program.h"
+#include "server/compute/program_cache.h"
+#include "server/compute/uploads.h"
+#include "server/compute/workers.h"
 #include "server/options.h"
-#include "server/program.h"
-#include "server/program_cache.h"
-#include "server/rate_limit.h"
-#include "server/routes.h"
-#include "server/uploads.h"
-#include "server/workers.h"
+#include "server/routes/routes.h"
+#include "server/watch/event_hub.h"
+#include "server/watch/metrics.h"
 #include "tenon/manager.h"
 
 namespace tenon::server {

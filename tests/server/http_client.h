@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "base/file_descriptor.h"
-#include "server/server.h"
+#include "server/http/server.h"
 #include "tenon/config.h"
 #include "tenon/manager.h"
 

@@ -1,7 +1,7 @@
 // Who may: passwords, tokens, sessions, and the lock after too many failures.
-#include "server/accounts.h"
+#include "server/access/accounts.h"
+#include "server/http/problem.h"
 #include "server/http_client.h"
-#include "server/problem.h"
 
 namespace tenon::server {
 namespace {

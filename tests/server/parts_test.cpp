@@ -4,12 +4,12 @@
 #include <cmath>
 #include <latch>
 
-#include "server/event_stream.h"
+#include "server/access/rate_limit.h"
+#include "server/compute/workers.h"
+#include "server/http/event_stream.h"
+#include "server/http/json_writer.h"
 #include "server/http_client.h"
-#include "server/json_writer.h"
-#include "server/rate_limit.h"
-#include "server/routes.h"
-#include "server/workers.h"
+#include "server/routes/routes.h"
 
 namespace tenon::server {
 namespace {

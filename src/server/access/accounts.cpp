@@ -1,0 +1,304 @@
+#include "server/access/accounts.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "server/compute/uploads.h"
+#include "server/http/problem.h"
+
+#ifdef TENON_HAS_SODIUM
+#include <sodium.h>
+#endif
+
+namespace tenon::server {
+namespace {
+
+constexpr std::size_t kMaxEntries = 10'000;
+constexpr int kMaxWaitingLogins = 16;
+constexpr std::size_t kMinTokenLength = 16;
+
+double seconds(std::chrono::steady_clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  volatile unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference = static_cast<unsigned char>(difference | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i])));
+  return difference == 0;
+}
+
+bool verify(const std::string& hash, const std::string& password) {
+#ifdef TENON_HAS_SODIUM
+  return crypto_pwhash_str_verify(hash.c_str(), password.data(), password.size()) == 0;
+#else
+  (void)hash, (void)password;
+  return false;
+#endif
+}
+
+// So that an account that does not exist takes as long to refuse.
+const std::string& nobodys_hash() {
+  static const std::string hash = has_passwords() ? hash_password(random_id("")) : std::string();
+  return hash;
+}
+
+struct Line {
+  std::string account, secret;
+  int number = 0;
+};
+
+std::vector<Line> read_lines(const std::string& file, const char* option, const std::string& anonymous, char secret_begin) {
+  struct stat status{};
+  if (stat(file.c_str(), &status) != 0)
+    throw Error(ErrorCode::not_found, fmt::format("{} {}: there is no such file", option, file));
+  if ((status.st_mode & (S_IROTH | S_IWOTH)) != 0)
+    throw Error(ErrorCode::permission_denied, fmt::format("{} {}: everybody may read or change it", option, file),
+                fmt::format("chmod 600 {}", file));
+  std::ifstream in(file);
+  if (!in) throw Error(ErrorCode::permission_denied, fmt::format("{} {}: it cannot be read", option, file));
+  std::vector<Line> lines;
+  std::string text;
+  for (int number = 1; std::getline(in, text); ++number) {
+    while (!text.empty() && (text.back() == '\r' || text.back() == ' ' || text.back() == '\t')) text.pop_back();
+    if (text.empty() || text[0] == '#') continue;
+    const std::size_t colon = text.find(':');
+    const bool is_named = colon != std::string::npos && colon > 0 && (secret_begin == '\0' || text[0] != secret_begin);
+    lines.push_back({is_named ? text.substr(0, colon) : anonymous, is_named ? text.substr(colon + 1) : text, number});
+    if (lines.back().account.size() > 64)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} line {}: an account's name has at most 64 characters", file, number));
+  }
+  if (lines.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} {}: the file is empty", option, file));
+  return lines;
+}
+
+}  // namespace
+
+bool has_passwords() noexcept {
+#ifdef TENON_HAS_SODIUM
+  static const bool is_ready = sodium_init() >= 0;
+  return is_ready;
+#else
+  return false;
+#endif
+}
+
+std::string hash_password(const std::string& password) {
+  if (!has_passwords())
+    throw Error(ErrorCode::unimplemented, "this build has no passwords", "build with libsodium, or use --token-file");
+  if (password.size() < 8) throw Error(ErrorCode::invalid_argument, "a password has at least 8 characters");
+#ifdef TENON_HAS_SODIUM
+  char hash[crypto_pwhash_STRBYTES];
+  if (crypto_pwhash_str(hash, password.data(), password.size(), crypto_pwhash_OPSLIMIT_INTERACTIVE,
+                        crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
+    throw Error(ErrorCode::resource_exhausted, "there is not enough memory to hash a password");
+  return hash;
+#else
+  return {};
+#endif
+}
+
+std::string_view cookie(const Request& request, std::string_view name) noexcept {
+  for (const Field& field : request.fields) {
+    if (!equal_ignoring_case(field.name, "Cookie")) continue;
+    std::string_view rest = field.value;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find(';');
+      std::string_view pair = rest.substr(0, end);
+      rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+      while (!pair.empty() && pair.front() == ' ') pair.remove_prefix(1);
+      if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=') return pair.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::string network_of(const std::string& address) {
+  in6_addr bytes{};
+  if (address.find(':') == std::string::npos || inet_pton(AF_INET6, address.c_str(), &bytes) != 1) return address;
+  if (IN6_IS_ADDR_V4MAPPED(&bytes)) return address;
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += fmt::format("{:02x}", bytes.s6_addr[i]);
+  return text + "/64";
+}
+
+Accounts::Accounts(Options options) : options_(std::move(options)) {
+  if (!options_.password_file.empty()) read_passwords();
+  if (!options_.token_file.empty()) read_tokens();
+  is_required_ = !hashes_.empty() || !tokens_.empty();
+  if (!hashes_.empty()) nobodys_hash();
+}
+
+void Accounts::read_passwords() {
+  if (!has_passwords())
+    throw Error(ErrorCode::unimplemented, "this build has no passwords", "build with libsodium, or use --token-file");
+  for (const Line& line : read_lines(options_.password_file, "--password-file", "admin", '$')) {
+    if (!line.secret.starts_with("$argon2id$"))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} line {}: this is no argon2id hash", options_.password_file, line.number),
+                  "tenon serve hash-password prints one");
+    if (!hashes_.emplace(line.account, line.secret).second)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} line {}: account '{}' is there twice", options_.password_file, line.number, line.account));
+  }
+}
+
+void Accounts::read_tokens() {
+  for (const Line& line : read_lines(options_.token_file, "--token-file", "token", '\0')) {
+    if (line.secret.size() < kMinTokenLength)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} line {}: a token has at least {} characters", options_.token_file, line.number, kMinTokenLength),
+          "openssl rand -hex 32 makes one");
+    tokens_.emplace_back(line.secret, line.account);
+  }
+}
+
+Accounts::Session* Accounts::find_session(const Request& request) {
+  const std::string_view id = cookie(request, kSessionCookie);
+  if (id.empty()) return nullptr;
+  const auto found = sessions_.find(std::string(id));
+  if (found == sessions_.end()) return nullptr;
+  const Time now = options_.now();
+  if (now - found->second.used >= options_.idle || now - found->second.begun >= options_.total) {
+    sessions_.erase(found);
+    return nullptr;
+  }
+  return &found->second;
+}
+
+std::optional<std::string> Accounts::account_of(const Request& request, bool renews) {
+  if (const std::string_view field = request.field("Authorization"); !field.empty()) {
+    if (field.size() <= 7 || !equal_ignoring_case(field.substr(0, 7), "Bearer ")) return std::nullopt;
+    std::optional<std::string> account;
+    for (const auto& [token, owner] : tokens_)
+      if (equal_in_constant_time(token, field.substr(7))) account = owner;
+    return account;
+  }
+  const std::lock_guard lock(mutex_);
+  Session* session = find_session(request);
+  if (session == nullptr) return std::nullopt;
+  if (renews) session->used = options_.now();
+  return session->account;
+}
+
+std::string Accounts::lock_key(const std::string& account, const std::string& address, const Request& request) const {
+  const std::string client(cookie(request, kClientCookie));
+  const auto known = clients_.find(client);
+  if (known != clients_.end() && known->second == account) return account + "\nclient " + client;
+  return account + "\naddress " + network_of(address);
+}
+
+Accounts::Login Accounts::login(const std::string& account, const std::string& password, const std::string& address,
+                                const Request& request) {
+  if (account.size() > 64 || password.size() > 1024)
+    throw Problem(400, "invalid_argument", "the account or the password is too long");
+  const std::string key = [&] {
+    const std::lock_guard lock(mutex_);
+    return lock_key(account, address, request);
+  }();
+  std::string hash;
+  {
+    const std::lock_guard lock(mutex_);
+    const Time now = options_.now();
+    Failures& failures = locks_[key];
+    if (now < failures.locked_until) {
+      const int left = static_cast<int>(seconds(failures.locked_until - now)) + 1;
+      throw Problem(429, "resource_exhausted", "too many failed logins from here", "wait, or log in from elsewhere")
+          .with_retry(left)
+          .with("locked_for_seconds", std::to_string(left))
+          .with("remaining_attempts", "0");
+    }
+    if (now - failures.last >= options_.lockout) failures.count = 0;
+    if (waiting_logins_ >= kMaxWaitingLogins)
+      throw Problem(503, "overloaded", "too many people log in at this moment").with_retry(2);
+    ++waiting_logins_;
+    // Counted before it is checked, so that many at once are not more attempts than one after another.
+    ++failures.count;
+    failures.last = now;
+    if (failures.count >= options_.attempts) failures.locked_until = now + options_.lockout;
+    const auto found = hashes_.find(account);
+    hash = found == hashes_.end() ? std::string() : found->second;
+  }
+  bool is_right = false;
+  {
+    const std::lock_guard one_at_a_time(hashing_);
+    is_right = !hashes_.empty() && verify(hash.empty() ? nobodys_hash() : hash, password) && !hash.empty();
+  }
+  const std::lock_guard lock(mutex_);
+  --waiting_logins_;
+  if (!is_right) {
+    ++failure_count_;
+    const int remaining = std::max(0, options_.attempts - locks_[key].count);
+    throw Problem(401, "unauthenticated", "the account or the password is wrong",
+                  remaining > 0 ? "" : "no further attempts for 15 minutes")
+        .with("remaining_attempts", std::to_string(remaining))
+        .with("locked_for_seconds", std::to_string(remaining > 0 ? 0 : options_.lockout.count()));
+  }
+  locks_.erase(key);
+  Login login{random_id("") + random_id(""), std::string(cookie(request, kClientCookie)), account};
+  if (clients_.find(login.client) == clients_.end()) login.client = random_id("");
+  if (clients_.size() >= kMaxEntries) clients_.clear();
+  clients_[login.client] = account;
+  if (sessions_.size() >= kMaxEntries)
+    sessions_.erase(std::min_element(sessions_.begin(), sessions_.end(),
+                                     [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+  const Time now = options_.now();
+  sessions_[login.session] = {account, now, now};
+  return login;
+}
+
+void Accounts::logout(const Request& request) {
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(std::string(cookie(request, kSessionCookie)));
+}
+
+Accounts::Standing Accounts::standing(const Request& request, const std::string& account, const std::string& address) {
+  Standing standing;
+  standing.remaining_attempts = options_.attempts;
+  if (!request.field("Authorization").empty()) {
+    standing.account = account_of(request, false);
+    standing.expires_in_seconds = standing.account ? seconds(options_.total) : 0;
+    return standing;
+  }
+  const std::lock_guard lock(mutex_);
+  const Time now = options_.now();
+  if (const Session* session = find_session(request)) {
+    standing.account = session->account;
+    standing.expires_in_seconds = seconds(std::min(session->used + options_.idle, session->begun + options_.total) - now);
+  }
+  if (const auto found = locks_.find(lock_key(account, address, request)); found != locks_.end()) {
+    const bool is_old = now - found->second.last >= options_.lockout;
+    standing.locked_for_seconds = std::max(0.0, seconds(found->second.locked_until - now));
+    standing.remaining_attempts = is_old ? options_.attempts : std::max(0, options_.attempts - found->second.count);
+  }
+  return standing;
+}
+
+std::size_t Accounts::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+std::uint64_t Accounts::failures() const {
+  const std::lock_guard lock(mutex_);
+  return failure_count_;
+}
+
+void Accounts::expire() {
+  const std::lock_guard lock(mutex_);
+  const Time now = options_.now();
+  std::erase_if(sessions_, [&](const auto& entry) {
+    return now - entry.second.used >= options_.idle || now - entry.second.begun >= options_.total;
+  });
+  std::erase_if(
+      locks_, [&](const auto& entry) { return now >= entry.second.locked_until && now - entry.second.last >= options_.lockout; });
+  // Many addresses at once: memory is bounded, and each guess still costs a slow hash.
+  if (locks_.size() > kMaxEntries * 10) locks_.clear();
+}
+
+}  // namespace tenon::server

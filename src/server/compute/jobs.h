@@ -1,0 +1,53 @@
+// JobBoard: computations that are asked for now and fetched later, with live progress and cancel.
+//
+// States: queued (no worker yet, or the device is not ours), running, then done, failed or cancelled. A finished job is kept for
+// a while. Thread safety: all calls may run side by side; streams are made and fed in the I/O thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/compute/program.h"
+#include "server/compute/uploads.h"
+#include "server/http/event_stream.h"
+#include "server/http/message.h"
+
+namespace tenon::server {
+
+struct Services;
+
+class JobBoard {
+ public:
+  explicit JobBoard(Services& services) : services_(services) {}
+  ~JobBoard();
+
+  // 202 with the new job. Throws what reading the program throws; Problem 429 for too many of one client, 503 for a full queue.
+  Response create(const Call& call);
+  Response list(const Call& call);
+  // The rest throw not_found.
+  Response get(const std::string& id);
+  Response cancel(const std::string& id);
+  Response events(const std::string& id);
+
+  std::size_t unfinished() const;
+  void expire(Clock::time_point now);
+  void cancel_all();
+
+ private:
+  struct Job;
+  std::shared_ptr<Job> find(const std::string& id) const;
+  void run(const std::shared_ptr<Job>& job);
+  void finish(const std::shared_ptr<Job>& job, std::string status, std::string result, std::string problem);
+  void announce(const std::shared_ptr<Job>& job);
+
+  Services& services_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;
+};
+
+}  // namespace tenon::server

@@ -1,0 +1,317 @@
+#include "server/compute/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.h"
+#include "graph/work.h"
+#include "ops/names.h"
+#include "server/compute/input_value.h"
+#include "server/http/json_reader.h"
+#include "server/http/problem.h"
+#include "tenon/expression.h"
+#include "tenon/ops.h"
+
+namespace tenon::server {
+namespace {
+
+namespace json = boost::json;
+
+bool is_view(Prim prim) {
+  return prim == Prim::broadcast || prim == Prim::reshape || prim == Prim::transpose || prim == Prim::slice ||
+         prim == Prim::cast || prim == Prim::iota;
+}
+
+// --- Parameters ---
+
+[[noreturn]] void bad_parameter(const OpInfo& op, const Parameter& parameter, const char* wanted) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: parameter '{}' must be {}", op.name, parameter.name, wanted));
+}
+
+std::int64_t whole_number(const OpInfo& op, const Parameter& parameter, const json::value& value) {
+  if (value.is_int64()) return value.get_int64();
+  if (value.is_double() && value.get_double() == std::floor(value.get_double()) && std::fabs(value.get_double()) < 0x1p53)
+    return static_cast<std::int64_t>(value.get_double());
+  bad_parameter(op, parameter, "a whole number");
+}
+
+ParameterValue parameter_value(const OpInfo& op, const Parameter& parameter, const json::value& value) {
+  if (value.is_null()) return std::monostate();
+  switch (parameter.type) {
+    case ParameterType::number: {
+      const std::optional<double> number = as_number(value);
+      if (!number) bad_parameter(op, parameter, "a number");
+      return *number;
+    }
+    case ParameterType::integer: return whole_number(op, parameter, value);
+    case ParameterType::boolean:
+      if (value.is_bool()) return value.get_bool();
+      if (value.is_number()) return value.to_number<double>() != 0;
+      bad_parameter(op, parameter, "true or false");
+    case ParameterType::integers: {
+      if (!value.is_array()) return std::vector{whole_number(op, parameter, value)};
+      std::vector<std::int64_t> list;
+      for (const json::value& item : value.get_array()) list.push_back(whole_number(op, parameter, item));
+      return list;
+    }
+    case ParameterType::dtype:
+    case ParameterType::text:
+      if (value.is_string()) return std::string(value.get_string());
+      bad_parameter(op, parameter, parameter.type == ParameterType::dtype ? "a dtype's name" : "a text");
+  }
+  bad_parameter(op, parameter, "a value");
+}
+
+std::vector<NamedValue> read_parameters(Members& request, const OpInfo& op) {
+  std::vector<NamedValue> values;
+  const auto declared = [&](std::string_view wanted) -> const Parameter& {
+    for (const Parameter& parameter : op.parameters)
+      if (parameter.name == wanted) return parameter;
+    std::vector<std::string> names;
+    for (const Parameter& parameter : op.parameters) names.push_back(parameter.name);
+    const std::string near = nearest(wanted, names);
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no parameter '{}'", op.name, wanted),
+                near.empty() ? "GET /api/catalogue lists the parameters" : fmt::format("did you mean '{}'?", near));
+  };
+  if (const json::value* given = request.find("parameters")) {
+    if (!given->is_object()) request.fail("'parameters' must be an object");
+    for (const auto& member : given->get_object())
+      values.emplace_back(member.key(), parameter_value(op, declared(member.key()), member.value()));
+  }
+  // As the calculator had them: the first and the second parameter, by position.
+  const char* const positional[] = {"optional_param", "optional_param_2"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json::value* given = request.find(positional[i]);
+    if (given == nullptr) continue;
+    if (i >= op.parameters.size())
+      request.fail(fmt::format("'{}': {} has {} parameters", positional[i], op.name, op.parameters.size()));
+    const Parameter& parameter = op.parameters[i];
+    if (std::any_of(values.begin(), values.end(), [&](const NamedValue& v) { return v.first == parameter.name; }))
+      request.fail(fmt::format("parameter '{}' is given twice", parameter.name));
+    values.emplace_back(parameter.name, parameter_value(op, parameter, *given));
+  }
+  return values;
+}
+
+// --- Inputs ---
+
+// What an op computes in when nobody says: float32, or the nearest it accepts (bitwise ops want integers).
+DType default_dtype(const OpInfo& op) {
+  for (const DType wanted : {DType::f32, DType::i32, DType::boolean})
+    if (op.dtypes.empty() || std::find(op.dtypes.begin(), op.dtypes.end(), wanted) != op.dtypes.end()) return wanted;
+  return op.dtypes.front();
+}
+
+std::string input_name(const OpInfo& op, std::size_t index) {
+  return index < op.input_names.size() ? op.input_names[index] : fmt::format("input{}", index);
+}
+
+std::vector<std::pair<std::string, const json::value*>> op_inputs(Members& request, const OpInfo& op) {
+  std::vector<std::pair<std::string, const json::value*>> inputs;
+  const json::value* given = request.find("inputs");
+  if (given == nullptr) return inputs;
+  if (given->is_array()) {
+    for (const json::value& item : given->get_array()) inputs.emplace_back(input_name(op, inputs.size()), &item);
+    return inputs;
+  }
+  if (!given->is_object()) request.fail("'inputs' must be a list or an object");
+  const json::object& named = given->get_object();
+  for (std::size_t i = 0; inputs.size() < named.size(); ++i) {
+    const std::string wanted = input_name(op, i);
+    const json::value* value = named.if_contains(wanted);
+    if (value == nullptr || i > 1000) request.fail(fmt::format("{}: there is no input '{}'", op.name, wanted));
+    inputs.emplace_back(wanted, value);
+  }
+  return inputs;
+}
+
+void add_input(Program& program, const std::string& name, InputValue value) {
+  for (MemoryGate::Share& share : value.memory) program.memory.push_back(std::move(share));
+  program.is_repeatable = program.is_repeatable && value.is_repeatable;
+  program.inputs.push_back({name, std::move(value.array), value.given});
+}
+
+void build_operation(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader) {
+  const OpInfo& op = find_op(program.operation);
+  program.operation = op.name;
+  const DType fallback = dtype ? *dtype : default_dtype(op);
+  std::vector<NodeId> nodes;
+  for (const auto& [name, value] : op_inputs(request, op)) {
+    InputValue input = read_input(*value, fmt::format("input '{}'", name), fallback, reader);
+    if (input.is_literal) {
+      nodes.push_back(input.is_integer_literal ? program.graph.literal(input.array.view<std::int64_t>()[0])
+                                               : program.graph.literal(input.array.view<double>()[0]));
+    } else {
+      nodes.push_back(program.graph.input(name, input.array.dtype(), input.array.shape()));
+      program.arrays.push_back(input.array);
+    }
+    add_input(program, name, std::move(input));
+  }
+  const std::vector<NamedValue> parameters = read_parameters(request, op);
+  std::vector<NodeId> results = apply(program.graph, op, nodes, parameters);
+  for (NodeId& result : results) result = program.graph.strong(result);
+  program.graph.set_outputs(std::move(results));
+}
+
+bool is_identifier(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && text.size() <= 64 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+void read_expression_inputs(Program& program, Members& request, DType fallback, std::span<const std::string> read,
+                            const ProgramReader& reader) {
+  const json::value* given = request.find("inputs");
+  if (given == nullptr) return;
+  if (given->is_array() && given->get_array().empty()) return;
+  if (!given->is_object()) request.fail("'inputs' of an expression must be an object by name");
+  for (const auto& member : given->get_object()) {
+    const std::string name(member.key());
+    if (!is_identifier(name)) request.fail(fmt::format("'{}' is not a name an input can have", name.substr(0, 64)));
+    if (std::find(read.begin(), read.end(), name) == read.end() && name != "e" && name != "pi" && !parse_dtype(name)) {
+      const std::string near = nearest(name, read);
+      request.fail(fmt::format("the expression does not use input '{}'", name),
+                   near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+    }
+    InputValue input = read_input(member.value(), fmt::format("input '{}'", name), fallback, reader);
+    program.arrays.push_back(input.array);
+    add_input(program, name, std::move(input));
+  }
+}
+
+void build_expression(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
+                      ProgramReader::Check& check) {
+  check.free_names = free_names(program.expression);
+  read_expression_inputs(program, request, dtype.value_or(DType::f32), check.free_names, reader);
+  for (const std::string& name : check.free_names)
+    if (std::none_of(program.inputs.begin(), program.inputs.end(), [&](const ProgramInput& i) { return i.name == name; }))
+      check.missing.push_back(name);
+  std::vector<NamedType> types;
+  for (const ProgramInput& input : program.inputs) types.push_back({input.name, input.array.dtype(), input.array.shape()});
+  ExpressionOptions options;
+  options.max_elements = reader.limits.elements;
+  if (dtype && is_float(*dtype)) options.default_float = *dtype;
+  // A name without a value is the parser's to complain about: it knows the column.
+  program.graph = parse_expression(program.expression, types, options);
+}
+
+OutputForm output_form(Members& request) {
+  const std::string text = request.text("output").value_or("sample");
+  if (text == "sample") return OutputForm::sample;
+  if (text == "full") return OutputForm::full;
+  if (text == "npy") return OutputForm::npy;
+  if (text == "safetensors") return OutputForm::safetensors;
+  request.fail("'output' must be sample, full, npy or safetensors");
+}
+
+void read_options(Program& program, Members& request) {
+  program.device = request.text("device").value_or("auto");
+  if (program.device.empty() || program.device.size() > 100) request.fail("'device' must be auto, a kind or an id");
+  program.output = output_form(request);
+  program.compare = request.boolean("compare").value_or(true);
+  program.details = request.boolean("details").value_or(true);
+  program.keep = request.boolean("keep").value_or(false);
+  program.repeat = static_cast<int>(request.integer("repeat", 1, 1000).value_or(1));
+  program.priority = static_cast<int>(request.integer("priority", -10, 10).value_or(0));
+  program.timeout_seconds = request.number("timeout_seconds").value_or(60);
+  if (!(program.timeout_seconds >= 0 && program.timeout_seconds <= 86400))
+    request.fail("'timeout_seconds' must be a number from 0 to 86400");
+}
+
+}  // namespace
+
+std::string Program::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
+
+std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
+  // What is computed in a fused loop takes no memory; what something else than such a loop reads, does.
+  std::vector<bool> is_stored(static_cast<std::size_t>(graph.size()), false);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.shape.elements() > limits.elements)
+      throw Problem(413, "too_large",
+                    fmt::format("a tensor of {} has {} elements, {} are allowed", to_string(node.shape), node.shape.elements(),
+                                limits.elements));
+    if (is_view(node.prim) || node.prim == Prim::elementwise) continue;
+    is_stored[static_cast<std::size_t>(id)] = true;
+    for (const NodeId input : node.inputs) is_stored[static_cast<std::size_t>(input)] = true;
+  }
+  for (const NodeId output : graph.outputs()) is_stored[static_cast<std::size_t>(output)] = true;
+  std::uint64_t bytes = 0;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (is_stored[static_cast<std::size_t>(id)] && graph[id].prim != Prim::constant)
+      bytes += storage_bytes(graph[id].dtype, graph[id].shape);
+  if (bytes > limits.memory_bytes)
+    throw Problem(413, "too_large",
+                  fmt::format("this needs about {}, a request may have {}", format_bytes(static_cast<double>(bytes)),
+                              format_bytes(static_cast<double>(limits.memory_bytes))),
+                  "use smaller tensors, or start the server with --max-request-memory");
+  const double operations = cost(graph).flops;
+  if (operations > limits.operations)
+    throw Problem(413, "too_large",
+                  fmt::format("this takes {:.3g} operations, {:.3g} are allowed", operations, limits.operations),
+                  "use smaller tensors, or start the server with --max-operations");
+  return bytes;
+}
+
+MemoryGate::Share ProgramReader::parsing(std::size_t bytes) const {
+  constexpr std::uint64_t kFactor = 24;
+  return bytes < (16u << 10) ? MemoryGate::Share() : gate.take(bytes * kFactor);
+}
+
+ProgramReader::Check ProgramReader::check(std::string_view text) const {
+  const MemoryGate::Share memory = parsing(text.size());
+  const json::object document = parse_object(text);
+  Members request(document, "");
+  auto program = std::make_shared<Program>();
+  Check check;
+  for (const char* either : {"operation", "expression"})
+    if (const json::value* given = document.if_contains(either); given != nullptr && !given->is_string())
+      request.fail(fmt::format("'{}' must be a text", either));
+  program->operation = request.text("operation").value_or("");
+  program->expression = request.text("expression").value_or("");
+  if (program->operation.empty() == program->expression.empty())
+    request.fail("give either 'operation' or 'expression'", "see docs/http.md, or GET /api/catalogue for the operations");
+  if (program->expression.size() > ProgramLimits::kExpression)
+    request.fail(
+        fmt::format("the expression has {} characters, {} are allowed", program->expression.size(), ProgramLimits::kExpression));
+  read_options(*program, request);
+  const std::optional<DType> dtype = request.dtype("dtype");
+  for (const char* known : {"inputs", "parameters", "optional_param", "optional_param_2"}) request.find(known);
+  request.done();
+  if (!program->operation.empty()) {
+    build_operation(*program, request, dtype, *this);
+  } else {
+    for (const char* foreign : {"parameters", "optional_param", "optional_param_2"})
+      if (request.has(foreign)) request.fail(fmt::format("'{}' belongs to an 'operation'", foreign));
+    try {
+      build_expression(*program, request, dtype, *this, check);
+    } catch (const ExpressionError&) {
+      if (check.missing.empty()) throw;
+      check.failure = std::current_exception();
+      return check;
+    }
+  }
+  program->memory_bytes = check_limits(program->graph, limits);
+  if (program->memory_bytes >= (64u << 10)) program->memory.push_back(gate.take(program->memory_bytes));
+  if (program->output == OutputForm::npy && program->graph.outputs().size() != 1)
+    request.fail(fmt::format("a .npy file holds one tensor, there are {} results", program->graph.outputs().size()),
+                 "use safetensors");
+  if (program->output == OutputForm::full)
+    for (const NodeId output : program->graph.outputs())
+      if (program->graph[output].shape.elements() > ProgramLimits::kFullOutput)
+        throw Problem(413, "too_large", fmt::format("a full output may have {} elements", ProgramLimits::kFullOutput),
+                      "use npy or safetensors");
+  program->graph_text = program->graph.text();
+  check.program = std::move(program);
+  return check;
+}
+
+std::shared_ptr<const Program> ProgramReader::read(std::string_view text) const {
+  Check checked = check(text);
+  if (checked.failure) std::rethrow_exception(checked.failure);
+  return checked.program;
+}
+
+}  // namespace tenon::server

@@ -1,0 +1,83 @@
+// Program: a request to compute something, read, checked and ready to run.
+//
+// Reading takes the JSON body of POST /api/execute to a Graph and its input arrays. Every limit is checked before the memory it
+// is about is taken. Lifetime: a value that never changes once read; shared by the cache and those who run it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/compute/memory_gate.h"
+#include "server/compute/uploads.h"
+#include "tenon/graph.h"
+#include "tenon/manager.h"
+
+namespace tenon::server {
+
+struct ProgramLimits {
+  std::int64_t elements = std::int64_t{1} << 26;  // of any tensor
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  double operations = 4e12;
+  static constexpr std::int64_t kFullOutput = 1 << 20;  // elements
+  static constexpr std::int64_t kCompare = 1 << 22;     // elements, of all nodes
+  static constexpr std::size_t kExpression = 1 << 16;   // characters
+};
+
+enum class OutputForm : std::uint8_t { sample, full, npy, safetensors };
+
+struct ProgramInput {
+  std::string name;
+  HostArray array;
+  std::optional<double> given;  // the constant that was asked for, before rounding
+};
+
+struct Program {
+  std::string operation, expression;  // one of them is ""
+  Graph graph;
+  std::string graph_text;            // the graph's, made once for all runs
+  std::vector<ProgramInput> inputs;  // as given, literals included
+  std::vector<HostArray> arrays;     // of the graph's inputs
+  std::string device = "auto";
+  OutputForm output = OutputForm::sample;
+  bool compare = true, details = true, keep = false;
+  int repeat = 1, priority = 0;
+  double timeout_seconds = 60;
+  std::uint64_t memory_bytes = 0;  // of inputs, results and what lies between, estimated
+  bool is_repeatable = true;       // the same text is always the same program
+  std::vector<MemoryGate::Share> memory;
+  // Ran before, in microseconds and without waiting: may run in the I/O thread.
+  mutable std::atomic<bool> is_quick{false};
+
+  std::string title() const;  // what the ledger calls it
+};
+
+struct ProgramReader {
+  ProgramLimits limits;
+  MemoryGate& gate;
+  UploadStore& uploads;
+  DeviceManager& manager;  // computes generated inputs
+
+  // What parsing a JSON text of this size may take at worst ("[[],[],...").
+  MemoryGate::Share parsing(std::size_t bytes) const;
+  // Throws Error and Problem.
+  std::shared_ptr<const Program> read(std::string_view json) const;
+
+  struct Check {
+    std::shared_ptr<const Program> program;  // nullptr when inputs are missing
+    std::vector<std::string> free_names, missing;
+    std::exception_ptr failure;  // what read() would throw, when inputs are missing
+  };
+  // As read(), but an expression whose inputs are not all given is no error.
+  Check check(std::string_view json) const;
+};
+
+// Throws too_large (413) for a graph beyond the limits; returns the memory it will take.
+std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits);
+
+}  // namespace tenon::server

@@ -1,0 +1,500 @@
+#include "server/http/connection.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+
+#include "server/http/problem.h"
+
+namespace tenon::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::size_t kFirstBuffer = 4096;
+constexpr std::size_t kChunkRoom = 16 << 10;
+// Bodies from this size on are read to where they stay.
+constexpr std::size_t kBlockBytes = 64 << 10;
+// Answers up to this size are sent together with their head.
+constexpr std::size_t kJoinBytes = 16 << 10;
+// A refused request's body is read and thrown away up to this size, so that the connection can go on.
+constexpr std::size_t kSkipBytes = 64 << 10;
+constexpr std::size_t kMaxLinger = std::size_t{64} << 20;
+constexpr std::size_t kTensorAlignment = 64;
+// So many answers at most wait for each other.
+constexpr std::size_t kSentTogether = 16;
+
+constexpr std::string_view kSecurityFields =
+    "Content-Security-Policy: default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "X-Frame-Options: DENY\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n";
+
+bool has_token(std::string_view list, std::string_view token) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    std::string_view item = list.substr(0, comma);
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
+    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
+    if (equal_ignoring_case(item, token)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Connection::Connection(asio::ip::tcp::socket socket, ConnectionHost& host, std::string address)
+    : socket_(std::move(socket)),
+      host_(host),
+      address_(std::move(address)) {}
+
+Connection::~Connection() = default;
+
+void Connection::start(std::list<std::shared_ptr<Connection>>::iterator self) {
+  self_ = self;
+  ++host_.application.traffic().connections;
+  buffer_.resize(kFirstBuffer);
+  next_request();
+}
+
+void Connection::enter(State state, std::chrono::milliseconds allowed) {
+  state_ = state;
+  deadline_ = Clock::now() + allowed;
+}
+
+void Connection::close() {
+  if (state_ == State::closed) return;
+  state_ = State::closed;
+  cancel_.request_stop();
+  error_code ignored;
+  socket_.close(ignored);
+  --host_.application.traffic().connections;
+  if (stream_) {
+    --host_.application.traffic().streams;
+    std::exchange(stream_, nullptr)->gone();
+  }
+  host_.connections.erase(self_);
+}
+
+void Connection::tick(Clock::time_point now) {
+  if (state_ == State::answering) {
+    // The client may have gone while its answer was being computed; then nobody needs it.
+    char byte;
+    if (recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) cancel_.request_stop();
+    return;
+  }
+  if (now < deadline_) return;
+  if (state_ == State::streaming) {
+    if (is_writing_events_) return close();
+    deadline_ = now + std::chrono::seconds(15);
+    stream_->comment();
+    return;
+  }
+  const bool asked = state_ == State::body || state_ == State::chunks || (state_ == State::header && has_begun_);
+  if (!asked) return close();
+  ++host_.application.traffic().timed_out;
+  // The pending read must not complete behind the answer.
+  error_code ignored;
+  socket_.cancel(ignored);
+  refuse(Problem(408, "deadline_exceeded", "the request did not arrive in time"));
+}
+
+void Connection::drain() {
+  if (is_idle()) return close();
+  closes_after_ = true;
+  if (stream_) stream_->end();
+}
+
+// --- Reading ---
+
+void Connection::next_request() {
+  began_ = {};
+  scanned_ = 0;
+  // Views of the last request point to bytes that are about to be overwritten.
+  request_.fields.clear();
+  request_.body = nullptr;
+  request_.method = Method::other;
+  request_.method_text = request_.target = request_.query = {};
+  request_.path = "/";
+  request_.version = 11;
+  admission_ = {};
+  parser_.reset();
+  closes_after_ = host_.is_draining;
+  if (begin_ == end_) {
+    begin_ = end_ = 0;
+    if (closes_after_) return close();
+    if (buffer_.size() > kFirstBuffer * 4) {
+      buffer_.resize(kFirstBuffer);
+      buffer_.shrink_to_fit();
+    }
+  }
+  has_begun_ = begin_ != end_;
+  enter(State::header, has_begun_ ? host_.options.header_timeout : host_.options.idle_timeout);
+  read_header();
+}
+
+std::size_t Connection::find_header_end() {
+  // Empty lines before a request are forgiven (RFC 9112).
+  while (end_ - begin_ >= 2 && buffer_[begin_] == '\r' && buffer_[begin_ + 1] == '\n') begin_ += 2, scanned_ = 0;
+  const char* const first = buffer_.data() + begin_;
+  const char* const last = buffer_.data() + end_;
+  const char* at = first + scanned_;
+  while (at < last) {
+    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(last - at)));
+    if (at == nullptr) break;
+    if (at == first || at[-1] != '\r') throw Problem(400, "invalid_argument", "this is no HTTP request: a line ends without CR");
+    if (at - first >= 3 && at[-2] == '\n') return static_cast<std::size_t>(at + 1 - first);
+    ++at;
+  }
+  scanned_ = static_cast<std::size_t>(last - first);
+  return 0;
+}
+
+void Connection::read_header() {
+  try {
+    if (const std::size_t length = find_header_end(); length > 0) {
+      if (length > host_.options.max_header_bytes) throw Problem(431, "too_large", "the header is too long");
+      return header_arrived(length);
+    }
+    if (end_ - begin_ >= host_.options.max_header_bytes)
+      throw Problem(431, "too_large", fmt::format("the header is longer than {} bytes", host_.options.max_header_bytes));
+  } catch (const Problem& problem) {
+    ++host_.application.traffic().malformed;
+    return refuse(problem);
+  }
+  if (end_ == buffer_.size()) {
+    if (begin_ > 0) {
+      std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+    } else {
+      buffer_.resize(std::min(buffer_.size() * 2, host_.options.max_header_bytes + kFirstBuffer));
+    }
+  }
+  socket_.async_read_some(asio::buffer(buffer_.data() + end_, buffer_.size() - end_),
+                          [self = shared_from_this()](error_code error, std::size_t bytes) {
+                            if (self->state_ != State::header) return;
+                            if (error) return self->close();
+                            if (!self->has_begun_) self->enter(State::header, self->host_.options.header_timeout);
+                            self->has_begun_ = true;
+                            self->end_ += bytes;
+                            self->read_header();
+                          });
+}
+
+bool Connection::check_message() const {
+  if (request_.version >= 11 && request_.count("Host") != 1) return false;
+  return request_.count("Host") <= 1;
+}
+
+void Connection::header_arrived(std::size_t length) {
+  began_ = Clock::now();
+  // The header is parsed where it lies, so room for a chunked body must be there before.
+  if (buffer_.size() - begin_ - length < kChunkRoom &&
+      std::string_view(buffer_.data() + begin_, length).find("hunked") != std::string_view::npos)
+    buffer_.resize(begin_ + length + kChunkRoom);
+  const std::string_view header(buffer_.data() + begin_, length);
+  parser_.emplace(request_, header);
+  begin_ += length;
+  chunks_at_ = begin_;
+  const std::string_view connection = request_.field("Connection");
+  request_.keep_alive = request_.version >= 11 ? !has_token(connection, "close") : has_token(connection, "keep-alive");
+  if (!request_.keep_alive) closes_after_ = true;
+  if (!check_message()) throw Problem(400, "invalid_argument", "a request needs one Host field");
+
+  admission_ = host_.application.admit(request_, address_);
+  const bool is_chunked = parser_->chunked();
+  const auto content_length = parser_->content_length();
+  if (!is_chunked && !request_.field("Transfer-Encoding").empty())
+    throw Problem(501, "unimplemented", "only chunked transfer encoding is understood");
+  const std::uint64_t declared = content_length ? *content_length : 0;
+  if (admission_.refusal && (is_chunked || declared > kSkipBytes)) {
+    closes_after_ = true;
+    return respond(std::move(*admission_.refusal));
+  }
+  const std::size_t limit = admission_.refusal ? kSkipBytes : admission_.max_body_bytes;
+  if (declared > limit) {
+    closes_after_ = true;
+    return respond(Problem(413, "too_large", fmt::format("the body has {} bytes, {} are allowed here", declared, limit))
+                       .response(request_.path, admission_.request_id));
+  }
+  if (is_chunked) {
+    enter(State::chunks, host_.options.body_timeout);
+    if (equal_ignoring_case(request_.field("Expect"), "100-continue") && begin_ == end_) return send_continue();
+    return parse_chunks();
+  }
+  parser_.reset();
+  if (declared == 0) return body_arrived();
+  begin_body(declared);
+}
+
+void Connection::begin_body(std::uint64_t length) {
+  auto body = std::make_shared<Body>();
+  const auto size = static_cast<std::size_t>(length);
+  const std::size_t here = std::min(size, end_ - begin_);
+  if (size >= kBlockBytes) {
+    body->memory = host_.application.memory().take(length);
+    std::size_t json = 0;
+    const std::string_view prefix = request_.field("Inference-Header-Content-Length");
+    for (const char c : prefix.substr(0, 9))
+      if (c >= '0' && c <= '9') json = json * 10 + static_cast<std::size_t>(c - '0');
+    body->offset = (kTensorAlignment - json % kTensorAlignment) % kTensorAlignment;
+    body->size = size;
+    body->block = HostArray::empty(DType::u8, {static_cast<std::int64_t>(size + body->offset)});
+    std::memcpy(body->block.mutable_data() + body->offset, buffer_.data() + begin_, here);
+  } else {
+    body->text.reserve(size);
+    body->text.assign(buffer_.data() + begin_, here);
+    body->text.resize(size);
+  }
+  request_.body = std::move(body);
+  begin_ += here;
+  body_filled_ = here;
+  if (here == size) return body_arrived();
+  const auto mebibytes = static_cast<std::int64_t>(size >> 20);
+  enter(State::body, host_.options.body_timeout + std::chrono::seconds(mebibytes));
+  if (equal_ignoring_case(request_.field("Expect"), "100-continue")) return send_continue();
+  read_body();
+}
+
+void Connection::send_continue() {
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(socket_, asio::buffer(kContinue), [self = shared_from_this()](error_code error, std::size_t) {
+    if (self->state_ != State::body && self->state_ != State::chunks) return;
+    if (error) return self->close();
+    if (self->state_ == State::chunks)
+      self->read_chunks();
+    else
+      self->read_body();
+  });
+}
+
+void Connection::read_body() {
+  Body& body = *request_.body;
+  char* const data = body.block.bytes() > 0 ? reinterpret_cast<char*>(body.block.mutable_data()) + body.offset : body.text.data();
+  const std::size_t size = body.view().size();
+  socket_.async_read_some(asio::buffer(data + body_filled_, size - body_filled_),
+                          [self = shared_from_this(), size](error_code error, std::size_t bytes) {
+                            if (self->state_ != State::body) return;
+                            if (error) return self->close();
+                            self->body_filled_ += bytes;
+                            if (self->body_filled_ < size) return self->read_body();
+                            self->body_arrived();
+                          });
+}
+
+void Connection::read_chunks() {
+  if (begin_ == end_) begin_ = end_ = chunks_at_;
+  if (end_ == buffer_.size()) {
+    std::memmove(buffer_.data() + chunks_at_, buffer_.data() + begin_, end_ - begin_);
+    end_ = chunks_at_ + (end_ - begin_);
+    begin_ = chunks_at_;
+  }
+  if (end_ == buffer_.size()) return refuse(Problem(400, "invalid_argument", "a chunk's header is too long"));
+  socket_.async_read_some(asio::buffer(buffer_.data() + end_, buffer_.size() - end_),
+                          [self = shared_from_this()](error_code error, std::size_t bytes) {
+                            if (self->state_ != State::chunks) return;
+                            if (error) return self->close();
+                            self->end_ += bytes;
+                            self->parse_chunks();
+                          });
+}
+
+void Connection::parse_chunks() {
+  try {
+    while (begin_ < end_) {
+      const std::size_t limit = admission_.max_body_bytes;
+      const std::size_t used = parser_->put_chunks({buffer_.data() + begin_, end_ - begin_}, limit);
+      begin_ += used;
+      if (parser_->is_done()) {
+        if (request_.body && request_.body->text.size() >= kBlockBytes)
+          request_.body->memory = host_.application.memory().take(request_.body->text.size());
+        return body_arrived();
+      }
+      if (used == 0) break;
+    }
+  } catch (const Problem& problem) {
+    return refuse(problem);
+  }
+  read_chunks();
+}
+
+void Connection::body_arrived() {
+  if (admission_.refusal) return respond(std::move(*admission_.refusal));
+  state_ = State::answering;
+  cancel_ = std::stop_source();
+  host_.application.answer(request_, admission_, cancel_.get_token(),
+                           [self = shared_from_this()](Response response) { self->respond(std::move(response)); });
+}
+
+// --- Writing ---
+
+void Connection::refuse(const Problem& problem) {
+  closes_after_ = true;
+  if (admission_.request_id.empty()) admission_.request_id = "malformed";
+  respond(problem.response(request_.path, admission_.request_id));
+}
+
+void Connection::build_head(const Response& response, std::size_t bytes) {
+  const auto field = [&](std::string_view name, std::string_view value) {
+    head_ += name;
+    head_ += ": ";
+    head_ += value;
+    head_ += "\r\n";
+  };
+  head_.clear();
+  head_ += "HTTP/1.1 ";
+  head_ += fmt::format_int(response.status).c_str();
+  head_ += ' ';
+  head_ += reason_phrase(response.status);
+  head_ += "\r\n";
+  field("Date", host_.date);
+  field("X-Request-Id", admission_.request_id);
+  const bool has_body = response.status != 204 && response.status != 304;
+  if (has_body && !response.content_type.empty()) field("Content-Type", response.content_type);
+  if (has_body && !response.stream) field("Content-Length", fmt::format_int(bytes).c_str());
+  bool is_cached = false;
+  for (const auto& [name, value] : response.fields) {
+    is_cached = is_cached || name == "Cache-Control";
+    field(name, value);
+  }
+  if (!is_cached) field("Cache-Control", "no-store");
+  if (const std::string_view trace = request_.field("traceparent"); !trace.empty() && trace.size() <= 128)
+    field("traceparent", trace);
+  head_ += kSecurityFields;
+  if (closes_after_)
+    field("Connection", "close");
+  else if (request_.version < 11)
+    field("Connection", "keep-alive");
+  head_ += "\r\n";
+}
+
+void Connection::respond(Response response) {
+  if (state_ == State::closed) return;
+  response_ = std::move(response);
+  if (response_.close || response_.stream) closes_after_ = true;
+  const std::size_t bytes = response_.bytes();
+  const double seconds = began_ == Clock::time_point{} ? 0 : std::chrono::duration<double>(Clock::now() - began_).count();
+  host_.application.finished(request_, admission_, response_, seconds);
+  build_head(response_, bytes);
+  const bool has_body = request_.method != Method::head && response_.status != 204 && response_.status != 304;
+  if (response_.stream && has_body) {
+    stream_ = response_.stream;
+    ++host_.application.traffic().streams;
+    return begin_stream();
+  }
+  enter(State::writing, host_.options.write_timeout + std::chrono::seconds(bytes >> 20));
+  if (!has_body) {
+    response_ = {};
+  } else if (response_.fixed.empty() && response_.tail.empty() && response_.body.size() <= kJoinBytes) {
+    head_ += response_.body;
+    response_.body.clear();
+  }
+  send_soon();
+}
+
+void Connection::send_soon() {
+  std::vector<std::shared_ptr<Connection>>& unsent = host_.unsent;
+  unsent.push_back(shared_from_this());
+  const auto send_all = [&unsent] {
+    for (const std::shared_ptr<Connection>& connection : std::exchange(unsent, {})) connection->send();
+  };
+  if (unsent.size() == kSentTogether) return send_all();
+  // Behind what is ready to run now, the requests that came at the same time among it.
+  if (unsent.size() == 1) asio::post(socket_.get_executor(), send_all);
+}
+
+void Connection::send() {
+  if (state_ != State::writing) return;
+  const auto done = [self = shared_from_this()](error_code error, std::size_t) { self->written(error); };
+  if (response_.bytes() == 0) return asio::async_write(socket_, asio::buffer(head_), done);
+  std::vector<asio::const_buffer> pieces{asio::buffer(head_)};
+  if (!response_.fixed.empty()) {
+    pieces.emplace_back(response_.fixed.data(), response_.fixed.size());
+  } else {
+    if (!response_.body.empty()) pieces.emplace_back(asio::buffer(response_.body));
+    for (const HostArray& array : response_.tail) pieces.emplace_back(array.data(), array.bytes());
+  }
+  asio::async_write(socket_, pieces, done);
+}
+
+void Connection::written(error_code error) {
+  if (state_ == State::closed) return;
+  if (error) return close();
+  request_.body = nullptr;
+  response_ = {};
+  if (!closes_after_) return next_request();
+  linger();
+}
+
+// A close while bytes of the client are unread would reset the connection, and the client might never see the answer.
+void Connection::linger() {
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  if (state_ != State::lingering) enter(State::lingering, std::chrono::seconds(2));
+  socket_.async_read_some(asio::buffer(discarded_), [self = shared_from_this()](error_code error, std::size_t bytes) {
+    if (self->state_ != State::lingering) return;
+    self->lingered_ += bytes;
+    if (error || self->lingered_ > kMaxLinger) return self->close();
+    self->linger();
+  });
+}
+
+// --- Events ---
+
+void Connection::begin_stream() {
+  enter(State::streaming, std::chrono::seconds(15));
+  stream_->on_ready = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->write_events();
+  };
+  events_ = head_ + "retry: 2000\n\n" + stream_->take();
+  is_writing_events_ = true;
+  asio::async_write(socket_, asio::buffer(events_), [self = shared_from_this()](error_code error, std::size_t) {
+    self->is_writing_events_ = false;
+    if (self->state_ != State::streaming) return;
+    if (error) return self->close();
+    self->write_events();
+  });
+  // Whatever the client sends now is not looked at; that it closes is.
+  auto discard = std::make_shared<std::function<void()>>();
+  *discard = [self = weak_from_this(), weak = std::weak_ptr(discard)] {
+    const auto connection = self.lock();
+    const auto again = weak.lock();
+    if (!connection || !again) return;
+    connection->socket_.async_read_some(asio::buffer(connection->discarded_), [connection, again](error_code error, std::size_t) {
+      if (connection->state_ != State::streaming) return;
+      if (error) return connection->close();
+      (*again)();
+    });
+  };
+  (*discard)();
+}
+
+void Connection::write_events() {
+  if (state_ != State::streaming || is_writing_events_) return;
+  events_ = stream_->take();
+  if (events_.empty()) {
+    if (stream_->is_ended()) linger();
+    return;
+  }
+  is_writing_events_ = true;
+  deadline_ = Clock::now() + host_.options.write_timeout;
+  asio::async_write(socket_, asio::buffer(events_), [self = shared_from_this()](error_code error, std::size_t) {
+    self->is_writing_events_ = false;
+    if (self->state_ != State::streaming) return;
+    if (error) return self->close();
+    self->deadline_ = Clock::now() + std::chrono::seconds(15);
+    self->write_events();
+  });
+}
+
+}  // namespace tenon::server

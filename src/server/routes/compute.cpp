@@ -1,0 +1,258 @@
+// /api/execute, /api/check, /api/uploads, /api/results.
+#include <fmt/format.h>
+
+#include "server/compute/execution.h"
+#include "server/http/json_writer.h"
+#include "server/http/problem.h"
+#include "server/services.h"
+
+namespace tenon::server {
+namespace {
+
+// A run that took longer than this, or had to wait, is none for the I/O thread.
+constexpr double kQuickSeconds = 0.0005;
+
+bool wants_job(const Request& request) { return request.field("Prefer").find("respond-async") != std::string_view::npos; }
+
+// The device's name is enough to queue by; the program is read in the worker. Looking for it in the text is no parsing: a wrong
+// guess only means another queue.
+std::string device_key(const Call& call) {
+  const std::string_view text = call.request.text();
+  const std::size_t at = text.rfind("\"device\"");
+  if (at == std::string_view::npos) return "device auto";
+  std::string_view rest = text.substr(at + 8, 120);
+  const std::size_t open = rest.find('"');
+  if (open == std::string_view::npos) return "device auto";
+  rest = rest.substr(open + 1);
+  return fmt::format("device {}", rest.substr(0, rest.find('"')));
+}
+
+Response run_program(Services& services, const Program& program, const Call& call, std::optional<double> timeout) {
+  Outcome outcome;
+  try {
+    execute(program, services.manager, {.cancel = call.cancel, .timeout_seconds = timeout}, outcome);
+    program.is_quick = outcome.seconds < kQuickSeconds && !program.compare && !program.details &&
+                       program.output == OutputForm::sample && program.repeat == 1;
+    if (program.keep) {
+      std::uint64_t bytes = 0;
+      for (const HostArray& array : outcome.run.outputs) bytes += array.bytes();
+      const std::string id = services.results.keep(outcome.run.outputs, services.memory.take(bytes));
+      if (!id.empty()) outcome.download = "/api/results/" + id;
+    }
+    return answer(program, outcome, call.id);
+  } catch (const Error& error) {
+    std::string lines;
+    JsonWriter json(lines);
+    json.begin_array();
+    for (const std::string& line : outcome.status_log) json.value(line);
+    json.end_array();
+    throw Problem::of(error, Stage::running).with("status_log", lines);
+  }
+}
+
+// Small programs that ran before answer at once: no other thread has to wake up.
+std::optional<Response> execute_now(Services& services, const Call& call) {
+  if (wants_job(call.request)) return std::nullopt;
+  const std::shared_ptr<const Program> program = services.programs.find(call.request.text());
+  if (!program || !program->is_quick) return std::nullopt;
+  try {
+    return run_program(services, *program, call, 0.0);
+  } catch (const Problem& problem) {
+    // Somebody has the device: a worker waits for it.
+    program->is_quick = false;
+    if (problem.status() == 504) return std::nullopt;
+    throw;
+  }
+}
+
+std::string check_json(const ProgramReader::Check& check, const DeviceManager& manager) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object();
+  json.member("success", true);
+  json.key("free_names").begin_array();
+  for (const std::string& name : check.free_names) json.value(name);
+  json.end_array();
+  json.key("missing").begin_array();
+  for (const std::string& name : check.missing) json.value(name);
+  json.end_array();
+  json.key("inputs").begin_array();
+  if (check.program) {
+    for (const ProgramInput& input : check.program->inputs) {
+      json.begin_object();
+      json.member("name", input.name);
+      json.member("dtype", name(input.array.dtype()));
+      json.key("shape");
+      write_shape(json, input.array.shape());
+      json.end_object();
+    }
+  }
+  json.end_array();
+  json.key("results").begin_array();
+  if (check.program) {
+    for (const NodeId id : check.program->graph.outputs()) {
+      const Node& node = check.program->graph[id];
+      json.begin_object();
+      json.member("dtype", name(node.dtype));
+      json.key("shape");
+      write_shape(json, node.shape);
+      json.member("elements", node.shape.elements());
+      json.member("bytes", storage_bytes(node.dtype, node.shape));
+      json.end_object();
+    }
+  }
+  json.end_array();
+  json.member("memory_bytes", check.program ? check.program->memory_bytes : 0);
+  json.key("route");
+  if (check.program)
+    write_route(json, check.program->device, manager.explain(check.program->graph, check.program->device));
+  else
+    json.null();
+  json.end_object();
+  return text;
+}
+
+void write_upload(JsonWriter& json, const Upload& upload, const UploadStore& store) {
+  json.begin_object();
+  json.member("id", upload.id);
+  json.member("name", upload.name);
+  json.member("bytes", upload.bytes);
+  json.member("expires_in_seconds", store.seconds_left(upload));
+  json.key("tensors").begin_array();
+  for (const auto& [name, array] : upload.file.arrays) {
+    json.begin_object();
+    json.member("name", name);
+    json.member("dtype", tenon::name(array.dtype()));
+    json.key("shape");
+    write_shape(json, array.shape());
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+Response json_response(std::string body, int status = 200) {
+  Response response;
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+Response list_uploads(Services& services, const Call& call) {
+  std::string text;
+  JsonWriter json(text);
+  std::uint64_t used = 0;
+  json.begin_object();
+  json.key("uploads").begin_array();
+  for (const Upload& upload : services.uploads.of_owner(call.client.key)) {
+    write_upload(json, upload, services.uploads);
+    used += upload.bytes;
+  }
+  json.end_array();
+  json.member("quota_bytes", services.uploads.quota_bytes());
+  json.member("used_bytes", used);
+  json.end_object();
+  return json_response(std::move(text));
+}
+
+Response upload_response(const Upload& upload, const UploadStore& store, int status) {
+  std::string text;
+  JsonWriter json(text);
+  write_upload(json, upload, store);
+  return json_response(std::move(text), status);
+}
+
+Response fetch_result(Services& services, const Call& call) {
+  const std::string format = call.request.parameter("format").value_or("npy");
+  const std::string index = call.request.parameter("index").value_or("0");
+  if (index.size() > 3 || index.empty() || index.find_first_not_of("0123456789") != std::string::npos)
+    throw Error(ErrorCode::invalid_argument, "'index' must be a whole number");
+  return file_response(services.results.get(call.arguments[0]), format, static_cast<std::size_t>(std::stoi(index)));
+}
+
+}  // namespace
+
+void add_compute_routes(RouteTable& routes, Services& services) {
+  routes.add({.method = Method::post,
+              .path = "/api/execute",
+              .tag = "compute",
+              .summary = "Compute an op or an expression",
+              .runs = Runs::in_worker,
+              .body = BodyKind::json,
+              .request_schema = "ExecuteRequest",
+              .response_schema = "ExecuteAnswer",
+              .failures = {202, 404, 409, 413, 501, 504},
+              .handler =
+                  [&services](const Call& call) {
+                    if (wants_job(call.request)) return services.jobs.create(call);
+                    return run_program(services, *services.program(call.request.text()), call, std::nullopt);
+                  },
+              .quick = [&services](const Call& call) { return execute_now(services, call); },
+              .queue_key = device_key});
+  routes.add({.method = Method::post,
+              .path = "/api/check",
+              .tag = "compute",
+              .summary = "Check a request for /api/execute without computing it",
+              .runs = Runs::in_worker,
+              .body = BodyKind::json,
+              .request_schema = "ExecuteRequest",
+              .response_schema = "CheckAnswer",
+              .failures = {404, 413},
+              .handler = [&services](const Call& call) {
+                return json_response(check_json(services.reader().check(call.request.text()), services.manager));
+              }});
+  routes.add(
+      {.method = Method::get,
+       .path = "/api/results/{id}",
+       .tag = "compute",
+       .summary = "A kept result as a file",
+       .runs = Runs::in_worker,
+       .media = "application/octet-stream",
+       .parameters = {R"(format: {"enum":["npy","safetensors"]})", R"(index: {"type":"integer","minimum":0,"maximum":999})"},
+       .failures = {404},
+       .handler = [&services](const Call& call) { return fetch_result(services, call); }});
+  routes.add({.method = Method::post,
+              .path = "/api/uploads",
+              .tag = "compute",
+              .summary = "Upload a .npy or safetensors file to use as an input",
+              .runs = Runs::in_worker,
+              .body = BodyKind::bytes,
+              .response_schema = "Upload",
+              .success = 201,
+              .parameters = {"name: string"},
+              .failures = {413},
+              .handler = [&services](const Call& call) {
+                const std::string name = call.request.parameter("name").value_or("");
+                const Upload upload = services.uploads.add(call.client.key, name, call.request.text());
+                Response response = upload_response(upload, services.uploads, 201);
+                response.fields.emplace_back("Location", "/api/uploads/" + upload.id);
+                return response;
+              }});
+  routes.add({.method = Method::get,
+              .path = "/api/uploads",
+              .tag = "compute",
+              .summary = "This client's uploads",
+              .response_schema = R"({"type":"object","required":["uploads","quota_bytes","used_bytes"]})",
+              .handler = [&services](const Call& call) { return list_uploads(services, call); }});
+  routes.add({.method = Method::get,
+              .path = "/api/uploads/{id}",
+              .tag = "compute",
+              .summary = "One upload",
+              .response_schema = "Upload",
+              .failures = {404},
+              .handler = [&services](const Call& call) {
+                return upload_response(services.uploads.get(call.arguments[0]), services.uploads, 200);
+              }});
+  routes.add({.method = Method::delete_,
+              .path = "/api/uploads/{id}",
+              .tag = "compute",
+              .summary = "Drop an upload",
+              .success = 204,
+              .failures = {404},
+              .handler = [&services](const Call& call) {
+                services.uploads.remove(call.arguments[0]);
+                return json_response("", 204);
+              }});
+}
+
+}  // namespace tenon::server

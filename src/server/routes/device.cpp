@@ -1,0 +1,343 @@
+// /api/devices and what else there is to see of devices. Nothing here opens one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "manager/ledger/store.h"
+#include "server/http/json_writer.h"
+#include "server/http/problem.h"
+#include "server/services.h"
+#include "server/watch/device_json.h"
+#include "server/watch/snapshot.h"
+
+namespace tenon::server {
+namespace {
+
+// The largest a JSON reader keeps exact.
+constexpr std::uint64_t kMaxInteger = (std::uint64_t{1} << 53) - 1;
+
+std::uint64_t natural_parameter(const Call& call, std::string_view name, std::uint64_t fallback) {
+  const std::optional<std::string> text = call.request.parameter(name);
+  if (!text) return fallback;
+  std::uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (failure != std::errc() || end != text->data() + text->size() || value > kMaxInteger)
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' must be a whole number", name));
+  return value;
+}
+
+bool is_waiting(const DeviceUser& user) { return !user.is_holding; }
+
+Response devices(Services& services) {
+  Response response;
+  JsonWriter json(response.body);
+  const DeviceTable table = DeviceTable::read(services.manager);
+  json.begin_object();
+  json.key("devices");
+  table.write(json);
+  json.member("default", services.manager.default_device().id);
+  json.key("notes").begin_array();
+  for (const std::string& note : table.found.notes) json.value(note);
+  json.end_array();
+  json.end_object();
+  return response;
+}
+
+struct QueueStatistics {
+  std::uint64_t requests = 0;
+  std::int64_t waiting = 0;
+  double longest_seconds = 0;
+};
+
+QueueStatistics statistics_of(const std::vector<DeviceStatus>& status, const std::string& only) {
+  QueueStatistics queue;
+  for (const DeviceStatus& s : status) {
+    if (!only.empty() && s.device.id != only) continue;
+    queue.requests += s.counters.leases;
+    queue.waiting += std::count_if(s.users.begin(), s.users.end(), is_waiting);
+    for (const DeviceUser& user : s.users)
+      if (is_waiting(user)) queue.longest_seconds = std::max(queue.longest_seconds, user.seconds);
+  }
+  return queue;
+}
+
+void write_queue(JsonWriter& json, const QueueStatistics& queue) {
+  json.member("total_requests", queue.requests);
+  json.member("currently_waiting", queue.waiting);
+  json.member("max_wait_time_seconds", queue.longest_seconds);
+}
+
+// The device a wish stands for; "" for none given.
+std::string wished_device(Services& services, const Call& call) {
+  const std::optional<std::string> wish = call.request.parameter("device");
+  return wish && !wish->empty() ? services.manager.find(*wish).id : std::string();
+}
+
+Response device_status(Services& services, const Call& call) {
+  const std::string wished = wished_device(services, call);
+  const DeviceTable table = DeviceTable::read(services.manager);
+  const std::string id = wished.empty() ? services.manager.default_device().id : wished;
+  const auto found = std::find_if(table.found.devices.begin(), table.found.devices.end(),
+                                  [&](const DeviceInfo& device) { return device.id == id; });
+  if (found == table.found.devices.end()) throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", id));
+  const DeviceStatus* status = table.status_of(id);
+  const bool in_use = status != nullptr && std::any_of(status->users.begin(), status->users.end(),
+                                                       [](const DeviceUser& user) { return user.is_holding; });
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.member("available", found->available);
+  json.member("mode", found->exclusive ? "serialized" : "shared");
+  const std::string state = status != nullptr ? std::string(name(status->state)) : std::string("not driven here");
+  const char* const outlook = status != nullptr && status->state == DeviceState::closed ? "; it opens when there is work" : "";
+  json.member("message",
+              found->available ? fmt::format("{} is {}{}", id, state, outlook) : fmt::format("{}: {}", id, found->reason));
+  json.member("in_use", in_use);
+  json.key("queue_stats").begin_object();
+  write_queue(json, statistics_of(table.status, id));
+  json.end_object();
+  json.key("error");
+  if (found->available)
+    json.null();
+  else
+    json.value(found->reason);
+  json.key("device");
+  write_device(json, *found, status);
+  json.end_object();
+  return response;
+}
+
+Response device_queue(Services& services, const Call& call) {
+  const std::string only = wished_device(services, call);
+  const std::vector<DeviceStatus> status = services.manager.status();
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  write_queue(json, statistics_of(status, only));
+  json.key("devices").begin_array();
+  for (const DeviceStatus& s : status) {
+    if (!only.empty() && s.device.id != only) continue;
+    json.begin_object();
+    json.member("id", s.device.id);
+    json.key("users");
+    write_users(json, s);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return response;
+}
+
+Response leases(Services& services) {
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.key("leases").begin_array();
+  for (const DeviceStatus& s : services.manager.status()) {
+    int place = 0;
+    for (const DeviceUser& user : s.users) {
+      json.begin_object();
+      json.member("device", s.device.id);
+      json.member("who", user.who);
+      json.member("holding", user.is_holding);
+      json.member("here", user.is_here);
+      json.member("seconds", user.seconds);
+      json.member("place", user.is_holding ? 0 : ++place);
+      json.end_object();
+    }
+  }
+  json.end_array();
+  json.end_object();
+  return response;
+}
+
+Response policy(Services& services) {
+  const Config& config = services.manager.config();
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.member("keep_open", name(config.keep_open));
+  json.member("worth", config.worth);
+  json.member("linger_seconds", config.linger_seconds);
+  json.member("quantum_seconds", config.quantum_seconds);
+  json.member("min_hold_seconds", config.min_hold_seconds);
+  json.key("devices").begin_array();
+  for (const DeviceStatus& s : services.manager.status()) {
+    json.begin_object();
+    json.member("id", s.device.id);
+    json.member("name", s.policy);
+    json.member("threshold_seconds", s.threshold_seconds);
+    json.member("break_even_seconds", s.break_even_seconds);
+    json.member("cost_over_optimum", s.cost_over_optimum);
+    json.member("state", name(s.state));
+    json.member("reason", s.reason);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return response;
+}
+
+void write_sum(JsonWriter& json, const UseSum& sum, const char* key) {
+  json.begin_object();
+  json.member(key, sum.key);
+  json.member("leases", sum.leases);
+  json.member("runs", sum.runs);
+  json.member("opens", sum.opens);
+  json.member("failures", sum.failures);
+  json.member("held_seconds", sum.held_seconds);
+  json.member("busy_seconds", sum.compute_seconds);
+  json.member("idle_seconds", std::max(0.0, sum.open_seconds - sum.held_seconds));
+  json.member("open_seconds", sum.open_seconds);
+  json.member("queued_seconds", sum.queued_seconds);
+  json.member("cost_dollars", sum.money);
+  json.member("cost_is_estimate", sum.money_is_estimate);
+  json.member("always_open_cost_dollars", sum.always_open_money);
+  json.member("efficiency", sum.efficiency());
+  json.end_object();
+}
+
+void write_use(JsonWriter& json, const Use& use) {
+  const auto held = std::chrono::duration_cast<SystemTime::duration>(std::chrono::duration<double>(use.held_seconds));
+  json.begin_object();
+  json.member("device", use.device);
+  json.member("program", use.program);
+  json.member("begin", utc_text(use.begin));
+  json.member("end", utc_text(use.begin + held));
+  json.member("held_seconds", use.held_seconds);
+  json.member("busy_seconds", use.compute_seconds);
+  json.member("open_seconds", use.open_seconds);
+  json.member("queued_seconds", use.queued_seconds);
+  json.member("runs", use.runs);
+  json.key("cost_dollars");
+  if (use.price_per_hour)
+    json.value(*use.price_per_hour * use.open_seconds / 3600);
+  else
+    json.null();
+  json.member("outcome", use.result);
+  json.end_object();
+}
+
+void write_ledger(JsonWriter& json, const Call& call) {
+  const std::uint64_t since = natural_parameter(call, "since", 30 * 24 * 3600);
+  const std::uint64_t limit = std::min<std::uint64_t>(natural_parameter(call, "limit", 200), 5000);
+  LedgerStore store = LedgerStore::open_existing(ledger_file());
+  UseQuery query;
+  query.since = query.now - std::chrono::seconds(std::min<std::uint64_t>(since, 100ull * 365 * 24 * 3600 / 2));
+  const auto sums = [&](const char* member, UseKey by, const char* key) {
+    query.by = by;
+    json.key(member).begin_array();
+    for (const UseSum& sum : store.sums(query).groups) write_sum(json, sum, key);
+    json.end_array();
+  };
+  json.member("enabled", true);
+  sums("totals", UseKey::device, "device");
+  sums("programs", UseKey::program, "program");
+  sums("days", UseKey::day, "day");
+  json.key("entries").begin_array();
+  for (const Use& use : store.latest(static_cast<std::size_t>(limit))) write_use(json, use);
+  json.end_array();
+}
+
+Response ledger(Services& services, const Call& call) {
+  Response response;
+  JsonWriter json(response.body);
+  const auto without = [&](const char* reason) {
+    response.body.clear();
+    json.begin_object();
+    json.member("enabled", false);
+    json.member("reason", reason);
+    for (const char* empty : {"totals", "programs", "days", "entries"}) json.key(empty).raw("[]");
+    json.end_object();
+    return std::move(response);
+  };
+  if (!ledger_is_built()) return without("this build has no ledger (SQLite)");
+  if (!services.manager.config().ledger) return without("the ledger is off in the configuration");
+  try {
+    json.begin_object();
+    write_ledger(json, call);
+    json.end_object();
+    return response;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    return without("nothing has been recorded yet");
+  }
+}
+
+Response timeline(Services& services, const Call& call) {
+  const std::uint64_t since = natural_parameter(call, "since", 0);
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.key("events").begin_array();
+  std::uint64_t next = since;
+  for (const EventHub::Recorded& recorded : services.events.since(since)) {
+    write_event(json, recorded.event, recorded.id);
+    next = recorded.id;
+  }
+  json.end_array();
+  json.member("next", next);
+  json.end_object();
+  return response;
+}
+
+Response events(Services& services, const Call& call) {
+  if (services.traffic.streams >= services.options.max_streams)
+    throw Problem(503, "overloaded", "too many event streams are open").with_retry(10);
+  std::uint64_t after = services.events.last_id();
+  if (const std::string_view last = call.request.field("Last-Event-ID"); !last.empty()) {
+    std::uint64_t id = 0;
+    const auto [end, failure] = std::from_chars(last.data(), last.data() + last.size(), id);
+    if (failure == std::errc() && end == last.data() + last.size()) after = id;
+  } else {
+    after = natural_parameter(call, "since", after);
+  }
+  services.next_second = {};  // a fresh picture at the next tick
+  Response response;
+  response.content_type = "text/event-stream";
+  response.fields.emplace_back("X-Accel-Buffering", "no");
+  response.stream = services.events.subscribe(after);
+  return response;
+}
+
+}  // namespace
+
+void add_device_routes(RouteTable& routes, Services& services) {
+  const auto add = [&](std::string path, std::string summary, std::string schema, std::vector<std::string> parameters,
+                       Handler handler) {
+    routes.add({.method = Method::get,
+                .path = std::move(path),
+                .tag = "devices",
+                .summary = std::move(summary),
+                .runs = Runs::in_worker,
+                .response_schema = std::move(schema),
+                .parameters = std::move(parameters),
+                .failures = {404},
+                .handler = std::move(handler)});
+  };
+  add("/api/devices", "Every device of the machine with its state", "Devices", {},
+      [&](const Call&) { return devices(services); });
+  add("/api/device/status", "Whether a device can be used, and who uses it", "DeviceStatus", {"device: string"},
+      [&](const Call& call) { return device_status(services, call); });
+  add("/api/device/queue", "How many wait, and for how long", "DeviceQueue", {"device: string"},
+      [&](const Call& call) { return device_queue(services, call); });
+  add("/api/leases", "Who holds which device, and who waits", R"({"type":"object","required":["leases"]})", {},
+      [&](const Call&) { return leases(services); });
+  add("/api/policy", "How long devices are kept open", R"({"type":"object","required":["keep_open","worth","devices"]})", {},
+      [&](const Call&) { return policy(services); });
+  add("/api/ledger", "What devices were used for and what it cost", "Ledger", {"since: integer", "limit: integer"},
+      [&](const Call& call) { return ledger(services, call); });
+  add("/api/timeline", "What happened to devices", R"({"type":"object","required":["events","next"]})", {"since: integer"},
+      [&](const Call& call) { return timeline(services, call); });
+  routes.add({.method = Method::get,
+              .path = "/api/events",
+              .tag = "devices",
+              .summary = "What happens to devices, live (server-sent events)",
+              .media = "text/event-stream",
+              .parameters = {"since: integer"},
+              .renews_session = false,
+              .handler = [&services](const Call& call) { return events(services, call); }});
+}
+
+}  // namespace tenon::server

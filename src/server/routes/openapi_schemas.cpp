@@ -1,0 +1,93 @@
+#include "server/routes/openapi_schemas.h"
+
+namespace tenon::server {
+namespace {
+
+constexpr NamedSchema kSchemas[] = {
+    {"Number", R"json({"anyOf":[{"type":"number"},{"type":"boolean"},{"enum":["NaN","Infinity","-Infinity"]}]})json"},
+    {"MaybeNumber", R"json({"anyOf":[{"$ref":"#/components/schemas/Number"},{"type":"null"}]})json"},
+    {"Amount", R"json({"anyOf":[{"type":["number","null"]},{"enum":["NaN","Infinity","-Infinity"]}]})json"},
+    {"Values",
+     R"json({"anyOf":[{"$ref":"#/components/schemas/Number"},{"type":"array","items":{"$ref":"#/components/schemas/Values"}}]})json"},
+    {"Shape", R"json({"anyOf":[{"type":"array","items":{"type":"integer","minimum":0},"maxItems":8},{"type":"string"}]})json"},
+    {"DType",
+     R"json({"type":"string","enum":["bool","uint8","uint16","uint32","uint64","int8","int16","int32","int64","float16","bfloat16","float32","float64","bfloat8_b","bfloat4_b"]})json"},
+    {"Input", R"json({"type":"object","properties":{
+"type":{"enum":["tensor","scalar",null]},"dtype":{"type":["string","null"]},"shape":{"anyOf":[{"$ref":"#/components/schemas/Shape"},{"type":"null"}]},
+"value":{"anyOf":[{"$ref":"#/components/schemas/Values"},{"type":"null"}]},
+"generator":{"enum":["constant","uniform","random","normal","range","linspace","eye",null]},
+"seed":{"type":["integer","null"],"minimum":0,"maximum":9007199254740991},"low":{"$ref":"#/components/schemas/Amount"},"high":{"$ref":"#/components/schemas/Amount"},"mean":{"$ref":"#/components/schemas/Amount"},
+"deviation":{"$ref":"#/components/schemas/Amount"},"start":{"$ref":"#/components/schemas/Amount"},"stop":{"$ref":"#/components/schemas/Amount"},"step":{"$ref":"#/components/schemas/Amount"},
+"upload":{"type":["string","null"]},"tensor":{"type":["string","null"]},"expression":{"type":["string","null"]}},"additionalProperties":false})json"},
+    {"ExecuteRequest", R"json({"type":"object","properties":{
+"operation":{"type":"string"},"expression":{"type":"string","maxLength":65536},
+"inputs":{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/components/schemas/Input"}},{"type":"object","additionalProperties":{"$ref":"#/components/schemas/Input"}}]},
+"parameters":{"type":["object","null"]},"optional_param":{},"optional_param_2":{},
+"device":{"type":["string","null"],"minLength":1,"maxLength":100},"dtype":{"type":["string","null"]},"output":{"enum":["sample","full","npy","safetensors",null]},
+"compare":{"type":["boolean","null"]},"details":{"type":["boolean","null"]},"keep":{"type":["boolean","null"]},
+"repeat":{"type":["integer","null"],"minimum":1,"maximum":1000},"timeout_seconds":{"type":["number","null"],"minimum":0,"maximum":86400},
+"priority":{"type":["integer","null"],"minimum":-10,"maximum":10}},
+"oneOf":[{"required":["operation"]},{"required":["expression"]}],"additionalProperties":false,
+"examples":[{"operation":"add","inputs":[{"value":1,"shape":[32,32]},{"value":2,"shape":[32,32]}]},
+{"expression":"softmax(x)","inputs":{"x":{"value":[1,2,3]}}}]})json"},
+    {"Span", R"json({"type":"object","required":["stage","start_seconds","seconds"],"properties":{
+"stage":{"type":"string"},"start_seconds":{"type":"number"},"seconds":{"type":"number"}}})json"},
+    {"Result",
+     R"json({"type":"object","required":["name","shape","dtype","elements","bytes","value","sample_values","values","comparison"],"properties":{
+"name":{"type":"string"},"shape":{"type":"array","items":{"type":"integer"}},"dtype":{"$ref":"#/components/schemas/DType"},
+"elements":{"type":"integer"},"bytes":{"type":"integer"},"value":{"$ref":"#/components/schemas/MaybeNumber"},
+"sample_values":{"type":"array","items":{"$ref":"#/components/schemas/Number"}},
+"statistics":{"type":"object"},"histogram":{"type":["object","null"]},"grid":{"type":"object"},"comparison":{"type":["object","null"]}}})json"},
+    {"ExecuteAnswer",
+     R"json({"type":"object","required":["success","request_id","value","shape","dtype","ttnn_dtype","sample_values","torch_value","torch_dtype","torch_shape","full_output","status_log","device","route","timeline","seconds","download","results"],"properties":{
+"success":{"const":true},"request_id":{"type":"string"},"operation":{"type":"string"},"expression":{"type":"string"},
+"value":{"$ref":"#/components/schemas/MaybeNumber"},"shape":{"type":"array","items":{"type":"integer"}},
+"dtype":{"$ref":"#/components/schemas/DType"},"sample_values":{"type":"array","items":{"$ref":"#/components/schemas/Number"}},
+"status_log":{"type":"array","items":{"type":"string"}},"device":{"type":"object"},
+"timeline":{"type":"array","items":{"$ref":"#/components/schemas/Span"}},"seconds":{"type":"number"},
+"download":{"type":["string","null"]},"inputs":{"type":"array"},"results":{"type":"array","items":{"$ref":"#/components/schemas/Result"}}}})json"},
+    {"CheckAnswer",
+     R"json({"type":"object","required":["success","free_names","missing","inputs","results","memory_bytes"]})json"},
+    {"Upload", R"json({"type":"object","required":["id","name","bytes","expires_in_seconds","tensors"],"properties":{
+"id":{"type":"string"},"name":{"type":"string"},"bytes":{"type":"integer"},"expires_in_seconds":{"type":"number"},"tensors":{"type":"array"}}})json"},
+    {"Job",
+     R"json({"type":"object","required":["id","status","location","events","created","device","progress","status_log","seconds","result","problem"],"properties":{
+"id":{"type":"string"},"status":{"enum":["queued","running","done","failed","cancelled"]},"location":{"type":"string"},
+"progress":{"type":"object","required":["stage","device","ahead_here","ahead_elsewhere","holder"]},
+"result":{"anyOf":[{"$ref":"#/components/schemas/ExecuteAnswer"},{"type":"null"}]},
+"problem":{"anyOf":[{"$ref":"#/components/schemas/Problem"},{"type":"null"}]}}})json"},
+    {"Problem",
+     R"json({"type":"object","required":["type","title","status","detail","instance","code","request_id","success","error"],"properties":{
+"type":{"type":"string"},"title":{"type":"string"},"status":{"type":"integer"},"detail":{"type":"string"},"instance":{"type":"string"},
+"code":{"type":"string"},"hint":{"type":"string"},"request_id":{"type":"string"},"success":{"const":false},"error":{"type":"string"}}})json"},
+    {"Catalogue", R"json({"type":"object","required":["version","operations","dtypes","generators","limits"]})json"},
+    {"Device",
+     R"json({"type":"object","required":["id","kind","name","simulated","available","reason","remedy","exclusive","status"]})json"},
+    {"Devices", R"json({"type":"object","required":["devices","default","notes"],"properties":{
+"devices":{"type":"array","items":{"$ref":"#/components/schemas/Device"}},"default":{"type":"string"},"notes":{"type":"array"}}})json"},
+    {"DeviceStatus",
+     R"json({"type":"object","required":["available","mode","message","in_use","queue_stats","error","device"]})json"},
+    {"DeviceQueue",
+     R"json({"type":"object","required":["total_requests","currently_waiting","max_wait_time_seconds","devices"]})json"},
+    {"Ledger", R"json({"type":"object","required":["enabled","totals","programs","days","entries"]})json"},
+    {"Session",
+     R"json({"type":"object","required":["required","authenticated","account","expires_in_seconds","idle_timeout_seconds","locked_for_seconds","remaining_attempts"]})json"},
+    {"LoginRequest",
+     R"json({"type":"object","required":["password"],"properties":{"password":{"type":"string","minLength":1,"maxLength":1024},"account":{"type":["string","null"],"maxLength":64}},"additionalProperties":false})json"},
+    {"ResetRequest",
+     R"json({"type":"object","required":["device"],"properties":{"device":{"type":"string","minLength":1},"confirm":{"type":["string","null"]}},"additionalProperties":false})json"},
+    {"ResetAnswer", R"json({"type":"object","required":["success","message"]})json"},
+    {"BugReport",
+     R"json({"type":"object","required":["description"],"properties":{"description":{"type":"string","minLength":1,"maxLength":20000},"report_data":{}},"additionalProperties":false})json"},
+    {"InferenceRequest",
+     R"json({"type":"object","required":["inputs"],"properties":{"id":{"type":"string"},"parameters":{"type":"object"},
+"inputs":{"type":"array","items":{"type":"object","required":["name","shape","datatype"]}},"outputs":{"type":"array","items":{"type":"object","required":["name"]}}}})json"},
+    {"InferenceAnswer", R"json({"type":"object","required":["model_name","outputs"]})json"},
+    {"Model", R"json({"type":"object","required":["name","versions","platform","inputs","outputs"]})json"},
+};
+
+}  // namespace
+
+std::span<const NamedSchema> openapi_schemas() noexcept { return kSchemas; }
+
+}  // namespace tenon::server

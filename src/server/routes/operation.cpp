@@ -1,0 +1,186 @@
+// /livez, /readyz, /metrics, /openapi.json, /api/machine/info, /api/git/info, /api/bug-report.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/memory_limit.h"
+#include "base/state_directory.h"
+#include "base/thread_pool.h"
+#include "server/http/json_reader.h"
+#include "server/http/json_writer.h"
+#include "server/http/problem.h"
+#include "server/routes/openapi.h"
+#include "server/services.h"
+#include "server/watch/build_info.h"
+
+namespace tenon::server {
+namespace {
+
+constexpr std::size_t kMaxReports = 1000;
+
+std::string age_text(double seconds) {
+  const auto text = [](double count, const char* unit) {
+    const auto whole = static_cast<long long>(count);
+    return fmt::format("{} {}{} ago", whole, unit, whole == 1 ? "" : "s");
+  };
+  if (seconds < 60) return "just now";
+  if (seconds < 3600) return text(seconds / 60, "minute");
+  if (seconds < 86400) return text(seconds / 3600, "hour");
+  return text(seconds / 86400, "day");
+}
+
+Response git_info() {
+  Response response;
+  JsonWriter json(response.body);
+  const BuildInfo& build = build_info();
+  const bool is_known = !build.commit.empty();
+  json.begin_object();
+  json.member("success", is_known);
+  json.member("full_hash", build.commit);
+  json.member("short_hash", build.commit.substr(0, 8));
+  const double age = static_cast<double>(std::time(nullptr) - build.commit_time);
+  json.member("time_ago", is_known ? age_text(age) : std::string("unknown"));
+  json.member("message", build.subject);
+  json.member("version", TENON_VERSION);
+  json.member("compiler", build.compiler);
+  json.end_object();
+  return response;
+}
+
+Response machine_info(Services& services) {
+  utsname system{};
+  uname(&system);
+  Response response;
+  JsonWriter json(response.body);
+  const DeviceInfo device = services.manager.default_device();
+  json.begin_object();
+  json.member("success", true);
+  json.member("machine_type", device.name.empty() ? device.id : device.name);
+  json.member("device_id", device.id);
+  json.member("cores", usable_cores());
+  json.member("memory_bytes", read_memory_limit("/"));
+  json.member("system", fmt::format("{} {} {}", system.sysname, system.release, system.machine));
+  json.member("version", TENON_VERSION);
+  json.member("uptime_seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - services.started).count());
+  json.member("pid", getpid());
+  json.end_object();
+  return response;
+}
+
+std::filesystem::path report_directory(const ServerOptions& options) {
+  if (!options.report_directory.empty()) return options.report_directory;
+  if (const std::string state = state_directory(); !state.empty()) return std::filesystem::path(state) / "reports";
+  throw Error(ErrorCode::failed_precondition, "there is no place for reports", "start the server with --report-dir");
+}
+
+Response bug_report(Services& services, const Call& call) {
+  const boost::json::object document = parse_object(call.request.text());
+  Members members(document, "");
+  const std::string description = members.text("description").value_or("");
+  const boost::json::value* data = members.find("report_data");
+  members.done();
+  if (description.empty()) members.fail("there is no 'description'");
+  const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
+  if (std::count_if(description.begin(), description.end(), begins_character) > 20'000)
+    members.fail("a description has at most 20,000 characters");
+  const std::filesystem::path directory = report_directory(services.options);
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  std::size_t count = 0;
+  for (auto at = std::filesystem::directory_iterator(directory, error); !error && at != std::filesystem::directory_iterator();
+       at.increment(error))
+    ++count;
+  if (count >= kMaxReports)
+    throw Problem(429, "resource_exhausted", "there are too many reports already", "whoever runs the server has to read them")
+        .with_retry(3600);
+  const std::string id = random_id("b_");
+  const std::filesystem::path file = directory / (id + ".json");
+  std::ofstream out(file);
+  out << boost::json::serialize(boost::json::object{{"id", id},
+                                                    {"request_id", call.id},
+                                                    {"account", call.client.account},
+                                                    {"version", TENON_VERSION},
+                                                    {"commit", build_info().commit},
+                                                    {"description", description},
+                                                    {"report_data", data == nullptr ? boost::json::value() : *data}})
+      << '\n';
+  out.close();
+  if (!out) throw Error(ErrorCode::unavailable, "the report cannot be written", "the server's --report-dir must be writable");
+  chmod(file.c_str(), S_IRUSR | S_IWUSR);
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.member("success", true);
+  json.member("message", fmt::format("saved as {}.json", id));
+  json.member("id", id);
+  json.key("email_id").null();
+  json.end_object();
+  return response;
+}
+
+Response ready(Services& services) {
+  if (services.is_draining) throw Problem(503, "unavailable", "the server is shutting down").with_retry(5);
+  Response response;
+  response.body = R"({"status":"ready"})";
+  return response;
+}
+
+}  // namespace
+
+void add_operation_routes(RouteTable& routes, Services& services) {
+  const auto add = [&](std::string path, std::string summary, Runs runs, Access access, Handler handler) {
+    routes.add({.method = Method::get,
+                .path = std::move(path),
+                .tag = "operation",
+                .summary = std::move(summary),
+                .runs = runs,
+                .access = access,
+                .response_schema = R"({"type":"object"})",
+                .renews_session = false,
+                .handler = std::move(handler)});
+  };
+  add("/livez", "Whether the process can answer", Runs::here, Access::open, [](const Call&) {
+    Response response;
+    response.body = R"({"status":"ok"})";
+    return response;
+  });
+  add("/readyz", "Whether requests are taken", Runs::here, Access::open, [&services](const Call&) { return ready(services); });
+  add("/api/machine/info", "The machine", Runs::in_worker, Access::login,
+      [&services](const Call&) { return machine_info(services); });
+  add("/api/git/info", "What Tenon was built from", Runs::here, Access::login, [](const Call&) { return git_info(); });
+  add("/openapi.json", "This interface as an OpenAPI document", Runs::here, Access::login, [&services](const Call&) {
+    Response response;
+    response.body = openapi_document(services.routes, services.accounts.is_required());
+    return response;
+  });
+  routes.add({.method = Method::get,
+              .path = "/metrics",
+              .tag = "operation",
+              .summary = "Counters for Prometheus",
+              .runs = Runs::in_worker,
+              .media = "text/plain",
+              .renews_session = false,
+              .handler = [&services](const Call&) {
+                Response response;
+                response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+                response.body = prometheus_text(services, services.manager.status());
+                return response;
+              }});
+  routes.add({.method = Method::post,
+              .path = "/api/bug-report",
+              .tag = "operation",
+              .summary = "Leave a report for whoever runs the server",
+              .runs = Runs::in_worker,
+              .body = BodyKind::json,
+              .request_schema = "BugReport",
+              .response_schema = R"({"type":"object","required":["success","message","id"]})",
+              .failures = {409},
+              .handler = [&services](const Call& call) { return bug_report(services, call); }});
+}
+
+}  // namespace tenon::server

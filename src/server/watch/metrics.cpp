@@ -1,0 +1,253 @@
+#include "server/watch/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "server/services.h"
+#include "server/watch/device_json.h"
+
+namespace tenon::server {
+namespace {
+
+void family(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
+  fmt::format_to(std::back_inserter(out), "# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out;
+}
+
+struct DeviceFamily {
+  std::string_view name, type, help;
+  double (*value)(const DeviceStatus&);
+};
+
+template <auto Counter>
+double counter(const DeviceStatus& status) {
+  return static_cast<double>(status.counters.*Counter);
+}
+
+using C = DeviceCounters;
+constexpr DeviceFamily kDeviceFamilies[] = {
+    {"tenon_device_available_ratio", "gauge", "1 if the device can be used.",
+     [](const DeviceStatus& s) { return s.device.available ? 1.0 : 0.0; }},
+    {"tenon_device_open_ratio", "gauge", "1 while the device is open in this process.",
+     [](const DeviceStatus& s) {
+       return s.state == DeviceState::idle || s.state == DeviceState::busy || s.state == DeviceState::draining ? 1.0 : 0.0;
+     }},
+    {"tenon_device_waiting", "gauge", "Leases and processes that wait for the device.",
+     [](const DeviceStatus& s) {
+       return static_cast<double>(
+           std::count_if(s.users.begin(), s.users.end(), [](const DeviceUser& u) { return !u.is_holding; }));
+     }},
+    {"tenon_device_oldest_wait_seconds", "gauge", "For this long the one who waits longest has waited.",
+     [](const DeviceStatus& s) {
+       double oldest = 0;
+       for (const DeviceUser& user : s.users)
+         if (!user.is_holding) oldest = std::max(oldest, user.seconds);
+       return oldest;
+     }},
+    {"tenon_device_epoch", "gauge", "Number of this process' hold on the device, 0 without one; grows with every holder.",
+     [](const DeviceStatus& s) { return static_cast<double>(s.epoch); }},
+    {"tenon_device_memory_used_bytes", "gauge", "Memory this process has on the device.",
+     [](const DeviceStatus& s) { return static_cast<double>(s.memory_used_bytes); }},
+    {"tenon_device_memory_limit_bytes", "gauge", "Memory this process may have on the device.",
+     [](const DeviceStatus& s) { return static_cast<double>(s.memory_limit_bytes); }},
+    {"tenon_device_keep_open_threshold_seconds", "gauge", "How long the device would be kept open idle now.",
+     [](const DeviceStatus& s) { return s.threshold_seconds; }},
+    {"tenon_device_break_even_seconds", "gauge", "Idle time that is worth as much as opening and closing once.",
+     [](const DeviceStatus& s) { return s.break_even_seconds; }},
+    {"tenon_device_cost_over_optimum_ratio", "gauge", "Cost of keeping open over that of the best choice in hindsight.",
+     [](const DeviceStatus& s) { return s.cost_over_optimum; }},
+    {"tenon_device_leases_total", "counter", "Leases granted.", counter<&C::leases>},
+    {"tenon_device_warm_leases_total", "counter", "Leases that found the device open.", counter<&C::warm>},
+    {"tenon_device_cold_leases_total", "counter", "Leases that had to open it.", counter<&C::cold>},
+    {"tenon_device_queued_leases_total", "counter", "Leases that had to wait.", counter<&C::queued>},
+    {"tenon_device_lease_timeouts_total", "counter", "Leases whose time to wait ran out.", counter<&C::timeouts>},
+    {"tenon_device_lease_cancellations_total", "counter", "Leases cancelled while they waited.", counter<&C::cancellations>},
+    {"tenon_device_overtakes_total", "counter", "Leases granted after a later one of the same priority: always 0.",
+     counter<&C::overtakes>},
+    {"tenon_device_opens_total", "counter", "Times the device was opened.", counter<&C::opens>},
+    {"tenon_device_open_failures_total", "counter", "Times opening failed.", counter<&C::open_failures>},
+    {"tenon_device_closes_total", "counter", "Times the device was closed.", counter<&C::closes>},
+    {"tenon_device_close_failures_total", "counter", "Times closing failed.", counter<&C::close_failures>},
+    {"tenon_device_dirty_grants_total", "counter", "Times the user before had died or left the device in doubt.",
+     counter<&C::dirty_grants>},
+    {"tenon_device_requeued_at_close_total", "counter", "Leases that met the device closing and opened it again.",
+     counter<&C::requeued_at_close>},
+    {"tenon_device_lost_total", "counter", "Times the device went away while open.", counter<&C::lost>},
+    {"tenon_device_yields_total", "counter", "Times the device was given to another process.", counter<&C::yields>},
+    {"tenon_device_runs_total", "counter", "Programs run.", counter<&C::runs>},
+    {"tenon_device_run_failures_total", "counter", "Programs that failed.", counter<&C::run_failures>},
+    {"tenon_device_spills_total", "counter", "Tensors moved to host memory before a close.", counter<&C::spills>},
+    {"tenon_device_restores_total", "counter", "Tensors moved back to a device.", counter<&C::restores>},
+    {"tenon_device_evictions_total", "counter", "Tensors moved to host memory to make room.", counter<&C::evictions>},
+    {"tenon_device_uploaded_bytes_total", "counter", "Bytes moved to the device.", counter<&C::bytes_up>},
+    {"tenon_device_downloaded_bytes_total", "counter", "Bytes moved from the device.", counter<&C::bytes_down>},
+    {"tenon_device_open_seconds_total", "counter", "Time spent opening.", counter<&C::open_seconds>},
+    {"tenon_device_close_seconds_total", "counter", "Time spent closing.", counter<&C::close_seconds>},
+    {"tenon_device_busy_seconds_total", "counter", "Time open and leased.", counter<&C::busy_seconds>},
+    {"tenon_device_idle_seconds_total", "counter", "Time open without a lease.", counter<&C::idle_seconds>},
+    {"tenon_device_queue_seconds_total", "counter", "Time leases waited.", counter<&C::queue_seconds>},
+    {"tenon_device_compute_seconds_total", "counter", "Time spent computing.", counter<&C::compute_seconds>},
+};
+
+constexpr DeviceState kStates[] = {DeviceState::closed,   DeviceState::opening, DeviceState::idle,   DeviceState::busy,
+                                   DeviceState::draining, DeviceState::closing, DeviceState::failed, DeviceState::lost};
+
+struct WaitFamily {
+  std::string_view wait;
+  WaitHistogram DeviceCounters::* histogram;
+};
+constexpr WaitFamily kWaits[] = {{"warm", &C::warm_waits}, {"cold", &C::cold_waits}, {"queued", &C::queued_waits}};
+
+void write_states(std::string& out, const std::vector<DeviceStatus>& status) {
+  family(out, "tenon_device_state", "gauge", "1 for the state the device is in.");
+  for (const DeviceStatus& s : status)
+    for (const DeviceState state : kStates)
+      fmt::format_to(std::back_inserter(out), "tenon_device_state{{device=\"{}\",state=\"{}\"}} {}\n", escaped(s.device.id),
+                     name(state), s.state == state ? 1 : 0);
+  family(out, "tenon_device_held_seconds", "gauge", "For this long the holder has had the device.");
+  for (const DeviceStatus& s : status) {
+    std::map<std::string, double> held;  // by holder: several leases of this process are one
+    for (const DeviceUser& user : s.users)
+      if (user.is_holding) held[user.who] = std::max(held[user.who], user.seconds);
+    for (const auto& [who, seconds] : held)
+      fmt::format_to(std::back_inserter(out), "tenon_device_held_seconds{{device=\"{}\",holder=\"{}\"}} {}\n",
+                     escaped(s.device.id), escaped(who), seconds);
+  }
+}
+
+void write_waits(std::string& out, const std::vector<DeviceStatus>& status) {
+  family(out, "tenon_device_lease_wait_seconds", "histogram",
+         "From asking for a lease to the grant: device open and free, had to be opened, or had others before.");
+  for (const DeviceStatus& s : status)
+    for (const WaitFamily& f : kWaits) {
+      const WaitHistogram& waits = s.counters.*f.histogram;
+      const std::string labels = fmt::format("device=\"{}\",wait=\"{}\"", escaped(s.device.id), f.wait);
+      std::uint64_t below = 0;
+      for (std::size_t i = 0; i < waits.counts.size(); ++i) {
+        below += waits.counts[i];
+        const std::string limit =
+            i < WaitHistogram::kLimitSeconds.size() ? fmt::format("{}", WaitHistogram::kLimitSeconds[i]) : "+Inf";
+        fmt::format_to(std::back_inserter(out), "tenon_device_lease_wait_seconds_bucket{{{},le=\"{}\"}} {}\n", labels, limit,
+                       below);
+      }
+      fmt::format_to(std::back_inserter(out),
+                     "tenon_device_lease_wait_seconds_sum{{{0}}} {1}\ntenon_device_lease_wait_seconds_count{{{0}}} {2}\n", labels,
+                     waits.seconds, below);
+    }
+}
+
+void write_devices(std::string& out, const std::vector<DeviceStatus>& status) {
+  family(out, "tenon_device_info", "gauge", "The devices there are.");
+  for (const DeviceStatus& s : status)
+    fmt::format_to(std::back_inserter(out), "tenon_device_info{{device=\"{}\",kind=\"{}\",name=\"{}\",simulated=\"{}\"}} 1\n",
+                   escaped(s.device.id), name(s.device.kind), escaped(s.device.name), is_simulated(s.device));
+  write_states(out, status);
+  write_waits(out, status);
+  for (const DeviceFamily& f : kDeviceFamilies) {
+    family(out, f.name, f.type, f.help);
+    for (const DeviceStatus& s : status)
+      fmt::format_to(std::back_inserter(out), "{}{{device=\"{}\"}} {}\n", f.name, escaped(s.device.id), f.value(s));
+  }
+}
+
+void single(std::string& out, std::string_view name, std::string_view type, std::string_view help, double value) {
+  family(out, name, type, help);
+  fmt::format_to(std::back_inserter(out), "{} {}\n", name, value);
+}
+
+}  // namespace
+
+void Metrics::count(const Route* route, int status, double seconds, std::size_t bytes_in, std::size_t bytes_out) {
+  const std::lock_guard lock(mutex_);
+  OfRoute& of = routes_[route];
+  ++of.by_status[status];
+  ++of.count;
+  of.seconds += seconds;
+  const auto bucket = std::lower_bound(kSeconds.begin(), kSeconds.end(), seconds);
+  if (bucket != kSeconds.end()) ++of.buckets[static_cast<std::size_t>(bucket - kSeconds.begin())];
+  ++requests_;
+  bytes_in_ += bytes_in;
+  bytes_out_ += bytes_out;
+}
+
+std::uint64_t Metrics::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+void Metrics::write(std::string& out) const {
+  const std::lock_guard lock(mutex_);
+  const auto label = [](const Route* route) {
+    return route == nullptr ? std::string_view("other") : std::string_view(route->path);
+  };
+  const auto method = [](const Route* route) { return route == nullptr ? std::string_view() : name(route->method); };
+  family(out, "tenon_http_requests_total", "counter", "Requests answered.");
+  for (const auto& [route, of] : routes_)
+    for (const auto& [status, count] : of.by_status)
+      fmt::format_to(std::back_inserter(out), "tenon_http_requests_total{{method=\"{}\",route=\"{}\",status=\"{}\"}} {}\n",
+                     method(route), label(route), status, count);
+  family(out, "tenon_http_request_seconds", "histogram", "From the header's arrival to the answer.");
+  for (const auto& [route, of] : routes_) {
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < kSeconds.size(); ++i) {
+      below += of.buckets[i];
+      fmt::format_to(std::back_inserter(out), "tenon_http_request_seconds_bucket{{method=\"{}\",route=\"{}\",le=\"{}\"}} {}\n",
+                     method(route), label(route), kSeconds[i], below);
+    }
+    fmt::format_to(std::back_inserter(out),
+                   "tenon_http_request_seconds_bucket{{method=\"{0}\",route=\"{1}\",le=\"+Inf\"}} {2}\n"
+                   "tenon_http_request_seconds_sum{{method=\"{0}\",route=\"{1}\"}} {3}\n"
+                   "tenon_http_request_seconds_count{{method=\"{0}\",route=\"{1}\"}} {2}\n",
+                   method(route), label(route), of.count, of.seconds);
+  }
+  single(out, "tenon_http_received_bytes_total", "counter", "Bytes of request bodies.", static_cast<double>(bytes_in_));
+  single(out, "tenon_http_sent_bytes_total", "counter", "Bytes of response bodies.", static_cast<double>(bytes_out_));
+}
+
+std::string prometheus_text(Services& services, const std::vector<DeviceStatus>& status) {
+  std::string out;
+  family(out, "tenon_build_info", "gauge", "The version that runs.");
+  fmt::format_to(std::back_inserter(out), "tenon_build_info{{version=\"{}\"}} 1\n", TENON_VERSION);
+  const double uptime = std::chrono::duration<double>(std::chrono::steady_clock::now() - services.started).count();
+  single(out, "tenon_uptime_seconds", "gauge", "Since the server started.", uptime);
+  services.metrics.write(out);
+  const Traffic& t = services.traffic;
+  single(out, "tenon_http_connections", "gauge", "Open connections.", static_cast<double>(t.connections));
+  single(out, "tenon_http_streams", "gauge", "Open event streams.", static_cast<double>(t.streams));
+  single(out, "tenon_http_connections_accepted_total", "counter", "Connections accepted.", static_cast<double>(t.accepted));
+  single(out, "tenon_http_connections_refused_total", "counter", "Connections beyond the limit.", static_cast<double>(t.refused));
+  single(out, "tenon_http_timeouts_total", "counter", "Requests that did not arrive in time.", static_cast<double>(t.timed_out));
+  single(out, "tenon_http_malformed_total", "counter", "What was no HTTP request.", static_cast<double>(t.malformed));
+  single(out, "tenon_requests_running", "gauge", "Requests a worker is busy with.",
+         static_cast<double>(services.workers.running()));
+  single(out, "tenon_requests_waiting", "gauge", "Requests that wait for a worker.",
+         static_cast<double>(services.workers.waiting()));
+  single(out, "tenon_jobs", "gauge", "Jobs that have not ended.", static_cast<double>(services.jobs.unfinished()));
+  single(out, "tenon_request_memory_used_bytes", "gauge", "Memory of requests.", static_cast<double>(services.memory.used()));
+  single(out, "tenon_request_memory_limit_bytes", "gauge", "Memory all requests may have.",
+         static_cast<double>(services.memory.limit()));
+  single(out, "tenon_program_cache_hits_total", "counter", "Requests that were read before.",
+         static_cast<double>(services.programs.hits()));
+  single(out, "tenon_program_cache_misses_total", "counter", "Requests that had to be read.",
+         static_cast<double>(services.programs.misses()));
+  single(out, "tenon_sessions", "gauge", "People logged in.", static_cast<double>(services.accounts.sessions()));
+  single(out, "tenon_login_failures_total", "counter", "Failed logins.", static_cast<double>(services.accounts.failures()));
+  write_devices(out, status);
+  return out;
+}
+
+}  // namespace tenon::server

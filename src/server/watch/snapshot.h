@@ -1,0 +1,27 @@
+// The dashboard's picture: every device with its state, and how busy the server is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/http/json_writer.h"
+#include "tenon/manager.h"
+
+namespace tenon::server {
+
+struct Services;
+
+// {"devices": [...], "server": {...}}. Reads the machine: for a worker.
+std::string snapshot_json(Services& services);
+
+// Devices of the machine with their state where a backend drives them.
+struct DeviceTable {
+  Detection found;
+  std::vector<DeviceStatus> status;
+
+  static DeviceTable read(const DeviceManager& manager);
+  const DeviceStatus* status_of(const std::string& id) const;
+  void write(JsonWriter& json) const;  // a list
+};
+
+}  // namespace tenon::server
