@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "backends/opencl/threads.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "ops/names.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 #include "tenon/device.h"
 
 namespace tenon::cli {

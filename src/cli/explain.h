@@ -4,7 +4,7 @@
 #include <boost/json.hpp>
 #include <string>
 
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 #include "tenon/routing.h"
 
 namespace tenon::cli {

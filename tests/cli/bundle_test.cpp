@@ -1,4 +1,4 @@
-#include "cli/bundle.h"
+#include "cli/diagnose/bundle.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "cli/cli_testing.h"
-#include "cli/redact.h"
+#include "cli/diagnose/redact.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

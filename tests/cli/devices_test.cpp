@@ -6,7 +6,7 @@
 
 #include "cli/cli_testing.h"
 #include "cli/device_table.h"
-#include "cli/diagnostics.h"
+#include "cli/diagnose/diagnostics.h"
 #include "cli/json.h"
 #include "manager/ledger/store.h"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_testing.h"
-#include "cli/top_screen.h"
+#include "cli/terminal/top_screen.h"
 
 namespace tenon::cli {
 namespace {

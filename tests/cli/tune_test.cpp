@@ -6,7 +6,7 @@
 
 #include "cli/cli_testing.h"
 #include "cli/explain.h"
-#include "cli/plot.h"
+#include "cli/terminal/plot.h"
 
 namespace tenon::cli::testing {
 namespace {

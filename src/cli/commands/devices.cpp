@@ -4,7 +4,7 @@
 #include <memory>
 #include <thread>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/device_table.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/state_directory.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/device_table.h"
 #include "cli/json.h"
 #include "cli/money.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/units.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "lease/policy/replay.h"

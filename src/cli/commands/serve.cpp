@@ -5,7 +5,7 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/option_checks.h"
 #include "server/access/accounts.h"
 #include "server/http/server.h"

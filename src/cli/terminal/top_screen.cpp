@@ -1,4 +1,4 @@
-#include "cli/top_screen.h"
+#include "cli/terminal/top_screen.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

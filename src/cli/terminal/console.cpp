@@ -1,4 +1,4 @@
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

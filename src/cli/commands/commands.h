@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 #include "manager/config/settings.h"
 
 namespace tenon::cli {

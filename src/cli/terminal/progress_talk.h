@@ -15,7 +15,7 @@
 #include <functional>
 #include <string>
 
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 #include "tenon/lease.h"
 #include "tenon/manager.h"
 

@@ -1,4 +1,4 @@
-#include "cli/diagnostics.h"
+#include "cli/diagnose/diagnostics.h"
 
 #include <fmt/format.h>
 

@@ -9,13 +9,13 @@
 #include <stop_token>
 
 #include "base/units.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/inputs.h"
-#include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
-#include "cli/plot.h"
-#include "cli/progress_talk.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/plot.h"
+#include "cli/terminal/progress_talk.h"
 #include "manager/routing/tuning.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"

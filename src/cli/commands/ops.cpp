@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "array/format_array.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/op_text.h"
 #include "tenon/expression.h"

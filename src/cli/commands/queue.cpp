@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/units.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/queue_json.h"
 #include "lease/turnstile/process_identity.h"

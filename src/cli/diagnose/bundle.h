@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/redact.h"
+#include "cli/diagnose/redact.h"
 
 namespace tenon::cli {
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <thread>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
-#include "cli/terminal.h"
-#include "cli/top_screen.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/top_screen.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

@@ -4,13 +4,13 @@
 #include <stop_token>
 
 #include "base/units.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/inputs.h"
-#include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/measure.h"
 #include "cli/option_checks.h"
-#include "cli/progress_talk.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/progress_talk.h"
 #include "graph/work.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

@@ -1,4 +1,4 @@
-#include "cli/redact.h"
+#include "cli/diagnose/redact.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/option_checks.h"
 #include "manager/config/settings.h"
 #include "tenon/dtype.h"

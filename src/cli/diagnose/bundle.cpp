@@ -1,4 +1,4 @@
-#include "cli/bundle.h"
+#include "cli/diagnose/bundle.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

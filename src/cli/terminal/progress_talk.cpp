@@ -1,4 +1,4 @@
-#include "cli/progress_talk.h"
+#include "cli/terminal/progress_talk.h"
 
 #include <fmt/format.h>
 
