@@ -1,4 +1,4 @@
-#include "array/npy.h"
+#include "array/io/npy.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "array/byte_source.h"
 #include "array/convert.h"
+#include "array/io/byte_source.h"
 #include "array/strided_copy.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

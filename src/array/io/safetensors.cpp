@@ -1,4 +1,4 @@
-#include "array/safetensors.h"
+#include "array/io/safetensors.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "array/byte_source.h"
 #include "array/convert.h"
+#include "array/io/byte_source.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 

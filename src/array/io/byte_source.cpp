@@ -1,4 +1,4 @@
-#include "array/byte_source.h"
+#include "array/io/byte_source.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
