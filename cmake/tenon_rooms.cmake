@@ -1,11 +1,16 @@
-# tenon_room(NAME [DIR dir] [ROOMS room...] [LINK library...])
-# One object library per room of the architecture, built from all its .cpp files. ROOMS are the rooms it may include.
+# tenon_room(NAME [DIR dir] [EXCLUDE regex] [ROOMS room...] [LINK library...])
+# One library per room of the architecture, built from all its .cpp files but a program's main.cpp and those that EXCLUDE matches.
+# ROOMS are the rooms it may include; the test docs.rooms_include_downwards reads every #include.
 function(tenon_room NAME)
-  cmake_parse_arguments(ROOM "" "DIR" "ROOMS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "" "DIR;EXCLUDE" "ROOMS;LINK" ${ARGN})
   if(NOT ROOM_DIR)
     set(ROOM_DIR ${CMAKE_SOURCE_DIR}/src/${NAME})
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ROOM_DIR}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  if(ROOM_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ROOM_EXCLUDE})
+  endif()
   add_library(tenon_${NAME} STATIC ${sources})
   target_include_directories(tenon_${NAME} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   foreach(room ${ROOM_ROOMS})

@@ -8,7 +8,7 @@ namespace {
 
 namespace json = boost::json;
 
-json::object to_json(const Turnstile::Place& place) {
+json::object to_json(const Turnstile::Position& place) {
   json::object object{{"ticket", place.ticket}, {"mode", place.kind == TicketKind::shared ? "shared" : "exclusive"}};
   if (!place.is_known) return object;
   object["pid"] = place.pid;
@@ -24,7 +24,7 @@ json::object to_json(const Turnstile::Place& place) {
 
 json::object to_json(const Turnstile::Queue& queue) {
   json::array holders, waiters;
-  for (const Turnstile::Place& place : queue.places) (place.is_holding ? holders : waiters).push_back(to_json(place));
+  for (const Turnstile::Position& place : queue.places) (place.is_holding ? holders : waiters).push_back(to_json(place));
   return {{"device", queue.device}, {"dirty", queue.is_dirty}, {"holders", std::move(holders)}, {"waiters", std::move(waiters)}};
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/elementwise/elementwise.h"
+#include "graph/elementwise.h"
 #include "tenon/error.h"
 
 namespace tenon {

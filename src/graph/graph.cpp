@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ops/elementwise/elementwise.h"
+#include "graph/elementwise.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/elementwise/elementwise.h"
+#include "graph/elementwise.h"
 #include "tenon/graph.h"
 
 namespace tenon {

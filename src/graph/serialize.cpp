@@ -3,7 +3,7 @@
 #include <array>
 
 #include "graph/check_node.h"
-#include "ops/elementwise/elementwise.h"
+#include "graph/elementwise.h"
 
 namespace tenon {
 namespace {

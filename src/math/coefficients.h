@@ -1,4 +1,4 @@
-// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change
+// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by src/math/polynomials.py: change
 // that, not this.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ops/elementwise/value.h"
+#include "math/value.h"
 
 namespace tenon {
 

@@ -167,7 +167,7 @@ void expect_accurate_in_f32(const std::vector<float>& values) {
 // What is not wide is evaluated in f32 throughout: its formula must not magnify the rounding of its steps.
 TEST(Elementwise, FormulasEvaluatedInF32StayWithinFourUlp) {
   const std::vector<float> values = sweep();
-#define TENON_X(Name) expect_accurate_in_f32<elementwise::Name>(values);
+#define TENON_X(Name, ...) expect_accurate_in_f32<elementwise::Name>(values);
   TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
 }

@@ -80,7 +80,7 @@ void write_down(const Session& session, DeviceInfo device, TicketNumber epoch, S
 
 QueuePlace place_of(const Turnstile::Queue& queue, TicketNumber ticket) {
   QueuePlace mine;
-  for (const Turnstile::Place& place : queue.places) {
+  for (const Turnstile::Position& place : queue.places) {
     if (place.ticket >= ticket) break;
     ++mine.ahead_elsewhere;
     if (place.is_holding && mine.holder.empty()) mine.holder = who(place);

@@ -45,7 +45,7 @@ int show_queues(const Session& session) {
   for (const Turnstile::Queue& queue : queues) {
     if (queue.places.empty()) out << fmt::format("{:<16}{}\n", queue.device, queue.is_dirty ? "free, left dirty" : "free");
     int waiting = 0;
-    for (const Turnstile::Place& place : queue.places) {
+    for (const Turnstile::Position& place : queue.places) {
       const std::string state = fmt::format("{}{}", place.is_holding ? "holds" : fmt::format("waits, {}", ++waiting),
                                             place.kind == TicketKind::shared ? ", shared" : "");
       if (!place.is_known) {

@@ -56,14 +56,14 @@ json::value or_null(const std::optional<Number>& value) {
   return value ? json::value(*value) : json::value(nullptr);
 }
 
-std::string who_has(const Turnstile::Place& place) {
+std::string who_has(const Turnstile::Position& place) {
   return place.is_known ? fmt::format("{}, {}", who(place), format_seconds(seconds_since(place))) : "somebody";
 }
 
 }  // namespace
 
 std::string DeviceSample::state() const {
-  for (const Turnstile::Place& place : queue.places)
+  for (const Turnstile::Position& place : queue.places)
     if (place.is_holding) return place.kind == TicketKind::shared ? "shared" : "held";
   if (!device.holders.empty()) return "in use";
   if (!device.available) return "unusable";
@@ -72,7 +72,7 @@ std::string DeviceSample::state() const {
 
 std::string DeviceSample::holder() const {
   std::string text;
-  for (const Turnstile::Place& place : queue.places)
+  for (const Turnstile::Position& place : queue.places)
     if (place.is_holding) text += (text.empty() ? "" : "; ") + who_has(place);
   if (!text.empty()) return text;
   if (!device.holders.empty()) return fmt::format("pid {}", fmt::join(device.holders, ", "));
@@ -81,8 +81,8 @@ std::string DeviceSample::holder() const {
 }
 
 int DeviceSample::waiting() const {
-  return static_cast<int>(
-      std::count_if(queue.places.begin(), queue.places.end(), [](const Turnstile::Place& place) { return !place.is_holding; }));
+  return static_cast<int>(std::count_if(queue.places.begin(), queue.places.end(),
+                                        [](const Turnstile::Position& place) { return !place.is_holding; }));
 }
 
 std::optional<std::uint64_t> DeviceSample::memory_used() const {
@@ -266,7 +266,7 @@ std::vector<std::string> TopScreen::details(const DeviceSample& sample) const {
   std::vector<std::string> lines{fmt::format("{}  {}", sample.device.id, sample.device.name)};
   if (!sample.device.available) lines.push_back(fmt::format("  {}; {}", sample.device.reason, sample.device.remedy));
   int place = 0;
-  for (const Turnstile::Place& each : sample.queue.places)
+  for (const Turnstile::Position& each : sample.queue.places)
     lines.push_back(fmt::format("  {:<8}  {}", each.is_holding ? "holds" : fmt::format("waits, {}", ++place), who_has(each)));
   if (sample.queue.places.empty()) lines.emplace_back("  nobody holds it, nobody waits");
   return lines;

@@ -3,7 +3,7 @@
 namespace tenon::emit {
 namespace {
 
-// The formulas of ops/elementwise/value.h, which the reference uses.
+// The formulas of math/value.h, which the reference uses.
 constexpr Helper kF64[] = {
     // Some platforms' log1p knows neither subnormals nor infinity.
     {"log1p_f64", "", R"(

@@ -1,4 +1,4 @@
-// Elementwise bodies: activation functions. See elementwise.h.
+// Elementwise bodies: activation functions. See ops/elementwise/elementwise.h.
 //
 // Where a formula has a limit at an infinity that plain evaluation misses (silu(-inf) is 0, not -inf * 0), the body gives the
 // limit.
@@ -15,75 +15,57 @@ inline namespace TENON_ISA {
 inline constexpr double kFarLeft = -1000;
 
 // --- Piecewise linear ---
-struct Relu {
-  static constexpr const char* name = "relu";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Relu : Body<ElementwiseOp::Relu> {
   template <class V>
   static V apply(V x) {
     return max(x, V(0));
   }
 };
-struct Relu6 {
-  static constexpr const char* name = "relu6";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Relu6 : Body<ElementwiseOp::Relu6> {
   template <class V>
   static V apply(V x) {
     return min(max(x, V(0)), V(6));
   }
 };
-struct ReluSquared {
-  static constexpr const char* name = "relu_squared";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct ReluSquared : Body<ElementwiseOp::ReluSquared> {
   template <class V>
   static V apply(V x) {
     const V positive = max(x, V(0));
     return positive * positive;
   }
 };
-struct LeakyRelu {
-  static constexpr const char* name = "leaky_relu";
-  static constexpr ElementwiseTraits traits{.params = 1};
+struct LeakyRelu : Body<ElementwiseOp::LeakyRelu> {
   template <class V>
   static V apply(V x, V slope) {
     return select(x > V(0), x, x * slope);
   }
 };
-struct Prelu {
-  static constexpr const char* name = "prelu";
-  static constexpr ElementwiseTraits traits{.params = 1};
+struct Prelu : Body<ElementwiseOp::Prelu> {
   template <class V>
   static V apply(V x, V weight) {
     return select(x > V(0), x, x * weight);
   }
 };
 // prelu with a tensor of weights.
-struct PreluWeights {
-  static constexpr const char* name = "prelu_weights";
-  static constexpr ElementwiseTraits traits{.inputs = 2};
+struct PreluWeights : Body<ElementwiseOp::PreluWeights> {
   template <class V>
   static V apply(V x, V weight) {
     return select(x > V(0), x, x * weight);
   }
 };
-struct Hardtanh {
-  static constexpr const char* name = "hardtanh";
-  static constexpr ElementwiseTraits traits{.params = 2, .kinds = kNumbers};
+struct Hardtanh : Body<ElementwiseOp::Hardtanh> {
   template <class V>
   static V apply(V x, V low, V high) {
     return min(max(x, low), high);
   }
 };
-struct Hardsigmoid {
-  static constexpr const char* name = "hardsigmoid";
-  static constexpr ElementwiseTraits traits{};
+struct Hardsigmoid : Body<ElementwiseOp::Hardsigmoid> {
   template <class V>
   static V apply(V x) {
     return min(max(x + V(3), V(0)), V(6)) / V(6);
   }
 };
-struct Hardswish {
-  static constexpr const char* name = "hardswish";
-  static constexpr ElementwiseTraits traits{};
+struct Hardswish : Body<ElementwiseOp::Hardswish> {
   template <class V>
   static V apply(V x) {
     // Below -3 it is 0; cut there, so that -inf does not meet the 0.
@@ -91,42 +73,32 @@ struct Hardswish {
     return y * (min(y + V(3), V(6)) / V(6));
   }
 };
-struct Threshold {
-  static constexpr const char* name = "threshold";
-  static constexpr ElementwiseTraits traits{.params = 2, .kinds = kNumbers, .wide = true};
+struct Threshold : Body<ElementwiseOp::Threshold> {
   template <class V>
   static V apply(V x, V threshold, V value) {
     return select(x <= threshold, value, x);
   }
 };
-struct Hardshrink {
-  static constexpr const char* name = "hardshrink";
-  static constexpr ElementwiseTraits traits{.params = 1, .wide = true};
+struct Hardshrink : Body<ElementwiseOp::Hardshrink> {
   template <class V>
   static V apply(V x, V lambda) {
     return select(abs(x) <= lambda, V(0), x);
   }
 };
-struct Softshrink {
-  static constexpr const char* name = "softshrink";
-  static constexpr ElementwiseTraits traits{.params = 1, .wide = true};
+struct Softshrink : Body<ElementwiseOp::Softshrink> {
   template <class V>
   static V apply(V x, V lambda) {
     return select(abs(x) <= lambda, V(0), select(x > V(0), x - lambda, x + lambda));
   }
 };
-struct Heaviside {
-  static constexpr const char* name = "heaviside";
-  static constexpr ElementwiseTraits traits{.params = 1, .kinds = kNumbers};
+struct Heaviside : Body<ElementwiseOp::Heaviside> {
   template <class V>
   static V apply(V x, V value) {
     return select(x == V(0), value, select(x < V(0), V(0), select(x > V(0), V(1), x)));
   }
 };
 // heaviside with a tensor of values.
-struct HeavisideValues {
-  static constexpr const char* name = "heaviside_values";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct HeavisideValues : Body<ElementwiseOp::HeavisideValues> {
   template <class V>
   static V apply(V x, V value) {
     return Heaviside::apply(x, value);
@@ -134,9 +106,7 @@ struct HeavisideValues {
 };
 
 // --- Smooth ---
-struct Sigmoid {
-  static constexpr const char* name = "sigmoid";
-  static constexpr ElementwiseTraits traits{};
+struct Sigmoid : Body<ElementwiseOp::Sigmoid> {
   template <class V>
   static V apply(V x) {
     // The exponential of a negative number only: it never overflows, and the left tail keeps its bits.
@@ -144,17 +114,13 @@ struct Sigmoid {
     return select(x >= V(0), V(1), e) / (V(1) + e);
   }
 };
-struct LogSigmoid {
-  static constexpr const char* name = "log_sigmoid";
-  static constexpr ElementwiseTraits traits{};
+struct LogSigmoid : Body<ElementwiseOp::LogSigmoid> {
   template <class V>
   static V apply(V x) {
     return min(x, V(0)) - log1p(exp(-abs(x)));
   }
 };
-struct Silu {
-  static constexpr const char* name = "silu";
-  static constexpr ElementwiseTraits traits{};
+struct Silu : Body<ElementwiseOp::Silu> {
   template <class V>
   static V apply(V x) {
     // x e^x where e^x is subnormal: e^(x + 64) has all its bits, and the factor e^-64 rounds once, at the end.
@@ -167,26 +133,20 @@ struct Silu {
   }
 };
 // With beta = 1.
-struct Softplus {
-  static constexpr const char* name = "softplus";
-  static constexpr ElementwiseTraits traits{.params = 1};
+struct Softplus : Body<ElementwiseOp::Softplus> {
   template <class V>
   static V apply(V x, V threshold) {
     return select(x > threshold, x, max(x, V(0)) + log1p(exp(-abs(x))));
   }
 };
-struct SoftplusBeta {
-  static constexpr const char* name = "softplus_beta";
-  static constexpr ElementwiseTraits traits{.params = 2, .wide = true};
+struct SoftplusBeta : Body<ElementwiseOp::SoftplusBeta> {
   template <class V>
   static V apply(V x, V beta, V threshold) {
     const V y = x * beta;
     return select(y > threshold, x, (max(y, V(0)) + log1p(exp(-abs(y)))) / beta);
   }
 };
-struct Mish {
-  static constexpr const char* name = "mish";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Mish : Body<ElementwiseOp::Mish> {
   template <class V>
   static V apply(V x) {
     // tanh(log(1 + e)) = (e^2 + 2e) / (e^2 + 2e + 2), written in e = exp(-|x|) on either side.
@@ -198,9 +158,7 @@ struct Mish {
     return y * select(positive, right, left) / select(positive, right + V(2) * e * e, left + V(2));
   }
 };
-struct Gelu {
-  static constexpr const char* name = "gelu";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Gelu : Body<ElementwiseOp::Gelu> {
   template <class V>
   static V apply(V x) {
     // erfc, not 1 + erf: the left tail is a product of small numbers, not a difference of large ones.
@@ -208,9 +166,7 @@ struct Gelu {
     return V(0.5) * y * erfc(y * V(-1 / std::numbers::sqrt2));
   }
 };
-struct GeluTanh {
-  static constexpr const char* name = "gelu_tanh";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct GeluTanh : Body<ElementwiseOp::GeluTanh> {
   template <class V>
   static V apply(V x) {
     // (1 + tanh u) / 2 is sigmoid(2u).
@@ -219,34 +175,26 @@ struct GeluTanh {
     return y * Sigmoid::apply(u);
   }
 };
-struct QuickGelu {
-  static constexpr const char* name = "quick_gelu";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct QuickGelu : Body<ElementwiseOp::QuickGelu> {
   template <class V>
   static V apply(V x) {
     const V y = max(x, V(kFarLeft));
     return y * Sigmoid::apply(V(1.702) * y);
   }
 };
-struct Elu {
-  static constexpr const char* name = "elu";
-  static constexpr ElementwiseTraits traits{.params = 1};
+struct Elu : Body<ElementwiseOp::Elu> {
   template <class V>
   static V apply(V x, V alpha) {
     return select(x > V(0), x, alpha * expm1(min(x, V(0))));
   }
 };
-struct Celu {
-  static constexpr const char* name = "celu";
-  static constexpr ElementwiseTraits traits{.params = 1};
+struct Celu : Body<ElementwiseOp::Celu> {
   template <class V>
   static V apply(V x, V alpha) {
     return select(x > V(0), x, alpha * expm1(min(x, V(0)) / alpha));
   }
 };
-struct Selu {
-  static constexpr const char* name = "selu";
-  static constexpr ElementwiseTraits traits{};
+struct Selu : Body<ElementwiseOp::Selu> {
   template <class V>
   static V apply(V x) {
     constexpr double scale = 1.0507009873554804934193349852946;
@@ -254,17 +202,13 @@ struct Selu {
     return select(x > V(0), V(scale) * x, V(scale * alpha) * expm1(min(x, V(0))));
   }
 };
-struct Softsign {
-  static constexpr const char* name = "softsign";
-  static constexpr ElementwiseTraits traits{};
+struct Softsign : Body<ElementwiseOp::Softsign> {
   template <class V>
   static V apply(V x) {
     return select(is_inf(x), copysign(V(1), x), x / (V(1) + abs(x)));
   }
 };
-struct Tanhshrink {
-  static constexpr const char* name = "tanhshrink";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Tanhshrink : Body<ElementwiseOp::Tanhshrink> {
   template <class V>
   static V apply(V x) {
     // Both terms are equal to the first digits: Lambert's continued fraction of tanh has the difference without subtracting.
@@ -274,9 +218,7 @@ struct Tanhshrink {
     return select(abs(x) < V(1.5), fraction, x - tanh(x));
   }
 };
-struct Logit {
-  static constexpr const char* name = "logit";
-  static constexpr ElementwiseTraits traits{.params = 1, .wide = true};
+struct Logit : Body<ElementwiseOp::Logit> {
   template <class V>
   static V apply(V x, V eps) {
     // A negative eps clamps nothing. Around 1/2 the logarithm of a quotient near 1 loses what atanh keeps: 2p - 1 is exact.

@@ -1,80 +1,62 @@
-// Elementwise bodies: arithmetic, rounding, and the ops of three inputs. See elementwise.h.
+// Elementwise bodies: arithmetic, rounding, and the ops of three inputs. See ops/elementwise/elementwise.h.
 #pragma once
 
-#include "ops/elementwise/traits.h"
-#include "ops/elementwise/value.h"
+#include "graph/elementwise.h"
+#include "math/value.h"
 
 namespace tenon::elementwise {
 inline namespace TENON_ISA {
 
 // --- Arithmetic ---
-struct Add {
-  static constexpr const char* name = "add";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Add : Body<ElementwiseOp::Add> {
   template <class V>
   static V apply(V x, V y) {
     return x + y;
   }
 };
-struct Sub {
-  static constexpr const char* name = "sub";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Sub : Body<ElementwiseOp::Sub> {
   template <class V>
   static V apply(V x, V y) {
     return x - y;
   }
 };
-struct Mul {
-  static constexpr const char* name = "mul";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Mul : Body<ElementwiseOp::Mul> {
   template <class V>
   static V apply(V x, V y) {
     return x * y;
   }
 };
-struct Div {
-  static constexpr const char* name = "div";
-  static constexpr ElementwiseTraits traits{.inputs = 2};
+struct Div : Body<ElementwiseOp::Div> {
   template <class V>
   static V apply(V x, V y) {
     return x / y;
   }
 };
-struct AddAlpha {
-  static constexpr const char* name = "addalpha";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .params = 1, .kinds = kNumbers, .wide = true};
+struct AddAlpha : Body<ElementwiseOp::AddAlpha> {
   template <class V>
   static V apply(V x, V y, V alpha) {
     return x + alpha * y;
   }
 };
-struct SubAlpha {
-  static constexpr const char* name = "subalpha";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .params = 1, .kinds = kNumbers, .wide = true};
+struct SubAlpha : Body<ElementwiseOp::SubAlpha> {
   template <class V>
   static V apply(V x, V y, V alpha) {
     return x - alpha * y;
   }
 };
-struct ReverseSub {
-  static constexpr const char* name = "rsub";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .params = 1, .kinds = kNumbers, .wide = true};
+struct ReverseSub : Body<ElementwiseOp::ReverseSub> {
   template <class V>
   static V apply(V x, V y, V alpha) {
     return y - alpha * x;
   }
 };
-struct DivNoNan {
-  static constexpr const char* name = "div_no_nan";
-  static constexpr ElementwiseTraits traits{.inputs = 2};
+struct DivNoNan : Body<ElementwiseOp::DivNoNan> {
   template <class V>
   static V apply(V x, V y) {
     return select(y == V(0), V(0), x / y);
   }
 };
-struct FloorDiv {
-  static constexpr const char* name = "floor_div";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers, .wide = true};
+struct FloorDiv : Body<ElementwiseOp::FloorDiv> {
   template <class V>
   static V apply(V x, V y) {
     if constexpr (value::kIsInteger<V>) {
@@ -91,9 +73,7 @@ struct FloorDiv {
     }
   }
 };
-struct TruncDiv {
-  static constexpr const char* name = "trunc_div";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers, .wide = true};
+struct TruncDiv : Body<ElementwiseOp::TruncDiv> {
   template <class V>
   static V apply(V x, V y) {
     if constexpr (value::kIsInteger<V>) {
@@ -104,9 +84,7 @@ struct TruncDiv {
     }
   }
 };
-struct Remainder {
-  static constexpr const char* name = "remainder";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Remainder : Body<ElementwiseOp::Remainder> {
   template <class V>
   static V apply(V x, V y) {
     const V rest = fmod(x, y);
@@ -114,90 +92,68 @@ struct Remainder {
     return select(other_sign, rest + y, rest);
   }
 };
-struct Fmod {
-  static constexpr const char* name = "fmod";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Fmod : Body<ElementwiseOp::Fmod> {
   template <class V>
   static V apply(V x, V y) {
     return fmod(x, y);
   }
 };
-struct Pow {
-  static constexpr const char* name = "pow";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers, .wide = true};
+struct Pow : Body<ElementwiseOp::Pow> {
   template <class V>
   static V apply(V x, V y) {
     return pow(x, y);
   }
 };
-struct Gcd {
-  static constexpr const char* name = "gcd";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kIntegers};
+struct Gcd : Body<ElementwiseOp::Gcd> {
   template <class V>
   static V apply(V x, V y) {
     return gcd(x, y);
   }
 };
-struct Lcm {
-  static constexpr const char* name = "lcm";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kIntegers};
+struct Lcm : Body<ElementwiseOp::Lcm> {
   template <class V>
   static V apply(V x, V y) {
     return abs(x) / gcd(x, y) * abs(y);
   }
 };
-struct SquaredDifference {
-  static constexpr const char* name = "squared_difference";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct SquaredDifference : Body<ElementwiseOp::SquaredDifference> {
   template <class V>
   static V apply(V x, V y) {
     const V difference = x - y;
     return difference * difference;
   }
 };
-struct Maximum {
-  static constexpr const char* name = "maximum";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kAll};
+struct Maximum : Body<ElementwiseOp::Maximum> {
   template <class V>
   static V apply(V x, V y) {
     return max(x, y);
   }
 };
-struct Minimum {
-  static constexpr const char* name = "minimum";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kAll};
+struct Minimum : Body<ElementwiseOp::Minimum> {
   template <class V>
   static V apply(V x, V y) {
     return min(x, y);
   }
 };
-struct Fmax {
-  static constexpr const char* name = "fmax";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Fmax : Body<ElementwiseOp::Fmax> {
   template <class V>
   static V apply(V x, V y) {
     return select(is_nan(x), y, select(is_nan(y), x, max(x, y)));
   }
 };
-struct Fmin {
-  static constexpr const char* name = "fmin";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .kinds = kNumbers};
+struct Fmin : Body<ElementwiseOp::Fmin> {
   template <class V>
   static V apply(V x, V y) {
     return select(is_nan(x), y, select(is_nan(y), x, min(x, y)));
   }
 };
-struct CopySign {
-  static constexpr const char* name = "copysign";
-  static constexpr ElementwiseTraits traits{.inputs = 2};
+struct CopySign : Body<ElementwiseOp::CopySign> {
   template <class V>
   static V apply(V x, V y) {
     return copysign(x, y);
   }
 };
-struct Ldexp {
-  static constexpr const char* name = "ldexp";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+struct Ldexp : Body<ElementwiseOp::Ldexp> {
   template <class V>
   static V apply(V x, V y) {
     // In two steps: 2^y alone may overflow where the product does not.
@@ -205,65 +161,49 @@ struct Ldexp {
     return x * exp2(half) * exp2(y - half);
   }
 };
-struct Neg {
-  static constexpr const char* name = "neg";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Neg : Body<ElementwiseOp::Neg> {
   template <class V>
   static V apply(V x) {
     return -x;
   }
 };
-struct Abs {
-  static constexpr const char* name = "abs";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Abs : Body<ElementwiseOp::Abs> {
   template <class V>
   static V apply(V x) {
     return abs(x);
   }
 };
-struct Sign {
-  static constexpr const char* name = "sign";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Sign : Body<ElementwiseOp::Sign> {
   template <class V>
   static V apply(V x) {
     return select(x > V(0), V(1), select(x < V(0), -V(1), x));
   }
 };
-struct Square {
-  static constexpr const char* name = "square";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Square : Body<ElementwiseOp::Square> {
   template <class V>
   static V apply(V x) {
     return x * x;
   }
 };
-struct Reciprocal {
-  static constexpr const char* name = "reciprocal";
-  static constexpr ElementwiseTraits traits{};
+struct Reciprocal : Body<ElementwiseOp::Reciprocal> {
   template <class V>
   static V apply(V x) {
     return V(1) / x;
   }
 };
-struct Identity {
-  static constexpr const char* name = "identity";
-  static constexpr ElementwiseTraits traits{.kinds = kAll};
+struct Identity : Body<ElementwiseOp::Identity> {
   template <class V>
   static V apply(V x) {
     return x;
   }
 };
-struct Clamp {
-  static constexpr const char* name = "clamp";
-  static constexpr ElementwiseTraits traits{.params = 2, .kinds = kNumbers};
+struct Clamp : Body<ElementwiseOp::Clamp> {
   template <class V>
   static V apply(V x, V low, V high) {
     return min(max(x, low), high);
   }
 };
-struct NanToNum {
-  static constexpr const char* name = "nan_to_num";
-  static constexpr ElementwiseTraits traits{.params = 3, .kinds = kNumbers};
+struct NanToNum : Body<ElementwiseOp::NanToNum> {
   template <class V>
   static V apply(V x, V nan, V posinf, V neginf) {
     return select(is_nan(x), nan, select(is_inf(x), select(x > V(0), posinf, neginf), x));
@@ -271,51 +211,39 @@ struct NanToNum {
 };
 
 // --- Rounding ---
-struct Floor {
-  static constexpr const char* name = "floor";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Floor : Body<ElementwiseOp::Floor> {
   template <class V>
   static V apply(V x) {
     return floor(x);
   }
 };
-struct Ceil {
-  static constexpr const char* name = "ceil";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Ceil : Body<ElementwiseOp::Ceil> {
   template <class V>
   static V apply(V x) {
     return ceil(x);
   }
 };
-struct Trunc {
-  static constexpr const char* name = "trunc";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Trunc : Body<ElementwiseOp::Trunc> {
   template <class V>
   static V apply(V x) {
     return trunc(x);
   }
 };
-struct Round {
-  static constexpr const char* name = "round";
-  static constexpr ElementwiseTraits traits{.kinds = kNumbers};
+struct Round : Body<ElementwiseOp::Round> {
   template <class V>
   static V apply(V x) {
     return rint(x);
   }
 };
 // To tens (up = 10^n, down = 1) after the point, or (up = 1, down = 10^n) before it.
-struct RoundDecimals {
-  static constexpr const char* name = "round_decimals";
-  static constexpr ElementwiseTraits traits{.params = 2, .wide = true};
+struct RoundDecimals : Body<ElementwiseOp::RoundDecimals> {
   template <class V>
   static V apply(V x, V up, V down) {
     const V scaled = x * up / down;
     return select(is_inf(scaled), x, rint(scaled) * down / up);
   }
 };
-struct Frac {
-  static constexpr const char* name = "frac";
-  static constexpr ElementwiseTraits traits{};
+struct Frac : Body<ElementwiseOp::Frac> {
   template <class V>
   static V apply(V x) {
     return x - trunc(x);
@@ -323,33 +251,25 @@ struct Frac {
 };
 
 // --- Three inputs ---
-struct AddCMul {
-  static constexpr const char* name = "addcmul";
-  static constexpr ElementwiseTraits traits{.inputs = 3, .params = 1, .kinds = kNumbers, .wide = true};
+struct AddCMul : Body<ElementwiseOp::AddCMul> {
   template <class V>
   static V apply(V x, V y, V z, V value) {
     return x + value * y * z;
   }
 };
-struct AddCDiv {
-  static constexpr const char* name = "addcdiv";
-  static constexpr ElementwiseTraits traits{.inputs = 3, .params = 1, .wide = true};
+struct AddCDiv : Body<ElementwiseOp::AddCDiv> {
   template <class V>
   static V apply(V x, V y, V z, V value) {
     return x + value * y / z;
   }
 };
-struct Mac {
-  static constexpr const char* name = "mac";
-  static constexpr ElementwiseTraits traits{.inputs = 3, .kinds = kNumbers, .wide = true};
+struct Mac : Body<ElementwiseOp::Mac> {
   template <class V>
   static V apply(V x, V y, V z) {
     return x * y + z;
   }
 };
-struct Lerp {
-  static constexpr const char* name = "lerp";
-  static constexpr ElementwiseTraits traits{.inputs = 3, .wide = true};
+struct Lerp : Body<ElementwiseOp::Lerp> {
   template <class V>
   static V apply(V x, V y, V weight) {
     // From the nearer end, so that weights of 0 and 1 give the ends themselves.
@@ -357,9 +277,7 @@ struct Lerp {
     return select(abs(weight) < V(0.5), x + weight * difference, y - difference * (V(1) - weight));
   }
 };
-struct Where {
-  static constexpr const char* name = "where";
-  static constexpr ElementwiseTraits traits{.inputs = 3, .kinds = kAll, .condition = true};
+struct Where : Body<ElementwiseOp::Where> {
   template <class V>
   static V apply(typename V::Mask c, V x, V y) {
     return select(c, x, y);

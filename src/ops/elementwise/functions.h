@@ -1,11 +1,11 @@
-// Elementwise bodies: exponentials, logarithms, trigonometry, special functions. See elementwise.h.
+// Elementwise bodies: exponentials, logarithms, trigonometry, special functions. See ops/elementwise/elementwise.h.
 #pragma once
 
 #include <limits>
 #include <numbers>
 
-#include "ops/elementwise/traits.h"
-#include "ops/elementwise/value.h"
+#include "graph/elementwise.h"
+#include "math/value.h"
 
 namespace tenon::elementwise {
 inline namespace TENON_ISA {
@@ -30,89 +30,67 @@ V distance_to_integer(V x) {
 }
 
 // --- Powers, exponentials, logarithms ---
-struct Sqrt {
-  static constexpr const char* name = "sqrt";
-  static constexpr ElementwiseTraits traits{};
+struct Sqrt : Body<ElementwiseOp::Sqrt> {
   template <class V>
   static V apply(V x) {
     return sqrt(x);
   }
 };
-struct Rsqrt {
-  static constexpr const char* name = "rsqrt";
-  static constexpr ElementwiseTraits traits{};
+struct Rsqrt : Body<ElementwiseOp::Rsqrt> {
   template <class V>
   static V apply(V x) {
     return V(1) / sqrt(x);
   }
 };
-struct Cbrt {
-  static constexpr const char* name = "cbrt";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Cbrt : Body<ElementwiseOp::Cbrt> {
   template <class V>
   static V apply(V x) {
     return cbrt(x);
   }
 };
-struct Exp {
-  static constexpr const char* name = "exp";
-  static constexpr ElementwiseTraits traits{};
+struct Exp : Body<ElementwiseOp::Exp> {
   template <class V>
   static V apply(V x) {
     return exp(x);
   }
 };
-struct Exp2 {
-  static constexpr const char* name = "exp2";
-  static constexpr ElementwiseTraits traits{};
+struct Exp2 : Body<ElementwiseOp::Exp2> {
   template <class V>
   static V apply(V x) {
     return exp2(x);
   }
 };
-struct Expm1 {
-  static constexpr const char* name = "expm1";
-  static constexpr ElementwiseTraits traits{};
+struct Expm1 : Body<ElementwiseOp::Expm1> {
   template <class V>
   static V apply(V x) {
     return expm1(x);
   }
 };
-struct Log {
-  static constexpr const char* name = "log";
-  static constexpr ElementwiseTraits traits{};
+struct Log : Body<ElementwiseOp::Log> {
   template <class V>
   static V apply(V x) {
     return log(x);
   }
 };
-struct Log2 {
-  static constexpr const char* name = "log2";
-  static constexpr ElementwiseTraits traits{};
+struct Log2 : Body<ElementwiseOp::Log2> {
   template <class V>
   static V apply(V x) {
     return log2(x);
   }
 };
-struct Log10 {
-  static constexpr const char* name = "log10";
-  static constexpr ElementwiseTraits traits{};
+struct Log10 : Body<ElementwiseOp::Log10> {
   template <class V>
   static V apply(V x) {
     return log10(x);
   }
 };
-struct Log1p {
-  static constexpr const char* name = "log1p";
-  static constexpr ElementwiseTraits traits{};
+struct Log1p : Body<ElementwiseOp::Log1p> {
   template <class V>
   static V apply(V x) {
     return log1p(x);
   }
 };
-struct Exp10 {
-  static constexpr const char* name = "exp10";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Exp10 : Body<ElementwiseOp::Exp10> {
   template <class V>
   static V apply(V x) {
     return pow(V(10), x);
@@ -127,9 +105,7 @@ struct LogOnePlus {
 
   explicit LogOnePlus(V t) : above_half(t > V(0.5)), rest(log1p(select(above_half, (t - V(1)) * V(0.5), t))) {}
 };
-struct LogAddExp {
-  static constexpr const char* name = "logaddexp";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true, .cancels = true};
+struct LogAddExp : Body<ElementwiseOp::LogAddExp> {
   template <class V>
   static V apply(V x, V y) {
     // Equal operands apart: the difference of two equal infinities is no number.
@@ -139,9 +115,7 @@ struct LogAddExp {
     return select(log.above_half, (larger + V(std::numbers::ln2)) + (log.rest + V(2.3190468138462996e-17)), larger + log.rest);
   }
 };
-struct LogAddExp2 {
-  static constexpr const char* name = "logaddexp2";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true, .cancels = true};
+struct LogAddExp2 : Body<ElementwiseOp::LogAddExp2> {
   template <class V>
   static V apply(V x, V y) {
     const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
@@ -149,33 +123,25 @@ struct LogAddExp2 {
     return select(log.above_half, larger + V(1), larger) + log.rest * V(std::numbers::log2e);
   }
 };
-struct XLogY {
-  static constexpr const char* name = "xlogy";
-  static constexpr ElementwiseTraits traits{.inputs = 2};
+struct XLogY : Body<ElementwiseOp::XLogY> {
   template <class V>
   static V apply(V x, V y) {
     return select((x == V(0)) & !is_nan(y), V(0), x * log(y));
   }
 };
-struct XLog1pY {
-  static constexpr const char* name = "xlog1py";
-  static constexpr ElementwiseTraits traits{.inputs = 2};
+struct XLog1pY : Body<ElementwiseOp::XLog1pY> {
   template <class V>
   static V apply(V x, V y) {
     return select((x == V(0)) & !is_nan(y), V(0), x * log1p(y));
   }
 };
-struct Entropy {
-  static constexpr const char* name = "entr";
-  static constexpr ElementwiseTraits traits{};
+struct Entropy : Body<ElementwiseOp::Entropy> {
   template <class V>
   static V apply(V x) {
     return select(x == V(0), V(0), select(x < V(0), V(-kInfinity), -x * log(x)));
   }
 };
-struct Hypot {
-  static constexpr const char* name = "hypot";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+struct Hypot : Body<ElementwiseOp::Hypot> {
   template <class V>
   static V apply(V x, V y) {
     const V larger = max(abs(x), abs(y));
@@ -186,113 +152,85 @@ struct Hypot {
 };
 
 // --- Trigonometry ---
-struct Sin {
-  static constexpr const char* name = "sin";
-  static constexpr ElementwiseTraits traits{};
+struct Sin : Body<ElementwiseOp::Sin> {
   template <class V>
   static V apply(V x) {
     return sin(x);
   }
 };
-struct Cos {
-  static constexpr const char* name = "cos";
-  static constexpr ElementwiseTraits traits{};
+struct Cos : Body<ElementwiseOp::Cos> {
   template <class V>
   static V apply(V x) {
     return cos(x);
   }
 };
-struct Tan {
-  static constexpr const char* name = "tan";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Tan : Body<ElementwiseOp::Tan> {
   template <class V>
   static V apply(V x) {
     return tan(x);
   }
 };
-struct Asin {
-  static constexpr const char* name = "asin";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Asin : Body<ElementwiseOp::Asin> {
   template <class V>
   static V apply(V x) {
     return asin(x);
   }
 };
-struct Acos {
-  static constexpr const char* name = "acos";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Acos : Body<ElementwiseOp::Acos> {
   template <class V>
   static V apply(V x) {
     return acos(x);
   }
 };
-struct Atan {
-  static constexpr const char* name = "atan";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Atan : Body<ElementwiseOp::Atan> {
   template <class V>
   static V apply(V x) {
     return atan(x);
   }
 };
-struct Sinh {
-  static constexpr const char* name = "sinh";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Sinh : Body<ElementwiseOp::Sinh> {
   template <class V>
   static V apply(V x) {
     return sinh(x);
   }
 };
-struct Cosh {
-  static constexpr const char* name = "cosh";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Cosh : Body<ElementwiseOp::Cosh> {
   template <class V>
   static V apply(V x) {
     return cosh(x);
   }
 };
-struct Tanh {
-  static constexpr const char* name = "tanh";
-  static constexpr ElementwiseTraits traits{};
+struct Tanh : Body<ElementwiseOp::Tanh> {
   template <class V>
   static V apply(V x) {
     return tanh(x);
   }
 };
-struct Asinh {
-  static constexpr const char* name = "asinh";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Asinh : Body<ElementwiseOp::Asinh> {
   template <class V>
   static V apply(V x) {
     return asinh(x);
   }
 };
-struct Acosh {
-  static constexpr const char* name = "acosh";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Acosh : Body<ElementwiseOp::Acosh> {
   template <class V>
   static V apply(V x) {
     return acosh(x);
   }
 };
-struct Atanh {
-  static constexpr const char* name = "atanh";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Atanh : Body<ElementwiseOp::Atanh> {
   template <class V>
   static V apply(V x) {
     return atanh(x);
   }
 };
-struct Atan2 {
-  static constexpr const char* name = "atan2";
-  static constexpr ElementwiseTraits traits{.inputs = 2, .wide = true};
+struct Atan2 : Body<ElementwiseOp::Atan2> {
   template <class V>
   static V apply(V y, V x) {
     return atan2(y, x);
   }
 };
-struct Sinc {
-  static constexpr const char* name = "sinc";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Sinc : Body<ElementwiseOp::Sinc> {
   template <class V>
   static V apply(V x) {
     const V nearest = rint(x);
@@ -302,17 +240,13 @@ struct Sinc {
     return select(x == V(0), V(1), select(is_inf(x), V(0), sine / angle));
   }
 };
-struct Deg2Rad {
-  static constexpr const char* name = "deg2rad";
-  static constexpr ElementwiseTraits traits{};
+struct Deg2Rad : Body<ElementwiseOp::Deg2Rad> {
   template <class V>
   static V apply(V x) {
     return x * V(std::numbers::pi / 180);
   }
 };
-struct Rad2Deg {
-  static constexpr const char* name = "rad2deg";
-  static constexpr ElementwiseTraits traits{};
+struct Rad2Deg : Body<ElementwiseOp::Rad2Deg> {
   template <class V>
   static V apply(V x) {
     return x * V(180 / std::numbers::pi);
@@ -320,49 +254,37 @@ struct Rad2Deg {
 };
 
 // --- Special functions ---
-struct Erf {
-  static constexpr const char* name = "erf";
-  static constexpr ElementwiseTraits traits{};
+struct Erf : Body<ElementwiseOp::Erf> {
   template <class V>
   static V apply(V x) {
     return erf(x);
   }
 };
-struct Erfc {
-  static constexpr const char* name = "erfc";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Erfc : Body<ElementwiseOp::Erfc> {
   template <class V>
   static V apply(V x) {
     return erfc(x);
   }
 };
-struct Erfinv {
-  static constexpr const char* name = "erfinv";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Erfinv : Body<ElementwiseOp::Erfinv> {
   template <class V>
   static V apply(V x) {
     return erfinv(x);
   }
 };
-struct Lgamma {
-  static constexpr const char* name = "lgamma";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Lgamma : Body<ElementwiseOp::Lgamma> {
   template <class V>
   static V apply(V x) {
     return lgamma(x);
   }
 };
-struct I0 {
-  static constexpr const char* name = "i0";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct I0 : Body<ElementwiseOp::I0> {
   template <class V>
   static V apply(V x) {
     return i0(x);
   }
 };
-struct Digamma {
-  static constexpr const char* name = "digamma";
-  static constexpr ElementwiseTraits traits{.wide = true, .cancels = true};
+struct Digamma : Body<ElementwiseOp::Digamma> {
   template <class V>
   static V apply(V x) {
     // Below 1/2 by reflection; then up to 10 by the recurrence psi(y) = psi(y + 1) - 1 / y; there the asymptotic series.
@@ -383,9 +305,7 @@ struct Digamma {
     return select(pole, V(kNan), value - reflection);
   }
 };
-struct Ndtr {
-  static constexpr const char* name = "ndtr";
-  static constexpr ElementwiseTraits traits{.wide = true};
+struct Ndtr : Body<ElementwiseOp::Ndtr> {
   template <class V>
   static V apply(V x) {
     return V(0.5) * erfc(x * V(-1 / std::numbers::sqrt2));

@@ -69,7 +69,7 @@ Evaluator evaluator_of(DType dtype) {
 
 Evaluator evaluator(ElementwiseOp op, DType dtype) {
   switch (op) {
-#define TENON_X(Name) \
+#define TENON_X(Name, ...) \
   case ElementwiseOp::Name: return evaluator_of<elementwise::Name>(dtype);
     TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X

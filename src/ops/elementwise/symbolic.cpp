@@ -177,7 +177,7 @@ TermPtr record(bool integers) {
 
 TermPtr record(ElementwiseOp op, bool integers) {
   switch (op) {
-#define TENON_X(Name) \
+#define TENON_X(Name, ...) \
   case ElementwiseOp::Name: return record<elementwise::Name>(integers);
     TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X

@@ -1,9 +1,9 @@
-# The kernels_*.cc files, compiled once per instruction set; the rest of the room only once, for the baseline.
-set(cpu_kernel_sources kernels_f32.cc kernels_scalar.cc kernels_convert.cc kernels_reduce.cc kernels_memory.cc)
+# The files of per_level/ are compiled once per instruction set; the rest of the room only once, for the baseline.
+set(cpu_kernel_sources f32.cpp scalar.cpp convert.cpp reduce.cpp memory.cpp)
 if(TARGET tenon_vector_functions)
-  list(APPEND cpu_kernel_sources kernels_f64.cc)
+  list(APPEND cpu_kernel_sources f64.cpp)
 endif()
-list(TRANSFORM cpu_kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(TRANSFORM cpu_kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/per_level/)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   set(cpu_levels 2 3 4)

@@ -1,4 +1,4 @@
-// Lanes: the CPU's SIMD value types, and the basic part of the value concept (ops/elementwise/value.h) for them.
+// Lanes: the CPU's SIMD value types, and the basic part of the value concept (math/value.h) for them.
 //
 // Lanes<float> is one vector of the level's native width (16, 32 or 64 bytes); Lanes<double> is one vector of doubles: f64,
 // and the wide type in which f32 bodies that need it are evaluated. Functions are found by argument-dependent lookup.

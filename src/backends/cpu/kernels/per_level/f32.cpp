@@ -88,12 +88,12 @@ struct AfterMultiplyAdd {
 
 void level::add_f32_kernels(Kernels& table) {
   static constexpr ElementwiseKernel kernels[] = {
-#define TENON_X(Name) kernel_of<elementwise::Name>(),
+#define TENON_X(Name, ...) kernel_of<elementwise::Name>(),
       TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
   };
   static constexpr ElementwiseKernel streaming[] = {
-#define TENON_X(Name) streaming_kernel_of<elementwise::Name>(),
+#define TENON_X(Name, ...) streaming_kernel_of<elementwise::Name>(),
       TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
   };

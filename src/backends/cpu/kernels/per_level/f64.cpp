@@ -21,12 +21,12 @@ constexpr ElementwiseKernel kernel_of() {
 
 void level::add_f64_kernels(Kernels& table) {
   static constexpr ElementwiseKernel kernels[] = {
-#define TENON_X(Name) kernel_of<elementwise::Name>(),
+#define TENON_X(Name, ...) kernel_of<elementwise::Name>(),
       TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
   };
   static constexpr ElementwiseKernel streaming[] = {
-#define TENON_X(Name) kernel_of<elementwise::Name, true>(),
+#define TENON_X(Name, ...) kernel_of<elementwise::Name, true>(),
       TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
   };

@@ -76,7 +76,7 @@ void add_op(ElementwiseRow& row) {
 }  // namespace
 
 void level::add_scalar_kernels(ElementwiseRow* row) {
-#define TENON_X(Name) add_op<elementwise::Name>(*row++);
+#define TENON_X(Name, ...) add_op<elementwise::Name>(*row++);
   TENON_ELEMENTWISE_OPS(TENON_X)
 #undef TENON_X
 }

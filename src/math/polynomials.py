@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Computes the coefficients of src/math/coefficients.h (needs mpmath).
 
-    tools/polynomials.py > src/math/coefficients.h
+    src/math/polynomials.py > src/math/coefficients.h
 
 Every approximation interpolates its function at Chebyshev nodes of a suitable variable, in 60 digits: within a small factor of
 the minimax error, and without an iteration that could fail. The error of each, before the coefficients are rounded, is
@@ -261,7 +261,7 @@ def i0_tail(t):
 
 
 if __name__ == '__main__':
-    print('''// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by tools/polynomials.py: change
+    print('''// Coefficients of elementary functions, for the CPU backend and for generated kernels. Written by src/math/polynomials.py: change
 // that, not this.
 #pragma once
 
