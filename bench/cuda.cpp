@@ -55,7 +55,7 @@ class Bench {
     std::vector<Buffer*> out;
 
     void run() { program->run(in, out); }
-    void enqueue() { static_cast<cuda::Program&>(*program).enqueue(in, out); }
+    void enqueue() { static_cast<cuda::CudaExecutable&>(*program).enqueue(in, out); }
   };
 
   // Inputs are filled on the card: the contents do not matter for the time, but must not be denormal or infinite.

@@ -42,7 +42,7 @@ std::optional<LeaseName> LeaseName::parse(std::string_view text) {
 bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variable, TicketKind wanted) {
   const auto outer = LeaseName::parse(lease_variable);
   if (!outer || outer->device != turnstile.device()) return false;
-  for (const Turnstile::Place& place : turnstile.queue().places) {
+  for (const Turnstile::Position& place : turnstile.queue().places) {
     if (place.ticket != outer->epoch || !place.is_holding) continue;
     if (place.kind == TicketKind::shared && wanted == TicketKind::exclusive)
       throw Error(ErrorCode::failed_precondition, fmt::format("this command already shares {} with others", outer->device),

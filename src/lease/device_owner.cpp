@@ -29,7 +29,7 @@ double seconds_between(DeviceOwner::Clock::time_point from, DeviceOwner::Clock::
   return std::chrono::duration<double>(to - from).count();
 }
 
-bool is_elsewhere(const Turnstile::Place& place) {
+bool is_elsewhere(const Turnstile::Position& place) {
   return !place.is_known || !place.is_in_this_pid_namespace || place.pid != getpid();
 }
 
@@ -219,7 +219,7 @@ QueuePlace DeviceOwner::place_of(const Request& request, std::unique_lock<std::m
   const TicketNumber ticket = waiting_ticket_;
   if (ticket == 0 || !options_.turnstile) return place;
   lock.unlock();
-  for (const Turnstile::Place& other : options_.turnstile->queue().places) {
+  for (const Turnstile::Position& other : options_.turnstile->queue().places) {
     if (other.ticket >= ticket) break;
     ++place.ahead_elsewhere;
     if (other.is_holding && place.holder.empty()) place.holder = who(other);
@@ -477,7 +477,7 @@ DeviceStatus DeviceOwner::status() const {
   }
   status.device = device();
   if (options_.turnstile)
-    for (const Turnstile::Place& place : options_.turnstile->queue().places)
+    for (const Turnstile::Position& place : options_.turnstile->queue().places)
       if (is_elsewhere(place))
         status.users.push_back({who(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
   // Holders first; the other processes' places are in order already.

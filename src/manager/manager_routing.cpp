@@ -19,7 +19,7 @@ std::vector<DeviceUser> users_of_unused(const DeviceInfo& device) {
   try {
     const std::optional<RunDirectory> directory = RunDirectory::open_existing();
     if (!directory || !directory->open_file_to_read(device.id + ".turnstile")) return users;
-    for (const Turnstile::Place& place : Turnstile(*directory, device.id).queue().places)
+    for (const Turnstile::Position& place : Turnstile(*directory, device.id).queue().places)
       users.push_back({who(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
   } catch (const Error&) {
     // Whoever then takes the device is told.

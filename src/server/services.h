@@ -13,8 +13,8 @@
 #include "server/compute/memory_gate.h"
 #include "server/compute/program.h"
 #include "server/compute/program_cache.h"
+#include "server/compute/task_pool.h"
 #include "server/compute/uploads.h"
-#include "server/compute/workers.h"
 #include "server/options.h"
 #include "server/routes/routes.h"
 #include "server/watch/event_hub.h"
@@ -37,7 +37,7 @@ struct Services {
   Metrics metrics;
   Traffic traffic;
   EventHub events;
-  Workers workers;
+  TaskPool workers;
   JobBoard jobs;
   RouteTable routes;
   std::shared_ptr<void> observer;

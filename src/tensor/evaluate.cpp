@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tenon/error.h"
-#include "tensor/program.h"
+#include "tensor/run_plan.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "tensor/program.h"
+#include "tensor/run_plan.h"
 
 #include <fmt/format.h>
 

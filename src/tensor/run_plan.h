@@ -1,4 +1,5 @@
-// Program: the expressions behind a set of nodes as one graph, run on one device; as several where one would be too large.
+// The expressions that a set of nodes needs, planned as one graph and run on one device; as several graphs where one would be too
+// large.
 #pragma once
 
 #include <memory>

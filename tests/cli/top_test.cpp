@@ -10,8 +10,8 @@ using testing::contains;
 using testing::Folder;
 using Key = TopScreen::Key;
 
-Turnstile::Place place(bool is_holding, int pid) {
-  Turnstile::Place made;
+Turnstile::Position place(bool is_holding, int pid) {
+  Turnstile::Position made;
   made.is_holding = is_holding;
   made.is_known = true;
   made.pid = pid;

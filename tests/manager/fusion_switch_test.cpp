@@ -1,7 +1,7 @@
 // enable_jit: off, every node of a program is a step of its own, on whatever backend.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/program.h"
+#include "backends/cpu/executable.h"
 #include "base/thread_pool.h"
 #include "hal/kernel_plan.h"
 #include "manager/simulated_machine.h"
@@ -16,8 +16,8 @@ TEST(FusionSwitch, WithoutFusionTheProcessorKeepsTheValuesInBetween) {
   // Large enough that scratch memory of a step is small beside a value.
   const Graph large = parse_expression("tanh(x * 2 + 1) * exp(x)", {{"x", DType::f32, {1 << 22}}});
   const std::size_t one_value = std::size_t{4} << 22;
-  EXPECT_LT(cpu::Program(large, process_pool()).workspace_bytes(), one_value);
-  EXPECT_GE(cpu::Program(large, process_pool(), {.max_nodes = 1}).workspace_bytes(), one_value);
+  EXPECT_LT(cpu::CpuExecutable(large, process_pool()).workspace_bytes(), one_value);
+  EXPECT_GE(cpu::CpuExecutable(large, process_pool(), {.max_nodes = 1}).workspace_bytes(), one_value);
 }
 
 TEST(FusionSwitch, WithoutFusionEveryNodeIsAKernel) {

@@ -5,7 +5,7 @@
 #include <latch>
 
 #include "server/access/rate_limit.h"
-#include "server/compute/workers.h"
+#include "server/compute/task_pool.h"
 #include "server/http/event_stream.h"
 #include "server/http/json_writer.h"
 #include "server/http_client.h"
@@ -119,11 +119,11 @@ TEST(RouteTable, FindsFixedPathsAndPatterns) {
   EXPECT_EQ(routes.find(Method::get, "/a/x/c").allow, "");
 }
 
-TEST(Workers, OneKeyCannotTakeAllThreads) {
+TEST(TaskPool, OneKeyCannotTakeAllThreads) {
   std::latch block(1), others(3);
   std::atomic<int> blocked{0};
   {
-    Workers workers(4, 100);
+    TaskPool workers(4, 100);
     for (int i = 0; i < 10; ++i)
       ASSERT_TRUE(workers.submit("busy", [&] {
         ++blocked;
@@ -138,9 +138,9 @@ TEST(Workers, OneKeyCannotTakeAllThreads) {
   EXPECT_EQ(blocked, 10);
 }
 
-TEST(Workers, RefuseWhenTooManyWait) {
+TEST(TaskPool, RefuseWhenTooManyWait) {
   std::latch block(1);
-  Workers workers(2, 3);
+  TaskPool workers(2, 3);
   ASSERT_TRUE(workers.submit("a", [&] { block.wait(); }));
   while (workers.running() < 1) std::this_thread::yield();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(workers.submit("a", [] {}));

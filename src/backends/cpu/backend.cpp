@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "backends/cpu/program.h"
+#include "backends/cpu/executable.h"
 
 namespace tenon::cpu {
 namespace {
@@ -43,7 +43,9 @@ class CpuDevice final : public OpenDevice {
   }
 
   const DeviceInfo& info() const noexcept override { return info_; }
-  std::unique_ptr<Executable> compile(const Graph& graph) override { return std::make_unique<Program>(graph, pool_, limits_); }
+  std::unique_ptr<Executable> compile(const Graph& graph) override {
+    return std::make_unique<CpuExecutable>(graph, pool_, limits_);
+  }
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
     MemoryBudget::Share share;
     if (budget_) share = budget_->reserve(storage_bytes(type.dtype, type.shape));

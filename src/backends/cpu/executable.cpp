@@ -1,4 +1,4 @@
-#include "backends/cpu/program.h"
+#include "backends/cpu/executable.h"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ HostArray CpuBuffer::share() const {
   return array_;
 }
 
-std::unique_ptr<Program::Workspace> Program::make_workspace() const {
+std::unique_ptr<CpuExecutable::Workspace> CpuExecutable::make_workspace() const {
   auto workspace = std::make_unique<Workspace>();
   workspace->memory = host_memory::allocate_shared(std::max<std::size_t>(workspace_bytes_, 1));
   std::byte* base = static_cast<std::byte*>(workspace->memory.get());
@@ -32,9 +32,9 @@ std::unique_ptr<Program::Workspace> Program::make_workspace() const {
   return workspace;
 }
 
-Program::~Program() { delete spare_.load(); }
+CpuExecutable::~CpuExecutable() { delete spare_.load(); }
 
-void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
+void CpuExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != input_types_.size() || outputs.size() != output_types_.size())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the program takes {} inputs and {} outputs, got {} and {}", input_types_.size(),

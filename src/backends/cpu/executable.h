@@ -1,4 +1,4 @@
-// Program: a graph compiled for the CPU: an Executable.
+// CpuExecutable: a graph compiled for the CPU: an Executable.
 //
 // The graph is simplified and fused; every group becomes a Loop, every other primitive a call into primitives.h. Values between
 // steps lie in one workspace, planned when the program is built, with memory reused as soon as nobody reads it any more. Thread
@@ -23,16 +23,16 @@ struct StepContext {
   std::byte* scratch;
 };
 
-class ProgramStep {
+class Step {
  public:
-  virtual ~ProgramStep() = default;
+  virtual ~Step() = default;
   virtual void run(const StepContext& context) const = 0;
 };
 
-class Program final : public Executable {
+class CpuExecutable final : public Executable {
  public:
-  Program(const Graph& graph, ThreadPool& pool, const FusionLimits& limits = {});
-  ~Program() override;
+  CpuExecutable(const Graph& graph, ThreadPool& pool, const FusionLimits& limits = {});
+  ~CpuExecutable() override;
 
   std::span<const TensorType> input_types() const noexcept override { return input_types_; }
   std::span<const TensorType> output_types() const noexcept override { return output_types_; }
@@ -42,7 +42,7 @@ class Program final : public Executable {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  friend class ProgramCompiler;
+  friend class ExecutableCompiler;
 
   struct Workspace {
     std::shared_ptr<void> memory;
@@ -53,7 +53,7 @@ class Program final : public Executable {
 
   ThreadPool& pool_;
   std::vector<TensorType> input_types_, output_types_;
-  std::vector<std::unique_ptr<ProgramStep>> steps_;
+  std::vector<std::unique_ptr<Step>> steps_;
   std::vector<HostArray> constants_;
 
   // Locations: inputs, outputs, then those below.

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "array/block_format.h"
+#include "backends/cpu/executable.h"
 #include "backends/cpu/primitives/primitives.h"
-#include "backends/cpu/program.h"
 #include "graph/simplify.h"
 #include "hal/temporary_plan.h"
 #include "tenon/error.h"
@@ -14,7 +14,7 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class Call>
-class CallStep final : public ProgramStep {
+class CallStep final : public Step {
  public:
   explicit CallStep(Call call) : call_(std::move(call)) {}
   void run(const StepContext& context) const override { call_(context); }
@@ -23,7 +23,7 @@ class CallStep final : public ProgramStep {
   Call call_;
 };
 
-class LoopStep final : public ProgramStep {
+class LoopStep final : public Step {
  public:
   explicit LoopStep(Loop loop) : loop_(std::move(loop)) {}
   void run(const StepContext& context) const override { loop_.run(context.pool, context.locations, context.scratch); }
@@ -66,9 +66,9 @@ void convert_dense(ThreadPool& pool, DType from, const std::byte* in, DType to, 
 
 }  // namespace
 
-class ProgramCompiler final : public Placement {
+class ExecutableCompiler final : public ValuePlacement {
  public:
-  ProgramCompiler(Program& program, const Graph& graph, const FusionLimits& limits)
+  ExecutableCompiler(CpuExecutable& program, const Graph& graph, const FusionLimits& limits)
       : program_(program),
         graph_(simplify(graph)),
         plan_(fuse(graph_, limits)),
@@ -110,7 +110,7 @@ class ProgramCompiler final : public Placement {
 
   // --- Memory ---
 
-  int new_location(Program::Fixed fixed) {
+  int new_location(CpuExecutable::Fixed fixed) {
     program_.fixed_locations_.push_back(fixed);
     return static_cast<int>(inputs_ + outputs_ + program_.fixed_locations_.size()) - 1;
   }
@@ -517,7 +517,7 @@ class ProgramCompiler final : public Placement {
     }
   }
 
-  Program& program_;
+  CpuExecutable& program_;
   const Graph graph_;
   Plan plan_;
   const std::size_t inputs_, outputs_;
@@ -528,8 +528,8 @@ class ProgramCompiler final : public Placement {
   std::size_t scratch_bytes_ = 0;
 };
 
-Program::Program(const Graph& graph, ThreadPool& pool, const FusionLimits& limits) : pool_(pool) {
-  ProgramCompiler(*this, graph, limits).run();
+CpuExecutable::CpuExecutable(const Graph& graph, ThreadPool& pool, const FusionLimits& limits) : pool_(pool) {
+  ExecutableCompiler(*this, graph, limits).run();
 }
 
 }  // namespace tenon::cpu

@@ -15,7 +15,7 @@ namespace {
 
 class CudaDevice final : public OpenDevice {
  public:
-  CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ProgramOptions& programs)
+  CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ExecutableOptions& programs)
       : info_(std::move(info)),
         context_(std::move(context)),
         programs_(programs) {}
@@ -24,7 +24,7 @@ class CudaDevice final : public OpenDevice {
 
   std::unique_ptr<Executable> compile(const Graph& graph) override {
     context_->enter();
-    return std::make_unique<Program>(context_, graph, programs_);
+    return std::make_unique<CudaExecutable>(context_, graph, programs_);
   }
 
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
@@ -65,7 +65,7 @@ class CudaDevice final : public OpenDevice {
 
   DeviceInfo info_;
   std::shared_ptr<Context> context_;
-  ProgramOptions programs_;
+  ExecutableOptions programs_;
 };
 
 // Memory of models whose name does not say it. Nominal; the management library knows the exact figure.
@@ -119,7 +119,7 @@ class CudaBackend final : public Backend {
 
 std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options,
                                       const DriverOptions& how) {
-  ProgramOptions programs = how.programs;
+  ExecutableOptions programs = how.programs;
   programs.fuse = options.fuse;
   return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget, how.compiler), programs);
 }

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "backends/cuda/program.h"
+#include "backends/cuda/executable.h"
 #include "tenon/backend.h"
 
 namespace tenon::cuda {
@@ -13,7 +13,7 @@ namespace tenon::cuda {
 std::unique_ptr<Backend> make_backend();
 
 struct DriverOptions {
-  ProgramOptions programs = {};
+  ExecutableOptions programs = {};
   Compiler compiler = {};  // none: NVRTC
 };
 // An open card driven through |driver|, which must live as long.

@@ -1,4 +1,4 @@
-#include "backends/cuda/program.h"
+#include "backends/cuda/executable.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ KernelTarget target_of(const Card& card) {
   return target;
 }
 
-Program::Program(std::shared_ptr<Context> context, const Graph& graph, const ProgramOptions& options)
+CudaExecutable::CudaExecutable(std::shared_ptr<Context> context, const Graph& graph, const ExecutableOptions& options)
     : context_(std::move(context)) {
   make_plan(graph, options);
   try {
@@ -31,11 +31,11 @@ Program::Program(std::shared_ptr<Context> context, const Graph& graph, const Pro
   }
 }
 
-Program::~Program() {
+CudaExecutable::~CudaExecutable() {
   for (const Context::Memory& memory : memory_) context_->pool().give_back(memory.block);
 }
 
-void Program::make_plan(const Graph& graph, const ProgramOptions& options) {
+void CudaExecutable::make_plan(const Graph& graph, const ExecutableOptions& options) {
   const KernelTarget target = target_of(context_->card());
   PlanOptions choices;
   choices.fuse = options.fuse;
@@ -50,7 +50,7 @@ void Program::make_plan(const Graph& graph, const ProgramOptions& options) {
   plan_ = plan_kernels(graph, target, choices);
 }
 
-void Program::place_memory() {
+void CudaExecutable::place_memory() {
   const auto take = [&](std::uint64_t bytes) { return memory_.emplace_back(context_->allocate(bytes)).block.address; };
   memory_.reserve(3);
   if (plan_.workspace_bytes > 0) workspace_ = take(plan_.workspace_bytes);
@@ -61,7 +61,7 @@ void Program::place_memory() {
   }
 }
 
-DevicePointer Program::fixed_address(const Location& where) const {
+DevicePointer CudaExecutable::fixed_address(const Location& where) const {
   switch (where.space) {
     case Location::Space::workspace: return workspace_ + where.offset_bytes;
     case Location::Space::constants: return constants_ + where.offset_bytes;
@@ -72,11 +72,11 @@ DevicePointer Program::fixed_address(const Location& where) const {
   return 0;
 }
 
-DevicePointer Program::address(const MatrixOperand& operand) const {
+DevicePointer CudaExecutable::address(const MatrixOperand& operand) const {
   return fixed_address(operand.where) + static_cast<std::uint64_t>(operand.offset) * element_bytes(operand.stored);
 }
 
-void Program::prepare_calls() {
+void CudaExecutable::prepare_calls() {
   const std::vector<RawFunction> functions = context_->modules().load(target_of(context_->card()), plan_.kernels);
   inputs_.resize(plan_.input_types.size());
   outputs_.resize(plan_.output_types.size());
@@ -99,7 +99,7 @@ void Program::prepare_calls() {
   plan_.constants.shrink_to_fit();
 }
 
-Program::Launch Program::prepare(const KernelLaunch& launch, RawFunction function, const Kernel& kernel) {
+CudaExecutable::Launch CudaExecutable::prepare(const KernelLaunch& launch, RawFunction function, const Kernel& kernel) {
   Launch prepared;
   prepared.function = function;
   prepared.groups = {launch.groups[0], launch.groups[1], launch.groups[2]};
@@ -124,7 +124,7 @@ Program::Launch Program::prepare(const KernelLaunch& launch, RawFunction functio
   return prepared;
 }
 
-DeviceBuffer& Program::ours(Buffer& buffer, const TensorType& type, const char* role, std::size_t index) const {
+DeviceBuffer& CudaExecutable::ours(Buffer& buffer, const TensorType& type, const char* role, std::size_t index) const {
   auto* const mine = dynamic_cast<DeviceBuffer*>(&buffer);
   if (!mine || mine->context() != context_.get())
     throw Error(ErrorCode::failed_precondition,
@@ -138,7 +138,7 @@ DeviceBuffer& Program::ours(Buffer& buffer, const TensorType& type, const char* 
   return *mine;
 }
 
-void Program::bind(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
+void CudaExecutable::bind(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size())
     throw Error(ErrorCode::invalid_argument, fmt::format("a program of {} inputs and {} outputs was given {} and {}",
                                                          inputs_.size(), outputs_.size(), inputs.size(), outputs.size()));
@@ -148,7 +148,7 @@ void Program::bind(std::span<const Buffer* const> inputs, std::span<Buffer* cons
   for (const Bound& bound : bound_) values_[bound.value] = (bound.is_output ? outputs_ : inputs_)[bound.index];
 }
 
-void Program::put_in_stream() {
+void CudaExecutable::put_in_stream() {
   const Driver& driver = context_->driver();
   const RawStream stream = context_->stream();
   if (plan_.has_status) context_->check(driver.fill_bytes(status_, 0, kStatusBytes, stream), "clearing the status");
@@ -166,7 +166,7 @@ void Program::put_in_stream() {
   }
 }
 
-void Program::enqueue(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
+void CudaExecutable::enqueue(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   context_->enter();
   const std::lock_guard queue(context_->queue());
   bind(inputs, outputs);
@@ -174,7 +174,7 @@ void Program::enqueue(std::span<const Buffer* const> inputs, std::span<Buffer* c
   put_in_stream();
 }
 
-void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
+void CudaExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   context_->enter();
   Transfers& transfers = context_->transfers();
   struct Slot {

@@ -1,4 +1,4 @@
-// Program: a graph as kernels and products on one card.
+// CudaExecutable: a graph as kernels and products on one card.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@ namespace tenon::cuda {
 
 KernelTarget target_of(const Card& card);
 
-struct ProgramOptions {
+struct ExecutableOptions {
   // Products of at least this many multiplications go to the library: below, loading it costs more than it saves.
   std::int64_t library_from = std::int64_t{1} << 21;
   bool fuse = true;
 };
 
-class Program final : public Executable {
+class CudaExecutable final : public Executable {
  public:
-  Program(std::shared_ptr<Context> context, const Graph& graph, const ProgramOptions& options);
-  ~Program() override;
+  CudaExecutable(std::shared_ptr<Context> context, const Graph& graph, const ExecutableOptions& options);
+  ~CudaExecutable() override;
 
   std::span<const TensorType> input_types() const noexcept override { return plan_.input_types; }
   std::span<const TensorType> output_types() const noexcept override { return plan_.output_types; }
@@ -52,7 +52,7 @@ class Program final : public Executable {
     std::size_t index;
   };
 
-  void make_plan(const Graph& graph, const ProgramOptions& options);
+  void make_plan(const Graph& graph, const ExecutableOptions& options);
   void place_memory();
   void prepare_calls();
   Launch prepare(const KernelLaunch& launch, RawFunction function, const Kernel& kernel);

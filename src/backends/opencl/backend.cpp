@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/opencl/program.h"
+#include "backends/opencl/executable.h"
 #include "backends/opencl/threads.h"
 #include "device/detect.h"
 #include "device/detectors.h"
@@ -25,7 +25,7 @@ class OpenClDevice final : public OpenDevice {
   const DeviceInfo& info() const noexcept override { return info_; }
 
   std::unique_ptr<Executable> compile(const Graph& graph) override {
-    return std::make_unique<Program>(context_, plan_kernels(graph, context_->hardware().target, choices_), budget_);
+    return std::make_unique<OpenclExecutable>(context_, plan_kernels(graph, context_->hardware().target, choices_), budget_);
   }
 
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {

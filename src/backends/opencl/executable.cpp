@@ -1,4 +1,4 @@
-#include "backends/opencl/program.h"
+#include "backends/opencl/executable.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +75,7 @@ HostArray OpenClBuffer::share() const {
 
 // --- Programs ---
 
-Program::Program(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget)
+OpenclExecutable::OpenclExecutable(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget)
     : context_(std::move(context)),
       plan_(std::move(plan)) {
   if (budget) share_ = budget->reserve(plan_.workspace_bytes + plan_.constants.size());
@@ -90,7 +90,7 @@ Program::Program(std::shared_ptr<Context> context, KernelPlan plan, const std::s
   plan_.constants = {};
 }
 
-void Program::allocate_pieces() {
+void OpenclExecutable::allocate_pieces() {
   std::map<std::uint64_t, std::uint64_t> sizes;
   for (const PlanStep& step : plan_.steps)
     for (const KernelArgument& argument : std::get<KernelLaunch>(step).arguments) {
@@ -108,7 +108,7 @@ void Program::allocate_pieces() {
   for (const auto& [offset, bytes] : sizes) workspace_[offset] = allocate(*context_, bytes);
 }
 
-void Program::add_command(const KernelLaunch& launch, const Module& module) {
+void OpenclExecutable::add_command(const KernelLaunch& launch, const Module& module) {
   const Kernel& kernel = plan_.kernels[static_cast<std::size_t>(launch.kernel)];
   const bool claims_groups = context_->hardware().target.claims_groups;
   const auto threads = static_cast<std::int64_t>(context_->threads());
@@ -129,7 +129,7 @@ void Program::add_command(const KernelLaunch& launch, const Module& module) {
   set_arguments(command, launch);
 }
 
-void Program::set_arguments(Command& command, const KernelLaunch& launch) {
+void OpenclExecutable::set_arguments(Command& command, const KernelLaunch& launch) {
   Uint position = 0;
   const auto set = [&](std::size_t size, const void* value) {
     for (const auto& kernel : command.kernels)
@@ -161,7 +161,7 @@ void Program::set_arguments(Command& command, const KernelLaunch& launch) {
   }
 }
 
-void Program::start(const Command& command, std::size_t index) {
+void OpenclExecutable::start(const Command& command, std::size_t index) {
   const KernelId kernel = command.kernels[index].get();
   for (const Binding& binding : command.bindings) {
     const MemoryId& memory = (binding.space == Location::Space::output ? outputs_ : inputs_)[binding.index];
@@ -172,7 +172,7 @@ void Program::start(const Command& command, std::size_t index) {
                   "starting a kernel");
 }
 
-void Program::run_together(const Command& command) {
+void OpenclExecutable::run_together(const Command& command) {
   Claims& claims = context_->claims();
   claims.clear();
   process_pool().for_each(static_cast<std::int64_t>(command.kernels.size()), [&](std::int64_t index, int) {
@@ -186,7 +186,7 @@ void Program::run_together(const Command& command) {
                 "PoCL says why when POCL_DEBUG=err is set; its cache must be writable: POCL_CACHE_DIR");
 }
 
-void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
+void OpenclExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != plan_.input_types.size() || outputs.size() != plan_.output_types.size())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the program takes {} inputs and {} outputs, got {} and {}", plan_.input_types.size(),
@@ -216,7 +216,7 @@ void Program::run(std::span<const Buffer* const> inputs, std::span<Buffer* const
   if (plan_.has_status) read_status();
 }
 
-void Program::read_status() {
+void OpenclExecutable::read_status() {
   std::int64_t words[kStatusBytes / 8] = {};
   context_->check(api().clEnqueueReadBuffer(context_->queue(), status_.get(), 1, 0, sizeof words, words, 0, nullptr, nullptr),
                   "reading the status");

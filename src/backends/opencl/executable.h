@@ -1,4 +1,4 @@
-// Program: a KernelPlan on one OpenCL device, an Executable; and the device's buffers.
+// OpenclExecutable: a KernelPlan on one OpenCL device, an Executable; and the device's buffers.
 #pragma once
 
 #include <array>
@@ -38,9 +38,9 @@ class OpenClBuffer final : public Buffer {
   MemoryBudget::Share share_;
 };
 
-class Program final : public Executable {
+class OpenclExecutable final : public Executable {
  public:
-  Program(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget);
+  OpenclExecutable(std::shared_ptr<Context> context, KernelPlan plan, const std::shared_ptr<MemoryBudget>& budget);
 
   std::span<const TensorType> input_types() const noexcept override { return plan_.input_types; }
   std::span<const TensorType> output_types() const noexcept override { return plan_.output_types; }

@@ -201,7 +201,7 @@ struct MemoryStatsArgs {
   static constexpr std::size_t kBytes = 201;
 };
 
-struct Program {
+struct CompileSource {
   Header header;
   char* code = nullptr;
   std::size_t code_size = 0;
@@ -212,7 +212,7 @@ struct Program {
 struct CompileArgs {
   Header header;
   RawClient* client = nullptr;
-  const Program* program = nullptr;
+  const CompileSource* program = nullptr;
   const char* options = nullptr;  // a CompileOptionsProto
   std::size_t options_size = 0;
   RawLoadedExecutable* executable = nullptr;

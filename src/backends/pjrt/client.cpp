@@ -158,7 +158,7 @@ void Client::read_devices() {
 
 std::unique_ptr<ExecutableHandle> Client::compile(std::string code, const Device& device) const {
   constexpr std::string_view kFormat = "mlir";
-  auto program = make_args<Program>();
+  auto program = make_args<CompileSource>();
   program.code = code.data();
   program.code_size = code.size();
   program.format = kFormat.data();

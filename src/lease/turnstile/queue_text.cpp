@@ -9,20 +9,20 @@
 
 namespace tenon {
 
-std::string who(const Turnstile::Place& place) {
+std::string who(const Turnstile::Position& place) {
   if (!place.is_known) return fmt::format("ticket {}", place.ticket);
   return fmt::format("pid {}{} ({}, {})", place.pid, place.is_in_this_pid_namespace ? "" : " of another container",
                      user_name(place.uid), place.command);
 }
 
-double seconds_since(const Turnstile::Place& place) {
+double seconds_since(const Turnstile::Position& place) {
   return std::max(0.0, std::chrono::duration<double>(std::chrono::system_clock::now() - place.since).count());
 }
 
 std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket) {
   std::string holders;
   int others_held = 0, before = 0;
-  for (const Turnstile::Place& place : queue.places) {
+  for (const Turnstile::Position& place : queue.places) {
     if (place.ticket >= ticket) break;
     if (!place.is_holding)
       ++before;

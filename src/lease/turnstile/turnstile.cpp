@@ -225,15 +225,15 @@ Turnstile::Queue Turnstile::queue() const {
   const TicketFile file(std::move(*fd));
   for (const TicketKind kind : {TicketKind::exclusive, TicketKind::shared})
     for (const TicketNumber ticket : file.claimed(kind)) {
-      Place place{.ticket = ticket, .kind = kind};
+      Position place{.ticket = ticket, .kind = kind};
       queue.places.push_back(place);
     }
-  std::sort(queue.places.begin(), queue.places.end(), [](const Place& a, const Place& b) { return a.ticket < b.ticket; });
+  std::sort(queue.places.begin(), queue.places.end(), [](const Position& a, const Position& b) { return a.ticket < b.ticket; });
 
   const std::uint64_t own_namespace = ProcessIdentity::of_this_process().pid_namespace;
   bool is_exclusive_before = false;
   for (std::size_t i = 0; i < queue.places.size(); ++i) {
-    Place& place = queue.places[i];
+    Position& place = queue.places[i];
     // Who holds follows from the locks alone: nobody in front that must leave first.
     place.is_holding = !is_exclusive_before && (i == 0 || place.kind == TicketKind::shared);
     is_exclusive_before = is_exclusive_before || place.kind == TicketKind::exclusive;
@@ -250,7 +250,7 @@ Turnstile::Queue Turnstile::queue() const {
   }
   const TicketNumber unreturned = file.read_header().unreturned_exclusive;
   queue.is_dirty = unreturned != 0 && std::none_of(queue.places.begin(), queue.places.end(),
-                                                   [&](const Place& place) { return place.ticket == unreturned; });
+                                                   [&](const Position& place) { return place.ticket == unreturned; });
   return queue;
 }
 

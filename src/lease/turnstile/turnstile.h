@@ -55,7 +55,7 @@ class Turnstile {
   };
 
   // Somebody in the queue.
-  struct Place {
+  struct Position {
     TicketNumber ticket = 0;
     TicketKind kind = TicketKind::exclusive;
     bool is_holding = false;
@@ -69,8 +69,8 @@ class Turnstile {
 
   struct Queue {
     std::string device;
-    std::vector<Place> places;  // holders first, then those who wait, in order
-    bool is_dirty = false;      // the last holder died; the next grant will be dirty
+    std::vector<Position> places;  // holders first, then those who wait, in order
+    bool is_dirty = false;         // the last holder died; the next grant will be dirty
   };
 
   // |device|: any text, the name of the queue. Touches nothing yet.

@@ -1,4 +1,4 @@
-#include "server/compute/workers.h"
+#include "server/compute/task_pool.h"
 
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 
 namespace tenon::server {
 
-void Workers::end() {
+void TaskPool::end() {
   std::map<std::string, Lane> dropped;  // their captures go outside the lock
   std::unique_lock lock(mutex_);
   is_ending_ = true;
@@ -18,17 +18,17 @@ void Workers::end() {
   ended_.wait(lock, [&] { return threads_ == 0; });
 }
 
-bool Workers::may_run(const Lane& lane) const {
+bool TaskPool::may_run(const Lane& lane) const {
   return !lane.tasks.empty() && lane.running < std::max<std::size_t>(1, max_threads_ / 2);
 }
 
-void Workers::list(const std::string& key, Lane& lane) {
+void TaskPool::list(const std::string& key, Lane& lane) {
   if (lane.is_listed || !may_run(lane)) return;
   lane.is_listed = true;
   ready_.push_back(key);
 }
 
-bool Workers::submit(const std::string& key, Task task) {
+bool TaskPool::submit(const std::string& key, Task task) {
   const std::lock_guard lock(mutex_);
   if (is_ending_ || waiting_ >= max_waiting_) return false;
   Lane& lane = lanes_[key];
@@ -53,7 +53,7 @@ bool Workers::submit(const std::string& key, Task task) {
   return true;
 }
 
-void Workers::work() {
+void TaskPool::work() {
   pthread_setname_np(pthread_self(), "tenon-worker");
   std::unique_lock lock(mutex_);
   while (true) {
@@ -88,12 +88,12 @@ void Workers::work() {
   ended_.notify_all();
 }
 
-std::size_t Workers::waiting() const {
+std::size_t TaskPool::waiting() const {
   const std::lock_guard lock(mutex_);
   return waiting_;
 }
 
-std::size_t Workers::running() const {
+std::size_t TaskPool::running() const {
   const std::lock_guard lock(mutex_);
   return running_;
 }

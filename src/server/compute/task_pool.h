@@ -1,4 +1,4 @@
-// Workers: threads for what may compute or wait, started as they are needed.
+// TaskPool: threads for what may compute or wait, started as they are needed.
 //
 // Tasks have a key (a device, a route). Keys are served in turn, and one key may have at most half of the threads, so that many
 // requests that wait for one busy device leave room for the others. Idle threads end after a while.
@@ -19,14 +19,14 @@
 
 namespace tenon::server {
 
-class Workers {
+class TaskPool {
  public:
   using Task = std::function<void()>;
 
-  Workers(std::size_t max_threads, std::size_t max_waiting) : max_threads_(max_threads), max_waiting_(max_waiting) {}
-  ~Workers() { end(); }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  TaskPool(std::size_t max_threads, std::size_t max_waiting) : max_threads_(max_threads), max_waiting_(max_waiting) {}
+  ~TaskPool() { end(); }
+  TaskPool(const TaskPool&) = delete;
+  TaskPool& operator=(const TaskPool&) = delete;
 
   // False when too many wait already. |task| must not throw.
   bool submit(const std::string& key, Task task);

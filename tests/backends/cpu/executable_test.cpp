@@ -1,5 +1,5 @@
 // The CPU's programs against the reference interpreter: every kind of loop, view and step, and random graphs.
-#include "backends/cpu/program.h"
+#include "backends/cpu/executable.h"
 
 #include <gtest/gtest.h>
 

@@ -233,7 +233,7 @@ TEST_F(TurnstileTest, TheListSaysWhoHoldsAndWhoWaits) {
   ASSERT_EQ(queue.places.size(), 3u);
   const pid_t pids[] = {holder.pid(), first.pid(), second.pid()};
   for (std::size_t i = 0; i < 3; ++i) {
-    const Turnstile::Place& place = queue.places[i];
+    const Turnstile::Position& place = queue.places[i];
     EXPECT_TRUE(place.is_known);
     EXPECT_EQ(place.is_holding, i == 0);
     EXPECT_EQ(place.pid, pids[i]);
@@ -440,7 +440,7 @@ TEST_F(TurnstileTest, ProcessesOfAnotherPidNamespaceQueueAndDieLikeOthers) {
   if (launcher.empty()) GTEST_SKIP() << "this system does not permit a new pid namespace";
   Client holder = client(launcher);
   ASSERT_TRUE(is_granted(holder.ask("enter"), "clean"));
-  const Turnstile::Place place = turnstile().queue().places.at(0);
+  const Turnstile::Position place = turnstile().queue().places.at(0);
   EXPECT_EQ(place.pid, 1);
   EXPECT_FALSE(place.is_in_this_pid_namespace);
   Client inner = waiter("enter", launcher), outer = waiter();

@@ -26,7 +26,7 @@ double cost_of(ElementwiseOp op) {
 // Emits the instructions of a group, phase by phase.
 class LoopCompiler {
  public:
-  LoopCompiler(LoopProgram& program, const Graph& graph, const Plan& plan, int group, const Placement& placement)
+  LoopCompiler(LoopProgram& program, const Graph& graph, const Plan& plan, int group, const ValuePlacement& placement)
       : program_(program),
         graph_(graph),
         plan_(plan),
@@ -591,7 +591,7 @@ class LoopCompiler {
   const Plan& plan_;
   const int group_index_;
   const Group& group_;
-  const Placement& placement_;
+  const ValuePlacement& placement_;
 
   std::map<NodeId, int> uses_;                            // member -> how often others read it
   std::map<NodeId, NodeId> absorbed_;                     // node -> the one whose instruction computes it, too
@@ -609,7 +609,7 @@ class LoopCompiler {
 
 }  // namespace
 
-Loop::Loop(const Graph& graph, const Plan& plan, int group, const Placement& placement, int threads) {
+Loop::Loop(const Graph& graph, const Plan& plan, int group, const ValuePlacement& placement, int threads) {
   LoopCompiler(program_, graph, plan, group, placement).run();
   assign_memory(program_, threads);
 }

@@ -14,9 +14,9 @@
 namespace tenon::cpu {
 
 // What a Loop must know of the program around it.
-class Placement {
+class ValuePlacement {
  public:
-  virtual ~Placement() = default;
+  virtual ~ValuePlacement() = default;
   // Where the dense memory of a node outside the group is.
   virtual Place source(NodeId base) const = 0;
   // Everywhere the results of an output of the group must be written.
@@ -28,7 +28,7 @@ bool loop_can_read(const Graph& graph, const Plan& plan, const Group& group, Nod
 
 class Loop {
  public:
-  Loop(const Graph& graph, const Plan& plan, int group, const Placement& placement, int threads);
+  Loop(const Graph& graph, const Plan& plan, int group, const ValuePlacement& placement, int threads);
 
   std::size_t scratch_bytes() const { return program_.scratch_bytes; }
   // |scratch| of scratch_bytes(), 64-byte aligned.
