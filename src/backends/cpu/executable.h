@@ -23,9 +23,9 @@ struct StepContext {
   std::byte* scratch;
 };
 
-class Step {
+class ExecutableStep {
  public:
-  virtual ~Step() = default;
+  virtual ~ExecutableStep() = default;
   virtual void run(const StepContext& context) const = 0;
 };
 
@@ -53,7 +53,7 @@ class CpuExecutable final : public Executable {
 
   ThreadPool& pool_;
   std::vector<TensorType> input_types_, output_types_;
-  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::unique_ptr<ExecutableStep>> steps_;
   std::vector<HostArray> constants_;
 
   // Locations: inputs, outputs, then those below.

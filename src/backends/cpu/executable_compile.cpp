@@ -14,7 +14,7 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class Call>
-class CallStep final : public Step {
+class CallStep final : public ExecutableStep {
  public:
   explicit CallStep(Call call) : call_(std::move(call)) {}
   void run(const StepContext& context) const override { call_(context); }
@@ -23,7 +23,7 @@ class CallStep final : public Step {
   Call call_;
 };
 
-class LoopStep final : public Step {
+class LoopStep final : public ExecutableStep {
  public:
   explicit LoopStep(Loop loop) : loop_(std::move(loop)) {}
   void run(const StepContext& context) const override { loop_.run(context.pool, context.locations, context.scratch); }
