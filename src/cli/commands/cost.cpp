@@ -97,7 +97,7 @@ void print(const UseReport& report, UseKey by, const std::optional<SystemTime>& 
   if (by == UseKey::program)
     for (auto& row : rows) row.pop_back();
   out << table(rows, console);
-  if (report.total.money_is_estimate) out << "\n~ at built-in estimates; give prices of your own in the configuration\n";
+  if (report.total.money_is_estimate) out << "\n~ at built-in estimates; set your own prices in the configuration\n";
   if (report.total.unpriced_open_seconds > 0)
     out << fmt::format("\n{} were at no known price\n", duration_text(report.total.unpriced_open_seconds));
 }
