@@ -118,8 +118,8 @@ bool overhead() {
   }
   const double median = quantile(lease, 0.5);
   fmt::print(
-      "| taking and giving back a lease of an open device | {:.0f} ns median, {:.0f} ns p99 | a mutex nobody wants {:.1f} ns: "
-      "{:.0f} times |\n",
+      "| acquiring and releasing a lease on an open device | {:.0f} ns median, {:.0f} ns p99 | an uncontended mutex takes "
+      "{:.1f} ns: {:.0f} times |\n",
       median * 1e9, quantile(lease, 0.99) * 1e9, quantile(mutex, 0.5) * 1e9, median / quantile(mutex, 0.5));
   return median <= 200e-9;
 }
@@ -183,7 +183,8 @@ bool yield(int rounds) {
   shared->stop = true;
   const bool ended = succeeded(holder);
   fmt::print(
-      "| {} waits of a second process, beyond the rest of the operation and the closing | idle holder {:.2f} ms median, {:.2f} "
+      "| {} waits of a second process, in addition to the rest of the operation and the close | idle holder {:.2f} ms median, "
+      "{:.2f} "
       "ms p99; busy holder {:.2f} ms median, {:.2f} ms p99 | bar 10 ms |\n",
       rounds, quantile(idle, 0.5) * 1e3, quantile(idle, 0.99) * 1e3, quantile(busy, 0.5) * 1e3, quantile(busy, 0.99) * 1e3);
   return ended && quantile(idle, 0.99) < 0.010 && quantile(busy, 0.99) < 0.010;
@@ -212,7 +213,8 @@ bool edge(int acquires) {
   for (std::thread& client : clients) client.join();
   const DeviceCounters counters = counters_of(manager, "sim:0");
   fmt::print(
-      "| {} leases aimed at the closing edge | {} failed; {} closings, {} leases met one and re-opened the device | {:.0f} s |\n",
+      "| {} leases timed to arrive while the device closes | {} failed; {} closes, {} leases arrived during one and reopened the "
+      "device | {:.0f} s |\n",
       counters.leases, failed.load(), counters.closes, counters.requeued_at_close, now() - start);
   return failed == 0 && counters.leases == static_cast<std::uint64_t>(acquires / 4 * 4);
 }
@@ -279,10 +281,10 @@ bool faults(int programs) {
   bool is_clean = true;
   for (const pid_t child : children) is_clean &= succeeded(child);
   fmt::print(
-      "| {} programs, {} processes of {} threads, every fault at 5 % | {} right, {} clear errors, {} wrong, {} unclear errors; "
+      "| {} programs, {} processes of {} threads, every fault at 5 % | {} correct, {} clear errors, {} wrong, {} unclear errors; "
       "{} | {:.0f} s |\n",
       programs, kProcesses, kThreads, shared->right.load(), shared->refused.load(), shared->wrong.load(), shared->strange.load(),
-      is_clean ? "nothing left over" : "SOMETHING LEFT OVER", now() - start);
+      is_clean ? "nothing leaked" : "SOMETHING LEFT OVER", now() - start);
   return is_clean && shared->wrong == 0 && shared->strange == 0;
 }
 
@@ -302,7 +304,7 @@ bool cycles(int count) {
   for (int i = 0; i < count; ++i) cycle();
   const long growth = resident_kib() - memory;
   fmt::print(
-      "| {} openings and closings with a program between | {} KiB more memory, {} descriptors before, {} after | bar 1 MB |\n",
+      "| {} opens and closes with a program in between | {} KiB more memory, {} descriptors before, {} after | bar 1 MB |\n",
       count, growth, files, open_files());
   return growth < 1000 && files == open_files();
 }
@@ -356,7 +358,8 @@ bool tensors(int steps) {
   }
   const DeviceCounters counters = counters_of(manager, "sim:0");
   fmt::print(
-      "| {} steps of create, compute, move, close, lose, drop | {} right reads, {} of lost tensors, {} refused programs, {} "
+      "| {} steps of create, compute, move, close, lose, drop | {} correct reads, {} reads of lost tensors, {} refused programs, "
+      "{} "
       "wrong; {} spills, {} restores, {} evictions, {} losses on the first device | {:.0f} s |\n",
       steps, reads, losses, refusals, wrong, counters.spills, counters.restores, counters.evictions, counters.lost,
       now() - start);
@@ -412,9 +415,9 @@ bool budget(int seconds) {
   for (std::thread& worker : workers) worker.join();
   const DeviceStatus after = status();
   fmt::print(
-      "| 16 threads allocating at random for {} s under a budget of {} bytes | {} allocations, {} refused, {} of them unclear; "
+      "| 16 threads allocating at random for {} s within a budget of {} bytes | {} allocations, {} refused, {} of them unclear; "
       "at most "
-      "{} bytes used; {} bytes left over | {} |\n",
+      "{} bytes used; {} bytes leaked | {} |\n",
       seconds, limit, allocations.load(), refusals.load(), unclear.load(), after.memory_peak_bytes, after.memory_used_bytes,
       exceeded ? "EXCEEDED" : "never exceeded");
   return !exceeded && unclear == 0 && refusals > 0 && after.memory_peak_bytes <= limit && after.memory_used_bytes == 0;

@@ -57,8 +57,8 @@ void peers_table(std::string& out, const std::string& title, const std::vector<C
                  const std::vector<std::string>& peers) {
   if (cases.empty()) return;
   out += fmt::format(
-      "\n## {}\n\nThe peers' time over ours, more is better; eager is compared with us into fresh memory.\n\n| op | elements | "
-      "tenon |",
+      "\n## {}\n\nTime of each library divided by Tenon's time; higher is better. Eager is compared with Tenon writing to fresh "
+      "memory.\n\n| op | elements | tenon |",
       title);
   for (const std::string& peer : peers) out += fmt::format(" {} |", peer == kEager ? "torch eager" : peer);
   out += "\n|---|---|---|";
@@ -77,7 +77,7 @@ void matmul_table(std::string& out, const Session& s) {
   if (s.matmul.empty()) return;
   out += "\n## Matrix product, f32, GFLOP/s best [median]\n\n| size |";
   for (const Contender& c : s.matmul[0].contenders) out += fmt::format(" {} |", c.name);
-  out += " tenon / best BLAS | wanted | met |\n|---|";
+  out += " tenon / best BLAS | target | met |\n|---|";
   for (std::size_t i = 0; i < s.matmul[0].contenders.size(); ++i) out += "---|";
   out += "---|---|---|\n";
   for (const Case& c : s.matmul) {
@@ -101,29 +101,29 @@ void matmul_table(std::string& out, const Session& s) {
 }  // namespace
 
 std::string markdown(const Session& s) {
-  std::string out = "# CPU: Tenon, the limit and the peers in one run\n\n";
+  std::string out = "# CPU: Tenon, hand-written loops and other libraries in one run\n\n";
   out += fmt::format("- {}, {}, {} threads, {} rounds\n- command: `{}`\n", s.date, s.cpu, s.threads, s.rounds, s.command);
-  out += fmt::format("- limit: loops written by hand for {} (bench/hand_loops.h); peers: {}\n", s.isa,
+  out += fmt::format("- limit: hand-written loops for {} (bench/hand_loops.h); other libraries: {}\n", s.isa,
                      s.peer_versions.empty() ? "none" : s.peer_versions);
   if (s.load > 0.5)
     out += fmt::format(
-        "- the machine was busy (load {:.1f} before the run): take the figures as rough, and run it again when it is not\n",
+        "- the machine was busy (load {:.1f} before the run): the figures are approximate; repeat the run on an idle machine\n",
         s.load);
   if (!s.missing.empty()) out += fmt::format("- not measured: {}\n", s.missing);
   out +=
-      "\nTimes are the best of all rounds [median]. Ratios are best / best [median of the ratios within a round]. Every "
-      "contender\n"
-      "takes its turn in every round. Results go into memory given, except in the column *fresh*. softmax and transpose work on\n"
-      "square matrices of that many elements, gelu is gelu(a * b + 0.5), gelu_tanh the same by\n"
-      "the tanh formula. *torch* writes into memory given as well, but for reductions; *torch eager* is the expression as "
-      "people\n"
-      "write it. Of rows and columns: sum_products is sum(a * b) of each row, variance of each row, minus_max a - max(a) of "
+      "\nTimes are the best of all rounds [median]. Ratios are best / best [median of the ratios within a round]. All contenders "
+      "run\n"
+      "in every round. Results are written to preallocated memory, except in the column *fresh*. softmax and transpose work on\n"
+      "square matrices of the given number of elements; gelu is gelu(a * b + 0.5), gelu_tanh the same with the tanh formula.\n"
+      "*torch* also writes to preallocated memory, except for reductions; *torch eager* is the expression as users write it. In "
+      "the\n"
+      "table of rows and columns, sum_products is sum(a * b) of each row, variance is of each row, minus_max is a - max(a) of "
       "each\n"
-      "row, cumsum along rows; sum_columns and max_columns give one number a column.\n";
+      "row, cumsum runs along rows; sum_columns and max_columns return one number per column.\n";
   elementwise_tables(out, s);
   peers_table(out, "Rows and columns of square matrices, f32", s.matrices, s.peers);
   peers_table(out, "float64", s.float64, s.peers);
-  out += "\nCopy by hand:";
+  out += "\nHand-written copy:";
   for (const Case* c : {&s.copy_small, &s.copy_large})
     out += fmt::format(" {} in {}, {:.1f} GB/s read and written{}", size_name(c->size), best_and_median(&c->contenders[0]),
                        8e-9 * static_cast<double>(c->size) / c->contenders[0].best(), c == &s.copy_small ? ";" : ".\n");

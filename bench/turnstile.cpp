@@ -79,7 +79,8 @@ void uncontended(const Turnstile& turnstile, const std::string& directory) {
   });
   const double median = quantile(ours, 0.5), p99 = quantile(ours, 0.99), theirs = quantile(plain, 0.5);
   fmt::print(
-      "| enter and give back, nobody else | {:.1f} us median, {:.1f} us p99 | flock and unlock {:.2f} us median: {:.1f} times "
+      "| enter and release, without contention | {:.1f} us median, {:.1f} us p99 | flock and unlock {:.2f} us median: {:.1f} "
+      "times "
       "|\n",
       median * kMicroseconds, p99 * kMicroseconds, theirs * kMicroseconds, median / theirs);
   close(fd);
@@ -136,13 +137,12 @@ void contended(const Turnstile& turnstile, int grants) {
   }
   const double mean = sum / (kClients - 1);
   fmt::print(
-      "| {} grants to {} processes, one greedy | {:.1f} us a grant | {} overtakings, {} collisions, at most {} grants between a "
-      "ticket "
-      "and its own |\n",
+      "| {} grants to {} processes, one greedy | {:.1f} us per grant | {} overtakings, {} collisions, at most {} grants "
+      "between taking a ticket and its grant |\n",
       contest->grants.load(), kClients, seconds * kMicroseconds / static_cast<double>(contest->grants.load()),
       contest->overtakings.load(), contest->collisions.load(), contest->most_before.load());
-  fmt::print("| mean wait of the 7 equal ones | {:.1f} us | greediest {:.1f} us; largest / mean {:.3f} |\n", mean * kMicroseconds,
-             contest->waited[0].load() * kMicroseconds, largest / mean);
+  fmt::print("| mean wait of the 7 equal processes | {:.1f} us | greedy process {:.1f} us; largest / mean {:.3f} |\n",
+             mean * kMicroseconds, contest->waited[0].load() * kMicroseconds, largest / mean);
 }
 
 // A process of the queue that is going to be killed, and what it says of itself in shared memory.
@@ -224,9 +224,9 @@ void killed(const Turnstile& turnstile, int kills) {
   while (!queue.empty()) waitpid(kill_at(queue.size() - 1), nullptr, 0);
   const double median = quantile(seconds, 0.5), p99 = quantile(seconds, 0.99);
   fmt::print(
-      "| {} processes killed with SIGKILL, {} of them holding | {:.0f} us median, {:.0f} us p99 to the next grant | {:.0f} us at "
-      "most; {} grants "
-      "not marked dirty, {} out of order |\n",
+      "| {} processes killed with SIGKILL, {} of them holding | {:.0f} us median, {:.0f} us p99 to the next grant | at most "
+      "{:.0f} "
+      "us; {} grants not marked dirty, {} out of order |\n",
       kills, holders_killed, median * kMicroseconds, p99 * kMicroseconds, seconds.back() * kMicroseconds, missed_dirty,
       overtakings);
 }
@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
   fmt::print("# The queue between processes\n\n- {:%Y-%m-%d %H:%M} UTC, {} threads, load {:.1f} before the run\n",
              fmt::gmtime(std::time(nullptr)), sysconf(_SC_NPROCESSORS_ONLN), load_average());
   fmt::print("- command: `bench_turnstile --grants {} --kills {}`\n\n", grants, kills);
-  fmt::print("| what | time | next to it |\n|---|---|---|\n");
+  fmt::print("| measurement | time | reference |\n|---|---|---|\n");
   std::fflush(stdout);
   uncontended(Turnstile(run, "alone"), directory);
   std::fflush(stdout);

@@ -166,15 +166,16 @@ std::string support_text(const std::string& folder) {
     columns.emplace_back(source.title, std::filesystem::exists(path) ? std::optional(read_column(path)) : std::nullopt);
   }
   std::string text =
-      "# What runs where\n\n"
-      "Every op of the catalogue in every element type it takes, on every backend, as the conformance suite "
-      "([conformance.md](conformance.md)) found it.\nThis page is made from `tests/conformance/results` by\n\n"
+      "# Support matrix\n\n"
+      "This page shows, for every op of the catalogue and every element type it accepts, whether it runs on each backend, as "
+      "found "
+      "by the conformance\nsuite ([conformance.md](conformance.md)). It is generated from `tests/conformance/results` by\n\n"
       "    build/release/tenon_conformance --support tests/conformance/results > docs/support.md\n\n"
-      "\"all\": every type the op takes runs on the device and passes. A program with something refused is refused before the "
-      "device is opened, with\nthe reason; it is not split. `auto` passes such a device over. No device below refuses anything. "
-      "Not run, because there was none: "
-      "OpenCL devices\nwithout `cl_khr_fp64` refuse float64 and normal random numbers, TPUs and Tenstorrent cards (pjrt) refuse "
-      "float64.\n\n"
+      "\"all\": every type the op accepts runs on the device and passes. A program that a device does not support is refused as "
+      "a "
+      "whole, with the reason,\nbefore the device is opened; `auto` skips such a device. No device below refuses anything. Not "
+      "tested, because no such device was available:\nOpenCL devices without `cl_khr_fp64` refuse float64 and normal random "
+      "numbers; TPUs and Tenstorrent cards (pjrt) refuse float64.\n\n"
       "| column | device | run | cases | pass | refused | fail | not run |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const auto& [title, column] : columns)
     text += column ? fmt::format("| {} | {} | {}: `{}` | {} | {} |\n", title, known(*column, "device"), known(*column, "date"),
