@@ -8,6 +8,10 @@
 #include <filesystem>
 #include <string>
 
+#include "source_folder.h"
+
+std::filesystem::path source_folder() { return TENON_SOURCE_DIR; }
+
 namespace {
 
 class OwnFolders {

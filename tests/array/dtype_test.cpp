@@ -1,4 +1,5 @@
 #include "tenon/dtype.h"
+#include "source_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -91,7 +92,7 @@ TEST(Promotion, FloatsMeetInTheTypeThatHoldsBoth) {
 }
 
 TEST(Promotion, IsWhatTheDocumentationPrints) {
-  const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/dtypes.md";
+  const std::filesystem::path page = source_folder() / "docs/dtypes.md";
   std::ifstream in(page);
   std::vector<std::vector<std::string>> rows;  // header first; cells without decoration
   for (std::string line; std::getline(in, line);) {

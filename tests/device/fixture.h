@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "source_folder.h"
 #include "tenon/device.h"
 
 namespace tenon::testing {
 
-inline std::filesystem::path fixtures() { return std::filesystem::path(__FILE__).parent_path().parent_path() / "fixtures"; }
+inline std::filesystem::path fixtures() { return source_folder() / "tests/fixtures"; }
 
 inline std::vector<std::string> machine_names() {
   std::vector<std::string> names;

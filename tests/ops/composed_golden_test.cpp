@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference/reference.h"
+#include "source_folder.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"
 
@@ -46,7 +47,7 @@ HostArray read_tensor(const std::string& text) {
 }
 
 std::vector<Golden> golden_cases() {
-  const std::filesystem::path file = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden" / "composed.txt";
+  const std::filesystem::path file = source_folder() / "tests/golden/composed.txt";
   std::ifstream in(file);
   EXPECT_TRUE(in.good()) << file;
   std::vector<Golden> cases;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/elementwise/reference.h"
+#include "source_folder.h"
 
 namespace tenon {
 namespace {
@@ -33,7 +34,7 @@ ElementwiseOp body_named(const std::string& name) {
 }
 
 std::vector<Case> golden_cases() {
-  const std::filesystem::path file = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden" / "elementwise.txt";
+  const std::filesystem::path file = source_folder() / "tests/golden/elementwise.txt";
   std::ifstream in(file);
   EXPECT_TRUE(in.good()) << file;
   std::vector<Case> cases;

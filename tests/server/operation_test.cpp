@@ -5,6 +5,7 @@
 
 #include "server/application.h"
 #include "server/http_client.h"
+#include "source_folder.h"
 #include "tenon/simulated.h"
 
 namespace tenon::server {
@@ -50,7 +51,7 @@ TEST(OpenApi, HasEveryRouteAndNoOther) {
 }
 
 TEST(OpenApi, EveryRouteOfTheDocumentPageIsThere) {
-  std::ifstream page(std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "docs" / "http.md");
+  std::ifstream page(source_folder() / "docs/http.md");
   std::stringstream text;
   text << page.rdbuf();
   const std::string documented = text.str();
