@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "backends/opencl/threads.h"
 #include "base/units.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
@@ -147,7 +146,6 @@ int run(int count, char** words) {
 
 int main(int count, char** words) {
   try {
-    tenon::opencl::ask_for_device_without_threads();
     return run(count, words);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_routing: {}\n", error.what());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "backends/opencl/threads.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
@@ -147,15 +146,11 @@ void configure(const CLI::App& app, const Session& session) {
     LoadedConfig loaded = load_config(session.config_sources());
     if (!session.json)
       for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
-    // A command that is run under a lease is not ours to say this of.
-    if (chosen.at(0)->get_name() != "exec") opencl::ask_for_device_without_threads(loaded.config.environment);
     set_process_config(std::move(loaded.config));
   } catch (const Error&) {
     // The doctor says so among its checks, and looks at the rest.
     if (chosen.at(0)->get_name() != "doctor") throw;
-    Config config;
-    opencl::ask_for_device_without_threads(config.environment);
-    set_process_config(std::move(config));
+    set_process_config(Config());
   }
 }
 

@@ -17,8 +17,6 @@
 //   for (const auto& step : plan.steps)
 //     if (auto* launch = std::get_if<KernelLaunch>(&step))
 //       enqueue(plan.kernels[launch->kernel], launch->groups, launch->arguments);
-// Where the target claims_groups, kernels are started otherwise (codegen/c/kernel.h), and a step begins when the one before it
-// is done.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +49,7 @@ struct Location {
 };
 inline constexpr std::uint64_t kLocationAlignment = 512;
 
-// In the order of the kernel's parameters (those of one that claims its groups come after them): a buffer is a pointer to its
+// In the order of the kernel's parameters: a buffer is a pointer to its
 // first byte, numbers are passed by value.
 using KernelArgument = std::variant<Location, std::int32_t, std::int64_t, float, double>;
 

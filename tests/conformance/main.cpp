@@ -10,7 +10,6 @@
 
 #include "backends/all.h"
 #include "backends/opencl/backend.h"
-#include "backends/opencl/threads.h"
 #include "cli/option_checks.h"
 #include "conformance/report.h"
 #include "conformance/support.h"
@@ -186,7 +185,6 @@ int run(const Options& options) {
 }  // namespace tenon::conformance
 
 int main(int argc, char** argv) {
-  tenon::opencl::ask_for_device_without_threads();
   tenon::conformance::Options options;
   CLI::App app{"Runs every op of the catalogue on a device and compares with the reference interpreter."};
   app.add_option("--backend", options.backend, "a device of this backend, driven by it");

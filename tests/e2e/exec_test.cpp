@@ -61,11 +61,6 @@ TEST_F(ExecTest, TheCommandLearnsOfItsLease) {
   EXPECT_EQ(second.all_out(), "cpu:0@2\n");
 }
 
-TEST_F(ExecTest, TheCommandsOwnPoclIsLeftAlone) {
-  Program given(exec({"sh", "-c", "echo ${POCL_DEVICES-unset}"}), variables());
-  EXPECT_EQ(given.all_out(), std::string(std::getenv("POCL_DEVICES") ? std::getenv("POCL_DEVICES") : "unset") + "\n");
-}
-
 TEST_F(ExecTest, WaitsItsTurnAndSaysWhoHoldsTheDevice) {
   Program holder(exec({"sh", "-c", "echo in; cat"}), variables());
   ASSERT_EQ(holder.out_line(), "in");

@@ -265,37 +265,5 @@ TEST(KernelPlan, AConvolutionOfSixteenBitsTakesTheMatrixUnitsWhereThereAreSome) 
   }
 }
 
-TEST(KernelPlan, KernelsThatCallTheHostSaySo) {
-  KernelTarget calling = processor();
-  calling.can_call_host = true;
-  const auto calls_host = [](std::string_view op, DType dtype, const KernelTarget& target) {
-    Graph graph;
-    graph.set_outputs(apply(graph, op, {graph.input("x", dtype, {1000})}));
-    const KernelPlan plan = plan_kernels(graph, target);
-    return std::ranges::any_of(plan.kernels, [](const Kernel& kernel) { return kernel.calls_host; });
-  };
-  for (const char* op : {"atan", "softplus", "logsumexp"}) {
-    EXPECT_TRUE(calls_host(op, DType::f64, calling)) << op;
-    EXPECT_FALSE(calls_host(op, DType::f64, processor())) << op;
-  }
-  EXPECT_FALSE(calls_host("square", DType::f64, calling));
-  EXPECT_FALSE(calls_host("relu", DType::f32, calling));
-}
-
-TEST(KernelPlan, GroupsAreClaimedOnlyWhereTheTargetSaysSo) {
-  KernelTarget claiming = processor();
-  claiming.claims_groups = true;
-  for (const Graph& graph : {graph_of("softmax", {{64, 1024}}), graph_of("sum", {{1 << 24}}), graph_of("sort", {{64, 100}}),
-                             graph_of("matmul", {{64, 100}, {100, 32}}), graph_of("cumsum", {{100000}})}) {
-    const KernelPlan claimed = plan_kernels(graph, claiming), given = plan_kernels(graph, processor());
-    ASSERT_EQ(claimed.kernels.size(), given.kernels.size());
-    for (std::size_t i = 0; i < claimed.kernels.size(); ++i) {
-      EXPECT_EQ(claimed.kernels[i].group_size, (std::array<int, 3>{1, 1, 1}));
-      EXPECT_NE(claimed.kernels[i].text.find("GLOBAL i32* claims, i64 groups_0"), std::string::npos);
-      EXPECT_EQ(given.kernels[i].text.find("claims"), std::string::npos);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace tenon

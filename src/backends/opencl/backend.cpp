@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/opencl/executable.h"
-#include "backends/opencl/threads.h"
 #include "device/detect.h"
 #include "device/detectors.h"
 #include "tenon/error.h"
@@ -130,7 +129,7 @@ class OpenClBackend final : public Backend {
     if (found == all.end())
       throw Error(ErrorCode::unavailable, fmt::format("no OpenCL platform offers {}", device.id),
                   device.kind == DeviceKind::cpu
-                      ? fmt::format("clinfo lists what the platforms offer; {} chooses among PoCL's devices", kDevicesVariable)
+                      ? "clinfo lists what the platforms offer; POCL_DEVICES chooses among PoCL's devices"
                       : "clinfo lists what the platforms offer; a platform may not support this card");
     DeviceInfo info = device;
     if (info.name == kProcessorName) info.name = found->name;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "backends/opencl/threads.h"
-#include "base/thread_pool.h"
 #include "hal/kernel_cache.h"
 #include "tenon/error.h"
 
@@ -63,13 +61,6 @@ Hardware describe(PlatformId platform, const std::string& platform_name, DeviceI
   h.target.dialect = Dialect::opencl;
   h.target.is_cpu = h.is_cpu;
   h.target.has_f64 = h.extensions.find("cl_khr_fp64") != std::string::npos || info<Bits>(device, kDeviceDoubleConfig) != 0;
-  const bool is_pocl = platform_name.find("Portable Computing Language") != std::string::npos;
-  // PoCL 5.0 runs kernels that call functions of this process, but ends it when asked for their binaries, by an assertion. What
-  // others do is not known.
-  const bool is_3_1 = h.driver_version.starts_with("3.1"), is_5_0 = h.driver_version.starts_with("5.0");
-  h.target.can_call_host = h.is_cpu && h.target.has_f64 && is_pocl && (is_3_1 || is_5_0);
-  h.gives_calls = !is_5_0;
-  h.target.claims_groups = h.is_cpu && is_pocl && is_without_threads(h.name);
   h.target.compute_units = static_cast<int>(std::max<Uint>(info<Uint>(device, kDeviceMaxComputeUnits), 1));
   h.target.max_group_size = static_cast<int>(std::max<std::size_t>(info<std::size_t>(device, kDeviceMaxGroupSize), 1));
   h.target.local_bytes = info<Ulong>(device, kDeviceLocalMemory);
@@ -97,31 +88,15 @@ std::vector<Hardware> all_hardware() {
   return all;
 }
 
-Claims::Claims(ContextId context) {
-  Int status = kSuccess;
-  memory_ = Memory(api().clCreateBuffer(context, kReadWrite | kUseHostPointer, sizeof taken_, &taken_, &status));
-  check(status, "counting work-groups");
-}
-
 Context::Context(const Hardware& hardware) : hardware_(hardware) {
   Int status = kSuccess;
   context_ = api().clCreateContext(nullptr, 1, &hardware_.device, nullptr, nullptr, &status);
   opencl::check(status, fmt::format("opening {}", hardware_.name));
-  if (hardware_.target.claims_groups) {
-    hardware_.target.compute_units = process_pool().threads();
-    threads_ = static_cast<std::size_t>(process_pool().threads());
-  }
-  try {
-    for (std::size_t i = 0; i < threads_; ++i) {
-      const QueueId queue = api().clCreateCommandQueue(context_, hardware_.device, 0, &status);
-      opencl::check(status, fmt::format("making a queue on {}", hardware_.name));
-      queues_.push_back(queue);
-    }
-    if (hardware_.target.claims_groups) claims_ = std::make_unique<Claims>(context_);
-  } catch (...) {
-    close();
-    throw;
-  }
+  queue_ = api().clCreateCommandQueue(context_, hardware_.device, 0, &status);
+  if (status == kSuccess) return;
+  queue_ = nullptr;
+  close();
+  opencl::check(status, fmt::format("making a queue on {}", hardware_.name));
 }
 
 Context::~Context() { close(); }
@@ -133,8 +108,8 @@ void Context::close() {
     modules_.clear();
   }
   const std::lock_guard lock(mutex_);
-  for (const QueueId queue : queues_) api().clReleaseCommandQueue(queue);
-  queues_.clear();
+  if (queue_) api().clReleaseCommandQueue(queue_);
+  queue_ = nullptr;
   if (context_) api().clReleaseContext(context_);
   context_ = nullptr;
 }
@@ -180,9 +155,7 @@ std::shared_ptr<Module> Context::compile(const std::vector<const Kernel*>& kerne
     if (status == kSuccess && program) api().clReleaseProgram(program);
   }
   auto module = std::make_shared<Module>(build(key.source, options));
-  // Without our cache the platform's own serves.
-  const auto calls_host = [](const Kernel* kernel) { return kernel->calls_host; };
-  if (hardware_.gives_calls || std::ranges::none_of(kernels, calls_host)) cache.store(key, binary_of(module->get()));
+  cache.store(key, binary_of(module->get()));
   return module;
 }
 

@@ -1,8 +1,7 @@
-// Context: one open OpenCL device: its context, its in-order queues, its compiled kernels.
+// Context: one open OpenCL device: its context, its in-order queue, its compiled kernels.
 //
 // Lifetime: shared by the device, its buffers and its executables. close() gives the OpenCL objects back; what is dropped after
-// that only releases itself. Thread safety: all calls may run side by side; the queues are for the holder of mutex(), and for
-// the threads that compute for it.
+// that only releases itself. Thread safety: all calls may run side by side; the queue is for the holder of mutex().
 #pragma once
 
 #include <atomic>
@@ -26,7 +25,6 @@ struct Hardware {
   DeviceId device = nullptr;
   std::string platform_name, name, vendor, driver_version, version, extensions, pci_address;
   bool is_cpu = false, correctly_rounded_divide = false;
-  bool gives_calls = true;  // the binaries of kernels that call the host
   std::uint64_t memory_bytes = 0, largest_allocation_bytes = 0;
   std::size_t base_alignment_bytes = 128;
   KernelTarget target;
@@ -56,11 +54,7 @@ class Context {
 
   const Hardware& hardware() const { return hardware_; }
   ContextId get() const { return context_; }
-  // Null when closed. Of as many as there are threads to compute (threads.h); one where the device has its own.
-  QueueId queue(std::size_t index = 0) const { return queues_.empty() ? nullptr : queues_[index]; }
-  std::size_t threads() const { return threads_; }
-  // Where the device claims_groups.
-  Claims& claims() { return *claims_; }
+  QueueId queue() const { return queue_; }  // null when closed
   std::mutex& mutex() { return mutex_; }
 
   // The module of each kernel, compiled together unless known in this process or on disk.
@@ -78,9 +72,7 @@ class Context {
 
   Hardware hardware_;
   ContextId context_ = nullptr;
-  std::size_t threads_ = 1;
-  std::vector<QueueId> queues_;
-  std::unique_ptr<Claims> claims_;
+  QueueId queue_ = nullptr;
   std::mutex mutex_, modules_mutex_;
   std::map<std::string, std::weak_ptr<Module>> modules_;  // by a kernel's entry
   std::deque<std::shared_ptr<Module>> recent_;            // stay compiled though no executable uses them now

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
-#include "base/thread_pool.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {
@@ -110,30 +108,21 @@ void OpenclExecutable::allocate_pieces() {
 
 void OpenclExecutable::add_command(const KernelLaunch& launch, const Module& module) {
   const Kernel& kernel = plan_.kernels[static_cast<std::size_t>(launch.kernel)];
-  const bool claims_groups = context_->hardware().target.claims_groups;
-  const auto threads = static_cast<std::int64_t>(context_->threads());
   Command& command = commands_.emplace_back();
   for (std::size_t d = 0; d < 3; ++d) {
     command.local[d] = static_cast<std::size_t>(kernel.group_size[d]);
-    command.global[d] = claims_groups ? command.local[d] : launch.groups[d] * command.local[d];
-    command.groups *= launch.groups[d];
+    command.global[d] = launch.groups[d] * command.local[d];
   }
-  if (claims_groups && command.groups > std::numeric_limits<std::int32_t>::max() - threads)
-    throw Error(ErrorCode::resource_exhausted,
-                fmt::format("a step of {} work-groups is more than can be counted", command.groups));
-  for (std::int64_t i = 0; i < std::clamp<std::int64_t>(command.groups, 1, threads); ++i) {
-    Int status = kSuccess;
-    command.kernels.emplace_back(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
-    context_->check(status, "making a kernel");
-  }
+  Int status = kSuccess;
+  command.kernel.reset(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
+  context_->check(status, "making a kernel");
   set_arguments(command, launch);
 }
 
 void OpenclExecutable::set_arguments(Command& command, const KernelLaunch& launch) {
   Uint position = 0;
   const auto set = [&](std::size_t size, const void* value) {
-    for (const auto& kernel : command.kernels)
-      context_->check(api().clSetKernelArg(kernel.get(), position, size, value), "passing an argument");
+    context_->check(api().clSetKernelArg(command.kernel.get(), position, size, value), "passing an argument");
   };
   for (const KernelArgument& argument : launch.arguments) {
     std::visit(
@@ -152,38 +141,17 @@ void OpenclExecutable::set_arguments(Command& command, const KernelLaunch& launc
         argument);
     ++position;
   }
-  if (!context_->hardware().target.claims_groups) return;
-  const MemoryId taken = context_->claims().memory();
-  set(sizeof taken, &taken);
-  for (const std::int64_t groups : launch.groups) {
-    ++position;
-    set(sizeof groups, &groups);
-  }
 }
 
-void OpenclExecutable::start(const Command& command, std::size_t index) {
-  const KernelId kernel = command.kernels[index].get();
+void OpenclExecutable::start(const Command& command) {
+  const KernelId kernel = command.kernel.get();
   for (const Binding& binding : command.bindings) {
     const MemoryId& memory = (binding.space == Location::Space::output ? outputs_ : inputs_)[binding.index];
     context_->check(api().clSetKernelArg(kernel, binding.position, sizeof memory, &memory), "passing a tensor");
   }
-  context_->check(api().clEnqueueNDRangeKernel(context_->queue(index), kernel, 3, nullptr, command.global.data(),
-                                               command.local.data(), 0, nullptr, nullptr),
+  context_->check(api().clEnqueueNDRangeKernel(context_->queue(), kernel, 3, nullptr, command.global.data(), command.local.data(),
+                                               0, nullptr, nullptr),
                   "starting a kernel");
-}
-
-void OpenclExecutable::run_together(const Command& command) {
-  Claims& claims = context_->claims();
-  claims.clear();
-  process_pool().for_each(static_cast<std::int64_t>(command.kernels.size()), [&](std::int64_t index, int) {
-    if (claims.taken() >= command.groups) return;
-    start(command, static_cast<std::size_t>(index));
-    context_->check(api().clFinish(context_->queue(static_cast<std::size_t>(index))), "computing");
-  });
-  // What PoCL could not load it drops without a word.
-  if (claims.taken() < command.groups)
-    throw Error(ErrorCode::internal, fmt::format("{} did not run a kernel", context_->hardware().name),
-                "PoCL says why when POCL_DEBUG=err is set; its cache must be writable: POCL_CACHE_DIR");
 }
 
 void OpenclExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
@@ -207,12 +175,8 @@ void OpenclExecutable::run(std::span<const Buffer* const> inputs, std::span<Buff
   for (Buffer* output : outputs) outputs_.push_back(static_cast<OpenClBuffer*>(output)->fresh());
   inputs_.clear();
   for (const Buffer* input : inputs) inputs_.push_back(static_cast<const OpenClBuffer*>(input)->get());
-  if (context_->hardware().target.claims_groups) {
-    for (const Command& command : commands_) run_together(command);
-  } else {
-    for (const Command& command : commands_) start(command, 0);
-    context_->check(api().clFinish(queue), "computing");
-  }
+  for (const Command& command : commands_) start(command);
+  context_->check(api().clFinish(queue), "computing");
   if (plan_.has_status) read_status();
 }
 

@@ -57,18 +57,14 @@ class OpenclExecutable final : public Executable {
   struct ReleaseKernel {
     void operator()(KernelId kernel) const { api().clReleaseKernel(kernel); }
   };
-  // One launch. Where groups are claimed, with a kernel for every start there may be: arguments belong to kernels.
   struct Command {
-    std::vector<std::unique_ptr<KernelObject, ReleaseKernel>> kernels;
-    std::array<std::size_t, 3> global{}, local{};  // of one start
-    std::int64_t groups = 1;
+    std::unique_ptr<KernelObject, ReleaseKernel> kernel;
+    std::array<std::size_t, 3> global{}, local{};
     std::vector<Binding> bindings;
   };
   void add_command(const KernelLaunch& launch, const Module& module);
   void set_arguments(Command& command, const KernelLaunch& launch);
-  void start(const Command& command, std::size_t index);
-  // Starts it from as many threads as there is work for, and returns when it is done.
-  void run_together(const Command& command);
+  void start(const Command& command);
   // Memory of its own for every place that steps use: sub-buffers of one workspace crash a widespread driver when released.
   void allocate_pieces();
   void read_status();

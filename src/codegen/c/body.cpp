@@ -7,8 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "codegen/c/host_functions.h"
-#include "math/double_functions.h"
 #include "ops/elementwise/symbolic.h"
 #include "tenon/error.h"
 
@@ -77,30 +75,6 @@ bool has_f32_helper(ScalarPrim prim) {
   }
 }
 
-// Whether math_lanes_wide.cpp has it.
-bool has_wide_lanes(ScalarPrim prim) {
-  if (has_f32_helper(prim)) return true;
-  switch (prim) {
-    case ScalarPrim::cbrt:
-    case ScalarPrim::tan:
-    case ScalarPrim::asin:
-    case ScalarPrim::acos:
-    case ScalarPrim::atan:
-    case ScalarPrim::atan2:
-    case ScalarPrim::sinh:
-    case ScalarPrim::cosh:
-    case ScalarPrim::asinh:
-    case ScalarPrim::acosh:
-    case ScalarPrim::atanh:
-    case ScalarPrim::erfinv:
-    case ScalarPrim::lgamma:
-    case ScalarPrim::i0:
-    case ScalarPrim::fmod:
-    case ScalarPrim::pow: return true;
-    default: return false;
-  }
-}
-
 std::string join(std::span<const std::string> parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
@@ -129,12 +103,6 @@ std::string stored_type(DType dtype) {
   if (dtype == DType::boolean) return "u8";
   if (dtype == DType::f16 || dtype == DType::bf16) return "u16";
   return variable_type(dtype);
-}
-
-std::optional<DType> lanes_dtype(DType stored) {
-  if (stored == DType::f32 || stored == DType::f16 || stored == DType::bf16) return DType::f32;
-  if (stored == DType::f64) return DType::f64;
-  return std::nullopt;
 }
 
 std::string literal(DType dtype, double value) {
@@ -237,10 +205,6 @@ std::string Body::to_store(DType stored, const std::string& value) {
 }
 
 std::string Body::cast(DType from, DType to, const std::string& x) {
-  if (lanes_) {
-    if (compute_dtype(from) != lanes_ || lanes_dtype(to) != lanes_) lanes_failed_ = true;
-    return to == lanes_ ? x : fmt::format("{}({}({}))", lanes_macro("FROM", to), lanes_macro("TO", to), x);
-  }
   if (to == DType::boolean) return from == DType::boolean ? x : fmt::format("({} != 0)", x);
   const DType source = compute_dtype(from);
   if (to == DType::f32) return source == DType::f32 ? x : fmt::format("(f32){}", x);
@@ -265,22 +229,6 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 
 // --- Elementwise bodies ---
 
-const std::string* Body::address_parameter(std::intptr_t address) {
-  if (address == 0 || !target_.can_call_host) return nullptr;
-  std::string& parameter = host_functions_[address];
-  if (parameter.empty()) parameter = parameters_.whole_number(address);
-  return &parameter;
-}
-const std::string* Body::host_function(std::string_view name) {
-  if (name == "exp" && host_functions_.empty()) return nullptr;
-  const HostFunction* const found = find_host_function(name);
-  return found ? address_parameter(found->of_one) : nullptr;
-}
-const std::string* Body::host_function_of_vectors(std::string_view name) {
-  const HostFunction* const found = find_host_function(name);
-  return found ? address_parameter(found->of_vectors) : nullptr;
-}
-
 std::string Body::float_function(const std::string& name, bool wide, std::span<const std::string> x) {
   calls_library_ = true;
   if (wide) {
@@ -288,8 +236,6 @@ std::string Body::float_function(const std::string& name, bool wide, std::span<c
         name == "erfinv" || name == "i0" || name == "log1p" || ((name == "exp" || name == "lgamma") && !target_.is_cpu);
     const std::string platforms = has_helper ? name + "_f64" : name;
     if (has_helper) need(platforms);
-    if (const std::string* function = host_function(name))
-      return fmt::format("{}({}, {}, {})", x.size() == 1 ? "HOST_CALL" : "HOST_CALL_2", *function, platforms, join(x));
     return fmt::format("{}({})", platforms, join(x));
   }
   std::string arguments;
@@ -309,13 +255,6 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const DType dtype = compute_dtype(operand_dtype);
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
-  if (lanes_) {
-    if (dtype == lanes_ && (lanes_dtype(node.dtype) == lanes_ || node.dtype == DType::boolean))
-      return lanes_elementwise(node, operands, name, params);
-    lanes_failed_ = true;
-    return {};
-  }
-
   if (narrow && attr.op == ElementwiseOp::Mac) return fmt::format("f32 {} = fma({});\n", name, join(operands));
   const char* native = narrow ? native_helper(attr.op) : nullptr;
   const bool widened = narrow && t.wide && !native && target_.has_f64;
@@ -331,9 +270,6 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const std::string type = variable_type(body_dtype),
                     wrap = floats ? "" : wrapping_type(dtype == DType::boolean ? DType::u8 : dtype);
   const SymbolicBody body = expand(attr.op, !floats);
-  // Asked for before the first is written: what becomes of exp depends on it.
-  if (body_dtype == DType::f64)
-    for (const SymbolicNode& n : body.nodes) host_function(tenon::name(n.prim));
   std::string out;
   std::vector<std::string> values;
   for (std::size_t i = 0; i < body.nodes.size(); ++i) {
@@ -351,10 +287,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
       const std::string suffix = dtype == DType::boolean ? "i32" : type;
       return call(fmt::format("{}_{}", helper, suffix), fmt::format("{}, {}", x[0], x[1]));
     };
-    const bool by_instruction = target_.can_call_host && body_dtype == DType::f64;
-    const auto rounding = [&](const char* function) {
-      return floats ? fmt::format("{}{}({})", by_instruction ? "HOST_" : "", function, x[0]) : x[0];
-    };
+    const auto rounding = [&](const char* function) { return floats ? fmt::format("{}({})", function, x[0]) : x[0]; };
     std::string e;
     switch (n.prim) {
       case ScalarPrim::input: {
@@ -439,157 +372,6 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const std::string& result = values.back();
   out += fmt::format("{} {} = {}{};\n", result_type, name, widened && !t.returns_bool ? "(f32)" : "", result);
   return out;
-}
-
-// --- Many elements at once ---
-
-void Body::begin_lanes(DType dtype) {
-  lanes_ = dtype;
-  lanes_failed_ = false;
-  helpers_before_lanes_ = helpers_;
-}
-
-bool Body::end_lanes() {
-  lanes_.reset();
-  if (lanes_failed_) helpers_ = helpers_before_lanes_;
-  return !lanes_failed_;
-}
-
-std::string Body::type_of(DType dtype) const {
-  if (!lanes_) return variable_type(dtype);
-  if (dtype == DType::boolean) return lanes_ == DType::f64 ? "I64V" : "I32V";
-  return lanes_type();
-}
-
-std::string Body::lanes_macro(std::string_view verb, DType stored) {
-  if (stored == DType::f32) return fmt::format("{}_V", verb);
-  if (stored == DType::f64) {
-    helpers_.insert("lanes_f64");
-    return fmt::format("{}_F64_V", verb);
-  }
-  const bool half = stored == DType::f16;
-  helpers_.insert(half ? "lanes_f16" : "lanes_bf16");
-  return fmt::format("{}_{}_V", verb, half ? "F16" : "BF16");
-}
-
-// A function of f32 that only wider lanes have.
-std::string Body::through_wide(std::string_view function, std::span<const std::string> x) {
-  helpers_.insert("wide_lanes");
-  std::string arguments;
-  for (const std::string& part : x)
-    if (!part.empty()) arguments += fmt::format("{}WIDENED_V({})", arguments.empty() ? "" : ", ", part);
-  return fmt::format("NARROWED_V({})", call(fmt::format("{}_f64v", function), arguments));
-}
-
-// The platform has a fast exp of vectors, others are our own; the rest is the C library's, |of_vectors| or, where it has none,
-// for one lane after the other; what is computed around them stays in vectors.
-std::string Body::lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors) {
-  if (name == "exp") return fmt::format("exp((F64V)({}))", x[0]);
-  if (of_vectors && has_own_vector_function(name)) return call(fmt::format("{}_exact_v", name), fmt::format("(F64V)({})", x[0]));
-  const std::string* function = of_vectors ? host_function_of_vectors(name) : nullptr;
-  const char* const caller = function ? "vector" : "host";
-  if (!function) function = host_function(name);
-  if (!function) {
-    lanes_failed_ = true;
-    return {};
-  }
-  const std::string arguments = x[1].empty() ? x[0] : x[0] + ", " + x[1];
-  return call(fmt::format("{}_call{}_v", caller, x[1].empty() ? "" : "_2"), fmt::format("{}, {}", *function, arguments));
-}
-
-std::string Body::lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
-                                    std::vector<std::string>& params) {
-  const ElementwiseAttr& attr = node.as<ElementwiseAttr>();
-  const ElementwiseTraits& t = traits(attr.op);
-  const bool is_f64 = lanes_ == DType::f64;
-  const char* native = is_f64 ? nullptr : native_helper(attr.op);
-  helpers_.insert("lanes");
-  if (attr.op == ElementwiseOp::Mac && !is_f64) return fmt::format("F32V {} = FMA_V({});\n", name, join(operands));
-  // Processors that have lanes have doubles.
-  const bool is_widened = t.wide && !native && !is_f64, wide = is_widened || is_f64;
-  const DType dtype = wide ? DType::f64 : DType::f32;
-  const char* const type = wide ? "F64V" : "F32V";
-  const char* const suffix = wide ? "_f64v" : "_f32v";
-  if (params.empty())
-    for (int p = 0; p < t.params; ++p) params.push_back(parameters_.number(dtype, attr.params[static_cast<std::size_t>(p)]));
-  if (native) {
-    std::vector<std::string> arguments(operands.begin(), operands.end());
-    arguments.insert(arguments.end(), params.begin(), params.end());
-    return fmt::format("F32V {} = {};\n", name, call(std::string(native) + "v", join(arguments)));
-  }
-  if (wide) helpers_.insert("wide_lanes");
-  const SymbolicBody body = expand(attr.op, false);
-  std::string out;
-  std::vector<std::string> values;
-  for (std::size_t i = 0; i < body.nodes.size(); ++i) {
-    const SymbolicNode& n = body.nodes[i];
-    std::string x[3];
-    for (int k = 0; k < operand_count(n.prim); ++k)
-      x[k] = values[static_cast<std::size_t>(n.operands[static_cast<std::size_t>(k)])];
-    const auto infix = [&](const char* op) { return fmt::format("({} {} {})", x[0], op, x[1]); };
-    // Of vectors, also where both are numbers: only then is it a mask.
-    const auto compare = [&](const char* op) { return fmt::format("(({})({}) {} {})", type, x[0], op, x[1]); };
-    const std::string function = std::string(tenon::name(n.prim)) + suffix;
-    const std::string arguments = x[1].empty() ? x[0] : x[0] + ", " + x[1];
-    std::string e;
-    switch (n.prim) {
-      case ScalarPrim::input:
-        values.push_back(operands[static_cast<std::size_t>(n.index)]);
-        if (!is_widened) continue;
-        e = fmt::format("WIDENED_V({})", values.back());
-        values.pop_back();
-        break;
-      case ScalarPrim::condition:
-        if (is_widened) lanes_failed_ = true;  // a mask of other lanes
-        values.push_back(operands[0]);
-        continue;
-      case ScalarPrim::parameter: values.push_back(params[static_cast<std::size_t>(n.index)]); continue;
-      case ScalarPrim::constant: values.push_back(literal(dtype, n.constant)); continue;
-      case ScalarPrim::neg: e = fmt::format("-({})", x[0]); break;
-      case ScalarPrim::abs:
-      case ScalarPrim::floor:
-      case ScalarPrim::ceil:
-      case ScalarPrim::trunc:
-      case ScalarPrim::rint:
-      case ScalarPrim::sqrt:
-      case ScalarPrim::copysign:
-      case ScalarPrim::min:
-      case ScalarPrim::max: e = fmt::format("{}({})", function, arguments); break;
-      case ScalarPrim::is_nan: e = fmt::format("(({0})({1}) != {1})", type, x[0]); break;
-      case ScalarPrim::is_inf: e = fmt::format("(abs{}({}) == {})", suffix, x[0], literal(dtype, INFINITY)); break;
-      case ScalarPrim::signbit: e = fmt::format("(as_{}(({})({})) < 0)", wide ? "long16" : "int16", type, x[0]); break;
-      case ScalarPrim::mask_not: e = "~" + x[0]; break;
-      case ScalarPrim::add: e = infix("+"); break;
-      case ScalarPrim::sub: e = infix("-"); break;
-      case ScalarPrim::mul: e = infix("*"); break;
-      case ScalarPrim::div: e = infix("/"); break;
-      case ScalarPrim::lt: e = compare("<"); break;
-      case ScalarPrim::le: e = compare("<="); break;
-      case ScalarPrim::gt: e = compare(">"); break;
-      case ScalarPrim::ge: e = compare(">="); break;
-      case ScalarPrim::eq: e = compare("=="); break;
-      case ScalarPrim::ne: e = compare("!="); break;
-      case ScalarPrim::mask_and: e = infix("&"); break;
-      case ScalarPrim::mask_or: e = infix("|"); break;
-      case ScalarPrim::mask_xor: e = infix("^"); break;
-      case ScalarPrim::select: e = fmt::format("({0} ? ({1})({2}) : ({1})({3}))", x[0], type, x[1], x[2]); break;
-      default:
-        if (is_f64) {
-          e = lanes_f64_function(tenon::name(n.prim), std::span(x, 2), !t.cancels);
-          break;
-        }
-        if (!has_wide_lanes(n.prim)) {
-          lanes_failed_ = true;
-          return {};
-        }
-        e = wide || has_f32_helper(n.prim) ? call(function, arguments) : through_wide(tenon::name(n.prim), std::span(x, 2));
-    }
-    values.push_back(fmt::format("{}_{}", name, i));
-    out += fmt::format("{} {} = {};\n", returns_mask(n.prim) ? (wide ? "I64V" : "I32V") : type, values.back(), e);
-  }
-  if (t.returns_bool && is_widened) lanes_failed_ = true;
-  return out + fmt::format(fmt::runtime(is_widened ? "{} {} = NARROWED_V({});\n" : "{} {} = {};\n"), type_of(node.dtype), name,
-                           values.back());
 }
 
 }  // namespace tenon::emit

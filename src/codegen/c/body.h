@@ -4,8 +4,6 @@
 // and bf16 as u16, a bool as u8.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -19,8 +17,6 @@ namespace tenon::emit {
 
 std::string variable_type(DType dtype);  // of a value computed for a node of |dtype|
 std::string stored_type(DType dtype);
-// Of what type the vectors are (target.cpp) that elements of |stored| can be loaded into: f32 for f32, f16 and bf16, f64 for f64.
-std::optional<DType> lanes_dtype(DType stored);
 std::string literal(DType dtype, double value);  // in the compute type; integers saturate
 
 // An op that takes a few instructions on any processor.
@@ -72,47 +68,21 @@ class Body {
   std::string elementwise(const Node& node, DType operand_dtype, std::span<const std::string> operands, const std::string& name,
                           std::vector<std::string>& params);
 
-  // Between the two, values are vectors of LANES elements of |dtype|, f32 or f64 (target.cpp). False if something asked for
-  // cannot be written so.
-  void begin_lanes(DType dtype);
-  bool end_lanes();
-  // What loads or stores LANES elements of memory: a macro of |verb|: LOAD, LOAD_PART, STORE, STORE_PART,
-  // STREAM; of f16 and bf16 also FROM and TO, which convert what is in registers.
-  std::string lanes_macro(std::string_view verb, DType stored);
-  // variable_type(), or the vectors': bools are masks then, all bits set or none.
-  std::string type_of(DType dtype) const;
-  std::string lanes_type() const { return lanes_ == DType::f64 ? "F64V" : "F32V"; }
-  void fail_lanes() { lanes_failed_ = true; }
-
   Parameters& parameters() { return parameters_; }
   const KernelTarget& target() const { return target_; }
   std::string call(const std::string& helper, const std::string& arguments);
   void need(const std::string& helper) { helpers_.insert(helper); }
   // Whether something calls a function of the platform's library, which no compiler vectorises.
   bool calls_library() const { return calls_library_; }
-  bool calls_host() const { return !host_functions_.empty(); }
   std::set<std::string> take_helpers() { return std::move(helpers_); }
 
  private:
   std::string float_function(const std::string& name, bool wide, std::span<const std::string> x);
-  std::string lanes_elementwise(const Node& node, std::span<const std::string> operands, const std::string& name,
-                                std::vector<std::string>& params);
-  // The parameter that has the address of a function of the C library, in this process; null where the platform's is as good or
-  // none can be called. Of its form for eight doubles likewise, null where there is none.
-  const std::string* host_function(std::string_view name);
-  const std::string* host_function_of_vectors(std::string_view name);
-  const std::string* address_parameter(std::intptr_t address);
-  std::string through_wide(std::string_view function, std::span<const std::string> x);
-  std::string lanes_f64_function(std::string_view name, std::span<const std::string> x, bool of_vectors);
 
   const KernelTarget& target_;
   Parameters& parameters_;
   std::set<std::string> helpers_;
   bool calls_library_ = false;
-  std::optional<DType> lanes_;
-  bool lanes_failed_ = false;
-  std::set<std::string> helpers_before_lanes_;
-  std::map<std::intptr_t, std::string> host_functions_;  // names of the parameters that have these addresses
 };
 
 }  // namespace tenon::emit

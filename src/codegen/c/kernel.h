@@ -3,10 +3,6 @@
 // The text names the helper functions it calls (math.h); module_text() puts the prelude and each helper once before any number of
 // kernels. The entry's name is made from the text, so equal kernels have equal names, in one module and in a cache.
 // Shapes and strides are arguments, not text: a kernel serves every shape of its structure.
-//
-// Where its target claims_groups, a kernel is started with one work-group by every thread that is to take part, and each takes
-// work-groups of the launch while there are any. It has four more parameters then, after those of the launch: a buffer with one
-// i32, 0 before the first start, which counts what is taken, and the launch's groups as three i64.
 #pragma once
 
 #include <array>
@@ -23,7 +19,6 @@ struct Kernel {
   std::string text;                        // from the KERNEL line to its closing brace
   std::set<std::string> helpers;           // functions of math.h it calls
   std::array<int, 3> group_size{1, 1, 1};  // it must be launched with
-  bool calls_host = false;                 // functions of this process (KernelTarget::can_call_host)
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

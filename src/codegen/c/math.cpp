@@ -79,10 +79,7 @@ class Collector {
         add(rest.substr(0, space));
         rest = space == std::string_view::npos ? std::string_view() : rest.substr(space + 1);
       }
-      const std::string_view text = helper->text.starts_with('\n') ? helper->text.substr(1) : helper->text;
-      const bool is_of_lanes = find_in(emit::lanes_helpers(), name) || find_in(emit::wide_lanes_helpers(), name) ||
-                               find_in(emit::f64_lanes_helpers(), name);
-      text_ += is_of_lanes ? fmt::format("#ifdef LANES\n{}#endif\n", text) : std::string(text);
+      text_ += helper->text.starts_with('\n') ? helper->text.substr(1) : helper->text;
       return;
     }
     add_integer(name);
@@ -98,8 +95,7 @@ class Collector {
   std::optional<Helper> find(std::string_view name) const {
     if (target_.dialect == Dialect::cuda)
       if (const auto found = find_in(emit::cuda_helpers(), name)) return found;
-    for (const auto& list : {emit::common_helpers(), emit::f32_helpers(), emit::f64_helpers(), emit::lanes_helpers(),
-                             emit::wide_lanes_helpers(), emit::f64_lanes_helpers()})
+    for (const auto& list : {emit::common_helpers(), emit::f32_helpers(), emit::f64_helpers()})
       if (const auto found = find_in(list, name)) return found;
     return std::nullopt;
   }

@@ -15,6 +15,8 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define DEVICE static inline __attribute__((always_inline))
 #define RESTRICT restrict
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define group_id(d) get_group_id(d)
+#define group_count(d) get_num_groups(d)
 #define local_id(d) get_local_id(d)
 #define AS_U32 as_uint
 #define AS_I32 as_int
@@ -41,89 +43,6 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #else
 #define ANY_ORDER
 #define VECTORIZE
-#endif
-)kernel";
-
-constexpr std::string_view kGivenGroups = R"kernel(#define group_id(d) get_group_id(d)
-#define group_count(d) get_num_groups(d)
-)kernel";
-constexpr std::string_view kClaimedGroups = R"kernel(#define group_id(d) group_##d
-#define group_count(d) groups_##d
-)kernel";
-
-// Functions of this process, by their address. OpenCL C has no pointers to functions, so the call is written out: it leaves the
-// 128 bytes below the stack pointer alone, which this function may be using, and keeps what a called function need not.
-constexpr std::string_view kHostFunctions = R"kernel(#if defined(__clang__) && defined(__x86_64__)
-#define HOST_SAVED "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "memory", \
-  "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
-#ifdef __AVX512F__
-#define HOST_SAVED_TOO , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", \
-  "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
-#else
-#define HOST_SAVED_TOO
-#endif
-#define HOST_STACK "movq %%rsp, %%r12\n\tsubq $128, %%rsp\n\tandq $-64, %%rsp\n\t"
-#define HOST_GO "callq *%[function]\n\tmovq %%r12, %%rsp"
-// Functions without AVX are slow while the upper halves of its registers are in use.
-#ifdef __AVX__
-#define HOST_GO_LOW "vzeroupper\n\t" HOST_GO
-#else
-#define HOST_GO_LOW HOST_GO
-#endif
-DEVICE f64 host_call(i64 function, f64 x) {
-  __asm__ volatile(HOST_STACK HOST_GO_LOW : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
-  return x;
-}
-DEVICE f64 host_call_2(i64 function, f64 x, f64 y) {
-  __asm__ volatile("movsd %[y], %%xmm1\n\t" HOST_STACK HOST_GO_LOW
-                   : "+Yz"(x) : [function] "r"(function), [y] "m"(y) : HOST_SAVED HOST_SAVED_TOO);
-  return x;
-}
-#ifdef __AVX512F__
-DEVICE double8 host_call_8(i64 function, double8 x) {
-  __asm__ volatile(HOST_STACK HOST_GO : "+Yz"(x) : [function] "r"(function) : HOST_SAVED HOST_SAVED_TOO);
-  return x;
-}
-DEVICE double8 host_call_8_2(i64 function, double8 x, double8 y) {
-  __asm__ volatile("vmovupd %[y], %%zmm1\n\t" HOST_STACK HOST_GO
-                   : "+Yz"(x) : [function] "r"(function), [y] "m"(y) : HOST_SAVED HOST_SAVED_TOO);
-  return x;
-}
-#endif
-#define HOST_CALL(function, name, x) host_call(function, x)
-#define HOST_CALL_2(function, name, x, y) host_call_2(function, x, y)
-#else
-#define HOST_CALL(function, name, x) name(x)
-#define HOST_CALL_2(function, name, x, y) name(x, y)
-#endif
-// One instruction each, where the platform's are functions.
-#if defined(__clang__) && defined(__SSE4_1__)
-#define HOST_floor __builtin_floor
-#define HOST_ceil __builtin_ceil
-#define HOST_trunc __builtin_trunc
-#define HOST_rint __builtin_rint
-#else
-#define HOST_floor floor
-#define HOST_ceil ceil
-#define HOST_trunc trunc
-#define HOST_rint rint
-#endif
-)kernel";
-
-// Where the processor has AVX-512, loops over floats take LANES elements at once, written out: for table lookups, scaling by
-// powers of two and stores past the caches compilers have no loops of their own.
-constexpr std::string_view kProcessor = R"kernel(#if defined(__clang__) && defined(__AVX512F__) && defined(__AVX512DQ__)
-#define LANES 16
-typedef float16 F32V; typedef int16 I32V; typedef uint16 U32V;
-typedef float16 __attribute__((aligned(4))) AnywhereV;
-#define LOAD_V(p) ((F32V)(*(GLOBAL const AnywhereV*)(p)))
-#define STORE_V(p, v) (*(GLOBAL AnywhereV*)(p) = (v))
-#define STREAM_V(p, v) { if (((u64)(p) & 63) == 0) __builtin_nontemporal_store(v, (GLOBAL F32V*)(p)); else STORE_V(p, v); }
-#define STREAM_END __builtin_ia32_sfence()
-#define PREFETCH_V(p) __builtin_prefetch((const __private void*)(u64)(p))
-// The first elements only, |part| of them.
-DEVICE F32V LOAD_PART_V(GLOBAL const f32* p, i32 part) { F32V v = 0.0f; for (i32 l = 0; l < part; ++l) v[l] = p[l]; return v; }
-DEVICE void STORE_PART_V(GLOBAL f32* p, F32V v, i32 part) { for (i32 l = 0; l < part; ++l) p[l] = v[l]; }
 #endif
 )kernel";
 
@@ -189,10 +108,7 @@ std::string prelude(const KernelTarget& target) {
   std::string text;
   if (target.has_f64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
   text += kOpenCl;
-  text += target.claims_groups ? kClaimedGroups : kGivenGroups;
-  if (target.is_cpu) text += kProcessor;
   text += target.has_f64 ? "typedef double f64;\n#define WIDE f64\n" : "#define WIDE f32\n";
-  if (target.can_call_host) text += kHostFunctions;
   return text;
 }
 

@@ -19,8 +19,6 @@ struct KernelTarget {
   bool is_cpu = false;
   bool has_f64 = true;            // without: f64 tensors are refused, and f32 ops that want double precision lose some of it
   bool has_matrix_units = false;  // that multiply 16-bit floats: NVIDIA from compute capability 8.0 on
-  bool can_call_host = false;     // a processor whose kernels run in this process, and can call what is in it
-  bool claims_groups = false;     // a processor, on which several starts of a kernel share its work-groups: see kernel.h
   int compute_units = 1;          // multiprocessors, cores: how much work keeps it busy
   int max_group_size = 256;
   std::size_t local_bytes = 32 * 1024;  // of one work-group

@@ -2,7 +2,6 @@
 #include <cstdio>
 
 #include "backends/all.h"
-#include "backends/opencl/threads.h"
 #include "hal/worker/worker.h"
 
 int main() {
@@ -10,7 +9,6 @@ int main() {
     std::fputs("tenon-worker is started by Tenon itself, for devices that run in a process of their own\n", stderr);
     return 2;
   }
-  tenon::opencl::ask_for_device_without_threads();
   tenon::BackendRegistry registry;
   tenon::register_all_backends(registry, {});
   return tenon::run_worker(registry);

@@ -13,7 +13,6 @@
 #include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
 #include "backends/opencl/context.h"
-#include "backends/opencl/threads.h"
 #include "base/thread_pool.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -32,7 +31,6 @@ const bool kPrepared = [] {
   fs::create_directories(folder);
   setenv("POCL_CACHE_DIR", folder.c_str(), 0);
   setenv("TENON_CACHE_DIR", folder.c_str(), 0);
-  opencl::ask_for_device_without_threads();
   return true;
 }();
 
@@ -88,53 +86,6 @@ HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inp
   Buffer* const outs[] = {out.get()};
   program->run(in, outs);
   return device.download(*out);
-}
-
-// The variables of PoCL as they are here, again when this goes.
-class PoclVariables {
- public:
-  PoclVariables() {
-    for (const char* name : kNames) {
-      if (const char* value = std::getenv(name)) before_[name] = value;
-      unsetenv(name);
-    }
-  }
-  ~PoclVariables() {
-    for (const char* name : kNames) unsetenv(name);
-    for (const auto& [name, value] : before_) setenv(name.c_str(), value.c_str(), 1);
-  }
-
- private:
-  static constexpr const char* kNames[] = {opencl::kDevicesVariable,   "POCL_AFFINITY",         "POCL_MAX_PTHREAD_COUNT",
-                                           "POCL_PTHREAD_MIN_THREADS", "POCL_CPU_MAX_CU_COUNT", "POCL_CPU_MIN_CU_COUNT"};
-  std::map<std::string, std::string> before_;
-};
-
-TEST(OpenClThreads, AreOursUnlessSomebodySaidSomethingOfPoclsThreads) {
-  using Variables = std::map<std::string, std::string>;
-  const PoclVariables kept;
-  const auto asked = [](Variables variables) {
-    opencl::ask_for_device_without_threads(variables);
-    return variables;
-  };
-  const Variables ours{{opencl::kDevicesVariable, opencl::kDeviceWithoutThreads}};
-  EXPECT_EQ(asked({}), ours);
-  for (const Variables& said : {Variables{{opencl::kDevicesVariable, "pthread"}}, Variables{{"POCL_AFFINITY", "1"}}}) {
-    EXPECT_EQ(asked(said), said) << "what the configuration says counts";
-    setenv(said.begin()->first.c_str(), said.begin()->second.c_str(), 1);
-    EXPECT_EQ(asked({}), Variables{}) << "what the user says counts";
-    unsetenv(said.begin()->first.c_str());
-  }
-  opencl::ask_for_device_without_threads();
-  EXPECT_STREQ(std::getenv(opencl::kDevicesVariable), opencl::kDeviceWithoutThreads);
-  EXPECT_EQ(asked({}), ours) << "to have asked before changes nothing";
-}
-
-TEST(OpenClThreads, ADeviceWithoutThreadsIsKnownByItsName) {
-  EXPECT_TRUE(opencl::is_without_threads("basic-skylake-avx512-AMD EPYC"));
-  EXPECT_TRUE(opencl::is_without_threads("cpu-minimal-haswell"));
-  EXPECT_FALSE(opencl::is_without_threads("pthread-skylake-avx512-AMD EPYC"));
-  EXPECT_FALSE(opencl::is_without_threads("cpu-haswell"));
 }
 
 TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {
@@ -231,26 +182,6 @@ TEST_F(OpenClTest, OneProgramRunsFromManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(OpenClTest, ComputesOnTheThreadsOfThePool) {
-  const char* const devices = std::getenv(opencl::kDevicesVariable);
-  if (!devices || std::string_view(devices) != opencl::kDeviceWithoutThreads)
-    GTEST_SKIP() << "the environment asks PoCL for another device";
-  const auto threads = static_cast<std::size_t>(process_pool().threads());
-  const std::size_t before = running_threads();
-  const auto device = open();
-  const std::vector<opencl::Hardware> all = opencl::all_hardware();
-  const auto processor = std::ranges::find_if(all, [](const opencl::Hardware& hardware) { return hardware.is_cpu; });
-  ASSERT_NE(processor, all.end());
-  ASSERT_TRUE(processor->target.claims_groups) << processor->name;
-  opencl::Context context(*processor);
-  EXPECT_EQ(context.threads(), threads);
-  EXPECT_EQ(context.hardware().target.compute_units, process_pool().threads());
-  const Shape shape{1 << 20};
-  const HostArray y = run(*device, doubled(shape), {HostArray::full(DType::f32, shape, 21)});
-  for (std::int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(y.value(i), 42) << i;
-  EXPECT_EQ(running_threads(), before) << "PoCL has brought its own";
-}
-
 TEST_F(OpenClTest, ProgramsRunSideBySideAndWhileThePoolIsBusy) {
   const auto device = open();
   const Shape shape{1 << 17};
@@ -307,7 +238,6 @@ TEST_F(OpenClTest, SoftmaxOfManyRowsIsThatOfTheProcessorsOwnBackend) {
   }
 }
 
-// Sixteen elements at once, what is left over of them, turned squares, and results written past the caches.
 TEST_F(OpenClTest, LargeMapsHaveTheValuesOfTheProcessorsOwnBackend) {
   const auto device = open(), other = cpu::make_backend()->open(cpu::make_backend()->devices().at(0));
   for (const Shape& shape : {Shape{1, 16}, Shape{67, 130}, Shape{256, 192}, Shape{1600, 2051}}) {
@@ -328,7 +258,6 @@ TEST_F(OpenClTest, LargeMapsHaveTheValuesOfTheProcessorsOwnBackend) {
   }
 }
 
-// --- Many elements at once ---
 HostArray varied(DType dtype, const Shape& shape) {
   HostArray array = HostArray::empty(DType::f64, shape);
   double x = 0.1;
@@ -346,11 +275,10 @@ void expect_close(const HostArray& got, const HostArray& wanted, const std::stri
   }
 }
 
-TEST_F(OpenClTest, OperandsOfEveryTypeAreTurnedAsTheProcessorsOwnBackendDoes) {
+TEST_F(OpenClTest, TransposedOperandsOfEveryTypeAreReadAsTheCpuBackendReadsThem) {
   const auto device = open();
   const auto cpu = cpu::make_backend();
   const auto processor = cpu->open(cpu->devices().at(0));
-  // Whole tiles and the edges of some.
   for (DType dtype : {DType::u8, DType::i16, DType::i32, DType::u64, DType::f64, DType::bf16, DType::boolean}) {
     Graph graph;
     const NodeId a = graph.input("a", dtype, {300, 581}), b = graph.input("b", dtype, {581, 300});

@@ -41,7 +41,7 @@ std::vector<Launch> emit_elementwise(const KernelTarget& target, GroupReader& re
     for (std::size_t k = 0; k < stored.size(); ++k) results[k] = reader.name(stored[k]);
     return text;
   };
-  return {emit_ops_map(target, reader.group().domain, inputs, outputs, body)};
+  return {emit_map(target, reader.group().domain, inputs, outputs, body)};
 }
 
 }  // namespace
@@ -120,38 +120,6 @@ std::string compensated_total_text(const std::string& sum, const std::string& lo
   return fmt::format("({1} - {1} == 0.0 ? {0} + {1} : {0})", sum, lost);
 }
 
-void lanes_reduction_text(Body& body, ReduceKind kind, DType dtype, const std::string& sum, std::string value, bool is_part,
-                          std::string& before, std::string& inside, std::string& after) {
-  const bool is_f64 = dtype == DType::f64;
-  const std::string type = body.lanes_type(), suffix = is_f64 ? "w" : "v";
-  body.need(is_f64 ? "folds_w" : "folds_v");
-  const std::string identity = identity_text(kind, dtype);
-  if (is_part) value = fmt::format("(first_{0}(part) ? ({1})({2}) : ({1})({3}))", suffix, type, value, identity);
-  before += fmt::format("{} w{} = {};\n", type, sum, identity);
-  if (kind == ReduceKind::max || kind == ReduceKind::min) {
-    const bool is_max = kind == ReduceKind::max;
-    std::string unused, join;
-    extreme_text(body, kind, dtype, sum, "", "whole", unused, join, unused);
-    before += fmt::format("{} u{} = 0;\n", is_f64 ? "I64V" : "I32V", sum);  // where there was a NaN
-    inside += fmt::format("{{ const {3} y = {1}; u{0} |= y != y; w{0} = w{0} {2} y ? w{0} : y; }}\n", sum, value,
-                          is_max ? ">" : "<", type);
-    after += fmt::format("{{ const {4} whole = any_{5}(u{0}) ? {1} : {2}_of_{5}(w{0});\n{3}}}\n", sum, literal(dtype, NAN),
-                         is_max ? "max" : "min", join, variable_type(dtype), suffix);
-  } else if (kind == ReduceKind::sum && is_f64) {
-    before += fmt::format("F64V d{} = 0.0;\n", sum);
-    inside += fmt::format("{{ const F64V y = {1}, t = w{0} + y, z = t - w{0}; d{0} += (w{0} - (t - z)) + (y - z); w{0} = t; }}\n",
-                          sum, value);
-    after += fmt::format("for (i32 l = 0; l < LANES; ++l) {{\n{1}c{0} += d{0}[l];\n}}\n", sum,
-                         compensated_add_text(sum, "c" + sum, fmt::format("w{}[l]", sum)));
-  } else if (kind == ReduceKind::sum || kind == ReduceKind::prod) {
-    const bool is_sum = kind == ReduceKind::sum;
-    inside += fmt::format("w{0} = w{0} {1} {2};\n", sum, is_sum ? "+" : "*", value);
-    after += fmt::format("{0} = {0} {1} {2}_of_{3}(w{0});\n", sum, is_sum ? "+" : "*", is_sum ? "sum" : "product", suffix);
-  } else {
-    body.fail_lanes();
-  }
-}
-
 GroupReader::GroupReader(const Graph& graph, const Plan& plan, int group, const GroupPlacement& placement)
     : graph_(graph),
       plan_(plan),
@@ -207,7 +175,7 @@ std::string GroupReader::statement(Body& body, NodeId id, const std::function<st
   std::vector<std::string> operands;
   for (NodeId operand : node.inputs) operands.push_back(variable(operand));
   if (node.prim == Prim::cast)
-    return fmt::format("{} {} = {};\n", body.type_of(node.dtype), name(id),
+    return fmt::format("{} {} = {};\n", variable_type(node.dtype), name(id),
                        body.cast(graph_[node.inputs[0]].dtype, node.dtype, operands[0]));
   return body.elementwise(node, graph_[node.inputs.back()].dtype, operands, name(id), params_[id]);
 }

@@ -36,11 +36,6 @@ void extreme_text(Body& body, ReduceKind kind, DType dtype, const std::string& k
 // A sum of f64 and beside it the sum of its rounding errors (Neumaier): statements, and the total.
 std::string compensated_add_text(const std::string& sum, const std::string& lost, const std::string& value);
 std::string compensated_total_text(const std::string& sum, const std::string& lost);
-// In lanes (body.h): the vector |value| goes |inside| the loop into vectors that are set up |before| it, and they |after| it into
-// what a loop over single elements uses: |sum| itself, |key| of extreme_text(), or the sum with its errors in c|sum|. |is_part|:
-// only the first lanes count, as many as the variable part says.
-void lanes_reduction_text(Body& body, ReduceKind kind, DType dtype, const std::string& sum, std::string value, bool is_part,
-                          std::string& before, std::string& inside, std::string& after);
 
 class GroupReader {
  public:

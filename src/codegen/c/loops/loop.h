@@ -46,9 +46,6 @@ struct MapContext {
 using MapBody = std::function<std::string(const MapContext& context, std::vector<std::string>& outputs)>;
 Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
                 const MapBody& body);
-// The same for a body of ops that Body::elementwise() writes: on processors many elements at once where it can.
-Launch emit_ops_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs,
-                    std::span<const Access> outputs, const MapBody& body);
 // The same where source and target are together along different axes; nothing where emit_copy() is as good.
 std::optional<Launch> emit_turned_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
 // The elements of |from| in the type of |to|, converted if the types differ.

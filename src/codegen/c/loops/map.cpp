@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <ranges>
 
 #include "codegen/c/loops/geometry.h"
 #include "codegen/c/loops/loop.h"
-#include "tenon/error.h"
 
 namespace tenon::emit {
 namespace {
@@ -21,9 +18,8 @@ std::uint64_t hash(const std::string& text) {
 class MapEmitter {
  public:
   MapEmitter(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
-             const MapBody& map_body, bool is_ops)
+             const MapBody& map_body)
       : target_(target),
-        is_ops_(is_ops),
         inputs_(inputs),
         outputs_(outputs),
         map_body_(map_body),
@@ -99,19 +95,14 @@ class MapEmitter {
       text += fmt::format("{0} first = (i64)group_id(0) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(),
                           parameters_.index(chunk), n_);
       text += row_offsets("0");
-      text += lanes_or("first", "last", {},
-                       fmt::format("VECTORIZE for ({} i = first; i < last; ++i) {{\n{}}}\n", ix(), scalar_element()));
-      return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(inner_, chunk)), 1, 1}, text + stream_end());
+      text += fmt::format("VECTORIZE for ({} i = first; i < last; ++i) {{\n{}}}\n", ix(), scalar_element());
+      return make_launch(body_, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(inner_, chunk)), 1, 1}, text);
     }
     const std::int64_t parts = rows_ >= pieces ? 1 : std::clamp<std::int64_t>(pieces / rows_, 1, ceil_div(inner_, 1024));
     const std::int64_t part = ceil_div(inner_, parts), row_chunk = ceil_div(rows_, std::min(pieces, rows_));
     const std::string rows = parameters_.index(rows_), step = parameters_.index(row_chunk), width = parameters_.index(part);
     text += fmt::format("{0} first = (i64)group_id(1) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(), step, rows);
     text += fmt::format("{0} begin = (i64)group_id(0) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(), width, n_);
-    if (axes_.extents.size() == 1 &&
-        std::ranges::any_of(std::views::iota(std::size_t{0}, inputs_.size()), [&](std::size_t k) { return is_turned(k); }))
-      return on_processor_by_tiles(
-          text, {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1});
     // An operand read across its rows: short pieces of many rows, so that a cache line serves all its elements.
     const bool across = std::ranges::any_of(inner_strides_, [](std::int64_t stride) { return stride != 0 && stride != 1; });
     if (across) {
@@ -121,130 +112,11 @@ class MapEmitter {
       text += fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n}}\n}}\n", ix(), scalar_element());
     } else {
       text += fmt::format("for ({} row = first; row < last; ++row) {{\n{}", ix(), row_offsets("row"));
-      text += lanes_or("begin", "end", {},
-                       fmt::format("VECTORIZE for ({} i = begin; i < end; ++i) {{\n{}}}\n", ix(), scalar_element()));
-      text += "}\n" + stream_end();
+      text += fmt::format("VECTORIZE for ({} i = begin; i < end; ++i) {{\n{}}}\n}}\n", ix(), scalar_element());
     }
     return make_launch(
         body_, {1, 1, 1},
         {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1}, text);
-  }
-
-  // --- Many elements at once (target.cpp) ---
-  // Memory beyond what caches hold is written past them: nobody finds it there anyway.
-  bool streams() const {
-    constexpr std::int64_t kBeyondCaches = 24 << 20;
-    std::size_t bytes = 0;
-    for (const auto& list : {inputs_, outputs_})
-      for (const Access& each : list) bytes += element_bytes(each.stored);
-    return is_ops_ && static_cast<std::int64_t>(bytes) * rows_ * inner_ > kBeyondCaches;
-  }
-  std::string stream_end() const { return streams() ? "#ifdef LANES\nSTREAM_END;\n#endif\n" : ""; }
-
-  // |otherwise| is a loop over i from |first| to |last|; before it comes, where possible, the same for LANES elements at once.
-  // |given| is the text of an input that does not lie in its own memory any more, or "".
-  std::string lanes_or(const std::string& first, const std::string& last, const std::function<std::string(std::size_t)>& given,
-                       const std::string& otherwise) {
-    if (inputs_.empty()) return otherwise;
-    const std::optional<DType> dtype = lanes_dtype(inputs_[0].stored);
-    bool possible = is_ops_ && dtype;
-    for (std::size_t k = 0; k < inputs_.size(); ++k)
-      possible = possible && lanes_dtype(inputs_[k].stored) == dtype &&
-                 (inner_strides_[k] == 0 || inner_strides_[k] == 1 || (given && !given(k).empty()));
-    for (std::size_t k = 0; k < outputs_.size(); ++k)
-      possible = possible && lanes_dtype(outputs_[k].stored) == dtype && inner_strides_[inputs_.size() + k] == 1;
-    if (!possible) return otherwise;
-    body_.begin_lanes(*dtype);
-    const std::string whole = lanes_element(given, "LOAD", streams() ? "STREAM" : "STORE", "");
-    const std::string part = lanes_element(given, "LOAD_PART", "STORE_PART", ", part");
-    if (!body_.end_lanes()) return otherwise;
-    return fmt::format(
-        "#ifdef LANES\n{{\n{0} i = {1};\nfor (; i + LANES <= {2}; i += LANES) {{\n{3}}}\nif (i < {2}) {{\nconst i32 part = "
-        "(i32)({2} - i);\n{4}}}\n}}\n#else\n{5}#endif\n",
-        ix(), first, last, whole, part, otherwise);
-  }
-
-  std::string lanes_element(const std::function<std::string(std::size_t)>& given, const char* load, const char* store,
-                            const char* part) {
-    std::string text;
-    std::vector<std::string> variables;
-    for (std::size_t k = 0; k < inputs_.size(); ++k) {
-      variables.push_back(fmt::format("x{}", k));
-      const DType stored = inputs_[k].stored;
-      std::string value = given ? given(k) : "";
-      if (value.empty() && inner_strides_[k] == 0)
-        value = body_.loaded(stored, fmt::format("{}[o{}]", pointers_[k], k));
-      else if (value.empty())
-        value = fmt::format("{}({} + o{} + i{})", body_.lanes_macro(load, stored), pointers_[k], k, part);
-      text += fmt::format("{} x{} = {};\n", body_.lanes_type(), k, value);
-    }
-    std::vector<std::string> results(outputs_.size());
-    text += map_body_(MapContext{body_, variables, ""}, results);
-    for (std::size_t k = 0; k < outputs_.size(); ++k) {
-      const std::size_t at = inputs_.size() + k;
-      text += fmt::format("{}({} + o{} + i, ({})({}){});\n", body_.lanes_macro(store, outputs_[k].stored), pointers_[at], at,
-                          body_.lanes_type(), results[k], part);
-    }
-    return text;
-  }
-
-  // Its elements are neighbours down the rows, not along them.
-  bool is_turned(std::size_t k) const {
-    return inner_strides_[k] != 0 && inner_strides_[k] != 1 && axes_.extents.size() == 1 && axes_.strides[k][0] == 1;
-  }
-
-  // Turned operands are turned back a tile at a time, which stays in the nearest cache whatever their strides.
-  Launch on_processor_by_tiles(std::string text, std::array<std::uint32_t, 3> groups) {
-    // Columns of a tile are read as whole cache lines, or several.
-    std::size_t largest = 1, smallest_turned = 8;
-    for (const auto& list : {inputs_, outputs_})
-      for (const Access& each : list) largest = std::max(largest, element_bytes(each.stored));
-    for (std::size_t k = 0; k < inputs_.size(); ++k)
-      if (is_turned(k)) smallest_turned = std::min(smallest_turned, element_bytes(inputs_[k].stored));
-    const int rows_a_tile = smallest_turned == 1 || largest == 4 ? 64 : 32, columns_a_tile = largest <= 2 ? 256 : 64;
-    text += fmt::format(
-        "for ({0} piece = begin; piece < end; piece += {1}) {{\nconst {0} stop = piece + {1} < end ? piece + {1} : end;\n", ix(),
-        columns_a_tile);
-    text +=
-        fmt::format("for ({0} top = first; top < last; top += {1}) {{\nconst {0} bottom = top + {1} < last ? top + {1} : last;\n",
-                    ix(), rows_a_tile);
-    for (std::size_t k = 0; k < inputs_.size(); ++k) {
-      if (!is_turned(k)) continue;
-      text += fmt::format("{} tile{}[{}][{}] __attribute__((aligned(128)));\n", stored_type(inputs_[k].stored), k, rows_a_tile,
-                          columns_a_tile);
-      const std::string from = offsets_[k] == 0 ? "top" : fmt::format("{} + top", parameters_.index(offsets_[k]));
-      const std::string place = place_text(parameters_, from, "i", inner_strides_[k]);
-      // As floats of their size, or bytes: their bits stay as they are.
-      const std::size_t bytes = element_bytes(inputs_[k].stored);
-      const char* const type = bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "f32" : "f64";
-      text += fmt::format("#ifdef LANES\nif (bottom - top == {} && stop - piece == {}) {{\n", rows_a_tile, columns_a_tile);
-      text += fmt::format("for ({} i = piece; i < stop; i += LANES) for (i32 r = 0; r < {}; r += {})\n", ix(), rows_a_tile,
-                          64 / bytes);
-      text += body_.call(fmt::format("turn_{}_v", 8 * bytes),
-                         fmt::format("({0}*)(tile{1}[r] + (i - piece)), {2}, (GLOBAL const {0}*)({3} + {4} + r), {5}", type, k,
-                                     columns_a_tile, pointers_[k], place, parameters_.index(inner_strides_[k])));
-      text += ";\n} else\n#endif\n";
-      text += fmt::format("for ({} i = piece; i < stop; ++i) {{\n", ix());
-      text += fmt::format("if (bottom - top == {0}) {{ for (i32 r = 0; r < {0}; ++r) tile{1}[r][i - piece] = {2}[{3} + r]; }}\n",
-                          rows_a_tile, k, pointers_[k], place);
-      text += fmt::format("else for (i32 r = 0; r < bottom - top; ++r) tile{}[r][i - piece] = {}[{} + r];\n}}\n", k, pointers_[k],
-                          place);
-    }
-    text += fmt::format("for ({} row = top; row < bottom; ++row) {{\n{}", ix(), row_offsets("row"));
-    const std::string inside = element(
-        "i", [&](std::size_t k) { return is_turned(k) ? fmt::format("tile{}[row - top][i - piece]", k) : place(k, "i"); },
-        [&](std::size_t k, const std::string& value) {
-          return fmt::format("{} = {};\n", place(inputs_.size() + k, "i"), value);
-        });
-    const auto from_tile = [&](std::size_t k) {
-      if (!is_turned(k) || !lanes_dtype(inputs_[k].stored)) return std::string();
-      const std::string place = fmt::format("(tile{}[row - top] + (i - piece))", k);
-      if (lanes_dtype(inputs_[k].stored) == inputs_[k].stored) return fmt::format("*({}*){}", body_.lanes_type(), place);
-      return fmt::format("{}(*(U16V*){})", body_.lanes_macro("FROM", inputs_[k].stored), place);
-    };
-    text +=
-        lanes_or("piece", "stop", from_tile, fmt::format("VECTORIZE for ({} i = piece; i < stop; ++i) {{\n{}}}\n", ix(), inside));
-    return make_launch(body_, {1, 1, 1}, groups, text + "}\n}\n}\n" + stream_end());
   }
 
   // Elements a work-item takes at once, by loads and stores of 16 bytes.
@@ -325,7 +197,6 @@ class MapEmitter {
   }
 
   const KernelTarget& target_;
-  const bool is_ops_;
   std::span<const Access> inputs_, outputs_;
   const MapBody& map_body_;
   std::vector<std::int64_t> offsets_;
@@ -339,25 +210,12 @@ class MapEmitter {
   std::string n_;
 };
 
-// A kernel's parameters and body; where it claims its work-groups (kernel.h), around the statements for one.
-std::string signature_of(const Body& body, const std::string& parameters, const std::string& statements) {
-  if (!body.target().claims_groups) return fmt::format("({}) {{\n{}}}\n", parameters, statements);
-  return fmt::format(
-      "({}, GLOBAL i32* claims, i64 groups_0, i64 groups_1, i64 groups_2) {{\n"
-      "for (i64 claim; (claim = ATOMIC_ADD(claims, 1)) < groups_0 * groups_1 * groups_2;) {{\n"
-      "const i64 group_0 = claim % groups_0, group_1 = claim / groups_0 % groups_1, group_2 = claim / groups_0 / groups_1;\n"
-      "{}}}\n}}\n",
-      parameters, statements);
-}
-
 }  // namespace
 
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
                    int least_groups) {
-  if (body.target().claims_groups && group_size != std::array{1, 1, 1})
-    throw Error(ErrorCode::internal, "a kernel that claims its work-groups has more than one work-item in each");
   Launch launch;
-  const std::string signature = signature_of(body, body.parameters().declarations(), statements);
+  const std::string signature = fmt::format("({}) {{\n{}}}\n", body.parameters().declarations(), statements);
   const std::string size = fmt::format("{}, {}, {}", group_size[0], group_size[1], group_size[2]);
   const std::string head =
       least_groups > 0 ? fmt::format("KERNEL_LEAST({}, {}) ", size, least_groups) : fmt::format("KERNEL({}) ", size);
@@ -365,7 +223,6 @@ Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::ui
   launch.kernel.text = head + launch.kernel.entry + signature;
   launch.kernel.helpers = body.take_helpers();
   launch.kernel.group_size = group_size;
-  launch.kernel.calls_host = body.calls_host();
   launch.groups = groups;
   launch.arguments = body.parameters().take_values();
   return launch;
@@ -378,11 +235,7 @@ Access dense_access(int slot, DType stored, const Shape& shape) { return access(
 
 Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
                 const MapBody& body) {
-  return MapEmitter(target, domain, inputs, outputs, body, false).run();
-}
-Launch emit_ops_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs,
-                    std::span<const Access> outputs, const MapBody& body) {
-  return MapEmitter(target, domain, inputs, outputs, body, true).run();
+  return MapEmitter(target, domain, inputs, outputs, body).run();
 }
 
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
@@ -396,7 +249,7 @@ Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& f
                      : "(" + context.body.cast(from.stored, wanted, context.inputs[0]) + ")";
     return std::string();
   };
-  return emit_ops_map(target, shape, std::span(&from, 1), std::span(&to, 1), body);
+  return emit_map(target, shape, std::span(&from, 1), std::span(&to, 1), body);
 }
 
 }  // namespace tenon::emit

@@ -234,13 +234,8 @@ class ReductionEmitter {
     // A loop that is not vectorised adds one after another.
     const bool is_even = std::ranges::all_of(reduced_strides_, [](std::int64_t d) { return d == 0 || d == 1; });
     const bool vectorised = is_even && !body_.calls_library();
-    std::string loop = fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside);
-    std::string stretch = fmt::format("const {} stretch = {};\n", ix(), vectorised ? kProcessorStretch : 128);
-    if (const std::optional<std::string> lanes = is_even ? lanes_loop() : std::nullopt) {
-      loop = fmt::format("#ifdef LANES\n{}#else\n{}#endif\n", *lanes, loop);
-      stretch = fmt::format("#ifdef LANES\nconst {} stretch = {};\n#else\n{}#endif\n", ix(), kProcessorStretch, stretch);
-    }
-    text += stretch;
+    const std::string loop = fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside);
+    text += fmt::format("const {} stretch = {};\n", ix(), vectorised ? kProcessorStretch : 128);
     text += fmt::format(
         "for ({0} b = begin; b < end; b += stretch) {{\nconst {0} stop = b + stretch < end ? b + stretch : end;\n", ix());
     text += before + loop + after + join_stretch() + "}\n";
@@ -251,94 +246,14 @@ class ReductionEmitter {
         {static_cast<std::uint32_t>(segments_), static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), 1}, text);
   }
 
-  // The loop over a stretch, LANES elements at once (body.h). Nothing where the compiler's own is as good: it vectorises simple
-  // ops of f32.
-  std::optional<std::string> lanes_loop() {
-    const std::optional<DType> dtype = lanes_dtype(graph_[reductions_[0]].dtype);
-    if (!dtype || (dtype == DType::f32 && !calls_functions())) return std::nullopt;
-    for (const External& e : reader_.externals())
-      if (lanes_dtype(e.from.stored) != dtype) return std::nullopt;
-    for (NodeId id : group_.nodes) {
-      const bool is_mask = graph_[id].dtype == DType::boolean && graph_[id].prim != Prim::reduce;
-      if (lanes_dtype(graph_[id].dtype) != dtype && !is_mask) return std::nullopt;
-    }
-    for (NodeId id : group_.outputs)
-      if (graph_[id].prim != Prim::reduce) return std::nullopt;
-    body_.begin_lanes(*dtype);
-    const std::string whole = lanes_steps(*dtype, false), part = lanes_steps(*dtype, true);
-    if (!body_.end_lanes()) return std::nullopt;
-    return fmt::format("{{\n{} n = b;\n{{\n{}}}\nif (n < stop) {{\nconst i32 part = (i32)(stop - n);\n{}}}\n}}\n", ix(), whole,
-                       part);
-  }
-  // All steps of LANES elements from n on, or the one of a |is_part| of them.
-  std::string lanes_steps(DType dtype, bool is_part) {
-    std::string before, step, after;
-    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
-      const DType stored = reader_.externals()[k].from.stored;
-      const std::string macro = body_.lanes_macro(is_part ? "LOAD_PART" : "LOAD", stored);
-      const std::string value = reduced_strides_[k] == 0
-                                    ? body_.loaded(stored, fmt::format("{}[o{}]", pointers_[k], k))
-                                    : fmt::format("{}({} + o{} + n{})", macro, pointers_[k], k, is_part ? ", part" : "");
-      step += fmt::format("{} x{} = {};\n", body_.lanes_type(), k, value);
-    }
-    for (NodeId id : group_.nodes)
-      if (graph_[id].prim != Prim::reduce) step += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
-    for (std::size_t r = 0; r < reductions_.size(); ++r) {
-      const NodeId id = reductions_[r];
-      const bool is_extreme = kind(id) == ReduceKind::max || kind(id) == ReduceKind::min;
-      lanes_reduction_text(body_, kind(id), dtype, is_extreme ? fmt::format("k{}", r) : sum(r), variable(graph_[id].inputs[0]),
-                           is_part, before, step, after);
-    }
-    return is_part ? before + step + after
-                   : before + fmt::format("for (; n + LANES <= stop; n += LANES) {{\n{}}}\n", step) + after;
-  }
-  // Sums of columns of a row, LANES of them at once, and |inside| for what is left: f16, which compilers convert one by one.
-  std::optional<std::string> lanes_of_columns(const std::string& inside) {
-    bool is_half = false;
-    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
-      const DType stored = reader_.externals()[k].from.stored;
-      if (lanes_dtype(stored) != DType::f32 || (inner_strides_[k] != 0 && inner_strides_[k] != 1)) return std::nullopt;
-      is_half = is_half || stored == DType::f16;
-    }
-    const auto is_other = [&](NodeId id) {
-      return graph_[id].prim == Prim::reduce ? dtype(id) != DType::f32 || kind(id) != ReduceKind::sum
-                                             : lanes_dtype(graph_[id].dtype) != DType::f32;
-    };
-    const auto is_map = [&](NodeId id) { return graph_[id].prim != Prim::reduce; };
-    if (!is_half || std::ranges::any_of(group_.nodes, is_other) || std::ranges::any_of(group_.outputs, is_map))
-      return std::nullopt;
-    body_.begin_lanes(DType::f32);
-    std::string step = fmt::format("const {} i = first + j;\n", ix());
-    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
-      const DType stored = reader_.externals()[k].from.stored;
-      const std::string line = place_text(parameters_, fmt::format("o{}", k), "n", reduced_strides_[k]);
-      step += fmt::format("F32V x{} = {};\n", k,
-                          inner_strides_[k] == 0
-                              ? body_.loaded(stored, fmt::format("{}[{}]", pointers_[k], line))
-                              : fmt::format("{}({} + {} + i)", body_.lanes_macro("LOAD", stored), pointers_[k], line));
-    }
-    for (NodeId id : group_.nodes)
-      if (graph_[id].prim != Prim::reduce) step += reader_.statement(body_, id, [&](NodeId o) { return variable(o); });
-    for (std::size_t r = 0; r < reductions_.size(); ++r)
-      step += fmt::format("*(F32V*)(s{0} + j) += {1};\n", r, variable(graph_[reductions_[r]].inputs[0]));
-    if (!body_.end_lanes()) return std::nullopt;
-    return fmt::format("{{\n{0} j = 0;\nfor (; j + LANES <= width; j += LANES) {{\n{1}}}\nfor (; j < width; ++j) {{\n{2}}}\n}}\n",
-                       ix(), step, inside);
-  }
-  bool calls_functions() const {
-    return std::ranges::any_of(group_.nodes, [&](NodeId id) {
-      return graph_[id].prim == Prim::elementwise && !is_arithmetic(graph_[id].as<ElementwiseAttr>().op);
-    });
-  }
-
   Launch processor_columns() {
     std::string text = fmt::format("{0} begin = (i64)group_id(2) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(),
                                    segment_text_, n_);
     text += fmt::format("const {0} first = (i64)group_id(0) * {1}, width = {2} - first < {1} ? {2} - first : {1};\n", ix(),
                         kProcessorWidth, inner_text_);
     for (std::size_t r = 0; r < reductions_.size(); ++r)
-      text += fmt::format("{} s{}[{}] __attribute__((aligned(64)));\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r,
-                          kProcessorWidth, variable_type(total_dtype(reductions_[r])), r, kProcessorWidth);
+      text += fmt::format("{} s{}[{}];\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r, kProcessorWidth,
+                          variable_type(total_dtype(reductions_[r])), r, kProcessorWidth);
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row");
     const auto each = [&](const std::string& inside) {
@@ -362,11 +277,7 @@ class ReductionEmitter {
         fmt::format("const {} i = first + j;\n", ix()) + element([&](std::size_t r, const std::string& value) {
           return fmt::format("s{}[j] = {};\n", r, combine(r, fmt::format("s{}[j]", r), value, dtype(reductions_[r])));
         });
-    if (const std::optional<std::string> lanes = lanes_of_columns(inside))
-      text += fmt::format("#ifdef LANES\n{}#else\n{}#endif\n", *lanes, each(inside));
-    else
-      text += each(inside);
-    text += "}\n" + each(join) + "}\n" + each(stores) + "}\n";
+    text += each(inside) + "}\n" + each(join) + "}\n" + each(stores) + "}\n";
     return make_launch(body_, {1, 1, 1},
                        {static_cast<std::uint32_t>(ceil_div(inner_, kProcessorWidth)),
                         static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), static_cast<std::uint32_t>(segments_)},

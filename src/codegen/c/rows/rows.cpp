@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "codegen/c/loops/group.h"
-#include "codegen/c/rows/lanes.h"
 #include "codegen/c/rows/reductions.h"
 #include "codegen/c/rows/text.h"
 #include "ops/elementwise/elementwise.h"
@@ -39,7 +38,7 @@ class RowsEmitter {
                               text_.parameters.index(chunk), rows);
     statements += fmt::format("for ({} row = first; row < last; ++row) {{\n", ix());
     statements += row_text();
-    statements += "}\n#ifdef LANES\nSTREAM_END;\n#endif\n";
+    statements += "}\n";
     return make_launch(text_.body, {1, 1, 1}, {static_cast<std::uint32_t>(ceil_div(shape_.rows, chunk)), 1, 1}, statements);
   }
 
@@ -123,18 +122,14 @@ class RowsEmitter {
         add_value(number, value, text_.graph[value].dtype, text_.reader.name(value),
                   passes_.is_kept_before(number, value) ? "" : element_statement(value, pass), pass);
     }
-    std::vector<LanesResult> results;
     for (NodeId goal : passes_.goals_of(number)) {
       if (text_.graph[goal].prim == Prim::reduce)
         add_reduction(text_, goal, pass);
       else
-        for (const StoredValue& to : text_.placement.targets(goal)) {
-          const std::string pointer = text_.parameters.output(to.stored, to.slot);
-          if (lanes_dtype(to.stored)) results.push_back({goal, to.stored, pointer});
-          add_store(goal, to.stored, pointer, pass);
-        }
+        for (const StoredValue& to : text_.placement.targets(goal))
+          add_store(goal, to.stored, text_.parameters.output(to.stored, to.slot), pass);
     }
-    return pass.before + loop_text(number, pass, results) + pass.after;
+    return pass.before + loop_text(pass) + pass.after;
   }
 
   // Defines the variable |name|: as an earlier pass kept it, or by |definition|.
@@ -195,8 +190,8 @@ class RowsEmitter {
     }
   }
 
-  std::string loop_text(int number, const PassText& pass, std::span<const LanesResult> results) {
-    if (is_cpu()) return lanes_loop(text_, number, results, pass.inside);
+  std::string loop_text(const PassText& pass) {
+    if (is_cpu()) return fmt::format("VECTORIZE for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), text_.columns, pass.inside);
     if (shape_.width == 1)
       return fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
                          shape_.per_lane, ix(), shape_.lanes, text_.columns, pass.inside);
