@@ -1,18 +1,9 @@
 #include "backends/cpu/primitives/gemm.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "backends/cpu/primitives/gemm_blocked.h"
-
-// The switches of the two libraries that may be linked; the one that is not there is null.
-extern "C" {
-[[gnu::weak]] void bli_thread_set_num_threads(std::int64_t threads);
-[[gnu::weak]] void openblas_set_num_threads(int threads);
-}
 
 #if defined(__x86_64__)
 #define TENON_AVX2 [[gnu::target("avx2,fma")]]
@@ -23,15 +14,6 @@ extern "C" {
 namespace tenon::cpu {
 namespace {
 
-// The library's own threads would only fight with our pool.
-void use_one_blas_thread() {
-  [[maybe_unused]] static const bool once = [] {
-    if (bli_thread_set_num_threads != nullptr) bli_thread_set_num_threads(1);
-    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
-    return true;
-  }();
-}
-
 // Up to this many multiplications, packing the operands costs more than it brings.
 constexpr std::int64_t kSmallProduct = 192 * 192 * 192;
 constexpr std::int64_t kSmallTurned = 32 * 32 * 32;  // the same where b is stored by columns
@@ -39,15 +21,28 @@ constexpr std::int64_t kSmallTurned = 32 * 32 * 32;  // the same where b is stor
 constexpr std::int64_t kSmallInner = 192;
 constexpr std::int64_t kTinyProduct = 64;
 
+// For CPUs without AVX2. The inner loop runs along rows of b and c, which compilers vectorise. Every element of c is a sum of
+// sums of kSmallInner terms, in their order: long sums stay accurate, and a product that is cut into parts gives the same bits.
 template <class T>
 void plain_product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t j = 0; j < b.cols; ++j) {
-      T sum{};
-      for (std::int64_t p = 0; p < a.cols; ++p)
-        sum += a.data[i * a.row_stride + p * a.col_stride] * b.data[p * b.row_stride + j * b.col_stride];
-      c[i * ldc + j] = sum;
+  constexpr std::int64_t kCols = 256;
+  T sums[kCols];
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < b.cols; j += kCols) {
+      const std::int64_t cols = std::min(kCols, b.cols - j);
+      T* const to = c + i * ldc + j;
+      std::fill_n(to, cols, T{});
+      for (std::int64_t begin = 0; begin < a.cols; begin += kSmallInner) {
+        std::fill_n(sums, cols, T{});
+        for (std::int64_t p = begin; p < std::min(begin + kSmallInner, a.cols); ++p) {
+          const T factor = a.data[i * a.row_stride + p * a.col_stride];
+          const T* const from = b.data + p * b.row_stride + j * b.col_stride;
+          for (std::int64_t q = 0; q < cols; ++q) sums[q] += factor * from[q * b.col_stride];
+        }
+        for (std::int64_t q = 0; q < cols; ++q) to[q] += sums[q];
+      }
     }
+  }
 }
 
 template <class T>
@@ -115,36 +110,10 @@ TENON_AVX2 void small_product(const Matrix<T>& a, const Matrix<T>& b, T* c, std:
   }
 }
 
-// How the BLAS is told about a matrix.
-struct Layout {
-  bool transposed = false;
-  int leading = 1;
-};
-
-Layout layout_of(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride) {
-  if (cols == 1 || col_stride == 1) return {false, static_cast<int>(rows == 1 ? std::max<std::int64_t>(1, cols) : row_stride)};
-  return {true, static_cast<int>(col_stride)};
-}
-
-template <class T>
-void blas_product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
-  use_one_blas_thread();
-  const Layout la = layout_of(a.rows, a.cols, a.row_stride, a.col_stride);
-  const Layout lb = layout_of(b.rows, b.cols, b.row_stride, b.col_stride);
-  const auto ta = la.transposed ? CblasTrans : CblasNoTrans, tb = lb.transposed ? CblasTrans : CblasNoTrans;
-  const int m = static_cast<int>(a.rows), n = static_cast<int>(b.cols), k = static_cast<int>(a.cols), to = static_cast<int>(ldc);
-  if constexpr (sizeof(T) == 4) {
-    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a.data, la.leading, b.data, lb.leading, 0, c, to);
-  } else {
-    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a.data, la.leading, b.data, lb.leading, 0, c, to);
-  }
-}
-
 template <class T>
 void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
   const std::int64_t work = a.rows * b.cols * a.cols;
-  if (work <= kTinyProduct) return plain_product(a, b, c, ldc);
-  if (!has_blocked_gemm()) return blas_product(a, b, c, ldc);
+  if (work <= kTinyProduct || !has_blocked_gemm()) return plain_product(a, b, c, ldc);
   const std::int64_t limit = b.col_stride == 1 ? kSmallProduct : kSmallTurned;
   if (work <= limit && a.cols <= kSmallInner) return small_product(a, b, c, ldc);
   blocked_gemm(a, b, c, ldc);
@@ -153,11 +122,8 @@ void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
 }  // namespace
 
 bool is_blas_matrix(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride) {
-  // Libraries with 32-bit sizes are the rule.
-  constexpr std::int64_t kLimit = std::numeric_limits<int>::max();
-  if (rows > kLimit || cols > kLimit) return false;
   const auto lines_apart = [&](std::int64_t lines, std::int64_t stride, std::int64_t length) {
-    return lines <= 1 || (stride >= std::max<std::int64_t>(1, length) && stride <= kLimit);
+    return lines <= 1 || stride >= std::max<std::int64_t>(1, length);
   };
   const bool by_rows = (cols <= 1 || col_stride == 1) && lines_apart(rows, row_stride, cols);
   const bool by_cols = (rows <= 1 || row_stride == 1) && lines_apart(cols, col_stride, rows);

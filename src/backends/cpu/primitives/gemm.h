@@ -1,8 +1,8 @@
 // Products of two matrices, or of a matrix and a vector, in one thread: what matmul and conv are made of.
 //
-// c = a x b overwrites c, which may hold anything before. Infinities and NaNs of a and b reach c as IEEE arithmetic says. With
-// AVX2 or AVX-512 a product that is cut into parts gives the same bits as the whole; elsewhere the BLAS decides. Thread safety:
-// functions touch only their arguments; side by side they may run in any number of threads.
+// c = a x b overwrites c, which may hold anything before. Infinities and NaNs of a and b reach c as IEEE arithmetic says. A product
+// that is cut into parts gives the same bits as the whole. Thread safety: functions touch only their arguments; side by side they
+// may run in any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct Matrix {
   }
 };
 
-// True when a BLAS can read such a matrix: unit stride along one axis, lines that do not overlap along the other.
+// True for a matrix in the layout of a BLAS: unit stride along one axis, lines that do not overlap along the other.
 bool is_blas_matrix(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride);
 
-// c[i * ldc + j]; a and b as is_blas_matrix demands. Our own kernels where the CPU has AVX2, else the BLAS.
+// c[i * ldc + j]; a and b as is_blas_matrix demands. Fast where the CPU has AVX2; a plain loop elsewhere.
 void gemm(const Matrix<float>& a, const Matrix<float>& b, float* c, std::int64_t ldc);
 void gemm(const Matrix<double>& a, const Matrix<double>& b, double* c, std::int64_t ldc);
 
