@@ -227,14 +227,15 @@ class UseManager {
   DeviceManager* before_;
 };
 
-template <Number T>
-Tensor::Tensor(T value)
+// Not T: g++ 12 takes that for the member function of this name.
+template <Number N>
+Tensor::Tensor(N value)
     : Tensor([value] {
-        if constexpr (std::same_as<T, bool>)
+        if constexpr (std::same_as<N, bool>)
           return Tensor(HostArray::full(DType::boolean, {}, value ? 1 : 0));
-        else if constexpr (std::floating_point<T>)
+        else if constexpr (std::floating_point<N>)
           return literal(static_cast<double>(value));
-        else if constexpr (std::unsigned_integral<T> && sizeof(T) == 8)
+        else if constexpr (std::unsigned_integral<N> && sizeof(N) == 8)
           return std::in_range<std::int64_t>(value)
                      ? literal(static_cast<std::int64_t>(value))
                      : Tensor(HostArray::from<std::uint64_t>({}, {static_cast<std::uint64_t>(value)}));
