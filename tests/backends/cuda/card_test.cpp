@@ -85,7 +85,7 @@ TEST_F(CardTest, LargeProgramsHaveTheValuesOfTheProcessor) {
     std::vector<NamedType> inputs;
     double bound;
   };
-  const std::vector<CudaExecutable> programs{
+  const std::vector<Program> programs{
       {"softmax(a)", {{"a", DType::f32, {1100, 16384}}}, 2e-6},
       {"softmax(a)", {{"a", DType::f32, {4400, 4096}}}, 2e-6},
       {"softmax(a)", {{"a", DType::f32, {17000, 1000}}}, 2e-6},
@@ -116,7 +116,7 @@ TEST_F(CardTest, LargeProgramsHaveTheValuesOfTheProcessor) {
       {"conv2d(x, w)", {{"x", DType::bf16, {16, 64, 56, 56}}, {"w", DType::bf16, {128, 64, 1, 1}}}, 8e-3},
       {"gelu(a * b + 0.5)", {{"a", DType::f32, {3'000'001}}, {"b", DType::f32, {3'000'001}}}, 1e-6},
   };
-  for (const CudaExecutable& program : programs) {
+  for (const Program& program : programs) {
     const Graph graph = parse_expression(program.expression, program.inputs);
     std::vector<HostArray> inputs;
     for (const NamedType& type : program.inputs) {
