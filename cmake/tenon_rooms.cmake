@@ -1,8 +1,9 @@
-# tenon_room(NAME [DIR dir] [EXCLUDE regex] [ROOMS room...] [LINK library...])
+# tenon_room(NAME [DIR dir] [EXCLUDE regex] [ROOMS room...] [LINK library...] [PRECOMPILED set])
 # One library per room of the architecture, built from all its .cpp files but a program's main.cpp and those that EXCLUDE matches.
-# ROOMS are the rooms it may include; the test docs.rooms_include_downwards reads every #include.
+# ROOMS are the rooms it may include; the test docs.rooms_include_downwards reads every #include. PRECOMPILED names a set of
+# precompiled headers (precompiled.cmake), "common" if it is missing.
 function(tenon_room NAME)
-  cmake_parse_arguments(ROOM "" "DIR;EXCLUDE" "ROOMS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "" "DIR;EXCLUDE;PRECOMPILED" "ROOMS;LINK" ${ARGN})
   if(NOT ROOM_DIR)
     set(ROOM_DIR ${CMAKE_SOURCE_DIR}/src/${NAME})
   endif()
@@ -17,4 +18,8 @@ function(tenon_room NAME)
     target_link_libraries(tenon_${NAME} PUBLIC tenon_${room})
   endforeach()
   target_link_libraries(tenon_${NAME} PUBLIC ${ROOM_LINK})
+  if(NOT ROOM_PRECOMPILED)
+    set(ROOM_PRECOMPILED common)
+  endif()
+  tenon_use_precompiled(tenon_${NAME} ${ROOM_PRECOMPILED})
 endfunction()

@@ -122,7 +122,7 @@ void apply_block_format(SafetensorsEntry& entry, std::map<std::string, std::stri
   metadata.erase(logical);
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return boost::json::serialize(boost::json::value(boost::json::string_view(text.data(), text.size())));
 }
 
@@ -169,15 +169,15 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
     entry.end = at += storage_bytes(entry.dtype, entry.shape);
     const std::string shape = is_block(entry.dtype) ? fmt::format("{}", entry.end - entry.begin)
                                                     : fmt::format("{}", fmt::join(entry.shape.dims(), ","));
-    parts.push_back(fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", quoted(entry.name),
+    parts.push_back(fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json_text(entry.name),
                                 type_name(entry.dtype), shape, entry.begin, entry.end));
     if (!is_block(entry.dtype)) continue;
-    metadata.push_back(fmt::format("{}:{}", quoted(format_key(entry.name)), quoted(name(entry.dtype))));
-    metadata.push_back(fmt::format("{}:{}", quoted(shape_key(entry.name)), quoted(to_string(entry.shape))));
+    metadata.push_back(fmt::format("{}:{}", json_text(format_key(entry.name)), json_text(name(entry.dtype))));
+    metadata.push_back(fmt::format("{}:{}", json_text(shape_key(entry.name)), json_text(to_string(entry.shape))));
   }
   for (const auto& [key, value] : header.metadata) {
     if (is_reserved(key)) refuse(fmt::format("metadata '{}' is written by Tenon itself", key), "use another key");
-    metadata.push_back(fmt::format("{}:{}", quoted(key), quoted(value)));
+    metadata.push_back(fmt::format("{}:{}", json_text(key), json_text(value)));
   }
   if (!metadata.empty()) parts.insert(parts.begin(), fmt::format("\"__metadata__\":{{{}}}", fmt::join(metadata, ",")));
   std::string json = fmt::format("{{{}}}", fmt::join(parts, ","));
