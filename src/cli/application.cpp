@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 
@@ -154,18 +155,13 @@ void configure(const CLI::App& app, const Session& session) {
   }
 }
 
-void add_common_options(CLI::App& app, Session& session) {
-  app.fallthrough();  // they may stand behind the command's name
+void add_common_options(Command& app, Session& session) {
   app.add_option("--config", session.config_file, "Read settings from FILE")->type_name("FILE");
   app.add_option("--set", session.assignments, "Set one setting; tenon config lists them. May be given several times")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->may_repeat()
       ->type_name("SETTING=VALUE");
   app.add_option("--sim", session.simulated, "Imagine a device, e.g. wormhole,open=0.1; may be given several times")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->may_repeat()
       ->type_name("ARCHITECTURE");
   app.add_flag("-q,--quiet", session.quiet, "Say nothing while waiting and measuring; errors are shown");
   app.add_option("--progress", session.progress, "auto, or json: each stage as one object a line of standard error")
@@ -217,15 +213,14 @@ ConfigSources Session::config_sources() const {
   return sources;
 }
 
-CLI::Validator as_typed() {
-  const auto change = [](std::string& text) {
+OptionCheck as_typed() {
+  return [](std::string& text) {
     if (text.starts_with(" -")) text.erase(0, 1);
     return std::string();
   };
-  return CLI::Validator(change, "");
 }
 
-void add_output_options(CLI::App& command, Session& session) {
+void add_output_options(Command& command, Session& session) {
   command.add_flag("--json", session.json, "Print one JSON document");
   command.add_option("--color", session.colour, "auto, always or never; NO_COLOR and FORCE_COLOR are honoured")
       ->check(one_of({"auto", "always", "never"}))
@@ -238,11 +233,13 @@ int run_application(std::vector<std::string> arguments, Console& console) {
   // Errors in the arguments themselves follow --json too, so it is looked for before they are parsed.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
-    CLI::App app("Tensors on any device", "tenon");
-    app.set_version_flag("--version", "tenon " TENON_VERSION, "Print the version and exit");
-    app.footer(kExamples);
-    app.formatter(std::make_shared<HelpText>());
-    app.require_subcommand(1);
+    CLI::App parser("Tensors on any device", "tenon");
+    parser.set_version_flag("--version", "tenon " TENON_VERSION, "Print the version and exit");
+    parser.footer(kExamples);
+    parser.formatter(std::make_shared<HelpText>());
+    parser.require_subcommand(1);
+    parser.fallthrough();  // common options may stand after the command's name
+    Command app(parser);
     add_common_options(app, session);
     add_run_command(app, session);
     add_ops_command(app, session);
@@ -260,7 +257,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_serve_command(app, session);
     add_completion_command(app, session);
     add_man_command(app, session);
-    const int status = parse_and_run(app, session, std::move(arguments));
+    const int status = parse_and_run(parser, session, std::move(arguments));
     if (!console.out.flush())
       return report(Error(ErrorCode::data_loss, "the output could not be written", "is there room where it goes?"), false,
                     console);

@@ -191,8 +191,9 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "this device, e.g. cpu:0 (default: cpu)");
   app.add_option("--op", options.ops, "these ops only");
   app.add_option("--dtype", options.dtypes, "these element types only");
-  const CLI::Validator count = tenon::cli::in_range(1, 1'000'000);
-  app.add_option("--case", options.only_case, "this case of each op and type only")->check(tenon::cli::in_range(0, 1'000'000));
+  const CLI::Validator count(tenon::cli::in_range(1, 1'000'000), "");
+  app.add_option("--case", options.only_case, "this case of each op and type only")
+      ->check(CLI::Validator(tenon::cli::in_range(0, 1'000'000), ""));
   app.add_option("--every", options.every, "one of so many cases only")->check(count);
   app.add_option("--sample", options.sample, "at most so many cases of each op and type")->check(count);
   app.add_option("--types", options.types, "at most so many element types of each op, other ones of the next")->check(count);

@@ -140,9 +140,9 @@ int bench(const BenchArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, Session& session) {
+void add_bench_command(Command& app, Session& session) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command = app.add_subcommand("bench", "Measure an expression: compute alone and end to end");
+  Command* command = app.add_subcommand("bench", "Measure an expression: compute alone and end to end");
   command->add_option("expression", arguments->expression, "What to measure, e.g. 'a @ b'")
       ->transform(as_typed())
       ->required()

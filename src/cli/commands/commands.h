@@ -2,11 +2,11 @@
 // to what it does. Actions return the exit status and throw Error.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/terminal/console.h"
 #include "manager/config/settings.h"
 
@@ -30,28 +30,28 @@ struct Session {
   ConfigSources config_sources() const;
 };
 
-void add_run_command(CLI::App& app, Session& session);
-void add_bench_command(CLI::App& app, Session& session);
-void add_ops_command(CLI::App& app, Session& session);
-void add_devices_command(CLI::App& app, Session& session);
-void add_report_command(CLI::App& app, Session& session);
-void add_doctor_command(CLI::App& app, Session& session);
-void add_exec_command(CLI::App& app, Session& session);
-void add_queue_command(CLI::App& app, Session& session);
-void add_policy_command(CLI::App& app, Session& session);
-void add_tune_command(CLI::App& app, Session& session);
-void add_config_command(CLI::App& app, Session& session);
-void add_cost_command(CLI::App& app, Session& session);
-void add_top_command(CLI::App& app, Session& session);
-void add_serve_command(CLI::App& app, Session& session);
-void add_completion_command(CLI::App& app, Session& session);
-void add_man_command(CLI::App& app, Session& session);
+void add_run_command(Command& app, Session& session);
+void add_bench_command(Command& app, Session& session);
+void add_ops_command(Command& app, Session& session);
+void add_devices_command(Command& app, Session& session);
+void add_report_command(Command& app, Session& session);
+void add_doctor_command(Command& app, Session& session);
+void add_exec_command(Command& app, Session& session);
+void add_queue_command(Command& app, Session& session);
+void add_policy_command(Command& app, Session& session);
+void add_tune_command(Command& app, Session& session);
+void add_config_command(Command& app, Session& session);
+void add_cost_command(Command& app, Session& session);
+void add_top_command(Command& app, Session& session);
+void add_serve_command(Command& app, Session& session);
+void add_completion_command(Command& app, Session& session);
+void add_man_command(Command& app, Session& session);
 
 // For values that may begin with a dash, such as the expression -x: takes away the space that keeps CLI11 from taking them for
 // options, so that places in them are those of what was typed.
-CLI::Validator as_typed();
+OptionCheck as_typed();
 
 // --json and --color, which every command that prints data has.
-void add_output_options(CLI::App& command, Session& session);
+void add_output_options(Command& command, Session& session);
 
 }  // namespace tenon::cli

@@ -1,6 +1,7 @@
 // Completion scripts, generated from the options themselves so that they cannot fall behind.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
 
@@ -274,9 +275,9 @@ std::string fish(const CLI::App& app) {
 
 }  // namespace
 
-void add_completion_command(CLI::App& app, Session& session) {
+void add_completion_command(Command& app, Session& session) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
+  Command* command = app.add_subcommand("completion", "Print the completion script of a shell");
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
       ->check(one_of({"bash", "zsh", "fish"}))
@@ -284,7 +285,7 @@ void add_completion_command(CLI::App& app, Session& session) {
   command->footer("Examples:\n  source <(tenon completion bash)");
   command->callback([shell, &app, &session] {
     session.action = [shell, &app, &session] {
-      session.console.out << (*shell == "bash" ? bash(app) : *shell == "zsh" ? zsh(app) : fish(app));
+      session.console.out << (*shell == "bash" ? bash(app.cli11()) : *shell == "zsh" ? zsh(app.cli11()) : fish(app.cli11()));
       return 0;
     };
   });

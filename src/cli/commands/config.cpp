@@ -121,9 +121,9 @@ int show(const std::string& name, const Session& session) {
 
 }  // namespace
 
-void add_config_command(CLI::App& app, Session& session) {
+void add_config_command(Command& app, Session& session) {
   auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("config", "Show every setting, its value and where that came from");
+  Command* command = app.add_subcommand("config", "Show every setting, its value and where that came from");
   command->add_option("name", *name, "Explain this one")->type_name("SETTING");
   add_output_options(*command, session);
   command->footer(kNotes);

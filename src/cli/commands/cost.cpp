@@ -142,9 +142,9 @@ int show_cost(const CostArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_cost_command(CLI::App& app, Session& session) {
+void add_cost_command(Command& app, Session& session) {
   auto arguments = std::make_shared<CostArguments>();
-  CLI::App* command = app.add_subcommand("cost", "What the use of devices has cost, and how much of it was computing");
+  Command* command = app.add_subcommand("cost", "What the use of devices has cost, and how much of it was computing");
   command->add_option("--since", arguments->since, "Only what came after: 30m, 12h, 7d, 4w ago, or a date 2026-11-01")
       ->transform(as_typed())
       ->type_name("TIME");

@@ -71,11 +71,11 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_devices_command(CLI::App& app, Session& session) {
+void add_devices_command(Command& app, Session& session) {
   auto arguments = std::make_shared<DevicesArguments>();
-  CLI::App* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
+  Command* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
   command->add_flag("--ids", arguments->ids, "The ids alone, one a line; with --json as one list");
-  CLI::Option* watch = command->add_flag("--watch", arguments->watch, "List again and again; with --json one line each time");
+  Option* watch = command->add_flag("--watch", arguments->watch, "List again and again; with --json one line each time");
   command->add_option("--interval", arguments->interval_seconds, "Seconds between two listings; 1 by default")
       ->check(in_range(0.01, 86400.0))
       ->needs(watch)

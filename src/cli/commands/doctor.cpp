@@ -254,9 +254,9 @@ int run_doctor(const DoctorArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_doctor_command(CLI::App& app, Session& session) {
+void add_doctor_command(Command& app, Session& session) {
   auto arguments = std::make_shared<DoctorArguments>();
-  CLI::App* command = app.add_subcommand("doctor", "Check the machine and compute something on every usable device");
+  Command* command = app.add_subcommand("doctor", "Check the machine and compute something on every usable device");
   command->add_option("--device", arguments->device, "Compute on this one only: a kind or an id")->type_name("DEVICE");
   command->add_option("--bundle", arguments->bundle, "Also write what is known of this machine to FILE, for a bug report")
       ->type_name("FILE.tar.gz");

@@ -129,9 +129,9 @@ int execute(const ExecArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_exec_command(CLI::App& app, Session& session) {
+void add_exec_command(Command& app, Session& session) {
   auto arguments = std::make_shared<ExecArguments>();
-  CLI::App* command = app.add_subcommand("exec", "Run a command while holding a device: tenon exec --device ID -- COMMAND...");
+  Command* command = app.add_subcommand("exec", "Run a command while holding a device: tenon exec --device ID -- COMMAND...");
   command->add_option("--device", arguments->device, "A kind (cpu) or an id (cpu:0)")->required()->type_name("DEVICE");
   command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting after this time; 0 only tries")
       ->check(in_range(0.0, 1e8))

@@ -1,6 +1,7 @@
 // The manual page, made from the commands and options themselves so that it cannot fall behind.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -119,12 +120,12 @@ std::string manual_page(const CLI::App& app) {
 
 }  // namespace
 
-void add_man_command(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("man", "Print the manual page");
+void add_man_command(Command& app, Session& session) {
+  Command* command = app.add_subcommand("man", "Print the manual page");
   command->footer("Examples:\n  tenon man | man -l -");
   command->callback([&app, &session] {
     session.action = [&app, &session] {
-      session.console.out << manual_page(app);
+      session.console.out << manual_page(app.cli11());
       return 0;
     };
   });

@@ -45,9 +45,9 @@ int show_ops(const OpsArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_ops_command(CLI::App& app, Session& session) {
+void add_ops_command(Command& app, Session& session) {
   auto arguments = std::make_shared<OpsArguments>();
-  CLI::App* command = app.add_subcommand("ops", "List the ops, or show one: formula, parameters, dtypes, example");
+  Command* command = app.add_subcommand("ops", "List the ops, or show one: formula, parameters, dtypes, example");
   command->add_option("name", arguments->name, "An op's name or alias")->type_name("OP");
   command->add_flag("--names", arguments->names, "Print the names alone, one a line");
   add_output_options(*command, session);

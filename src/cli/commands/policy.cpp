@@ -144,16 +144,15 @@ int replay_trace(const PolicyArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_policy_command(CLI::App& app, Session& session) {
+void add_policy_command(Command& app, Session& session) {
   auto arguments = std::make_shared<PolicyArguments>();
-  CLI::App* command = app.add_subcommand("policy", "Study how long devices should stay open");
-  command->require_subcommand(1);
+  Command* command = app.add_subcommand("policy", "Study how long devices should stay open");
+  command->require_subcommand(1, 1);
   command->footer("Examples:\n  tenon policy replay arrivals.csv");
-  CLI::App* replay_command = command->add_subcommand("replay", "Replay arrivals against keep-open policies, in virtual time");
+  Command* replay_command = command->add_subcommand("replay", "Replay arrivals against keep-open policies, in virtual time");
   replay_command->add_option("trace", arguments->trace, "CSV file with the arrivals")->required()->type_name("TRACE.csv");
   replay_command->add_option("--policy", arguments->policies, "Only these policies; may be given several times")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->may_repeat()
       ->type_name("POLICY");
   replay_command->add_option("--break-even", arguments->break_even, "Idle seconds that cost as much as closing and opening again")
       ->capture_default_str()

@@ -61,8 +61,8 @@ int show_queues(const Session& session) {
 
 }  // namespace
 
-void add_queue_command(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("queue", "Show who holds each device and who waits; opens none of them");
+void add_queue_command(Command& app, Session& session) {
+  Command* command = app.add_subcommand("queue", "Show who holds each device and who waits; opens none of them");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon queue\n  tenon queue --json");
   command->callback([&session] { session.action = [&session] { return show_queues(session); }; });

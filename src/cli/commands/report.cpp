@@ -290,9 +290,9 @@ void print_report(const Report& report, bool verbose, const Console& console) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app, Session& session) {
+void add_report_command(Command& app, Session& session) {
   auto verbose = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("report", "Describe this machine: devices, settings, frameworks, what could be better");
+  Command* command = app.add_subcommand("report", "Describe this machine: devices, settings, frameworks, what could be better");
   command->add_flag("--verbose", *verbose, "Everything known of every device");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon report\n  tenon report --verbose\n  tenon report --json");

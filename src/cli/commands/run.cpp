@@ -202,9 +202,9 @@ int run(const RunArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app, Session& session) {
+void add_run_command(Command& app, Session& session) {
   auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = app.add_subcommand("run", "Compute an expression and print the result");
+  Command* command = app.add_subcommand("run", "Compute an expression and print the result");
   command->add_option("expression", arguments->expression, "What to compute, e.g. 'gelu(a @ b + 0.5)'")
       ->transform(as_typed())
       ->required()

@@ -91,7 +91,7 @@ int serve(const ServeArguments& arguments, const Session& session) {
   return 0;
 }
 
-void add_limits(CLI::App& command, ServeArguments& arguments) {
+void add_limits(Command& command, ServeArguments& arguments) {
   server::ServerOptions& options = arguments.options;
   const auto add_size = [&](const char* flag, auto& target, const char* text) {
     command.add_option(flag, target, text)->transform(size_in_bytes())->type_name("SIZE");
@@ -125,10 +125,10 @@ void add_limits(CLI::App& command, ServeArguments& arguments) {
 
 }  // namespace
 
-void add_serve_command(CLI::App& app, Session& session) {
+void add_serve_command(Command& app, Session& session) {
   auto arguments = std::make_shared<ServeArguments>();
   server::ServerOptions& options = arguments->options;
-  CLI::App* command = app.add_subcommand("serve", "Serve the calculator: a page and an HTTP interface");
+  Command* command = app.add_subcommand("serve", "Serve the calculator: a page and an HTTP interface");
   command->add_option("--host", options.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
   command->add_option("--port", options.port, "Port, up to 65535; 0 takes a free one")
       ->capture_default_str()
@@ -148,14 +148,11 @@ void add_serve_command(CLI::App& app, Session& session) {
   command->require_subcommand(0, 1);
 
   auto account = std::make_shared<std::string>("admin");
-  CLI::App* hash = command->add_subcommand("hash-password", "Ask for a password and print its line for --password-file");
-  hash->add_option("--account", *account, "Whose password it is")
-      ->capture_default_str()
-      ->check(CLI::Validator(check_account, ""))
-      ->type_name("NAME");
+  Command* hash = command->add_subcommand("hash-password", "Ask for a password and print its line for --password-file");
+  hash->add_option("--account", *account, "Whose password it is")->capture_default_str()->check(check_account)->type_name("NAME");
   hash->callback([account, &session] { session.action = [account, &session] { return print_hash(*account, session); }; });
   command->callback([command, arguments, &session] {
-    if (command->get_subcommands().empty()) session.action = [arguments, &session] { return serve(*arguments, session); };
+    if (!command->has_chosen_subcommand()) session.action = [arguments, &session] { return serve(*arguments, session); };
   });
 }
 

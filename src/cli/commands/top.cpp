@@ -174,14 +174,13 @@ int show(const TopArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_top_command(CLI::App& app, Session& session) {
+void add_top_command(Command& app, Session& session) {
   auto arguments = std::make_shared<TopArguments>();
-  CLI::App* command = app.add_subcommand("top", "Watch the devices: state, holder, queue, load, memory, power, temperature");
+  Command* command = app.add_subcommand("top", "Watch the devices: state, holder, queue, load, memory, power, temperature");
   command->add_flag("--once", arguments->once, "Print the table once");
-  CLI::Option* interval =
-      command->add_option("--interval", arguments->interval_seconds, "Seconds between two looks; 1 by default")
-          ->check(in_range(0.1, 86400.0))
-          ->type_name("SECONDS");
+  Option* interval = command->add_option("--interval", arguments->interval_seconds, "Seconds between two looks; 1 by default")
+                         ->check(in_range(0.1, 86400.0))
+                         ->type_name("SECONDS");
   add_output_options(*command, session);
   command->footer(kNotes);
   command->callback([arguments, interval, &session] {

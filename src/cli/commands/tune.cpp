@@ -306,9 +306,9 @@ int tune(const TuneArguments& arguments, const Session& session) {
 
 }  // namespace
 
-void add_tune_command(CLI::App& app, Session& session) {
+void add_tune_command(Command& app, Session& session) {
   auto arguments = std::make_shared<TuneArguments>();
-  CLI::App* command = app.add_subcommand("tune", "Find the batch size at which a device is busy");
+  Command* command = app.add_subcommand("tune", "Find the batch size at which a device is busy");
   command->add_option("expression", arguments->expression, "What to compute for each batch, e.g. 'relu(x @ w)'")
       ->transform(as_typed())
       ->required()
@@ -318,8 +318,7 @@ void add_tune_command(CLI::App& app, Session& session) {
       ->check(in_range(0, kMaxRank - 1))
       ->type_name("AXIS");
   command->add_option("--grow", arguments->grow, "An input that grows; may be given several times")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->may_repeat()
       ->type_name("NAME");
   command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, of float literals and of created tensors")
       ->type_name("DTYPE");
