@@ -48,8 +48,6 @@ void trim() noexcept;
 
 // The memory this process may use: the machine's, or its control group's limit where that is smaller.
 std::size_t memory_limit() noexcept;
-// The same read from the /proc and /sys under |root|; the largest size_t when nothing can be read.
-std::size_t read_memory_limit(const std::filesystem::path& root);
 
 // The size class of a request: itself below kPooledFrom, otherwise rounded up to a multiple of an eighth of the power
 // of two below it.

@@ -144,43 +144,5 @@ HostArray& dies_late() {
 }
 TEST_F(HostMemory, ArraysOfStaticDurationMayOutliveMain) { EXPECT_EQ(dies_late().elements(), 1 << 16); }
 
-class MemoryLimit : public testing::Test {
- protected:
-  MemoryLimit() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-limit-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-    write("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         10 kB\n");
-  }
-  ~MemoryLimit() override { std::filesystem::remove_all(root_); }
-  void write(const char* path, const char* text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-  std::filesystem::path root_;
-};
-
-TEST_F(MemoryLimit, IsTheMachinesMemoryWithoutAGroup) { EXPECT_EQ(hm::read_memory_limit(root_), 1000u << 10); }
-
-TEST_F(MemoryLimit, IsTheSmallestOfTheGroupAndItsAncestors) {
-  write("proc/self/cgroup", "0::/user/job\n");
-  write("sys/fs/cgroup/user/job/memory.max", "max\n");
-  write("sys/fs/cgroup/user/memory.max", "4096\n");
-  EXPECT_EQ(hm::read_memory_limit(root_), 4096u);
-}
-
-TEST_F(MemoryLimit, FallsBackToTheMountWhenThePathIsTheOuterWorlds) {
-  write("proc/self/cgroup", "0::/machine/elsewhere\n");
-  write("sys/fs/cgroup/memory.max", "8192\n");
-  EXPECT_EQ(hm::read_memory_limit(root_), 8192u);
-}
-
-TEST_F(MemoryLimit, ReadsTheOldHierarchyToo) {
-  write("proc/self/cgroup", "5:cpu,memory:/job\n0::/\n");
-  write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "12288\n");
-  EXPECT_EQ(hm::read_memory_limit(root_), 12288u);
-}
-
-TEST_F(MemoryLimit, IsUnboundedWhenNothingCanBeRead) { EXPECT_EQ(hm::read_memory_limit(root_ / "nowhere"), ~std::size_t{0}); }
-
 }  // namespace
 }  // namespace tenon

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/application.h"
+#include "temporary_folder.h"
 
 namespace tenon::cli::testing {
 
@@ -47,23 +48,6 @@ inline Outcome tenon(std::vector<std::string> arguments, const Surroundings& sur
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A folder of its own that is gone at the end of the test.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-cli-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using Folder = test::TemporaryFolder;
 
 }  // namespace tenon::cli::testing

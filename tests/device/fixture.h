@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "source_folder.h"
+#include "temporary_folder.h"
 #include "tenon/device.h"
 
 namespace tenon::testing {
@@ -39,23 +40,15 @@ inline SystemRoot machine(const std::string& name) {
 class NoiseMachine {
  public:
   NoiseMachine(unsigned seed, bool cards_make_sense) : random_(seed) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-noise-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
     for (const std::string& name : machine_names())
       for (const auto& entry : std::filesystem::recursive_directory_iterator(fixtures() / name))
         if (entry.is_symlink() || entry.is_regular_file())
-          add(entry.path(), root_ / entry.path().lexically_relative(fixtures() / name), cards_make_sense);
+          add(entry.path(), root_.path() / entry.path().lexically_relative(fixtures() / name), cards_make_sense);
   }
-  ~NoiseMachine() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  NoiseMachine(const NoiseMachine&) = delete;
-  NoiseMachine& operator=(const NoiseMachine&) = delete;
 
   SystemRoot root() const {
     return SystemRoot(
-        {.root = root_, .environment = {{"TPU_NAME", "\x01"}, {"PATH", "::/:/usr/bin"}, {"VIRTUAL_ENV", "/opt/env"}}});
+        {.root = root_.path(), .environment = {{"TPU_NAME", "\x01"}, {"PATH", "::/:/usr/bin"}, {"VIRTUAL_ENV", "/opt/env"}}});
   }
 
  private:
@@ -80,7 +73,7 @@ class NoiseMachine {
   }
 
   std::mt19937 random_;
-  std::filesystem::path root_;
+  test::TemporaryFolder root_;
 };
 
 }  // namespace tenon::testing

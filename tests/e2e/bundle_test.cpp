@@ -8,6 +8,7 @@
 #include <string>
 
 #include "e2e/program.h"
+#include "temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -18,20 +19,15 @@ constexpr const char* kSecret = "planted-4f1c9a";
 
 class BundleTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-bundle-XXXXXX").string();
-    folder = mkdtemp(pattern.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   std::string content(const std::string& name) const {
-    std::ifstream file(folder / "tenon-bundle" / name);
+    std::ifstream file(folder / ("tenon-bundle/" + name));
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  std::filesystem::path folder;
+  test::TemporaryFolder folder;
 };
 
 TEST_F(BundleTest, HasWhatIsNeededAndNoSecrets) {
-  const std::string secret = kSecret, home = (folder / "home-of-ada").string();
+  const std::string secret = kSecret, home = folder / "home-of-ada";
   std::filesystem::create_directories(home + "/.config/tenon");
   std::ofstream(home + "/.config/tenon/config.toml") << "prefer = \"cpu\"\n[environment]\nHF_TOKEN = \"" << secret << "-file\"\n"
                                                      << "XLA_FLAGS = \"--api_key=" << secret << "-flag\"\n";
@@ -39,8 +35,8 @@ TEST_F(BundleTest, HasWhatIsNeededAndNoSecrets) {
   const std::vector<std::pair<std::string, std::string>> variables = {
       {"HOME", home},
       {"XDG_CONFIG_HOME", home + "/.config"},
-      {"TENON_RUN_DIR", (folder / "run").string()},
-      {"TENON_STATE_DIR", (folder / "state").string()},
+      {"TENON_RUN_DIR", folder / "run"},
+      {"TENON_STATE_DIR", folder / "state"},
       {"MY_API_TOKEN", secret + "-variable"},
       {"TENON_SERVER_PASSWORD", secret + "-server"},
       {"CUDA_CACHE_PATH", "https://ada:" + secret + "-url@host/x"},
@@ -50,12 +46,12 @@ TEST_F(BundleTest, HasWhatIsNeededAndNoSecrets) {
                   secret + "-argument", secret + "-variable"},
                  variables);
   ASSERT_EQ(holder.out_line(), "ready");
-  Program doctor({TENON_PROGRAM, "doctor", "--device", "cpu:0", "--json", "--bundle", (folder / "b.tar.gz").string()}, variables);
+  Program doctor({TENON_PROGRAM, "doctor", "--device", "cpu:0", "--json", "--bundle", folder / "b.tar.gz"}, variables);
   doctor.end_input();
   const std::string out = doctor.all_out(), err = doctor.all_err();
   EXPECT_LE(doctor.exit_status(), 1) << out << err;
   EXPECT_NE(err.find("look through it"), std::string::npos) << err;
-  ASSERT_EQ(std::system(("tar -xzf '" + (folder / "b.tar.gz").string() + "' -C '" + folder.string() + "'").c_str()), 0);
+  ASSERT_EQ(std::system(("tar -xzf '" + (folder / "b.tar.gz") + "' -C '" + folder.path().string() + "'").c_str()), 0);
 
   for (const char* name : {"doctor.json", "devices.json", "report.json", "config.json", "queue.json", "cost.json",
                            "environment.txt", "versions.txt", "os-release"})

@@ -6,23 +6,14 @@
 #include <fstream>
 
 #include "e2e/program.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
 namespace {
 
-class Place {
+class Place : public test::TemporaryFolder {
  public:
-  Place() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-e2e-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-    std::filesystem::create_directory(path_ / "run");
-    std::filesystem::permissions(path_ / "run", std::filesystem::perms::owner_all);
-  }
-  ~Place() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  Place() { make_private("run"); }
 
   struct Outcome {
     int status = 0;
@@ -48,9 +39,6 @@ class Place {
     EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
     return outcome.status == 0 ? boost::json::parse(outcome.out).as_object() : boost::json::object();
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

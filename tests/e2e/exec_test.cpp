@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "e2e/program.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
 namespace {
@@ -13,14 +14,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 class ExecTest : public ::testing::Test {
  protected:
-  ExecTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-exec-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    directory_ = pattern;
-  }
-  ~ExecTest() override { std::filesystem::remove_all(directory_); }
-
-  std::vector<std::pair<std::string, std::string>> variables() const { return {{"TENON_RUN_DIR", directory_}}; }
+  std::vector<std::pair<std::string, std::string>> variables() const { return {{"TENON_RUN_DIR", directory_.path().string()}}; }
   static std::vector<std::string> exec(std::vector<std::string> command, const std::vector<std::string>& options = {}) {
     std::vector<std::string> words{TENON_PROGRAM, "exec", "--device", "cpu:0"};
     words.insert(words.end(), options.begin(), options.end());
@@ -29,7 +23,7 @@ class ExecTest : public ::testing::Test {
     return words;
   }
 
-  std::string directory_;
+  test::TemporaryFolder directory_;
 };
 
 TEST_F(ExecTest, PassesTheExitStatusOn) {
@@ -167,9 +161,9 @@ TEST_F(ExecTest, SharedLeasesAreHeldTogether) {
 }
 
 TEST_F(ExecTest, TheQueueOfAMachineWithoutOneIsEmpty) {
-  Program queue({TENON_PROGRAM, "queue"}, {{"TENON_RUN_DIR", directory_ + "/none"}});
+  Program queue({TENON_PROGRAM, "queue"}, {{"TENON_RUN_DIR", directory_ / "none"}});
   EXPECT_TRUE(contains(queue.all_out(), "free"));
-  EXPECT_FALSE(std::filesystem::exists(directory_ + "/none"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "none"));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include "e2e/program.h"
 #include "e2e/terminal.h"
+#include "eventually.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
 namespace {
@@ -13,19 +15,13 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 class InterruptTest : public ::testing::Test {
  protected:
-  InterruptTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-interrupt-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    directory_ = pattern;
-  }
-  ~InterruptTest() override { std::filesystem::remove_all(directory_); }
-
   std::vector<std::pair<std::string, std::string>> variables(const std::string& simulated = "wormhole,open=0,close=0") const {
-    return {{"TENON_RUN_DIR", directory_}, {"TENON_STATE_DIR", directory_}, {"TENON_SIM", simulated}};
+    return {
+        {"TENON_RUN_DIR", directory_.path().string()}, {"TENON_STATE_DIR", directory_.path().string()}, {"TENON_SIM", simulated}};
   }
   std::string queue() const { return Program({TENON_PROGRAM, "queue"}, variables()).all_out(); }
 
-  std::string directory_;
+  test::TemporaryFolder directory_;
 };
 
 TEST_F(InterruptTest, WhoeverWaitsIsToldForWhomAndLeavesOnCtrlC) {
@@ -82,8 +78,7 @@ TEST_F(InterruptTest, WhoeverWantsQuietWaitsWithoutAWordAndStillSeesErrors) {
 
 TEST_F(InterruptTest, AMeasurementThatIsInterruptedGivesTheDeviceBack) {
   Program bench({TENON_PROGRAM, "bench", "1 + 1", "--device", "sim:0", "--seconds", "3600"}, variables());
-  while (!contains(queue(), "holds")) {
-  }
+  ASSERT_TRUE(test::eventually(std::chrono::seconds(60), [&] { return contains(queue(), "holds"); }));
   bench.send(SIGINT);
   EXPECT_EQ(bench.exit_status(), 130);
   EXPECT_FALSE(contains(queue(), "dirty"));
@@ -92,8 +87,7 @@ TEST_F(InterruptTest, AMeasurementThatIsInterruptedGivesTheDeviceBack) {
 // Opening cannot be broken off, but nobody has to wait for its end.
 TEST_F(InterruptTest, ADeviceThatDoesNotOpenHoldsNobodyUp) {
   Program run({TENON_PROGRAM, "run", "1 + 1", "--device", "sim:0"}, variables("wormhole,open=3000"));
-  while (!contains(queue(), "holds")) {
-  }
+  ASSERT_TRUE(test::eventually(std::chrono::seconds(60), [&] { return contains(queue(), "holds"); }));
   run.send(SIGINT);
   EXPECT_EQ(run.exit_status(), 130);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "e2e/program.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
 namespace {
@@ -14,12 +15,6 @@ namespace json = boost::json;
 
 class LedgerOfTheProgram : public ::testing::Test {
  protected:
-  LedgerOfTheProgram() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-ledger-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    directory_ = pattern;
-  }
-  ~LedgerOfTheProgram() override { std::filesystem::remove_all(directory_); }
   void SetUp() override {
     Program cost({TENON_PROGRAM, "cost", "--json"}, variables());
     const std::string out = cost.all_out();
@@ -27,7 +22,7 @@ class LedgerOfTheProgram : public ::testing::Test {
   }
 
   std::vector<std::pair<std::string, std::string>> variables() const {
-    return {{"TENON_RUN_DIR", directory_ + "/run"}, {"TENON_STATE_DIR", directory_ + "/state"}, {"TENON_CONFIG", ""}};
+    return {{"TENON_RUN_DIR", directory_ / "run"}, {"TENON_STATE_DIR", directory_ / "state"}, {"TENON_CONFIG", ""}};
   }
   int tenon(std::vector<std::string> words) const {
     words.insert(words.begin(), TENON_PROGRAM);
@@ -40,7 +35,7 @@ class LedgerOfTheProgram : public ::testing::Test {
     return json::parse(program.all_out()).as_object();
   }
 
-  std::string directory_;
+  test::TemporaryFolder directory_;
   const std::string card_ = "gpu,open=0.01,close=0";
 };
 
@@ -62,12 +57,12 @@ TEST_F(LedgerOfTheProgram, ARunOnADeviceIsWrittenDownWhenTheProcessEnds) {
 
 TEST_F(LedgerOfTheProgram, AShortRunOnTheProcessorLeavesNoLedger) {
   ASSERT_EQ(tenon({"run", "1 + 1"}), 0);
-  EXPECT_FALSE(std::filesystem::exists(directory_ + "/state/ledger.db"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "state/ledger.db"));
 }
 
 TEST_F(LedgerOfTheProgram, NothingIsWrittenWhereTheSettingIsOff) {
   ASSERT_EQ(tenon({"run", "1 + 1", "--sim", card_, "--device", "sim:0", "--set", "ledger=false"}), 0);
-  EXPECT_FALSE(std::filesystem::exists(directory_ + "/state/ledger.db"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "state/ledger.db"));
 }
 
 TEST_F(LedgerOfTheProgram, AFolderThatCannotBeWrittenDoesNotDisturbARun) {

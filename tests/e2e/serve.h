@@ -13,19 +13,13 @@
 #include <vector>
 
 #include "e2e/program.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
 
 class Serve : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-serve-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    std::filesystem::create_directory(directory_ / "run");
-    std::filesystem::permissions(directory_ / "run", std::filesystem::perms::owner_all);
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
+  Serve() { directory_.make_private("run"); }
 
   std::unique_ptr<Program> start(std::vector<std::string> arguments,
                                  std::vector<std::pair<std::string, std::string>> variables = {}) {
@@ -79,7 +73,7 @@ class Serve : public ::testing::Test {
     return end == std::string::npos ? std::string() : answer.substr(end + 4);
   }
 
-  std::filesystem::path directory_;
+  test::TemporaryFolder directory_;
 };
 
 }  // namespace tenon::testing

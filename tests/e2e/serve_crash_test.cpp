@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "e2e/serve.h"
+#include "eventually.h"
 
 namespace tenon::testing {
 namespace {
@@ -76,8 +77,11 @@ TEST_F(KilledServer, LeavesNoDeviceLockedAndTheLedgerIntact) {
 
     Load load;
     put_under_load(load, port);
-    if (round == 0)  // until the ledger has something to lose
-      while (recorded_runs(json::parse(body_of(get(port, "/api/ledger"))).at("totals"), "device") == 0) std::this_thread::yield();
+    if (round == 0) {  // until the ledger has something to lose
+      EXPECT_TRUE(test::eventually(std::chrono::seconds(60), [&] {
+        return recorded_runs(json::parse(body_of(get(port, "/api/ledger"))).at("totals"), "device") > 0;
+      }));
+    }
     server->send(SIGKILL);
     EXPECT_EQ(server->exit_status(), 128 + SIGKILL);
     load.clients.clear();

@@ -110,7 +110,7 @@ TEST_F(Serve, KeepsReportsInItsStateFolder) {
   const auto program = start({});
   const std::uint16_t port = port_of(*program);
   EXPECT_TRUE(post(port, "/api/bug-report", R"({"description":"it is wrong"})").starts_with("HTTP/1.1 200"));
-  const std::filesystem::directory_iterator reports(directory_ / "state" / "reports");
+  const std::filesystem::directory_iterator reports(directory_ / "state/reports");
   EXPECT_EQ(std::distance(begin(reports), end(reports)), 1);
 }
 

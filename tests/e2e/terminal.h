@@ -19,14 +19,13 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "temporary_folder.h"
 
 namespace tenon {
 
 class OnTerminal {
  public:
   explicit OnTerminal(const std::vector<std::string>& arguments, unsigned short columns = 100, unsigned short rows = 30) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-top-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     int other = -1;
     winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     int own = -1;
@@ -60,8 +59,6 @@ class OnTerminal {
       kill(pid_, SIGKILL);
       waitpid(pid_, nullptr, 0);
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
   }
   OnTerminal(const OnTerminal&) = delete;
   OnTerminal& operator=(const OnTerminal&) = delete;
@@ -110,7 +107,7 @@ class OnTerminal {
     return got > 0;
   }
 
-  std::filesystem::path folder_;
+  test::TemporaryFolder folder_;
   FileDescriptor terminal_, program_side_, end_;  // the last ends with the program
   termios before_{};
   pid_t pid_ = -1;

@@ -13,6 +13,7 @@
 #include "base/file_descriptor.h"
 #include "e2e/program.h"
 #include "e2e/terminal.h"
+#include "temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -89,10 +90,9 @@ TEST(TopOnATerminal, OnceOnATerminalPrintsPlainLines) {
 }
 
 TEST(TopBesideALease, SaysWhoHoldsADeviceAndHowManyWait) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "tenon-top-XXXXXX").string();
-  const std::filesystem::path folder = mkdtemp(pattern.data());
-  const std::vector<std::pair<std::string, std::string>> variables = {{"TENON_RUN_DIR", (folder / "run").string()},
-                                                                      {"TENON_STATE_DIR", (folder / "state").string()}};
+  const test::TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> variables = {{"TENON_RUN_DIR", folder / "run"},
+                                                                      {"TENON_STATE_DIR", folder / "state"}};
   const auto exec = [](const char* text) {
     return std::vector<std::string>{TENON_PROGRAM, "exec", "--device", "cpu:0", "--", "sh", "-c", text};
   };
@@ -113,7 +113,6 @@ TEST(TopBesideALease, SaysWhoHoldsADeviceAndHowManyWait) {
   holder.end_input();
   EXPECT_EQ(holder.exit_status(), 0);
   EXPECT_EQ(waiter.exit_status(), 0);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "temporary_folder.h"
+
 namespace tenon {
 namespace {
 
@@ -19,20 +21,14 @@ KernelKey key(const std::string& source) { return {source, "-O2", "compiler 1", 
 
 class KernelCacheTest : public testing::Test {
  protected:
-  KernelCacheTest() {
-    std::string name = (fs::temp_directory_path() / "tenon-cache-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~KernelCacheTest() override { fs::remove_all(root_); }
-
-  std::string folder() const { return root_ + "/kernels"; }
+  std::string folder() const { return root_ / "kernels"; }
   std::vector<fs::path> files() const {
     std::vector<fs::path> all;
     for (const auto& entry : fs::directory_iterator(folder())) all.push_back(entry.path());
     return all;
   }
 
-  std::string root_;
+  test::TemporaryFolder root_;
 };
 
 TEST_F(KernelCacheTest, WhatWasStoredIsFoundByAnotherCache) {

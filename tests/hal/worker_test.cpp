@@ -16,11 +16,14 @@
 #include <functional>
 #include <thread>
 
+#include "eventually.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
 namespace tenon {
 namespace {
+
+using namespace std::chrono_literals;
 
 namespace fs = std::filesystem;
 
@@ -220,10 +223,11 @@ TEST(Worker, KilledAtAnyStageItIsLostAndNothingStays) {
     std::atomic<bool> done{false}, is_open{false};
     std::thread killer([&] {
       std::vector<pid_t> workers;
-      while (!done && (workers = children()).empty()) std::this_thread::yield();
-      if (round >= kRounds / 2)
-        while (!done && !is_open) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::microseconds(400) * (round % (kRounds / 2)));
+      EXPECT_TRUE(test::eventually(60s, [&] { return done || !(workers = children()).empty(); }));
+      if (round >= kRounds / 2) {
+        EXPECT_TRUE(test::eventually(60s, [&] { return done || is_open; }));
+      }
+      std::this_thread::sleep_for(400us * (round % (kRounds / 2)));
       for (const pid_t worker : workers) kill(worker, SIGKILL);
     });
     std::unique_ptr<Work> work;

@@ -224,7 +224,7 @@ TEST(Lease, WaiterIsToldItsPlace) {
   std::thread waiter([&] {
     machine.manager().lease({.device = "sim:0", .on_wait = [&](const QueuePlace& place) { ahead = place.ahead_here; }});
   });
-  while (ahead < 0) std::this_thread::yield();
+  EXPECT_TRUE(test::eventually(60s, [&] { return ahead >= 0; }));
   EXPECT_EQ(ahead, 1);
   held.release();
   waiter.join();

@@ -3,18 +3,21 @@
 
 #include <stdlib.h>
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
+#include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 #include "tenon/ops.h"
 
 namespace tenon::test {
+
+using namespace std::chrono_literals;
 
 // A card that opens and closes in no time and has a little memory.
 inline SimulatedDevice card() {
@@ -27,11 +30,7 @@ inline SimulatedDevice card() {
 class SimulatedMachine {
  public:
   explicit SimulatedMachine(std::vector<SimulatedDevice> devices, const std::function<void(Config&)>& adjust = {})
-      : directory_(make_directory(), [](const std::string* path) {
-          std::error_code ignored;
-          std::filesystem::remove_all(*path, ignored);
-          delete path;
-        }) {
+      : directory_(std::make_shared<TemporaryFolder>()) {
     config_.simulated = std::move(devices);
     config_.ledger = config_.profile = false;
     config_.keep_open = KeepOpenPolicy::always;  // so that what a test sees does not depend on how fast the machine is
@@ -53,10 +52,10 @@ class SimulatedMachine {
   DeviceCounters counters() { return status().counters; }
   std::size_t users() { return status().users.size(); }
   void wait_for(DeviceState wanted) {
-    while (state() != wanted) std::this_thread::yield();
+    EXPECT_TRUE(eventually(60s, [&] { return state() == wanted; })) << "it is " << name(state());
   }
   void wait_for_users(std::size_t count) {
-    while (users() < count) std::this_thread::yield();
+    EXPECT_TRUE(eventually(60s, [&] { return users() >= count; })) << users() << " of " << count;
   }
   float add(float a, float b, const std::string& device = "sim:0") {
     Graph graph;
@@ -69,18 +68,13 @@ class SimulatedMachine {
   }
 
  private:
-  static const std::string* make_directory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error(ErrorCode::permission_denied, "no temporary directory");
-    return new std::string(pattern);
-  }
   void start() {
     // Only what a manager does when a device is first used reads this, and tests of one process use one directory at a time.
-    setenv("TENON_RUN_DIR", directory_->c_str(), 1);
+    setenv("TENON_RUN_DIR", directory_->path().c_str(), 1);
     manager_ = std::make_unique<DeviceManager>(config_);
   }
 
-  std::shared_ptr<const std::string> directory_;
+  std::shared_ptr<const TemporaryFolder> directory_;
   Config config_;
   std::unique_ptr<DeviceManager> manager_;
 };

@@ -21,6 +21,7 @@
 
 #include "base/file_descriptor.h"
 #include "server/http/server.h"
+#include "temporary_folder.h"
 #include "tenon/config.h"
 #include "tenon/manager.h"
 
@@ -145,38 +146,21 @@ class TestClient {
   bool is_closed_ = false;
 };
 
-// A directory of the test's own, gone with it.
-class TestDirectory {
+class TestDirectory : public test::TemporaryFolder {
  public:
-  TestDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-server-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path_ = name;
-  }
-  ~TestDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
   // A file only its owner may read.
-  std::string write(const std::string& name, std::string_view text) const {
-    const std::filesystem::path file = path_ / name;
-    std::ofstream(file) << text;
+  std::string write(std::string_view name, std::string_view text) const {
+    const std::string file = TemporaryFolder::write(name, text);
     std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-    return file.string();
+    return file;
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 // A server on a free port, in a thread of its own, with a run directory of its own.
 class TestServer {
  public:
   explicit TestServer(ServerOptions options = {}, Config config = {}) {
-    setenv("TENON_RUN_DIR", (directory_.path() / "run").c_str(), 1);
-    std::filesystem::create_directory(directory_.path() / "run");
-    std::filesystem::permissions(directory_.path() / "run", std::filesystem::perms::owner_all);
+    setenv("TENON_RUN_DIR", directory_.make_private("run").c_str(), 1);
     config.ledger = false;
     options.port = 0;
     if (options.report_directory.empty()) options.report_directory = directory_.path() / "reports";

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <set>
 
+#include "eventually.h"
 #include "server/http_client.h"
 #include "tenon/simulated.h"
 
@@ -9,6 +10,8 @@ namespace tenon::server {
 namespace {
 
 namespace json = boost::json;
+using namespace std::chrono_literals;
+using test::eventually;
 
 // A server with one exclusive device that takes a moment to open.
 std::unique_ptr<TestServer> with_device(double open_seconds = 0.02) {
@@ -177,14 +180,19 @@ TEST(Jobs, ALostDeviceFailsTheJobAndTheNextOneWorks) {
 TEST(Disconnect, AClientThatGoesAwayCancelsItsWait) {
   const auto server = with_device();
   Lease lease = server->manager().lease({.device = "sim:0"});
+  const auto waiting = [&] { return at(server->get("/api/device/queue?device=sim:0").json(), "currently_waiting"); };
   {
     TestClient client = server->client();
     const std::string body = kOnDevice;
     client.send("POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
                 std::to_string(body.size()) + "\r\n\r\n" + body);
-    while (at(server->get("/api/device/queue?device=sim:0").json(), "currently_waiting") != 1) std::this_thread::yield();
+    ASSERT_TRUE(eventually(60s, [&] { return waiting() == 1; }));
   }
-  while (at(server->get("/api/device/queue?device=sim:0").json(), "currently_waiting") != 0) std::this_thread::yield();
+  EXPECT_TRUE(eventually(60s, [&] { return waiting() == 0; }));
+  for (const DeviceStatus& status : server->manager().status())
+    if (status.device.id == "sim:0") {
+      EXPECT_EQ(status.counters.cancellations, 1u);
+    }
 }
 
 TEST(OnDemand, ABurstOpensTheDeviceAFewTimesOnly) {

@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 
+#include "eventually.h"
 #include "server/application.h"
 #include "server/http_client.h"
 #include "source_folder.h"
@@ -142,7 +143,9 @@ TEST(Drain, LetsRunningRequestsEndAndTakesNoNewOnes) {
   const std::string body = R"({"operation":"neg","device":"sim:0","inputs":[{"value":4}]})";
   running.send("POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
                std::to_string(body.size()) + "\r\n\r\n" + body);
-  while (at(other.request("GET", "/api/device/queue?device=sim:0").json(), "currently_waiting") != 1) std::this_thread::yield();
+  ASSERT_TRUE(test::eventually(std::chrono::seconds(60), [&] {
+    return at(other.request("GET", "/api/device/queue?device=sim:0").json(), "currently_waiting") == 1;
+  }));
   server->server().stop();
   EXPECT_TRUE(other.is_closed()) << "an idle connection ends at once";
   EXPECT_THROW(server->client(), std::runtime_error) << "nobody new comes in";

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <latch>
 
+#include "eventually.h"
 #include "server/access/rate_limit.h"
 #include "server/compute/task_pool.h"
 #include "server/http/event_stream.h"
@@ -13,6 +14,9 @@
 
 namespace tenon::server {
 namespace {
+
+using namespace std::chrono_literals;
+using test::eventually;
 
 std::string json_of(const std::function<void(JsonWriter&)>& write) {
   std::string text;
@@ -133,7 +137,7 @@ TEST(TaskPool, OneKeyCannotTakeAllThreads) {
     others.wait();
     EXPECT_LE(blocked, 2);
     block.count_down();
-    while (workers.running() + workers.waiting() > 0) std::this_thread::yield();
+    EXPECT_TRUE(eventually(60s, [&] { return workers.running() + workers.waiting() == 0; }));
   }
   EXPECT_EQ(blocked, 10);
 }
@@ -142,7 +146,7 @@ TEST(TaskPool, RefuseWhenTooManyWait) {
   std::latch block(1);
   TaskPool workers(2, 3);
   ASSERT_TRUE(workers.submit("a", [&] { block.wait(); }));
-  while (workers.running() < 1) std::this_thread::yield();
+  EXPECT_TRUE(eventually(60s, [&] { return workers.running() == 1; }));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(workers.submit("a", [] {}));
   EXPECT_FALSE(workers.submit("a", [] {}));
   block.count_down();

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/cpu/backend.h"
+#include "eventually.h"
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"
 #include "server/http_client.h"
@@ -14,6 +15,8 @@ namespace tenon::server {
 namespace {
 
 namespace json = boost::json;
+using namespace std::chrono_literals;
+using test::eventually;
 
 // What happened to the card, in order; and a door that its computations wait at.
 struct Story {
@@ -30,7 +33,7 @@ struct Story {
   }
   void wait_for(const std::string& line) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return std::find(lines.begin(), lines.end(), line) != lines.end(); });
+    EXPECT_TRUE(changed.wait_for(lock, 60s, [&] { return std::find(lines.begin(), lines.end(), line) != lines.end(); })) << line;
   }
   void open_door() {
     const std::lock_guard lock(mutex);
@@ -213,7 +216,7 @@ TEST_F(Reset, LetsWhatRunsEndAndClosesTheDeviceFirst) {
   const std::string token(at(ask().json(), "confirm").as_string());
   std::jthread resetter([&] { done = confirm(token); });
   // The server says that it waits for the end of the run.
-  while (state() != DeviceState::draining) std::this_thread::yield();
+  EXPECT_TRUE(eventually(60s, [&] { return state() == DeviceState::draining; }));
   EXPECT_EQ(calls(), "");
   story_.open_door();
   worker.join();
@@ -234,7 +237,7 @@ TEST_F(Reset, NeverHappensUnderAnotherProcessThatHoldsTheDevice) {
     std::ofstream(tools_.path() / "held") << "yes";
     for (;;) pause();
   }
-  while (!std::filesystem::exists(tools_.path() / "held")) std::this_thread::yield();
+  EXPECT_TRUE(eventually(60s, [&] { return std::filesystem::exists(tools_.path() / "held"); }));
   const Reply refused = ask();
   EXPECT_EQ(refused.status, 409) << refused.body;
   EXPECT_NE(refused.body.find("held by"), std::string::npos) << refused.body;

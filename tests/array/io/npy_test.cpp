@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 
@@ -46,16 +47,10 @@ std::string refusal(const std::vector<std::byte>& file) {
 
 std::string refused_header(std::string_view dictionary, std::string_view data = "") { return refusal(npy(dictionary, data)); }
 
-class TemporaryFolder : public testing::Test {
+class NpyFile : public testing::Test {
  protected:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-npy-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  test::TemporaryFolder folder_;
 };
-using NpyFile = TemporaryFolder;
 
 TEST(Npy, RoundTripsEveryElementType) {
   for (DType dtype : all_dtypes()) {
@@ -232,16 +227,16 @@ TEST_F(NpyFile, MissingFilesFoldersAndForbiddenPlacesAreToldApart) {
     return ErrorCode::ok;
   };
   EXPECT_EQ(code([&] { load_npy(folder_ / "none.npy"); }), ErrorCode::not_found);
-  EXPECT_EQ(code([&] { load_npy(folder_); }), ErrorCode::invalid_argument);
-  EXPECT_EQ(code([&] { save_npy(folder_ / "none" / "a.npy", HostArray()); }), ErrorCode::not_found);
-  EXPECT_EQ(code([&] { save_npy(folder_, HostArray()); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code([&] { load_npy(folder_.path()); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code([&] { save_npy(folder_ / "none/a.npy", HostArray()); }), ErrorCode::not_found);
+  EXPECT_EQ(code([&] { save_npy(folder_.path(), HostArray()); }), ErrorCode::invalid_argument);
 }
 
 TEST_F(NpyFile, ReplacesAFileAndLeavesNothingElseBehind) {
   save_npy(folder_ / "a.npy", HostArray::zeros(f32, {100}));
   save_npy(folder_ / "a.npy", HostArray::full(i32, {2}, 7));
   EXPECT_EQ(load_npy(folder_ / "a.npy").to_doubles(), (std::vector<double>{7, 7}));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(NpyFile, AReaderNeverSeesHalfAFile) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 
@@ -201,15 +202,13 @@ TEST(Safetensors, WhatCouldNotBeReadIsNotWritten) {
 }
 
 TEST(Safetensors, SavesAndLoadsFiles) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "tenon-st-XXXXXX").string();
-  const std::filesystem::path folder = mkdtemp(pattern.data());
+  const test::TemporaryFolder folder;
   const HostArray a = HostArray::from<float>({2}, {1, 2});
   save_safetensors(folder / "x.safetensors", {.arrays = {{"a", a}, {"b", a.cast(bf16)}}, .metadata = {{"k", "v"}}});
   const ArrayFile back = load_safetensors(folder / "x.safetensors");
   EXPECT_EQ(back.arrays.at("b").dtype(), bf16);
   EXPECT_EQ(back.arrays.at("a").to_doubles(), a.to_doubles());
   EXPECT_EQ(back.metadata.at("k"), "v");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

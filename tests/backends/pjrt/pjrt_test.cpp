@@ -13,6 +13,7 @@
 #include "backends/pjrt/environment.h"
 #include "backends/pjrt/pjrt_testing.h"
 #include "reference/reference.h"
+#include "temporary_folder.h"
 #include "tenon/backend.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -145,14 +146,11 @@ TEST(PjrtBackend, ADeviceWithoutAPluginSaysWhatToDo) {
 }
 
 TEST(PjrtBackend, ListsPluginsForProcessorsWithoutLoadingThem) {
-  char folder[] = "/tmp/tenon-pjrt-test-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string file = std::string(folder) + "/pjrt_plugin_cpu.so";
-  std::ofstream(file) << "no library at all";
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("pjrt_plugin_cpu.so", "no library at all");
   setenv("PJRT_NAMES_AND_LIBRARY_PATHS", ("cpu:" + file).c_str(), 1);
   const std::vector<DeviceInfo> devices = make_backend()->devices();
   unsetenv("PJRT_NAMES_AND_LIBRARY_PATHS");
-  std::filesystem::remove_all(folder);
   ASSERT_FALSE(devices.empty());
   EXPECT_EQ(devices[0].id, "pjrt:0");
   EXPECT_EQ(devices[0].kind, DeviceKind::cpu);

@@ -32,8 +32,8 @@ RunDirectory::Environment environment(std::map<std::string, std::string> values)
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
-  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
-  TemporaryDirectory directory_;
+  std::string path(const std::string& name) const { return directory_ / name; }
+  test::TemporaryFolder directory_;
 };
 
 TEST_F(RunDirectoryTest, TheVariableNamesItAndItIsMadeForItsOwnerAlone) {
@@ -53,7 +53,7 @@ TEST_F(RunDirectoryTest, LookingMakesNothing) {
 
 TEST_F(RunDirectoryTest, WithoutTheSystemsDirectoryItIsTheUsersOwn) {
   if (geteuid() == 0 || std::filesystem::exists("/run/tenon")) GTEST_SKIP() << "this machine has /run/tenon, or may make it";
-  const RunDirectory made = RunDirectory::open(environment({{"XDG_RUNTIME_DIR", directory_.path()}}));
+  const RunDirectory made = RunDirectory::open(environment({{"XDG_RUNTIME_DIR", directory_.path().string()}}));
   EXPECT_EQ(made.path(), path("tenon"));
   expect_refused([] { RunDirectory::open(environment({})); }, ErrorCode::failed_precondition, "no run directory");
 }

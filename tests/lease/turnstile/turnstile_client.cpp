@@ -48,7 +48,8 @@ void loop(const Turnstile& turnstile, int count, const std::string& file, bool p
     if (log->inside.fetch_add(1) != 0) log->collisions.fetch_add(1);
     if (pass.epoch() <= log->last_epoch.exchange(pass.epoch())) log->overtakings.fetch_add(1);
     // Every grant is contended: all the others have taken their places before this one leaves.
-    while (log->queued.load() < log->left.load() - 1) sched_yield();
+    for (const double since = now_seconds(); log->queued.load() < log->left.load() - 1; sched_yield())
+      if (now_seconds() - since > 60) std::abort();
     const std::uint64_t passed = log->grants.fetch_add(1) - grants_before;
     std::uint64_t most = log->most_grants_before.load();
     while (had_to_wait && passed > most && !log->most_grants_before.compare_exchange_weak(most, passed)) {

@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 
 class TurnstileTest : public ::testing::Test {
  protected:
-  Client client(const std::vector<std::string>& launcher = {}) { return Client(directory_.path(), "sim:0", launcher); }
-  Turnstile turnstile() const { return Turnstile(RunDirectory::at(directory_.path()), "sim:0"); }
-  std::string file() const { return directory_.path() + "/sim:0.turnstile"; }
+  Client client(const std::vector<std::string>& launcher = {}) { return Client(directory_.path().string(), "sim:0", launcher); }
+  Turnstile turnstile() const { return Turnstile(RunDirectory::at(directory_.path().string()), "sim:0"); }
+  std::string file() const { return directory_ / "sim:0.turnstile"; }
   // A client that has its place in the queue and waits.
   Client waiter(const std::string& how = "enter", const std::vector<std::string>& launcher = {}) {
     Client made = client(launcher);
@@ -34,7 +34,7 @@ class TurnstileTest : public ::testing::Test {
     return answer.starts_with("granted ") && answer.ends_with(" " + state);
   }
 
-  TemporaryDirectory directory_;
+  test::TemporaryFolder directory_;
 };
 
 ErrorCode code_of(const std::function<void()>& call) {
@@ -72,7 +72,7 @@ TEST_F(TurnstileTest, WaitersAreServedInTheOrderTheyCame) {
 
 TEST_F(TurnstileTest, AGreedyReacquirerOvertakesNobody) {
   constexpr int kClients = 8, kRounds = 400;
-  const std::string log_file = directory_.path() + "/log";
+  const std::string log_file = directory_ / "log";
   const FileDescriptor fd(open(log_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(ftruncate(fd.get(), sizeof(TurnstileLog)), 0);
   auto* log = static_cast<TurnstileLog*>(mmap(nullptr, sizeof(TurnstileLog), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
@@ -249,7 +249,7 @@ TEST_F(TurnstileTest, TheListSaysWhoHoldsAndWhoWaits) {
 }
 
 TEST_F(TurnstileTest, EveryQueueOfTheDirectoryIsFoundUnderItsDevicesName) {
-  const RunDirectory directory = RunDirectory::at(directory_.path());
+  const RunDirectory directory = RunDirectory::at(directory_.path().string());
   Turnstile(directory, "cuda:0").enter();
   Turnstile(directory, "../odd name%.turnstile").enter();
   const std::vector<Turnstile> all = Turnstile::all(directory);
@@ -456,9 +456,9 @@ TEST_F(TurnstileTest, UsersOfOneGroupShareAQueue) {
     GTEST_SKIP() << "setpriv is not there or not permitted";
   if (std::system("setpriv --reuid 61001 --regid 61000 --clear-groups test -x " TURNSTILE_CLIENT) != 0)
     GTEST_SKIP() << "other users may not run the program";
-  const std::string shared = directory_.path() + "/run";
+  const std::string shared = directory_ / "run";
   ASSERT_EQ(chmod(directory_.path().c_str(), 0755), 0);
-  if (std::system(("setpriv --reuid 61001 --regid 61000 --clear-groups test -x " + directory_.path()).c_str()) != 0)
+  if (std::system(("setpriv --reuid 61001 --regid 61000 --clear-groups test -x " + directory_.path().string()).c_str()) != 0)
     GTEST_SKIP() << "other users may not enter the folder for temporary files";
   ASSERT_EQ(mkdir(shared.c_str(), 0700), 0);
   ASSERT_EQ(chown(shared.c_str(), 0, 61000), 0);

@@ -16,27 +16,9 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class Client {
  public:
@@ -79,13 +61,18 @@ class Client {
     const std::string text = line + "\n";
     if (write(in_.get(), text.data(), text.size()) < 0) ADD_FAILURE() << "the client is gone: " << line;
   }
-  // The next line, waiting for it; "" when the client has gone.
+  // The next line, waiting for it; "" when the client has gone or says nothing for a minute.
   std::string hear() {
     for (;;) {
       if (const std::size_t end = rest_.find('\n'); end != std::string::npos) {
         std::string line = rest_.substr(0, end);
         rest_.erase(0, end + 1);
         return line;
+      }
+      pollfd events{out_.get(), POLLIN, 0};
+      if (poll(&events, 1, 60'000) == 0) {
+        ADD_FAILURE() << "the client says nothing";
+        return "";
       }
       char buffer[256];
       const ssize_t got = read(out_.get(), buffer, sizeof buffer);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "manager/refusal.h"
+#include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 
@@ -19,27 +20,7 @@ namespace {
 using test::contains;
 using test::refusal;
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-settings-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name, const std::string& text) const {
-    const std::filesystem::path path = path_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path.string();
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using Folder = test::TemporaryFolder;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -95,7 +76,7 @@ TEST(Settings, EveryValueShownCanBeSetAgain) {
 TEST(Settings, AFlagIsStrongerThanTheEnvironmentAndThatThanTheFile) {
   if (!can_read_config_files()) GTEST_SKIP() << "built without toml++";
   const Folder folder;
-  const std::string file = folder.file("config.toml", "prefer = \"tpu\"\nrouting = \"fastest\"\nprefetch = 7\n");
+  const std::string file = folder.write("config.toml", "prefer = \"tpu\"\nrouting = \"fastest\"\nprefetch = 7\n");
   const LoadedConfig here =
       load_config(sources({{"TENON_PREFER", "gpu"}, {"TENON_ROUTING", "cheapest"}}, {{"prefer", "cpu"}}, file));
   EXPECT_EQ(here.config.prefer, "cpu");
@@ -118,10 +99,10 @@ TEST(Settings, TheOlderVariablesAreHonouredAndTheNewOnesAreStronger) {
 
 TEST(Settings, TheFileIsTheNamedOneOrTheFirstOfTheUsualPlaces) {
   const Folder folder;
-  const std::string given = folder.file("given.toml", "prefetch = 3\n");
-  const std::string xdg = folder.file("xdg/tenon/config.toml", "prefetch = 4\n");
-  const std::string home = folder.file("home/.config/tenon/config.toml", "prefetch = 5\n");
-  const std::string system = folder.file("etc/config.toml", "prefetch = 6\n");
+  const std::string given = folder.write("given.toml", "prefetch = 3\n");
+  const std::string xdg = folder.write("xdg/tenon/config.toml", "prefetch = 4\n");
+  const std::string home = folder.write("home/.config/tenon/config.toml", "prefetch = 5\n");
+  const std::string system = folder.write("etc/config.toml", "prefetch = 6\n");
   const auto chosen = [&](Variables variables) {
     ConfigSources from = sources(std::move(variables));
     from.system_file = system;
@@ -142,7 +123,7 @@ TEST(Settings, AFileThatIsNamedMustBeThere) {
 TEST(Settings, TablesOfTheFileAreReadEntryByEntry) {
   if (!can_read_config_files()) GTEST_SKIP() << "built without toml++";
   const Folder folder;
-  const std::string file = folder.file("config.toml", R"(platform_priority = ["gpu", "cpu"]
+  const std::string file = folder.write("config.toml", R"(platform_priority = ["gpu", "cpu"]
 [prices]
 "cuda:0" = 3.5
 tpu = 1
@@ -168,7 +149,7 @@ id = "sim-tpu:7"
 TEST(Settings, AVariableOfTheUserIsStrongerThanTheFilesEnvironmentTable) {
   if (!can_read_config_files()) GTEST_SKIP() << "built without toml++";
   const Folder folder;
-  const std::string file = folder.file("config.toml", "[environment]\nXLA_FLAGS = \"file\"\nOTHER = \"file\"\n");
+  const std::string file = folder.write("config.toml", "[environment]\nXLA_FLAGS = \"file\"\nOTHER = \"file\"\n");
   const Config config = load_config(sources({{"XLA_FLAGS", "user"}}, {}, file)).config;
   EXPECT_EQ(config.environment.at("XLA_FLAGS"), "user");
   EXPECT_EQ(config.environment.at("OTHER"), "file");
@@ -194,13 +175,13 @@ TEST(Settings, SimulatedDevicesOfFlagsReplaceTheConfiguredOnes) {
 TEST(Settings, AnUnknownKeyIsAnErrorWithTheNearestName) {
   if (!can_read_config_files()) GTEST_SKIP() << "built without toml++";
   const Folder folder;
-  const std::string file = folder.file("config.toml", "prefer = \"cpu\"\nmemory_stratgy = \"balanced\"\n");
+  const std::string file = folder.write("config.toml", "prefer = \"cpu\"\nmemory_stratgy = \"balanced\"\n");
   const std::string said = refusal([&] { load_config(sources({}, {}, file)); });
   EXPECT_TRUE(contains(said, "line 2")) << said;
   EXPECT_TRUE(contains(said, "did you mean 'memory_strategy'?")) << said;
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"prefetchh", "1"}}); }), "did you mean 'prefetch'?"));
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"nothing_like_it", "1"}}); }), "tenon config lists them"));
-  const std::string table = folder.file("table.toml", "[prizes]\ngpu = 1\n");
+  const std::string table = folder.write("table.toml", "[prizes]\ngpu = 1\n");
   EXPECT_TRUE(contains(refusal([&] { load_config(sources({}, {}, table)); }), "prizes"));
 }
 
@@ -229,9 +210,9 @@ TEST(Settings, AWrongValueNamesItsOriginAndWhatIsTaken) {
 TEST(Settings, WhatIsNoTomlIsRefusedWithTheLine) {
   if (!can_read_config_files()) GTEST_SKIP() << "built without toml++";
   const Folder folder;
-  const std::string file = folder.file("config.toml", "prefer = \"cpu\"\nrouting = fastest\n");
+  const std::string file = folder.write("config.toml", "prefer = \"cpu\"\nrouting = fastest\n");
   EXPECT_TRUE(contains(refusal([&] { load_config(sources({}, {}, file)); }), "line 2"));
-  const std::string date = folder.file("date.toml", "prefer = 1979-05-27\n");
+  const std::string date = folder.write("date.toml", "prefer = 1979-05-27\n");
   EXPECT_TRUE(contains(refusal([&] { load_config(sources({}, {}, date)); }), "prefer must be a text"));
   EXPECT_FALSE(refusal([&] { load_config(sources({}, {}, folder / "")); }).empty());
 }

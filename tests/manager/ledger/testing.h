@@ -9,27 +9,14 @@
 #include <string>
 
 #include "manager/ledger/store.h"
+#include "temporary_folder.h"
 #include "tenon/device_status.h"
 
 namespace tenon::testing {
 
-class LedgerFolder {
+class LedgerFolder : public test::TemporaryFolder {
  public:
-  LedgerFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-ledger-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~LedgerFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  LedgerFolder(const LedgerFolder&) = delete;
-  LedgerFolder& operator=(const LedgerFolder&) = delete;
-  std::string file() const { return (path_ / "state" / "ledger.db").string(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+  std::string file() const { return *this / "state/ledger.db"; }
 };
 
 // Noon of 2026-11-01 UTC, and times after it.

@@ -13,7 +13,9 @@
 #include <sstream>
 #include <thread>
 
+#include "eventually.h"
 #include "manager/routing/profile_store.h"
+#include "temporary_folder.h"
 #include "tenon/expression.h"
 
 namespace tenon {
@@ -47,26 +49,7 @@ Timeline took(double compute, double upload = 0, double download = 0, double com
   return {{"compiling", compile}, {"uploading", upload}, {"computing", compute}, {"downloading", download}};
 }
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-profile-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename().string());
-    return names;
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using Folder = test::TemporaryFolder;
 
 std::string text_of(const std::string& path) {
   std::ostringstream text;
@@ -341,7 +324,7 @@ TEST(ProfileStore, ManyProcessesLoseNothingOfEachOther) {
         ProfileStore store(file);
         store.record_run(kCpu, work(static_cast<std::uint64_t>(100 * p + i)), true, took(1e-3));
         // Giving up on the lock is allowed; the next try has it.
-        while (!store.flush()) written = written && std::filesystem::exists(folder / "profile.json.lock");
+        written = written && test::becomes_true(std::chrono::seconds(60), [&] { return store.flush(); });
       }
       _exit(written ? 0 : 1);
     }

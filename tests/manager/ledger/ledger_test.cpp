@@ -9,11 +9,15 @@
 #include <thread>
 
 #include "base/log.h"
+#include "eventually.h"
 #include "manager/ledger/testing.h"
 #include "tenon/error.h"
 
 namespace tenon {
 namespace {
+
+using namespace std::chrono_literals;
+using test::eventually;
 
 using testing::event_of;
 using testing::EventKind;
@@ -90,9 +94,9 @@ TEST_F(LedgerTest, AnUnnamedRunIsBookedUnderTheProcessesName) {
 TEST_F(LedgerTest, ItWritesByItselfAfterAWhile) {
   Ledger ledger(options(std::chrono::milliseconds(1)));
   ledger.record(run_of("train", 2, 1, 0.5));
-  while (!std::filesystem::exists(folder.file())) std::this_thread::yield();
+  ASSERT_TRUE(eventually(60s, [&] { return std::filesystem::exists(folder.file()); }));
   std::uint64_t runs = 0;
-  while (runs == 0) runs = LedgerStore::open_existing(folder.file()).sums({}).total.runs;
+  ASSERT_TRUE(eventually(60s, [&] { return (runs = LedgerStore::open_existing(folder.file()).sums({}).total.runs) > 0; }));
   EXPECT_EQ(runs, 1U);
 }
 
