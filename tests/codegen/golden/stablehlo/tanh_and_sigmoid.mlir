@@ -1,0 +1,76 @@
+// tanh(v), sigmoid(v)
+module @tenon {
+  func.func public @main(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %1 = stablehlo.convert %arg0 : (tensor<8xf32>) -> tensor<8xf64>
+    %2 = stablehlo.abs %1 : tensor<8xf64>
+    %3 = stablehlo.constant dense<0xC000000000000000> : tensor<8xf64>
+    %4 = stablehlo.multiply %2, %3 : tensor<8xf64>
+    %5 = stablehlo.abs %4 : tensor<8xf64>
+    %6 = stablehlo.constant dense<0x3FD6666666666666> : tensor<8xf64>
+    %7 = stablehlo.compare LT, %5, %6, FLOAT : (tensor<8xf64>, tensor<8xf64>) -> tensor<8xi1>
+    %8 = stablehlo.constant dense<0x0000000000000000> : tensor<8xf64>
+    %9 = stablehlo.select %7, %4, %8 : tensor<8xi1>, tensor<8xf64>
+    %10 = stablehlo.multiply %9, %9 : tensor<8xf64>
+    %11 = stablehlo.constant dense<0x3DE61CBE81B6EA87> : tensor<8xf64>
+    %12 = stablehlo.multiply %11, %9 : tensor<8xf64>
+    %13 = stablehlo.constant dense<0x3E21F8AA23CC5581> : tensor<8xf64>
+    %14 = stablehlo.add %12, %13 : tensor<8xf64>
+    %15 = stablehlo.multiply %14, %9 : tensor<8xf64>
+    %16 = stablehlo.constant dense<0x3E5AE6425A1E6E22> : tensor<8xf64>
+    %17 = stablehlo.add %15, %16 : tensor<8xf64>
+    %18 = stablehlo.multiply %17, %9 : tensor<8xf64>
+    %19 = stablehlo.constant dense<0x3E927E4CDA61A086> : tensor<8xf64>
+    %20 = stablehlo.add %18, %19 : tensor<8xf64>
+    %21 = stablehlo.multiply %20, %9 : tensor<8xf64>
+    %22 = stablehlo.constant dense<0x3EC71DE3A5BFDF1E> : tensor<8xf64>
+    %23 = stablehlo.add %21, %22 : tensor<8xf64>
+    %24 = stablehlo.multiply %23, %9 : tensor<8xf64>
+    %25 = stablehlo.constant dense<0x3EFA01A01AC6B5CE> : tensor<8xf64>
+    %26 = stablehlo.add %24, %25 : tensor<8xf64>
+    %27 = stablehlo.multiply %26, %9 : tensor<8xf64>
+    %28 = stablehlo.constant dense<0x3F2A01A01A019355> : tensor<8xf64>
+    %29 = stablehlo.add %27, %28 : tensor<8xf64>
+    %30 = stablehlo.multiply %29, %9 : tensor<8xf64>
+    %31 = stablehlo.constant dense<0x3F56C16C16C15424> : tensor<8xf64>
+    %32 = stablehlo.add %30, %31 : tensor<8xf64>
+    %33 = stablehlo.multiply %32, %9 : tensor<8xf64>
+    %34 = stablehlo.constant dense<0x3F81111111111112> : tensor<8xf64>
+    %35 = stablehlo.add %33, %34 : tensor<8xf64>
+    %36 = stablehlo.multiply %35, %9 : tensor<8xf64>
+    %37 = stablehlo.constant dense<0x3FA5555555555557> : tensor<8xf64>
+    %38 = stablehlo.add %36, %37 : tensor<8xf64>
+    %39 = stablehlo.multiply %38, %9 : tensor<8xf64>
+    %40 = stablehlo.constant dense<0x3FC5555555555555> : tensor<8xf64>
+    %41 = stablehlo.add %39, %40 : tensor<8xf64>
+    %42 = stablehlo.multiply %41, %9 : tensor<8xf64>
+    %43 = stablehlo.constant dense<0x3FE0000000000000> : tensor<8xf64>
+    %44 = stablehlo.add %42, %43 : tensor<8xf64>
+    %45 = stablehlo.multiply %10, %44 : tensor<8xf64>
+    %46 = stablehlo.add %9, %45 : tensor<8xf64>
+    %47 = stablehlo.exponential %4 : tensor<8xf64>
+    %48 = stablehlo.constant dense<0x3FF0000000000000> : tensor<8xf64>
+    %49 = stablehlo.subtract %47, %48 : tensor<8xf64>
+    %50 = stablehlo.select %7, %46, %49 : tensor<8xi1>, tensor<8xf64>
+    %51 = stablehlo.negate %50 : tensor<8xf64>
+    %52 = stablehlo.constant dense<0x4000000000000000> : tensor<8xf64>
+    %53 = stablehlo.add %50, %52 : tensor<8xf64>
+    %54 = stablehlo.divide %51, %53 : tensor<8xf64>
+    %55 = stablehlo.abs %54 : tensor<8xf64>
+    %56 = stablehlo.bitcast_convert %1 : (tensor<8xf64>) -> tensor<8xi64>
+    %57 = stablehlo.constant dense<0> : tensor<8xi64>
+    %58 = stablehlo.compare LT, %56, %57, SIGNED : (tensor<8xi64>, tensor<8xi64>) -> tensor<8xi1>
+    %59 = stablehlo.negate %55 : tensor<8xf64>
+    %60 = stablehlo.select %58, %59, %55 : tensor<8xi1>, tensor<8xf64>
+    %61 = stablehlo.convert %60 : (tensor<8xf64>) -> tensor<8xf32>
+    %62 = stablehlo.constant dense<0x00000000> : tensor<8xf32>
+    %63 = stablehlo.compare GE, %arg0, %62, FLOAT : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %64 = stablehlo.constant dense<0x3F800000> : tensor<8xf32>
+    %65 = stablehlo.abs %arg0 : tensor<8xf32>
+    %66 = stablehlo.negate %65 : tensor<8xf32>
+    %67 = stablehlo.exponential %66 : tensor<8xf32>
+    %68 = stablehlo.select %63, %64, %67 : tensor<8xi1>, tensor<8xf32>
+    %69 = stablehlo.add %64, %67 : tensor<8xf32>
+    %70 = stablehlo.divide %68, %69 : tensor<8xf32>
+    "func.return"(%61, %70) : (tensor<8xf32>, tensor<8xf32>) -> ()
+  }
+}
