@@ -1,8 +1,8 @@
 // Products of two matrices, or of a matrix and a vector, in one thread: what matmul and conv are made of.
 //
-// c = a x b overwrites c, which may hold anything before. Infinities and NaNs of a and b reach c as IEEE arithmetic says. A product
-// that is cut into parts gives the same bits as the whole. Thread safety: functions touch only their arguments; side by side they
-// may run in any number of threads.
+// c = a x b overwrites c, which may hold anything before. Infinities and NaNs of a and b reach c as IEEE arithmetic says. A
+// product that is cut into parts gives the same bits as the whole. Thread safety: functions touch only their arguments; side by
+// side they may run in any number of threads.
 #pragma once
 
 #include <cstdint>
