@@ -233,7 +233,7 @@ bool faults(int programs) {
   for (int process = 0; process < kProcesses; ++process) {
     const pid_t child = fork();
     if (child == 0) {
-      // The processor's threads stay once they are there.
+      // The threads of the CPU backend are never stopped.
       DeviceManager(with({}, KeepOpenPolicy::adaptive)).run(doubling(64), std::vector{HostArray::full(DType::f32, {64}, 1)});
       const std::size_t files_before = open_files(), threads_before = threads();
       bool is_clean = true;

@@ -4,7 +4,7 @@
 //   bench_worker --kills 500     workers killed at all stages: each time an error, no zombie, no descriptor more
 //   bench_worker --cycles 10000  opened and closed again: descriptors and memory before and after
 //
-// With PLUGIN set to a PJRT plugin for processors, that is measured as well.
+// With PLUGIN set to a PJRT plugin for CPUs, that is measured as well.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>

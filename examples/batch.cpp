@@ -1,4 +1,4 @@
-// Much work in one lease: the device is opened once and stays this program's until the lease ends.
+// Runs several programs in one lease: the device is opened once and stays with this program until the lease ends.
 #include <iostream>
 
 #include "tenon/tenon.h"

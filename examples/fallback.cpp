@@ -1,4 +1,4 @@
-// A device that fails, and the processor in its place. The expression stays what it was: only the wish changes.
+// Falls back to the CPU when a device fails. The expression stays the same; only the device request changes.
 #include <iostream>
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 using namespace tenon;
 
-// The value of |y| on the first of |devices| that can give it.
+// The value of |y|, computed on the first of |devices| that succeeds.
 HostArray on_first_of(const std::vector<std::string>& devices, const Tensor& y) {
   for (const std::string& device : devices) {
     try {

@@ -1,4 +1,5 @@
-// A multilayer perceptron that learns the exclusive or. A step, its gradients written out, is one program; it is compiled once.
+// Trains a multilayer perceptron on the exclusive or. A training step, with hand-written gradients, is one program, compiled
+// once.
 #include <iostream>
 
 #include "tenon/tenon.h"

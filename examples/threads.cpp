@@ -1,4 +1,4 @@
-// Several threads, one device that has one user at a time: each evaluation waits its turn, none is locked out.
+// Several threads share a device that has one user at a time: each evaluation waits in the queue, and none starves.
 #include <iostream>
 #include <thread>
 #include <vector>
@@ -14,7 +14,7 @@ int main() {
   config.ledger = false;
   DeviceManager manager(config);
 
-  const Tensor shared = (arange(1000) % 7).on("sim:0");  // computed once, by whoever comes first
+  const Tensor shared = (arange(1000) % 7).on("sim:0");  // computed once, by the first thread
   std::vector<std::int64_t> sums(4);
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < sums.size(); ++i)

@@ -1,6 +1,6 @@
 // Linked into every test program: each process of tests has a run directory, a state folder and a configuration folder of its
 // own, so that no test sees what another one leaves behind, or what this user has configured. Settings read from the environment
-// prefer the processor, whatever the machine has; managers made with a Config of their own choose as that says.
+// prefer the CPU, whatever the machine has; managers with their own Config choose accordingly.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -79,8 +79,8 @@ HostArray HostArray::full(DType dtype, const Shape& shape, double value) {
 HostArray HostArray::from_bytes(DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
   const std::size_t wanted = storage_bytes(dtype, shape);
   if (bytes.size() != wanted)
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} of shape {} takes {} bytes, but {} were given", name(dtype),
-                                                         to_string(shape), wanted, bytes.size()));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} of shape {} needs {} bytes, but got {}", name(dtype), to_string(shape), wanted, bytes.size()));
   HostArray out = empty(dtype, shape);
   if (wanted != 0) std::memcpy(out.mutable_data(), bytes.data(), wanted);
   if (dtype == DType::boolean) normalize_booleans(out.mutable_data(), wanted);
@@ -89,7 +89,7 @@ HostArray HostArray::from_bytes(DType dtype, const Shape& shape, std::span<const
 
 HostArray HostArray::borrow(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner) {
   const bool has_bytes = storage_bytes(dtype, shape) != 0;
-  if (has_bytes && data == nullptr) throw Error(ErrorCode::invalid_argument, "cannot borrow an array from a null pointer");
+  if (has_bytes && data == nullptr) throw Error(ErrorCode::invalid_argument, "cannot borrow an array: the data pointer is null");
   return {dtype, shape, std::move(owner), has_bytes ? static_cast<const std::byte*>(data) : kNothing, true};
 }
 
@@ -135,7 +135,7 @@ HostArray HostArray::cast(DType to) const {
 
 double HostArray::value(std::int64_t index) const {
   if (index < 0 || index >= elements())
-    throw Error(ErrorCode::out_of_range, fmt::format("element {} does not exist in an array of {}", index, elements()));
+    throw Error(ErrorCode::out_of_range, fmt::format("index {} is out of range for an array of {} elements", index, elements()));
   if (is_block(dtype_)) return static_cast<double>(decode_block_element(dtype_, shape_, data_, index));
   double out = 0;
   convert_elements(dtype_, data_ + static_cast<std::size_t>(index) * element_bytes(dtype_), DType::f64, &out, 1);

@@ -34,7 +34,7 @@ void with_storage_type(DType dtype, Visit visit) {
     case DType::bfloat8_b:
     case DType::bfloat4_b: break;
   }
-  throw Error(ErrorCode::internal, "a block format has no elements to convert one by one");
+  throw Error(ErrorCode::internal, "block formats cannot be converted element by element");
 }
 
 }  // namespace

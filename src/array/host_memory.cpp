@@ -220,11 +220,11 @@ std::atomic<std::uint64_t> in_use_bytes{0};
 void reserve(std::size_t bytes) {
   const std::size_t limit = memory_limit();
   if (bytes > limit)
-    refuse(bytes, fmt::format("this process may use {}", size_text(limit)), "use a smaller shape or a smaller dtype");
+    refuse(bytes, fmt::format("the limit of this process is {}", size_text(limit)), "use a smaller shape or a smaller dtype");
   const std::uint64_t before = in_use_bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (before + bytes <= limit) return;
   in_use_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  refuse(bytes, fmt::format("arrays already hold {} of the {} this process may use", size_text(before), size_text(limit)),
+  refuse(bytes, fmt::format("arrays already use {} of the {} available to this process", size_text(before), size_text(limit)),
          "release arrays that are no longer needed");
 }
 
@@ -243,7 +243,7 @@ void* allocate(std::size_t bytes) {
   }
   if (block == nullptr) {
     in_use_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    refuse(bytes, "the system has no more memory to give", "release arrays that are no longer needed");
+    refuse(bytes, "the system is out of memory", "release arrays that are no longer needed");
   }
   if (class_size >= kPooledFrom) {
     unpoison(block, bytes);

@@ -16,7 +16,8 @@ std::string list(std::span<const std::int64_t> dims) { return fmt::format("[{}]"
 
 Shape::Shape(std::span<const std::int64_t> dims) {
   if (dims.size() > static_cast<std::size_t>(kMaxRank))
-    throw Error(ErrorCode::invalid_argument, fmt::format("a shape has at most {} axes; this one has {}", kMaxRank, dims.size()));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a shape has at most {} axes, but this one has {}", kMaxRank, dims.size()));
   bool has_zero = false;
   for (std::int64_t extent : dims) {
     if (extent < 0) throw Error(ErrorCode::invalid_argument, fmt::format("shape {} has a negative extent", list(dims)));
@@ -53,7 +54,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
     if (x != y && x != 1 && y != 1)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("shapes {} and {} cannot be broadcast together", list(a.dims()), list(b.dims())),
-                  "axes, counted from the last, must be equal or 1");
+                  "extents must be equal or 1, compared from the last axis");
     dims[static_cast<std::size_t>(rank - i)] = x == 1 ? y : x;
   }
   return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank)));
@@ -70,8 +71,9 @@ bool broadcastable(const Shape& from, const Shape& to) noexcept {
 
 int normalize_axis(std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    throw Error(ErrorCode::out_of_range, fmt::format("axis {} does not exist in a tensor of rank {}", axis, rank),
-                rank == 0 ? "a scalar has no axes" : fmt::format("use {} to {}, or {} to -1 from the end", 0, rank - 1, -rank));
+    throw Error(ErrorCode::out_of_range, fmt::format("axis {} is out of range for a tensor of rank {}", axis, rank),
+                rank == 0 ? "a scalar has no axes"
+                          : fmt::format("valid axes are {} to {}, or {} to -1 counted from the end", 0, rank - 1, -rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

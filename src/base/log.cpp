@@ -116,7 +116,7 @@ void Logger::write(Level level, fmt::string_view format, fmt::format_args argume
     const std::optional<int> left_out = places_->admit(format.data(), line.when);
     if (!left_out) return;
     line.message = fmt::vformat(format, arguments);
-    if (*left_out > 0) line.message += fmt::format(" ({} lines like this were left out)", *left_out);
+    if (*left_out > 0) line.message += fmt::format(" ({} similar lines were suppressed)", *left_out);
     options_.sink(line);
   } catch (...) {
     // Without memory for a line, the line is what can be done without.

@@ -40,13 +40,13 @@ void make_private_directory(const std::string& path) {
     struct stat status{};
     if (const int reason = errno; stat(sofar.c_str(), &status) != 0)
       throw Error(reason == EACCES || reason == EPERM || reason == EROFS ? ErrorCode::permission_denied : ErrorCode::unavailable,
-                  fmt::format("folder {} cannot be made: {}", sofar, std::strerror(reason)),
-                  "set TENON_STATE_DIR to a folder this user may write");
+                  fmt::format("cannot create the folder {}: {}", sofar, std::strerror(reason)),
+                  "set TENON_STATE_DIR to a folder that this user can write to");
   }
   struct stat status{};
   if (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     throw Error(ErrorCode::unavailable, fmt::format("{} is not a folder", path),
-                "set TENON_STATE_DIR to a folder this user may write");
+                "set TENON_STATE_DIR to a folder that this user can write to");
 }
 
 }  // namespace tenon

@@ -217,7 +217,7 @@ ThreadPool& process_pool() {
       const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (failure != std::errc() || end != text.data() + text.size() || value < 1 || value > 4096)
         throw Error(ErrorCode::invalid_argument, "TENON_THREADS is \"" + std::string(text) + "\", not a number of threads",
-                    "set it to a number from 1 to 4096, or leave it unset to use all cores");
+                    "set it to a number from 1 to 4096, or unset it to use all cores");
       threads = value;
     }
     return new ThreadPool(threads);

@@ -30,13 +30,13 @@ HostArray load_tensor(const std::string& path, std::string_view tensor) {
   for (const auto& entry : file.arrays) names.push_back(entry.first);
   if (tensor.empty()) {
     if (file.arrays.size() == 1) return file.arrays.begin()->second;
-    invalid(fmt::format("{} holds {} tensors", path, names.size()),
-            names.empty() ? "" : fmt::format("choose one: @{}:{}", path, names[0]));
+    invalid(fmt::format("{} contains {} tensors", path, names.size()),
+            names.empty() ? "" : fmt::format("select one, e.g. @{}:{}", path, names[0]));
   }
   if (const auto found = file.arrays.find(tensor); found != file.arrays.end()) return found->second;
   const std::string near = nearest(tensor, names);
   throw Error(ErrorCode::not_found, fmt::format("{} has no tensor '{}'", path, tensor),
-              near.empty() ? fmt::format("it has: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+              near.empty() ? fmt::format("its tensors: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
 HostArray load(std::string_view place) {
@@ -55,7 +55,7 @@ HostArray evaluate(std::string_view source, std::optional<DType> dtype) {
   ExpressionOptions options;
   if (dtype && is_float(*dtype)) options.default_float = *dtype;
   const Graph graph = parse_expression(source, {}, options);
-  if (graph.outputs().size() != 1) invalid(fmt::format("one value is needed, this has {}", graph.outputs().size()));
+  if (graph.outputs().size() != 1) invalid(fmt::format("expected one value, but got {}", graph.outputs().size()));
   const Node& result = graph[graph.outputs()[0]];
   const HostArray array = result.prim == Prim::constant ? result.as<ConstantAttr>().value
                                                         : process_manager().run(graph, {}, {.device = "cpu"}).outputs[0];
@@ -70,7 +70,7 @@ std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::opt
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     if (equals == std::string::npos || !is_identifier(name))
-      invalid(fmt::format("'{}' is not an input", argument), "inputs are given as name=VALUE or name=@file.npy");
+      invalid(fmt::format("'{}' is not an input", argument), "write inputs as name=VALUE or name=@file.npy");
     if (std::any_of(inputs.begin(), inputs.end(), [&](const Input& i) { return i.name == name; }))
       invalid(fmt::format("input '{}' is given twice", name));
     const std::string_view value = std::string_view(argument).substr(equals + 1);
@@ -113,7 +113,7 @@ DType parse_dtype_option(std::string_view text) {
   std::vector<std::string> names;
   for (const DType dtype : all_dtypes()) names.emplace_back(name(dtype));
   const std::string near = nearest(text, names);
-  invalid(fmt::format("no dtype is called '{}'", text),
+  invalid(fmt::format("unknown dtype '{}'", text),
           near.empty() ? fmt::format("dtypes: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 

@@ -53,8 +53,8 @@ void mark_unavailable(DeviceInfo& device, std::string reason, std::string remedy
 void require_node(const SystemRoot& machine, const std::string& node, std::string_view group, DeviceInfo& device) {
   if (!machine.exists(node))
     return mark_unavailable(
-        device, fmt::format("its device node {} is not there", node),
-        fmt::format("in a container, pass the node in: --device {}; elsewhere, look for the driver's errors with dmesg", node));
+        device, fmt::format("its device node {} does not exist", node),
+        fmt::format("in a container, pass the node: --device {}; otherwise look for driver errors with dmesg", node));
   if (machine.may_use(node)) return;
   mark_unavailable(device, fmt::format("no permission to read and write {}", node),
                    group.empty() ? fmt::format("allow it with a udev rule, or as root: chmod a+rw {}", node)
@@ -64,10 +64,11 @@ void require_node(const SystemRoot& machine, const std::string& node, std::strin
 void require_driver(const PciDevice& pci, const std::vector<std::string>& drivers, std::string_view remedy, DeviceInfo& device) {
   if (std::find(drivers.begin(), drivers.end(), pci.driver) != drivers.end()) return;
   if (pci.driver == "vfio-pci")
-    return mark_unavailable(device, "the driver vfio-pci keeps it for a virtual machine",
-                            fmt::format("give it back to its driver: driverctl unset-override {}", pci.address));
+    return mark_unavailable(device, "the driver vfio-pci reserves it for a virtual machine",
+                            fmt::format("return it to its driver: driverctl unset-override {}", pci.address));
   if (pci.driver.empty()) return mark_unavailable(device, "no driver is bound to it", std::string(remedy));
-  mark_unavailable(device, fmt::format("the driver {} is bound to it, which cannot compute", pci.driver), std::string(remedy));
+  mark_unavailable(device, fmt::format("it is bound to the driver {}, which does not support computing", pci.driver),
+                   std::string(remedy));
 }
 
 std::vector<int> holders_of(const SystemRoot& machine, const std::vector<std::string>& nodes) {
@@ -92,7 +93,7 @@ void require_unheld(const SystemRoot& machine, DeviceInfo& device) {
   const int pid = device.holders.front();
   const std::string command = machine.line(fmt::format("/proc/{}/comm", pid)).value_or("");
   mark_unavailable(device, fmt::format("in use by pid {}{}", pid, command.empty() ? "" : fmt::format(" ({})", command)),
-                   fmt::format("wait until it ends, or end it: kill {}", pid));
+                   fmt::format("wait until the process ends, or end it: kill {}", pid));
 }
 
 void read_sensors(const SystemRoot& machine, const PciDevice& pci, DeviceInfo& device) {

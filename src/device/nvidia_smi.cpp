@@ -100,7 +100,7 @@ NvidiaAnswer ask_nvidia_smi() {
     answer.cards = parse_nvidia_smi(*text);
     if (!answer.cards.empty()) return answer;
   }
-  answer.problem = "nvidia-smi is not there or does not answer";
+  answer.problem = "nvidia-smi is missing or does not respond";
   answer.remedy = "install the NVIDIA driver's utilities";
   return answer;
 }

@@ -117,7 +117,7 @@ void read_use(const Nvml& nvml, Handle handle, DeviceInfo& card) {
 void explain(Result result, NvidiaAnswer& answer) {
   switch (result) {
     case kNoPermission:
-      answer.problem = "no permission to talk to the NVIDIA driver";
+      answer.problem = "no permission to access the NVIDIA driver";
       answer.remedy = "allow this user to read and write /dev/nvidiactl and /dev/nvidia*";
       return;
     case kDriverNotLoaded:
@@ -126,11 +126,11 @@ void explain(Result result, NvidiaAnswer& answer) {
       return;
     case kVersionMismatch:
       answer.problem = "the NVIDIA library and the loaded kernel driver have different versions";
-      answer.remedy = "restart the machine, so that the installed driver is the loaded one";
+      answer.remedy = "restart the machine to load the installed driver";
       return;
     default:
-      answer.problem = fmt::format("NVML does not start (error {})", result);
-      answer.remedy = "run nvidia-smi and follow what it says";
+      answer.problem = fmt::format("NVML failed to initialize (error {})", result);
+      answer.remedy = "run nvidia-smi and follow its instructions";
   }
 }
 
@@ -178,15 +178,16 @@ NvidiaAnswer ask_nvml(std::span<const std::string> names) {
   NvidiaAnswer answer;
   const Nvml nvml(DynamicLibrary::load(names));
   if (!nvml.library()) {
-    answer.problem = "NVIDIA's management library libnvidia-ml.so.1 is not there";
+    answer.problem = "NVIDIA's management library libnvidia-ml.so.1 is not installed";
     answer.remedy =
-        "install the NVIDIA driver's libraries (Debian: libnvidia-ml1), or in a container let the NVIDIA runtime pass them in";
+        "install the NVIDIA driver's libraries (Debian: libnvidia-ml1); in a container, use the NVIDIA runtime, which provides "
+        "them";
     return answer;
   }
   auto* const start = nvml.library().function<Result()>("nvmlInit_v2");
   if (!start) {
-    answer.problem = "NVIDIA's management library is too old: it has no nvmlInit_v2";
-    answer.remedy = "install a driver of version 450 or newer";
+    answer.problem = "NVIDIA's management library is too old: it does not have nvmlInit_v2";
+    answer.remedy = "install driver version 450 or newer";
     return answer;
   }
   if (const Result result = start(); result != kSuccess) {

@@ -93,15 +93,15 @@ Value Builder::name(const Ast& ast) const {
   if (const auto dtype = parse_dtype(ast.text)) return *dtype;
   const std::string text(ast.text);
   if (lookup_op(ast.text) != nullptr)
-    fail(ast.extent, fmt::format("'{}' is an op and needs its inputs", text), fmt::format("write {}(...)", text));
-  fail(ast.extent, fmt::format("no input or variable is called '{}'", text), suggest_name(text));
+    fail(ast.extent, fmt::format("'{}' is an op and needs inputs", text), fmt::format("write {}(...)", text));
+  fail(ast.extent, fmt::format("unknown name '{}'", text), suggest_name(text));
 }
 
 std::string Builder::suggest_name(std::string_view wanted) const {
   std::vector<std::string> known(std::begin(kConstants), std::end(kConstants));
   for (const auto& variable : variables_) known.insert(known.begin(), variable.first);
   const std::string near = nearest(wanted, known);
-  return near.empty() ? fmt::format("give it a value: {}=...", wanted) : fmt::format("did you mean '{}'?", near);
+  return near.empty() ? fmt::format("give it a value, e.g. {}=...", wanted) : fmt::format("did you mean '{}'?", near);
 }
 
 Value Builder::list(const Ast& ast) {
@@ -116,7 +116,7 @@ Value Builder::list(const Ast& ast) {
     if (std::holds_alternative<Tensors>(item) || (inner != nullptr && inner->has_tensor)) {
       result->has_tensor = true;
     } else if (!is_number(item) && inner == nullptr) {
-      fail(part(child).extent, fmt::format("a list holds numbers or tensors, not {}", describe(item)));
+      fail(part(child).extent, fmt::format("a list can contain numbers or tensors, not {}", describe(item)));
     }
     const DType kind = inner != nullptr                       ? inner->kind
                        : std::holds_alternative<double>(item) ? DType::f64
@@ -126,20 +126,20 @@ Value Builder::list(const Ast& ast) {
     if (inner != nullptr) result->depth = std::max(result->depth, inner->depth + 1);
     result->elements += inner != nullptr ? inner->elements : 1;
     if (result->elements > ExpressionOptions::kMaxLiteralElements)
-      fail(ast.extent, fmt::format("a literal holds at most {} numbers", ExpressionOptions::kMaxLiteralElements),
+      fail(ast.extent, fmt::format("a literal can contain at most {} numbers", ExpressionOptions::kMaxLiteralElements),
            "pass large data as an input instead", ErrorCode::resource_exhausted);
     const std::vector<std::int64_t>* dims = inner != nullptr ? &inner->dims : &scalar;
     if (first_dims == nullptr) first_dims = dims;
     // A tuple of results may hold anything; whether it makes one tensor is asked when one is wanted.
     if (!result->has_tensor && !result->is_tuple && *dims != *first_dims)
       fail(part(child).extent,
-           fmt::format("this row has shape {}, the first has {}", to_string(Shape(*dims)), to_string(Shape(*first_dims))),
-           "rows of a literal must have equal lengths");
+           fmt::format("this row has shape {}, but the first has {}", to_string(Shape(*dims)), to_string(Shape(*first_dims))),
+           "all rows of a literal must have the same length");
     result->items.push_back(item);
   }
   result->dims = {static_cast<std::int64_t>(ast.children.size())};
   if (first_dims != nullptr) result->dims.insert(result->dims.end(), first_dims->begin(), first_dims->end());
-  if (result->depth > kMaxRank) fail(ast.extent, fmt::format("lists nest at most {} deep", kMaxRank));
+  if (result->depth > kMaxRank) fail(ast.extent, fmt::format("lists can be nested at most {} deep", kMaxRank));
   return result;
 }
 
@@ -150,12 +150,12 @@ NodeId Builder::tensor(const Value& value, Extent at) {
   if (const auto* shared = std::get_if<std::shared_ptr<List>>(&value)) return list_tensor(**shared, at);
   if (const auto* tensors = std::get_if<Tensors>(&value)) {
     if (tensors->ids.size() == 1) return tensors->ids[0];
-    fail(at, fmt::format("one tensor is needed here, this has {} results", tensors->ids.size()),
-         "take one by its number, f(x)[0], or name them: a, b = f(x)");
+    fail(at, fmt::format("expected one tensor, but this has {} results", tensors->ids.size()),
+         "select one by its index, f(x)[0], or name them: a, b = f(x)");
   }
   if (std::holds_alternative<DType>(value))
-    fail(at, fmt::format("{} is no tensor", describe(value)), "dtypes are parameters: cast(x, float32)");
-  fail(at, fmt::format("a tensor or a number is needed here, not {}", describe(value)));
+    fail(at, fmt::format("{} is not a tensor", describe(value)), "dtypes are parameters: cast(x, float32)");
+  fail(at, fmt::format("expected a tensor or a number, not {}", describe(value)));
 }
 
 NodeId Builder::list_tensor(List& list, Extent at) {
@@ -232,7 +232,7 @@ void Builder::assign(const Ast& ast) {
     parts = items->items;
   }
   if (parts.size() != ast.words.size())
-    fail(ast.extent, fmt::format("{} names are given for {} value{}", ast.words.size(), std::max<std::size_t>(1, parts.size()),
+    fail(ast.extent, fmt::format("{} names for {} value{}", ast.words.size(), std::max<std::size_t>(1, parts.size()),
                                  parts.size() > 1 ? "s" : ""));
   for (std::size_t i = 0; i < parts.size(); ++i) variables_.insert_or_assign(std::string(ast.words[i]), parts[i]);
 }
@@ -260,7 +260,7 @@ void Builder::check_sizes(const Ast& ast) {
     const Node& node = graph_[checked_];
     if (node.prim == Prim::input || node.shape.elements() <= options_.max_elements) continue;
     fail(ast.extent,
-         fmt::format("a tensor of shape {} has {} elements, more than the {} allowed", to_string(node.shape),
+         fmt::format("a tensor of shape {} has {} elements, more than the limit of {}", to_string(node.shape),
                      node.shape.elements(), options_.max_elements),
          "use a smaller shape", ErrorCode::resource_exhausted);
   }

@@ -91,8 +91,8 @@ const OpInfo& Builder::called_op(const Ast& ast) const {
     known.insert(known.end(), info.aliases.begin(), info.aliases.end());
   }
   const std::string near = nearest(ast.text, known);
-  fail(ast.name_extent, fmt::format("no op is called '{}'", ast.text),
-       near.empty() ? "tenon ops lists them" : fmt::format("did you mean '{}'?", near), ErrorCode::not_found);
+  fail(ast.name_extent, fmt::format("unknown op '{}'", ast.text),
+       near.empty() ? "check its name in the list of ops" : fmt::format("did you mean '{}'?", near), ErrorCode::not_found);
 }
 
 void Builder::add_parameter(Arguments& arguments, const Parameter& parameter, AstId id) const {
@@ -101,14 +101,14 @@ void Builder::add_parameter(Arguments& arguments, const Parameter& parameter, As
   if (const auto* tensors = std::get_if<Tensors>(&given)) {
     const auto known = tensors->ids.size() == 1 ? constant_value(graph_, tensors->ids[0]) : std::nullopt;
     if (!known)
-      fail(part(id).extent, fmt::format("'{}' of {} is a parameter: it must be a plain {}, not computed from tensors",
-                                        parameter.name, op, tenon::name(parameter.type)));
+      fail(part(id).extent, fmt::format("parameter '{}' of {} must be a constant {}, not computed from tensors", parameter.name,
+                                        op, tenon::name(parameter.type)));
     arguments.parameters.emplace_back(parameter.name, *known);
     return;
   }
   auto converted = to_parameter(parameter, given);
   if (!converted)
-    fail(part(id).extent, fmt::format("'{}' of {} is {} {}, not {}", parameter.name, op,
+    fail(part(id).extent, fmt::format("parameter '{}' of {} must be {} {}, not {}", parameter.name, op,
                                       parameter.type == ParameterType::integers ? "a list of" : "a", tenon::name(parameter.type),
                                       describe(given)));
   arguments.parameters.emplace_back(parameter.name, std::move(*converted));
@@ -131,7 +131,7 @@ void Builder::add_positional(Arguments& arguments, AstId id, bool only_candidate
     add_parameter(arguments, *parameter, id);
     ++arguments.next_parameter;
   } else {
-    fail(at, fmt::format("{} takes no more arguments", arguments.op.name), "it is " + signature(arguments.op));
+    fail(at, fmt::format("too many arguments for {}", arguments.op.name), "it is " + signature(arguments.op));
   }
 }
 
@@ -141,7 +141,7 @@ void Builder::add_named(Arguments& arguments, std::string_view word, AstId id) {
   const Extent at{begin, begin + static_cast<std::uint32_t>(word.size())};
   for (const Parameter& parameter : op.parameters) {
     if (parameter.name != word) continue;
-    if (arguments.given(word)) fail(at, fmt::format("'{}' of {} is given twice", word, op.name));
+    if (arguments.given(word)) fail(at, fmt::format("parameter '{}' of {} is set twice", word, op.name));
     return add_parameter(arguments, parameter, id);
   }
   const auto input = std::find(op.input_names.begin(), op.input_names.end(), word);
@@ -154,7 +154,8 @@ void Builder::add_named(Arguments& arguments, std::string_view word, AstId id) {
   }
   const auto slot = static_cast<std::size_t>(input - op.input_names.begin());
   if (std::holds_alternative<std::monostate>(value(id))) return;
-  if (slot < arguments.inputs.size() && arguments.inputs[slot]) fail(at, fmt::format("'{}' of {} is given twice", word, op.name));
+  if (slot < arguments.inputs.size() && arguments.inputs[slot])
+    fail(at, fmt::format("parameter '{}' of {} is set twice", word, op.name));
   if (slot >= arguments.inputs.size()) arguments.inputs.resize(slot + 1);
   arguments.inputs[slot] = tensor(id);
 }
@@ -179,7 +180,8 @@ Value Builder::call(const Ast& ast) {
   std::vector<NodeId> inputs;
   for (const std::optional<NodeId>& input : arguments.inputs) {
     if (!input)
-      fail(ast.extent, fmt::format("{}: '{}' is missing, but a later input is given", op.name, op.input_names.at(inputs.size())),
+      fail(ast.extent,
+           fmt::format("{}: input '{}' is missing, but a later input is given", op.name, op.input_names.at(inputs.size())),
            "it is " + signature(op));
     inputs.push_back(*input);
   }

@@ -41,10 +41,11 @@ Value Builder::subscript(const Ast& ast) {
   if (several && ast.children.size() == 2 && part(ast.children[1]).kind != AstKind::slice) {
     const auto count = static_cast<std::int64_t>(tensors != nullptr ? tensors->ids.size() : items->items.size());
     const auto* index = std::get_if<std::int64_t>(&value(ast.children[1]));
-    if (index == nullptr) fail(part(ast.children[1]).extent, fmt::format("a whole number picks one of the {} results", count));
+    if (index == nullptr)
+      fail(part(ast.children[1]).extent, fmt::format("use an integer to select one of the {} results", count));
     if (*index < -count || *index >= count)
-      fail(part(ast.children[1]).extent, fmt::format("result {} of {}", *index, count), "they are numbered from 0",
-           ErrorCode::out_of_range);
+      fail(part(ast.children[1]).extent, fmt::format("result {} is out of range; there are {} results", *index, count),
+           "results are numbered from 0", ErrorCode::out_of_range);
     const auto at = static_cast<std::size_t>(*index < 0 ? *index + count : *index);
     return tensors != nullptr ? Value(Tensors{{tensors->ids[at]}}) : items->items[at];
   }
@@ -57,7 +58,7 @@ NodeId Builder::index_operand(AstId item) {
   const DType dtype = graph_[index].dtype;
   if (dtype == DType::boolean)
     fail(part(item).extent, "a mask would select an unknown number of elements", "use where(mask, x, 0)");
-  if (!is_integer(dtype)) fail(part(item).extent, fmt::format("an index is made of integers, not {}", tenon::name(dtype)));
+  if (!is_integer(dtype)) fail(part(item).extent, fmt::format("indices must be integers, not {}", tenon::name(dtype)));
   return index;
 }
 
@@ -72,17 +73,17 @@ Value Builder::index_tensor(NodeId x, const Ast& ast) {
 
   int named = 0, dots = 0;
   for (const AstId id : items) {
-    if (kind(id) == AstKind::ellipsis && ++dots > 1) fail(part(id).extent, "'...' may appear once");
+    if (kind(id) == AstKind::ellipsis && ++dots > 1) fail(part(id).extent, "'...' may appear only once");
     if (kind(id) != AstKind::ellipsis && !is_none(id)) ++named;
   }
   if (named > rank)
-    fail(ast.extent, fmt::format("{} indices for a tensor of {} axes, {}", named, rank, to_string(shape)), {},
+    fail(ast.extent, fmt::format("{} indices, but the tensor has {} axes, {}", named, rank, to_string(shape)), {},
          ErrorCode::out_of_range);
 
   const auto bound = [&](AstId id) -> std::optional<std::int64_t> {
     if (id < 0 || std::holds_alternative<std::monostate>(value(id))) return std::nullopt;
     if (const auto* whole = std::get_if<std::int64_t>(&value(id))) return *whole;
-    fail(part(id).extent, fmt::format("a slice is made of whole numbers, not {}", describe(value(id))));
+    fail(part(id).extent, fmt::format("the bounds of a slice must be integers, not {}", describe(value(id))));
   };
 
   std::vector<std::int64_t> start, extent, step, kept;
@@ -108,7 +109,7 @@ Value Builder::index_tensor(NodeId x, const Ast& ast) {
     if (kind(id) == AstKind::slice) {
       const auto& parts = part(id).children;
       const std::int64_t by = bound(parts[2]).value_or(1);
-      if (by == 0) fail(part(id).extent, "a slice's step must not be 0");
+      if (by == 0) fail(part(id).extent, "the step of a slice must not be 0");
       const Range range = resolve(bound(parts[0]), bound(parts[1]), by, size);
       start.push_back(range.start);
       extent.push_back(range.count);
@@ -116,13 +117,13 @@ Value Builder::index_tensor(NodeId x, const Ast& ast) {
       kept.push_back(range.count);
     } else if (const auto* whole = std::get_if<std::int64_t>(&value(id))) {
       if (*whole < -size || *whole >= size)
-        fail(part(id).extent, fmt::format("index {} is outside axis {} of {}", *whole, start.size(), to_string(shape)), {},
-             ErrorCode::out_of_range);
+        fail(part(id).extent, fmt::format("index {} is out of range for axis {} of {}", *whole, start.size(), to_string(shape)),
+             {}, ErrorCode::out_of_range);
       start.push_back(*whole < 0 ? *whole + size : *whole);
       extent.push_back(1);
       step.push_back(1);
     } else {
-      if (indices) fail(part(id).extent, "one tensor of indices at a time", "index twice: x[i][:, j]");
+      if (indices) fail(part(id).extent, "only one index may be a tensor", "index twice: x[i][:, j]");
       indices = index_operand(id);
       index_axis = static_cast<int>(kept.size());
       keep_axis();

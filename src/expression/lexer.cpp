@@ -75,7 +75,7 @@ class Lexer {
       while (is_hex(peek())) ++at_;
       std::int64_t value = 0;
       if (std::from_chars(first + 2, source_.data() + at_, value, 16).ec != std::errc{})
-        fail(source_, extent_from(begin), "the number does not fit into 64 bits");
+        fail(source_, extent_from(begin), "the number does not fit in 64 bits");
       push(TokenKind::integer, begin).integer = value;
       return;
     }
@@ -111,7 +111,7 @@ class Lexer {
     if (std::from_chars(first, last, value).ec == std::errc::result_out_of_range) {
       const std::size_t exponent = digits.find_first_of("eE");
       if (exponent == std::string_view::npos || digits[exponent + 1] != '-')
-        fail(source_, extent_from(begin), "the number is beyond what a float64 holds", "write inf for infinity");
+        fail(source_, extent_from(begin), "the number is too large for float64", "write inf for infinity");
       value = 0;
     }
     push(TokenKind::number, begin).number = value;
@@ -120,7 +120,7 @@ class Lexer {
   void text(char quote) {
     const std::size_t begin = at_++;
     while (at_ < source_.size() && peek() != quote && peek() != '\n') ++at_;
-    if (peek() != quote) fail(source_, extent_from(begin), fmt::format("the text has no closing {}", quote));
+    if (peek() != quote) fail(source_, extent_from(begin), fmt::format("the string has no closing {}", quote));
     ++at_;
     Token& token = push(TokenKind::text, begin);
     token.text = token.text.substr(1, token.text.size() - 2);
@@ -140,10 +140,10 @@ class Lexer {
     while (at_ < source_.size() && is_continuation(peek())) ++at_;
     const unsigned char byte = static_cast<unsigned char>(source_[begin]);
     if (byte < 0x20 || byte == 0x7F || is_continuation(source_[begin]))
-      fail(source_, extent_from(begin), fmt::format("byte 0x{:02x} has no meaning here", byte));
+      fail(source_, extent_from(begin), fmt::format("unexpected byte 0x{:02x}", byte));
     const std::string_view character = source_.substr(begin, at_ - begin);
     const std::string hint = character == "!" ? "write 'not x'" : "";
-    fail(source_, extent_from(begin), fmt::format("'{}' has no meaning here", character), hint);
+    fail(source_, extent_from(begin), fmt::format("unexpected character '{}'", character), hint);
   }
 
   Extent extent_from(std::size_t begin) const { return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(at_)}; }
@@ -188,7 +188,7 @@ std::string describe(const Token& token) {
   switch (token.kind) {
     case TokenKind::integer:
     case TokenKind::number: return fmt::format("the number {}", token.text);
-    case TokenKind::text: return fmt::format("the text \"{}\"", token.text);
+    case TokenKind::text: return fmt::format("the string \"{}\"", token.text);
     case TokenKind::separator: return token.text == ";" ? "';'" : "the end of the line";
     case TokenKind::end: return "the end of the expression";
     default: return fmt::format("'{}'", token.text);

@@ -51,7 +51,7 @@ class Parser {
 
   [[noreturn]] void unexpected(const std::string& wanted) const {
     std::string hint;
-    if (is_symbol("=")) hint = "compare with ==; a name stands alone before =";
+    if (is_symbol("=")) hint = "use == to compare; only a name may stand before =";
     if (is_symbol("{") || is_symbol("}")) hint = "lists are written with [ ]";
     fail(source_, token().extent, fmt::format("expected {}, found {}", wanted, describe(token())), hint);
   }
@@ -194,8 +194,8 @@ class Parser {
         } else if (name.text == "T") {
           value = add({.kind = AstKind::transpose, .extent = since(begin), .children = {value}});
         } else {
-          fail(source_, name.extent, fmt::format("there is no .{}", name.text),
-               fmt::format("ops are called: x.{}(), or {}(x)", name.text, name.text));
+          fail(source_, name.extent, fmt::format("unknown attribute .{}", name.text),
+               fmt::format("call the op: x.{}(), or {}(x)", name.text, name.text));
         }
       } else if (is_symbol("(")) {
         fail(source_, token().extent, "only an op can be called", "write * to multiply");
@@ -233,8 +233,8 @@ class Parser {
           fail(source_, token().extent, fmt::format("'{}' is given twice", keyword));
         at_ += 2;
       } else if (!result.words.empty() && !result.words.back().empty()) {
-        fail(source_, token().extent, fmt::format("an argument without a name stands behind {}=", result.words.back()),
-             "give the arguments by name last");
+        fail(source_, token().extent, fmt::format("a positional argument follows {}=", result.words.back()),
+             "put named arguments last");
       }
       result.words.push_back(keyword);
       result.children.push_back(expression(kOr));

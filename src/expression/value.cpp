@@ -106,7 +106,7 @@ std::string describe(const Value& value) {
   if (const bool* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
   if (is_whole(value)) return fmt::format("{}", as_integer(value));
   if (const double* d = std::get_if<double>(&value)) return fmt::format("{}", *d);
-  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("the text \"{}\"", *text);
+  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("the string \"{}\"", *text);
   if (const DType* dtype = std::get_if<DType>(&value)) return fmt::format("the dtype {}", name(*dtype));
   if (const List* list = as_list(value)) return list->is_tuple ? "a tuple" : "a list";
   const std::size_t results = std::get<Tensors>(value).ids.size();

@@ -53,17 +53,17 @@ class ByteReader {
   std::uint8_t byte() { return static_cast<std::uint8_t>(raw(1)[0]); }
   bool flag() {
     const std::uint8_t value = byte();
-    if (value > 1) fail("a flag that is neither 0 nor 1");
+    if (value > 1) fail("a flag is neither 0 nor 1");
     return value == 1;
   }
   std::uint64_t number() {
     std::uint64_t value = 0;
     for (int shift = 0;; shift += 7) {
       const std::uint64_t part = byte();
-      if (shift == 63 && part > 1) fail("a number of more than 64 bits");
+      if (shift == 63 && part > 1) fail("a number has more than 64 bits");
       value |= (part & 0x7f) << shift;
       if (part < 0x80) {
-        if (part == 0 && shift > 0) fail("a number written longer than it is");
+        if (part == 0 && shift > 0) fail("a number is not in its shortest form");
         return value;
       }
     }
@@ -88,13 +88,13 @@ class ByteReader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   std::span<const std::byte> raw(std::uint64_t count) {
-    if (count > rest_.size()) fail("bytes that end too early");
+    if (count > rest_.size()) fail("unexpected end");
     const std::span<const std::byte> taken = rest_.first(static_cast<std::size_t>(count));
     rest_ = rest_.subspan(static_cast<std::size_t>(count));
     return taken;
   }
   void finish() const {
-    if (!rest_.empty()) fail("bytes behind the end");
+    if (!rest_.empty()) fail("trailing bytes");
   }
   [[noreturn]] static void fail(const char* what) {
     throw Error(ErrorCode::invalid_argument, std::string("the message is damaged: ") + what);

@@ -39,12 +39,12 @@ DType body_dtype(ElementwiseOp op, DType common) {
   const ValueKinds kinds = traits(op).kinds;
   if (is_float(common)) {
     if (kinds & kFloats) return common;
-    invalid(fmt::format("{} takes integers, not {}", name(op), name(common)), "cast the inputs, e.g. cast(x, int32)");
+    invalid(fmt::format("{} accepts integers, not {}", name(op), name(common)), "cast the inputs, e.g. cast(x, int32)");
   }
   if (common == DType::boolean && (kinds & kBools)) return common;
   if (kinds & kIntegers) return common == DType::boolean ? DType::i32 : common;
   if (kinds & kFloats) return DType::f32;
-  invalid(fmt::format("{} takes bool, not {}", name(op), name(common)), "compare first, e.g. x != 0");
+  invalid(fmt::format("{} accepts bool, not {}", name(op), name(common)), "compare first, e.g. x != 0");
 }
 
 // The dtype sums and products of |dtype| are formed in.
@@ -64,7 +64,8 @@ std::int64_t window_extent(std::int64_t input, std::int64_t size, std::int64_t s
     invalid(fmt::format("{}: kernel size, stride, dilation and padding must stay below 2^31", what));
   const std::int64_t span = (size - 1) * dilation + 1;
   const std::int64_t padded = input + low + high;
-  if (padded < span) invalid(fmt::format("{}: a window of {} does not fit into {} (padding included)", what, span, padded));
+  if (padded < span)
+    invalid(fmt::format("{}: the window of {} is larger than the input of {} (padding included)", what, span, padded));
   return (padded - span) / stride + 1;
 }
 
@@ -92,7 +93,8 @@ NodeId Graph::add(Node node) {
 }
 
 void Graph::check(NodeId id) const {
-  if (id < 0 || id >= size()) throw Error(ErrorCode::internal, fmt::format("node {} is not in this graph of {}", id, size()));
+  if (id < 0 || id >= size())
+    throw Error(ErrorCode::internal, fmt::format("node {} does not exist; the graph has {} nodes", id, size()));
 }
 
 void Graph::set_outputs(std::vector<NodeId> outputs) {
@@ -135,14 +137,14 @@ NodeId Graph::iota(const Shape& shape, int axis) {
 }
 
 NodeId Graph::random(const Shape& shape, DType dtype, bool normal, std::uint64_t seed) {
-  if (!is_float(dtype)) invalid(fmt::format("random numbers are floats, not {}", name(dtype)));
+  if (!is_float(dtype)) invalid(fmt::format("random: the dtype must be a float type, not {}", name(dtype)));
   return add({Prim::random, dtype, false, shape, {}, RandomAttr{normal, seed}});
 }
 
 NodeId Graph::elementwise(ElementwiseOp op, std::span<const NodeId> operands, std::span<const double> params) {
   const ElementwiseTraits& t = traits(op);
   if (static_cast<int>(operands.size()) != t.inputs || static_cast<int>(params.size()) != t.params)
-    throw Error(ErrorCode::internal, fmt::format("{} takes {} inputs and {} parameters, got {} and {}", name(op), t.inputs,
+    throw Error(ErrorCode::internal, fmt::format("{} needs {} inputs and {} parameters, got {} and {}", name(op), t.inputs,
                                                  t.params, operands.size(), params.size()));
   for (NodeId id : operands) check(id);
 
@@ -222,7 +224,7 @@ NodeId Graph::transpose(NodeId x, std::span<const int> perm) {
   const Node& node = (*this)[x];
   const int rank = node.shape.rank();
   if (static_cast<int>(perm.size()) != rank)
-    invalid(fmt::format("a permutation of {} axes was given for shape {}", perm.size(), to_string(node.shape)));
+    invalid(fmt::format("a permutation of {} axes does not match shape {}", perm.size(), to_string(node.shape)));
   TransposeAttr attr;
   std::vector<std::int64_t> dims;
   AxisSet seen = 0;
@@ -246,22 +248,23 @@ NodeId Graph::slice(NodeId x, std::span<const std::int64_t> start, std::span<con
   const Node& node = (*this)[x];
   const std::size_t rank = static_cast<std::size_t>(node.shape.rank());
   if (start.size() != rank || extent.size() != rank || step.size() != rank)
-    throw Error(ErrorCode::internal, fmt::format("slice of rank {} given {} starts", rank, start.size()));
+    throw Error(ErrorCode::internal,
+                fmt::format("slice of a tensor of rank {} needs one start per axis, got {}", rank, start.size()));
   SliceAttr attr;
   bool identity = true;
   for (std::size_t i = 0; i < rank; ++i) {
     const std::int64_t size = node.shape[static_cast<int>(i)];
-    if (step[i] == 0) invalid("a slice's step must not be 0");
+    if (step[i] == 0) invalid("the step of a slice must not be 0");
     if (extent[i] < 0 || extent[i] > size)
       throw Error(ErrorCode::out_of_range,
-                  fmt::format("slice of {} elements on axis {} of {}", extent[i], i, to_string(node.shape)));
+                  fmt::format("slice: {} elements on axis {} of {} is not a valid count", extent[i], i, to_string(node.shape)));
     if (extent[i] > 0) {
       const bool fits = start[i] >= 0 && start[i] < size &&
                         (extent[i] == 1 || (step[i] > 0 ? step[i] <= (size - 1 - start[i]) / (extent[i] - 1)
                                                         : -step[i] <= start[i] / (extent[i] - 1)));
       if (!fits)
-        throw Error(ErrorCode::out_of_range, fmt::format("slice from {} by {}, {} elements, leaves axis {} of {}", start[i],
-                                                         step[i], extent[i], i, to_string(node.shape)));
+        throw Error(ErrorCode::out_of_range, fmt::format("slice from {} with step {} and {} elements exceeds axis {} of {}",
+                                                         start[i], step[i], extent[i], i, to_string(node.shape)));
     }
     attr.start[i] = extent[i] > 0 ? start[i] : 0;
     attr.step[i] = extent[i] > 1 ? step[i] : 1;
@@ -277,13 +280,13 @@ NodeId Graph::pad(NodeId x, std::span<const std::int64_t> low, std::span<const s
   const Node& node = (*this)[x];
   const std::size_t rank = static_cast<std::size_t>(node.shape.rank());
   if (low.size() != rank || high.size() != rank)
-    invalid(fmt::format("pad of shape {} needs {} amounts before and after", to_string(node.shape), rank));
+    invalid(fmt::format("pad of a tensor of shape {} needs {} amounts before and after", to_string(node.shape), rank));
   PadAttr attr;
   attr.value = value;
   std::vector<std::int64_t> dims;
   bool identity = true;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (low[i] < 0 || high[i] < 0) invalid("padding must not be negative", "use a slice to take elements away");
+    if (low[i] < 0 || high[i] < 0) invalid("padding must not be negative", "use a slice to remove elements");
     if (low[i] > kMaxElements || high[i] > kMaxElements)
       throw Error(ErrorCode::resource_exhausted, fmt::format("padding of {} + {} elements is too large", low[i], high[i]));
     attr.low[i] = low[i];
@@ -327,7 +330,7 @@ NodeId Graph::take(NodeId x, NodeId indices, int axis) {
   if (!is_integer((*this)[indices].dtype))
     invalid(fmt::format("take: indices must be integers, not {}", name((*this)[indices].dtype)));
   axis = normalize_axis(axis, shape.rank());
-  if (shape[axis] == 0 && (*this)[indices].shape.elements() > 0) invalid("take: nothing to take from an empty axis");
+  if (shape[axis] == 0 && (*this)[indices].shape.elements() > 0) invalid("take: the axis is empty");
   indices = cast(indices, DType::i64);
   std::vector<std::int64_t> dims(shape.begin(), shape.begin() + axis);
   dims.insert(dims.end(), (*this)[indices].shape.begin(), (*this)[indices].shape.end());
@@ -347,7 +350,7 @@ NodeId Graph::gather(NodeId x, NodeId indices, int axis) {
   for (int i = 0; i < shape.rank(); ++i)
     if (i != axis && index_shape[i] > shape[i])
       invalid(fmt::format("gather: indices {} exceed {} on axis {}", to_string(index_shape), to_string(shape), i));
-  if (shape[axis] == 0 && index_shape.elements() > 0) invalid("gather: nothing to gather from an empty axis");
+  if (shape[axis] == 0 && index_shape.elements() > 0) invalid("gather: the axis is empty");
   indices = cast(indices, DType::i64);
   return add({Prim::gather, (*this)[x].dtype, false, index_shape, {x, indices}, AxisAttr{axis}});
 }
@@ -364,7 +367,7 @@ NodeId Graph::scatter(NodeId x, NodeId indices, NodeId updates, int axis, bool a
   for (int i = 0; i < shape.rank(); ++i)
     if (i != axis && index_shape[i] > shape[i])
       invalid(fmt::format("scatter: indices {} exceed {} on axis {}", to_string(index_shape), to_string(shape), i));
-  if (shape[axis] == 0 && index_shape.elements() > 0) invalid("scatter: nothing to write to on an empty axis");
+  if (shape[axis] == 0 && index_shape.elements() > 0) invalid("scatter: the axis is empty");
   indices = cast(indices, DType::i64);
   updates = broadcast(cast(updates, (*this)[x].dtype), index_shape);
   return add({Prim::scatter, (*this)[x].dtype, false, shape, {x, indices, updates}, ScatterAttr{axis, accumulate}});
@@ -376,7 +379,7 @@ NodeId Graph::reduce(ReduceKind kind, NodeId x, AxisSet axes) {
   if (kind == ReduceKind::sum || kind == ReduceKind::prod) x = cast(x, accumulation_dtype((*this)[x].dtype));
   const Node& node = (*this)[x];
   Shape shape = node.shape;
-  if (axes >> shape.rank()) throw Error(ErrorCode::internal, "reduction over an axis that does not exist");
+  if (axes >> shape.rank()) throw Error(ErrorCode::internal, "reduction: an axis is out of range");
   std::int64_t reduced = 1;
   for (int i = 0; i < shape.rank(); ++i)
     if (axes & (1u << i)) {
@@ -384,7 +387,7 @@ NodeId Graph::reduce(ReduceKind kind, NodeId x, AxisSet axes) {
       shape = shape.with(i, 1);
     }
   if (reduced == 0 && shape.elements() > 0 && (kind == ReduceKind::max || kind == ReduceKind::min))
-    invalid(fmt::format("{} of nothing: shape {} is empty along the reduced axes", name(kind), to_string(node.shape)));
+    invalid(fmt::format("{} of no elements: shape {} is empty along the reduced axes", name(kind), to_string(node.shape)));
   if (axes == 0) return x;
   const DType dtype = node.dtype;
   return add({Prim::reduce, dtype, false, shape, {x}, ReduceAttr{kind, axes}});
@@ -395,7 +398,7 @@ NodeId Graph::arg_reduce(NodeId x, int axis, bool largest) {
   const Shape shape = (*this)[x].shape;
   axis = normalize_axis(axis, shape.rank());
   if (shape[axis] == 0)
-    invalid(fmt::format("no largest or smallest element: shape {} is empty along axis {}", to_string(shape), axis));
+    invalid(fmt::format("argmax and argmin need at least one element: shape {} is empty along axis {}", to_string(shape), axis));
   return add({Prim::arg_reduce, DType::i64, false, shape.with(axis, 1), {x}, ArgReduceAttr{axis, largest}});
 }
 
@@ -404,14 +407,15 @@ NodeId Graph::matmul(NodeId a, NodeId b, MatMulAttr attr) {
   b = strong(b);
   const Shape sa = (*this)[a].shape, sb = (*this)[b].shape;
   if (sa.rank() < 2 || sb.rank() < 2)
-    invalid(fmt::format("matrix product of {} and {}: both need at least two axes", to_string(sa), to_string(sb)));
+    invalid(fmt::format("matrix product of {} and {}: both inputs need at least two axes", to_string(sa), to_string(sb)));
   DType dtype = promote((*this)[a].dtype, (*this)[b].dtype);
   if (dtype == DType::boolean) dtype = DType::i64;
   const int ra = sa.rank(), rb = sb.rank();
   const std::int64_t m = sa[attr.transpose_a ? ra - 1 : ra - 2], ka = sa[attr.transpose_a ? ra - 2 : ra - 1];
   const std::int64_t kb = sb[attr.transpose_b ? rb - 1 : rb - 2], n = sb[attr.transpose_b ? rb - 2 : rb - 1];
   if (ka != kb)
-    invalid(fmt::format("matrix product of {} and {}: the inner extents {} and {} differ", to_string(sa), to_string(sb), ka, kb));
+    invalid(
+        fmt::format("matrix product of {} and {}: the inner dimensions {} and {} differ", to_string(sa), to_string(sb), ka, kb));
 
   const Shape batch = tenon::broadcast(Shape(sa.dims().first(static_cast<std::size_t>(ra - 2))),
                                        Shape(sb.dims().first(static_cast<std::size_t>(rb - 2))));

@@ -210,7 +210,7 @@ void write_shape(ByteWriter& out, const Shape& shape) {
 }
 
 Shape read_shape(ByteReader& in) {
-  const std::uint64_t rank = in.below(kMaxRank + 1, "a shape of too many axes");
+  const std::uint64_t rank = in.below(kMaxRank + 1, "a shape with too many axes");
   std::array<std::int64_t, kMaxRank> dims{};
   for (std::size_t i = 0; i < rank; ++i)
     dims[i] = static_cast<std::int64_t>(in.below(std::uint64_t{1} << 62, "an extent that is too large"));
@@ -236,8 +236,8 @@ std::vector<std::byte> serialize(const Graph& graph) {
 
 Graph deserialize(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  if (in.number() != kMagic) ByteReader::fail("this is no graph");
-  if (in.number() != kVersion) ByteReader::fail("a graph of another version of Tenon");
+  if (in.number() != kMagic) ByteReader::fail("not a graph");
+  if (in.number() != kVersion) ByteReader::fail("the graph was written by another version of Tenon");
   const std::uint64_t count = in.below(Graph::kMaxNodes + 1, "more nodes than a program may have");
   Graph graph;
   for (std::uint64_t i = 0; i < count; ++i) {

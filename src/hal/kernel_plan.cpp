@@ -101,7 +101,7 @@ class Planner {
       case Prim::arg_reduce: return steps_.add(emit_arg_reduce(target_, x(0), node.as<ArgReduceAttr>(), out, scratch));
       case Prim::cumulative: return steps_.add(emit_cumulative(target_, x(0), node.as<CumulativeAttr>(), out, scratch));
       case Prim::arg_sort: return steps_.add(emit_arg_sort(target_, x(0), node.as<ArgSortAttr>(), out, scratch));
-      default: throw Error(ErrorCode::internal, fmt::format("kernels have no step for {}", name(node.prim)));
+      default: throw Error(ErrorCode::internal, fmt::format("no kernel implements {}", name(node.prim)));
     }
   }
 
@@ -181,17 +181,16 @@ void check_kernels(const Graph& graph, const KernelTarget& target) {
     const Node& node = graph[id];
     // A literal of a program is a weak f64 that never reaches the device as one.
     if (node.dtype == DType::f64 && !node.weak)
-      throw Error(ErrorCode::unimplemented, "the device does not compute in float64",
-                  "cast to float32, or use the CPU: --device cpu");
+      throw Error(ErrorCode::unimplemented, "the device does not support float64", "cast to float32, or use the device cpu");
     if (node.prim == Prim::random && node.as<RandomAttr>().normal)
-      throw Error(ErrorCode::unimplemented, "normal random numbers need float64, which the device does not have",
-                  "use the CPU: --device cpu");
+      throw Error(ErrorCode::unimplemented, "normal random numbers need float64, which the device does not support",
+                  "use the device cpu");
   }
 }
 
 void throw_status(std::span<const std::int64_t> words) {
   if ((words[0] & 1) == 0) return;
-  throw Error(ErrorCode::out_of_range, fmt::format("index {} is outside an axis of {} elements", words[1], words[2]));
+  throw Error(ErrorCode::out_of_range, fmt::format("index {} is out of range for an axis of {} elements", words[1], words[2]));
 }
 
 }  // namespace tenon

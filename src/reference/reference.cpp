@@ -42,7 +42,7 @@ void check_memory(const Graph& graph, const std::vector<NodeId>& last) {
     if (live > kReferenceMaxBytes)
       throw Error(
           ErrorCode::resource_exhausted,
-          fmt::format("the reference would hold {} MiB at once, its limit is {} MiB", live >> 20, kReferenceMaxBytes >> 20),
+          fmt::format("the reference would need {} MiB of memory; its limit is {} MiB", live >> 20, kReferenceMaxBytes >> 20),
           "compare smaller tensors");
     std::vector<NodeId> used = graph[id].inputs;
     std::sort(used.begin(), used.end());
@@ -55,13 +55,13 @@ void check_memory(const Graph& graph, const std::vector<NodeId>& last) {
 void check_inputs(const Graph& graph, std::span<const HostArray> inputs) {
   if (inputs.size() != graph.inputs().size())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the program takes {} inputs, {} were given", graph.inputs().size(), inputs.size()));
+                fmt::format("the program has {} inputs, but {} were given", graph.inputs().size(), inputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Node& node = graph[graph.inputs()[i]];
     if (inputs[i].dtype() != node.dtype || !(inputs[i].shape() == node.shape))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("input {} is {} {}, the program takes {} {}", node.as<InputAttr>().name, name(inputs[i].dtype()),
-                              to_string(inputs[i].shape()), name(node.dtype), to_string(node.shape)));
+                  fmt::format("input {} is {} {}, but the program expects {} {}", node.as<InputAttr>().name,
+                              name(inputs[i].dtype()), to_string(inputs[i].shape()), name(node.dtype), to_string(node.shape)));
   }
 }
 
@@ -102,7 +102,7 @@ HostArray evaluate(const Node& node, std::span<const HostArray> in, std::span<co
     case Prim::cumulative: return evaluate_cumulative(node, in[0]);
     case Prim::random: return evaluate_random(node);
   }
-  throw Error(ErrorCode::internal, "a primitive the reference does not know");
+  throw Error(ErrorCode::internal, "the reference does not support this primitive");
 }
 
 // The outputs in storage dtypes.

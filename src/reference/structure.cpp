@@ -24,7 +24,7 @@ std::size_t index(int axis) { return static_cast<std::size_t>(axis); }
 std::int64_t resolve(std::int64_t i, std::int64_t extent) {
   const std::int64_t resolved = i < 0 ? i + extent : i;
   if (resolved < 0 || resolved >= extent)
-    throw Error(ErrorCode::out_of_range, fmt::format("index {} is outside an axis of {} elements", i, extent));
+    throw Error(ErrorCode::out_of_range, fmt::format("index {} is out of range for an axis of {} elements", i, extent));
   return resolved;
 }
 

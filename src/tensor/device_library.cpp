@@ -85,10 +85,10 @@ Device create_device(Arch arch, int slot) {
     if (card.slot == slot && arch_of(card.info) == arch) return make(std::move(card), arch);
     there.push_back(fmt::format("{} in slot {} ({})", card.info.architecture, card.slot, card.info.id));
   }
-  throw Error(ErrorCode::not_found, fmt::format("there is no {} in slot {}", name(arch), slot),
+  throw Error(ErrorCode::not_found, fmt::format("no {} card in slot {}", name(arch), slot),
               there.empty()
-                  ? fmt::format("no Tenstorrent card was found; tenon doctor says why, and --sim {} simulates one", name(arch))
-                  : fmt::format("there is: {}", fmt::join(there, ", ")));
+                  ? fmt::format("no Tenstorrent card was found; check its driver, or add a simulated card: --sim {}", name(arch))
+                  : fmt::format("available cards: {}", fmt::join(there, ", ")));
 }
 
 void initialize_device(const Device& device) {

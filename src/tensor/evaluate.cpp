@@ -58,8 +58,8 @@ class Claim {
                                          : changed().wait(lock, options.cancel, is_free);
     if (is_done) return;
     if (options.cancel.stop_requested())
-      throw Error(ErrorCode::cancelled, "cancelled while another thread evaluates this tensor");
-    throw Error(ErrorCode::deadline_exceeded, "the time limit ran out while another thread evaluates this tensor");
+      throw Error(ErrorCode::cancelled, "cancelled while another thread was evaluating this tensor");
+    throw Error(ErrorCode::deadline_exceeded, "timed out while another thread was evaluating this tensor");
   }
   // Never destroyed: a thread may still evaluate while the process exits.
   static std::mutex& mutex() {

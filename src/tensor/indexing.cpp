@@ -19,10 +19,10 @@ class View {
       dots += is_dots ? 1 : 0;
       named += is_dots || std::holds_alternative<NewAxis>(index.value()) ? 0 : 1;
     }
-    if (dots > 1) throw Error(ErrorCode::invalid_argument, "[ ]: ellipsis may appear once");
+    if (dots > 1) throw Error(ErrorCode::invalid_argument, "[ ]: ellipsis may appear only once");
     if (named > shape.rank())
-      throw Error(ErrorCode::out_of_range, fmt::format("[ ]: {} indices for a tensor of shape {}, which has {} axes", named,
-                                                       to_string(shape), shape.rank()));
+      throw Error(ErrorCode::out_of_range,
+                  fmt::format("[ ]: {} indices, but a tensor of shape {} has {} axes", named, to_string(shape), shape.rank()));
     missing_ = shape.rank() - named;
     for (const Index& index : indices) std::visit([this](const auto& value) { add(value); }, index.value());
     while (axis() < shape.rank()) keep();
@@ -56,7 +56,7 @@ class View {
     const std::int64_t size = shape_[axis()];
     if (place < -size || place >= size)
       throw Error(ErrorCode::out_of_range,
-                  fmt::format("[ ]: index {} is outside axis {} of shape {}", place, axis(), to_string(shape_)));
+                  fmt::format("[ ]: index {} is out of range for axis {} of shape {}", place, axis(), to_string(shape_)));
     take_range(place < 0 ? place + size : place, 1, 1);
   }
 
@@ -90,11 +90,11 @@ class View {
 
   void add(const Tensor& indices) {
     if (!indices_.is_none())
-      throw Error(ErrorCode::invalid_argument, "[ ]: one tensor of indices at a time", "index twice: x[i][{Slice(), j}]");
+      throw Error(ErrorCode::invalid_argument, "[ ]: only one index may be a tensor", "index twice: x[i][{Slice(), j}]");
     if (node_of(indices)->graph_dtype == DType::boolean)
       throw Error(ErrorCode::invalid_argument, "[ ]: a mask would select an unknown number of elements", "use where(mask, x, 0)");
     if (!is_integer(indices.dtype()))
-      throw Error(ErrorCode::invalid_argument, fmt::format("[ ]: an index is made of integers, not {}", name(indices.dtype())));
+      throw Error(ErrorCode::invalid_argument, fmt::format("[ ]: indices must be integers, not {}", name(indices.dtype())));
     indices_ = indices;
     index_axis_ = static_cast<std::int64_t>(kept_.size());
     keep();

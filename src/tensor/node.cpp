@@ -80,7 +80,8 @@ void TensorNode::set_storage(std::shared_ptr<Storage> storage) {
 }
 
 const std::shared_ptr<TensorNode>& node_of(const Tensor& tensor) {
-  if (tensor.is_none()) throw Error(ErrorCode::failed_precondition, "this tensor is none: it has no value");
+  if (tensor.is_none())
+    throw Error(ErrorCode::failed_precondition, "this tensor is empty: it was default-constructed or moved from");
   return tensor.node();
 }
 

@@ -112,8 +112,9 @@ HostArray Tensor::to_host() const { return eval().node_->state().storage->to_hos
 
 HostArray Tensor::one_element(DType as) const {
   if (elements() != 1)
-    throw Error(ErrorCode::invalid_argument, fmt::format("item: a tensor of shape {} has not one element", to_string(shape())),
-                "pick one with [ ], or use to_vector()");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("item() needs exactly one element; this tensor has shape {}", to_string(shape())),
+                "select one with [ ], or use to_vector()");
   return to_host().cast(as);
 }
 
@@ -122,7 +123,7 @@ dlpack::ManagedTensorVersioned* Tensor::to_dlpack_versioned() const { return ten
 
 Tensor Tensor::on(std::string_view device) const {
   const std::shared_ptr<TensorNode>& node = node_of(*this);
-  if (device.empty()) throw Error(ErrorCode::invalid_argument, "on: the device has no name");
+  if (device.empty()) throw Error(ErrorCode::invalid_argument, "on: the device request is empty");
   Tensor wishing = std::move(make_results(
       "on",
       {[](Graph&, std::span<const NodeId> inputs) { return std::vector<NodeId>(inputs.begin(), inputs.end()); }, {node}})[0]);

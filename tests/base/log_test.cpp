@@ -116,7 +116,7 @@ TEST(Log, TheFirstLineOfANewWindowSaysHowManyWereLeftOut) {
   for (int i = 0; i < 25; ++i) repeat(i);
   here.now += seconds(10);
   repeat(25);
-  EXPECT_EQ(here.lines.back().message, "lost 25 (15 lines like this were left out)");
+  EXPECT_EQ(here.lines.back().message, "lost 25 (15 similar lines were suppressed)");
   repeat(26);
   EXPECT_EQ(here.lines.back().message, "lost 26");
 }

@@ -31,7 +31,7 @@ TEST(Run, ATensorOfManyIsChosenByName) {
   const std::string file = folder / "two.safetensors";
   save_safetensors(file, {.arrays = {{"a", HostArray::full(DType::f32, {}, 1)}, {"b", HostArray::full(DType::f32, {}, 2)}}});
   EXPECT_EQ(tenon({"run", "x", "x=@" + file + ":b", "--json"}).json()["values"], boost::json::value(2.0));
-  EXPECT_TRUE(contains(tenon({"run", "x", "x=@" + file}).err, "holds 2 tensors"));
+  EXPECT_TRUE(contains(tenon({"run", "x", "x=@" + file}).err, "contains 2 tensors"));
   EXPECT_EQ(tenon({"run", "x", "x=@" + file + ":c"}).status, 3);
 }
 
@@ -120,7 +120,7 @@ TEST(Run, ErrorsPointAtTheColumnAndExitWithTheirCode) {
   EXPECT_EQ(unknown.status, 3);
   EXPECT_EQ(unknown.out, "");
   EXPECT_EQ(unknown.err,
-            "tenon: column 5: no op is called 'sofmax'\n"
+            "tenon: column 5: unknown op 'sofmax'\n"
             "  1 + sofmax(2)\n"
             "      ^~~~~~\n"
             "hint: did you mean 'softmax'?\n");

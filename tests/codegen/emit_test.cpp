@@ -26,8 +26,8 @@ TEST(Emit, NeighbouringAxesAreJoinedWhereEveryOperandAllowsIt) {
   const Axes row = joined({4, 5, 6}, {{30, 6, 1}, {0, 0, 1}});
   EXPECT_EQ(row.extents, (std::vector<std::int64_t>{20, 6}));
   EXPECT_EQ(row.strides[1], (std::vector<std::int64_t>{0, 1}));
-  const Axes turned = joined({4, 5}, {{1, 4}, {5, 1}});
-  EXPECT_EQ(turned.extents.size(), 2u);
+  const Axes transposed = joined({4, 5}, {{1, 4}, {5, 1}});
+  EXPECT_EQ(transposed.extents.size(), 2u);
 }
 
 TEST(Emit, IndicesOf32BitsAreUsedOnlyWhereEveryAddressFits) {

@@ -1,10 +1,9 @@
-// The reference's results, each with how far a backend may be from it.
+// Reference results, each with the error bound for backends.
 //
-// Every node of the graph is evaluated by the reference interpreter, in double. Beside its value goes an error bound: the limit
-// of the node's own primitive (limits.h) plus what the errors of its inputs make of it, found by evaluating the node again with
-// its inputs moved to the ends of their bounds. So a composed op needs no tolerance of its own: softmax may be off by what
-// exp, a sum and a division may be off together, at these very values, and a floor() may jump only where its input may cross an
-// integer.
+// Every node of the graph is evaluated by the reference interpreter in double. Each value carries an error bound: the limit of
+// the node's own primitive (limits.h) plus the propagated errors of its inputs, found by evaluating the node again with its
+// inputs moved to the ends of their bounds. A composed op therefore needs no tolerance of its own: the bound of softmax combines
+// those of exp, a sum and a division at these values, and a floor() may jump only where its input may cross an integer.
 //
 // Thread safety: pure function.
 //
@@ -19,11 +18,11 @@
 
 namespace tenon::conformance {
 
-// What is known of how a device computes.
+// Known numerical properties of a device.
 struct Arithmetic {
-  // Numbers below the smallest normal one may count as zero, as operands and as results. Such a device says so in its details.
+  // Subnormal numbers may count as zero, as operands and as results. Such a device declares it in its details.
   bool flushes_subnormals = false;
-  // What a change of an input by so many ULP changes may be off in f64 functions that are not correctly rounded.
+  // f64 functions that are not correctly rounded may be off by the effect of this many ULP of an input.
   double f64_input_ulps() const { return flushes_subnormals ? 2 : 1; }
 };
 
@@ -36,7 +35,7 @@ struct Bounded {
   double error_at(std::int64_t i) const { return error.empty() ? 0 : error[static_cast<std::size_t>(i)]; }
 };
 
-// The outputs of |graph|. Throws what reference_run throws.
+// The outputs of |graph|. Throws like reference_run.
 std::vector<Bounded> bounded_run(const Graph& graph, std::span<const HostArray> inputs, Arithmetic arithmetic = {});
 
 }  // namespace tenon::conformance

@@ -1,8 +1,8 @@
 // The conformance cases: for every op of the catalogue and every dtype it accepts, programs of that one op with inputs.
 //
-// Elementwise ops get the same cases all (cases_elementwise.cpp), made from what the catalogue says of their inputs and
-// parameters. Each other op has an entry in a table (cases_*.cpp) that names shapes and parameters. An op without one is an
-// error, so a new op of the catalogue cannot stay untested.
+// All elementwise ops get the same cases (cases_elementwise.cpp), derived from their inputs and parameters in the catalogue. Each
+// other op has an entry in a table (cases_*.cpp) with shapes and parameters. An op without an entry is an error, so no new op
+// can stay untested.
 //
 //   for (const Case& c : cases_for(find_op("softmax"), DType::bf16, Extent::full)) { Program p = program_of(c, seed); ... }
 #pragma once
@@ -17,14 +17,14 @@
 
 namespace tenon::conformance {
 
-// What stands around the op: alone, in the middle of a fused chain, or in front of a reduction of its result.
+// The context of the op: alone, inside a fused chain, or followed by a reduction of its result.
 enum class Around : std::uint8_t { nothing, chain, sum_last, sum_first, sum_all };
 
 struct CaseInput {
   Shape shape;
   DType dtype{};
   Fill fill;
-  bool transposed = false;  // stored with its axes reversed, and turned round by a node of the program
+  bool transposed = false;  // stored with its axes reversed, and transposed by a node of the program
 };
 
 struct Case {
@@ -41,7 +41,7 @@ struct Case {
 // quick: small shapes and fewer values, for sanitizers.
 enum class Extent : std::uint8_t { full, quick };
 
-// Throws not_found when the op has no cases.
+// Throws not_found if the op has no cases.
 std::vector<Case> cases_for(const OpInfo& op, DType dtype, Extent extent);
 
 struct Program {

@@ -1,8 +1,8 @@
-// One result against what was expected of it.
+// Compares one result with its expected value.
 //
-// NaN must meet NaN, infinities must agree in sign. Integers and bool are equal. A float passes when it is the expected value
-// correctly rounded, or no farther from it than its bound; f16 and bf16 when they are what some value within the bound rounds to.
-// A block format's element is at most one step of its block's grid off, and equal where nothing was computed inexactly.
+// NaN must match NaN, infinities must agree in sign, integers and bool must be equal. A float passes if it is the correctly
+// rounded expected value or within its bound; f16 and bf16 pass if some value within the bound rounds to them. An element of a
+// block format may be off by one step of its block's grid, and must be equal if the computation is exact.
 #pragma once
 
 #include <cstdint>

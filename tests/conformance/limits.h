@@ -1,7 +1,7 @@
-// The published limits: how far a result may be from the reference (docs/conformance.md prints them).
+// The published error limits of results (printed in docs/conformance.md).
 //
-// A limit belongs to one primitive. What a composed op may be off follows from the limits of its primitives, carried through the
-// program (bounds.h); no op has a tolerance of its own.
+// A limit belongs to one primitive. The error bound of a composed op follows from the limits of its primitives, propagated
+// through the program (bounds.h); no op has a tolerance of its own.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -21,15 +21,15 @@ struct Limit {
 
 // |compute| is f32 or f64; integers and bool are always exact.
 Limit elementwise_limit(ElementwiseOp op, DType compute);
-// Where a result of -0 must not be 0, nor the other way round.
+// Whether -0 and 0 must be distinguished in the result.
 bool keeps_sign_of_zero(ElementwiseOp op);
 
 // u: half the distance between 1 and the next number.
 double unit_roundoff(DType compute);
-// Distance between neighbours of |dtype| around |x|; |dtype| is f16, bf16, f32 or f64.
+// The distance between adjacent numbers of |dtype| around |x|; |dtype| is f16, bf16, f32 or f64.
 double ulp(double x, DType dtype);
 
-// In units of u times the sum of the magnitudes of what is added up:
+// In units of u times the sum of the magnitudes of the terms:
 double sum_limit(std::int64_t n);           // reductions: pairwise or better, 2 + log2(n); one element is itself
 double accumulation_limit(std::int64_t n);  // matmul, convolution, running sums: 4 + 2 sqrt(n)
 

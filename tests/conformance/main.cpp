@@ -61,7 +61,7 @@ std::vector<DType> chosen_dtypes(const Options& options, const OpInfo& op) {
   return dtypes;
 }
 
-DeviceInfo wished_device(const Options& options, const DeviceManager& manager) {
+DeviceInfo requested_device(const Options& options, const DeviceManager& manager) {
   if (options.backend.empty()) return manager.find(options.device.empty() ? "cpu" : options.device);
   for (const DeviceInfo& device : manager.devices())
     if (std::find(device.backends.begin(), device.backends.end(), options.backend) != device.backends.end() &&
@@ -155,7 +155,7 @@ int run(const Options& options) {
     fmt::print("{}", support_text(options.support));
     return 0;
   }
-  DeviceInfo info = wished_device(options, process_manager());
+  DeviceInfo info = requested_device(options, process_manager());
   Results results;
   try {
     const std::string backend = options.backend.empty() ? info.backends.at(0) : options.backend;
@@ -194,9 +194,9 @@ int main(int argc, char** argv) {
   const CLI::Validator count(tenon::cli::in_range(1, 1'000'000), "");
   app.add_option("--case", options.only_case, "this case of each op and type only")
       ->check(CLI::Validator(tenon::cli::in_range(0, 1'000'000), ""));
-  app.add_option("--every", options.every, "one of so many cases only")->check(count);
-  app.add_option("--sample", options.sample, "at most so many cases of each op and type")->check(count);
-  app.add_option("--types", options.types, "at most so many element types of each op, other ones of the next")->check(count);
+  app.add_option("--every", options.every, "run one of this many cases only")->check(count);
+  app.add_option("--sample", options.sample, "at most this many cases of each op and type")->check(count);
+  app.add_option("--types", options.types, "at most this many element types of each op, different ones for the next op")->check(count);
   app.add_flag("--elementwise", options.elementwise, "elementwise ops only");
   app.add_flag("--quick", options.quick, "fewer and smaller cases");
   app.add_flag("--matrix", options.matrix, "print the support matrix");

@@ -1,4 +1,4 @@
-// Plan: collects the cases of one op and dtype; what the tables of cases_*.cpp are written in.
+// Plan: collects the cases of one op and dtype; the tables of cases_*.cpp use it.
 //
 //   {"softmax", [](Plan& p) { p.add("last axis", {p.x({5, 17})}, {{"axis", -1}}); }}
 #pragma once
@@ -36,7 +36,7 @@ class Plan {
 
   Case& add(std::string label, std::vector<CaseInput> inputs, std::vector<NamedValue> parameters = {});
 
-  // Each case so far again, with inputs of two axes and more fed through a transpose.
+  // Repeats each case so far with inputs of two or more axes passed through a transpose.
   void add_transposed();
 
   std::vector<Case> take() { return std::move(cases_); }

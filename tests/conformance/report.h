@@ -1,4 +1,4 @@
-// The results of a conformance run, for people: the support matrix and the page docs/conformance.md.
+// Reports of a conformance run: the support matrix and the page docs/conformance.md.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@ namespace tenon::conformance {
 
 using Results = std::map<std::pair<std::string, DType>, Verdict>;  // by op name
 
-// One line an op, one column a dtype: "." pass, "F" fail, "-" unsupported, "?" unavailable, blank: not accepted.
+// One line per op, one column per dtype: "." pass, "F" fail, "-" unsupported, "?" unavailable, blank: not accepted.
 std::string matrix_text(const Results& results);
-// Failures, reasons for what is unsupported, and counts.
+// Failures, reasons for unsupported ops, and counts.
 std::string summary_text(const Results& results);
 // The first part of docs/conformance.md: the rules, and a limit for every primitive.
 std::string limits_markdown();

@@ -1,7 +1,7 @@
 // Runner: runs conformance cases on one open device and judges the results.
 //
-// Beside the values it checks what else a device may do wrong: its inputs and the tensors allocated around the outputs are as
-// they were, every element of an output is written (it holds something else before), and a second run gives the same bytes.
+// In addition to the values it checks that the inputs and the tensors allocated around the outputs are unchanged, that every
+// element of an output is written (it has another value before), and that a second run gives the same bytes.
 //
 // Thread safety: one thread at a time. The device must outlive the runner.
 //
@@ -32,7 +32,7 @@ enum class Status : std::uint8_t {
 };
 std::string_view name(Status status) noexcept;
 
-// What happened to one op in one dtype.
+// The outcome of one op in one dtype.
 struct Verdict {
   Status status = Status::pass;
   std::string reason;                 // of unsupported and unavailable
@@ -47,9 +47,9 @@ struct RunnerOptions {
   std::uint64_t seed = 1;
   Extent extent = Extent::full;
   std::optional<int> only_case;
-  int every = 1;   // one of so many cases is run: a sample, for devices that compile slowly
-  int sample = 0;  // at most so many cases of each op and dtype, spread over them; 0: all
-  // Called with programs that are about to be compiled one by one, where compiling them together is quicker.
+  int every = 1;   // run only one of this many cases: a sample, for devices that compile slowly
+  int sample = 0;  // at most this many cases of each op and dtype, spread over all of them; 0: all
+  // Called with programs that will be compiled one by one, for devices that compile them faster together.
   std::function<void(std::span<const Graph>)> prepare = {};
   std::string command;  // how this program was called, up to the op: for the line that repeats a failure
 };
@@ -59,10 +59,10 @@ class Runner {
   Runner(OpenDevice& device, RunnerOptions options);
   ~Runner();
 
-  // Hands the programs of an op to RunnerOptions::prepare. What goes wrong is left to run().
+  // Passes the programs of an op to RunnerOptions::prepare. Errors are left to run().
   void prepare(const OpInfo& op, std::span<const DType> dtypes);
 
-  // Never throws for what the device does; that becomes the verdict.
+  // Never throws because of the device; its errors become the verdict.
   Verdict run(const OpInfo& op, DType dtype);
 
  private:

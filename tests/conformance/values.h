@@ -1,7 +1,7 @@
-// What the inputs of conformance cases hold: ordinary numbers, numbers over a type's whole range, and those where things go
-// wrong.
+// The input values of conformance cases: ordinary numbers, numbers over the whole range of a type, and special
+// values.
 //
-// Every array is a function of (fill, dtype, shape, seed) alone.
+// Every array depends only on (fill, dtype, shape, seed).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Fill {
 
 HostArray filled(const Fill& fill, DType dtype, const Shape& shape, std::uint64_t seed);
 
-// How many values Values::special walks through: a shape of this many elements holds every combination of |operands|.
+// The number of values of Values::special: a shape of this many elements contains every combination of |operands|.
 std::int64_t special_count(DType dtype, int operands);
 
 // A hash to make seeds from.

@@ -62,16 +62,16 @@ TEST_F(Nvml, ALibraryThatDoesNotStartSaysWhyAndWhatToDo) {
     EXPECT_FALSE(answer.remedy.empty());
     return answer.problem;
   };
-  EXPECT_EQ(problem(4), "no permission to talk to the NVIDIA driver");
+  EXPECT_EQ(problem(4), "no permission to access the NVIDIA driver");
   EXPECT_EQ(problem(9), "the NVIDIA kernel driver is not loaded");
   EXPECT_EQ(problem(18), "the NVIDIA library and the loaded kernel driver have different versions");
-  EXPECT_EQ(problem(77), "NVML does not start (error 77)");
+  EXPECT_EQ(problem(77), "NVML failed to initialize (error 77)");
 }
 
 TEST_F(Nvml, ALibraryThatIsTooOldOrNotThereIsNamed) {
   const std::string old[] = {"libc.so.6"}, missing[] = {"libsurely-not-there.so.9"};
   EXPECT_NE(ask_nvml(old).problem.find("too old"), std::string::npos);
-  EXPECT_NE(ask_nvml(missing).problem.find("is not there"), std::string::npos);
+  EXPECT_NE(ask_nvml(missing).problem.find("is not installed"), std::string::npos);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST_F(Serve, TellsTheServiceManager) {
   EXPECT_EQ(program->exit_status(), 0);
 }
 
-// A user has only so many watches, and other programs may have them all.
+// The number of inotify watches per user is limited, and other programs may use them all.
 TEST_F(Serve, YieldsADeviceAlsoWhereNothingCanBeWatched) {
   std::vector<std::string> line{
       "unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"", "sh"};

@@ -19,32 +19,32 @@ TEST(ExpressionError, SyntaxSaysWhatWasExpectedAndWhere) {
   expect_error("x[0", 4, "expected ']' to close the '['");
   expect_error("1 2", 3, "expected an operator, found the number 2");
   expect_error("2x", 1, "expected an operator between 2 and x", "write 2 * x");
-  expect_error("x $ 1", 3, "'$' has no meaning here");
-  expect_error("x !", 3, "'!' has no meaning here", "not x");
+  expect_error("x $ 1", 3, "unexpected character '$'");
+  expect_error("x !", 3, "unexpected character '!'", "not x");
   expect_error("einsum('ij", 8, "no closing '");
   expect_error("x[]", 2, "expected an index");
   expect_error("x + = 1", 5, "expected a value, found '='", "==");
   expect_error("{1}", 1, "expected a value", "[ ]");
   expect_error("true = 1", 1, "cannot be assigned");
   expect_error("a, a = 1, 2; a", 4, "'a' is assigned twice");
-  expect_error("sum(x, axis=0, 1)", 16, "stands behind axis=");
+  expect_error("sum(x, axis=0, 1)", 16, "a positional argument follows axis=");
   expect_error("sum(x, axis=0, axis=1)", 16, "'axis' is given twice");
   expect_error("2(3)", 2, "only an op can be called");
-  expect_error("x.foo", 3, "there is no .foo");
-  expect_error("1e999", 1, "beyond what a float64 holds");
+  expect_error("x.foo", 3, "unknown attribute .foo");
+  expect_error("1e999", 1, "too large for float64");
   EXPECT_EQ(error_of("").message(), "the expression is empty");
   EXPECT_EQ(error_of(" ; # nothing\n").message(), "the expression is empty");
 }
 
 TEST(ExpressionError, UnknownNamesComeWithTheNearest) {
-  expect_error("1 + sofmax(x)", 5, "no op is called 'sofmax'", "did you mean 'softmax'?");
+  expect_error("1 + sofmax(x)", 5, "unknown op 'sofmax'", "did you mean 'softmax'?");
   EXPECT_EQ(error_of("sofmax(1)").code(), ErrorCode::not_found);
   expect_error("sum(x, axsi=0)", 8, "no parameter 'axsi'", "did you mean 'axis'?");
   expect_error("weight = 1; wieght + 1", 13, "'wieght'", "did you mean 'weight'?");
   expect_error("cast(x, flaot32)", 9, "'flaot32'");
   expect_error("softmax", 1, "is an op", "softmax(...)");
   expect_error("x(1)", 1, "'x' is a tensor, not an op");
-  expect_error("y + 1", 1, "no input or variable is called 'y'");
+  expect_error("y + 1", 1, "unknown name 'y'");
 }
 
 TEST(ExpressionError, WhatOpsRefusePointsAtTheCall) {
@@ -54,34 +54,34 @@ TEST(ExpressionError, WhatOpsRefusePointsAtTheCall) {
   expect_error("softmax(x, axis=5)", 1, "axis");
   expect_error("gelu()", 1, "gelu");
   expect_error("concat(x, None, x)", 11, "not None");
-  expect_error("exp(x, 2)", 8, "takes no more arguments");
-  expect_error("softmax(x, axis=x)", 17, "must be a plain");
+  expect_error("exp(x, 2)", 8, "too many arguments for exp");
+  expect_error("softmax(x, axis=x)", 17, "must be a constant");
   EXPECT_EQ(error_of("softmax([1.0], axis=5)").code(), ErrorCode::out_of_range);
 }
 
 TEST(ExpressionError, RaggedLiteralsPointAtTheRow) {
-  expect_error("[[1, 2], [3]]", 10, "this row has shape [1], the first has [2]");
-  expect_error("[1, [2]]", 5, "this row has shape [1], the first has []");
-  expect_error("[1, 'a']", 5, "a list holds numbers or tensors");
+  expect_error("[[1, 2], [3]]", 10, "this row has shape [1], but the first has [2]");
+  expect_error("[1, [2]]", 5, "this row has shape [1], but the first has []");
+  expect_error("[1, 'a']", 5, "a list can contain numbers or tensors");
 }
 
 TEST(ExpressionError, IndicesOutsideTheTensor) {
-  expect_error("x[2]", 3, "index 2 is outside axis 0 of [2, 3]");
-  expect_error("x[0, 0, 0]", 1, "3 indices for a tensor of 2 axes");
-  expect_error("x[::0]", 3, "step must not be 0");
-  expect_error("x[0.5]", 3, "integers, not");
+  expect_error("x[2]", 3, "index 2 is out of range for axis 0 of [2, 3]");
+  expect_error("x[0, 0, 0]", 1, "3 indices, but the tensor has 2 axes");
+  expect_error("x[::0]", 3, "the step of a slice must not be 0");
+  expect_error("x[0.5]", 3, "must be integers, not");
   expect_error("x[x > 1]", 3, "mask", "where");
   expect_error("x[..., ...]", 8, "once");
-  expect_error("x[[0], [0]]", 8, "one tensor of indices at a time");
-  expect_error("split(x, 2, axis=0)[2]", 21, "result 2 of 2");
-  expect_error("split(x, 2, axis=0) + 1", 1, "one tensor is needed here, this has 2 results");
-  expect_error("a, b, c = split(x, 2, axis=0); a", 1, "3 names are given for 2 values");
+  expect_error("x[[0], [0]]", 8, "only one index may be a tensor");
+  expect_error("split(x, 2, axis=0)[2]", 21, "result 2 is out of range");
+  expect_error("split(x, 2, axis=0) + 1", 1, "expected one tensor, but this has 2 results");
+  expect_error("a, b, c = split(x, 2, axis=0); a", 1, "3 names for 2 values");
 }
 
 TEST(ExpressionError, TheExcerptHasACaretBelowThePlace) {
   const ExpressionError error = error_of("1 + sofmax(2)");
   EXPECT_EQ(error.excerpt(), "1 + sofmax(2)\n    ^~~~~~");
-  EXPECT_EQ(std::string(error.what()), "column 5: no op is called 'sofmax'");
+  EXPECT_EQ(std::string(error.what()), "column 5: unknown op 'sofmax'");
 }
 
 TEST(ExpressionError, PlacesInLongerSourcesHaveALine) {

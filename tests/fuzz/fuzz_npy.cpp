@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
                   "L"};
   corpus.dense = {file_of(2, "{'descr': '>f8', 'fortran_order': True, 'shape': (500, 1000), }", std::string(4000000, '\1')),
                   file_of(2, "{'descr': '" + std::string(60000, 'x') + "', }", "")};
-  // Parsing, then the array: the input's size, and once more while Fortran order is turned round.
+  // Parsing, then the array: the input's size, and once more while Fortran order is transposed.
   return fuzz::run(argc, argv, "fuzz_npy", corpus,
                    {.repair = repair,
                     .parse = [](std::span<const std::byte> bytes) { (void)parse_npy(bytes); },

@@ -21,9 +21,9 @@ Graph everything() {
   const std::int64_t start[] = {1, 0, 7, 0}, extent[] = {1, 3, 4, 8}, step[] = {1, 1, -2, 1};
   const NodeId slice = g.slice(x, start, extent, step);
   const int perm[] = {0, 2, 3, 1};
-  const NodeId turned = g.transpose(slice, perm);
+  const NodeId transposed = g.transpose(slice, perm);
   const std::int64_t low[] = {0, 1, 0, 2}, high[] = {0, 0, 3, 0};
-  const NodeId padded = g.pad(turned, low, high, -1.5);
+  const NodeId padded = g.pad(transposed, low, high, -1.5);
   const NodeId gathered = g.gather(x, i, 1), taken = g.take(x, i, 3);
   const NodeId scattered = g.scatter(x, i, gathered, 1, true);
   const NodeId parts[] = {x, scattered};

@@ -58,8 +58,8 @@ TEST(KernelPlan, ALongSumTakesTwoKernelsWhereOneRowCannotFillTheDevice) {
 TEST(KernelPlan, BroadcastsSlicesAndTransposesAreReadInPlace) {
   Graph graph;
   const NodeId a = graph.input("a", DType::f32, {64, 32}), b = graph.input("b", DType::f32, {32, 64});
-  const int turned[] = {1, 0};
-  const NodeId operands[] = {a, graph.transpose(b, turned)};
+  const int transposed[] = {1, 0};
+  const NodeId operands[] = {a, graph.transpose(b, transposed)};
   graph.set_outputs(apply(graph, find_op("add"), operands));
   const KernelPlan plan = plan_kernels(graph, gpu());
   EXPECT_EQ(plan.steps.size(), 1u);
@@ -175,7 +175,7 @@ TEST(KernelPlan, ABadIndexIsToldByItsStatus) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::out_of_range);
-    EXPECT_STREQ(error.what(), "index -9 is outside an axis of 4 elements");
+    EXPECT_STREQ(error.what(), "index -9 is out of range for an axis of 4 elements");
   }
 }
 

@@ -48,7 +48,7 @@ TEST_F(DeviceLibrary, CreateSaysWhatThereIsInstead) {
     FAIL() << "created a card that is not there";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::not_found);
-    EXPECT_STREQ(e.what(), "there is no blackhole in slot 0");
+    EXPECT_STREQ(e.what(), "no blackhole card in slot 0");
     EXPECT_NE(e.hint().find("grayskull in slot 0 (sim:0), wormhole in slot 1 (sim:1)"), std::string::npos) << e.hint();
   }
 }

@@ -83,8 +83,8 @@ TEST_F(Evaluating, SeveralResultsAreOneProgram) {
 
 TEST_F(Evaluating, TheSameTensorTwiceAndEqualValuesShareOneResult) {
   const Tensor x = tensor({1, 2}) + 1;
-  const Tensor same = x.reshape({2}), wish = x.on("sim:0");
-  const Tensor all[] = {x, x, same, wish};
+  const Tensor same = x.reshape({2}), requested = x.on("sim:0");
+  const Tensor all[] = {x, x, same, requested};
   EXPECT_EQ(eval(all).programs, 1);
   for (const Tensor& tensor : all) EXPECT_EQ(values(tensor), (Doubles{2, 3}));
   EXPECT_EQ(runs(), 1U);

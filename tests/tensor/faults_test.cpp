@@ -130,7 +130,7 @@ TEST(TensorFaults, ThreadsShareFailingDevices) {
   threads.clear();
   EXPECT_GT(right, 0);
   EXPECT_GT(errors, 0);
-  // No lease is stuck: the processor and both cards answer, sooner or later.
+  // No lease is stuck: the CPU and both cards answer eventually.
   for (const char* device : {"cpu", "sim:0", "sim:1"}) {
     const UseManager use(machine.manager());
     for (;;) {

@@ -223,7 +223,7 @@ TEST_F(TensorIndexing, ATensorOfIntegersTakes) {
 
 TEST_F(TensorIndexing, MistakesNameTheShape) {
   EXPECT_EQ(error_of([&] { x[2]; }).code(), ErrorCode::out_of_range);
-  EXPECT_TRUE(says(error_of([&] { x[{0, -4}]; }), "index -4 is outside axis 1 of shape [2, 3, 4]"));
+  EXPECT_TRUE(says(error_of([&] { x[{0, -4}]; }), "index -4 is out of range for axis 1 of shape [2, 3, 4]"));
   EXPECT_EQ(error_of([&] { x[{0, 0, 0, 0}]; }).code(), ErrorCode::out_of_range);
   EXPECT_EQ(error_of([&] { x[Slice::every(0)]; }).code(), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of([&] { x[{ellipsis, ellipsis}]; }).code(), ErrorCode::invalid_argument);

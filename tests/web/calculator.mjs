@@ -130,9 +130,9 @@ scenario('an expression: colours, inputs, the error at its column, Ctrl + Enter'
   await page.getByRole('tab', { name: 'Expression' }).click();
   const editor = page.getByRole('textbox', { name: 'Expression' });
   await editor.fill('softmax(q @ k.T) + sofmax(q)');
-  await page.getByText("Column 20: No op is called 'sofmax'.").waitFor();
+  await page.getByText("Column 20: Unknown op 'sofmax'.").waitFor();
   assert.equal(await page.locator('.t-wrong').innerText(), 'sofmax');
-  await page.locator('#expression-note').getByText(/No op is called 'sofmax'\. Did you mean 'softmax'\?/).waitFor();
+  await page.locator('#expression-note').getByText(/Unknown op 'sofmax'\. Did you mean 'softmax'\?/).waitFor();
   assert.equal(await page.locator('.t-op').first().innerText(), 'softmax');
   await editor.fill('s = softmax(q @ k.T, axis=-1)\nsum(s, axis=-1)');
   assert.deepEqual(await page.locator('.input-name').allInnerTexts(), ['q', 'k']);

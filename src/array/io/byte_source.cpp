@@ -64,7 +64,7 @@ class FileSource final : public ByteSource {
       const ssize_t got = ::pread(fd_.get(), out.data(), std::min(out.size(), kLargestTransfer), static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail("read", label_, errno);
-      if (got == 0) throw Error(ErrorCode::data_loss, fmt::format("{} became shorter while it was read", label_));
+      if (got == 0) throw Error(ErrorCode::data_loss, fmt::format("{} was truncated while it was read", label_));
       offset += static_cast<std::uint64_t>(got);
       out = out.subspan(static_cast<std::size_t>(got));
     }
@@ -88,7 +88,7 @@ class StreamSource final : public ByteSource {
       if (got < 0) fail("read", label_, errno);
       filled += static_cast<std::size_t>(got);
       if (filled > limit)
-        throw Error(ErrorCode::resource_exhausted, fmt::format("{} gives more than {} bytes", label_, limit),
+        throw Error(ErrorCode::resource_exhausted, fmt::format("{} has more than {} bytes", label_, limit),
                     "save it to a file first");
       if (got == 0) {
         bytes_.resize(filled);

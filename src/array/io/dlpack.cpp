@@ -43,7 +43,7 @@ DType dtype_of_type(const DataType& type) {
     }
   throw Error(ErrorCode::unimplemented,
               fmt::format("DLPack type code {} of {} bits and {} lanes is not supported", type.code, type.bits, type.lanes),
-              "bool, integers, float16, bfloat16, float32 and float64 are");
+              "use bool, integers, float16, bfloat16, float32 or float64");
 }
 
 // The array, and the extents and strides a tensor points to.
@@ -123,7 +123,7 @@ HostArray copy_tensor(const std::byte* data, DType dtype, const Shape& shape, co
 HostArray import_tensor(const dlpack::Tensor& tensor, std::shared_ptr<const void> owner) {
   if (tensor.device.type != dlpack::kCpu)
     throw Error(ErrorCode::unimplemented,
-                fmt::format("the DLPack tensor is on device type {}, not on the CPU", tensor.device.type),
+                fmt::format("the DLPack tensor is on device type {}, but only CPU tensors can be imported", tensor.device.type),
                 "copy it to the host first");
   const DType dtype = dtype_of_type(tensor.dtype);
   const Shape shape = shape_of(tensor);
@@ -154,19 +154,19 @@ dlpack::ManagedTensorVersioned* to_dlpack_versioned(HostArray array) {
 }
 
 HostArray from_dlpack(dlpack::ManagedTensor* tensor) {
-  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "there is no DLPack tensor");
+  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null");
   const auto owner = adopt(tensor);
   return import_tensor(tensor->tensor, owner);
 }
 
 HostArray from_dlpack(dlpack::ManagedTensorVersioned* tensor) {
-  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "there is no DLPack tensor");
+  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null");
   const auto owner = adopt(tensor);
   if (tensor->version.major != dlpack::kMajorVersion)
     throw Error(ErrorCode::unimplemented,
-                fmt::format("the tensor is of DLPack {}.{}; version {} is understood", tensor->version.major,
+                fmt::format("the tensor has DLPack version {}.{}, but only version {} is supported", tensor->version.major,
                             tensor->version.minor, dlpack::kMajorVersion),
-                "ask its library for version 1, or for the unversioned form");
+                "export it as version 1 or in the unversioned form");
   return import_tensor(tensor->tensor, owner);
 }
 

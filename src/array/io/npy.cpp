@@ -34,13 +34,13 @@ Layout read_layout(const ByteSource& source) {
   if (start_size < 10 || std::memcmp(start.data(), "\x93NUMPY", 6) != 0) refuse(source, "this is not a .npy file");
   const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(start[i]); };
   if (byte(6) < 1 || byte(6) > 3 || byte(7) != 0)
-    refuse(source, fmt::format("version {}.{} of .npy is not known", byte(6), byte(7)), "versions 1.0, 2.0 and 3.0 are");
+    refuse(source, fmt::format(".npy version {}.{} is not supported", byte(6), byte(7)), "use version 1.0, 2.0 or 3.0");
   const bool wide = byte(6) >= 2;
   const std::uint64_t header_begin = wide ? 12 : 10;
   std::uint64_t header_size = byte(8) | byte(9) << 8;
   if (wide) header_size |= byte(10) << 16 | byte(11) << 24;
   if (header_size > kMaxNpyHeaderBytes)
-    refuse(source, fmt::format("the header claims {} bytes; at most {} are read", header_size, kMaxNpyHeaderBytes));
+    refuse(source, fmt::format("the header length is {} bytes, more than the limit of {}", header_size, kMaxNpyHeaderBytes));
   if (source.size() < header_begin + header_size) refuse(source, "the file ends inside its header");
 
   std::string text(static_cast<std::size_t>(header_size), '\0');
@@ -53,7 +53,7 @@ Layout read_layout(const ByteSource& source) {
   }
   const std::uint64_t wanted = storage_bytes(layout.header.dtype, layout.header.shape), there = source.size() - layout.data_begin;
   if (wanted != there)
-    refuse(source, fmt::format("{} of shape {} takes {} bytes, but {} follow the header", name(layout.header.dtype),
+    refuse(source, fmt::format("{} of shape {} needs {} bytes, but {} follow the header", name(layout.header.dtype),
                                to_string(layout.header.shape), wanted, there));
   return layout;
 }

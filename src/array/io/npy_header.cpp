@@ -40,7 +40,7 @@ class Parser {
       break;
     }
     skip_space();
-    if (at_ != text_.size()) refuse(fmt::format("the header goes on after its dictionary, at byte {}", at_));
+    if (at_ != text_.size()) refuse(fmt::format("the header has extra text after its dictionary, at byte {}", at_));
     for (int i = 0; i < 3; ++i)
       if (!seen_[static_cast<std::size_t>(i)]) refuse(fmt::format("the header has no '{}'", kKeys[i]));
     return header_;
@@ -64,21 +64,21 @@ class Parser {
 
   void descr() {
     skip_space();
-    if (peek() == '[') refuse("records with several fields are not supported", "save each field as an array of its own");
+    if (peek() == '[') refuse("records with several fields are not supported", "save each field as a separate array");
     const std::string_view descr = string("the element type");
     const char order = descr.empty() ? '\0' : descr.front();
     const bool has_order = order == '<' || order == '>' || order == '=' || order == '|';
     for (const TypeCode& type : kTypeCodes) {
       if (!has_order || descr.substr(1) != type.code) continue;
       if (order == '|' && element_bytes(type.dtype) > 1 && type.dtype != DType::bf16)
-        refuse(fmt::format("element type '{}' lacks its byte order", printable(descr)));
+        refuse(fmt::format("element type '{}' has no byte order", printable(descr)));
       header_.dtype = type.dtype;
       header_.big_endian = order == '>';
       return;
     }
-    if (has_order && descr.substr(1, 1) == "O") refuse("arrays of Python objects are not supported", "save numbers instead");
+    if (has_order && descr.substr(1, 1) == "O") refuse("arrays of Python objects are not supported", "save a numeric array");
     refuse(fmt::format("element type '{}' is not supported", printable(descr)),
-           "use bool, integers of 1 to 8 bytes, or floats of 2, 4 or 8");
+           "use bool, integers of 1 to 8 bytes, or floats of 2, 4 or 8 bytes");
   }
 
   bool boolean() {
@@ -97,7 +97,7 @@ class Parser {
     std::size_t rank = 0;
     bool comma = true;
     while (!accept(')')) {
-      if (!comma) refuse("the shape lacks a comma between two extents");
+      if (!comma) refuse("the shape has no comma between two extents");
       if (rank == dims.size()) refuse(fmt::format("the shape has more than {} axes", kMaxRank));
       dims[rank++] = extent();
       comma = accept(',');
@@ -111,9 +111,9 @@ class Parser {
     std::int64_t value = 0;
     const char* const begin = text_.data() + at_;
     const char* const end = text_.data() + text_.size();
-    if (begin == end || *begin < '0' || *begin > '9') refuse("an extent of the shape is not a whole number of 0 or more");
+    if (begin == end || *begin < '0' || *begin > '9') refuse("an extent of the shape is not a non-negative integer");
     const auto [stop, error] = std::from_chars(begin, end, value);
-    if (error != std::errc{}) refuse("an extent of the shape does not fit into 64 bits");
+    if (error != std::errc{}) refuse("an extent of the shape does not fit in 64 bits");
     at_ += static_cast<std::size_t>(stop - begin);
     if (peek() == 'L') ++at_;  // Python 2 wrote long integers so
     return value;
@@ -122,7 +122,7 @@ class Parser {
   std::string_view string(std::string_view what) {
     skip_space();
     const char quote = peek();
-    if (quote != '\'' && quote != '"') refuse(fmt::format("the header should have {} in quotes at byte {}", what, at_));
+    if (quote != '\'' && quote != '"') refuse(fmt::format("expected {} in quotes at byte {} of the header", what, at_));
     const std::size_t begin = at_ + 1, end = text_.find(quote, begin);
     if (end == std::string_view::npos) refuse(fmt::format("the quote at byte {} of the header is never closed", at_));
     const std::string_view inside = text_.substr(begin, end - begin);
@@ -148,7 +148,7 @@ class Parser {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) refuse(fmt::format("the header should have '{}' at byte {}", c, at_));
+    if (!accept(c)) refuse(fmt::format("expected '{}' at byte {} of the header", c, at_));
   }
 
   std::string_view text_;
@@ -166,7 +166,7 @@ std::string format_npy_header(DType dtype, const Shape& shape) {
   for (const TypeCode& type : kTypeCodes)
     if (type.dtype == dtype) code = type.code;
   if (code.empty())
-    throw Error(ErrorCode::unimplemented, fmt::format(".npy cannot hold {}", name(dtype)),
+    throw Error(ErrorCode::unimplemented, fmt::format(".npy files cannot store {}", name(dtype)),
                 "use safetensors, or cast to float32 first");
   const std::string extents = fmt::format("{}{}", fmt::join(shape.dims(), ", "), shape.rank() == 1 ? "," : "");
   std::string dictionary = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",

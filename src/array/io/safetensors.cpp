@@ -26,7 +26,8 @@ ArrayFile read_safetensors(const ByteSource& source) {
   std::uint64_t header_size = 0;
   source.read(0, std::as_writable_bytes(std::span(&header_size, 1)));
   if (header_size > kMaxSafetensorsHeaderBytes)
-    refuse(source, fmt::format("the header claims {} bytes; at most {} are read", header_size, kMaxSafetensorsHeaderBytes));
+    refuse(source,
+           fmt::format("the header length is {} bytes, more than the limit of {}", header_size, kMaxSafetensorsHeaderBytes));
   if (header_size > source.size() - kLengthBytes) refuse(source, "the file ends inside its header");
   const std::uint64_t data_begin = kLengthBytes + header_size;
 

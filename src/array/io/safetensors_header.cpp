@@ -39,7 +39,7 @@ DType dtype_of_record(const SafetensorsRecord& record) {
   for (const TypeName& type : kTypeNames)
     if (type.text == record.dtype) return type.dtype;
   throw Error(ErrorCode::unimplemented,
-              fmt::format("tensor '{}' has dtype '{}', which Tenon does not have", record.name, record.dtype));
+              fmt::format("tensor '{}' has dtype '{}', which is not supported", record.name, record.dtype));
 }
 
 SafetensorsEntry entry_of(const SafetensorsRecord& record) {
@@ -49,10 +49,10 @@ SafetensorsEntry entry_of(const SafetensorsRecord& record) {
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("tensor '{}': {}", record.name, error.what()), error.hint());
   }
-  if (entry.end < entry.begin) refuse(fmt::format("tensor '{}' ends before it begins", entry.name));
+  if (entry.end < entry.begin) refuse(fmt::format("the end offset of tensor '{}' is less than its start offset", entry.name));
   const std::uint64_t wanted = storage_bytes(entry.dtype, entry.shape);
   if (entry.end - entry.begin != wanted)
-    refuse(fmt::format("tensor '{}', {} of shape {}, takes {} bytes, but its offsets span {}", entry.name, name(entry.dtype),
+    refuse(fmt::format("tensor '{}' ({} of shape {}) needs {} bytes, but its offsets span {}", entry.name, name(entry.dtype),
                        to_string(entry.shape), wanted, entry.end - entry.begin));
   return entry;
 }
@@ -61,10 +61,10 @@ void check_cover(const std::vector<SafetensorsEntry>& entries, std::uint64_t dat
   std::uint64_t at = 0;
   for (const SafetensorsEntry& entry : entries) {
     if (entry.begin > at) refuse(fmt::format("bytes {} to {} of the data belong to no tensor", at, entry.begin));
-    if (entry.begin < at) refuse(fmt::format("tensor '{}' overlaps the one before it", entry.name));
+    if (entry.begin < at) refuse(fmt::format("tensor '{}' overlaps the previous tensor", entry.name));
     at = entry.end;
   }
-  if (at != data_bytes) refuse(fmt::format("the tensors take {} bytes, but the file holds {}", at, data_bytes));
+  if (at != data_bytes) refuse(fmt::format("the tensors need {} bytes, but the file has {}", at, data_bytes));
 }
 
 void check_names(const std::vector<SafetensorsEntry>& entries) {
@@ -111,10 +111,10 @@ void apply_block_format(SafetensorsEntry& entry, std::map<std::string, std::stri
         fmt::format("tensor '{}' needs both metadata '{}' and '{}'", entry.name, format_key(entry.name), shape_key(entry.name)));
   const std::optional<DType> dtype = parse_dtype(format->second);
   if (!dtype || !is_block(*dtype) || name(*dtype) != format->second)
-    refuse(fmt::format("metadata '{}' names no block format", format->first), "bfloat8_b and bfloat4_b are known");
+    refuse(fmt::format("metadata '{}' is not a block format", format->first), "use bfloat8_b or bfloat4_b");
   const Shape shape = parse_shape(logical->first, logical->second);
   if (entry.dtype != DType::u8 || entry.shape.rank() != 1 || storage_bytes(*dtype, shape) != entry.end - entry.begin)
-    refuse(fmt::format("tensor '{}' should be {} bytes of U8 for {} of shape {}", entry.name, storage_bytes(*dtype, shape),
+    refuse(fmt::format("tensor '{}' must have {} bytes of U8 for {} of shape {}", entry.name, storage_bytes(*dtype, shape),
                        name(*dtype), to_string(shape)));
   entry.dtype = *dtype;
   entry.shape = shape;
@@ -138,7 +138,7 @@ std::size_t alignment_of(DType dtype) { return is_block(dtype) ? 8 : element_byt
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes) {
-  if (json.empty() || json.front() != '{') refuse("the header does not begin with '{'");
+  if (json.empty() || json.front() != '{') refuse("the header does not start with '{'");
   SafetensorsJson parsed = parse_safetensors_json(json);
   SafetensorsHeader header{.entries = {}, .metadata = std::move(parsed.metadata)};
   header.entries.reserve(parsed.records.size());
@@ -164,7 +164,7 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
   std::vector<std::string> metadata;
   std::uint64_t at = 0;
   for (SafetensorsEntry& entry : header.entries) {
-    if (entry.name == "__metadata__") refuse("a tensor cannot be called '__metadata__'");
+    if (entry.name == "__metadata__") refuse("'__metadata__' cannot be the name of a tensor");
     entry.begin = at;
     entry.end = at += storage_bytes(entry.dtype, entry.shape);
     const std::string shape = is_block(entry.dtype) ? fmt::format("{}", entry.end - entry.begin)
@@ -176,14 +176,13 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
     metadata.push_back(fmt::format("{}:{}", json_text(shape_key(entry.name)), json_text(to_string(entry.shape))));
   }
   for (const auto& [key, value] : header.metadata) {
-    if (is_reserved(key)) refuse(fmt::format("metadata '{}' is written by Tenon itself", key), "use another key");
+    if (is_reserved(key)) refuse(fmt::format("metadata key '{}' is reserved for Tenon", key), "use another key");
     metadata.push_back(fmt::format("{}:{}", json_text(key), json_text(value)));
   }
   if (!metadata.empty()) parts.insert(parts.begin(), fmt::format("\"__metadata__\":{{{}}}", fmt::join(metadata, ",")));
   std::string json = fmt::format("{{{}}}", fmt::join(parts, ","));
   json.append((8 - json.size() % 8) % 8, ' ');
-  if (json.size() > kMaxSafetensorsHeaderBytes)
-    throw Error(ErrorCode::resource_exhausted, "the header would be longer than 100 MB");
+  if (json.size() > kMaxSafetensorsHeaderBytes) throw Error(ErrorCode::resource_exhausted, "the header would exceed 100 MB");
   (void)parse_safetensors_json(json);  // what is written must be readable: a name that is not UTF-8 ends here
   return json;
 }

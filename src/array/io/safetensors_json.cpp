@@ -59,7 +59,7 @@ class Handler {
 
   bool on_array_begin(ErrorCodeRef) {
     if (place_ != Place::shape && place_ != Place::offsets) unexpected("a list");
-    if (in_list_) refuse(fmt::format("{} has a list inside a list", tensor()));
+    if (in_list_) refuse(fmt::format("{} has a nested list", tensor()));
     in_list_ = true;
     numbers_ = 0;
     return true;
@@ -116,9 +116,7 @@ class Handler {
     return number(static_cast<std::uint64_t>(value));
   }
   bool on_uint64(std::uint64_t value, Text, ErrorCodeRef) { return number(value); }
-  bool on_double(double, Text, ErrorCodeRef) {
-    refuse(fmt::format("{} has a number that is not a whole one of 64 bits", where()));
-  }
+  bool on_double(double, Text, ErrorCodeRef) { refuse(fmt::format("{} has a number that is not a 64-bit integer", where())); }
   bool on_bool(bool, ErrorCodeRef) { unexpected("true or false"); }
   bool on_null(ErrorCodeRef) { unexpected("null"); }
   bool on_comment_part(Text, ErrorCodeRef) { return true; }
@@ -141,7 +139,7 @@ class Handler {
 
   [[noreturn]] void unexpected(std::string_view what) const {
     if (place_ == Place::metadata_value) refuse(fmt::format("metadata '{}' is {}, not a string", key_, what));
-    refuse(fmt::format("{} has {} where it does not belong", where(), what));
+    refuse(fmt::format("{} has {} in an unexpected place", where(), what));
   }
 
   std::string tensor() const { return fmt::format("tensor '{}'", result.records.back().name); }
@@ -172,7 +170,7 @@ class Handler {
     } else {
       if (numbers_ == kMaxRank) refuse(fmt::format("{} has more than {} axes", tensor(), kMaxRank));
       if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        refuse(fmt::format("{} has an extent that does not fit into 63 bits", tensor()));
+        refuse(fmt::format("{} has an extent that does not fit in 63 bits", tensor()));
       record().dims[static_cast<std::size_t>(numbers_)] = static_cast<std::int64_t>(value);
     }
     ++numbers_;
@@ -198,7 +196,7 @@ SafetensorsJson parse_safetensors_json(std::string_view text) {
   if (error)
     throw Error(ErrorCode::invalid_argument, fmt::format("the header is not valid JSON at byte {}: {}", used, error.message()));
   if (text.find_first_not_of(' ', used) != std::string_view::npos)
-    throw Error(ErrorCode::invalid_argument, fmt::format("the header goes on after its JSON, at byte {}", used));
+    throw Error(ErrorCode::invalid_argument, fmt::format("the header has extra text after its JSON, at byte {}", used));
   return std::move(parser.handler().result);
 }
 

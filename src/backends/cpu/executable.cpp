@@ -37,21 +37,21 @@ CpuExecutable::~CpuExecutable() { delete spare_.load(); }
 void CpuExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != input_types_.size() || outputs.size() != output_types_.size())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the program takes {} inputs and {} outputs, got {} and {}", input_types_.size(),
-                            output_types_.size(), inputs.size(), outputs.size()));
+                fmt::format("the program has {} inputs and {} outputs, got {} and {}", input_types_.size(), output_types_.size(),
+                            inputs.size(), outputs.size()));
   std::unique_ptr<Workspace> workspace(spare_.exchange(nullptr, std::memory_order_acquire));
   if (!workspace) workspace = make_workspace();
 
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!(inputs[i]->type() == input_types_[i]))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("input {} is {}{}, the program takes {}{}", i, name(inputs[i]->type().dtype),
+                  fmt::format("input {} is {}{}, but the program expects {}{}", i, name(inputs[i]->type().dtype),
                               to_string(inputs[i]->type().shape), name(input_types_[i].dtype), to_string(input_types_[i].shape)));
     workspace->locations[i] = const_cast<std::byte*>(static_cast<const CpuBuffer*>(inputs[i])->data());
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!(outputs[i]->type() == output_types_[i]))
-      throw Error(ErrorCode::invalid_argument, fmt::format("output {} is {}{}, the program gives {}{}", i,
+      throw Error(ErrorCode::invalid_argument, fmt::format("output {} is {}{}, but the program produces {}{}", i,
                                                            name(outputs[i]->type().dtype), to_string(outputs[i]->type().shape),
                                                            name(output_types_[i].dtype), to_string(output_types_[i].shape)));
     workspace->locations[inputs.size() + i] = static_cast<CpuBuffer*>(outputs[i])->fresh_data();

@@ -26,8 +26,8 @@ bool keeps_the_process_out(Result result) { return result >= 700 && is_fatal(res
 }  // namespace
 
 BrokenProcess::BrokenProcess(const std::string& card)
-    : Error(ErrorCode::unavailable, card + " cannot be opened: an earlier error of this process broke its context",
-            "start the process again; with isolation = process every use has a process of its own") {}
+    : Error(ErrorCode::unavailable, card + " cannot be opened: an earlier error broke its context in this process",
+            "restart the process; with the setting isolate, every backend runs in a separate process") {}
 
 Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr<MemoryBudget> budget, Compiler compiler)
     : driver_(driver),
@@ -47,7 +47,7 @@ Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr
     enter();
     const Result made = driver_.stream_create(&stream_, kStreamNonBlocking);
     if (keeps_the_process_out(made)) throw BrokenProcess(card_.id);
-    check(made, "making a stream");
+    check(made, "creating a stream");
   } catch (...) {
     is_open_ = false;
     driver_.context_release(card_.device);
@@ -88,7 +88,8 @@ void Context::enter() {
 
 void Context::refuse() const {
   if (is_lost())
-    throw Error(ErrorCode::unavailable, card_.id + " was lost after an error", "open it anew; what was in its memory is gone");
+    throw Error(ErrorCode::unavailable, card_.id + " was lost after an error",
+                "run the program again; tensors that were only on the card are lost");
   throw Error(ErrorCode::failed_precondition, card_.id + " is closed");
 }
 
@@ -121,7 +122,7 @@ Context::Memory Context::allocate(std::uint64_t bytes) {
   const auto text = [](std::uint64_t count) { return format_bytes(static_cast<double>(count)); };
   throw Error(ErrorCode::resource_exhausted,
               fmt::format("{} has no room for {}: {} of {} are free", card_.id, text(bytes), text(free), text(total)),
-              "drop tensors that are not needed, or see who else uses the card with nvidia-smi");
+              "free tensors that are not needed; nvidia-smi shows other users of the card");
 }
 
 void Context::close() {
@@ -149,7 +150,8 @@ void Context::close() {
   // let the process have a new one give it after this; 580 does not (BrokenProcess).
   if (is_lost() && finished != kDeinitialized) driver_.context_reset(card_.device);
   // At the end of the process the driver may have gone first, and everything with it.
-  if (finished != kSuccess && finished != kDeinitialized) throw error_of(driver_, finished, card_.id, "finishing the last work");
+  if (finished != kSuccess && finished != kDeinitialized)
+    throw error_of(driver_, finished, card_.id, "waiting for outstanding work");
   if (released != kSuccess && !is_lost()) throw error_of(driver_, released, card_.id, "closing the card");
 }
 

@@ -89,7 +89,7 @@ void CudaExecutable::prepare_calls() {
       calls_.emplace_back(
           ProductCall{products_.at(next_product++), product->a, product->b, product->result, product->bias, product->has_bias});
     } else {
-      throw Error(ErrorCode::internal, "a convolution was planned for a library that is not used");
+      throw Error(ErrorCode::internal, "a convolution was planned for a library that is not available");
     }
   }
   // Only now that all values are there do they stay where they are.
@@ -140,7 +140,7 @@ DeviceBuffer& CudaExecutable::ours(Buffer& buffer, const TensorType& type, const
 
 void CudaExecutable::bind(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size())
-    throw Error(ErrorCode::invalid_argument, fmt::format("a program of {} inputs and {} outputs was given {} and {}",
+    throw Error(ErrorCode::invalid_argument, fmt::format("the program has {} inputs and {} outputs, got {} and {}",
                                                          inputs_.size(), outputs_.size(), inputs.size(), outputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     inputs_[i] = ours(const_cast<Buffer&>(*inputs[i]), plan_.input_types[i], "input", i).address();

@@ -41,9 +41,9 @@ int best_capability(const Nvrtc& nvrtc, int capability) {
     if (one <= capability) best = std::max(best, one);
   if (best == 0)
     throw Error(ErrorCode::unimplemented,
-                fmt::format("this NVRTC compiles for compute capability {}.{} and newer, the card has {}.{}", known[0] / 10,
+                fmt::format("this NVRTC supports compute capability {}.{} and newer, but the card has {}.{}", known[0] / 10,
                             known[0] % 10, capability / 10, capability % 10),
-                "use the CUDA toolkit of an earlier release");
+                "use an earlier release of the CUDA toolkit");
   return best;
 }
 
@@ -71,16 +71,16 @@ std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, co
     throw Error(ErrorCode::internal, fmt::format("NVRTC: {} failed: {}\n{}", what, nvrtc.error_string(status),
                                                  owner.program ? log_of(nvrtc, owner.program) : ""));
   };
-  must(nvrtc.create(&owner.program, source.c_str(), "tenon.cu", 0, nullptr, nullptr), "making a program");
+  must(nvrtc.create(&owner.program, source.c_str(), "tenon.cu", 0, nullptr, nullptr), "creating a program");
   must(nvrtc.compile(owner.program, static_cast<int>(arguments.size()), arguments.data()), "compiling a kernel");
   std::size_t bytes = 0;
   std::vector<std::byte> binary;
   if (best == capability) {
-    must(nvrtc.cubin_bytes(owner.program, &bytes), "measuring a kernel");
+    must(nvrtc.cubin_bytes(owner.program, &bytes), "reading the size of a kernel");
     binary.resize(bytes);
     must(nvrtc.cubin(owner.program, reinterpret_cast<char*>(binary.data())), "fetching a kernel");
   } else {
-    must(nvrtc.ptx_bytes(owner.program, &bytes), "measuring a kernel");
+    must(nvrtc.ptx_bytes(owner.program, &bytes), "reading the size of a kernel");
     binary.resize(bytes);
     must(nvrtc.ptx(owner.program, reinterpret_cast<char*>(binary.data())), "fetching a kernel");
   }

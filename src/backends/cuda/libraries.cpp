@@ -81,9 +81,7 @@ Loaded<BlasLibrary> load_blas() {
 
 const Driver& driver() {
   static const Loaded<Driver>* const loaded = new Loaded<Driver>(load_driver());
-  if (!loaded->problem.empty())
-    throw Error(ErrorCode::unavailable, "CUDA: " + loaded->problem,
-                "install the NVIDIA driver; tenon doctor says what is missing");
+  if (!loaded->problem.empty()) throw Error(ErrorCode::unavailable, "CUDA: " + loaded->problem, "install the NVIDIA driver");
   return loaded->table;
 }
 
@@ -91,7 +89,7 @@ const Nvrtc& nvrtc() {
   static const Loaded<Nvrtc>* const loaded = new Loaded<Nvrtc>(load_nvrtc());
   if (!loaded->problem.empty())
     throw Error(ErrorCode::unavailable, "CUDA: the compiler NVRTC cannot be used: " + loaded->problem,
-                "install libnvrtc (the CUDA toolkit has it) or name the toolkit's folder in CUDA_HOME");
+                "install libnvrtc (part of the CUDA toolkit), or set CUDA_HOME to the toolkit's folder");
   return loaded->table;
 }
 
@@ -154,13 +152,13 @@ ErrorCode code_of(Result result) {
 
 std::string hint_of(Result result) {
   switch (result) {
-    case 2: return "free some of the card's memory: drop tensors, or see who holds it with nvidia-smi";
-    case 46: return "another process holds the card exclusively, or it has to be reset";
-    case 34: return "the toolkit's libcuda.so.1, which is for linking only, was found first; take it out of LD_LIBRARY_PATH";
+    case 2: return "free some of the card's memory; nvidia-smi shows other users of the card";
+    case 46: return "another process holds the card exclusively, or the card needs a reset";
+    case 34: return "the toolkit's stub libcuda.so.1, which is for linking only, was found first; remove it from LD_LIBRARY_PATH";
     case 100:
     case 101: return "CUDA_VISIBLE_DEVICES may hide the card";
-    case 803: return "the driver was updated without restarting the machine";
-    default: return is_fatal(result) ? "open the card anew; what was in its memory is gone" : "";
+    case 803: return "the driver was updated; restart the machine";
+    default: return is_fatal(result) ? "run the program again; tensors that were only on the card are lost" : "";
   }
 }
 

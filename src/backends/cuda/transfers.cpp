@@ -154,10 +154,10 @@ Transfers::Pieces& Transfers::pieces() {
   context_.check(driver.host_allocate(&memory, kPieces * kPieceBytes, 0), "allocating staging memory");
   made->memory = static_cast<std::byte*>(memory);
   // From here on the context's end frees what is left, should one of these fail.
-  context_.check(driver.stream_create(&made->stream, kStreamNonBlocking), "making a stream");
-  context_.check(driver.event_create(&made->main_event, kEventDisableTiming), "making an event");
-  context_.check(driver.event_create(&made->staged_event, kEventDisableTiming), "making an event");
-  for (RawEvent& event : made->events) context_.check(driver.event_create(&event, kEventDisableTiming), "making an event");
+  context_.check(driver.stream_create(&made->stream, kStreamNonBlocking), "creating a stream");
+  context_.check(driver.event_create(&made->main_event, kEventDisableTiming), "creating an event");
+  context_.check(driver.event_create(&made->staged_event, kEventDisableTiming), "creating an event");
+  for (RawEvent& event : made->events) context_.check(driver.event_create(&event, kEventDisableTiming), "creating an event");
   pieces_ = std::move(made);
   return *pieces_;
 }

@@ -43,8 +43,8 @@ std::string status_text(Int status) {
     case kOutOfResources: return "out of resources";
     case kOutOfHostMemory: return "out of host memory";
     case kBuildFailure: return "the kernel did not compile";
-    case kInvalidBufferSize: return "more memory than the device gives one tensor";
-    case kInvalidQueue: return "the command queue is gone";
+    case kInvalidBufferSize: return "the tensor is larger than the device's limit for one tensor";
+    case kInvalidQueue: return "the command queue is invalid";
     case kPlatformNotFound: return "no OpenCL platform";
     default: return fmt::format("OpenCL error {}", status);
   }

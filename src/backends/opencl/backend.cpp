@@ -32,7 +32,7 @@ class OpenClDevice final : public OpenDevice {
     const std::uint64_t largest = context_->hardware().largest_allocation_bytes;
     if (!context_->hardware().is_cpu && largest > 0 && bytes > largest)
       throw Error(ErrorCode::resource_exhausted,
-                  fmt::format("a tensor of {} bytes exceeds what {} gives one tensor, {} bytes", bytes, info_.id, largest));
+                  fmt::format("a tensor of {} bytes exceeds the limit of {} for one tensor, {} bytes", bytes, info_.id, largest));
     MemoryBudget::Share share;
     if (budget_) share = budget_->reserve(bytes);
     return std::make_unique<OpenClBuffer>(type, context_, std::move(share));
@@ -84,7 +84,7 @@ class OpenClDevice final : public OpenDevice {
 // The platforms' files tell which makers' devices could be driven; asking a platform itself would load its compiler. A platform
 // for processors is a device of its own; cards are those that the detectors find.
 
-constexpr std::string_view kProcessorName = "the processor through OpenCL";
+constexpr std::string_view kProcessorName = "CPU through OpenCL";
 
 std::vector<DeviceInfo> cards_of(std::string_view vendor) {
   std::unique_ptr<Detector> detector;
@@ -127,10 +127,10 @@ class OpenClBackend final : public Backend {
     const std::vector<Hardware> all = all_hardware();
     const auto found = std::find_if(all.begin(), all.end(), [&](const Hardware& h) { return is_hardware_of(h, device, all); });
     if (found == all.end())
-      throw Error(ErrorCode::unavailable, fmt::format("no OpenCL platform offers {}", device.id),
+      throw Error(ErrorCode::unavailable, fmt::format("no OpenCL platform provides {}", device.id),
                   device.kind == DeviceKind::cpu
                       ? "clinfo lists what the platforms offer; POCL_DEVICES chooses among PoCL's devices"
-                      : "clinfo lists what the platforms offer; a platform may not support this card");
+                      : "clinfo lists the devices of the platforms; a platform may not support this card");
     DeviceInfo info = device;
     if (info.name == kProcessorName) info.name = found->name;
     info.driver_version = info.driver_version.empty() ? found->driver_version : info.driver_version;

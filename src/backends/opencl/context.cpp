@@ -96,7 +96,7 @@ Context::Context(const Hardware& hardware) : hardware_(hardware) {
   if (status == kSuccess) return;
   queue_ = nullptr;
   close();
-  opencl::check(status, fmt::format("making a queue on {}", hardware_.name));
+  opencl::check(status, fmt::format("creating a queue on {}", hardware_.name));
 }
 
 Context::~Context() { close(); }
@@ -164,7 +164,7 @@ ProgramId Context::build(const std::string& source, const std::string& options) 
   const char* lines = source.c_str();
   const std::size_t length = source.size();
   const ProgramId program = api().clCreateProgramWithSource(context_, 1, &lines, &length, &status);
-  check(status, "making a program");
+  check(status, "creating a program");
   status = api().clBuildProgram(program, 1, &hardware_.device, options.c_str(), nullptr, nullptr);
   if (status == kSuccess) return program;
   std::size_t size = 0;
@@ -174,7 +174,7 @@ ProgramId Context::build(const std::string& source, const std::string& options) 
   api().clReleaseProgram(program);
   if (status != kBuildFailure) check(status, "compiling a kernel");
   throw Error(ErrorCode::internal, fmt::format("a generated kernel did not compile on {}: {}", hardware_.name, log.c_str()),
-              "this is a defect of Tenon or of the OpenCL platform; other devices are not affected");
+              "this is a bug in Tenon or in the OpenCL platform; use another device and report it");
 }
 
 std::vector<std::byte> Context::binary_of(ProgramId program) const {

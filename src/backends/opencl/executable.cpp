@@ -115,7 +115,7 @@ void OpenclExecutable::add_command(const KernelLaunch& launch, const Module& mod
   }
   Int status = kSuccess;
   command.kernel.reset(api().clCreateKernel(module.get(), kernel.entry.c_str(), &status));
-  context_->check(status, "making a kernel");
+  context_->check(status, "creating a kernel");
   set_arguments(command, launch);
 }
 
@@ -157,7 +157,7 @@ void OpenclExecutable::start(const Command& command) {
 void OpenclExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != plan_.input_types.size() || outputs.size() != plan_.output_types.size())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the program takes {} inputs and {} outputs, got {} and {}", plan_.input_types.size(),
+                fmt::format("the program has {} inputs and {} outputs, got {} and {}", plan_.input_types.size(),
                             plan_.output_types.size(), inputs.size(), outputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) check_type("input", i, inputs[i]->type(), plan_.input_types[i]);
   for (std::size_t i = 0; i < outputs.size(); ++i) check_type("output", i, outputs[i]->type(), plan_.output_types[i]);

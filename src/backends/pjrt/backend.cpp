@@ -21,7 +21,7 @@ std::string library_of(const DeviceInfo& device) {
   for (const RuntimeInfo& runtime : device.runtimes)
     if (runtime.backend == "pjrt") return runtime.library;
   throw Error(ErrorCode::unavailable, fmt::format("no PJRT plugin was found for {}", device.id),
-              "install the plugin of its maker, or name it in PJRT_NAMES_AND_LIBRARY_PATHS");
+              "install the vendor's plugin, or name it in PJRT_NAMES_AND_LIBRARY_PATHS");
 }
 
 class PjrtBackend final : public Backend {

@@ -67,7 +67,7 @@ class PjrtExecutable final : public Executable {
   void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override {
     if (inputs.size() != input_types_.size() || outputs.size() != output_types_.size())
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the program takes {} inputs and {} outputs, got {} and {}", input_types_.size(),
+                  fmt::format("the program has {} inputs and {} outputs, got {} and {}", input_types_.size(),
                               output_types_.size(), inputs.size(), outputs.size()));
     std::vector<RawBuffer*> raw;
     std::vector<BufferHandle> blank;
@@ -82,7 +82,7 @@ class PjrtExecutable final : public Executable {
     if (checks_indices_) {
       bool outside = false;
       handle_->client().download(results.back().get(), {}, &outside, sizeof outside);
-      if (outside) throw Error(ErrorCode::out_of_range, "an index is outside of the axis it selects from");
+      if (outside) throw Error(ErrorCode::out_of_range, "an index is out of range for its axis");
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) static_cast<PjrtBuffer*>(outputs[i])->replace(std::move(results[i]));
   }

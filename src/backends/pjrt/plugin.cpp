@@ -49,18 +49,19 @@ const Plugin& Plugin::load(const std::string& library) {
 }
 
 Plugin::Plugin(std::string name, const Api* api) : name_(std::move(name)), api_(api) {
-  if (!api_) throw Error(ErrorCode::unavailable, fmt::format("the PJRT plugin {} gave no functions", name_));
+  if (!api_) throw Error(ErrorCode::unavailable, fmt::format("the PJRT plugin {} returned no function table", name_));
   const int major = api_->version.major, minor_version = api_->version.minor;
   // 0.56 had a function in the middle of the table that no other version has.
   if (major != 0 || minor_version < kOldestMinor)
-    throw Error(ErrorCode::unavailable,
-                fmt::format("the PJRT plugin {} has version {}.{} of the interface", name_, major, minor_version),
-                fmt::format("use a plugin of version 0.{} or newer", kOldestMinor));
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("the PJRT plugin {} has interface version {}.{}, which is not supported", name_, major, minor_version),
+        fmt::format("use a plugin of version 0.{} or newer", kOldestMinor));
   for (const Slot slot : {Slot::error_destroy, Slot::error_message, Slot::client_create, Slot::client_addressable_devices,
                           Slot::client_compile, Slot::buffer_from_host, Slot::loaded_execute, Slot::buffer_to_host})
     if (!has(slot))
-      throw Error(ErrorCode::unavailable,
-                  fmt::format("the PJRT plugin {} lacks function {} of the interface", name_, static_cast<std::size_t>(slot)));
+      throw Error(ErrorCode::unavailable, fmt::format("the PJRT plugin {} does not have function {} of the interface", name_,
+                                                      static_cast<std::size_t>(slot)));
 }
 
 bool Plugin::has(Slot slot) const noexcept {
@@ -70,8 +71,8 @@ bool Plugin::has(Slot slot) const noexcept {
 
 void Plugin::call_raw(Slot slot, void* args) const {
   if (!has(slot))
-    throw Error(ErrorCode::unimplemented,
-                fmt::format("the PJRT plugin {} lacks function {} of the interface", name_, static_cast<std::size_t>(slot)));
+    throw Error(ErrorCode::unimplemented, fmt::format("the PJRT plugin {} does not have function {} of the interface", name_,
+                                                      static_cast<std::size_t>(slot)));
   if (RawError* error = function(slot)(args)) raise(error);
 }
 

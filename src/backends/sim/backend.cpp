@@ -166,13 +166,13 @@ class SimBackend final : public Backend {
   const std::shared_ptr<Card>& find(const DeviceInfo& device) const {
     for (const auto& card : cards_)
       if (card->info.id == device.id) return card;
-    throw Error(ErrorCode::not_found, fmt::format("no simulated device is called {}", device.id));
+    throw Error(ErrorCode::not_found, fmt::format("unknown simulated device {}", device.id));
   }
 
   static void enter(Card& card) {
     const std::lock_guard lock(card.mutex);
     if (card.device.exclusive && card.sessions > 0)
-      throw Error(ErrorCode::unavailable, card.info.id + " is open already; it has one user at a time");
+      throw Error(ErrorCode::unavailable, card.info.id + " is already open; it has one user at a time");
     ++card.sessions;
   }
 
@@ -187,8 +187,8 @@ class SimBackend final : public Backend {
       case Fault::dirty_refuses: {
         const std::lock_guard lock(card.mutex);
         card.is_refusing = true;
-        throw Error(ErrorCode::unavailable, card.info.id + " does not open: its last user crashed (simulated fault)",
-                    "it has to be recovered first");
+        throw Error(ErrorCode::unavailable, card.info.id + " cannot be opened: its last user crashed (simulated fault)",
+                    "recover it first");
       }
       case Fault::open_fails:
         card.wait(card.device.open_seconds);
@@ -245,10 +245,10 @@ void check(const SimulatedDevice& device) {
   for (const double seconds : {device.open_seconds, device.close_seconds, device.hang_seconds})
     if (!(seconds >= 0 && seconds < 1e6)) throw bad(fmt::format("{} is not a time in seconds", seconds));
   if (!(device.compute_factor >= 1 && device.compute_factor < 1e6))
-    throw bad(fmt::format("a compute factor of {} is not at least 1", device.compute_factor));
+    throw bad(fmt::format("the compute factor must be at least 1, not {}", device.compute_factor));
   const auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == ':' || c == '-' || c == '_'; };
   if (!std::all_of(device.id.begin(), device.id.end(), allowed))
-    throw bad(fmt::format("'{}' is no id: letters, digits, ':', '-' and '_'", device.id));
+    throw bad(fmt::format("'{}' is not a valid id; use letters, digits, ':', '-' and '_'", device.id));
 }
 
 std::string next_free(const std::set<std::string>& ids) {
@@ -260,7 +260,7 @@ std::set<std::string> given_ids(const std::vector<SimulatedDevice>& devices) {
   std::set<std::string> ids;
   for (const SimulatedDevice& device : devices)
     if (!device.id.empty() && !ids.insert(device.id).second)
-      throw Error(ErrorCode::already_exists, fmt::format("two simulated devices are called {}", device.id));
+      throw Error(ErrorCode::already_exists, fmt::format("two simulated devices have the id {}", device.id));
   return ids;
 }
 

@@ -67,8 +67,8 @@ Faults::Entry Faults::parse(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view what = text.substr(0, colon);
   const auto bad = [&] {
-    return Error(ErrorCode::invalid_argument, fmt::format("'{}' is no entry of a simulated device's script", text),
-                 "ok or the name of a fault, with :open, :close, :allocate, :upload, :download or :run behind it if need be");
+    return Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a valid entry of a simulated device's script", text),
+                 "use ok or the name of a fault, optionally followed by :open, :close, :allocate, :upload, :download or :run");
   };
   Entry entry;
   if (what != "ok") {

@@ -30,15 +30,16 @@ MemoryBudget::Share Card::take(std::uint64_t bytes) const {
 
 Error Card::out_of_memory(std::uint64_t bytes, std::string_view why) const {
   return Error(ErrorCode::resource_exhausted,
-               fmt::format("{}: {} asked for, with {} of its memory of {} in use{}", info.id,
+               fmt::format("{}: {} needed, but {} of its memory of {} are in use{}", info.id,
                            format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(memory->used_bytes())),
                            format_bytes(static_cast<double>(memory->limit_bytes())), why),
-               "drop tensors, use a smaller batch, or give the simulated device more memory");
+               "free tensors, use a smaller batch, or give the simulated device more memory");
 }
 
 void Session::check_state() const {
   if (state_ == State::lost)
-    throw Error(ErrorCode::unavailable, card_->info.id + " was lost", "open it anew; what was on it is gone");
+    throw Error(ErrorCode::unavailable, card_->info.id + " was lost",
+                "run the program again; tensors that were only on the device are lost");
   if (state_ == State::closed) throw Error(ErrorCode::failed_precondition, card_->info.id + " is closed");
 }
 
@@ -70,7 +71,7 @@ bool Session::end(State state) noexcept {
 
 void Session::close() {
   if (is_lost()) return;
-  if (!end(State::closed)) throw Error(ErrorCode::failed_precondition, card_->info.id + " is closed already");
+  if (!end(State::closed)) throw Error(ErrorCode::failed_precondition, card_->info.id + " is already closed");
   card_->wait(card_->device.close_seconds);
   const bool fails = card_->faults.next(Call::close) == Fault::close_fails;
   {
@@ -79,7 +80,7 @@ void Session::close() {
     card_->is_dirty = card_->is_dirty || fails;
   }
   inner_->close();
-  if (fails) throw Error(ErrorCode::unavailable, card_->info.id + " did not close properly (simulated fault)");
+  if (fails) throw Error(ErrorCode::unavailable, card_->info.id + " did not close cleanly (simulated fault)");
 }
 
 void Session::abandon() noexcept {
@@ -95,7 +96,8 @@ Error Session::lose() {
     --card_->sessions;
     card_->is_dirty = true;
   }
-  return Error(ErrorCode::unavailable, card_->info.id + " was lost (simulated fault)", "open it anew; what was on it is gone");
+  return Error(ErrorCode::unavailable, card_->info.id + " was lost (simulated fault)",
+               "run the program again; tensors that were only on the device are lost");
 }
 
 std::shared_ptr<Buffer> Session::hold(const Buffer& buffer) const {

@@ -130,8 +130,8 @@ double* rate_of(FaultRates& faults, std::string_view key) {
 [[noreturn]] void unknown_key(std::string_view key) {
   const std::string meant = nearest(key, kKeys);
   throw Error(ErrorCode::invalid_argument,
-              meant.empty() ? fmt::format("simulated device: no setting is called {}", key)
-                            : fmt::format("simulated device: no setting is called {}; did you mean {}?", key, meant),
+              meant.empty() ? fmt::format("simulated device: unknown setting {}", key)
+                            : fmt::format("simulated device: unknown setting {}; did you mean {}?", key, meant),
               fmt::format("known: {}", fmt::join(kKeys, ", ")));
 }
 
@@ -148,7 +148,7 @@ SimulatedDevice SimulatedDevice::of_architecture(std::string_view architecture) 
               .exclusive = known.exclusive};
     names.push_back(known.name);
   }
-  throw Error(ErrorCode::not_found, fmt::format("no simulated architecture is called '{}'", architecture),
+  throw Error(ErrorCode::not_found, fmt::format("unknown simulated architecture '{}'", architecture),
               fmt::format("known: {}", fmt::join(names, ", ")));
 }
 

@@ -109,7 +109,7 @@ class Collector {
         return;
       }
     }
-    throw Error(ErrorCode::internal, fmt::format("generated kernels have no helper {}", name));
+    throw Error(ErrorCode::internal, fmt::format("generated kernels have no helper function {}", name));
   }
 
   const KernelTarget& target_;

@@ -83,7 +83,7 @@ class Emitter {
       case Prim::cumulative: return emit_cumulative(node, in[0]);
       case Prim::random: return emit_random(writer_, node);
     }
-    throw Error(ErrorCode::internal, "a primitive that StableHLO does not know");
+    throw Error(ErrorCode::internal, "StableHLO does not support this primitive");
   }
 
   const Graph& graph_;

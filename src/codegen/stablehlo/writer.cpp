@@ -27,7 +27,7 @@ std::string_view element_text(DType dtype) {
     case DType::f64: return "f64";
     default: break;
   }
-  throw Error(ErrorCode::internal, fmt::format("StableHLO has no {}", tenon::name(dtype)));
+  throw Error(ErrorCode::internal, fmt::format("StableHLO does not support {}", tenon::name(dtype)));
 }
 
 // One element: floats by their bits, so that nothing is rounded and NaN can be said.

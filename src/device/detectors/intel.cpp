@@ -44,7 +44,7 @@ void recognise(const SystemRoot& machine, const PciDevice& pci, DeviceInfo& card
   if (card.name.empty()) card.name = pci_name(machine, pci.vendor, pci.device);
   if (card.name.empty()) card.name = fmt::format("Intel GPU {:04x}", pci.device);
   // The graphics of the processor itself always sits in this slot.
-  if (pci.address == "0000:00:02.0") card.details["integrated"] = "shares the host's memory";
+  if (pci.address == "0000:00:02.0") card.details["integrated"] = "shares host memory";
 }
 
 class IntelDetector final : public Detector {

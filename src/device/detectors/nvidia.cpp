@@ -98,7 +98,7 @@ DeviceInfo read_card(const SystemRoot& machine, const PciDevice& pci, std::size_
   if (!card.available) return card;
   card.driver_version = driver_version(machine);
   if (fact("GPU Excluded") == "Yes")
-    mark_unavailable(card, "the driver was told to leave it alone", "remove it from the module parameter NVreg_ExcludedGpus");
+    mark_unavailable(card, "the driver is configured to exclude it", "remove it from the module parameter NVreg_ExcludedGpus");
   require_node(machine, "/dev/nvidiactl", "", card);
   const std::string minor = fact("Device Minor");
   require_node(machine, "/dev/nvidia" + (minor.empty() ? std::to_string(index) : minor), "", card);

@@ -58,7 +58,7 @@ class TpuDetector final : public Detector {
     for (const PciDevice& pci : pci_devices(machine, kVendor))
       if (const Chip* chip = chip_of(pci)) found.devices.push_back(read_chip(machine, pci, *chip, found.devices.size()));
     if (const std::string hint = machine.environment("TPU_NAME"); found.devices.empty() && !hint.empty())
-      found.notes.push_back(fmt::format("TPU_NAME says '{}', but this machine has no TPU", hint));
+      found.notes.push_back(fmt::format("TPU_NAME is '{}', but this machine has no TPU", hint));
     return found;
   }
 
@@ -75,8 +75,8 @@ class TpuDetector final : public Detector {
     device.details["node"] = node;
     if (pci.driver.empty()) {
       mark_unavailable(device, "no driver is bound to it",
-                       chip.node == Node::vfio ? "bind it to vfio-pci, as the images of TPU machines do"
-                                               : "use an image for TPU machines: it brings the driver");
+                       chip.node == Node::vfio ? "bind it to vfio-pci, as images for TPU machines do"
+                                               : "use an image for TPU machines, which includes the driver");
     } else {
       device.details["driver"] = pci.driver;
     }

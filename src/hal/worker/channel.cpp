@@ -53,7 +53,7 @@ void write_texts(ByteWriter& out, const std::vector<std::string>& texts) {
 }
 std::vector<std::string> read_texts(ByteReader& in) {
   std::vector<std::string> texts;
-  for (std::uint64_t count = in.below(in.left() + 1, "more texts than bytes"); count > 0; --count) texts.push_back(in.text());
+  for (std::uint64_t count = in.below(in.left() + 1, "more strings than bytes"); count > 0; --count) texts.push_back(in.text());
   return texts;
 }
 void write_optional(ByteWriter& out, const std::optional<std::uint64_t>& value) {
@@ -84,7 +84,8 @@ constexpr bool DeviceInfo::* kFlags[] = {&DeviceInfo::available, &DeviceInfo::su
 SharedMemory SharedMemory::create(std::size_t bytes) {
   FileDescriptor fd(memfd_create("tenon", MFD_CLOEXEC));
   if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
-    throw Error(ErrorCode::resource_exhausted, fmt::format("no shared memory of {} bytes: {}", bytes, std::strerror(errno)));
+    throw Error(ErrorCode::resource_exhausted,
+                fmt::format("cannot allocate {} bytes of shared memory: {}", bytes, std::strerror(errno)));
   return map(std::move(fd), bytes);
 }
 
@@ -92,11 +93,11 @@ SharedMemory SharedMemory::map(FileDescriptor fd, std::size_t bytes) {
   // Reading past the end of the file would be the end of the process.
   struct stat about{};
   if (bytes == 0 || fstat(fd.get(), &about) != 0 || static_cast<std::uint64_t>(about.st_size) < bytes)
-    throw Error(ErrorCode::invalid_argument, "shared memory that is smaller than it should be");
+    throw Error(ErrorCode::invalid_argument, "the shared memory is smaller than announced");
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED)
     throw Error(ErrorCode::resource_exhausted,
-                fmt::format("shared memory of {} bytes cannot be mapped: {}", bytes, std::strerror(errno)));
+                fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
   SharedMemory memory;
   memory.fd_ = std::move(fd);
   memory.data_ = static_cast<std::byte*>(data);

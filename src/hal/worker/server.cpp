@@ -103,8 +103,8 @@ class Server {
 
   void open(ByteReader& in, ByteWriter& reply) {
     if (in.number() != kWorkerProtocol)
-      throw Error(ErrorCode::failed_precondition, "the worker program is of another version of Tenon",
-                  "install library and worker together, or set TENON_WORKER");
+      throw Error(ErrorCode::failed_precondition, "the worker program belongs to another version of Tenon",
+                  "install the library and the worker together, or set TENON_WORKER");
     const std::string name = in.text();
     OpenOptions options;
     options.fuse = in.flag();

@@ -57,9 +57,9 @@ class ChildProcess {
     if (waited < 0)
       ended_ = "ended";
     else if (WIFSIGNALED(status))
-      ended_ = fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+      ended_ = fmt::format("was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-      ended_ = fmt::format("ended with status {}", WEXITSTATUS(status));
+      ended_ = fmt::format("exited with status {}", WEXITSTATUS(status));
     pid_ = -1;
     return ended_;
   }
@@ -136,8 +136,7 @@ ChildProcess spawn(const std::string& program, int socket, std::map<std::string,
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes, arguments, entries.data());
   if (error != 0)
-    throw Error(ErrorCode::unavailable,
-                fmt::format("the worker program {} cannot be started: {}", program, std::strerror(error)));
+    throw Error(ErrorCode::unavailable, fmt::format("cannot start the worker program {}: {}", program, std::strerror(error)));
   return ChildProcess(pid);
 }
 
@@ -211,7 +210,7 @@ class Connection {
   static Sockets socket_pair() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-      throw Error(ErrorCode::resource_exhausted, fmt::format("no socket for a worker: {}", std::strerror(errno)));
+      throw Error(ErrorCode::resource_exhausted, fmt::format("cannot create a socket for a worker: {}", std::strerror(errno)));
     Sockets sockets{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
     if (sockets.theirs.get() <= kWorkerSocket)
       sockets.theirs = FileDescriptor(fcntl(sockets.theirs.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
@@ -419,7 +418,7 @@ std::string worker_program() {
   constexpr const char* kName = "tenon-worker";
   if (const char* named = std::getenv("TENON_WORKER"); named && *named) {
     if (access(named, X_OK) == 0) return named;
-    throw Error(ErrorCode::unavailable, fmt::format("TENON_WORKER names {}, which cannot be run", named));
+    throw Error(ErrorCode::unavailable, fmt::format("TENON_WORKER is {}, which is not executable", named));
   }
   std::string tried;
   for (const std::string& folder : own_folders())
@@ -428,8 +427,8 @@ std::string worker_program() {
       if (access(file.c_str(), X_OK) == 0) return file;
       tried += (tried.empty() ? "" : ", ") + place;
     }
-  throw Error(ErrorCode::unavailable, fmt::format("there is no {} in {}", kName, tried),
-              "install it with Tenon, or name it in TENON_WORKER");
+  throw Error(ErrorCode::unavailable, fmt::format("{} does not exist in {}", kName, tried),
+              "install it with Tenon, or set TENON_WORKER to its path");
 }
 
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,

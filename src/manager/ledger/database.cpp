@@ -179,7 +179,7 @@ void make_private_file(const std::string& file) {
   if (!made)
     throw Error(errno == EACCES || errno == EROFS ? ErrorCode::permission_denied : ErrorCode::unavailable,
                 fmt::format("the ledger {} cannot be opened: {}", file, std::strerror(errno)),
-                "set TENON_STATE_DIR to a folder this user may write");
+                "set TENON_STATE_DIR to a folder that this user can write to");
 }
 
 std::uint64_t identity_of(const std::string& file) {
@@ -295,7 +295,7 @@ bool ledger_is_built() noexcept { return true; }
 LedgerStore::LedgerStore(const std::string& file, LedgerLimits limits, milliseconds patience) {
   if (file.empty())
     throw Error(ErrorCode::unavailable, "there is no place for the ledger",
-                "set TENON_STATE_DIR to a folder this user may write");
+                "set TENON_STATE_DIR to a folder that this user can write to");
   make_private_file(file);
   const std::uint64_t tried = identity_of(file);
   try {

@@ -155,17 +155,17 @@ TEST(Npy, WhatIsNotTheFormatIsRefusedWithAReason) {
 TEST(Npy, AHeaderThatClaimsTooMuchIsRefusedUnread) {
   std::vector<std::byte> file = npy("{}", "", 2);
   file[11] = std::byte{0x7f};
-  EXPECT_NE(refusal(file).find("the header claims"), std::string::npos);
+  EXPECT_NE(refusal(file).find("the header length is"), std::string::npos);
 }
 
 TEST(Npy, BadDictionariesAreRefusedWithAReason) {
-  EXPECT_NE(refused_header("").find("should have '{' at byte 0"), std::string::npos);
+  EXPECT_NE(refused_header("").find("expected '{' at byte 0"), std::string::npos);
   EXPECT_NE(refused_header("{'descr': '|u1', 'shape': (1,)}", "a").find("no 'fortran_order'"), std::string::npos);
   EXPECT_NE(refused_header("{'descr': '|u1', 'descr': '|u1', 'shape': (1,)}", "a").find("'descr' twice"), std::string::npos);
   EXPECT_NE(refused_header("{'what': 1}").find("unknown key 'what'"), std::string::npos);
   EXPECT_NE(refused_header("{'descr': '|u1', 'fortran_order': 1, 'shape': (1,)}", "a").find("neither True nor False"),
             std::string::npos);
-  EXPECT_NE(refused_header("{'descr': '|u1', 'fortran_order': False, 'shape': (1,)} x", "a").find("goes on after"),
+  EXPECT_NE(refused_header("{'descr': '|u1', 'fortran_order': False, 'shape': (1,)} x", "a").find("extra text after"),
             std::string::npos);
   EXPECT_NE(refused_header("{'descr': '|u1").find("never closed"), std::string::npos);
   EXPECT_NE(refused_header("{'de\\x73cr': '|u1'}").find("backslash"), std::string::npos);
@@ -176,14 +176,14 @@ TEST(Npy, BadShapesAreRefusedWithAReason) {
     return refused_header("{'descr': '|u1', 'fortran_order': False, 'shape': " + std::string(shape) + "}", "abc");
   };
   EXPECT_NE(with_shape("(3)").find("not a tuple"), std::string::npos);
-  EXPECT_NE(with_shape("(-3,)").find("whole number"), std::string::npos);
+  EXPECT_NE(with_shape("(-3,)").find("non-negative integer"), std::string::npos);
   EXPECT_NE(with_shape("(3 1)").find("comma"), std::string::npos);
-  EXPECT_NE(with_shape("(,)").find("whole number"), std::string::npos);
+  EXPECT_NE(with_shape("(,)").find("non-negative integer"), std::string::npos);
   EXPECT_NE(with_shape("(99999999999999999999,)").find("64 bits"), std::string::npos);
   EXPECT_NE(with_shape("(4294967296, 4294967296)").find("2^40"), std::string::npos);
   EXPECT_NE(with_shape("(1,1,1,1,1,1,1,1,3)").find("more than 8 axes"), std::string::npos);
-  EXPECT_NE(with_shape("(4,)").find("takes 4 bytes, but 3 follow"), std::string::npos);
-  EXPECT_NE(with_shape("(2,)").find("takes 2 bytes, but 3 follow"), std::string::npos);
+  EXPECT_NE(with_shape("(4,)").find("needs 4 bytes, but 3 follow"), std::string::npos);
+  EXPECT_NE(with_shape("(2,)").find("needs 2 bytes, but 3 follow"), std::string::npos);
   EXPECT_EQ(with_shape("(3,)"), "accepted");
 }
 

@@ -198,7 +198,7 @@ TEST_F(CudaDeviceOnAFake, AContextThatAnEarlierErrorBrokeIsAReasonToStartAnew) {
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unavailable);
-    EXPECT_NE(error.hint().find("start the process again"), std::string::npos) << error.hint();
+    EXPECT_NE(error.hint().find("restart the process"), std::string::npos) << error.hint();
   }
   EXPECT_EQ(fake.contexts, 0);
 }

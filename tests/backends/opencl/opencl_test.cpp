@@ -49,7 +49,7 @@ std::size_t running_threads() {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
 }
 
-// The processor, through a platform such as PoCL.
+// The CPU through a platform such as PoCL.
 class OpenClTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ class OpenClTest : public testing::Test {
     backend_ = opencl::make_backend();
     for (const DeviceInfo& device : backend_->devices())
       if (device.kind == DeviceKind::cpu) info_ = device;
-    if (info_.id.empty()) GTEST_SKIP() << "no OpenCL platform for processors is installed (pocl-opencl-icd)";
+    if (info_.id.empty()) GTEST_SKIP() << "no OpenCL platform for CPUs is installed (pocl-opencl-icd)";
   }
   std::unique_ptr<OpenDevice> open(std::shared_ptr<MemoryBudget> budget = nullptr) {
     return backend_->open(info_, {.budget = std::move(budget)});

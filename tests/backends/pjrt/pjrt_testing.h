@@ -1,4 +1,4 @@
-// The plugin the tests use: XLA for processors, which tools/plugins fetches.
+// The plugin used by the tests: XLA for CPUs, which tools/plugins fetches.
 #pragma once
 
 #include <gtest/gtest.h>

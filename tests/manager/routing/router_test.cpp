@@ -55,9 +55,9 @@ const Candidate kGpu = candidate("cuda:0", DeviceKind::gpu, 3.6);
 const Candidate kTpu = candidate("tpu:0", DeviceKind::tpu, 7.2);
 const Candidate kTenstorrent = candidate("tenstorrent:0", DeviceKind::tenstorrent, 1.0);
 
-std::string chosen(const Config& config, std::vector<Candidate> candidates, std::string_view wish = "auto",
+std::string chosen(const Config& config, std::vector<Candidate> candidates, std::string_view request = "auto",
                    const Predictor& predict = {}) {
-  return route(config, wish, candidates, predict).device.id;
+  return route(config, request, candidates, predict).device.id;
 }
 
 TEST(Router, ByDefaultTheKindOrderDecides) {

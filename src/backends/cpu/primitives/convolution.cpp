@@ -214,7 +214,7 @@ void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& a
   if (out.shape.elements() == 0) return;
   if (weight.shape.elements() == 0) return fill(pool, out, 0);
   if (scratch.size() < conv_scratch_bytes(pool, x, weight, attr, out.shape))
-    throw Error(ErrorCode::internal, "conv: too little scratch memory");
+    throw Error(ErrorCode::internal, "conv: not enough scratch memory");
   const Plan plan(x, weight, attr, out.shape, pool.threads());
   const auto run = [&]<class T>(T) {
     const T* kernel = static_cast<const T*>(weight.data);

@@ -19,8 +19,8 @@ std::int64_t resolve(std::int64_t index, std::int64_t extent) { return index < 0
 
 [[noreturn]] void refuse(std::int64_t index, std::int64_t extent) {
   throw Error(ErrorCode::out_of_range,
-              "index " + std::to_string(index) + " is outside an axis of extent " + std::to_string(extent),
-              "valid indices run from " + std::to_string(-extent) + " to " + std::to_string(extent - 1));
+              "index " + std::to_string(index) + " is out of range for an axis of extent " + std::to_string(extent),
+              "valid indices are " + std::to_string(-extent) + " to " + std::to_string(extent - 1));
 }
 
 bool is_dense(const Shape& shape, const Strides& strides, int from_axis = 0) {

@@ -130,7 +130,7 @@ std::size_t arg_sort_scratch_bytes(const ThreadPool& pool, const View& x, int ax
 void arg_sort(ThreadPool& pool, const View& x, const ArgSortAttr& attr, const Target& out, std::span<std::byte> scratch) {
   if (out.shape.elements() == 0) return;
   if (scratch.size() < arg_sort_scratch_bytes(pool, x, attr.axis))
-    throw Error(ErrorCode::internal, "arg_sort: too little scratch memory");
+    throw Error(ErrorCode::internal, "arg_sort: not enough scratch memory");
   with_type(x.dtype, [&]<class T>(T) {
     if (sizeof(T) <= 4 && is_narrow(x.dtype, x.shape[attr.axis])) {
       sort_lanes<T, Narrow>(pool, x, attr, out, scratch);

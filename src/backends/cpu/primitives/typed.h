@@ -35,7 +35,7 @@ decltype(auto) with_size(DType dtype, F&& f) {
     case 2: return f(std::uint16_t{});
     case 4: return f(std::uint32_t{});
     case 8: return f(std::uint64_t{});
-    default: throw Error(ErrorCode::internal, "elements of " + std::string(name(dtype)) + " cannot be moved one by one");
+    default: throw Error(ErrorCode::internal, "elements of " + std::string(name(dtype)) + " cannot be moved individually");
   }
 }
 
