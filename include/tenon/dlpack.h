@@ -1,16 +1,16 @@
-// DLPack: arrays handed to and taken from other libraries (NumPy, PyTorch, JAX) without a copy.
+// DLPack: exchange of arrays with other libraries (NumPy, PyTorch, JAX) without a copy.
 //
-// The structs have the published layout of DLPack 1.x, under names of our own, so that a program may include DLPack's
-// header as well and pass pointers with a reinterpret_cast. Both forms exist: the first one, that every library
-// knows, and the versioned one.
+// The structs have the published layout of DLPack 1.x under Tenon's own names, so that a program may also include DLPack's header
+// and pass pointers with a reinterpret_cast. Both forms are supported: the unversioned one, which every library knows, and the
+// versioned one.
 //
-// Ownership: to_dlpack* gives a tensor that its receiver frees by calling its deleter once. from_dlpack takes the
-// tensor over in every case, also when it throws: the deleter is called exactly once, at the latest when the last copy
-// of the array goes, from whatever thread that happens in.
-// Errors: unimplemented for another device than the CPU, for types Tenon lacks, for another major version;
+// Ownership: the receiver of a tensor from to_dlpack* frees it by calling its deleter once. from_dlpack always takes ownership,
+// even if it throws: the deleter is called exactly once, at the latest when the last copy of the array is destroyed, on the
+// thread that destroys it.
+// Errors: unimplemented for tensors that are not on the CPU, for types Tenon lacks, and for another major version;
 // invalid_argument for a malformed tensor.
 //
-//   dlpack::ManagedTensor* tensor = to_dlpack(std::move(array));   // hand over, e.g. in a Python capsule "dltensor"
+//   dlpack::ManagedTensor* tensor = to_dlpack(std::move(array));    // e.g. for a Python capsule "dltensor"
 //   HostArray back = from_dlpack(tensor);
 #pragma once
 
@@ -25,12 +25,12 @@ namespace dlpack {
 inline constexpr std::uint32_t kMajorVersion = 1;
 inline constexpr std::uint32_t kMinorVersion = 1;
 
-inline constexpr std::int32_t kCpu = 1;  // of the device types, the one handled here
+inline constexpr std::int32_t kCpu = 1;  // the only supported device type
 
 enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kOpaque = 3, kBfloat = 4, kComplex = 5, kBool = 6 };
 
 inline constexpr std::uint64_t kReadOnly = 1;  // flag: the receiver must not write
-inline constexpr std::uint64_t kIsCopied = 2;  // flag: the bytes are the receiver's alone
+inline constexpr std::uint64_t kIsCopied = 2;  // flag: the receiver owns the bytes exclusively
 
 struct Version {
   std::uint32_t major;
@@ -76,14 +76,14 @@ struct ManagedTensorVersioned {
 
 }  // namespace dlpack
 
-// This form cannot say that its bytes must not be written, so they are the receiver's alone: they are copied when
-// |array| shares them. Pass a moved array to avoid it. Throws unimplemented for the block formats.
+// This form has no read-only flag, so the receiver gets exclusive bytes: they are copied if |array| shares them. Move the array
+// in to avoid the copy. Throws unimplemented for the block formats.
 dlpack::ManagedTensor* to_dlpack(HostArray array);
 // Never copies: a tensor whose bytes are shared or borrowed is flagged read-only.
 dlpack::ManagedTensorVersioned* to_dlpack_versioned(HostArray array);
 
-// Row-major, aligned tensors are borrowed; others, and all of bool, are copied. Writing to the array never writes to
-// the tensor. A tensor of another major version has its deleter called and is not looked at otherwise.
+// Row-major, aligned tensors are borrowed; others, and all bool tensors, are copied. Writing to the array never writes to the
+// tensor. If the major version differs, only the deleter is called.
 HostArray from_dlpack(dlpack::ManagedTensor* tensor);
 HostArray from_dlpack(dlpack::ManagedTensorVersioned* tensor);
 

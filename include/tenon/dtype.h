@@ -1,7 +1,7 @@
 // DType: the element types of tensors, their sizes, names, and the promotion table.
 //
-// Names are NumPy's where NumPy has one ("float32"), with short aliases ("f32", "bf16"). The block formats
-// bfloat8_b and bfloat4_b share one exponent between 16 neighbours of a row, so they have no size per element.
+// Types have NumPy's names where NumPy has them ("float32"), and short aliases ("f32", "bf16"). In the block formats
+// bfloat8_b and bfloat4_b, 16 adjacent elements of a row share an exponent, so they have no size per element.
 #pragma once
 
 #include <cstddef>
@@ -47,16 +47,16 @@ constexpr std::size_t element_bytes(DType d) noexcept {
   return bytes[static_cast<int>(d)];
 }
 
-// The type a value of |d| is computed in: f32 for f16, bf16 and the block formats, otherwise |d| itself. Rounding to
-// |d| happens once, where a result leaves the program or an explicit cast asks for it.
+// The type in which values of |d| are computed: f32 for f16, bf16 and the block formats, otherwise |d| itself. Rounding to |d|
+// happens once, where a result leaves the program or at an explicit cast.
 constexpr DType compute_dtype(DType d) noexcept { return (d == DType::f16 || d == DType::bf16 || is_block(d)) ? DType::f32 : d; }
 
-// The smallest type both operands convert to (docs/dtypes.md prints the table):
-// bool < integers < block formats < f16, bf16 < f32 < f64. Integers mix as in NumPy (u8 + i8 = i16, u64 + signed = f64);
-// an integer with a float takes the float's type; f16 with bf16, or f16 with a block format, is f32.
+// The smallest type that both operands convert to (docs/dtypes.md has the table):
+// bool < integers < block formats < f16, bf16 < f32 < f64. Integers promote as in NumPy (u8 + i8 = i16, u64 + signed = f64);
+// an integer with a float gives the float's type; f16 with bf16 or a block format gives f32.
 DType promote(DType a, DType b) noexcept;
 
-// C++ type -> DType, for the types C++ has.
+// Maps C++ types to DTypes.
 template <class T>
 struct DTypeOf;
 template <>

@@ -1,7 +1,7 @@
-// Error: the one exception Tenon throws.
+// Error: the only exception type that Tenon throws.
 //
-// It carries a code (what kind of failure, stable, mapped to HTTP status, exit code and Python exception by one
-// table), a message (what happened, to what) and a hint (what to do about it; may be empty).
+// It carries a stable code (the kind of failure, which one table maps to exit statuses and HTTP statuses), a message (what failed
+// and on what) and a hint (what to do about it; may be empty).
 //
 //   try { manager.run(graph, inputs); }
 //   catch (const tenon::Error& e) { log(e.what()); if (e.code() == tenon::ErrorCode::unavailable) retry(); }
@@ -13,24 +13,24 @@
 
 namespace tenon {
 
-// "Never supported here" is unimplemented; "not available now" is unavailable. They are never mixed.
+// unimplemented means never supported; unavailable means not available now. Tenon keeps the two apart.
 enum class ErrorCode {
   ok,
-  cancelled,            // the caller asked for it
-  unknown,              // a runtime failed without saying why
-  invalid_argument,     // wrong whatever the state of the world: bad shape, bad dtype, bad expression
-  deadline_exceeded,    // the time limit given by the caller ran out
+  cancelled,            // cancelled by the caller
+  unknown,              // a runtime failed without a reason
+  invalid_argument,     // wrong in every state: bad shape, bad dtype, bad expression
+  deadline_exceeded,    // the caller's time limit expired
   not_found,            // no such op, device, file
-  already_exists,       // a second registration under one name
-  permission_denied,    // the system refused
-  resource_exhausted,   // memory budget, queue or size limit reached
-  failed_precondition,  // right call, wrong state
-  aborted,              // lost a race; try again
+  already_exists,       // the name is already registered
+  permission_denied,    // refused by the operating system
+  resource_exhausted,   // a memory budget, queue or size limit is reached
+  failed_precondition,  // a valid call in the wrong state
+  aborted,              // lost a race; retry
   out_of_range,         // an index past the end
   unimplemented,        // never supported by this backend
   internal,             // a broken invariant: a bug in Tenon
-  unavailable,          // not now: busy, being reset, driver missing
-  data_loss,            // bytes are gone or corrupt
+  unavailable,          // not available now: busy, being reset, driver missing
+  data_loss,            // data is lost or corrupt
 };
 
 std::string_view to_string(ErrorCode code) noexcept;
@@ -45,7 +45,7 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, const std::string& message, std::string hint = {});
 
   ErrorCode code() const noexcept { return code_; }
-  // What to do about it, one sentence; empty when there is nothing useful to say.
+  // One sentence on what to do about the error; empty if there is no useful advice.
   const std::string& hint() const noexcept { return hint_; }
 
  private:

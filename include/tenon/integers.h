@@ -1,5 +1,5 @@
-// Integers: a list of whole numbers given to an op: axes, a shape, a kernel size. Made from one number, a list in braces, a
-// vector or a Shape; std::nullopt is "none given", where an op has a meaning for that.
+// Integers: a list of integers passed to an op, such as axes, a shape or a kernel size. Constructed from one number, a list in
+// braces, a vector or a Shape; std::nullopt means "not given", for ops that have a default.
 //
 //   sum(x, 0);  sum(x, {0, 1});  sum(x);      // one axis, two, all
 #pragma once

@@ -1,11 +1,11 @@
-// MemoryBudget: how much of a device's memory this process may use, and how much of it is in use.
+// MemoryBudget: how much of a device's memory this process may use, and how much is in use.
 //
-// Every buffer of a device holds a Share of the device's budget for as long as it lives. A reservation that would exceed the
-// limit fails before anything is allocated.
-// Lifetime: Shares keep the budget alive. Thread safety: all calls may run side by side; the limit is never exceeded.
+// Every buffer of a device holds a Share of the device's budget during its lifetime. A reservation that would exceed the limit
+// fails before anything is allocated.
+// Lifetime: Shares keep the budget alive. Thread safety: all calls may run concurrently; the limit is never exceeded.
 //
 //   auto budget = MemoryBudget::make("cuda:0", 0.75 * total);
-//   MemoryBudget::Share share = budget->reserve(bytes);     // given back when dropped
+//   MemoryBudget::Share share = budget->reserve(bytes);     // released when destroyed
 #pragma once
 
 #include <atomic>
@@ -41,12 +41,12 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
 
   static std::shared_ptr<MemoryBudget> make(std::string device, std::uint64_t limit_bytes);
 
-  // Throws resource_exhausted naming the budget, what is used and what was asked for.
+  // Throws resource_exhausted naming the budget, the memory in use and the requested size.
   Share reserve(std::uint64_t bytes);
 
   const std::string& device() const noexcept { return device_; }
   std::uint64_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
-  // A limit below what is in use stops new reservations until enough is given back.
+  // A limit below the memory in use blocks new reservations until enough is released.
   void set_limit(std::uint64_t bytes) noexcept { limit_bytes_.store(bytes, std::memory_order_relaxed); }
   std::uint64_t used_bytes() const noexcept { return used_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t peak_bytes() const noexcept { return peak_bytes_.load(std::memory_order_relaxed); }

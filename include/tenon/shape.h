@@ -1,7 +1,7 @@
-// Shape: the extents of a tensor, a small value without heap memory.
+// Shape: the extents of a tensor; a small value without heap memory.
 //
-// Rank is at most kMaxRank, every extent is >= 0, and the number of elements is at most kMaxElements, checked when the
-// shape is made: code that holds a Shape may multiply its extents without fear of overflow.
+// The rank is at most kMaxRank, every extent is >= 0, and the number of elements is at most kMaxElements. The constructor checks
+// this, so code that has a Shape can multiply its extents without overflow.
 #pragma once
 
 #include <array>
@@ -14,15 +14,15 @@
 namespace tenon {
 
 inline constexpr int kMaxRank = 8;
-// 2^40 elements: far beyond any memory here, small enough that bytes never overflow. A larger shape is refused with a
-// sentence before anything is allocated.
+// 2^40 elements: more than any memory holds, and small enough that byte counts never overflow. Larger shapes are refused before
+// anything is allocated.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 class Shape {
  public:
   Shape() = default;  // a scalar: rank 0, one element
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  // Throws invalid_argument for a negative extent or too high a rank, resource_exhausted for too many elements.
+  // Throws invalid_argument for a negative extent or a rank above kMaxRank, resource_exhausted for too many elements.
   explicit Shape(std::span<const std::int64_t> dims);
 
   int rank() const noexcept { return rank_; }
@@ -32,7 +32,7 @@ class Shape {
   auto begin() const noexcept { return dims().begin(); }
   auto end() const noexcept { return dims().end(); }
 
-  // The same shape with one extent replaced; |axis| in [0, rank).
+  // A copy with one extent replaced; |axis| is in [0, rank).
   Shape with(int axis, std::int64_t extent) const;
 
   friend bool operator==(const Shape& a, const Shape& b) noexcept {
@@ -50,14 +50,14 @@ class Shape {
 
 std::string to_string(const Shape& shape);  // "[2, 3]", "[]" for a scalar
 
-// NumPy broadcasting. Throws invalid_argument naming both shapes when they do not match.
+// NumPy broadcasting. Throws invalid_argument naming both shapes if they do not match.
 Shape broadcast(const Shape& a, const Shape& b);
 bool broadcastable(const Shape& from, const Shape& to) noexcept;
 
-// |axis| may be negative (from the end). Throws out_of_range naming the axis and the rank.
+// |axis| may be negative (counted from the end). Throws out_of_range naming the axis and the rank.
 int normalize_axis(std::int64_t axis, int rank);
 
-using Strides = std::array<std::int64_t, kMaxRank>;  // in elements, one per axis; unused ones 0
+using Strides = std::array<std::int64_t, kMaxRank>;  // in elements, one per axis; unused entries are 0
 Strides contiguous_strides(const Shape& shape) noexcept;
 
 }  // namespace tenon

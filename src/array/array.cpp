@@ -15,7 +15,7 @@
 namespace tenon {
 namespace {
 
-// What data() of an array without elements points to, so that nobody meets a null pointer in memcpy.
+// The target of data() for an array without elements, so that memcpy never gets a null pointer.
 alignas(host_memory::kAlignment) constexpr std::byte kNothing[host_memory::kAlignment]{};
 
 template <class T>
@@ -99,7 +99,7 @@ std::byte* HostArray::mutable_data() {
     std::memcpy(const_cast<std::byte*>(own.data_), data_, bytes_);
     *this = std::move(own);
   }
-  // Pairs with the release in the other owners' destructors: their last reads come before our first write.
+  // Pairs with the release in the other owners' destructors: their last reads happen before our first write.
   std::atomic_thread_fence(std::memory_order_acquire);
   return const_cast<std::byte*>(data_);
 }
@@ -108,7 +108,7 @@ HostArray HostArray::reshape(const Shape& shape) const {
   if (shape.elements() != elements())
     throw Error(ErrorCode::invalid_argument, fmt::format("cannot reshape {} ({} elements) to {} ({} elements)", to_string(shape_),
                                                          elements(), to_string(shape), shape.elements()));
-  // Other neighbours share other exponents.
+  // A new shape puts different elements into a block, so they share other exponents.
   if (is_block(dtype_)) return shape == shape_ ? *this : cast(DType::f32).reshape(shape).cast(dtype_);
   HostArray out = *this;
   out.shape_ = shape;

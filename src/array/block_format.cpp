@@ -44,7 +44,7 @@ struct Bfp4 {
   static std::uint32_t get(const std::uint8_t* row, std::int64_t i) noexcept { return (row[i / 2] >> (4 * (i % 2))) & 0xfu; }
 };
 
-// Signed integers throughout the loops over a run: baseline x86-64 compares and converts no others.
+// Loops over a run use signed integers, because baseline x86-64 has vector comparisons and conversions only for these.
 template <class Format>
 std::int32_t round_significand(std::int32_t significand) noexcept {
   constexpr int kDropped = 24 - Format::kBits;
@@ -54,14 +54,14 @@ std::int32_t round_significand(std::int32_t significand) noexcept {
   return rounded < kLargest ? rounded : kLargest;
 }
 
-// The rule as it is written, for any exponent.
+// The plain rule, for any exponent.
 template <class Format>
 std::uint32_t encode_one(float value, int shared) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto exponent = static_cast<int>((bits >> 23) & 0xffu);
   if (exponent == 0) return 0;
   auto significand = static_cast<std::int32_t>((bits & 0x7fffffu) | 0x800000u);
-  // A NaN whose payload is all in the low bits would come out as infinity: make it quiet.
+  // A NaN with its payload only in the low bits would become infinity, so make it quiet.
   if ((bits & 0x7fffffffu) > 0x7f800000u) significand |= 0x400000;
   const std::int32_t magnitude = round_significand<Format>(significand >> std::min(shared - exponent, 31));
   return magnitude == 0 ? 0 : static_cast<std::uint32_t>(magnitude) | (bits >> 31) << Format::kBits;
@@ -87,7 +87,7 @@ std::int32_t ordinary_magnitude(float value, float scale) noexcept {
 }
 float scale_of(int shared) noexcept { return std::bit_cast<float>((277 - shared) << 23); }
 
-// Sixteen floats as their shared exponent (returned) and codes: the sign above kBits of magnitude.
+// Encodes sixteen floats as their shared exponent (returned) and codes: the sign above kBits of magnitude.
 template <class Format>
 int encode_run(const float* in, std::uint32_t* codes) noexcept {
   const int shared = shared_exponent(in);
@@ -138,7 +138,7 @@ void decode_run(int exponent, const std::uint32_t* codes, float* out) noexcept {
   }
 }
 
-// Where the exponent and the elements of a run lie: |row| and |run| count inside one tile (32 rows of 2 runs).
+// The locations of the exponent and the elements of a run; |row| and |run| count within one tile (32 rows of 2 runs).
 template <class Format>
 struct RunPlace {
   std::int64_t exponent, elements;

@@ -1,9 +1,9 @@
 // Conversions between element types: one scalar rule per pair, and loops over them.
 //
 // Every conversion rounds once, to nearest even; overflow of a float gives infinity; NaN stays a quiet NaN; subnormals
-// are exact. To integers: truncation towards zero, saturation, NaN -> 0. Integers narrow by saturating. Anything but
-// zero (NaN too) is true. f16 and bf16 are carried as their bits in std::uint16_t.
-// The results do not depend on the flush-to-zero state of the thread for f16; f32 subnormals do.
+// are exact. To integers: truncation towards zero, saturation, NaN -> 0. Integers narrow by saturating. Every value except
+// zero, including NaN, is true. f16 and bf16 are represented by their bits in std::uint16_t.
+// Results for f16 do not depend on the thread's flush-to-zero state; those for f32 subnormals do.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@
 
 namespace tenon {
 
-// The storage of a dtype as a C++ type that no other dtype has.
+// The storage of a dtype as a C++ type of its own.
 struct Bool {
   std::uint8_t bits;
 };
@@ -32,7 +32,7 @@ constexpr float half_to_float(std::uint16_t half) noexcept {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
   const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
   const std::uint32_t normal = magnitude + (112u << 23);
-  // A subnormal is made by a subtraction of normal numbers, so that it is right where subnormals are flushed.
+  // A subnormal is computed by subtracting normal numbers, so that it is correct even if subnormals are flushed.
   constexpr std::uint32_t kMagic = 113u << 23;
   const auto subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + kMagic) - std::bit_cast<float>(kMagic));
   const std::uint32_t special = magnitude | 0x7f800000u | (magnitude > 0x0f800000u ? 0x00400000u : 0u);
@@ -44,9 +44,9 @@ constexpr std::uint16_t float_to_half(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  // From 65520 on the rounding carries into the exponent and gives infinity by itself; from 2^16 on it would pass it.
+  // From 65520 on, rounding carries into the exponent and gives infinity; from 2^16 on it would go beyond infinity.
   const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  // One unit of 0.5f is the smallest f16, so the addition rounds to it.
+  // One ULP of 0.5f is the smallest f16, so the addition rounds to it.
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   const std::uint32_t special = magnitude > 0x7f800000u ? (0x7e00u | ((magnitude >> 13) & 0x3ffu)) : 0x7c00u;
   const std::uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
@@ -92,7 +92,7 @@ constexpr std::uint16_t double_to_bfloat16(double value) noexcept { return float
 template <class Integer, class Float>
 constexpr Integer float_to_integer(Float value) noexcept {
   using Limits = std::numeric_limits<Integer>;
-  // Both are powers of two (or 0), exact in any float: the smallest value inside and the first one beyond.
+  // The smallest value in range and the first one above: both are powers of two (or 0) and exact in any float type.
   constexpr auto low = static_cast<Float>(Limits::min());
   constexpr auto beyond = static_cast<Float>(Limits::max() / 2 + 1) * Float{2};
   if (value != value) return 0;
@@ -150,11 +150,11 @@ constexpr To convert_element(From value) noexcept {
   }
 }
 
-// Converts |n| elements. |in| and |out| are aligned to their elements and do not overlap, unless they are equal and
-// the types have one size. Neither type is a block format.
+// Converts |n| elements. |in| and |out| are aligned to their elements and do not overlap, unless they are equal and the
+// types have the same size. Neither type is a block format.
 void convert_elements(DType from, const void* in, DType to, void* out, std::int64_t n);
 
-// Makes every byte 0 or 1: a bool of any other value is undefined behaviour waiting in whoever reads it as one.
+// Makes every byte 0 or 1, because reading any other value as a bool is undefined behaviour.
 void normalize_booleans(void* bytes, std::size_t n) noexcept;
 
 }  // namespace tenon

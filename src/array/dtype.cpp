@@ -64,7 +64,7 @@ constexpr DType promote_integers(DType a, DType b) noexcept {
 constexpr DType promote_floats(DType a, DType b) noexcept {
   if (a == DType::f64 || b == DType::f64) return DType::f64;
   if (a == DType::f32 || b == DType::f32) return DType::f32;
-  if (a == DType::f16 || b == DType::f16) return DType::f32;  // the other one has a wider exponent
+  if (a == DType::f16 || b == DType::f16) return DType::f32;  // the other type has a wider exponent
   if (a == DType::bf16 || b == DType::bf16) return DType::bf16;
   return DType::bfloat8_b;
 }

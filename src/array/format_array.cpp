@@ -130,7 +130,7 @@ class Formatter {
       row(positions, indent);
     } else {
       for (std::size_t i = 0; i < positions.size(); ++i) {
-        // One empty line more for each axis further out, as NumPy does.
+        // One more empty line for each outer axis, as in NumPy.
         if (i > 0) out_ += std::string(static_cast<std::size_t>(rank - axis - 1), '\n') + indent;
         if (positions[i] < 0) {
           out_ += "...";

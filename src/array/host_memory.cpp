@@ -29,7 +29,7 @@
 namespace tenon::host_memory {
 namespace {
 
-// Kept blocks and the unused tail of a block in use are poisoned, so AddressSanitizer sees through the pool.
+// Kept blocks and the unused tail of a block in use are poisoned, so that AddressSanitizer works with the pool.
 void poison([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef TENON_ASAN
   ASAN_POISON_MEMORY_REGION(block, bytes);
@@ -47,7 +47,7 @@ std::string size_text(std::size_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
 }
 
-// malloc's fast path knows no alignment beyond 16, so the block is shifted and remembers where it began.
+// malloc's fast path supports alignments up to 16, so the block is shifted and stores its original address.
 void* heap_allocate(std::size_t bytes) noexcept {
   if (bytes > std::numeric_limits<std::size_t>::max() - kAlignment) return nullptr;
   void* raw = std::malloc(bytes + kAlignment);
@@ -174,7 +174,7 @@ class Pool {
     --kept_blocks_;
   }
 
-  // Takes out the oldest blocks, chained through |below|; they are freed outside the lock.
+  // Removes the oldest blocks, chained through |below|; the caller frees them outside the lock.
   KeptBlock* drop_beyond(std::size_t limit) noexcept {
     KeptBlock* chain = nullptr;
     while (kept_bytes_ > limit) {

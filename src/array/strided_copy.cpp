@@ -13,8 +13,8 @@ void copy_line(const std::byte* in, std::int64_t stride, std::int64_t n, std::by
   for (std::int64_t i = 0; i < n; ++i) std::memcpy(out + i * static_cast<std::int64_t>(sizeof(T)), in + i * stride, sizeof(T));
 }
 
-// Two axes in squares: where the last axis is far apart in memory (a transposed matrix), a square's cache lines are
-// read once instead of once per element.
+// Copies two axes in squares: if the last axis has a large stride (a transposed matrix), the cache lines of a square are
+// read once rather than once per element.
 template <class T>
 void copy_plane(const std::byte* in, const std::int64_t (&extents)[2], const std::int64_t (&strides)[2],
                 std::byte* out) noexcept {
@@ -31,8 +31,8 @@ void copy_plane(const std::byte* in, const std::int64_t (&extents)[2], const std
 template <class T>
 void copy_typed(const std::byte* in, const Shape& shape, std::span<const std::int64_t> strides, std::byte* out) {
   const int rank = shape.rank();
-  // In a transposed array the axis of stride one may be any; the plane of it and the last axis is what thrashes. Planes
-  // of the last two axes cover matrices, which is where arrays are large.
+  // In a transposed array any axis may have stride one; the plane of that axis and the last one thrashes the cache. Planes
+  // of the last two axes cover matrices, the case in which arrays are large.
   std::int64_t extents[2] = {1, 1}, plane[2] = {0, 0};
   for (int i = 0; i < std::min(rank, 2); ++i) {
     extents[1 - i] = shape[rank - 1 - i];

@@ -1,4 +1,4 @@
-// Copies an array with any strides into row-major order.
+// Copies an array with arbitrary strides into row-major order.
 #pragma once
 
 #include <cstddef>

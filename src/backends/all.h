@@ -1,4 +1,4 @@
-// Every backend of this build. The one place that names them.
+// Every backend of this build; the only place that lists them.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-// The sim backend is among them if there is something to simulate. |isolated|: devices are opened in worker processes, all but
-// simulated ones, which a worker knows nothing of, and pjrt's, which always are.
+// Includes the sim backend if |simulated| is not empty. |isolated|: devices are opened in worker processes, except simulated
+// ones, which a worker does not know, and those of pjrt, which always run in one.
 void register_all_backends(BackendRegistry& registry, std::span<const SimulatedDevice> simulated = {}, bool isolated = false);
 
 }  // namespace tenon

@@ -31,7 +31,7 @@ pid_t start(const std::vector<std::string>& command, int output) {
   return error == 0 ? child : -1;
 }
 
-// False when the limit passed or there was too much.
+// False if the time limit passed or there was too much output.
 bool read_all(int input, std::chrono::steady_clock::time_point deadline, std::string& output) {
   char block[4096];
   for (;;) {

@@ -1,4 +1,4 @@
-// Runs a small program and gives what it printed. For asking a maker's tool, nothing else.
+// Runs a small program and returns its output. Used only to query vendors' tools.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@
 
 namespace tenon {
 
-// What |command| (program, looked for in PATH, and arguments) wrote to its standard output; its errors go nowhere. Nothing when
-// it cannot be started, fails, prints more than a megabyte or takes longer than |limit|; it is then killed. Blocks until it has
-// ended.
+// The standard output of |command| (a program, looked up in PATH, and its arguments); its standard error is discarded. nullopt if
+// it cannot be started, fails, prints more than a megabyte or takes longer than |limit|, after which it is killed. Blocks until
+// the program ends.
 std::optional<std::string> child_output(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 }  // namespace tenon

@@ -42,7 +42,7 @@ double quota_v1(const std::filesystem::path& group) {
   return quota_of(read_number(group / "cpu.cfs_quota_us"), read_number(group / "cpu.cfs_period_us"));
 }
 
-// A limit anywhere above the process's own group holds for it, too. Levels the container does not see are just not there.
+// The limits of all ancestor groups apply to the process too. Levels that the container cannot see are missing.
 template <class Quota>
 double lowest_on_the_way_up(const std::filesystem::path& mount, const std::filesystem::path& group, Quota&& quota) {
   double lowest = quota(mount);

@@ -13,7 +13,7 @@ DynamicLibrary DynamicLibrary::load(std::span<const std::string> names) {
       library.error_.clear();
       return library;
     }
-    // The first name is the one that should have worked; the others are second chances.
+    // Report the error of the first name, which should have worked; the others are fallbacks.
     const char* error = dlerror();
     if (library.error_.empty()) library.error_ = error ? error : "cannot load " + name;
   }

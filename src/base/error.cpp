@@ -13,7 +13,7 @@ struct Row {
   int http_status;
 };
 
-// In the order of ErrorCode. A deadline that ran out while waiting for a device reads as "busy" to a script.
+// In the order of ErrorCode. To a script, a timeout while waiting for a device means "busy".
 constexpr std::array<Row, 16> kRows{{
     {"ok", 0, 200},
     {"cancelled", 1, 499},

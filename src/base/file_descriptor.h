@@ -22,7 +22,7 @@ class FileDescriptor {
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  // Gives the descriptor away without closing it.
+  // Releases ownership without closing the descriptor.
   int release() noexcept { return std::exchange(fd_, -1); }
 
  private:

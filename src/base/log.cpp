@@ -26,7 +26,7 @@ std::string time_text(Clock::time_point when) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), rest);
 }
 
-// A message may carry a program's name or a path: one line stays one line, and the terminal gets no commands.
+// A message may contain a program's name or a path: keep it on one line and free of terminal control sequences.
 std::string printable(std::string_view message) {
   std::string text;
   text.reserve(message.size());
@@ -76,7 +76,7 @@ std::string json_of(const Line& line) {
       {"time", time_text(line.when)}, {"level", name(line.level)}, {"pid", getpid()}, {"message", line.message}});
 }
 
-// How often each place, known by the address of its format, has written in its window.
+// How often each call site, identified by the address of its format, has written in its window.
 struct Logger::Places {
   struct Place {
     Clock::time_point window_begin;
@@ -85,10 +85,10 @@ struct Logger::Places {
   std::mutex mutex;
   std::map<const char*, Place> all;
 
-  // None: this line is one too many. Else how many before it were left out.
+  // nullopt: suppress this line. Otherwise the number of lines suppressed before it.
   std::optional<int> admit(const char* format, Clock::time_point now) {
     Place& place = all[format];
-    // A clock set back begins a new window too.
+    // A clock that was set back also starts a new window.
     if (now >= place.window_begin + kWindow || now < place.window_begin) {
       const int left_out = place.left_out;
       place = {.window_begin = now, .written = 1};
@@ -119,7 +119,7 @@ void Logger::write(Level level, fmt::string_view format, fmt::format_args argume
     if (*left_out > 0) line.message += fmt::format(" ({} similar lines were suppressed)", *left_out);
     options_.sink(line);
   } catch (...) {
-    // Without memory for a line, the line is what can be done without.
+    // If there is no memory for the line, drop it.
   }
 }
 
@@ -137,7 +137,7 @@ Logger::Options options_of_environment() {
 
 Logger& process_logger() noexcept {
   if (Logger* logger = current.load(std::memory_order_acquire)) return *logger;
-  // Never destroyed: threads that end late, and destructors of statics, may still write.
+  // Never destroyed, because late threads and destructors of static objects may still write.
   static Logger* const process = new Logger(options_of_environment());
   Logger* expected = nullptr;
   current.compare_exchange_strong(expected, process, std::memory_order_acq_rel);

@@ -1,11 +1,11 @@
-// Log lines: what happened to a device or a file that nobody asked about at that moment, on standard error.
+// Log lines on standard error, for events of devices and files that are not part of the answer to a call.
 //
-// TENON_LOG says from which level on (debug, info, warn, error, off; warn when unset), TENON_LOG_FORMAT=json makes each line a
-// JSON object. Each line is one write, so that processes that share a terminal do not mix. Of lines from one place in the
-// program (one format) ten within ten seconds are written; the next one after that says how many were left out. A line below
-// the level costs one comparison. Not in a namespace called log: that is a function's name, here as in mathematics.
+// TENON_LOG sets the lowest level that is logged (debug, info, warn, error, off; default warn). TENON_LOG_FORMAT=json writes each
+// line as a JSON object. Each line is one write, so lines of processes that share a terminal do not mix. Each call site (one
+// format string) may write ten lines in ten seconds; the next line after that reports how many were suppressed. A line below the
+// level costs one comparison. The namespace is not called log, because that is the name of a function.
 //
-// Thread safety: everything may be called from anywhere. Nothing here throws or blocks for longer than standard error does.
+// Thread safety: all functions may be called from any thread. None throws or blocks for longer than standard error does.
 //
 //   logging::warn("{} took {} to open", id, format_seconds(seconds));
 //   logging::Capture lines;  ... EXPECT_EQ(lines.messages(), std::vector<std::string>{"cuda:0 took 1.2 s to open"});
@@ -28,7 +28,7 @@ namespace tenon::logging {
 
 enum class Level : std::uint8_t { debug, info, warn, error, off };
 std::string_view name(Level level) noexcept;
-// None for text that names no level.
+// nullopt if the text is not a level.
 std::optional<Level> level_of(std::string_view text) noexcept;
 
 struct Line {
@@ -37,12 +37,12 @@ struct Line {
   std::string message;
 };
 
-// "2026-11-15T06:30:12.345Z tenon warn: ..." and {"time": ..., "level": ..., "pid": ..., "message": ...}; no line feed. A
-// message's own line feeds and control characters are escaped.
+// "2026-11-15T06:30:12.345Z tenon warn: ..." and {"time": ..., "level": ..., "pid": ..., "message": ...}; without a line feed.
+// Line feeds and control characters in the message are escaped.
 std::string text_of(const Line& line);
 std::string json_of(const Line& line);
 
-// What makes lines and where they go. The process has one; tests make their own.
+// Formats lines and passes them to a sink. The process has one; tests create their own.
 class Logger {
  public:
   struct Options {
@@ -63,10 +63,10 @@ class Logger {
   std::unique_ptr<Places> places_;
 };
 
-// As TENON_LOG and TENON_LOG_FORMAT say now.
+// Options from the current TENON_LOG and TENON_LOG_FORMAT.
 Logger::Options options_of_environment();
 
-// What this process's lines go through: made from the environment at the first line, or what a Capture has put in its place.
+// The logger of this process: created from the environment at the first line, unless a Capture has replaced it.
 Logger& process_logger() noexcept;
 
 template <typename... Arguments>
@@ -91,8 +91,8 @@ void error(fmt::format_string<Arguments...> format, Arguments&&... arguments) no
   write(Level::error, format, std::forward<Arguments>(arguments)...);
 }
 
-// Takes the process's lines for a test, all levels, until dropped; captures may be nested. A thread that still writes to it while
-// it is dropped is a mistake of the test.
+// Captures the process's lines of all levels for a test until it is destroyed; captures may be nested. The test must ensure that
+// no thread is still writing when it is destroyed.
 class Capture {
  public:
   Capture();
@@ -102,7 +102,7 @@ class Capture {
 
   std::vector<Line> lines() const;
   std::vector<std::string> messages() const;
-  bool has(std::string_view part) const;  // a message with |part| in it
+  bool has(std::string_view part) const;  // whether a message contains |part|
 
  private:
   struct State;

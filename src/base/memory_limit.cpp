@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-// "max", a missing file and anything else that is no number mean: no limit here.
+// "max", a missing file and anything else that is not a number mean that there is no limit at this level.
 std::size_t read_number(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string word;
@@ -33,7 +33,7 @@ std::size_t machine_memory(const std::filesystem::path& root, std::string_view w
   return kUnlimited;
 }
 
-// The names of a limit and of what is used of it, in the two versions of control groups.
+// The file names of a limit and of its usage, in the two versions of control groups.
 struct Files {
   const char* limit;
   const char* used;
@@ -51,8 +51,8 @@ std::size_t left_of(const std::filesystem::path& group, const Files& files) {
 
 using Measure = std::size_t (*)(const std::filesystem::path&, const Files&);
 
-// A group is bound by its ancestors too. Inside a container the path is often that of the outer world and does not
-// exist; the walk up then ends at the mount, which is the container's own group.
+// A group is also limited by its ancestors. Inside a container the path is often that of the host and does not
+// exist; the walk up then ends at the mount point, which is the container's own group.
 std::size_t lowest(const std::filesystem::path& mount, std::filesystem::path group, const Files& files, Measure measure) {
   std::size_t found = kUnlimited;
   for (;; group = group.parent_path()) {

@@ -1,4 +1,4 @@
-// The memory a process may use: the machine's, or its control group's limit where that is smaller.
+// The memory available to a process: the machine's, or its control group's limit if that is smaller.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace tenon {
 
-// Read from the /proc and /sys under |root|; the largest size_t when nothing can be read.
+// Read from /proc and /sys under |root|; the largest size_t if nothing can be read.
 std::size_t read_memory_limit(const std::filesystem::path& root);
-// The bytes of that limit which are still free: what the machine has available, or what the tightest control group leaves. The
-// largest size_t when nothing can be read.
+// The part of that limit that is still free, on the machine or in the most restrictive control group. The largest size_t if
+// nothing can be read.
 std::size_t read_memory_available(const std::filesystem::path& root);
 
 }  // namespace tenon

@@ -36,7 +36,7 @@ void make_private_directory(const std::string& path) {
   for (const std::filesystem::path& part : std::filesystem::path(path)) {
     sofar = sofar.empty() ? part.string() : (std::filesystem::path(sofar) / part).string();
     if (mkdir(sofar.c_str(), 0700) == 0 || errno == EEXIST || errno == EISDIR) continue;
-    // A folder on the way that exists may refuse without being in the way.
+    // An existing parent folder may refuse mkdir without being an obstacle.
     struct stat status{};
     if (const int reason = errno; stat(sofar.c_str(), &status) != 0)
       throw Error(reason == EACCES || reason == EPERM || reason == EROFS ? ErrorCode::permission_denied : ErrorCode::unavailable,

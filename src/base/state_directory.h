@@ -1,4 +1,4 @@
-// Where Tenon keeps what it has learnt between runs: measured profiles, the ledger.
+// The folder in which Tenon keeps data between runs: measured profiles and the ledger.
 #pragma once
 
 #include <functional>
@@ -6,13 +6,13 @@
 
 namespace tenon {
 
-// $TENON_STATE_DIR, else $XDG_STATE_HOME/tenon, else ~/.local/state/tenon; "" where none of them is known. Makes nothing. Paths
-// that are not absolute do not count, except in TENON_STATE_DIR.
+// $TENON_STATE_DIR, else $XDG_STATE_HOME/tenon, else ~/.local/state/tenon; "" if none of them is known. Creates nothing. Relative
+// paths are ignored, except in TENON_STATE_DIR.
 std::string state_directory(const std::function<std::string(const char*)>& environment);
 std::string state_directory();
 
-// Makes |path| and what is missing above it, for this user only (0700). Throws permission_denied or unavailable with the reason;
-// also when |path| is something else than a folder.
+// Creates |path| and its missing parents, accessible only to this user (0700). Throws permission_denied or unavailable with the
+// reason, also if |path| is not a folder.
 void make_private_directory(const std::string& path);
 
 }  // namespace tenon

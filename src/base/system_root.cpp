@@ -15,7 +15,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Numbers inside names count as numbers.
+// Compares digits inside names as numbers.
 bool natural_less(std::string_view a, std::string_view b) {
   std::size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
@@ -91,7 +91,7 @@ bool SystemRoot::may_use(std::string_view path) const noexcept try {
 std::optional<std::string> SystemRoot::read(std::string_view path, std::size_t max_bytes) const noexcept try {
   const std::filesystem::path file_path = real(path);
   struct stat status;
-  // Opening a device node may wake the device, or wait; so what a path leads to is looked at first.
+  // Opening a device node may wake the device or block, so check the type of the file first.
   if (stat(file_path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   const File file{open(file_path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (file.descriptor < 0) return std::nullopt;

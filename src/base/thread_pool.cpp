@@ -26,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Long enough to bridge the gap between two steps of a program, short enough not to be seen in a profile of an idle process.
+// Long enough to bridge the gap between two steps of a program, short enough not to show in the profile of an idle process.
 constexpr auto kWorkerSpin = std::chrono::microseconds(40);
-// The caller has nothing else to do, but if a worker lost its core, giving up ours is what brings it back.
+// The caller has nothing else to do; but if a worker lost its core, yielding ours lets it continue.
 constexpr auto kCallerSpin = std::chrono::microseconds(60);
 
 void pause() {
@@ -64,9 +64,9 @@ void futex_wake(std::atomic<std::uint32_t>& word, int waiters) {
 
 }  // namespace
 
-// The protocol. |unclaimed| is the only door into a loop: whoever decrements it from a positive value owns one chunk, and the
-// loop cannot end before that chunk is counted in |done|. So the fields of the loop (call, context, chunks) may be read after a
-// successful claim and only then; a thread that arrives late finds a value <= 0, or a claim on whatever loop is current. The
+// The protocol. A thread enters a loop only through |unclaimed|: the thread that decrements it from a positive value owns one
+// chunk, and the loop cannot end before that chunk is counted in |done|. So the fields of the loop (call, context, chunks) may be
+// read only after a successful claim; a thread that arrives late finds a value <= 0, or claims a chunk of the current loop. The
 // caller waits for claimed chunks, never for threads.
 struct ThreadPool::State {
   alignas(64) std::atomic<std::int64_t> unclaimed{0};
@@ -89,7 +89,7 @@ struct ThreadPool::State {
   Clock::duration worker_spin{}, caller_spin{};
   std::vector<std::thread> workers;
 
-  // Runs chunks until none is left unclaimed. Returns at once when there is none.
+  // Runs chunks until none is unclaimed. Returns at once if there is none.
   void take_part(int worker);
   void serve(int worker);
   void wait_for_claimed_chunks(std::int64_t all);
@@ -97,7 +97,7 @@ struct ThreadPool::State {
   std::int64_t run_chunk(std::int64_t chunk, int worker);
 };
 
-// Returns how many chunks this settles: one, or after an exception also all those nobody has claimed yet.
+// Returns how many chunks this completes: one, or after an exception also all unclaimed ones.
 std::int64_t ThreadPool::State::run_chunk(std::int64_t chunk, int worker) {
   try {
     call(context, chunk, worker);
@@ -117,7 +117,7 @@ void ThreadPool::State::take_part(int worker) {
     settled += run_chunk(all - left, worker);
   }
   if (settled == 0) return;
-  // Sequentially consistent, as is the caller's store to caller_sleeps: one of the two sees the other.
+  // Sequentially consistent, like the caller's store to caller_sleeps: at least one of the two sees the other's store.
   if (done.fetch_add(settled) + settled == all && worker != 0 && caller_sleeps.load() != 0) {
     caller_sleeps.store(0);
     futex_wake(caller_sleeps, 1);
@@ -160,7 +160,7 @@ ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)), state_(std
     state_->worker_spin = kWorkerSpin;
     state_->caller_spin = kCallerSpin;
   }
-  // Signals belong to the threads of the program.
+  // Leave signals to the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -170,7 +170,7 @@ ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)), state_(std
       pthread_setname_np(state_->workers.back().native_handle(), ("tenon-" + std::to_string(worker)).c_str());
     }
   } catch (const std::system_error&) {
-    // The system gives no more threads: loops run on those there are.
+    // The system refuses more threads: run loops on the existing ones.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -208,7 +208,7 @@ void ThreadPool::run(std::int64_t chunks, Call call, void* context) {
 }
 
 ThreadPool& process_pool() {
-  // Never destroyed: threads of the program may still compute while static objects go.
+  // Never destroyed, because threads may still compute while static objects are destroyed.
   static ThreadPool* const pool = [] {
     int threads = usable_cores();
     if (const char* wanted = std::getenv("TENON_THREADS"); wanted && *wanted) {

@@ -1,4 +1,4 @@
-// Quantities as people read them: three significant digits and a unit.
+// Human-readable quantities: three significant digits and a unit.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ struct Price {
   double dollars;
 };
 
-// Public on-demand prices of one card for an hour, rounded; the first row that fits counts.
+// Public on-demand prices of one card per hour, rounded; the first matching row applies.
 constexpr Price kPrices[] = {
     {DeviceKind::gpu, "B200", 5.5},  {DeviceKind::gpu, "H200", 3.5}, {DeviceKind::gpu, "H100", 3.0},
     {DeviceKind::gpu, "A100", 1.8},  {DeviceKind::gpu, "L40", 1.2},  {DeviceKind::gpu, "L4", 0.7},

@@ -1,4 +1,4 @@
-// What an hour of a device costs, as long as nobody has said.
+// Prices of devices per hour.
 #pragma once
 
 #include <map>
@@ -8,12 +8,12 @@
 
 namespace tenon {
 
-// Fills cost_per_hour where it is not known, and marks it as an estimate. The processor one sits at costs nothing. A model
-// without a published price stays without one.
+// Sets cost_per_hour if it is unknown, and marks it as an estimate. The CPU of this machine costs nothing. A model without a
+// published price gets none.
 void estimate_cost(DeviceInfo& device);
 
-// The price somebody gave in |prices|, US dollars an hour: of its id or an alias, else of its name, else of its kind. Without
-// one the device stays as it is.
+// Applies a price from |prices|, in US dollars per hour: that of its id or an alias, else of its name, else of its kind. Without
+// one the device is unchanged.
 void apply_prices(DeviceInfo& device, const std::map<std::string, double>& prices);
 
 }  // namespace tenon

@@ -33,7 +33,7 @@ void add(std::vector<DeviceInfo>& devices, DeviceInfo device) {
 
 void name_gpus(std::vector<DeviceInfo>& devices) {
   int number = 0;
-  // Whoever asks for gpu:0 wants the card, not what shares the host's memory.
+  // gpu:0 should be a discrete card, not integrated graphics that share host memory.
   for (const bool integrated : {false, true})
     for (DeviceInfo& device : devices) {
       if (device.kind != DeviceKind::gpu || device.details.contains("integrated") != integrated) continue;
@@ -59,7 +59,7 @@ void relate(std::vector<DeviceInfo>& devices, const std::vector<RuntimeInfo>& ru
 bool is_same_device(const DeviceInfo& a, const DeviceInfo& b) {
   if (!a.pci_address.empty() && !b.pci_address.empty()) return a.pci_address == b.pci_address;
   if (!a.uuid.empty() && !b.uuid.empty()) return a.uuid == b.uuid;
-  // The processor has neither, and there is one.
+  // The CPU has neither, and there is only one.
   return a.kind == DeviceKind::cpu && b.kind == DeviceKind::cpu && a.id == b.id;
 }
 

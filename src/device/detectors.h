@@ -1,4 +1,4 @@
-// The built-in detectors. Each is a pure reader of the machine it is given.
+// The built-in detectors. Each only reads the machine that it is given.
 #pragma once
 
 #include <memory>

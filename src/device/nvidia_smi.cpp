@@ -48,7 +48,7 @@ std::string_view nvidia_architecture(std::string_view compute_capability) {
   struct Row {
     std::string_view capability, name;
   };
-  // The longest prefix that fits comes first.
+  // The longest matching prefix comes first.
   constexpr std::array<Row, 9> rows{{{"12.", "Blackwell"},
                                      {"10.", "Blackwell"},
                                      {"9.", "Hopper"},

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// NVML's published C interface, as far as it is used here.
+// The part of NVML's published C interface that is used here.
 using Handle = struct NvmlDevice*;
 using Result = int;
 constexpr Result kSuccess = 0, kNoPermission = 4, kDriverNotLoaded = 9, kVersionMismatch = 18;
@@ -36,7 +36,7 @@ class Nvml {
  public:
   explicit Nvml(DynamicLibrary library) : library_(std::move(library)) {}
 
-  // False also when this version of the library has no such function. The arguments' types are the function's.
+  // Also false if this version of the library lacks the function. The argument types are those of the function.
   template <class... Arguments>
   bool ask(const char* function, Arguments... arguments) const {
     auto* const call = library_.function<Result(Arguments...)>(function);

@@ -16,7 +16,7 @@ int value_of(const SystemRoot& machine, const std::string& file, std::int64_t li
   return value && *value >= 0 && *value <= limit ? static_cast<int>(*value) : 0;
 }
 
-// The node of everything, where there is only one.
+// The only NUMA node, if there is just one.
 std::optional<int> only_node(const SystemRoot& machine) {
   const std::string folder = "/sys/devices/system/node/";
   if (machine.is_folder(folder + "node0") && !machine.is_folder(folder + "node1")) return 0;
@@ -37,7 +37,7 @@ std::vector<PciDevice> pci_devices(const SystemRoot& machine, int vendor) {
     device.device = value_of(machine, device.path + "/device", 0xffff);
     device.subsystem_device = value_of(machine, device.path + "/subsystem_device", 0xffff);
     device.device_class = value_of(machine, device.path + "/class", 0xffffff);
-    // The kernel says -1 where it does not know.
+    // The kernel reports -1 if it does not know.
     if (const auto node = machine.number(device.path + "/numa_node"); node && *node >= 0 && *node < 4096) {
       device.numa_node = static_cast<int>(*node);
     } else {

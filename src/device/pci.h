@@ -24,13 +24,13 @@ struct PciDevice {
   bool is_accelerator() const noexcept { return device_class >> 16 == 0x12; }
 };
 
-// The devices of one maker, in the order of their addresses. Of others only the maker is read: big machines have hundreds.
+// The devices of one vendor, ordered by address. For others only the vendor is read, because large machines have hundreds.
 std::vector<PciDevice> pci_devices(const SystemRoot& machine, int vendor);
 
-// An address in the form above; other tools write the domain with eight digits, or in capitals. "" for anything else.
+// Normalizes an address to the form above; other tools write the domain with eight digits, or in capitals. "" if invalid.
 std::string pci_address(std::string_view text);
 
-// The model's name in the machine's copy of the PCI id list; "" when there is none.
+// The model name in the machine's copy of the PCI id list; "" if there is none.
 std::string pci_name(const SystemRoot& machine, int vendor, int device);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Python's installed packages, found by their files: nothing is imported or run.
+// Finds installed Python packages by their files; imports and runs nothing.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace tenon {
 
-// The folders packages are installed in, in the order Python would look: PYTHONPATH, the active environment, the one whose
-// python3 is first in PATH, the user's, the system's.
+// The folders of installed packages in Python's search order: PYTHONPATH, the active environment, the environment whose python3
+// is first in PATH, the user's, the system's.
 std::vector<std::string> python_package_folders(const SystemRoot& machine);
 
 struct PythonPackage {
-  std::string name;  // as its metadata says: "torch"
+  std::string name;  // from its metadata: "torch"
   std::string version;
   std::string folder;
 };
-// Those of |names| that are installed, each as found first.
+// The installed ones of |names|; for each, the first one found.
 std::vector<PythonPackage> installed_packages(const SystemRoot& machine, const std::vector<std::string>& names);
 
 }  // namespace tenon

@@ -54,7 +54,7 @@ Builder::Builder(std::string_view source, std::span<const NamedType> inputs, con
 }
 
 Graph Builder::run() {
-  // Every part stands behind its own parts, so one pass does it; see expression_parser.h.
+  // Every node follows its children, so one pass is enough; see parser.h.
   for (std::size_t i = 0; i < ast_.size(); ++i) {
     values_[i] = evaluate(ast_[i]);
     check_sizes(ast_[i]);
@@ -130,7 +130,7 @@ Value Builder::list(const Ast& ast) {
            "pass large data as an input instead", ErrorCode::resource_exhausted);
     const std::vector<std::int64_t>* dims = inner != nullptr ? &inner->dims : &scalar;
     if (first_dims == nullptr) first_dims = dims;
-    // A tuple of results may hold anything; whether it makes one tensor is asked when one is wanted.
+    // A tuple of results may contain anything; whether it forms one tensor is checked when a tensor is needed.
     if (!result->has_tensor && !result->is_tuple && *dims != *first_dims)
       fail(part(child).extent,
            fmt::format("this row has shape {}, but the first has {}", to_string(Shape(*dims)), to_string(Shape(*first_dims))),
@@ -209,7 +209,7 @@ Value Builder::unary(const Ast& ast) {
 Value Builder::binary(const Ast& ast) { return apply_operator(ast, ast.text, value(ast.children[0]), value(ast.children[1])); }
 
 Value Builder::compare(const Ast& ast) {
-  // A list or an op's result compared twice is one tensor used twice; numbers stay numbers.
+  // A list or an op's result that is compared twice is one tensor used twice; numbers stay numbers.
   std::vector<Value> operands;
   for (const AstId child : ast.children)
     operands.push_back(is_number(value(child)) ? value(child) : Value(Tensors{{tensor(child)}}));

@@ -1,6 +1,6 @@
 // Builder: walks the syntax tree once and adds the program to a Graph.
 //
-// Statements and operators are in expression_builder.cpp, calls of ops in expression_call.cpp, x[...] in expression_index.cpp.
+// Statements and operators are in builder.cpp, calls of ops in call.cpp, x[...] in index.cpp.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace tenon::expression {
 // pi, e, inf, nan; nullopt for any other name.
 std::optional<double> constant_named(std::string_view name);
 
-struct Arguments;  // of one call, while they are collected
+struct Arguments;  // the arguments of one call while they are collected
 
 class Builder {
  public:
@@ -47,10 +47,10 @@ class Builder {
   Value index_tensor(NodeId x, const Ast& ast);
   NodeId index_operand(AstId item);
 
-  // The op an operator stands for, applied to values at hand.
+  // Applies the op of an operator to values.
   Value apply_operator(const Ast& ast, std::string_view op, const Value& x, const Value& y);
   Value apply_op(const Ast& ast, std::string_view op, std::vector<NodeId> inputs);
-  // |value| as one tensor; |at| is where to point if it is none.
+  // |value| as one tensor; |at| is the place of the error if it is not a tensor.
   NodeId tensor(const Value& value, Extent at);
   NodeId tensor(AstId id) { return tensor(value(id), part(id).extent); }
   NodeId list_tensor(List& list, Extent at);
@@ -64,7 +64,7 @@ class Builder {
                          ErrorCode code = ErrorCode::invalid_argument) const {
     expression::fail(source_, at, message, hint, code);
   }
-  // Runs |f|; an Error it throws is thrown on with the place |at|.
+  // Runs |f|; an Error that it throws is rethrown with the place |at|.
   template <class F>
   auto located(Extent at, F&& f) const {
     try {

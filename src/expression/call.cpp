@@ -1,4 +1,4 @@
-// f(a, b, axis=-1): which argument is an input of the op and which a parameter.
+// f(a, b, axis=-1): decides which argument is an input of the op and which a parameter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tenon::expression {
 
-// What is being collected for one call.
+// The arguments collected for one call.
 struct Arguments {
   const OpInfo& op;
   std::vector<std::optional<NodeId>> inputs;  // a hole is an optional input given as None
@@ -38,7 +38,7 @@ bool fits(const Parameter& parameter, const Value& value) {
   return false;
 }
 
-// nullopt when no parameter can hold such a value.
+// nullopt if no parameter can have such a value.
 std::optional<ParameterValue> to_parameter(const Parameter& parameter, const Value& value) {
   if (std::holds_alternative<std::monostate>(value)) return ParameterValue{};
   if (const bool* b = std::get_if<bool>(&value)) return ParameterValue(*b);
@@ -53,8 +53,8 @@ std::optional<ParameterValue> to_parameter(const Parameter& parameter, const Val
   return std::nullopt;
 }
 
-// Texts and dtypes are never inputs; tensors always are; a number or a list is one while the op still needs inputs, or when its
-// next parameter could not hold it.
+// Strings and dtypes are never inputs; tensors always are; a number or a list is one while the op still needs inputs, or if its
+// next parameter cannot have this value.
 bool is_input(const Arguments& arguments, const Value& value) {
   if (std::holds_alternative<std::string>(value) || std::holds_alternative<DType>(value)) return false;
   if (std::holds_alternative<std::monostate>(value)) return arguments.takes_input();
@@ -64,7 +64,7 @@ bool is_input(const Arguments& arguments, const Value& value) {
   return arguments.takes_input() && (parameter == nullptr || !fits(*parameter, value));
 }
 
-// concat([a, b], axis=0): the one list stands for its items. So do the results of another op: concat(split(x, 2)).
+// concat([a, b], axis=0): a single list is replaced by its items, and so are the results of another op: concat(split(x, 2)).
 bool spreads(const Arguments& arguments, const Value& value, bool only_one) {
   if (!arguments.inputs.empty() || arguments.op.max_inputs == 1) return false;
   if (const auto* tensors = std::get_if<Tensors>(&value)) return tensors->ids.size() > 1;
@@ -185,7 +185,7 @@ Value Builder::call(const Ast& ast) {
            "it is " + signature(op));
     inputs.push_back(*input);
   }
-  // zeros, rand, ... follow the session's float dtype unless told otherwise.
+  // zeros, rand, ... use the session's float dtype unless a dtype is given.
   if (options_.default_float != DType::f32 && op.min_inputs == 0)
     for (const Parameter& p : op.parameters)
       if (p.type == ParameterType::dtype && p.fallback == ParameterValue(std::string("float32")) && !arguments.given(p.name))

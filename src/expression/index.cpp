@@ -1,4 +1,4 @@
-// x[0, 1:5, ::-1, ..., None, indices]: views by slice and reshape, a tensor of integers by take.
+// x[0, 1:5, ::-1, ..., None, indices]: built from slice and reshape; a tensor of integers from take.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace tenon::expression {
 namespace {
 
-// Python's slice(start, stop, step).indices(size): where it begins and how many elements it has.
+// Python's slice(start, stop, step).indices(size): its start and its number of elements.
 struct Range {
   std::int64_t start = 0, count = 0, step = 1;
 };
@@ -24,7 +24,7 @@ Range resolve(std::optional<std::int64_t> start, std::optional<std::int64_t> sto
   const std::int64_t end = stop ? place(*stop) : (back ? low : high);
   const std::int64_t distance = back ? begin - end : end - begin;
   if (distance <= 0) return {0, 0, 1};
-  // A step as large as the axis takes one element, whatever it is; so its sign can be changed without overflow.
+  // A step as large as the axis selects one element in any case, so its sign can be changed without overflow.
   const std::int64_t stride = back ? -std::max(step, -(size + 1)) : std::min(step, size + 1);
   return {begin, (distance - 1) / stride + 1, back ? -stride : stride};
 }
@@ -33,7 +33,7 @@ Range resolve(std::optional<std::int64_t> start, std::optional<std::int64_t> sto
 
 Value Builder::subscript(const Ast& ast) {
   const AstId base = ast.children[0];
-  // Several results, or a tuple: one integer picks.
+  // Several results, or a tuple: an integer selects one.
   const auto* tensors = std::get_if<Tensors>(&value(base));
   const List* items = as_list(value(base));
   const bool several =

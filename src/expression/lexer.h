@@ -15,7 +15,7 @@ struct Extent {
   std::uint32_t begin = 0, end = 0;
 };
 
-// Where |extent| is, for people.
+// The line and column of |extent|.
 ExpressionError::Place locate(std::string_view source, Extent extent);
 [[noreturn]] void fail(std::string_view source, Extent extent, const std::string& message, const std::string& hint = {},
                        ErrorCode code = ErrorCode::invalid_argument);
@@ -30,10 +30,10 @@ struct Token {
   double number = 0;
 };
 
-// A view of |source|, which must outlive the tokens. The last token is `end`. Newlines within brackets are left out.
+// The tokens are views of |source|, which must outlive them. The last token is `end`. Newlines within brackets are omitted.
 std::vector<Token> tokenize(std::string_view source);
 
-// How a token is called in a message: "'+'", "the number 2", "the end of the expression".
+// The name of a token in messages: "'+'", "the number 2", "the end of the expression".
 std::string describe(const Token& token);
 
 }  // namespace tenon::expression

@@ -1,6 +1,6 @@
-// The syntax tree of an expression, as a list in which every part stands behind its own parts.
+// The syntax tree of an expression, as a list in which every node follows its children.
 //
-// A reader may therefore go through the list from front to back, without recursion, and finds each operand done.
+// A reader can therefore process the list from front to back without recursion; all operands are already done.
 #pragma once
 
 #include <string>
@@ -28,10 +28,10 @@ enum class AstKind : std::uint8_t {
   call,       // text: the op; children: the arguments; words: their keywords, "" where positional
   transpose,  // x.T
   subscript,  // children[0] is indexed by the others
-  slice,      // children: start, stop, step; -1 where left out. In a subscript only
-  ellipsis,   // in a subscript only
-  assign,     // children[0] is given to words
-  statement,  // children[0], a value by itself
+  slice,      // children: start, stop, step; -1 if omitted. Only in a subscript
+  ellipsis,   // only in a subscript
+  assign,     // children[0] is assigned to words
+  statement,  // children[0], a value that is not assigned
 };
 
 struct Ast {
@@ -45,7 +45,7 @@ struct Ast {
   std::vector<std::string_view> words;
 };
 
-// Every `assign` and `statement` is a statement; the last one of the list is the result. Views of |source|.
+// Every `assign` and `statement` is a statement; the last one of the list is the result. Texts are views of |source|.
 std::vector<Ast> parse(std::string_view source);
 
 }  // namespace tenon::expression

@@ -1,4 +1,4 @@
-// What a part of an expression stands for while the program is built, and arithmetic on plain numbers.
+// The value of a part of an expression while the program is built, and arithmetic on plain numbers.
 #pragma once
 
 #include <cstdint>
@@ -24,27 +24,27 @@ using Value = std::variant<std::monostate, bool, std::int64_t, double, std::stri
 struct List {
   std::vector<Value> items;
   bool is_tuple = false;
-  bool has_tensor = false;         // then |dims| and |kind| mean nothing
-  std::vector<std::int64_t> dims;  // of the nested list; its parts all have one shape
+  bool has_tensor = false;         // if true, |dims| and |kind| have no meaning
+  std::vector<std::int64_t> dims;  // of the nested list; all its parts have the same shape
   DType kind = DType::boolean;     // boolean, i64 or f64: the widest of its numbers
   std::int64_t elements = 0;
-  int depth = 1;     // of lists in lists; at most kMaxRank, with or without tensors
-  NodeId node = -1;  // the constant made of it, once made
+  int depth = 1;     // of nested lists; at most kMaxRank, with or without tensors
+  NodeId node = -1;  // the constant created from it, if any
 };
 
 bool is_number(const Value& value);  // bool included
 double as_double(const Value& number);
 const List* as_list(const Value& value);
 
-// What a value is called in a message: "a list", "the text \"ij\"", "a tensor".
+// The name of a value in messages: "a list", "the string \"ij\"", "a tensor".
 std::string describe(const Value& value);
 
-// The operator applied to plain numbers as Python does it; a whole result beyond 64 bits becomes a float. nullopt when an operand
-// is not a number, or Python itself would refuse (a division by whole zero): then the op decides.
+// Applies the operator to plain numbers as Python does; an integer result beyond 64 bits becomes a float. nullopt if an operand
+// is not a number or Python would raise an error (integer division by zero); the op then decides.
 std::optional<Value> fold(std::string_view op, const Value& x);
 std::optional<Value> fold(std::string_view op, const Value& x, const Value& y);
 
-// All whole numbers of a number or (nested) list in order; nullopt if there is anything else.
+// All integers of a number or (nested) list in order; nullopt if there is anything else.
 std::optional<std::vector<std::int64_t>> as_integers(const Value& value);
 // The numbers of a list without tensors as a constant: bool, int64, or |default_float|.
 HostArray to_array(const List& list, DType default_float);

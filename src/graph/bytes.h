@@ -1,7 +1,7 @@
-// ByteWriter and ByteReader: numbers, texts and raw bytes one behind the other, for what goes from one process to another.
+// ByteWriter and ByteReader: sequences of numbers, strings and raw bytes for messages between processes.
 //
-// Whole numbers take 7 bits a byte, so small ones are small. A reader trusts nothing: it never reads past the end, and throws
-// invalid_argument for whatever it cannot be.
+// Integers are encoded with 7 bits per byte, so small ones are short. A reader trusts nothing: it never reads past the end, and
+// throws invalid_argument for invalid input.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ class ByteWriter {
     for (; value >= 0x80; value >>= 7) byte(static_cast<std::uint8_t>(value | 0x80));
     byte(static_cast<std::uint8_t>(value));
   }
-  void integer(std::int64_t value) {  // small magnitudes are short, whatever their sign
+  void integer(std::int64_t value) {  // small magnitudes are short, whatever the sign
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
   void real(double value) {

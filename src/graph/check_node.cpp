@@ -64,7 +64,7 @@ class Checker {
   }
   void inputs(std::size_t count) const { require(node_.inputs.size() == count, "the wrong number of inputs"); }
   void leaf() const { inputs(0); }
-  // Inputs of the node's own dtype.
+  // The inputs must have the node's dtype.
   void moves(std::size_t count) const {
     inputs(count);
     for (std::size_t i = 0; i < count; ++i) require(in(i).dtype == node_.dtype, "inputs of the wrong dtype");
@@ -229,7 +229,7 @@ class Checker {
             "extents that do not match");
   }
 
-  // Places of a window along one axis.
+  // The number of window positions along one axis.
   void places(std::int64_t input, std::int64_t size, std::int64_t stride, std::int64_t dilation, std::int64_t low,
               std::int64_t high, std::int64_t wanted) const {
     constexpr std::int64_t kLimit = std::int64_t{1} << 31;

@@ -1,11 +1,11 @@
-// Whether a node is well-formed: what Graph's own methods make sure of when they add one.
+// Checks that a node is well-formed, which Graph's own methods ensure when they add one.
 #pragma once
 
 #include "tenon/graph.h"
 
 namespace tenon {
 
-// Throws invalid_argument naming the primitive and what is wrong. The node's inputs must be ids of |graph|.
+// Throws invalid_argument naming the primitive and the problem. The node's inputs must be ids of |graph|.
 void check_node(const Graph& graph, const Node& node);
 
 }  // namespace tenon

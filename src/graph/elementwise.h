@@ -1,4 +1,4 @@
-// The elementwise ops a graph can hold: number, name and traits of each. Their formulas are in src/ops/elementwise.
+// The elementwise ops of a graph: number, name and traits of each. Their formulas are in src/ops/elementwise.
 //
 // Several ops of the catalogue may share one of these (mul, multiply), and one op may choose between several (gelu: Gelu,
 // GeluTanh).
@@ -22,17 +22,17 @@ enum ValueKinds : std::uint8_t {
 struct ElementwiseTraits {
   int inputs = 1;
   int params = 0;
-  // What the body computes on. Inputs of another kind are converted: bool to i32 if integers are allowed, integers (and bool) to
-  // f32 if only floats are; floats given to an integer op are refused.
+  // The types on which the body computes. Inputs of another kind are converted: bool to i32 if integers are allowed, integers
+  // (and bool) to f32 if only floats are; float inputs of an integer op are refused.
   ValueKinds kinds = kFloats;
   bool returns_bool = false;
   bool condition = false;  // the first input is a bool mask, not converted
-  // Evaluate f32 in double lanes and round once: for bodies whose f32 evaluation would lose more than 4 ULP, and that are
-  // not worth a careful f32 version; and for those that compare with a parameter, so that f32 and the reference agree on which
-  // side a value lies.
+  // Evaluate f32 in double lanes and round once. For bodies whose f32 evaluation would lose more than 4 ULP and that are not
+  // worth a careful f32 version, and for bodies that compare with a parameter, so that f32 and the reference agree on the side
+  // on which a value lies.
   bool wide = false;
-  // The result can be a small difference of large terms, which keeps of a function only its last digits: in f64 not with
-  // functions of vectors, but with the C library's of single numbers, which are more exact.
+  // The result can be a small difference of large terms, so only the last digits of a function remain: in f64 use the C library's
+  // scalar functions, which are more accurate than its vector functions.
   bool cancels = false;
 };
 
@@ -201,7 +201,7 @@ constexpr const ElementwiseTraits& traits(ElementwiseOp op) { return kElementwis
 constexpr const char* name(ElementwiseOp op) { return kElementwiseNames[static_cast<int>(op)]; }
 
 namespace elementwise {
-// What a struct with the formula of |op| begins with.
+// The base of a struct with the formula of |op|.
 template <ElementwiseOp op>
 struct Body {
   static constexpr ElementwiseTraits traits = kElementwiseTraits[static_cast<int>(op)];

@@ -11,11 +11,11 @@ std::size_t at(NodeId i) { return static_cast<std::size_t>(i); }
 
 bool can_be_member(const Node& node) {
   if (node.prim == Prim::elementwise || node.prim == Prim::reduce) return true;
-  // A cast to a block format looks at 16 neighbours at once: a step of its own.
+  // A cast to a block format reads 16 adjacent elements at once, so it is a separate step.
   return node.prim == Prim::cast && !is_block(node.dtype);
 }
 
-// Axes whose extent is not 1 are the last ones of |shape|.
+// Whether the axes with an extent other than 1 are the last ones of |shape|.
 bool is_trailing(AxisSet axes, const Shape& shape) {
   bool inside = true;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -34,7 +34,7 @@ std::int64_t extent_of(AxisSet axes, const Shape& shape) {
   return count;
 }
 
-// |a| and |b| reduce the same axes of |shape|, extents of 1 aside.
+// Whether |a| and |b| reduce the same axes of |shape|, ignoring extents of 1.
 bool same_reduction(AxisSet a, AxisSet b, const Shape& shape) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (shape[axis] != 1 && ((a ^ b) & (1u << axis))) return false;
@@ -79,7 +79,7 @@ class Fuser {
 
   std::optional<NodeId> member(int g, NodeId operand) const { return member_behind(graph_, plan_, g, operand); }
 
-  // The groups an operand of |id| comes from, directly or by a broadcast inside the group.
+  // The groups that produce an operand of |id|, directly or through a broadcast inside the group.
   std::vector<int> candidate_groups(NodeId id) const {
     std::vector<int> groups;
     for (NodeId operand : graph_[id].inputs) {
@@ -94,8 +94,8 @@ class Fuser {
     return static_cast<int>(plan_.groups[static_cast<std::size_t>(g)].nodes.size()) < limits_.max_nodes;
   }
 
-  // True if |start| depends on group |target|, groups counting as one node. Gives up, with true, on very large searches:
-  // that costs a fusion, never correctness.
+  // True if |start| depends on group |target|, with each group counted as one node. Very large searches give up and return
+  // true, which may prevent a fusion but never affects correctness.
   bool reaches(NodeId start, int target) {
     constexpr int kMaxVisits = 20'000;
     int visits = 0;
@@ -125,7 +125,7 @@ class Fuser {
     ++search_;
     for (NodeId operand : graph_[id].inputs) {
       if (const auto m = member(g, operand)) {
-        // Read inside the group: from the domain's shape to itself, from a row to a row or (broadcast) to the domain.
+        // Reads inside the group: domain to domain, row to row, or (broadcast) row to domain.
         if (group(g).kind == Group::Kind::reduction && graph_[*m].prim == Prim::reduce) return false;
         continue;
       }
@@ -184,7 +184,7 @@ class Fuser {
     join(id, new_group(kind, domain, axes));
   }
 
-  // Joins two groups over one domain if neither depends on the other through outside nodes.
+  // Merges two groups over one domain if neither depends on the other through nodes outside.
   void merge(int into, int from) {
     Group& a = group(into);
     Group& b = group(from);
@@ -204,7 +204,7 @@ class Fuser {
     b.nodes.clear();
   }
 
-  // True if group |g| needs something that needs group |other|, other than a value it may read inside a joint group.
+  // True if group |g| depends indirectly on group |other|, except through values that it could read inside a merged group.
   bool depends(int g, int other) {
     ++search_;
     for (NodeId n : group(g).nodes)
@@ -235,7 +235,7 @@ class Fuser {
         if (needed[at(n)]) g.outputs.push_back(n);
   }
 
-  // Depth-first over units (groups, single nodes), each after everything it reads.
+  // Depth-first over units (groups and single nodes); each unit comes after everything it reads.
   void order_steps() {
     std::vector<bool> node_done(at(graph_.size()), false), group_done(plan_.groups.size(), false);
     std::vector<std::pair<NodeId, bool>> stack;  // node, and whether its operands were visited
@@ -300,7 +300,7 @@ std::optional<NodeId> member_behind(const Graph& graph, const Plan& plan, int gr
   const Group& g = plan.groups[static_cast<std::size_t>(group)];
   if (plan.group_of[at(operand)] == group) return operand;
   if (g.kind != Group::Kind::rows || !(graph[operand].shape == g.domain)) return std::nullopt;
-  // A row value stretched over the domain; with a single row any chain of views of it is that.
+  // A row value broadcast over the domain; with a single row, any chain of views of it is one.
   const Node& node = graph[operand];
   if (node.prim == Prim::broadcast && plan.group_of[at(node.inputs[0])] == group && graph[node.inputs[0]].shape == g.row_shape())
     return node.inputs[0];

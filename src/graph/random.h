@@ -1,7 +1,7 @@
 // The random numbers of Prim::random: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011),
-// counter-based, so element i of a tensor depends on (seed, i) alone, on every backend, in any order, on any number of threads.
+// counter-based, so element i of a tensor depends only on (seed, i), on every backend, in any order, with any number of threads.
 //
-// Exactly:
+// Definition:
 //   key     = (seed mod 2^32, seed div 2^32)
 //   words w = philox(key, counter = (b mod 2^32, b div 2^32, stream, 0)), four of 32 bits
 //   uniform f32: stream 0, b = i div 4, w = words[i mod 4];  (w >> 8) * 2^-24

@@ -1,7 +1,7 @@
-// A Graph as bytes, to be sent to another process of the same version.
+// Serializes a Graph for another process of the same version.
 //
-// The reader is strict: whatever it accepts is a well-formed graph, and takes no more memory than a small multiple of the bytes
-// given. Thread safety: pure functions.
+// The reader is strict: every graph it accepts is well-formed and uses no more memory than a small multiple of the input size.
+// Thread safety: pure functions.
 //
 //   std::vector<std::byte> bytes = serialize(graph);
 //   Graph same = deserialize(bytes);               // same.text() == graph.text()
@@ -17,7 +17,7 @@
 namespace tenon {
 
 std::vector<std::byte> serialize(const Graph& graph);
-// Throws invalid_argument for anything that serialize() did not make.
+// Throws invalid_argument for bytes that serialize() did not produce.
 Graph deserialize(std::span<const std::byte> bytes);
 
 void write_shape(ByteWriter& out, const Shape& shape);

@@ -1,8 +1,8 @@
-// simplify: the same program with less in it.
+// simplify: returns an equivalent, smaller program.
 //
-// Drops nodes no output needs, joins nodes that compute the same thing, folds chains of views, and brings nodes into the
-// form backends like: an iota is a vector that is broadcast, a reduction covers neighbouring axes only (others are split).
-// Inputs keep their number and order, also unused ones.
+// Removes dead nodes, merges common subexpressions, folds chains of views, and brings nodes into a canonical form for
+// backends: an iota is a broadcast vector, a reduction covers only adjacent axes (others are split). Inputs keep their
+// number and order, even if they are unused.
 #pragma once
 
 #include "tenon/graph.h"

@@ -13,7 +13,7 @@ ValueView broadcast_view(const ValueView& in, const Shape& to) {
   return out;
 }
 
-// Matches runs of old axes with runs of new axes of equally many elements; within a run the old axes must be
+// Matches runs of old axes with runs of new axes of the same number of elements; within a run the old axes must be
 // addressable as one (outer stride = inner stride * inner extent).
 std::optional<ValueView> reshape_view(const ValueView& in, const Shape& to) {
   ValueView out{in.base, in.offset, to, {}};

@@ -1,7 +1,7 @@
-// ValueView: how a value is read out of another one's memory without copying.
+// ValueView: how a value is read from the memory of another value without copying.
 //
-// Broadcast, transpose, slice and most reshapes only change how an existing dense value is addressed. view_through() says
-// how; where a reshape cannot be addressed (of a transposed value, say) the value must be copied first.
+// Broadcast, transpose, slice and most reshapes only change how an existing dense value is addressed. view_through()
+// computes the addressing; if a reshape cannot be expressed (for example of a transposed value), the value must be copied first.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,9 @@ constexpr bool is_view(Prim prim) {
 }
 
 ValueView whole_view(NodeId node, const Shape& shape);
-bool is_dense(const ValueView& view);  // the whole of a row-major block, from some offset on
+bool is_dense(const ValueView& view);  // a contiguous row-major block at some offset
 
-// The view that |node| (is_view) is, given how its input is read; nothing if only a copy can express it.
+// The view of |node| (is_view), given how its input is read; nullopt if a copy is needed.
 std::optional<ValueView> view_through(const Node& node, const ValueView& input);
 
 }  // namespace tenon

@@ -1,10 +1,10 @@
-// KernelCache: compiled kernels kept on disk between processes.
+// KernelCache: an on-disk cache of compiled kernels, shared between processes.
 //
-// An entry is found by everything that went into it: source, options, compiler, device. Entries are files of one folder, written
-// beside their place and renamed into it, so that readers never see half of one; each carries its key and a checksum, and one
-// that does not match is deleted and counts as absent. The folder is bounded: when it grows past its limit, what was not used
-// longest goes. Any number of processes may share it without locks. A cache that cannot work (no home, no space, a folder others
-// may write to) finds nothing and stores nothing; it never throws. Thread safety: all calls may run side by side.
+// The key of an entry covers source, options, compiler and device. Entries are files in one folder, written to a temporary file
+// and renamed into place, so that readers never see a partial entry. Each has its key and a checksum; an entry that does not
+// match is deleted and counts as absent. The folder is bounded: beyond its limit, least recently used entries are evicted. Any
+// number of processes may share it without locks. A cache that cannot work (no home directory, no space, a folder that others can
+// write to) finds nothing and stores nothing; it never throws. Thread safety: all calls may run concurrently.
 //
 //   if (auto binary = cache.find(key)) load(*binary);
 //   else cache.store(key, compile());
@@ -31,10 +31,10 @@ class KernelCache {
  public:
   static constexpr std::uint64_t kDefaultBytes = std::uint64_t{256} << 20;
 
-  // Makes the folder (readable by this user alone) when something is first stored. "" never finds anything.
+  // Creates the folder (readable only by this user) when something is first stored. "" disables the cache.
   explicit KernelCache(std::string folder, std::uint64_t max_bytes = kDefaultBytes);
 
-  // In $TENON_CACHE_DIR, else $XDG_CACHE_HOME/tenon, else ~/.cache/tenon. TENON_CACHE_DIR set to nothing turns it off.
+  // In $TENON_CACHE_DIR, else $XDG_CACHE_HOME/tenon, else ~/.cache/tenon. An empty TENON_CACHE_DIR disables it.
   static KernelCache& process();
 
   std::optional<std::vector<std::byte>> find(const KernelKey& key) const noexcept;

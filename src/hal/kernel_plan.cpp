@@ -26,7 +26,7 @@ std::vector<TensorType> types_of(const Graph& graph, std::span<const NodeId> ids
   return types;
 }
 
-// Goes through the groups and the other primitives in order, and adds each one's kernels.
+// Walks the groups and the other primitives in order and adds their kernels.
 class Planner {
  public:
   Planner(const Graph& graph, const KernelTarget& target, const PlanOptions& options)
@@ -179,7 +179,7 @@ void check_kernels(const Graph& graph, const KernelTarget& target) {
   if (target.has_f64) return;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
-    // A literal of a program is a weak f64 that never reaches the device as one.
+    // A literal is a weak f64 that never reaches the device as f64.
     if (node.dtype == DType::f64 && !node.weak)
       throw Error(ErrorCode::unimplemented, "the device does not support float64", "cast to float32, or use the device cpu");
     if (node.prim == Prim::random && node.as<RandomAttr>().normal)

@@ -1,16 +1,16 @@
-// KernelPlan: a graph as kernel launches and library calls over buffers: what a CUDA or an OpenCL program runs.
+// KernelPlan: a graph as kernel launches and library calls over buffers, for CUDA and OpenCL.
 //
-// Made once a graph, without a device. The graph is simplified and fused (graph/fusion.h); every group becomes one kernel or two,
-// every other primitive a few. Values between steps lie in one workspace, planned here, memory reused as soon as nobody reads it.
-// Steps run in order, each seeing what the ones before it wrote: one in-order queue or stream needs no other synchronisation.
+// A plan is made once per graph, without a device. The graph is simplified and fused (graph/fusion.h); every group becomes one or
+// two kernels, every other primitive a few. Intermediate values are placed in one workspace, whose memory is reused as soon as a
+// value is dead. Steps run in order and see the results of earlier ones: an in-order queue or stream needs no synchronisation.
 //
-// Matrix products and convolutions become steps of their own where PlanOptions says that the backend has a library for them;
-// otherwise they are kernels like everything else. The parts of the planner: kernel_plan/.
+// Matrix products and convolutions become library steps if PlanOptions says that the backend has a library for them; otherwise
+// they are kernels. The parts of the planner are in kernel_plan/.
 //
-// A run: bind inputs and outputs (dense, in their dtypes; block formats in their encoded bytes), have constants() on the device,
-// set the status words to zero if has_status, run all steps, wait; if has_status read them and call throw_status(). Nothing is
-// allocated between.
-// Thread safety: a value; side by side runs need a workspace each.
+// A run binds inputs and outputs (dense, in their dtypes; block formats as encoded bytes), needs the constants on the device,
+// sets the status words to zero if has_status, runs all steps and waits; if has_status, it then reads the words and calls
+// throw_status(). It allocates no memory.
+// Thread safety: a value; concurrent runs need separate workspaces.
 //
 //   KernelPlan plan = plan_kernels(graph, target);
 //   compile(module_text(target, plan.kernels...));
@@ -31,7 +31,7 @@
 
 namespace tenon {
 
-// A piece of device memory that a step reads or writes.
+// Device memory that a step reads or writes.
 struct Location {
   enum class Space : std::uint8_t {
     input,      // argument |index| of the program; offset 0
@@ -55,11 +55,11 @@ using KernelArgument = std::variant<Location, std::int32_t, std::int64_t, float,
 
 struct KernelLaunch {
   int kernel = 0;                                // index into KernelPlan::kernels
-  std::array<std::uint32_t, 3> groups{1, 1, 1};  // work-groups (blocks) an axis; y and z at most 65535. Size: Kernel::group_size
+  std::array<std::uint32_t, 3> groups{1, 1, 1};  // work-groups (blocks) per axis; y and z at most 65535. Size: Kernel::group_size
   std::vector<KernelArgument> arguments;
 };
 
-// One operand of a matrix product: element (batch, row, column) lies at
+// One operand of a matrix product. Element (batch, row, column) is at
 // offset + batch * batch_stride + row * row_stride + column * column_stride, in elements of |stored|.
 // One of row_stride and column_stride is 1 and the other at least the other extent; batch_stride may be 0 (shared by the batch).
 struct MatrixOperand {
@@ -76,7 +76,7 @@ struct MatMulStep {
   DType compute = DType::f32;  // f32, f64 or an integer (wrapping)
   MatrixOperand a, b;
   MatrixOperand result;  // dense rows, column_stride 1; stored as |compute| or as f16 / bf16, rounded once
-  // The epilogue; only offered for library products that asked for it.
+  // The epilogue; used only for library products that support it.
   bool has_bias = false;
   MatrixOperand bias;  // n elements, column_stride 1, row_stride 0
   Activation activation = Activation::none;
@@ -93,30 +93,30 @@ struct ConvStep {
 using PlanStep = std::variant<KernelLaunch, MatMulStep, ConvStep>;
 
 struct PlanOptions {
-  // True: the backend runs this step itself. Asked once per product while planning; null means never.
+  // Returns true if the backend's library runs this step. Called once per product while planning; null means never.
   std::function<bool(const MatMulStep&)> library_matmul;
   std::function<bool(const ConvStep&)> library_conv;
-  bool fuse = true;  // off: no node shares a kernel with another
+  bool fuse = true;  // false: every node has its own kernel
 };
 
 struct KernelPlan {
   std::vector<TensorType> input_types, output_types;
-  std::vector<Kernel> kernels;  // none twice
+  std::vector<Kernel> kernels;  // without duplicates
   std::vector<PlanStep> steps;
-  std::vector<std::byte> constants;  // to be uploaded once
+  std::vector<std::byte> constants;  // uploaded once
   std::uint64_t workspace_bytes = 0;
-  // The program looks elements up by index: kernels leave the first index out of range in the status words.
+  // The program indexes elements: kernels store the first out-of-range index in the status words.
   bool has_status = false;
 };
 inline constexpr std::uint64_t kStatusBytes = 32;  // 4 x i64: found, index, extent, unused
 
-// Throws unimplemented, naming what, for a graph the target cannot run (see check_kernels).
+// Throws unimplemented, naming the unsupported part, for a graph that the target cannot run (see check_kernels).
 KernelPlan plan_kernels(const Graph& graph, const KernelTarget& target, const PlanOptions& options = {});
 
-// Throws unimplemented where the target lacks what the graph needs (f64). Cheap: for Backend::check.
+// Throws unimplemented if the target lacks a feature that the graph needs (f64). Cheap; for Backend::check.
 void check_kernels(const Graph& graph, const KernelTarget& target);
 
-// Throws out_of_range if the kernels of a run met a bad index. |words| are the kStatusBytes of the status.
+// Throws out_of_range if the kernels of a run found an invalid index. |words| are the kStatusBytes of the status.
 void throw_status(std::span<const std::int64_t> words);
 
 }  // namespace tenon

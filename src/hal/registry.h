@@ -1,7 +1,7 @@
-// BackendRegistry: the backends this process has, and their devices.
+// BackendRegistry: the backends of this process and their devices.
 //
-// Lifetime: backends live as long as the registry, or whoever holds one. Thread safety: add() comes before everything else; other
-// calls may run side by side.
+// Lifetime: backends live as long as the registry or any other owner. Thread safety: add() must come before all other calls,
+// which may run concurrently.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace tenon {
 
 class BackendRegistry {
  public:
-  // Throws already_exists for a second backend of one name.
+  // Throws already_exists if a backend with this name exists.
   void add(std::unique_ptr<Backend> backend);
-  // nullptr if there is none of that name.
+  // nullptr if no backend has this name.
   std::shared_ptr<Backend> find(std::string_view name) const noexcept;
   std::span<const std::shared_ptr<Backend>> backends() const noexcept { return backends_; }
-  // Every device of every backend; a backend that fails to answer hides no other.
+  // Every device of every backend; a failing backend does not affect the others.
   std::vector<DeviceInfo> devices() const;
 
  private:

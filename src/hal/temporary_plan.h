@@ -1,6 +1,6 @@
-// TemporaryPlan: where the values between a program's steps lie in one block of memory.
+// TemporaryPlan: the layout of a program's intermediate values in one block of memory.
 //
-// Temporaries whose lives (from the first to the last step that touches them) do not meet share memory.
+// Temporaries with disjoint lifetimes (from the first to the last step that uses them) share memory.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ class TemporaryPlan {
     temporaries_.push_back({location, (bytes + alignment_ - 1) / alignment_ * alignment_, step, step, 0});
   }
 
-  // Locations that are no temporaries are ignored.
+  // Locations that are not temporaries are ignored.
   void touch(int location, int step) {
     if (const auto found = index_.find(location); found != index_.end()) temporaries_[found->second].last = step;
   }
 
-  // Calls tell(location, offset) for each, aligned, and returns the bytes needed for all. First fit, largest first.
+  // Calls tell(location, offset) for each, aligned, and returns the total size. First fit, largest first.
   template <class Tell>
   std::size_t place(Tell tell) {
     std::vector<Temporary*> order;

@@ -22,7 +22,7 @@ Expr binary(ElementwiseOp op, Expr x, Expr y) {
 
 Expr reduce(ReduceKind kind, Expr x, AxisSet axes) { return {x.graph(), x.graph().reduce(kind, x.id(), axes)}; }
 
-// A constant of exactly x's type, also where literals would promote it (a number beside a bool).
+// A constant of exactly x's type, even where literals would promote it (a number combined with a bool).
 Expr same_type(Expr x, double value) {
   if (is_float(x.dtype())) return number(x.graph(), value);
   return {x.graph(), x.graph().scalar(value, x.dtype())};
@@ -109,7 +109,7 @@ Expr norm_keep(Expr x, AxisSet axes, double p) {
   if (extent_of(x.shape(), axes) == 0) return sum_keep(size, axes);
   if (std::isinf(p)) return p > 0 ? max_keep(size, axes) : min_keep(size, axes);
   const Expr largest = max_keep(size, axes);
-  // An infinite or zero scale would turn the others into NaN; they need none.
+  // An infinite or zero scale would turn the other elements into NaN, and no scaling is needed then.
   const Expr scale = where(is_inf(largest), 1.0, where(largest == 0.0, 1.0, largest));
   if (p == 2) return sqrt(sum_keep(square(x / scale), axes)) * scale;
   return pow(sum_keep(pow(size / scale, p), axes), 1 / p) * scale;
@@ -178,7 +178,7 @@ Expr diagonal(Expr x, std::int64_t offset) {
   const std::int64_t count = std::max<std::int64_t>(0, std::min(rows - row, cols - col));
   Dims flat(shape.begin(), shape.end() - 2);
   flat.push_back(rows * cols);
-  // In row-major order the elements of a diagonal stand one row and one column apart.
+  // In row-major order consecutive elements of a diagonal are one row and one column apart.
   return narrow(reshape(x, Shape(flat)), rank - 2, count > 0 ? row * cols + col : 0, count, cols + 1);
 }
 

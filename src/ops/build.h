@@ -1,7 +1,7 @@
-// Expr: a node of a graph under construction, with operators, so that a composed op reads like its formula.
+// Expr: a node of a graph under construction, with operators, so that the code of a composed op reads like its formula.
 //
-// Lifetime: refers to its Graph. Elementwise functions broadcast and promote as Graph::elementwise does; plain numbers are
-// literals and take the type of what they meet. Functions that only make sense on floats convert integers to f32 first.
+// Lifetime: refers to its Graph. Elementwise functions broadcast and promote like Graph::elementwise; plain numbers are literals
+// and take the type of the other operand. Functions that are defined only for floats convert integers to f32 first.
 //
 //   Expr x = floating(input(call, 0));
 //   Expr e = exp(x - max_keep(x, axes));
@@ -27,7 +27,7 @@ class Expr {
 
   Graph& graph() const { return *graph_; }
   NodeId id() const { return id_; }
-  // By value: adding nodes moves the graph's own.
+  // By value, because adding nodes moves the nodes of the graph.
   Shape shape() const { return (*graph_)[id_].shape; }
   DType dtype() const { return (*graph_)[id_].dtype; }
   int rank() const { return shape().rank(); }
@@ -46,7 +46,7 @@ Expr integers(Graph& graph, const Shape& shape, std::span<const std::int64_t> va
 
 // --- Types ---
 Expr cast(Expr x, DType to);
-Expr floating(Expr x);  // integers and bool as f32, floats as they are
+Expr floating(Expr x);  // converts integers and bool to f32; floats are unchanged
 
 // --- Elementwise ---
 Expr operator+(Expr x, Expr y);
@@ -94,20 +94,20 @@ Expr minimum(Expr x, Expr y);
 Expr maximum(Expr x, double y);
 Expr minimum(Expr x, double y);
 Expr where(Expr condition, Expr x, Expr y);
-Expr where(Expr condition, Expr x, double y);  // y in x's type, a bool's too
+Expr where(Expr condition, Expr x, double y);  // y takes x's type, even if that is bool
 Expr where(Expr condition, double x, Expr y);
 
-// --- Reductions; the axes stay, with extent 1 ---
+// --- Reductions; the axes are kept with extent 1 ---
 Expr sum_keep(Expr x, AxisSet axes);
 Expr prod_keep(Expr x, AxisSet axes);
 Expr max_keep(Expr x, AxisSet axes);
 Expr min_keep(Expr x, AxisSet axes);
 Expr any_keep(Expr x, AxisSet axes);
 Expr all_keep(Expr x, AxisSet axes);
-Expr mean_keep(Expr x, AxisSet axes);  // of integers: the exact sum, then as f32
+Expr mean_keep(Expr x, AxisSet axes);  // integers: the exact sum, then converted to f32
 // (sum |x|^p)^(1/p), scaled by the largest element so that no power overflows; p may be 0 (count) or infinite.
 Expr norm_keep(Expr x, AxisSet axes, double p);
-std::int64_t extent_of(const Shape& shape, AxisSet axes);  // how many elements one reduction takes in
+std::int64_t extent_of(const Shape& shape, AxisSet axes);  // the number of elements of one reduction
 AxisSet all_axes(int rank);
 AxisSet one_axis(int axis);
 
@@ -126,7 +126,7 @@ Expr concat(std::span<const Expr> parts, int axis);
 Expr take(Expr x, Expr indices, int axis);
 Expr gather(Expr x, Expr indices, int axis);
 Expr diagonal(Expr x, std::int64_t offset);  // of the last two axes, as a new last axis
-// A vector as [1, ..., n, ..., 1]: beside a tensor of that rank it belongs to |axis|.
+// Reshapes a vector to [1, ..., n, ..., 1], so that it broadcasts along |axis| of a tensor of that rank.
 Expr along(Expr vector, int axis, int rank);
 Dims dims(const Shape& shape);
 

@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// Shared subterms are visited once per use, so that a chain of t = t + t doubles each time: a bound instead of a memo.
+// Shared subterms are visited once per use, so a chain of t = t + t doubles each time; a limit replaces memoization.
 constexpr int kMaxVisits = 64;
 
 std::optional<double> fold(const Graph& graph, NodeId id, int& visits) {

@@ -33,7 +33,7 @@ const ParameterValue& OpCall::value(std::string_view name, ParameterType type) c
 
 namespace {
 
-// A fallback may be declared as an integer where a number is meant; what apply() passes on is already converted.
+// A fallback may be declared as an integer although the parameter is a number; values from apply() are already converted.
 double as_number(const ParameterValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   return std::get<double>(value);

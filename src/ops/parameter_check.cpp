@@ -56,7 +56,7 @@ class Check {
                 fmt::format("{}: parameter '{}' {}, got {}", op_.name, parameter_.name, what, text_of(value_)), hint);
   }
 
-  // NaN is within no bounds.
+  // NaN is out of any bounds.
   void check_bounds(double v) const {
     const bool low = parameter_.min && !(v >= *parameter_.min);
     const bool high = parameter_.max && !(v <= *parameter_.max);

@@ -1,4 +1,4 @@
-// The parameters many ops share, so that they are called and described the same everywhere.
+// Parameters shared by many ops, so that they have the same name and description everywhere.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ inline Parameter keepdims_parameter() {
 inline Parameter number_parameter(std::string name, double fallback, std::string doc) {
   return {.name = std::move(name), .type = ParameterType::number, .fallback = fallback, .doc = std::move(doc)};
 }
-// A small number that keeps a division defined.
+// A small number that avoids division by zero.
 inline Parameter eps_parameter(double fallback) {
   return {.name = "eps",
           .type = ParameterType::number,

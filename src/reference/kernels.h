@@ -1,4 +1,4 @@
-// How the reference interpreter evaluates one node. Values are HostArrays in a *storage* dtype: f64 for every float dtype,
+// Evaluation of single nodes by the reference interpreter. Values are HostArrays in a *storage* dtype: f64 for float dtypes,
 // otherwise the node's own.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tenon::reference {
 
 constexpr DType storage_dtype(DType d) { return is_float(d) ? DType::f64 : d; }
 
-// reference_structure.cpp
+// structure.cpp
 HostArray evaluate_view(const Node& node, const HostArray& x);  // broadcast, transpose, slice
 HostArray evaluate_pad(const Node& node, const HostArray& x);
 HostArray evaluate_concat(const Node& node, std::span<const HostArray> parts);
@@ -26,13 +26,13 @@ HostArray evaluate_scatter(const Node& node, const HostArray& x, const HostArray
 HostArray evaluate_iota(const Node& node);
 HostArray evaluate_random(const Node& node);
 
-// reference_reduce.cpp
+// reduce.cpp
 HostArray evaluate_reduce(const Node& node, const HostArray& x);
 HostArray evaluate_arg_reduce(const Node& node, const HostArray& x);
 HostArray evaluate_arg_sort(const Node& node, const HostArray& x);
 HostArray evaluate_cumulative(const Node& node, const HostArray& x);
 
-// reference_products.cpp
+// products.cpp
 HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray& b);
 HostArray evaluate_conv(const Node& node, const HostArray& x, const HostArray& weight);
 HostArray evaluate_window(const Node& node, const HostArray& x);
@@ -63,7 +63,7 @@ T* mutable_data(HostArray& array) {
   return reinterpret_cast<T*>(array.mutable_data());
 }
 
-// Steps through an index space in row-major order and keeps the offset that the strides give.
+// Iterates over an index space in row-major order and tracks the offset given by the strides.
 class Walk {
  public:
   Walk(const Shape& shape, const Strides& strides, std::int64_t start = 0) : shape_(shape), strides_(strides), offset_(start) {}
@@ -86,7 +86,7 @@ class Walk {
   std::int64_t offset_;
 };
 
-// Neumaier's sum: the rounding error of every addition is added up beside it.
+// Neumaier's sum: the rounding errors of the additions are summed separately.
 class CompensatedSum {
  public:
   void add(double x) {
@@ -100,7 +100,7 @@ class CompensatedSum {
   double sum_ = 0, lost_ = 0;
 };
 
-// What a sum of T is formed in: compensated double, or wrapping integers.
+// The accumulator for sums of T: compensated double, or wrapping integers.
 template <class T>
 class Sum {
  public:

@@ -5,14 +5,14 @@
 namespace tenon::reference {
 namespace {
 
-// Extents and attributes of the (up to three) spatial axes; missing ones have extent 1 and change nothing.
+// Extents and attributes of the (up to three) spatial axes; missing axes have extent 1 and no effect.
 Spatial spatial_extents(const Shape& shape) {
   Spatial extents{1, 1, 1};
   for (int i = 2; i < shape.rank(); ++i) extents[static_cast<std::size_t>(i - 2)] = shape[i];
   return extents;
 }
 
-// Calls f(kernel offset, input offset) for every place of a window at output place |out| that lies inside the input.
+// Calls f(kernel offset, input offset) for every element of the window at output position |out| that is inside the input.
 template <class Attr, class F>
 void for_each_in_window(const Attr& attr, const Spatial& size, const Spatial& extents, const Spatial& out, F&& f) {
   const auto place = [&](std::size_t axis, std::int64_t k) {

@@ -21,7 +21,7 @@ T multiply(T x, T y) {
     return x * y;
 }
 
-// f(element) for the |count| elements that one result takes in.
+// Calls f(element) for the |count| elements of one result.
 template <class T, class Next>
 T reduce_one(ReduceKind kind, std::int64_t count, Next next) {
   if (kind == ReduceKind::sum) {
@@ -52,7 +52,7 @@ T reduce_one(ReduceKind kind, std::int64_t count, Next next) {
   return best;
 }
 
-// One axis taken out: f(first offset) for every other place; the axis' elements lie |stride| apart.
+// Iterates over all axes except one: f(first offset) for every line along the axis, whose elements are |stride| apart.
 template <class F>
 void for_each_line(const Shape& shape, int axis, F&& f) {
   std::int64_t outer = 1, stride = 1;

@@ -16,7 +16,7 @@ using namespace reference;
 constexpr NodeId kNever = -1;
 constexpr NodeId kAlways = Graph::kMaxNodes + 1;
 
-// For every node the last one that reads it; kNever if nothing an output needs does.
+// For every node, the last node that reads it; kNever if no node that an output needs does.
 std::vector<NodeId> last_uses(const Graph& graph) {
   std::vector<NodeId> last(static_cast<std::size_t>(graph.size()), kNever);
   for (NodeId id : graph.outputs()) last[static_cast<std::size_t>(id)] = kAlways;
@@ -74,7 +74,7 @@ HostArray evaluate_elementwise(const Node& node, std::span<const HostArray> inpu
   return out;
 }
 
-// Block formats share exponents along rows, so a cast goes through the whole tensor in that format.
+// Block formats share exponents along rows, so a cast converts the whole tensor to that format.
 HostArray evaluate_cast(const Node& node, const HostArray& x) { return x.cast(node.dtype).cast(storage_dtype(node.dtype)); }
 
 HostArray evaluate(const Node& node, std::span<const HostArray> in, std::span<const HostArray> arguments) {

@@ -1,13 +1,13 @@
-// The reference interpreter: what a graph means, evaluated plainly in double, one element at a time.
+// The reference interpreter: defines the meaning of a graph by evaluating it in double, one element at a time.
 //
-// Float nodes, whatever their dtype, are evaluated in double and stay unrounded; explicit casts round where they stand (to f32
-// too), outputs are rounded once. Integers are exact and wrap as their dtype does, bool is 0 or 1. Sums are compensated
-// (Neumaier). It is the oracle of the conformance suite and of comparisons, so it shares nothing with a backend but the
-// elementwise formulas.
+// Float nodes of any dtype are evaluated in double and not rounded; explicit casts round (also to f32), and outputs are rounded
+// once. Integers are exact and wrap like their dtype; bool is 0 or 1. Sums are compensated (Neumaier). It is the oracle of the
+// conformance suite and of comparisons, so it shares only the elementwise formulas with the
+// backends.
 //
-// Throws invalid_argument when the inputs do not fit the graph, out_of_range for an index past the end of what it selects from,
-// resource_exhausted before computing anything when more than kReferenceMaxBytes would be live at once.
-// Thread safety: calls may run side by side.
+// Throws invalid_argument if the inputs do not match the graph, out_of_range for an index that is out of range,
+// resource_exhausted, before computing anything, if more than kReferenceMaxBytes would be live at once.
+// Thread safety: calls may run concurrently.
 //
 //   std::vector<HostArray> y = reference_run(graph, inputs);
 #pragma once

@@ -8,7 +8,7 @@
 namespace tenon::reference {
 namespace {
 
-// Moves elements without knowing what they are: calls f with an unsigned integer of their size.
+// Moves elements independently of their type: calls f with an unsigned integer of their size.
 template <class F>
 void with_size(DType dtype, F&& f) {
   switch (element_bytes(dtype)) {
@@ -37,7 +37,7 @@ struct AxisSplit {
   }
 };
 
-// Where one index of |indices| points in |shape|: the index itself along |axis|, its own place along the others.
+// The position in |shape| to which an index of |indices| refers: the index along |axis|, its own position along the others.
 class IndexedWalk {
  public:
   IndexedWalk(const Shape& shape, const Shape& index_shape, int axis)

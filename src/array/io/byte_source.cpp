@@ -161,7 +161,7 @@ void write_file(const std::filesystem::path& file, std::span<const std::span<con
     for (std::span<const std::byte> part : parts) write_all(fd, part, file);
     return;
   }
-  // A link stays a link: what it points to is replaced.
+  // A symbolic link stays a link; its target is replaced.
   std::error_code ignored;
   const std::filesystem::path resolved = exists ? std::filesystem::canonical(file, ignored) : file;
   const std::filesystem::path target = resolved.empty() ? file : resolved;

@@ -1,4 +1,4 @@
-// ByteSource: bytes of known size that a reader asks for in pieces, and the atomic writing of a file.
+// ByteSource: bytes of known size that are read in pieces; and atomic writing of a file.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   virtual std::uint64_t size() const noexcept = 0;
-  // Fills |out| from |offset|; the caller keeps offset + out.size() <= size(). Throws data_loss when bytes that were
-  // there at the beginning are gone.
+  // Fills |out| from |offset|; the caller ensures offset + out.size() <= size(). Throws data_loss if the source has
+  // become shorter.
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  // What messages call it: a file's name, or "npy data".
+  // Its name in messages: a file name, or "npy data".
   virtual const std::string& label() const noexcept = 0;
 };
 
@@ -37,12 +37,12 @@ class MemorySource final : public ByteSource {
   std::string label_;
 };
 
-// A regular file is read piece by piece; anything else (a pipe) is read to its end first, as far as a quarter of
-// memory. Throws not_found, permission_denied, invalid_argument for a directory.
+// A regular file is read in pieces; anything else (a pipe) is first read to its end, up to a quarter of memory. Throws
+// not_found, permission_denied, and invalid_argument for a directory.
 std::unique_ptr<ByteSource> open_source(const std::filesystem::path& file);
 
-// Writes |parts| one after the other. A regular or new file appears complete or not at all; a device or pipe is simply
-// written to.
+// Writes |parts| one after the other. A regular or new file appears complete or not at all; a device or pipe is written
+// to directly.
 void write_file(const std::filesystem::path& file, std::span<const std::span<const std::byte>> parts);
 
 }  // namespace tenon

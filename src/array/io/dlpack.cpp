@@ -46,7 +46,7 @@ DType dtype_of_type(const DataType& type) {
               "use bool, integers, float16, bfloat16, float32 or float64");
 }
 
-// The array, and the extents and strides a tensor points to.
+// The array, and the extents and strides that a tensor points to.
 template <class Managed>
 struct Exported {
   Managed managed{};
@@ -76,7 +76,7 @@ Managed* export_array(HostArray array, std::byte* data) {
   return &out.release()->managed;
 }
 
-// Calls the deleter once, with its last owner.
+// Calls the deleter once, when its last owner is destroyed.
 template <class Managed>
 std::shared_ptr<Managed> adopt(Managed* managed) {
   return std::shared_ptr<Managed>(managed, [](Managed* tensor) {
@@ -131,7 +131,7 @@ HostArray import_tensor(const dlpack::Tensor& tensor, std::shared_ptr<const void
   if (tensor.data == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no data");
   const std::byte* const data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(data) % element_bytes(dtype) == 0;
-  // The bytes of a borrowed bool could become something else than 0 and 1 under our feet.
+  // The owner of a borrowed bool could change its bytes to values other than 0 and 1.
   if (is_aligned && dtype != DType::boolean && is_row_major(tensor, shape))
     return HostArray::borrow(dtype, shape, data, std::move(owner));
   return copy_tensor(data, dtype, shape, tensor.strides);

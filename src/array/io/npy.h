@@ -1,4 +1,4 @@
-// The header of a .npy file: what it says, strictly read.
+// Strict parsing and writing of the header of a .npy file.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ struct NpyHeader {
   Shape shape;
 };
 
-// |text| is the dictionary with its padding. Throws invalid_argument saying what is wrong, and what was expected.
+// |text| is the dictionary with its padding. Throws invalid_argument with the problem and what was expected.
 NpyHeader parse_npy_header(std::string_view text);
 
-// Magic, version, length and dictionary for a row-major array, padded so that the data begins at a multiple of 64.
+// Magic, version, length and dictionary for a row-major array, padded so that the data starts at a multiple of 64.
 std::string format_npy_header(DType dtype, const Shape& shape);
 
 }  // namespace tenon

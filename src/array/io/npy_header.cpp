@@ -26,7 +26,7 @@ constexpr TypeCode kTypeCodes[] = {
   throw Error(ErrorCode::invalid_argument, why, std::move(hint));
 }
 
-// The header is a Python dictionary of three known entries. Only that much of Python is read.
+// The header is a Python dictionary of three known entries; only this subset of Python is parsed.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -115,7 +115,7 @@ class Parser {
     const auto [stop, error] = std::from_chars(begin, end, value);
     if (error != std::errc{}) refuse("an extent of the shape does not fit in 64 bits");
     at_ += static_cast<std::size_t>(stop - begin);
-    if (peek() == 'L') ++at_;  // Python 2 wrote long integers so
+    if (peek() == 'L') ++at_;  // the suffix of long integers in Python 2
     return value;
   }
 

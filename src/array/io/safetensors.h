@@ -1,4 +1,4 @@
-// The header of a safetensors file: what it says, strictly read and checked against the size of the data.
+// Strict parsing of the header of a safetensors file, checked against the size of the data.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
 struct SafetensorsEntry {
   std::string name;
-  DType dtype = DType::f32;  // a block format where the metadata says so
+  DType dtype = DType::f32;  // a block format if the metadata says so
   Shape shape;               // of the array, not of its tile bytes
   std::uint64_t begin = 0;   // bytes from the start of the data
   std::uint64_t end = 0;
@@ -29,12 +29,12 @@ struct SafetensorsHeader {
   std::map<std::string, std::string, std::less<>> metadata;
 };
 
-// Throws invalid_argument, or unimplemented for an element type Tenon lacks, unless the tensors cover |data_bytes|
-// exactly, without holes or overlaps, each as long as its shape says.
+// Throws invalid_argument, or unimplemented for an unsupported element type, unless the tensors cover |data_bytes|
+// exactly, without holes or overlaps, and each has the size of its shape.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes);
 
 // Lays out the entries (whose begin and end are ignored) by element size, so that every array is aligned to its
-// elements, and gives the JSON, padded with spaces to a multiple of 8. Entries are left in the order of their data.
+// elements, and returns the JSON, padded with spaces to a multiple of 8. Entries end up in the order of their data.
 std::string format_safetensors_header(SafetensorsHeader& header);
 
 }  // namespace tenon

@@ -101,7 +101,7 @@ bool is_reserved(std::string_view key) {
          key.size() > kPrefix.size() + kFormat.size();
 }
 
-// Turns U8 tile bytes into the block format their metadata names, and takes that metadata out.
+// Reinterprets U8 tile bytes as the block format named in their metadata, and removes that metadata.
 void apply_block_format(SafetensorsEntry& entry, std::map<std::string, std::string, std::less<>>& metadata) {
   const auto format = metadata.find(format_key(entry.name));
   const auto logical = metadata.find(shape_key(entry.name));
@@ -183,7 +183,7 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
   std::string json = fmt::format("{{{}}}", fmt::join(parts, ","));
   json.append((8 - json.size() % 8) % 8, ' ');
   if (json.size() > kMaxSafetensorsHeaderBytes) throw Error(ErrorCode::resource_exhausted, "the header would exceed 100 MB");
-  (void)parse_safetensors_json(json);  // what is written must be readable: a name that is not UTF-8 ends here
+  (void)parse_safetensors_json(json);  // the output must be readable: a name that is not UTF-8 is refused here
   return json;
 }
 

@@ -14,7 +14,7 @@ namespace {
 using ErrorCodeRef = boost::json::error_code&;
 using Text = boost::json::string_view;
 
-// Receives the JSON piece by piece and knows at each point what may come.
+// Receives the JSON in pieces; the state tells what may come next.
 class Handler {
  public:
   static constexpr std::size_t max_object_size = std::size_t(-1);
@@ -189,7 +189,7 @@ class Handler {
 
 SafetensorsJson parse_safetensors_json(std::string_view text) {
   boost::json::parse_options options;
-  options.max_depth = 4;  // one more than is right, so that the handler says what is wrong
+  options.max_depth = 4;  // one more than is valid, so that the handler reports the error
   boost::json::basic_parser<Handler> parser(options);
   boost::json::error_code error;
   const std::size_t used = parser.write_some(false, text.data(), text.size(), error);

@@ -1,4 +1,4 @@
-// The JSON of a safetensors header as it stands, before sizes and offsets are checked.
+// The JSON of a safetensors header, before sizes and offsets are checked.
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ struct SafetensorsRecord {
 };
 
 struct SafetensorsJson {
-  std::deque<SafetensorsRecord> records;  // in the order of the text; names are not yet known to be different
+  std::deque<SafetensorsRecord> records;  // in the order of the text; names may still be duplicates
   std::map<std::string, std::string, std::less<>> metadata;
 };
 
-// Refuses, with invalid_argument, everything but an object of tensors {dtype, shape, data_offsets} and at most one
-// __metadata__ of strings. No tree is built, so a hostile text costs no more memory than its size allows.
+// Refuses, with invalid_argument, everything except an object of tensors {dtype, shape, data_offsets} and at most one
+// __metadata__ of strings. No tree is built, so hostile text cannot use more memory than its size allows.
 SafetensorsJson parse_safetensors_json(std::string_view text);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// The CPU as a device: always there, opened in no time.
+// The CPU as a device: always present, and opening it takes no time.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace tenon::cpu {
 
 std::unique_ptr<Backend> make_backend();
-// The CPU opened with a pool of its own choice, which must outlive it and everything compiled on it.
+// Opens the CPU with the given pool, which must outlive it and everything compiled on it.
 std::unique_ptr<OpenDevice> open_with(ThreadPool& pool);
 
 }  // namespace tenon::cpu

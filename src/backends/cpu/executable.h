@@ -1,8 +1,8 @@
-// CpuExecutable: a graph compiled for the CPU: an Executable.
+// CpuExecutable: the Executable of a graph compiled for the CPU.
 //
-// The graph is simplified and fused; every group becomes a Loop, every other primitive a call into primitives.h. Values between
-// steps lie in one workspace, planned when the program is built, with memory reused as soon as nobody reads it any more. Thread
-// safety: run() may be called side by side; each call in flight has a workspace of its own.
+// The graph is simplified and fused; every group becomes a Loop, every other primitive a call into primitives.h. Intermediate
+// values are placed in one workspace, laid out when the program is built; memory is reused as soon as a value is dead. Thread
+// safety: run() may be called concurrently; each active call has its own workspace.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace tenon::cpu {
 
-// What a step is given when it runs.
+// The arguments of a step when it runs.
 struct StepContext {
   ThreadPool& pool;
   std::byte* const* locations;
@@ -67,10 +67,10 @@ class CpuExecutable final : public Executable {
   std::atomic<Workspace*> spare_{nullptr};  // the workspace of the last run, for the next one
 };
 
-// Memory of the host as a device buffer.
+// Host memory as a device buffer.
 class CpuBuffer final : public Buffer {
  public:
-  // |shared|: somebody else may hold the same bytes, so a run must not write there.
+  // |shared|: another owner may hold the same bytes, so a run must not write to them.
   CpuBuffer(HostArray array, bool shared, MemoryBudget::Share share = {})
       : Buffer({array.dtype(), array.shape()}),
         array_(std::move(array)),
@@ -78,7 +78,7 @@ class CpuBuffer final : public Buffer {
         share_(std::move(share)) {}
 
   const std::byte* data() const { return array_.data(); }
-  // Memory for a new result; what was there before may be gone.
+  // Memory for a new result; the previous contents may be discarded.
   std::byte* fresh_data();
   HostArray share() const;
 

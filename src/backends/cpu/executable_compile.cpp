@@ -32,7 +32,7 @@ class LoopStep final : public ExecutableStep {
   Loop loop_;
 };
 
-// A value by location: what a step needs to find it when it runs.
+// A value by location, which a step uses to find it when it runs.
 struct Operand {
   int location = -1;
   std::size_t offset_bytes = 0;
@@ -176,7 +176,7 @@ class ExecutableCompiler final : public ValuePlacement {
     sources_[id] = {to, DType::f32};
   }
 
-  // Results that are computed in the output's own dtype and read by nobody else in another one go straight there.
+  // Results that are computed in the output's own dtype, and not read in another dtype, are written directly to the output.
   void place_outputs() {
     for (std::size_t i = 0; i < outputs_; ++i) {
       const NodeId id = graph_.outputs()[i];
@@ -239,7 +239,7 @@ class ExecutableCompiler final : public ValuePlacement {
     return copied(id, operand);
   }
 
-  // Copies the value and makes the copy what later readers of |id| see.
+  // Copies the value; later readers of |id| use the copy.
   Operand copied(NodeId id, const Operand& operand) {
     touch(operand.location);
     const Result result{new_temporary(operand.view.dtype, operand.view.shape), operand.view.dtype, operand.view.shape};

@@ -1,9 +1,9 @@
 // The parts of NVIDIA's C interfaces that Tenon calls, declared by hand: the driver (libcuda), the compiler (NVRTC) and the
 // matrix products (cuBLASLt).
 //
-// Nothing here is linked: a table is filled with what a library exports (libraries.h), under the versioned names that the makers'
-// headers map their functions to, so that the layouts below are the ones these names stand for on every driver. A table is a
-// plain struct: tests fill one with functions of their own.
+// Nothing is linked: a table is filled with the exports of a library (libraries.h), under the versioned names to which the
+// vendor's headers map the functions, so that the layouts below match these names on every driver. A table is a plain struct, so
+// tests can fill one with their own functions.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,7 @@ class CudaDevice final : public OpenDevice {
   ExecutableOptions programs_;
 };
 
-// Memory of models whose name does not say it. Nominal; the management library knows the exact figure.
+// Nominal memory of models whose name does not contain it; the management library knows the exact figure.
 std::optional<std::uint64_t> memory_of(std::string_view model) {
   struct Known {
     std::string_view part;
@@ -85,10 +85,10 @@ class CudaBackend final : public Backend {
   std::string_view name() const noexcept override { return "cuda"; }
 
   std::vector<DeviceInfo> devices() override {
-    // Files alone: the detector asks the management library only for a machine it knows to be this one.
+    // Reads files only: the detector queries the management library only for the real machine.
     const SystemRoot files({.root = "/"});
     std::vector<DeviceInfo> cards = make_nvidia_detector()->detect(files).devices;
-    // In some containers the card is in no list of the kernel.
+    // In some containers the kernel does not list the card.
     if (cards.empty() && files.exists("/dev/nvidiactl")) cards = ask_nvml().cards;
     for (DeviceInfo& card : cards) {
       card.backends = {"cuda"};

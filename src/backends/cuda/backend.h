@@ -1,4 +1,4 @@
-// The cuda backend: NVIDIA's cards through the driver API, NVRTC and cuBLASLt, all loaded at run time.
+// The cuda backend: NVIDIA cards through the driver API, NVRTC and cuBLASLt, all loaded at run time.
 //
 // Finding cards reads files and creates no context. Opening one retains its primary context; closing releases it.
 #pragma once
@@ -16,7 +16,7 @@ struct DriverOptions {
   ExecutableOptions programs = {};
   Compiler compiler = {};  // none: NVRTC
 };
-// An open card driven through |driver|, which must live as long.
+// An open card driven through |driver|, which must outlive it.
 std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options = {},
                                       const DriverOptions& how = {});
 

@@ -20,7 +20,7 @@ int ordinal_of(const std::string& id) {
   return ordinal;
 }
 
-// What a kernel did wrong before, as opposed to a card that cannot be used at all.
+// An earlier kernel error, as opposed to a card that cannot be used at all.
 bool keeps_the_process_out(Result result) { return result >= 700 && is_fatal(result); }
 
 }  // namespace
@@ -63,7 +63,7 @@ Context::~Context() {
   }
 }
 
-// The driver numbers cards by speed and leaves out what CUDA_VISIBLE_DEVICES hides, so the slot says which one is meant.
+// The driver numbers cards by speed and skips those hidden by CUDA_VISIBLE_DEVICES, so the PCI slot identifies the card.
 void Context::find_card(const DeviceInfo& device) {
   if (!device.pci_address.empty())
     check(driver_.device_by_pci(&card_.device, device.pci_address.c_str()), "finding the card");
@@ -146,8 +146,8 @@ void Context::close() {
   stream_ = nullptr;
   driver_.context_set_current(nullptr);
   const Result released = driver_.context_release(card_.device);
-  // Others of this process may hold the context as well: cuBLASLt does once it was used. Broken it serves nobody. Drivers that
-  // let the process have a new one give it after this; 580 does not (BrokenProcess).
+  // Other users in this process may also hold the context: cuBLASLt does once it has been used. A broken context is of no use.
+  // Drivers that allow a new one create it after this call; driver 580 does not (BrokenProcess).
   if (is_lost() && finished != kDeinitialized) driver_.context_reset(card_.device);
   // At the end of the process the driver may have gone first, and everything with it.
   if (finished != kSuccess && finished != kDeinitialized)

@@ -1,12 +1,12 @@
-// Context: one use of one card, from open to close: its primary context, the stream all work goes through, its memory, its
+// Context: one card from open to close: its primary context, the stream for all work, its memory and its compiled
 // kernels.
 //
-// All work goes into one stream, in the order of the calls that put it there: whoever enqueues several operations that belong
-// together holds queue() meanwhile. So memory may be given back and handed out again while work that reads it is still queued.
-// What is slow to make is made when first needed: opening costs the driver's own time.
+// All work goes to one stream in the order of the calls; a caller that enqueues several operations that belong together holds
+// queue() meanwhile. Memory can therefore be released and reused while work that reads it is still queued. Everything that is
+// slow to create is created on first use, so opening takes only the driver's own time.
 //
-// Lifetime: buffers and executables share the context. close() ends it; afterwards they may only be dropped.
-// Thread safety: all calls may run side by side; close() is called when nothing else is.
+// Lifetime: buffers and executables share the context. After close() they may only be destroyed.
+// Thread safety: all calls may run concurrently, except that close() must be called alone.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct Card {
   int driver_version = 0;  // 13000: CUDA 13.0
 };
 
-// An earlier fatal error of this process keeps it from the card: only another process can open it.
+// An earlier fatal error locks this process out of the card; only another process can open it.
 class BrokenProcess : public Error {
  public:
   explicit BrokenProcess(const std::string& card);
@@ -53,14 +53,14 @@ class Context {
   RawStream stream() const noexcept { return stream_; }
   std::mutex& queue() noexcept { return queue_; }
 
-  // Makes this the calling thread's context. Throws failed_precondition after close(), unavailable when the card was lost.
+  // Makes this the calling thread's context. Throws failed_precondition after close(), unavailable if the card is lost.
   void enter();
-  // Throws what |result| says; |what| was tried. A fatal one makes the card lost.
+  // Throws the error of |result|; |what| names the failed operation. A fatal error marks the card as lost.
   void check(Result result, const char* what) {
     if (result != kSuccess) [[unlikely]]
       fail(result, what);
   }
-  // Blocks until everything in the stream is done.
+  // Blocks until all work in the stream is done.
   void wait() { check(driver_.stream_synchronize(stream_), "waiting for the card"); }
 
   // A block and its share of the budget. Throws resource_exhausted.
@@ -112,9 +112,9 @@ class DeviceBuffer final : public Buffer {
   const Context* context() const noexcept { return context_.get(); }
   DevicePointer address() const noexcept { return memory_.block.address; }
 
-  // The content in a slot of host memory, if the program that wrote it sent it along; complete once that run is.
+  // The content in a slot of host memory, if the program that wrote it also copied it there; valid once that run is complete.
   void* copy() const noexcept { return copy_; }
-  // |slot| may be null; |reader| is told when the content is read.
+  // |slot| may be null; |reader| is notified when the content is read.
   void set_copy(void* slot, std::shared_ptr<std::atomic<bool>> reader) noexcept {
     drop_copy();
     copy_ = slot;

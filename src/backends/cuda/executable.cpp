@@ -92,7 +92,7 @@ void CudaExecutable::prepare_calls() {
       throw Error(ErrorCode::internal, "a convolution was planned for a library that is not available");
     }
   }
-  // Only now that all values are there do they stay where they are.
+  // The addresses are stable only now that all values have been added.
   pointers_.reserve(values_.size());
   for (std::uint64_t& value : values_) pointers_.push_back(&value);
   plan_.constants.clear();
@@ -194,8 +194,8 @@ void CudaExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer
       context_->check(
           context_->driver().copy_to_host(status.memory ? status.memory : words, status_, kStatusBytes, context_->stream()),
           "reading the status");
-    // Small results that were read after the last run are likely to be read after this one: they come along, which saves the
-    // reader a trip of its own.
+    // Small results that were read after the last run are likely to be read after this one, so they are copied with the run,
+    // which saves the reader a separate transfer.
     const bool send_along = results_are_read_->exchange(false, std::memory_order_relaxed);
     for (Buffer* output : outputs) {
       auto& buffer = static_cast<DeviceBuffer&>(*output);

@@ -13,7 +13,7 @@ namespace tenon::cuda {
 KernelTarget target_of(const Card& card);
 
 struct ExecutableOptions {
-  // Products of at least this many multiplications go to the library: below, loading it costs more than it saves.
+  // Products of at least this many multiplications go to the library; for smaller ones, loading it costs more than it saves.
   std::int64_t library_from = std::int64_t{1} << 21;
   bool fuse = true;
 };
@@ -29,15 +29,15 @@ class CudaExecutable final : public Executable {
   using Executable::run;
   void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override;
 
-  // Puts a run into the card's stream and returns. The buffers must live until the stream was waited for; an index out of range
-  // goes unnoticed.
+  // Enqueues a run in the card's stream and returns. The buffers must live until the stream has been waited for; out-of-range
+  // indices are not reported.
   void enqueue(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs);
 
  private:
   struct Launch {
     RawFunction function = nullptr;
     std::array<unsigned, 3> groups{}, group_size{};
-    std::size_t first = 0;  // its arguments begin there in |pointers_|
+    std::size_t first = 0;  // the start of its arguments in |pointers_|
   };
   struct ProductCall {
     std::shared_ptr<Product> product;
@@ -45,7 +45,7 @@ class CudaExecutable final : public Executable {
     bool has_bias = false;
   };
   using Call = std::variant<Launch, ProductCall>;
-  // An argument that is another one at each run.
+  // An argument that changes with each run.
   struct Bound {
     std::size_t value;
     bool is_output;
@@ -67,11 +67,11 @@ class CudaExecutable final : public Executable {
   KernelPlan plan_;
   std::vector<std::shared_ptr<Product>> products_;  // by matmul step
   std::vector<Call> calls_;
-  // Argument values, eight bytes each, and the pointers to them that a launch takes. Written with the queue held.
+  // Argument values, eight bytes each, and the pointers to them for a launch. Written with the queue held.
   std::vector<std::uint64_t> values_;
   std::vector<void*> pointers_;
   std::vector<Bound> bound_;
-  std::vector<DevicePointer> inputs_, outputs_;  // of the run being put into the stream
+  std::vector<DevicePointer> inputs_, outputs_;  // of the run being enqueued
   std::vector<Context::Memory> memory_;
   DevicePointer workspace_ = 0, constants_ = 0, status_ = 0;
   std::shared_ptr<std::atomic<bool>> results_are_read_ = std::make_shared<std::atomic<bool>>(false);

@@ -30,7 +30,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The newest capability the compiler knows that the card can run.
+// The newest capability that the compiler supports and the card can run.
 int best_capability(const Nvrtc& nvrtc, int capability) {
   int count = 0;
   if (nvrtc.supported_count(&count) != 0 || count < 1) return capability;
@@ -89,7 +89,7 @@ std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, co
 
 RawModule KernelModules::module_of(const KernelTarget& target, std::span<const Kernel* const> kernels) {
   const Card& card = context_.card();
-  // The compiler's version is not asked for: that would load it. What it once made for this driver and card stays right.
+  // No compiler version in the key: reading it would load the compiler, and its output for this driver and card stays valid.
   const KernelKey key{.source = module_text(target, kernels),
                       .options = compiler_options(target),
                       .compiler = "nvrtc",
@@ -103,7 +103,7 @@ RawModule KernelModules::module_of(const KernelTarget& target, std::span<const K
   const KernelCache& cache = KernelCache::process();
   if (const auto binary = cache.find(key)) {
     if (context_.driver().module_load(&module, binary->data()) == kSuccess) return module;
-    logging::debug("{}: a kept kernel does not load; it is compiled anew", card.id);
+    logging::debug("{}: a kept kernel does not load; it is compiled again", card.id);
   }
   const std::vector<std::byte> binary = compile(nvrtc(), key.source, key.options, card.capability);
   context_.check(context_.driver().module_load(&module, binary.data()), "loading kernels");

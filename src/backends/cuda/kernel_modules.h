@@ -1,8 +1,8 @@
-// KernelModules: the generated kernels of a context, compiled and loaded, each once.
+// KernelModules: compiles and loads the generated kernels of a context, each once.
 //
-// Kernels are asked for together and compiled together: one call of the compiler, one module. The compiled module is looked for
-// on disk first (hal/kernel_cache.h); only when it is not there, or the driver refuses it, is the compiler even loaded.
-// Thread safety: all calls may run side by side; one compiles at a time.
+// Kernels that are requested together are compiled together, in one compiler call and one module. The compiled module is first
+// looked up on disk (hal/kernel_cache.h); the compiler is loaded only if it is missing or the driver refuses it.
+// Thread safety: all calls may run concurrently; only one compiles at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,21 +20,21 @@ namespace tenon::cuda {
 
 class Context;
 
-// Source, options (one a line) and compute capability (90: 9.0) to what the driver loads.
+// Compiles source, with options (one per line) and compute capability (90: 9.0), to a binary for the driver.
 using Compiler = std::function<std::vector<std::byte>(const std::string& source, const std::string& options, int capability)>;
 
-// The source as machine code of compute capability |capability| (90: 9.0), or as PTX where the compiler does not know the card
-// yet. |options| are one a line. Throws internal with the compiler's log.
+// Compiles the source to machine code for compute capability |capability| (90: 9.0), or to PTX if the compiler does not know the
+// card yet. |options| has one option per line. Throws internal with the compiler's log.
 std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, const std::string& options, int capability);
 
 class KernelModules {
  public:
-  // Without a |compiler| NVRTC is loaded when there is something to compile, and what it made is kept on disk.
+  // Without a |compiler|, NVRTC is loaded on demand and its output is cached on disk.
   KernelModules(Context& context, Compiler compiler) : context_(context), compiler_(std::move(compiler)) {}
 
   // In the order of |kernels|.
   std::vector<RawFunction> load(const KernelTarget& target, std::span<const Kernel> kernels);
-  // Unloads everything; |is_lost|: it is gone already.
+  // Unloads everything; |is_lost|: the modules are already gone.
   void close(bool is_lost) noexcept;
 
  private:

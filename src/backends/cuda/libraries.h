@@ -1,7 +1,7 @@
-// NVIDIA's libraries, loaded when first asked for and never unloaded; and their errors as Tenon's.
+// NVIDIA's libraries, loaded on first use and never unloaded, and the translation of their errors.
 //
-// Each is looked for under its versioned names, newest first, where the loader looks and then below $CUDA_HOME, $CUDA_PATH and
-// /usr/local/cuda. What is missing is a sentence. Thread safety: all calls may run side by side.
+// Each is looked up under its versioned names, newest first, by the loader and then under $CUDA_HOME, $CUDA_PATH and
+// /usr/local/cuda. A missing library is reported as an error. Thread safety: all calls may run concurrently.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace tenon::cuda {
 
-// Throws unavailable, saying what to install.
+// Throws unavailable with a hint on what to install.
 const Driver& driver();
 const Nvrtc& nvrtc();
-// Null when it is not there: products are then generated kernels.
+// Null if it is not installed; products are then generated kernels.
 const BlasLibrary* blas_library();
 
-// After such an error the context refuses everything else.
+// Whether the context refuses all further work after this error.
 bool is_fatal(Result result) noexcept;
-// |what| was tried on |device|: "cuda:0: launching a kernel failed: CUDA_ERROR_..., an illegal memory access was encountered".
+// The error of operation |what| on |device|: "cuda:0: launching a kernel failed: CUDA_ERROR_..., an illegal memory access ...".
 Error error_of(const Driver& driver, Result result, std::string_view device, std::string_view what);
 
 }  // namespace tenon::cuda

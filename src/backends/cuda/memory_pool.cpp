@@ -6,7 +6,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Large blocks are at most an eighth larger than asked for, in the driver's own steps of 2 MiB.
+// Large blocks are at most an eighth larger than requested, in the driver's own steps of 2 MiB.
 std::uint64_t large_class(std::uint64_t bytes) {
   const std::uint64_t step = std::max(MemoryPool::kSlabBytes, std::bit_ceil(bytes) >> 4);
   return (bytes + step - 1) / step * step;
@@ -15,7 +15,7 @@ std::uint64_t large_class(std::uint64_t bytes) {
 }  // namespace
 
 MemoryPool::MemoryPool(Source source) : source_(std::move(source)) {
-  // Four classes a power of two, none in steps below 256 bytes.
+  // Four classes per power of two, in steps of at least 256 bytes.
   for (std::uint64_t bytes = 512; bytes <= kLargestSmall; bytes += std::max<std::uint64_t>(256, std::bit_floor(bytes) / 4))
     small_.push_back({bytes, {}});
 }
@@ -95,7 +95,7 @@ void MemoryPool::trim_locked() noexcept {
     for (const DevicePointer address : kept) release(address);
     kept.clear();
   }
-  // How many blocks of a slab are unused is only counted here: allocating and giving back must stay quick.
+  // Unused blocks of a slab are counted only here, so that allocating and releasing stay fast.
   std::map<DevicePointer, std::uint64_t> unused;
   const auto slab_of = [&](DevicePointer address) { return std::prev(slabs_.upper_bound(address))->first; };
   for (const Class& of : small_)

@@ -1,9 +1,9 @@
-// MemoryPool: a card's memory in blocks that are kept and handed out again.
+// MemoryPool: a pool of reused blocks of a card's memory.
 //
-// Small blocks are cut from slabs of 2 MiB, each slab for one size class; larger ones come from the driver one by one. A block
-// given back stays for the next request of its class. When the driver has no more, or when what is held would pass the budget,
-// everything nobody uses goes back to the driver first.
-// Lifetime: blocks may be given back after close(), which frees everything. Thread safety: all calls may run side by side.
+// Small blocks are cut from slabs of 2 MiB, each for one size class; larger blocks come from the driver individually. A released
+// block is kept for the next request of its class. If the driver is out of memory, or the pool would exceed the budget, all
+// unused memory is first returned to the driver.
+// Lifetime: blocks may be released after close(), which frees everything. Thread safety: all calls may run concurrently.
 //
 //   MemoryPool::Block block = pool.allocate(bytes);   // block.bytes >= bytes, aligned to 256
 //   pool.give_back(block);
@@ -29,9 +29,9 @@ class MemoryPool {
     std::uint64_t bytes = 0;  // of its class
   };
   struct Source {
-    std::function<std::optional<DevicePointer>(std::uint64_t bytes)> take;  // nothing when there is no more
+    std::function<std::optional<DevicePointer>(std::uint64_t bytes)> take;  // nullopt if the card is out of memory
     std::function<void(DevicePointer)> give_back;
-    std::function<std::uint64_t()> limit_bytes;  // the most to hold; may change
+    std::function<std::uint64_t()> limit_bytes;  // the current limit of the pool
   };
   static constexpr std::uint64_t kSlabBytes = std::uint64_t{2} << 20;
   static constexpr std::uint64_t kLargestSmall = std::uint64_t{512} << 10;
@@ -41,15 +41,15 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Nothing when the card has no more memory even after trimming.
+  // nullopt if the card is out of memory even after trimming.
   std::optional<Block> allocate(std::uint64_t bytes);
   void give_back(const Block& block) noexcept;
 
-  // Gives what nobody uses back to the driver.
+  // Returns unused memory to the driver.
   void trim() noexcept;
-  // Frees everything, used or not; blocks given back afterwards are dropped.
+  // Frees everything, used or not; blocks released afterwards are ignored.
   void close() noexcept;
-  // The memory is gone with its device: nothing is freed any more.
+  // The memory was lost with its device: nothing is freed any more.
   void abandon() noexcept;
 
   std::uint64_t held_bytes() const;

@@ -37,11 +37,11 @@ bool is_possible(const MatMulStep& step) {
   return step.result.stored == DType::f32 || step.result.stored == step.a.stored;
 }
 
-// A matrix of rows, read as the columns that the library thinks in, is its own transpose.
+// A row-major matrix read in the library's column-major order is its own transpose.
 bool is_transposed(const MatrixOperand& operand) { return operand.column_stride != 1; }
 std::int64_t leading(const MatrixOperand& operand) { return is_transposed(operand) ? operand.column_stride : operand.row_stride; }
 
-// What the address of an operand is a multiple of: blocks start at multiples of 256.
+// The alignment of an operand; blocks start at multiples of 256.
 std::uint32_t alignment(const MatrixOperand& operand) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(operand.offset) * element_bytes(operand.stored);
   std::uint32_t multiple = 256;
@@ -145,7 +145,7 @@ bool Products::choose(Product& product, const MatMulStep& step) {
   set(kAlignmentC, alignment(step.result));
   set(kAlignmentD, alignment(step.result));
   if (product.has_bias_) {
-    // The address itself is set at each run; here only its alignment counts.
+    // The address itself is set at each run; only its alignment matters here.
     const void* const somewhere = reinterpret_cast<const void*>(std::uintptr_t{alignment(step.bias)});
     library_->matmul_set(product.matmul_, kBiasPointer, &somewhere, sizeof(somewhere));
   }
@@ -175,7 +175,7 @@ void Products::enqueue(Product& product, const ProductPointers& where) {
                        pointer(where.result), product.result_, pointer(where.result), product.result_, &product.algorithm_,
                        pointer(workspace_.address), product.workspace_bytes_, context_.stream());
   if (status == 0) return;
-  // The library hides the driver's reason; the stream knows it.
+  // The library hides the driver's error; the stream reports it.
   context_.wait();
   throw Error(ErrorCode::internal, fmt::format("{}: cuBLASLt failed with status {}", context_.card().id, status));
 }

@@ -1,8 +1,8 @@
 // Products: matrix products by cuBLASLt.
 //
-// f32 products are exact f32: no TF32. 16-bit operands are accumulated in f32. The library, its handle and its workspace are made
-// with the first product; which algorithm to use is asked once for each kind of product and remembered.
-// Thread safety: find() may run side by side; enqueue() is called with the context's queue held.
+// f32 products use full f32 without TF32. 16-bit operands are accumulated in f32. The library is loaded, and its handle and
+// workspace are created, with the first product; the algorithm is selected once for each kind of product.
+// Thread safety: find() may run concurrently; enqueue() is called with the context's queue held.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tenon::cuda {
 
 class Context;
 
-// Where the operands of one run are.
+// The locations of the operands of one run.
 struct ProductPointers {
   DevicePointer a = 0, b = 0, result = 0, bias = 0;
 };
@@ -49,7 +49,7 @@ class Products {
 
   explicit Products(Context& context) : context_(context) {}
 
-  // Null when the library is not there or cannot do it.
+  // Null if the library is not installed or does not support the product.
   std::shared_ptr<Product> find(const MatMulStep& step);
   void enqueue(Product& product, const ProductPointers& where);
   void close(bool is_lost) noexcept;

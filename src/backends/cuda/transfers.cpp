@@ -19,13 +19,13 @@ constexpr std::size_t kRingAlignment = 256;
 
 constexpr std::size_t kLeastPieceBytes = 256 << 10;
 
-// Small enough that many threads have one each, large enough to be worth waking one.
+// Small enough to give many threads a piece each, large enough to be worth waking one.
 std::size_t piece_bytes(std::size_t bytes) {
   return std::clamp(bytes / Transfers::kPieces / kLeastPieceBytes * kLeastPieceBytes, kLeastPieceBytes, Transfers::kPieceBytes);
 }
 
-// Large pieces past the caches: nobody here reads what is written, and reading the line first would cost a third of the
-// bandwidth.
+// Copies large pieces with streaming stores: the CPU does not read the destination, and reading each line first would cost a
+// third of the bandwidth.
 void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__SSE2__)
   if (bytes >= Transfers::kPieceBytes / 2 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
@@ -64,7 +64,7 @@ struct Transfers::Pieces {
   RawEvent event(std::int64_t piece) { return events[static_cast<std::size_t>(piece % kPieces)]; }
   std::atomic<std::int64_t>& state(std::int64_t piece) { return enqueued[static_cast<std::size_t>(piece % kPieces)]; }
 
-  // Pieces are claimed in order, so whoever has the one waited for is at work on it. False when the transfer failed.
+  // Pieces are claimed in order, so the awaited piece is being processed. False if the transfer failed.
   bool await_enqueued(std::int64_t piece) {
     while (state(piece).load(std::memory_order_acquire) != piece) {
       if (failed.load(std::memory_order_relaxed)) return false;
@@ -76,7 +76,7 @@ struct Transfers::Pieces {
     failed.store(false);
     for (auto& last : enqueued) last.store(-1);
   }
-  // body(piece) for all pieces, on the threads there are.
+  // Calls body(piece) for all pieces on the available threads.
   template <class Body>
   void run(Context& context, std::int64_t count, const Body& body) {
     try {
@@ -169,13 +169,13 @@ void Transfers::follow_stream(Pieces& pieces) {
   context_.check(context_.driver().stream_wait_event(pieces.stream, pieces.main_event, 0), "waiting for an event");
 }
 
-// In pieces, which the card fetches while the next is copied; nobody waits for the last one. Waking other threads would take
-// longer.
+// In pieces: the card transfers one while the next is copied, and the call does not wait for the last one. Waking other threads
+// would take longer.
 void Transfers::upload_staged(DevicePointer to, const std::byte* from, std::size_t bytes) {
   const std::lock_guard lock(large_mutex_);
   const Driver& driver = context_.driver();
   Pieces& p = pieces();
-  // From the beginning whenever it can: what was used last is still in the caches.
+  // Starts from the beginning whenever possible, because the memory used last is still in the caches.
   if (p.staged > 0 && driver.event_query(p.staged_event) == kSuccess) p.staged = 0;
   if (p.staged + bytes > kPieces * kPieceBytes) await_staged(p);
   std::byte* const staged = p.memory + p.staged;
@@ -222,7 +222,7 @@ void Transfers::download(std::byte* to, DevicePointer from, std::size_t bytes) {
   if (bytes == 0) return;
   if (bytes > kSmallBytes) return download_large(to, from, bytes);
   void* const slot = take_slot();
-  // Without a slot the driver stages it, at a price.
+  // Without a slot the driver stages the data, which is slower.
   void* const target = slot ? slot : to;
   try {
     {

@@ -1,9 +1,9 @@
-// Transfers: bytes between host memory and the card.
+// Transfers: copies bytes between host memory and the card.
 //
-// Ordinary host memory cannot be read by the card, so everything goes through memory that can. Up to kSmallBytes through a few
-// slots that stay: uploads return as soon as the bytes are in one, and so do uploads of up to kStagedBytes, which several threads
-// copy. Larger transfers go in pieces through a second stream, several threads copying pieces while the card fetches those
-// before. The staging memory is made when first needed. Thread safety: all calls may run side by side.
+// The card cannot access ordinary host memory, so all transfers go through pinned staging memory. Transfers of up to kSmallBytes
+// use a few permanent slots: an upload returns as soon as the bytes are in a slot. So do uploads of up to kStagedBytes, which
+// several threads copy. Larger transfers go in pieces through a second stream: several threads copy pieces while the card
+// transfers earlier ones. Staging memory is allocated on first use. Thread safety: all calls may run concurrently.
 #pragma once
 
 #include <atomic>
@@ -27,16 +27,16 @@ class Transfers {
 
   explicit Transfers(Context& context) : context_(context) {}
 
-  // |from| may be reused when it returns. Later work in the stream sees the bytes.
+  // |from| may be reused when the call returns. Later work in the stream sees the bytes.
   void upload(DevicePointer to, const std::byte* from, std::size_t bytes);
-  // Sees what was in the stream before; blocks until the bytes are there.
+  // Sees the results of earlier work in the stream; blocks until the bytes have arrived.
   void download(std::byte* to, DevicePointer from, std::size_t bytes);
 
-  // kSmallBytes of memory that the card can write; null when none is free.
+  // kSmallBytes of memory that the card can write; null if no slot is free.
   void* take_slot();
   void give_back_slot(void* slot) noexcept;
 
-  // Frees the staging memory; |is_lost|: it is gone already.
+  // Frees the staging memory; |is_lost|: it is already gone.
   void close(bool is_lost) noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // The part of the OpenCL API that Tenon uses, declared by hand after the published specification (1.2), and the table of
-// functions loaded from the ICD loader at run time. Nothing here needs OpenCL to be there when Tenon is built.
+// functions loaded from the ICD loader at run time. Building Tenon does not require OpenCL.
 #pragma once
 
 #include <cstddef>
@@ -83,18 +83,18 @@ struct Api {
 #define TENON_X(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
   TENON_OPENCL_FUNCTIONS(TENON_X)
 #undef TENON_X
-  std::string error;  // why there is none; "" when every function was found
+  std::string error;  // why loading failed; "" if every function was found
 
   explicit operator bool() const { return error.empty(); }
 };
 
-// Loads the ICD loader at the first call. With it come the platforms it lists, and their compilers: a third of a second.
+// Loads the ICD loader at the first call, and with it the platforms and their compilers, which takes a third of a second.
 const Api& api();
 
 // Throws an Error for a status other than kSuccess, naming what failed: resource_exhausted, unavailable or internal.
 void check(Int status, const std::string& what);
 std::string status_text(Int status);
-// The device answers no more: what it holds is gone.
+// Whether the device is lost, with the contents of its memory.
 bool means_lost(Int status);
 
 }  // namespace tenon::opencl

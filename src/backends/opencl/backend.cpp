@@ -39,7 +39,7 @@ class OpenClDevice final : public OpenDevice {
   }
 
   std::unique_ptr<Buffer> upload(const HostArray& array) override {
-    // On a processor the bytes are shared, which takes nothing from the budget.
+    // On a CPU the bytes are shared, which uses none of the budget.
     if (context_->hardware().is_cpu) return std::make_unique<OpenClBuffer>(context_, array);
     auto buffer = allocate({array.dtype(), array.shape()});
     if (array.bytes() == 0) return buffer;
@@ -81,8 +81,8 @@ class OpenClDevice final : public OpenDevice {
 };
 
 // --- Finding devices ---
-// The platforms' files tell which makers' devices could be driven; asking a platform itself would load its compiler. A platform
-// for processors is a device of its own; cards are those that the detectors find.
+// The platforms' files name the vendors whose devices they can drive; querying a platform itself would load its compiler. A CPU
+// platform is a separate device; cards are those that the detectors find.
 
 constexpr std::string_view kProcessorName = "CPU through OpenCL";
 
@@ -159,7 +159,7 @@ class OpenClBackend final : public Backend {
     if (device.kind == DeviceKind::cpu) return hardware.is_cpu;
     if (hardware.is_cpu) return false;
     if (!hardware.pci_address.empty() && !device.pci_address.empty()) return hardware.pci_address == device.pci_address;
-    // Without addresses a card is known only where it is the one of its maker.
+    // Without addresses a card is identified only if it is the only one of its vendor.
     const auto of_maker = [&](const Hardware& h) { return !h.is_cpu && h.vendor.find(device.vendor) != std::string::npos; };
     return of_maker(hardware) && std::count_if(all.begin(), all.end(), of_maker) == 1;
   }

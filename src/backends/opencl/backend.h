@@ -1,4 +1,4 @@
-// The OpenCL backend: GPUs of any maker, and the processor through PoCL.
+// The OpenCL backend: GPUs of any vendor, and the CPU through PoCL.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace tenon::opencl {
 
 std::unique_ptr<Backend> make_backend();
 
-// Compiles the kernels of several graphs as one module, which takes a compiler far less time than one by one. |device| is one
-// this backend opened; programs of the graphs compiled soon after find their kernels ready.
+// Compiles the kernels of several graphs as one module, which is much faster than compiling them one by one. |device| was opened
+// by this backend; graphs compiled soon after find their kernels ready.
 void prepare(OpenDevice& device, std::span<const Graph> graphs);
 
 }  // namespace tenon::opencl

@@ -1,7 +1,7 @@
 // Context: one open OpenCL device: its context, its in-order queue, its compiled kernels.
 //
-// Lifetime: shared by the device, its buffers and its executables. close() gives the OpenCL objects back; what is dropped after
-// that only releases itself. Thread safety: all calls may run side by side; the queue is for the holder of mutex().
+// Lifetime: shared by the device, its buffers and its executables. close() releases the OpenCL objects; objects destroyed after
+// that only release themselves. Thread safety: all calls may run concurrently; the queue requires mutex().
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace tenon::opencl {
 
-// What is known of a device once its platform is loaded.
+// The properties of a device once its platform is loaded.
 struct Hardware {
   PlatformId platform = nullptr;
   DeviceId device = nullptr;
@@ -54,13 +54,13 @@ class Context {
 
   const Hardware& hardware() const { return hardware_; }
   ContextId get() const { return context_; }
-  QueueId queue() const { return queue_; }  // null when closed
+  QueueId queue() const { return queue_; }  // null if closed
   std::mutex& mutex() { return mutex_; }
 
-  // The module of each kernel, compiled together unless known in this process or on disk.
+  // The module of each kernel; kernels not cached in this process or on disk are compiled together.
   std::vector<std::shared_ptr<Module>> modules(std::span<const Kernel> kernels);
 
-  // As opencl::check; also remembers that the device is lost.
+  // Like opencl::check; also records that the device is lost.
   void check(Int status, const std::string& what);
   bool is_lost() const noexcept { return lost_.load(); }
   void close();
@@ -75,7 +75,7 @@ class Context {
   QueueId queue_ = nullptr;
   std::mutex mutex_, modules_mutex_;
   std::map<std::string, std::weak_ptr<Module>> modules_;  // by a kernel's entry
-  std::deque<std::shared_ptr<Module>> recent_;            // stay compiled though no executable uses them now
+  std::deque<std::shared_ptr<Module>> recent_;            // kept although no executable currently uses them
   std::atomic<bool> lost_{false};
 };
 

@@ -11,20 +11,20 @@
 
 namespace tenon::opencl {
 
-// A tensor on the device. Where the device is the processor the bytes are a host array's own, so that nothing is copied up or
-// down.
+// A tensor on the device. If the device is a CPU, the bytes are those of a host array, so that nothing is copied on upload and
+// download.
 class OpenClBuffer final : public Buffer {
  public:
-  // In the device's memory, or (a processor) in a new host array.
+  // In the device's memory, or on a CPU in a new host array.
   OpenClBuffer(TensorType type, std::shared_ptr<Context> context, MemoryBudget::Share share);
-  // Sharing |array|, which is not written to: a run that writes here takes memory of its own first.
+  // Shares |array|, which is not written to: a run that writes to this buffer allocates memory first.
   OpenClBuffer(std::shared_ptr<Context> context, const HostArray& array);
 
   MemoryId get() const { return memory_.get(); }
-  // Memory for a new result; what was there before may be gone.
+  // Memory for a new result; the previous contents may be discarded.
   MemoryId fresh();
   bool is_host() const { return is_host_; }
-  // The bytes, which somebody else now holds as well.
+  // The bytes, which the caller then shares.
   HostArray share() const;
 
  private:
@@ -48,7 +48,7 @@ class OpenclExecutable final : public Executable {
   using Executable::run;
 
  private:
-  // An argument that differs from run to run.
+  // An argument that changes with each run.
   struct Binding {
     Uint position;
     Location::Space space;
@@ -65,7 +65,7 @@ class OpenclExecutable final : public Executable {
   void add_command(const KernelLaunch& launch, const Module& module);
   void set_arguments(Command& command, const KernelLaunch& launch);
   void start(const Command& command);
-  // Memory of its own for every place that steps use: sub-buffers of one workspace crash a widespread driver when released.
+  // A separate allocation for every place that steps use, because releasing sub-buffers crashes a widespread driver.
   void allocate_pieces();
   void read_status();
 
@@ -77,7 +77,7 @@ class OpenclExecutable final : public Executable {
   std::map<std::uint64_t, Memory> workspace_, constants_;  // by offset
   std::vector<Command> commands_;                          // kernels go before the memory they refer to
   std::mutex running_;                      // arguments belong to the kernels, so runs of one program follow each other
-  std::vector<MemoryId> inputs_, outputs_;  // of the run now
+  std::vector<MemoryId> inputs_, outputs_;  // of the current run
 };
 
 // A buffer of at least one byte.

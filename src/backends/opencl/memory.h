@@ -8,7 +8,7 @@
 
 namespace tenon::opencl {
 
-// What PoCL hands to kernels as it is; their vector loads want it aligned.
+// PoCL passes this memory directly to kernels, whose vector loads require the alignment.
 inline constexpr std::size_t kHostAlignment = 64;
 
 // A memory object, released with its owner.

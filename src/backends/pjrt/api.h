@@ -1,10 +1,10 @@
-// The PJRT C API, version 0.x: what of it Tenon uses, declared from its published layout.
+// The part of the PJRT C API, version 0.x, that Tenon uses, declared from its published layout.
 //
 // A plugin exports GetPjrtApi(), which returns a table of functions. Every function takes one pointer to a struct of arguments
-// that begins with its own size; results are written into the same struct. Slots 0 to 89 of the table have not moved since 0.57,
-// and a struct may be larger than the plugin knows, never smaller: so the newest layouts stand here, with zeros at their ends.
+// that starts with its own size; results are written to the same struct. Slots 0 to 89 of the table have not moved since 0.57,
+// and a struct may be larger than the plugin expects but never smaller, so the newest layouts are used, with zeros at their ends.
 //
-// |struct_size| is where the last field ends, not sizeof: kBytes says it. Layouts are those of 64-bit Linux, checked below.
+// |struct_size| is the end of the last field (kBytes), not sizeof. Layouts are those of 64-bit Linux, checked below.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Api {
     void* extension_start;
     int major, minor;
   } version;
-  RawError* (*functions[1])(void*);  // as many as struct_size says
+  RawError* (*functions[1])(void*);  // the number follows from struct_size
 };
 
 enum class Slot : std::size_t {
@@ -67,7 +67,7 @@ enum class Slot : std::size_t {
   buffer_ready_event = 72,
 };
 
-// What every struct of arguments begins with.
+// The first fields of every struct of arguments.
 struct Header {
   std::size_t struct_size = 0;
   void* extension_start = nullptr;
@@ -90,7 +90,7 @@ enum class ElementType : int {
   bf16,
 };
 
-// When the host's bytes may change again: at once, for they were copied in the call; or when the event is ready.
+// When the host's bytes may change again: at once, because the call copied them, or when the event is ready.
 enum class HostSemantics : int { copied_during_call = 0, until_transfer_completes = 1 };
 
 enum class ValueType : int { text = 0, integer = 1, integers = 2, real = 3, boolean = 4 };
@@ -249,7 +249,7 @@ struct ExecuteArgs {
   RawBuffer* const* const* arguments = nullptr;  // [device][argument]
   std::size_t device_count = 0, argument_count = 0;
   RawBuffer** const* outputs = nullptr;  // [device][output], the caller's memory
-  RawEvent** events = nullptr;           // [device]: when everything is done
+  RawEvent** events = nullptr;           // [device]: ready when everything is done
   RawDevice* device = nullptr;           // null: as compiled
   static constexpr std::size_t kBytes = 80;
 };
@@ -298,8 +298,8 @@ struct MemoryLayout {
 struct BufferToHostArgs {
   Header header;
   RawBuffer* source = nullptr;
-  MemoryLayout* layout = nullptr;  // null: as it lies on the device
-  void* to = nullptr;              // null: only the size is asked for
+  MemoryLayout* layout = nullptr;  // null: as on the device
+  void* to = nullptr;              // null: query only the size
   std::size_t to_size = 0;
   RawEvent* event = nullptr;
   static constexpr std::size_t kBytes = 56;

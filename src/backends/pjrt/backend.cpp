@@ -28,7 +28,7 @@ class PjrtBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "pjrt"; }
 
-  // Plugins for processors; cards are found by their detectors, which name the plugin that drives them.
+  // CPU plugins only; cards are found by their detectors, which name the plugin that drives them.
   std::vector<DeviceInfo> devices() override {
     std::vector<DeviceInfo> found;
     for (const RuntimeInfo& runtime : make_pjrt_detector()->detect({}).runtimes) {
@@ -46,7 +46,7 @@ class PjrtBackend final : public Backend {
   }
 
   using Backend::open;
-  // A plugin holds its device until its process ends, and takes the process down with it when it fails.
+  // A plugin holds its device until its process ends, and terminates the process if it fails.
   std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
     const std::string library = library_of(device);
     if (is_worker()) return open_here(library, device, options);
@@ -60,7 +60,7 @@ class PjrtBackend final : public Backend {
     try {
       return open_in_worker(name(), device, options, with_flags);
     } catch (const Error& error) {
-      // A plugin ends its process over a flag it does not know.
+      // A plugin terminates its process on an unknown flag.
       if (error.code() != ErrorCode::unavailable) throw;
       return open_in_worker(name(), device, options, worker);
     }
@@ -73,7 +73,7 @@ class PjrtBackend final : public Backend {
         throw Error(ErrorCode::unimplemented, fmt::format("{} does not compute in float64", device.id), "use float32");
   }
 
-  // What was measured with XLA's plugins; chips that train their links at start take longer.
+  // Measured with XLA's plugins; chips that train their links at start take longer.
   Latency latency(const DeviceInfo& device) const override {
     if (device.kind == DeviceKind::cpu) return {0.1, 0.02};
     return device.kind == DeviceKind::gpu ? Latency{1.0, 0.1} : Latency{5.0, 1.0};

@@ -1,4 +1,4 @@
-// The `pjrt` backend: any device for which somebody made a PJRT plugin, in a worker process.
+// The `pjrt` backend: any device with a PJRT plugin, in a worker process.
 #pragma once
 
 #include <memory>

@@ -31,7 +31,7 @@ NamedValue named_value(const std::string& name, const OptionValue& option) {
   return value;
 }
 
-// Protocol buffers, as much as the options of a compilation need.
+// The part of protocol buffers that the options of a compilation need.
 void put_varint(std::string& bytes, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>((value & 0x7f) | 0x80));
   bytes.push_back(static_cast<char>(value));
@@ -58,7 +58,7 @@ std::string compile_options(int device_id) {
   put_number(assignment, 2, 1);  // computation_count
   put_bytes(assignment, 3, computation);
   std::string build;
-  // The ordinal must be negative, so that the assignment counts; a missing one would be 0.
+  // The ordinal must be negative for the assignment to apply; a missing ordinal would be 0.
   put_number(build, 1, static_cast<std::uint64_t>(std::int64_t{-1}));
   put_number(build, 4, 1);  // num_replicas
   put_number(build, 5, 1);  // num_partitions
@@ -143,7 +143,7 @@ void Client::read_devices() {
     id.handle = description.description;
     plugin_.call(Slot::description_id, id);
     device.id = id.number;
-    // The rest is good to know; plugins may leave it out.
+    // The rest is optional information that plugins may omit.
     auto kind = make_args<TextOfArgs<RawDescription>>();
     kind.handle = description.description;
     plugin_.call_quietly(Slot::description_kind, kind);

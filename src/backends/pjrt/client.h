@@ -1,7 +1,7 @@
-// Client: a PJRT plugin's client, with the handles it gives out owned by C++ objects.
+// Client: the client of a PJRT plugin; C++ objects own the handles that it returns.
 //
-// Lifetime: handles hold their client, and the client is destroyed after the last of them. Thread safety: a client may be used
-// from several threads at once; a BufferHandle by one thread at a time.
+// Lifetime: handles keep their client alive, and the client is destroyed after the last of them. Thread safety: a client may be
+// used by several threads at once; a BufferHandle by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class ExecutableHandle {
 
   RawLoadedExecutable* get() const noexcept { return raw_; }
   const Client& client() const noexcept { return *client_; }
-  // Runs and waits until everything is done. |outputs| gets one handle for each result.
+  // Runs the program and waits for it. |outputs| gets one handle for each result.
   void run(std::span<RawBuffer* const> inputs, std::span<BufferHandle> outputs) const;
 
  private:
@@ -65,12 +65,12 @@ class Client : public std::enable_shared_from_this<Client> {
  public:
   struct Device {
     RawDevice* raw = nullptr;
-    int id = 0;        // what a compilation is pinned to
-    std::string kind;  // the maker's name of the model
+    int id = 0;        // the device to which a compilation is pinned
+    std::string kind;  // the vendor's name of the model
     std::optional<std::uint64_t> memory_bytes;
   };
 
-  // Throws what the plugin throws; unavailable when the client has no device.
+  // Throws the plugin's errors, and unavailable if the client has no device.
   static std::shared_ptr<Client> create(const Plugin& plugin, std::span<const std::pair<std::string, OptionValue>> options);
   ~Client();
   Client(const Client&) = delete;
@@ -80,11 +80,11 @@ class Client : public std::enable_shared_from_this<Client> {
   const std::string& platform() const noexcept { return platform_; }
   const std::vector<Device>& devices() const noexcept { return devices_; }
 
-  // |code| is StableHLO text, for |device| alone.
+  // |code| is StableHLO text; compiled for |device| only.
   std::unique_ptr<ExecutableHandle> compile(std::string code, const Device& device) const;
   // Returns when the bytes may change again.
   BufferHandle upload(const void* bytes, ElementType type, const Shape& shape, const Device& device) const;
-  // Row-major. |bytes| is what the tensor takes in host memory.
+  // Row-major. |bytes| is the size of the tensor in host memory.
   void download(RawBuffer* buffer, const Shape& shape, void* to, std::size_t bytes) const;
 
  private:

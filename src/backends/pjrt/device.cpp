@@ -40,7 +40,7 @@ class PjrtBuffer final : public Buffer {
         handle_(std::move(handle)),
         share_(std::move(share)) {}
 
-  // Null until something was written.
+  // Null until something has been written.
   RawBuffer* raw() const { return handle_.get(); }
   void replace(BufferHandle handle) { handle_ = std::move(handle); }
 
@@ -73,7 +73,7 @@ class PjrtExecutable final : public Executable {
     std::vector<BufferHandle> blank;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       RawBuffer* given = static_cast<const PjrtBuffer*>(inputs[i])->raw();
-      // A buffer nobody wrote to has no memory yet; what it holds is anything.
+      // A buffer that was never written has no memory yet; its contents are undefined.
       if (!given) given = blank.emplace_back(zeros_(input_types_[i])).get();
       raw.push_back(given);
     }
@@ -104,7 +104,7 @@ class PjrtDevice final : public OpenDevice {
     if (info_.name.empty()) info_.name = device.kind;
     if (device.memory_bytes && !info_.memory_total_bytes) info_.memory_total_bytes = device.memory_bytes;
     info_.details["platform"] = client_->platform();
-    // XLA sets its threads so on processors, and TPUs have no subnormals.
+    // XLA configures its CPU threads this way, and TPUs have no subnormals.
     if (info_.details["platform"] == "cpu" || info_.details["platform"] == "tpu") info_.details["flushes subnormals"] = "yes";
     info_.details["pjrt version"] = fmt::format("0.{}", client_->plugin().minor());
   }
@@ -141,8 +141,8 @@ class PjrtDevice final : public OpenDevice {
  private:
   const Client::Device& device() const { return client_->devices()[0]; }
 
-  // Processors and graphics cards compute in f64; what is made for neural networks does not, or slowly. Only on processors XLA
-  // divides exactly and scatters in order.
+  // CPUs and GPUs compute in f64; accelerators for neural networks do not, or only slowly. XLA divides exactly and scatters in
+  // order only on CPUs.
   stablehlo::Target target() const {
     const std::string& platform = info_.details.at("platform");
     const bool is_cpu = platform == "cpu";
@@ -168,7 +168,7 @@ class PjrtDevice final : public OpenDevice {
   std::shared_ptr<MemoryBudget> budget_;
 };
 
-// The variables JAX reads, as the options of the plugin they become there.
+// The environment variables of JAX, translated to plugin options as JAX does.
 std::vector<std::pair<std::string, OptionValue>> memory_options() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -176,7 +176,7 @@ std::vector<std::pair<std::string, OptionValue>> memory_options() {
   };
   const std::string preallocate = variable("XLA_PYTHON_CLIENT_PREALLOCATE"),
                     fraction = variable("XLA_PYTHON_CLIENT_MEM_FRACTION");
-  // Others may use the card, too: memory is taken when it is needed, unless somebody wants it at once.
+  // Other processes may use the card too, so memory is allocated on demand unless preallocation is requested.
   std::vector<std::pair<std::string, OptionValue>> options = {{"preallocate", preallocate == "true" || preallocate == "1"}};
   if (const float share = std::strtof(fraction.c_str(), nullptr); share > 0) options.emplace_back("memory_fraction", share);
   return options;
@@ -184,7 +184,7 @@ std::vector<std::pair<std::string, OptionValue>> memory_options() {
 
 std::vector<std::pair<std::string, OptionValue>> client_options(const std::string& library) {
   if (library.find("cuda") != std::string::npos || library.find("rocm") != std::string::npos) return memory_options();
-  // The processor is one device, not four imagined ones.
+  // The CPU is one device, not several virtual ones.
   if (library.find("cpu") != std::string::npos) return {{"cpu_device_count", std::int64_t{1}}};
   return {};
 }
@@ -194,7 +194,7 @@ std::shared_ptr<Client> make_client(const Plugin& plugin, const std::string& lib
   try {
     return Client::create(plugin, options);
   } catch (const Error& error) {
-    // Plugins refuse options they do not know, and have defaults for all.
+    // Plugins refuse unknown options, and have defaults for all of them.
     if (options.empty() || (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_found)) throw;
     return Client::create(plugin, {});
   }

@@ -1,4 +1,4 @@
-// A device of a PJRT plugin that is loaded into this very process: for the worker that hosts it, and for tests.
+// A device of a PJRT plugin that is loaded into this process; for the worker that hosts it, and for tests.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace tenon::pjrt {
 
-// Loads the plugin, makes a client and takes its first device; which one that is follows from the environment (environment.h).
-// The plugin's environment must be set before: it is read once. Throws unavailable and what the plugin throws.
+// Loads the plugin, creates a client and uses its first device, which the environment determines (environment.h). The plugin
+// reads its environment once, so it must be set before. Throws unavailable and the plugin's errors.
 std::unique_ptr<OpenDevice> open_here(const std::string& library, const DeviceInfo& device, const OpenOptions& options);
 
 }  // namespace tenon::pjrt

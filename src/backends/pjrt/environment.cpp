@@ -5,7 +5,7 @@
 namespace tenon::pjrt {
 namespace {
 
-// The number in "tpu:2"; "" when there is none.
+// The number in "tpu:2"; "" if there is none.
 std::string index_of(const DeviceInfo& device) {
   const std::string index = device.id.substr(device.id.rfind(':') + 1);
   const bool is_number = std::all_of(index.begin(), index.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -23,7 +23,7 @@ std::map<std::string, std::string> pinning_variables(const DeviceInfo& device) {
     case DeviceKind::tenstorrent: variables["TT_VISIBLE_DEVICES"] = first_of(device.pci_address, index); break;
     case DeviceKind::tpu:
       variables["TPU_VISIBLE_CHIPS"] = index;
-      // A process that has part of a host says so, or the runtime waits for the others.
+      // A process that uses part of a host must declare it; otherwise the runtime waits for the other processes.
       variables["TPU_CHIPS_PER_PROCESS_BOUNDS"] = "1,1,1";
       variables["TPU_PROCESS_BOUNDS"] = "1,1,1";
       break;
@@ -41,8 +41,8 @@ std::map<std::string, std::string> pinning_variables(const DeviceInfo& device) {
 std::string xla_flags(const std::string& library, const std::string& already) {
   const auto is_called = [&](const char* part) { return library.find(part) != std::string::npos; };
   std::string flags;
-  // The algebraic simplifier turns (a / b) / c into a / (b c), and exp(a) exp(b) into exp(a + b): other roundings, other
-  // overflows.
+  // The algebraic simplifier rewrites (a / b) / c as a / (b c), and exp(a) exp(b) as exp(a + b), which round and overflow
+  // differently.
   if (is_called("cpu"))
     flags =
         "--xla_disable_hlo_passes=algsimp --xla_allow_excess_precision=false --xla_cpu_enable_fast_math=false "

@@ -1,4 +1,4 @@
-// The environment a plugin runs in. Plugins read it once, when they load, so it belongs to the worker process.
+// The environment of a plugin. Plugins read it once, when they load, so it is set in the worker process.
 #pragma once
 
 #include <map>
@@ -8,12 +8,12 @@
 
 namespace tenon::pjrt {
 
-// The variables that make a maker's runtime see |device| and no other card: TT_VISIBLE_DEVICES, TPU_VISIBLE_CHIPS,
-// CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES. Nothing for a processor.
+// The variables that restrict a vendor's runtime to |device|: TT_VISIBLE_DEVICES, TPU_VISIBLE_CHIPS, CUDA_VISIBLE_DEVICES,
+// ROCR_VISIBLE_DEVICES. Empty for a CPU.
 std::map<std::string, std::string> pinning_variables(const DeviceInfo& device);
 
-// The flags that make XLA compute what the program says: no reassociation, no excess precision. |already| is what XLA_FLAGS
-// holds; it stays in front. "" when |library| is not built on XLA, or nothing is known of its flags.
+// The flags that make XLA follow the program exactly: no reassociation, no excess precision. |already| is the current value of
+// XLA_FLAGS and stays in front. "" if |library| is not based on XLA or its flags are unknown.
 std::string xla_flags(const std::string& library, const std::string& already);
 
 }  // namespace tenon::pjrt

@@ -19,7 +19,7 @@ std::string bounded(const char* text, std::size_t size) {
   return whole.size() <= kTextLimit ? whole : whole.substr(0, kTextLimit) + " ...";
 }
 
-// The plugin's codes are absl's, and so are ours.
+// The plugin's codes are those of absl, like ours.
 ErrorCode error_code(int code) {
   const bool known = code > 0 && code <= static_cast<int>(ErrorCode::data_loss);
   return known ? static_cast<ErrorCode>(code) : ErrorCode::unknown;

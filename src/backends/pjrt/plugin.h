@@ -1,7 +1,7 @@
 // Plugin: a PJRT plugin loaded into this process, and calls into it.
 //
-// Lifetime: a plugin is loaded and initialised once and stays until the process ends. Thread safety: all calls may run side by
-// side.
+// Lifetime: a plugin is loaded and initialised once and stays loaded until the process ends. Thread safety: all calls may run
+// concurrently.
 //
 //   const Plugin& plugin = Plugin::load("/opt/plugins/xla_cpu_pjrt.so");
 //   auto args = make_args<ClientCreateArgs>();
@@ -17,34 +17,34 @@ namespace tenon::pjrt {
 
 class Plugin {
  public:
-  // Throws unavailable when it cannot be loaded, is no PJRT plugin, or speaks a version that does not fit.
+  // Throws unavailable if it cannot be loaded, is not a PJRT plugin, or has an unsupported version.
   static const Plugin& load(const std::string& library);
 
-  // The table of a plugin that is there already; |name| is for messages. Throws as load() does.
+  // Wraps the table of a plugin that is already loaded; |name| is for messages. Throws like load().
   Plugin(std::string name, const Api* api);
 
   const std::string& name() const noexcept { return name_; }
   int minor() const noexcept { return api_->version.minor; }
 
-  // Whether the plugin has the function. One it has may still answer unimplemented.
+  // Whether the plugin has the function, which may still answer unimplemented.
   bool has(Slot slot) const noexcept;
 
-  // Calls, and throws the plugin's error with its own code; unimplemented when it lacks the function.
+  // Calls the function and throws the plugin's error with its code; unimplemented if the plugin lacks the function.
   template <class Args>
   void call(Slot slot, Args& args) const {
     call_raw(slot, &args);
   }
-  // For clean-up: what goes wrong is dropped.
+  // For clean-up: ignores errors.
   template <class Args>
   void call_quietly(Slot slot, Args& args) const noexcept {
     if (has(slot)) drop(function(slot)(&args));
   }
 
-  // Waits for |event|, destroys it and throws what it failed with. Null is an event that has happened.
+  // Waits for |event|, destroys it and throws its error. Null is an event that has already happened.
   void await(RawEvent* event) const;
   void destroy(RawEvent* event) const noexcept;
 
-  // What the plugin says about itself: "xla_version", "stablehlo_current_version".
+  // Attributes reported by the plugin: "xla_version", "stablehlo_current_version".
   std::map<std::string, std::string> attributes() const;
 
  private:

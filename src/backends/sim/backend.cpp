@@ -41,7 +41,7 @@ class SimExecutable final : public Executable {
     inner_->run(in, out);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     card.wait(took.count() * (card.device.compute_factor - 1));
-    // Another thread's call may have lost the device meanwhile, and the outputs with it.
+    // A call of another thread may have lost the device, and the outputs with it.
     session_->check_open();
   }
 

@@ -1,7 +1,7 @@
 // The `sim` backend: simulated devices (tenon/simulated.h), computing with another backend's first device.
 //
-// What is on a simulated device is a copy of its own: reading it after the device was closed or lost throws, whatever the inner
-// backend would do. Thread safety: as backend.h asks; a device may be lost by one thread while others use it.
+// Tensors on a simulated device are separate copies: reading one after the device was closed or lost throws, whatever the inner
+// backend would do. Thread safety: as required by backend.h; one thread may lose a device while others use it.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace tenon::sim {
 
-// Throws invalid_argument for what cannot be simulated, not_found for an unknown architecture, already_exists for an id given
-// twice.
+// Throws invalid_argument for an invalid description, not_found for an unknown architecture, already_exists for a duplicate
+// id.
 std::unique_ptr<Backend> make_backend(std::vector<SimulatedDevice> devices, std::unique_ptr<Backend> inner);
 
 }  // namespace tenon::sim

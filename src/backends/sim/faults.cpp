@@ -23,7 +23,7 @@ struct Named {
   Fault fault;
   double FaultRates::* rate;
 };
-// In the order in which they are drawn where a call has several.
+// The order in which they are drawn if several apply to a call.
 constexpr std::array<Named, 6> kFaults{{{"dirty_refuses", Fault::dirty_refuses, &FaultRates::dirty_refuses},
                                         {"open_fails", Fault::open_fails, &FaultRates::open_fails},
                                         {"open_hangs", Fault::open_hangs, &FaultRates::open_hangs},

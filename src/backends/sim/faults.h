@@ -1,6 +1,6 @@
-// Faults: which call of a simulated device goes wrong next, by script and then by chance.
+// Faults: decides which call of a simulated device fails next, first by script, then by chance.
 //
-// Thread safety: all calls may run side by side; they are answered in the order they arrive.
+// Thread safety: all calls may run concurrently; they are answered in order of arrival.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Faults {
   // |salt| makes devices of one seed differ. Throws invalid_argument for rates outside 0 to 1 and unknown script entries.
   Faults(const SimulatedDevice& device, std::string_view salt);
 
-  // What happens to this call. |is_dirty|: the device's last user crashed, so that dirty_refuses may be drawn.
+  // The fault of this call, if any. |is_dirty|: the device's last user crashed, so dirty_refuses may be drawn.
   Fault next(Call call, bool is_dirty = false);
 
  private:

@@ -54,7 +54,7 @@ bool Session::is_lost() const noexcept {
 }
 
 bool Session::end(State state) noexcept {
-  // Freed after the lock is given back: a buffer's memory may take time to return.
+  // Freed after the lock is released, because freeing memory may take time.
   std::vector<std::shared_ptr<Buffer>> gone;
   {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// Card: a simulated device as it outlives its sessions. Session: one time of being open. SimBuffer: memory of a session.
+// Card: a simulated device, which outlives its sessions. Session: one period of being open. SimBuffer: memory of a session.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Card {
   Card(SimulatedDevice description, DeviceInfo device_info);
 
   void wait(double seconds) const;  // not in virtual time
-  // Throws resource_exhausted when the device has not that much memory left.
+  // Throws resource_exhausted if the device does not have enough free memory.
   MemoryBudget::Share take(std::uint64_t bytes) const;
   Error out_of_memory(std::uint64_t bytes, std::string_view why) const;
 
@@ -26,15 +26,15 @@ struct Card {
   const std::shared_ptr<MemoryBudget> memory;
   Faults faults;
 
-  std::mutex mutex;          // of what follows
+  std::mutex mutex;          // protects the following fields
   int sessions = 0;          // open or being opened
   bool is_dirty = false;     // the last user crashed
-  bool is_refusing = false;  // and the device shows it, until recover()
+  bool is_refusing = false;  // open() fails until recover()
 };
 
 class SimBuffer;
 
-// States: open -> closed (by close(), or abandoned without it), open -> lost. Only an open session can be used.
+// States: open -> closed (by close(), or abandoned without it), open -> lost. Only an open session is usable.
 class Session {
  public:
   Session(std::shared_ptr<Card> card, std::unique_ptr<OpenDevice> inner) : card_(std::move(card)), inner_(std::move(inner)) {}
@@ -42,15 +42,15 @@ class Session {
   Card& card() const { return *card_; }
   OpenDevice& inner() const { return *inner_; }
 
-  // Throws unavailable when the device is lost, failed_precondition when it is closed.
+  // Throws unavailable if the device is lost, failed_precondition if it is closed.
   void check_open() const;
   bool is_lost() const noexcept;
   void close();             // may throw; closed in any case
-  void abandon() noexcept;  // its user went away without close()
-  // The device goes away under its users: every buffer is gone. Returns what to throw.
+  void abandon() noexcept;  // its user disappeared without close()
+  // Loses the device while it is in use: every buffer is gone. Returns the error to throw.
   Error lose();
-  // What |buffer| stands for; stays alive while held, though the device be lost meanwhile. Throws as check_open does, and
-  // failed_precondition for a buffer of another session.
+  // The inner buffer of |buffer|; it stays alive while the caller holds it, even if the device is lost meanwhile. Throws like
+  // check_open, and failed_precondition for a buffer of another session.
   std::shared_ptr<Buffer> hold(const Buffer& buffer) const;
 
  private:
@@ -58,7 +58,7 @@ class Session {
   enum class State : std::uint8_t { open, closed, lost };
 
   void check_state() const;  // with the mutex held
-  // Takes every buffer's memory back. False if the session had ended already.
+  // Releases the memory of every buffer. False if the session had already ended.
   bool end(State state) noexcept;
 
   const std::shared_ptr<Card> card_;

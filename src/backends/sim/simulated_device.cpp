@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 18> kKeys{
   throw Error(ErrorCode::invalid_argument, fmt::format("simulated device: {}={} is not {}", key, value, wanted));
 }
 
-// A number from the front of |text|, which is left with what follows it.
+// Parses a number at the start of |text| and removes it.
 double number(std::string_view key, std::string_view& text, std::string_view wanted) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -28,7 +28,7 @@ Term float_to_integer(const Term& x, DType to) {
   const Range range = range_of(to);
   const double low = static_cast<double>(range.low), beyond = 2 * static_cast<double>(range.high / 2 + 1);
   const Term below = x < low, above = x >= beyond;
-  // What is out of range has no meaning for the conversion: 0 stands for it, and for NaN.
+  // The conversion is undefined out of range, so out-of-range values and NaN are replaced by 0.
   const Term inside = !(below | above | is_nan(x));
   const Term y = convert(select(inside, x, 0.0), to);
   const Term limited = select(below, bits_like(y, static_cast<std::uint64_t>(range.low)), y);
@@ -49,7 +49,7 @@ Term integer_to_integer(const Term& x, DType to) {
   return convert(y, to);
 }
 
-// f64 to f32, rounded to odd: a second rounding, to fewer bits, is then the right one (Boldo and Melquiond, 2008).
+// f64 to f32, rounded to odd, so that a second rounding to fewer bits is correct (Boldo and Melquiond, 2008).
 Term narrow_to_odd(const Term& x) {
   const Term nearest = convert(x, DType::f32);
   const Term back = convert(nearest, DType::f64);
@@ -58,7 +58,7 @@ Term narrow_to_odd(const Term& x) {
   return bitcast(select((back == x) | is_nan(x), b, down | bits_like(b, 1)), DType::f32);
 }
 
-// Integers of 32 and 64 bits as f64 with at most 53 bits, the last of them odd where others are lost.
+// 32- and 64-bit integers as f64 with at most 53 bits, rounded to odd if bits are lost.
 Term integer_to_f64_sticky(const Term& x) {
   if (element_bytes(x.dtype()) < 8) return convert(x, DType::f64);
   const bool is_signed = is_signed_integer(x.dtype());
@@ -89,7 +89,7 @@ Term round_f16(const Term& x) {
   return select(is_nan(x), x, copysign(size, x));
 }
 
-// Rounded as in a block of sixteen neighbours of a row with one exponent: the rule of docs/dtypes.md in integers.
+// Rounds as in a block of sixteen adjacent elements with one exponent: the rule of docs/dtypes.md in integers.
 Term round_block(const Term& x, int magnitude_bits) {
   const Shape shape = x.shape();
   if (shape.elements() == 0) return x;
@@ -130,7 +130,7 @@ Term round_block(const Term& x, int magnitude_bits) {
   return reshape(slice(reshape(signed_value, {rows, runs * 16}), start, step, {rows, row}), shape);
 }
 
-// A value that is rounded when it becomes |to|; it comes as f32, or rounded to odd.
+// Prepares a value for rounding to |to|: as f32, or rounded to odd.
 Term round_to(const Term& x, DType to) {
   switch (to) {
     case DType::f16: return round_f16(x);
@@ -156,13 +156,13 @@ Term to_float(const Term& x, DType to) {
 Term to_boolean(const Term& x) {
   if (x.dtype() == DType::boolean) return x;
   if (!is_float(x.dtype())) return x != 0.0;
-  // By bits: a device that takes subnormals for zero would take them for false.
+  // Compares bits, because a device that flushes subnormals to zero would convert them to false.
   const bool is_wide = x.dtype() == DType::f64;
   const Term b = bitcast(x, is_wide ? DType::i64 : DType::i32);
   return (b & bits_like(b, is_wide ? ~std::uint64_t{0} >> 1 : 0x7fffffffu)) != 0.0;
 }
 
-// By bits, not by a conversion: compilers for machines with 16-bit arithmetic have been seen to get that wrong.
+// Uses bits rather than a conversion, because some compilers for machines with 16-bit arithmetic get the conversion wrong.
 Term stored(const Term& x, DType to) {
   if (to == DType::bf16) {
     const Term b = bitcast(round_bf16(x), DType::u32);

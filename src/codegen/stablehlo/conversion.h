@@ -1,23 +1,23 @@
-// The casts of the graph (docs/dtypes.md), as StableHLO.
+// The casts of the graph (docs/dtypes.md) in StableHLO.
 //
-// Terms hold values in the dtype they are computed in: f32 for f16, bf16 and the block formats. A cast to one of these rounds,
-// and the result is f32 again.
+// Terms have values in their compute dtype: f32 for f16, bf16 and the block formats. A cast to one of these rounds, and the
+// result is f32 again.
 #pragma once
 
 #include "codegen/stablehlo/writer.h"
 
 namespace tenon::stablehlo {
 
-// |x|, a value of dtype |from|, as a value of dtype |to|.
+// Casts |x|, a value of dtype |from|, to dtype |to|.
 Term cast(const Term& x, DType from, DType to);
 
-// A value as it leaves the program: rounded to |to|, in which it is stored; block formats stay f32.
+// Rounds a value that leaves the program to |to|, in which it is stored; block formats stay f32.
 Term stored(const Term& x, DType to);
 
-// Floats as integers of the same order; -0 is 0, and NaN the largest or the smallest of all. Integers as they are, bool as u8.
+// Maps floats to integers of the same order; -0 maps to 0, NaN to the largest or smallest. Integers are unchanged, bool is u8.
 Term ordered_key(const Term& x, bool nan_is_largest);
 
-// The value as bool is stored: anything but zero is true.
+// Converts a value to bool: everything except zero is true.
 Term to_boolean(const Term& x);
 
 }  // namespace tenon::stablehlo

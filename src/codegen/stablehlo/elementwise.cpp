@@ -10,14 +10,14 @@
 namespace tenon::stablehlo {
 namespace {
 
-// --- Integers: wrapping, and 0 where the divisor is ---
+// --- Integers: wrapping, and 0 for a divisor of 0 ---
 struct Division {
   Term quotient, remainder;
 };
 Division divide_integers(const Term& x, const Term& y) {
   const Term zero = y == 0.0;
   Term special = zero;
-  if (is_signed_integer(y.dtype())) special = special | (y == -1.0);  // the smallest number has no opposite
+  if (is_signed_integer(y.dtype())) special = special | (y == -1.0);  // the smallest number has no negation
   const Term safe = select(special, 1.0, y);
   const Term quotient = select(zero, 0.0, select(special, is_signed_integer(y.dtype()) ? -x : x, binary("divide", x, safe)));
   return {quotient, select(special, 0.0, binary("remainder", x, safe))};
@@ -51,7 +51,7 @@ DType unsigned_of(DType dtype) {
   }
 }
 
-// Euclid's algorithm on all elements at once, until none has a remainder.
+// Euclid's algorithm on all elements at once, until all remainders are 0.
 Term gcd_integers(const Term& x, const Term& y) {
   Writer& w = x.writer();
   const auto magnitude = [](const Term& v) { return bitcast(select(negative(v), -v, v), unsigned_of(v.dtype())); };
@@ -111,7 +111,7 @@ Term integer_primitive(ScalarPrim prim, const Term& x, const Term& y) {
     case ScalarPrim::bit_xor: return x ^ y;
     case ScalarPrim::shift_left:
     case ScalarPrim::shift_right: {
-      // The width and more, and negative amounts, shift every bit out.
+      // Amounts of at least the width, and negative amounts, shift out every bit.
       const double width = static_cast<double>(element_bytes(x.dtype())) * 8;
       const Term whole = (y >= width) | negative(y);
       const Term amount = select(whole, width - 1, y);
@@ -176,8 +176,8 @@ Term float_primitive(ScalarPrim prim, const Term& x, const Term& y) {
   throw Error(ErrorCode::internal, fmt::format("{} of floats is not known to StableHLO", name(prim)));
 }
 
-// The product, rounded: compilers may join a product and a sum into one rounding, which the formulas of the ops do not mean. The
-// bits are joined with a zero that no compiler sees through.
+// The rounded product. Compilers may contract a product and a sum into one rounding, which the formulas of the ops do not intend,
+// so the bits are combined with a zero that is opaque to the compiler.
 Term rounded_product(const Term& x, const Term& y) {
   const Term product = x * y;
   if (product.dtype() != DType::f64) return product;
@@ -185,7 +185,7 @@ Term rounded_product(const Term& x, const Term& y) {
   return bitcast(bits | convert(is_nan(product), DType::i64), DType::f64);
 }
 
-// A rounded quotient by a subnormal number, which counts as zero in some steps only: the plain quotient says it.
+// For a subnormal divisor, which counts as zero in some steps only, the rounded quotient is the plain quotient.
 Term mended_quotient(ElementwiseOp op, const Term& result, const Term& x, const Term& y) {
   const Term plain = quotient(x, y);
   return select(is_nan(result), op == ElementwiseOp::FloorDiv ? floor(plain) : trunc(plain), result);
@@ -224,7 +224,7 @@ Term elementwise(const Node& node, std::span<const Term> operands) {
   const ElementwiseTraits& about = traits(attr.op);
   const DType given = operands.back().dtype();
   const bool as_bytes = given == DType::boolean;
-  // What is left over by a division is often subnormal in f32, and counts as zero there.
+  // The remainder of a division is often subnormal in f32, where it may be flushed to zero.
   const bool is_wide = about.wide || attr.op == ElementwiseOp::Remainder;
   const bool as_doubles = is_wide && given == DType::f32 && operands[0].writer().target().wide;
   const DType computed = as_bytes ? DType::u8 : as_doubles ? DType::f64 : given;

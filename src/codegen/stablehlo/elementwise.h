@@ -1,4 +1,4 @@
-// Elementwise ops as StableHLO, from the primitives their bodies expand to (ops/elementwise/symbolic.h).
+// Elementwise ops in StableHLO, built from the primitives of their bodies (ops/elementwise/symbolic.h).
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tenon::stablehlo {
 
-// The op of |node| on its operands, which have the node's shape.
+// Applies the op of |node| to its operands, which have the node's shape.
 Term elementwise(const Node& node, std::span<const Term> operands);
 
 }  // namespace tenon::stablehlo

@@ -1,8 +1,8 @@
-// Graph -> StableHLO: the whole program as the text of one MLIR module, function @main.
+// Translates a Graph to StableHLO: the text of one MLIR module with the function @main.
 //
-// Arguments and results are those of the graph, in order: bool as i1, f16 and bf16 as themselves, the block formats as f32
-// (whoever uploads and downloads converts). Computed as the graph prescribes: f16, bf16 and the blocks in f32, rounded where a
-// value leaves the program or a cast says so.
+// Arguments and results are those of the graph, in order: bool as i1, f16 and bf16 unchanged, block formats as f32 (upload and
+// download convert them). f16, bf16 and the block formats are computed in f32 and rounded where a value leaves the program or at
+// a cast.
 //
 //   Emitted program = emit(graph);
 //   plugin.compile(program.text);
@@ -17,7 +17,7 @@ namespace tenon::stablehlo {
 
 struct Emitted {
   std::string text;
-  // There is one result more, an i1: true when an index was outside of what it selects from, and the others mean nothing.
+  // There is an extra i1 result; if it is true, an index was out of range and the other results are invalid.
   bool checks_indices = false;
 };
 

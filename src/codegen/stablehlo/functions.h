@@ -1,7 +1,7 @@
-// Functions of float terms, within 4 ULP, special values exact as far as the device keeps subnormals.
+// Functions of float terms, accurate to 4 ULP, with exact special values unless the device flushes subnormals.
 //
-// StableHLO has some of them; their accuracy is the compiler's affair. Those known to be good are used as they are, the others
-// are composed here. In f32 most are computed in f64 and rounded once, where the writer may do that.
+// StableHLO has some of them, but the compiler determines their accuracy. Those known to be accurate are used directly, the
+// others are composed here. In f32 most are computed in f64 and rounded once, if the target supports f64.
 #pragma once
 
 #include "codegen/stablehlo/writer.h"
@@ -13,7 +13,7 @@ Term is_inf(const Term& x);
 Term signbit(const Term& x);
 Term abs(const Term& x);
 Term copysign(const Term& x, const Term& y);
-Term min(const Term& x, const Term& y);  // NaN in either is the result; so for max
+Term min(const Term& x, const Term& y);  // NaN if either is NaN; likewise max
 Term max(const Term& x, const Term& y);
 Term floor(const Term& x);
 Term ceil(const Term& x);
@@ -25,7 +25,7 @@ Term quotient(const Term& x, const Term& y);  // correctly rounded
 Term sqrt(const Term& x);
 Term cbrt(const Term& x);
 Term exp(const Term& x);
-// Of f64, within one ULP.
+// For f64, accurate to one ULP.
 Term exact_exp(const Term& x);
 Term exp2(const Term& x);
 Term expm1(const Term& x);

@@ -1,4 +1,4 @@
-// One node of the graph as StableHLO, given its operands. Operands and results are in the dtypes they are computed in.
+// Emits one node of the graph, given its operands. Operands and results are in their compute dtypes.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace tenon::stablehlo {
 
-// Collects what may go wrong at run time: an index out of range. Each is a scalar i1.
+// Collects run-time errors (an index out of range), each a scalar i1.
 using Checks = std::vector<Term>;
 
 // structure.cpp

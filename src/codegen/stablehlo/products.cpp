@@ -7,7 +7,7 @@
 namespace tenon::stablehlo {
 namespace {
 
-// "3, 4, 5": what |of| gives for each spatial axis.
+// "3, 4, 5": the value of |of| for each spatial axis.
 template <class F>
 std::string spatial_list(int axes, F of) {
   std::string text;

@@ -8,7 +8,7 @@
 namespace tenon::stablehlo {
 namespace {
 
-// Sums of more terms are formed of sums of so many: the error grows with the steps, not with the terms.
+// Longer sums are split into sums of this many terms, so that the error grows with the number of steps, not of terms.
 constexpr std::int64_t kChunk = 64;
 
 // |x| summed over its last axis, in chunks.
@@ -20,13 +20,13 @@ Term sum_rows(Term x) {
     const std::int64_t start[] = {0, 0};
     if (terms != chunks * kChunk) x = pad(x, w.splat(0, x.dtype(), {}), start, {rows, chunks * kChunk});
     x = reshape(reduce("add", reshape(x, {rows * chunks, kChunk}), 0, axis), {rows, chunks});
-    // A compiler would make one sum of two.
+    // Without it a compiler would merge the two sums.
     x = barrier(x);
   }
   return reduce("add", x, 0, axis);
 }
 
-// The axes that stay in front, those that are reduced joined behind them.
+// Moves the kept axes to the front and merges the reduced axes after them.
 Term reduced_last(const Term& x, AxisSet axes) {
   std::vector<std::int64_t> perm, behind, dims;
   std::int64_t kept = 1, terms = 1;
@@ -83,7 +83,7 @@ Term emit_reduce(const Node& node, const Term& x) {
   const DType dtype = x.dtype();
   const bool in_f64 = accumulates && dtype == DType::f32 && x.writer().target().wide;
   const Term y = in_f64 ? convert(x, DType::f64) : x;
-  // Doubles have bits to spare for sums of floats, not for sums of doubles.
+  // Doubles have spare bits for sums of floats, but not for sums of doubles.
   if (attr.kind == ReduceKind::sum && is_float(dtype) && !in_f64 && reduced_terms(x.shape(), attr.axes) > kChunk)
     return reshape(sum_rows(reduced_last(y, attr.axes)), node.shape);
   std::vector<std::int64_t> axes;
@@ -92,7 +92,7 @@ Term emit_reduce(const Node& node, const Term& x) {
   return reshape(convert(reduce(op_of(attr.kind), y, start_of(attr.kind, dtype), axes), dtype), node.shape);
 }
 
-// Pairs of a key and its index: the better key wins, and of equal ones the one that comes first.
+// Reduces pairs of a key and its index: the better key wins; among equal keys the first one.
 Term emit_arg_reduce(const Node& node, const Term& x) {
   const ArgReduceAttr& attr = node.as<ArgReduceAttr>();
   Writer& w = x.writer();
@@ -127,7 +127,7 @@ Term emit_arg_reduce(const Node& node, const Term& x) {
 Term emit_arg_sort(const Node& node, const Term& x) {
   const ArgSortAttr& attr = node.as<ArgSortAttr>();
   Writer& w = x.writer();
-  // NaN comes last either way.
+  // NaN comes last in both orders.
   const Term key = ordered_key(x, !attr.descending), index = iota(w, DType::i64, x.shape(), attr.axis);
   const std::pair<DType, Shape> results[] = {{key.dtype(), node.shape}, {DType::i64, node.shape}};
   const std::string keys = type_text(key.dtype(), {}), order = is_signed_integer(key.dtype()) ? "SIGNED" : "UNSIGNED";
@@ -141,7 +141,7 @@ Term emit_arg_sort(const Node& node, const Term& x) {
   return w.add(text, results)[1];
 }
 
-// Every element takes in the one 1, then 2, then 4 ... places before it: log2(n) steps.
+// Every element adds the one 1, then 2, then 4 ... positions before it: log2(n) steps.
 Term emit_cumulative(const Node& node, const Term& x) {
   const CumulativeAttr& attr = node.as<CumulativeAttr>();
   Writer& w = x.writer();

@@ -28,7 +28,7 @@ Term emit_transpose(const Node& node, const Term& x) {
                x.dtype(), node.shape);
 }
 
-// Steps backwards are steps forwards, then turned round.
+// Negative steps are positive steps followed by a reversal.
 Term emit_slice(const Node& node, const Term& x) {
   const SliceAttr& attr = node.as<SliceAttr>();
   std::vector<std::int64_t> start, step, reversed;
@@ -46,7 +46,7 @@ Term emit_slice(const Node& node, const Term& x) {
                node.shape);
 }
 
-// Indices counted from the front; what is outside is noted.
+// Converts indices to count from the front and records those out of range.
 Term resolved(const Term& indices, std::int64_t extent, Checks& checks) {
   const Term from_front = select(indices < 0.0, indices + static_cast<double>(extent), indices);
   const Term outside = (from_front < 0.0) | (from_front >= static_cast<double>(extent));
@@ -54,7 +54,7 @@ Term resolved(const Term& indices, std::int64_t extent, Checks& checks) {
   return from_front;
 }
 
-// For every place of |indices| the coordinates in a tensor of which |axis| is indexed: [..., rank].
+// For every element of |indices|, the coordinates in a tensor that is indexed along |axis|: [..., rank].
 Term coordinates(const Term& indices, int axis) {
   Writer& w = indices.writer();
   const Shape shape = indices.shape();
@@ -146,7 +146,7 @@ Term emit_gather(const Node& node, const Term& x, const Term& indices, Checks& c
 
 namespace {
 
-// |combine| is an operation, or "" where the update replaces what is there.
+// |combine| is an operation, or "" if the update replaces the element.
 Term scatter(const Term& x, const Term& places, const Term& updates, std::string_view combine) {
   Writer& w = x.writer();
   const std::string scalar = type_text(x.dtype(), {}), all = list_text(counted(0, x.shape().rank()));
@@ -163,7 +163,7 @@ Term scatter(const Term& x, const Term& places, const Term& updates, std::string
       x.dtype(), x.shape());
 }
 
-// Where updates come in any order: first the number of the last update of each element, then what that one says.
+// For targets that apply updates in any order: first find the last update of each element, then apply only that one.
 Term scatter_last(const Term& x, const Term& places, const Term& updates) {
   Writer& w = x.writer();
   const std::int64_t count = updates.shape().elements();
@@ -185,7 +185,7 @@ Term emit_scatter(const Node& node, const Term& x, const Term& indices, const Te
   const Term places = coordinates(resolved(indices, x.shape()[attr.axis], checks), attr.axis);
   if (!attr.add) return target.scatters_in_order ? scatter(x, places, updates, "") : scatter_last(x, places, updates);
   if (x.dtype() == DType::boolean) return scatter(x, places, updates, "or");
-  // In f64 the order of a few sums shows no more.
+  // In f64 the order of a few additions no longer matters.
   if (x.dtype() == DType::f32 && target.wide && !target.scatters_in_order)
     return convert(scatter(convert(x, DType::f64), places, convert(updates, DType::f64), "add"), DType::f32);
   return scatter(x, places, updates, "add");

@@ -30,7 +30,7 @@ std::string_view element_text(DType dtype) {
   throw Error(ErrorCode::internal, fmt::format("StableHLO does not support {}", tenon::name(dtype)));
 }
 
-// One element: floats by their bits, so that nothing is rounded and NaN can be said.
+// One element; floats are written as bits, so that nothing is rounded and NaN can be expressed.
 std::string number_text(DType dtype, std::uint64_t bits) {
   switch (dtype) {
     case DType::boolean: return bits != 0 ? "true" : "false";

@@ -1,7 +1,7 @@
-// Writer: writes the operations of a StableHLO function, one line each, and gives their results names.
+// Writer: writes the operations of a StableHLO function, one per line, and names their results.
 //
-// A Term is a result: a name, an element type and a shape. Terms have the operators of their type, so that a formula reads like
-// one; a number beside a term is a constant of its type and shape. Equal operations are written once.
+// A Term is a result: a name, an element type and a shape. Terms have the operators of their type, so that code reads like a
+// formula; a number combined with a term is a constant of its type and shape. Equal operations are written once.
 //
 // Lifetime: a Writer outlives its Terms. Thread safety: none.
 //
@@ -24,11 +24,11 @@ namespace tenon::stablehlo {
 
 class Writer;
 
-// What the device and its compiler do.
+// Properties of the device and its compiler.
 struct Target {
-  bool wide = true;               // computes in f64, which functions of f32 may use
+  bool wide = true;               // supports f64, which functions of f32 may use
   bool rounds_quotients = true;   // division and square root of f32 are correctly rounded
-  bool scatters_in_order = true;  // of updates of one element the last one stays
+  bool scatters_in_order = true;  // the last of several updates of one element wins
 };
 
 class Term {
@@ -60,19 +60,19 @@ class Writer {
   const Target& target() const { return target_; }
 
   Term argument(DType dtype, const Shape& shape);
-  // |text| is everything right of "%name = ", with a type at its end or not.
+  // |text| is everything after "%name = ", with or without a type at its end.
   Term add(const std::string& text, DType dtype, const Shape& shape);
-  // An operation of several results.
+  // An operation with several results.
   std::vector<Term> add(const std::string& text, std::span<const std::pair<DType, Shape>> results);
 
-  // Every element |value|, converted as HostArray::full does.
+  // Every element is |value|, converted like HostArray::full.
   Term splat(double value, DType dtype, const Shape& shape);
-  // An integer of 64 bits, which a double may not hold.
+  // A 64-bit integer, which a double may not represent.
   Term splat_bits(std::uint64_t bits, DType dtype, const Shape& shape);
   Term constant(const HostArray& value);
 
   std::string name(const Term& x) const;
-  // The arguments of the function as they are declared, and its lines.
+  // The declared arguments of the function, and its lines.
   const std::string& arguments() const { return arguments_; }
   const std::string& lines() const { return lines_; }
 
@@ -98,7 +98,7 @@ Term binary(std::string_view op, const Term& x, const Term& y);
 // |direction|: LT, LE, GT, GE, EQ, NE.
 Term compare(std::string_view direction, const Term& x, const Term& y);
 Term select(const Term& condition, const Term& x, const Term& y);
-// As the bits change: wraps, and is undefined out of range. conversion.h has the casts of the graph.
+// StableHLO's own conversion: wraps, and is undefined out of range. conversion.h has the casts of the graph.
 Term convert(const Term& x, DType to);
 Term bitcast(const Term& x, DType to);
 Term reshape(const Term& x, const Shape& to);
@@ -108,12 +108,12 @@ Term broadcast_scalar(const Term& x, const Shape& to);
 Term slice(const Term& x, std::span<const std::int64_t> start, std::span<const std::int64_t> step, const Shape& to);
 Term pad(const Term& x, const Term& value, std::span<const std::int64_t> low, const Shape& to);
 Term iota(Writer& writer, DType dtype, const Shape& shape, int axis);
-// Over |axes|, which go. |op| is add, multiply, maximum, minimum, and, or.
+// Reduces over |axes| and removes them. |op| is add, multiply, maximum, minimum, and, or.
 Term reduce(std::string_view op, const Term& x, double start, std::span<const std::int64_t> axes);
-// What the compiler may not look through.
+// An optimization barrier.
 Term barrier(const Term& x);
 
-// --- Operators: both sides of one type and shape ---
+// --- Operators: both sides have the same type and shape ---
 Term operator+(const Term& x, const Term& y);
 Term operator-(const Term& x, const Term& y);
 Term operator*(const Term& x, const Term& y);

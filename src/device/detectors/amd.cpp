@@ -52,7 +52,7 @@ std::vector<ComputeNode> compute_nodes(const SystemRoot& machine) {
   const std::string folder = "/sys/class/kfd/kfd/topology/nodes";
   for (const std::string& name : machine.list(folder)) {
     auto properties = read_properties(machine, folder + "/" + name + "/properties");
-    if (properties["simd_count"] == 0) continue;  // the processor's node
+    if (properties["simd_count"] == 0) continue;  // the node of the CPU
     const std::uint64_t location = properties["location_id"], version = properties["gfx_target_version"];
     ComputeNode node;
     node.address = pci_address(fmt::format("{:04x}:{:02x}:{:02x}.{:x}", properties["domain"] & 0xffff, location >> 8 & 0xff,

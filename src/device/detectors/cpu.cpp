@@ -22,10 +22,10 @@ bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// "key<tabs>: value" in blocks, one per processor; x86 and ARM use other keys.
+// "key<tabs>: value" in blocks, one per CPU; x86 and ARM use different keys.
 Processor read_cpuinfo(const SystemRoot& machine) {
   Processor processor;
-  // The first block says it all; a machine with 500 processors has a megabyte of them.
+  // The first block is sufficient; a machine with 500 CPUs has a megabyte of them.
   std::istringstream lines(machine.read("/proc/cpuinfo").value_or(""));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
@@ -51,7 +51,7 @@ bool has_all(const Processor& processor, std::initializer_list<const char*> flag
   return std::all_of(flags.begin(), flags.end(), [&](const char* flag) { return processor.flags.contains(flag); });
 }
 
-// The levels of the x86-64 psABI, by the names Linux has for their features.
+// The levels of the x86-64 psABI, by Linux's names of their features.
 std::string architecture_of(const Processor& processor) {
   if (!processor.flags.contains("lm")) return processor.flags.contains("asimd") ? "aarch64" : "";
   if (!has_all(processor, {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"})) return "x86-64";

@@ -24,7 +24,7 @@ constexpr std::array<Model, 9> kModels{{{0x56a0, "Intel Arc A770", "Xe-HPG"},
                                         {0x56c0, "Intel Data Center GPU Flex 170", "Xe-HPG"},
                                         {0x56c1, "Intel Data Center GPU Flex 140", "Xe-HPG"}}};
 
-// No file of the kernel is dependable for this: i915 has one in some versions, xe has one per tile.
+// No kernel file is reliable for this: i915 has one in some versions, xe has one per tile.
 std::optional<std::uint64_t> card_memory(const SystemRoot& machine, const PciDevice& pci) {
   for (const std::string& name : machine.list(pci.path + "/drm"))
     if (const auto bytes = read_bytes(machine, pci.path + "/drm/" + name + "/lmem_total_bytes")) return bytes;
@@ -43,7 +43,7 @@ void recognise(const SystemRoot& machine, const PciDevice& pci, DeviceInfo& card
   }
   if (card.name.empty()) card.name = pci_name(machine, pci.vendor, pci.device);
   if (card.name.empty()) card.name = fmt::format("Intel GPU {:04x}", pci.device);
-  // The graphics of the processor itself always sits in this slot.
+  // Integrated graphics are always in this slot.
   if (pci.address == "0000:00:02.0") card.details["integrated"] = "shares host memory";
 }
 
@@ -54,7 +54,7 @@ class IntelDetector final : public Detector {
   Detection detect(const SystemRoot& machine) const override {
     Detection found;
     for (const PciDevice& pci : pci_devices(machine, kVendor)) {
-      // Accelerators of Intel that are no GPU (QAT, NPU) have the other class.
+      // Intel accelerators that are not GPUs (QAT, NPU) have the other class.
       if (!pci.is_display()) continue;
       DeviceInfo card = card_in(pci, DeviceKind::gpu, fmt::format("xpu:{}", found.devices.size()), "Intel");
       recognise(machine, pci, card);

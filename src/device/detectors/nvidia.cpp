@@ -32,7 +32,7 @@ std::map<std::string, std::string> read_information(const SystemRoot& machine, c
   return facts;
 }
 
-// What a model is, where only its name is known.
+// Properties of a model if only its name is known.
 struct Model {
   std::string_view part, capability;
 };
@@ -48,7 +48,7 @@ constexpr std::array<Model, 11> kModels{{{"B200", "10.0"},
                                          {"T4", "7.5"},
                                          {"V100", "7.0"}}};
 
-// "NVIDIA H100 80GB HBM3": the maker's round figure.
+// "NVIDIA H100 80GB HBM3": the vendor's nominal figure.
 std::optional<std::uint64_t> memory_in_name(const std::string& name) {
   const std::size_t unit = name.find("GB ") == std::string::npos ? name.rfind("GB") : name.find("GB ");
   if (unit == std::string::npos || unit == 0) return std::nullopt;
@@ -113,7 +113,7 @@ class NvidiaDetector final : public Detector {
     Detection found;
     for (const PciDevice& pci : pci_devices(machine, kVendor))
       if (pci.is_display() || pci.is_accelerator()) found.devices.push_back(read_card(machine, pci, found.devices.size()));
-    // In WSL and in some containers the card is in no list of the kernel.
+    // In WSL and in some containers the kernel does not list the card.
     const bool hidden = machine.exists("/dev/nvidiactl") || machine.exists("/dev/dxg");
     if (machine.is_this_machine() && (hidden || has_driver(found.devices))) ask_the_maker(found);
     for (DeviceInfo& card : found.devices) require_unheld(machine, card);
@@ -148,7 +148,7 @@ std::vector<DeviceInfo> combine_nvidia(std::vector<DeviceInfo> read, std::vector
       answered.push_back(std::move(card));
       continue;
     }
-    // The driver answered for it, so whatever looked missing is not needed.
+    // The driver reported the card, so whatever seemed to be missing is not needed.
     card.available = true;
     card.reason.clear();
     card.remedy.clear();

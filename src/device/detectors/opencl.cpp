@@ -20,7 +20,7 @@ constexpr std::array<Platform, 8> kPlatforms{{{"pocl", ""},
                                               {"intelocl", ""},
                                               {"oneapi", ""}}};
 
-// The libraries that the loader of OpenCL would load: those its vendors' files name, and those its variables name.
+// The libraries that the OpenCL loader would load: those named in the vendors' files and in its environment variables.
 class Libraries {
  public:
   explicit Libraries(const SystemRoot& machine) : machine_(machine) {
@@ -59,7 +59,7 @@ class Libraries {
   std::vector<std::string> names_;
 };
 
-// The names of the libraries say which platforms there are; asking a platform for its devices would open them.
+// The names of the libraries identify the platforms; querying a platform for its devices would open them.
 class OpenClDetector final : public Detector {
  public:
   std::string_view name() const noexcept override { return "opencl"; }

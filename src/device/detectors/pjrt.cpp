@@ -46,7 +46,7 @@ class Search {
   std::vector<RuntimeInfo> found_;
 };
 
-// A relative path is meant from where this process is; "" stays "", and names nothing.
+// A relative path is relative to the current directory; "" stays "" and names nothing.
 std::string in_working_folder(const SystemRoot& machine, const std::string& library) {
   std::error_code failed;
   const std::filesystem::path path = std::filesystem::absolute(library, failed);

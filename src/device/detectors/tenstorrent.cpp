@@ -22,7 +22,7 @@ std::string_view architecture_of(int device) {
   }
 }
 
-// The card does not tell. Of an n300 both chips count: the second is reached through the first.
+// The card does not report its memory. An n300 counts both chips, because the second is reached through the first.
 std::optional<std::uint64_t> nominal_memory(int device, int chips) {
   switch (device) {
     case kGrayskull: return 8 * kGiB;
@@ -32,7 +32,7 @@ std::optional<std::uint64_t> nominal_memory(int device, int chips) {
   }
 }
 
-// "tenstorrent!3" in the class folder, '!' standing for '/'. "" when the driver made no entry for this card.
+// "tenstorrent!3" in the class folder, where '!' stands for '/'. "" if the driver has no entry for this card.
 std::string class_entry(const SystemRoot& machine, const PciDevice& pci) {
   const std::string classes = "/sys/class/tenstorrent";
   for (const std::string& name : machine.list(classes))
@@ -109,7 +109,7 @@ class TenstorrentDetector final : public Detector {
     read_attributes(machine, entry, pci, card);
     read_sensors(machine, pci, card);
     require_node(machine, node, "", card);
-    // Drivers before 2.5 have no list of their own.
+    // Drivers before 2.5 do not list their users.
     const bool driver_tells = machine.exists("/proc/driver/tenstorrent/" + number + "/pids");
     card.holders = driver_tells ? holders_by_driver(machine, number) : holders_of(machine, {node});
     require_unheld(machine, card);

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kVendor = 0x1ae0;  // Google's other devices (network, storage) have it too, so the device decides
+constexpr int kVendor = 0x1ae0;  // shared with Google's other devices (network, storage), so the device id decides
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 enum class Node { accel, vfio };
@@ -70,7 +70,7 @@ class TpuDetector final : public Detector {
     if (chip.memory > 0) device.memory_total_bytes = chip.memory;
     device.memory_is_nominal = chip.memory > 0;
     device.supports_mixed_precision = true;
-    device.exclusive = true;  // its runtime keeps a lock of the whole host until the process ends
+    device.exclusive = true;  // its runtime holds a lock on the whole host until the process ends
     const std::string node = node_of(machine, pci, chip, index);
     device.details["node"] = node;
     if (pci.driver.empty()) {

@@ -43,7 +43,7 @@ class Finder {
   }
 
  private:
-  // The product that |operand| is all of.
+  // The product whose whole value |operand| is.
   NodeId product_behind(NodeId operand) const {
     const ValueView& view = fused_.views[at(operand)];
     const Node& base = graph_[view.base];
@@ -54,7 +54,7 @@ class Finder {
     return view.shape[view.shape.rank() - 1] == base.shape[base.shape.rank() - 1] ? view.base : -1;
   }
 
-  // One number a column.
+  // One number per column.
   bool is_bias(NodeId operand, DType dtype) const {
     const ValueView& view = fused_.views[at(operand)];
     const int last = view.shape.rank() - 1;

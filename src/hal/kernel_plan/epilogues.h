@@ -1,7 +1,7 @@
-// Epilogues: what a library does to a matrix product while it stores it.
+// Epilogues: operations that a library applies to a matrix product while it stores the result.
 //
-// A group that only adds a bias to a product nobody else reads, or applies an activation, or both, needs no kernel of its own.
-// The product then waits for the group's turn, when its bias is there.
+// A group that only adds a bias to a product without other readers, or applies an activation, or both, needs no separate kernel.
+// The product is then postponed until the group is planned, when its bias is available.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct Epilogue {
   MatMulStep::Activation activation = MatMulStep::Activation::none;
 };
 
-// By group. Whether the library takes one is asked when its turn comes (kernel_plan/products.h).
+// By group. Whether the library supports one is checked when the group is planned (kernel_plan/products.h).
 std::map<int, Epilogue> find_epilogues(const Graph& graph, const Plan& fused, const PlanValues& values);
 
 }  // namespace tenon

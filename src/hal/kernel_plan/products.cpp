@@ -12,14 +12,14 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Convolutions of at least so many multiplications become products, by way of a copy of at most so many bytes at a time.
+// Convolutions of at least this many multiplications become products, through an im2col copy of at most this many bytes.
 constexpr std::int64_t kProductFrom = std::int64_t{1} << 16, kUnfoldedBytes = std::int64_t{512} << 20;
 
 }  // namespace
 
 // --- Operands ---
 
-// How |id|, seen as [batch..., rows, columns], lies in memory; nothing where it must be copied first.
+// The memory layout of |id| as [batch..., rows, columns]; nullopt if it must be copied first.
 std::optional<PlanProducts::Operand> PlanProducts::operand_in_place(NodeId id, bool transposed) const {
   const ValueView& view = fused_.views[at(id)];
   const int rank = view.shape.rank();
@@ -64,7 +64,7 @@ PlanProducts::Operand PlanProducts::operand_with_columns_together(NodeId id, boo
     values_.copied(id);
     return *operand_in_place(id, transposed);
   }
-  // The copy is transposed as well.
+  // The copy is also transposed.
   const Shape shape = graph_[id].shape;
   const int rank = shape.rank();
   Access from = values_.stored(id);
@@ -147,7 +147,7 @@ void PlanProducts::add_conv(const Node& node, const Dense& out) {
     add_conv_as_product(step, x, weight, out);
 }
 
-// A window of one pixel, at every pixel: unfolded x is x.
+// With a window of one pixel at every pixel, the im2col copy of x is x itself.
 bool PlanProducts::is_product(const ConvStep& step) {
   bool is = true;
   for (int d = 0; d < step.x_shape.rank() - 2; ++d)
@@ -164,14 +164,14 @@ bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x
   return true;
 }
 
-// Large enough for the copy that makes a product of it, and no groups of a few channels each.
+// Large enough to justify the im2col copy, and without groups of only a few channels.
 bool PlanProducts::is_worth_a_product(const ConvStep& step) const {
   if (target_.is_cpu || step.result_shape.elements() == 0 || step.weight_shape.elements() == 0) return false;
   const std::int64_t outs = step.weight_shape[0] / step.attr.groups, depth = step.weight_shape.elements() / step.weight_shape[0];
   return step.attr.groups <= 32 && outs >= 8 && depth >= 8 && step.result_shape.elements() * depth >= kProductFrom;
 }
 
-// result[image] = weight * unfolded(x)[image]: for as many images at a time as the copy has room for.
+// result[image] = weight * unfolded(x)[image], for as many images at a time as fit in the copy.
 void PlanProducts::add_conv_as_product(const ConvStep& step, const Dense& x, Dense weight, const Dense& out) {
   if (x.stored != weight.stored && weight.stored != step.compute) {
     const int to = steps_.temporary(step.compute, weight.shape);

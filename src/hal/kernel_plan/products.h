@@ -1,8 +1,8 @@
-// PlanProducts: matrix products and convolutions as steps of the backend's library where it takes them, as kernels otherwise.
+// PlanProducts: plans matrix products and convolutions as library steps if the library supports them, otherwise as kernels.
 //
-// Operands are read where they lie if a product can, and are copied if not. A large convolution without a library runs on
-// the matrix units, or is a product with an unfolded copy of its input.
-// Thread safety: none; one planner's. Everything it is made of must outlive it.
+// Operands are read in place if the product allows it, and copied otherwise. A large convolution without a library runs on
+// the matrix units, or as a product with an im2col copy of its input.
+// Thread safety: none; belongs to one planner. Its constructor arguments must outlive it.
 #pragma once
 
 #include <optional>
@@ -23,10 +23,10 @@ class PlanProducts {
         values_(values),
         steps_(steps) {}
 
-  // Into |out|, which the caller delivers.
+  // Writes to |out|, which the caller delivers.
   void add_matmul(const Node& node, const emit::Dense& out);
   void add_conv(const Node& node, const emit::Dense& out);
-  // The product and its epilogue in one step, its result delivered. False, and no step, where the library does not take it.
+  // Plans the product and its epilogue in one step and delivers the result. Returns false if the library does not support it.
   bool add_with_epilogue(const Epilogue& epilogue);
 
  private:

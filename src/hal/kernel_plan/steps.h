@@ -1,9 +1,9 @@
-// PlanSteps: the steps of a KernelPlan while it is being made.
+// PlanSteps: the steps of a KernelPlan under construction.
 //
-// Until all steps are known, memory goes by slots: numbers for buffers whose place is decided at the end. The slots of the inputs
-// come first, then those of the outputs. finish() lets temporaries whose lives do not meet share memory, and writes locations
-// where slots were.
-// Thread safety: none; one planner's.
+// Until all steps are known, memory is identified by slots: numbers of buffers whose locations are decided at the end. The slots
+// of the inputs come first, then those of the outputs. finish() lets temporaries with disjoint lifetimes share memory, and
+// replaces slots by locations.
+// Thread safety: none; belongs to one planner.
 //
 //   PlanSteps steps(input_types, output_types);
 //   const int between = steps.temporary(DType::f32, shape);
@@ -32,18 +32,18 @@ class PlanSteps {
   int temporary(std::uint64_t bytes);
   int temporary(DType dtype, const Shape& shape);
   int constant(const HostArray& value);
-  int status();  // the plan has_status from now on
+  int status();  // sets has_status of the plan
 
   const std::vector<TensorType>& output_types() const { return plan_.output_types; }
 
   // --- Steps, in the order they run ---
   void add(emit::Launch launch);
   void add(std::vector<emit::Launch> launches);
-  // A step of a library, whose locations are still empty. |slots|: a, b, result and, if it has one, the bias.
+  // A library step without locations. |slots|: a, b, result and, if there is one, the bias.
   void add(const MatMulStep& step, std::vector<int> slots);
   void add(const ConvStep& step, int x, int weight, int result);
 
-  // Once, when everything was added.
+  // Called once, after everything has been added.
   KernelPlan finish();
 
  private:

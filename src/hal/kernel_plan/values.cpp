@@ -45,8 +45,8 @@ void PlanValues::count_readers() {
     if (base_of(id) != id && !is_renamed(id)) ++readers_[base_of(id)];
 }
 
-// The whole of a computed value under another shape: the value itself can be written to the output. Asked before steps are added:
-// a view that was copied since looks like one.
+// Whether |id| is a whole computed value with another shape, so that the value can be written directly to the output. Must be
+// called before steps are added, because a view that has been copied looks like one.
 bool PlanValues::is_renamed(NodeId output) const {
   const ValueView& view = fused_.views[at(output)];
   const Node& base = graph_[view.base];

@@ -1,8 +1,8 @@
-// PlanValues: where the values of a fused graph lie in memory, while its plan is being made.
+// PlanValues: the locations of the values of a fused graph while its plan is made.
 //
-// A value that is read has a source: an input, a constant, a temporary of a step before, or an output of the graph. A result goes
-// straight into an output where it can. Whoever needs a value dense asks for it here, and a copy is planned if it is not.
-// Thread safety: none; one planner's. The graph, the plan of its groups, the target and the steps must outlive it.
+// A value that is read has a source: an input, a constant, a temporary of an earlier step, or an output of the graph. A result is
+// written directly to an output if possible. dense() plans a copy of a value that is not dense.
+// Thread safety: none; belongs to one planner. The graph, the plan of its groups, the target and the steps must outlive it.
 //
 //   const Dense x = values.dense(node.inputs[0]), out = values.result_of(id);
 //   steps.add(emit_window(target, x, attr, out));
@@ -25,31 +25,31 @@ class PlanValues final : public emit::GroupPlacement {
   PlanValues(const Graph& graph, Plan& fused, const KernelTarget& target, PlanSteps& steps);
 
   // --- Reading ---
-  // The memory of a node that is no view. Constants are placed when first asked for.
+  // The memory of a node that is not a view. Constants are placed on first use.
   emit::StoredValue source(NodeId base) const override;
-  // The value of |id| as it lies in memory.
+  // The value of |id| as it is stored in memory.
   emit::Access stored(NodeId id) const;
-  // The same, dense and from its first byte on.
+  // The same, dense and starting at its first byte.
   emit::Dense dense(NodeId id);
-  // Plans a dense copy, which is what later readers of |id| see.
+  // Plans a dense copy, which later readers of |id| use.
   emit::Dense copied(NodeId id);
-  // Whether one step reads the computed value |base|, and nobody outside the program.
+  // Whether exactly one step reads the computed value |base|, and it is not an output of the program.
   bool is_read_once(NodeId base) const;
 
   // --- Writing ---
-  // Gives a computed value that is read inside the program memory, in its compute type.
+  // Allocates memory, in its compute type, for a computed value that is read inside the program.
   void place(NodeId id);
-  // Where a primitive writes: the memory others read, or the graph's output, which it rounds to.
+  // The destination of a primitive: the memory that others read, or the graph's output, to whose dtype it rounds.
   emit::Dense result_of(NodeId id);
-  // The same in the compute type, for what is written more than once.
+  // The same in the compute type, for values that are written more than once.
   emit::Dense unrounded_result_of(NodeId id);
   std::vector<emit::StoredValue> targets(NodeId output) const override;
   int scratch(std::uint64_t bytes) override { return steps_.temporary(bytes); }
 
   // --- Outputs of the graph ---
-  // Plans copies into the outputs that are the value |id|, which was computed |from|; none where it already lies.
+  // Plans copies of the value |id|, which was computed |from|, into the outputs that it is; none if it is already there.
   void deliver(NodeId id, const emit::Dense& from);
-  // After all steps: outputs that no step computes, being inputs, constants, views of something, or in a block format.
+  // After all steps: plans outputs that no step computes (inputs, constants, views, values in a block format).
   void deliver_others();
 
  private:
@@ -66,7 +66,7 @@ class PlanValues final : public emit::GroupPlacement {
   std::map<NodeId, int> readers_;                              // how often a base is read inside the program
   mutable std::map<NodeId, emit::StoredValue> sources_;        // by base
   std::map<NodeId, std::vector<std::size_t>> direct_outputs_;  // computed node -> outputs it is
-  std::vector<bool> is_direct_;                                // by output: some step writes it as its result
+  std::vector<bool> is_direct_;                                // by output: whether a step writes it as its result
 };
 
 }  // namespace tenon

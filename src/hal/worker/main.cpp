@@ -1,4 +1,4 @@
-// tenon-worker: hosts one device for another process (src/hal/worker/worker.h). Not meant to be run by hand.
+// tenon-worker: hosts one device for another process (src/hal/worker/worker.h). Not to be run manually.
 #include <cstdio>
 
 #include "backends/all.h"

@@ -1,4 +1,4 @@
-// The worker's side: one device, served to the parent at the other end of a socket.
+// The worker's side: serves one device to the parent over a socket.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -132,7 +132,7 @@ class Server {
     const std::size_t bytes = storage_bytes(type.dtype, type.shape);
     if (bytes > memory_.bytes()) ByteReader::fail("more bytes than were shared");
     const std::span<const std::byte> given(memory_.data(), bytes);
-    // The shared memory is about to be used again. A backend that keeps what it is given gets a copy.
+    // The shared memory will be reused, so a backend that keeps the array's bytes gets a copy.
     const auto owner = std::make_shared<int>(0);
     std::unique_ptr<Buffer> made;
     if (bytes != 0) made = device().upload(HostArray::borrow(type.dtype, type.shape, given.data(), owner));
@@ -175,9 +175,9 @@ class Server {
   SharedMemory memory_;
 };
 
-// A runtime may be busy for long: the parent's end is noticed beside it. The parent's descriptor as well as its process are
-// watched, because a child it forked may hold the descriptor open; its death signal would come when the thread that started this
-// process ends, which is too early.
+// A runtime may be busy for a long time, so a thread detects the end of the parent. It watches both the parent's descriptor and
+// its process, because a forked child may keep the descriptor open. A parent-death signal would arrive when the thread that
+// started this process ends, which is too early.
 void end_with_parent(int socket) {
   const int parent = static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0));
   std::thread([socket, parent] {
@@ -197,15 +197,15 @@ bool is_worker() noexcept {
 }
 
 int run_worker(const BackendRegistry& registry) {
-  // An interrupt from the terminal is for the parent, which decides what becomes of the device.
+  // Interrupts from the terminal are left to the parent, which decides what happens to the device.
   signal(SIGINT, SIG_IGN);
   WorkerChannel channel{FileDescriptor(kWorkerSocket)};
-  // Started by the parent named here, or the parent is gone already.
+  // If the parent is not the process named here, it is already gone.
   const char* parent = std::getenv(kWorkerVariable);
   if (!parent || std::atol(parent) != getppid()) return 1;
   end_with_parent(channel.fd());
   const int status = Server(registry, channel).serve();
-  // Runtimes have threads and exit handlers of their own; everything that matters is closed.
+  // Exit without running the threads and exit handlers of runtimes; everything that matters is closed.
   _exit(status);
 }
 

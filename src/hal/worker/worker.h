@@ -1,13 +1,13 @@
-// Devices opened in a process of their own.
+// Devices opened in a separate process.
 //
-// A runtime that crashes, hangs on to its device until its process ends, or takes every card it sees, is hosted in a worker: a
-// small program, tenon-worker, that opens one device of one backend and does what its parent asks. Commands go over a socket,
-// tensors through shared memory. Ending the worker is closing the device. A worker that dies is a lost device, and an error;
-// nothing of it stays behind, whichever of the two dies first, and however.
+// A runtime that crashes, keeps its device until its process ends, or takes every card it sees is hosted in a worker: a small
+// program, tenon-worker, that opens one device of one backend and executes its parent's requests. Commands go over a socket,
+// tensors through shared memory. Closing the device ends the worker. If the worker dies, the device is lost and calls fail;
+// nothing is left behind, whichever of the two processes dies first.
 //
-// The program is looked for in TENON_WORKER, beside the running executable, beside the library, and in ../libexec/tenon of both.
+// The program is looked up in TENON_WORKER, next to the running executable, next to the library, and in ../libexec/tenon of both.
 //
-// Thread safety: as Backend and OpenDevice promise; calls of one device are made one after the other.
+// Thread safety: as for Backend and OpenDevice; calls on one device are serialized.
 //
 //   auto backend = isolate(cuda::make_backend());
 //   auto device = backend->open(info, {});             // in a worker
@@ -24,25 +24,25 @@
 namespace tenon {
 
 struct WorkerOptions {
-  // Set in the worker, over what it inherits.
+  // Variables set in the worker in addition to its inherited environment.
   std::map<std::string, std::string> environment;
 };
 
-// Starts a worker and opens |device| of the backend called |backend| in it. Throws unavailable when there is no worker program or
-// it ends before the device is open, else what opening throws. Blocks until the device is open.
+// Starts a worker and opens |device| of the backend |backend| in it. Throws unavailable if there is no worker program or it exits
+// before the device is open, and otherwise the errors of opening. Blocks until the device is open.
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,
                                            const WorkerOptions& worker = {});
 
-// The same backend, its devices opened in workers, which know it by its name. Everything but open() is answered here.
+// Wraps a backend so that its devices are opened in workers, which find it by name. Only open() is redirected.
 std::unique_ptr<Backend> isolate(std::unique_ptr<Backend> backend);
 
-// The file of the worker program; throws unavailable naming the places where it is not.
+// The file of the worker program; throws unavailable listing the places that were searched.
 std::string worker_program();
 
-// Whether this process is a worker: there a backend opens what it is asked for, whatever it would do elsewhere.
+// Whether this process is a worker. In a worker, backends open devices directly.
 bool is_worker() noexcept;
 
-// The whole of the worker program: serves the parent on descriptor 3 until it goes. Returns the exit status.
+// The main loop of the worker program: serves the parent on descriptor 3 until it exits. Returns the exit status.
 int run_worker(const BackendRegistry& registry);
 
 }  // namespace tenon

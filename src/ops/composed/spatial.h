@@ -1,4 +1,4 @@
-// Parameters of ops over spatial axes (convolution, pooling): one number for all axes, or one an axis.
+// Parameters of ops over spatial axes (convolution, pooling): one number for all axes, or one per axis.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tenon {
 
-// The first |n| entries from the parameter, the rest |fallback|.
+// The first |n| entries come from the parameter, the rest are |fallback|.
 Spatial spatial(const OpCall& call, std::string_view parameter, int n, std::int64_t fallback);
-// Before and after each axis: one number, one an axis, or two an axis (before, after).
+// Padding before and after each axis: one number, one per axis, or two per axis (before, after).
 std::pair<Spatial, Spatial> spatial_padding(const OpCall& call, std::string_view parameter, int n);
 
 inline Parameter at_least(Parameter parameter, double min) {

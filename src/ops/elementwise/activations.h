@@ -1,6 +1,6 @@
 // Elementwise bodies: activation functions. See ops/elementwise/elementwise.h.
 //
-// Where a formula has a limit at an infinity that plain evaluation misses (silu(-inf) is 0, not -inf * 0), the body gives the
+// If a formula has a limit at an infinity that plain evaluation misses (silu(-inf) is 0, not -inf * 0), the body returns the
 // limit.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace tenon::elementwise {
 inline namespace TENON_ISA {
 
-// Left of this the activations that vanish there are 0 in any precision; a larger factor would only turn into inf * 0.
+// Below this value the activations that vanish are 0 in any precision; a larger factor would only give inf * 0.
 inline constexpr double kFarLeft = -1000;
 
 // --- Piecewise linear ---
@@ -68,7 +68,7 @@ struct Hardsigmoid : Body<ElementwiseOp::Hardsigmoid> {
 struct Hardswish : Body<ElementwiseOp::Hardswish> {
   template <class V>
   static V apply(V x) {
-    // Below -3 it is 0; cut there, so that -inf does not meet the 0.
+    // Below -3 the result is 0; clamp x there, so that -inf is not multiplied by 0.
     const V y = max(x, V(-3));
     return y * (min(y + V(3), V(6)) / V(6));
   }
@@ -109,7 +109,7 @@ struct HeavisideValues : Body<ElementwiseOp::HeavisideValues> {
 struct Sigmoid : Body<ElementwiseOp::Sigmoid> {
   template <class V>
   static V apply(V x) {
-    // The exponential of a negative number only: it never overflows, and the left tail keeps its bits.
+    // Uses the exponential of negative numbers only: it never overflows, and the left tail keeps its precision.
     const V e = exp(-abs(x));
     return select(x >= V(0), V(1), e) / (V(1) + e);
   }
@@ -211,7 +211,7 @@ struct Softsign : Body<ElementwiseOp::Softsign> {
 struct Tanhshrink : Body<ElementwiseOp::Tanhshrink> {
   template <class V>
   static V apply(V x) {
-    // Both terms are equal to the first digits: Lambert's continued fraction of tanh has the difference without subtracting.
+    // The terms agree in their first digits; Lambert's continued fraction of tanh gives the difference without subtracting.
     const V z = x * x;
     const V fraction = x * z * horner(z, 4583103525.0, 349188840.0, 6891885.0, 42900.0, 65.0) /
                        horner(z, 13749310575.0, 6547290750.0, 413513100.0, 7567560.0, 45045.0, 66.0);
@@ -221,7 +221,7 @@ struct Tanhshrink : Body<ElementwiseOp::Tanhshrink> {
 struct Logit : Body<ElementwiseOp::Logit> {
   template <class V>
   static V apply(V x, V eps) {
-    // A negative eps clamps nothing. Around 1/2 the logarithm of a quotient near 1 loses what atanh keeps: 2p - 1 is exact.
+    // A negative eps clamps nothing. Near 1/2 the logarithm of a quotient loses precision that atanh keeps: 2p - 1 is exact.
     const V p = select(eps < V(0), x, min(max(x, eps), V(1) - eps));
     const V centred = V(2) * p - V(1);
     const auto middle = abs(centred) < V(0.5);

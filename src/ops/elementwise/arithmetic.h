@@ -63,8 +63,8 @@ struct FloorDiv : Body<ElementwiseOp::FloorDiv> {
       const auto rounds_up = (fmod(x, y) != V(0)) & (signbit(x) ^ signbit(y));
       return x / y - select(rounds_up, V(1), V(0));
     } else {
-      // x / y may round to an integer that the quotient does not reach; x - fmod(x, y) is a multiple of y, so that its quotient
-      // is within rounding of the integer wanted.
+      // x / y may round up to an integer that the exact quotient does not reach; x - fmod(x, y) is a multiple of y, so its
+      // quotient is within rounding of the exact integer.
       const V rest = fmod(x, y);
       const auto rounds_up = (rest != V(0)) & (signbit(rest) ^ signbit(y));
       const V quotient = rint((x - rest) / y) - select(rounds_up, V(1), V(0));
@@ -156,7 +156,7 @@ struct CopySign : Body<ElementwiseOp::CopySign> {
 struct Ldexp : Body<ElementwiseOp::Ldexp> {
   template <class V>
   static V apply(V x, V y) {
-    // In two steps: 2^y alone may overflow where the product does not.
+    // In two steps, because 2^y may overflow although the product does not.
     const V half = floor(y * V(0.5));
     return x * exp2(half) * exp2(y - half);
   }
@@ -235,7 +235,7 @@ struct Round : Body<ElementwiseOp::Round> {
     return rint(x);
   }
 };
-// To tens (up = 10^n, down = 1) after the point, or (up = 1, down = 10^n) before it.
+// Rounds to digits after the decimal point (up = 10^n, down = 1) or before it (up = 1, down = 10^n).
 struct RoundDecimals : Body<ElementwiseOp::RoundDecimals> {
   template <class V>
   static V apply(V x, V up, V down) {
@@ -272,7 +272,7 @@ struct Mac : Body<ElementwiseOp::Mac> {
 struct Lerp : Body<ElementwiseOp::Lerp> {
   template <class V>
   static V apply(V x, V y, V weight) {
-    // From the nearer end, so that weights of 0 and 1 give the ends themselves.
+    // Starts from the nearer end, so that weights of 0 and 1 give exactly the ends.
     const V difference = y - x;
     return select(abs(weight) < V(0.5), x + weight * difference, y - difference * (V(1) - weight));
   }

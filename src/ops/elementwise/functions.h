@@ -96,8 +96,8 @@ struct Exp10 : Body<ElementwiseOp::Exp10> {
     return pow(V(10), x);
   }
 };
-// log(1 + t) for t = exp(-|x - y|), to be added to the larger operand. Above a half it comes as log(2) + log1p((t - 1) / 2),
-// whose second part is small where the sum may cancel: an error of log1p then stays below one of the operands.
+// log(1 + t) for t = exp(-|x - y|), to be added to the larger operand. Above a half it is computed as log(2) + log1p((t - 1) /
+// 2), whose second part is small where the sum may cancel, so that an error of log1p stays below the errors of the operands.
 template <class V>
 struct LogOnePlus {
   typename V::Mask above_half;
@@ -108,10 +108,10 @@ struct LogOnePlus {
 struct LogAddExp : Body<ElementwiseOp::LogAddExp> {
   template <class V>
   static V apply(V x, V y) {
-    // Equal operands apart: the difference of two equal infinities is no number.
+    // Equal operands are handled separately, because the difference of two equal infinities is NaN.
     const V apart = select(x == y, V(0), abs(x - y)), larger = max(x, y);
     const LogOnePlus<V> log(exp(-apart));
-    // log(2) in two parts.
+    // log(2) as a sum of two parts.
     return select(log.above_half, (larger + V(std::numbers::ln2)) + (log.rest + V(2.3190468138462996e-17)), larger + log.rest);
   }
 };
@@ -287,7 +287,7 @@ struct I0 : Body<ElementwiseOp::I0> {
 struct Digamma : Body<ElementwiseOp::Digamma> {
   template <class V>
   static V apply(V x) {
-    // Below 1/2 by reflection; then up to 10 by the recurrence psi(y) = psi(y + 1) - 1 / y; there the asymptotic series.
+    // Reflection below 1/2, the recurrence psi(y) = psi(y + 1) - 1 / y up to 10, and the asymptotic series beyond.
     const auto reflected = x < V(0.5);
     V y = select(reflected, V(1) - x, x);
     V sum = V(0);

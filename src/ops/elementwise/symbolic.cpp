@@ -185,7 +185,7 @@ TermPtr record(ElementwiseOp op, bool integers) {
   return nullptr;
 }
 
-// Puts terms in order, equal ones once.
+// Records terms in order, without duplicates.
 class Flattener {
  public:
   int add(const TermPtr& term) {
@@ -202,7 +202,7 @@ class Flattener {
  private:
   int place(const SymbolicNode& node) {
     const auto same = [&](const SymbolicNode& other) {
-      // By bits: a NaN equals itself, and -0.0 is not 0.0.
+      // Compares bits: a NaN equals itself, and -0.0 differs from 0.0.
       SymbolicNode a = node, b = other;
       a.constant = b.constant = 0;
       return a == b && std::bit_cast<std::uint64_t>(node.constant) == std::bit_cast<std::uint64_t>(other.constant);

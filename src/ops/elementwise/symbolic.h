@@ -1,5 +1,5 @@
-// Sym: the value type that records. A body instantiated with it becomes a small program of scalar primitives, from which a code
-// emitter writes a kernel's inner expression in its own language, with no op written twice.
+// Sym: a value type that records operations. A body instantiated with it becomes a small program of scalar primitives, from which
+// a code generator writes the inner expression of a kernel in its own language, so that no op is written twice.
 //
 //   SymbolicBody body = expand(ElementwiseOp::Silu);
 //   for (const SymbolicNode& n : body.nodes) emit(n);      // operands come before their users
@@ -17,7 +17,7 @@
 
 namespace tenon {
 
-// The primitives, with the meaning value.h gives them. Leaves first, then what takes one, two and three operands.
+// The primitives, as defined in value.h: leaves first, then those with one, two and three operands.
 // clang-format off
 #define TENON_SCALAR_LEAVES(X) X(input) X(condition) X(parameter) X(constant)
 #define TENON_SCALAR_UNARY(X)                                                                                      \
@@ -41,19 +41,19 @@ bool returns_mask(ScalarPrim prim) noexcept;  // a comparison, a logical operati
 struct SymbolicNode {
   ScalarPrim prim{};
   std::array<int, 3> operands{-1, -1, -1};  // indices of earlier nodes
-  int index = 0;                            // input: which of the op's inputs; parameter: which of its params
+  int index = 0;                            // the index of the input or of the parameter
   double constant = 0;
 
   friend bool operator==(const SymbolicNode&, const SymbolicNode&) = default;
 };
 
 struct SymbolicBody {
-  std::vector<SymbolicNode> nodes;  // in evaluation order, none twice; the last is the result
+  std::vector<SymbolicNode> nodes;  // in evaluation order, without duplicates; the last is the result
   int result() const { return static_cast<int>(nodes.size()) - 1; }
 };
 
 // The op's body as primitives, on floats or on integers (the formulas of a few ops differ).
-// Throws internal when the op's traits exclude that kind.
+// Throws internal if the op's traits exclude that kind.
 SymbolicBody expand(ElementwiseOp op, bool integers = false);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Arithmetic on Accumulators (kernels.h): what joins the partial results of a reduction.
+// Arithmetic on Accumulators (kernels.h): combines the partial results of a reduction.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@ inline AccumulatorClass accumulator_class(DType dtype) {
   return is_signed_integer(dtype) ? AccumulatorClass::signed_integer : AccumulatorClass::unsigned_integer;
 }
 
-// The neutral element; of max and min the extreme of |dtype|.
+// The neutral element; for max and min the extreme value of |dtype|.
 Accumulator identity(ReduceKind kind, DType dtype);
 Accumulator combine(ReduceKind kind, AccumulatorClass cls, Accumulator a, Accumulator b);
-// Joins |count| rows of |n| partial results, |stride| apart, into the first, as a balanced tree: the order depends on count
-// alone. The other rows are overwritten.
+// Combines |count| rows of |n| partial results, |stride| apart, into the first, as a balanced tree whose order depends only on
+// |count|. The other rows are overwritten.
 void combine_tree(ReduceKind kind, AccumulatorClass cls, Accumulator* rows, std::int64_t count, std::int64_t stride,
                   std::int64_t n);
 // Writes the results as elements of |dtype| (a compute type).

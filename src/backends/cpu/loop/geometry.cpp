@@ -10,7 +10,7 @@ namespace {
 
 // A transposed operand larger than this is worth a tiled copy; a smaller one is gathered element by element.
 constexpr std::int64_t kGatherLimit = 4096;
-// What one part of a large reduction covers. Fixed, so that results do not depend on the number of threads.
+// The extent of one part of a large reduction. Fixed, so that results do not depend on the number of threads.
 constexpr std::int64_t kPartElements = 32768;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -97,7 +97,7 @@ class Shaper {
       const std::int64_t size = group_.domain[axis];
       if (size == 1) continue;
       const auto steps_on = [&](const Strides& s) { return s[at(axis)] == s[at(found.back().axis)] * found.back().extent; };
-      // An empty domain is addressed by nobody: any stride will do.
+      // An empty domain is never addressed, so any stride is fine.
       const bool joins =
           !found.empty() && (group_.domain.elements() == 0 || std::all_of(strides_.begin(), strides_.end(), steps_on));
       if (joins)

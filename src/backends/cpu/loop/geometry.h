@@ -1,4 +1,4 @@
-// How a fused group's domain becomes rows and columns, and how operands are addressed in them.
+// Maps the domain of a fused group to rows and columns, and addresses operands in them.
 #pragma once
 
 #include <set>
@@ -7,13 +7,13 @@
 
 namespace tenon::cpu {
 
-// Strides of an operand over the domain's axes; 0 along axes where it has extent 1.
+// Strides of an operand over the domain's axes; 0 along axes of extent 1.
 Strides domain_strides(const Graph& graph, const Plan& plan, const Group& group, NodeId operand);
 
-// Joins axes that all |operands| (read from outside the group) step through alike, and picks tiles.
+// Merges axes that all |operands| (read from outside the group) traverse alike, and chooses tiles.
 LoopGeometry shape_loop(const Graph& graph, const Plan& plan, const Group& group, const std::set<NodeId>& operands);
 
-// |operand|, stored at |place|, by row and column.
+// The addressing of |operand|, stored at |place|, by row and column.
 External address(const Graph& graph, const Plan& plan, const Group& group, const LoopGeometry& geometry, NodeId operand,
                  const Place& place);
 

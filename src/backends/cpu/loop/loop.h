@@ -1,7 +1,7 @@
 // Loop: one fused group (graph/fusion.h), compiled to block instructions (loop_program.h).
 //
-// Lifetime: built once per executable; refers to nothing but the process-wide kernel table.
-// Thread safety: run() is const and may be called side by side with different scratch memory.
+// Lifetime: built once per executable; refers only to the process-wide kernel table.
+// Thread safety: run() is const and may be called concurrently with different scratch memory.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@
 
 namespace tenon::cpu {
 
-// What a Loop must know of the program around it.
+// What a Loop needs to know about the surrounding program.
 class ValuePlacement {
  public:
   virtual ~ValuePlacement() = default;
-  // Where the dense memory of a node outside the group is.
+  // The location of the dense memory of a node outside the group.
   virtual Place source(NodeId base) const = 0;
-  // Everywhere the results of an output of the group must be written.
+  // All locations to which the results of an output of the group must be written.
   virtual std::vector<Place> targets(NodeId output) const = 0;
 };
 
-// False if |operand| of |group| must be copied into dense memory before a Loop can read it (well).
+// False if |operand| of |group| must be copied to dense memory before a Loop can read it (efficiently).
 bool loop_can_read(const Graph& graph, const Plan& plan, const Group& group, NodeId operand);
 
 class Loop {

@@ -100,7 +100,7 @@ class MemoryPlan {
     }
   }
 
-  // The result may replace an input that nobody needs any more: sound between elements of one size only.
+  // The result may replace a dead input, but only between elements of the same size.
   bool works_in_place(const Instruction& instruction) const {
     if (instruction.code != Code::elementwise && instruction.code != Code::with_rows && instruction.code != Code::convert)
       return false;

@@ -1,7 +1,7 @@
-// Tensors seen as lanes along one axis: what scans, sorts, arg-reductions and scatters work on.
+// Tensors as lanes along one axis, for scans, sorts, arg-reductions and scatters.
 //
-// Lanes are numbered row-major over the other axes. They are handed out in groups of neighbours along the last axis, so that code
-// which walks the lanes of a group side by side reads whole cache lines. Where the axis is the last one, a group is a single
+// Lanes are numbered row-major over the other axes. They are distributed in groups of adjacent lanes along the last axis, so that
+// code that walks the lanes of a group in parallel reads whole cache lines. If the axis is the last one, a group is a single
 // lane.
 #pragma once
 
@@ -27,7 +27,7 @@ class AxisLanes {
   // Offset of a lane's first element in a tensor with these strides.
   std::int64_t first(std::int64_t lane, const Strides& strides) const { return offset_of(lane, others_, strides); }
 
-  // body(first lane, number of lanes, worker) for every group; |cost| of one element.
+  // Calls body(first lane, number of lanes, worker) for every group; |cost| is that of one element.
   template <class Body>
   void for_groups(ThreadPool& pool, std::int64_t cost, Body&& body) const {
     if (lanes_ == 0) return;
@@ -46,7 +46,7 @@ class AxisLanes {
   Shape others_;
 };
 
-// The stride between neighbouring lanes of a group.
+// The stride between adjacent lanes of a group.
 inline std::int64_t lane_stride(const Shape& shape, const Strides& strides) {
   return shape.rank() > 0 ? strides[static_cast<std::size_t>(shape.rank() - 1)] : 0;
 }

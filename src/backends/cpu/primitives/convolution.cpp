@@ -141,7 +141,7 @@ void by_matrix(ThreadPool& pool, const Plan& plan, const T* x, const T* weight, 
   });
 }
 
-// One row of the result: every tap that lies inside the input is added to the whole row.
+// One row of the result: every tap inside the input is added to the whole row.
 template <class T>
 void direct_row(const Plan& plan, const T* image, const T* weight, std::int64_t place0, std::int64_t place1, T* out) {
   const Sliding& at = plan.at;
@@ -181,7 +181,7 @@ void direct(ThreadPool& pool, const Plan& plan, const T* x, const T* weight, T* 
   });
 }
 
-// Padding is skipped, not multiplied: the columns' zeros may stand for it only while no factor is infinite or NaN.
+// Padding is skipped, not multiplied: zeros in the columns can represent it only if no factor is infinite or NaN.
 template <class T>
 bool zeros_may_stand_for_padding(const T* weight, std::int64_t n) {
   T sum{};

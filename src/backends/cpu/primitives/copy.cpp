@@ -19,7 +19,7 @@ struct Axis {
   std::int64_t extent = 1, source = 0, target = 0;  // strides in elements
 };
 
-// The axes of a copy, outermost first by the target's strides, neighbours merged where they form one run in both.
+// The axes of a copy, ordered by the target's strides, outermost first; adjacent axes are merged if they form one run in both.
 struct Nest {
   std::array<Axis, kMaxRank> axes{};
   int rank = 0;
@@ -132,7 +132,7 @@ void copy_transposed(ThreadPool& pool, const Nest& outer, const Axis& inner, con
                      std::byte* to, std::int64_t bytes, bool stream) {
   const TransposeKernel transpose = kernels().transpose[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
   // Bands of 64 to 128 rows of the source: long enough runs in the target, few enough pages of it at a time. Columns are cut only
-  // where there are too few bands to go round.
+  // if there are too few bands for the threads.
   const std::int64_t wanted = std::int64_t{4} * pool.threads(), line = 64 / bytes;
   const auto rounded = [&](std::int64_t extent) { return (extent + line - 1) / line * line; };
   const std::int64_t band = std::clamp<std::int64_t>(rounded(inner.extent / wanted), 64, 128);
@@ -243,7 +243,7 @@ void copy(ThreadPool& pool, const View& source, const Target& target) {
     return;
   }
   const Axis inner = nest[nest.rank - 1];
-  // What a broadcast axis repeats is read once.
+  // Elements repeated by a broadcast axis are read once.
   std::int64_t distinct = 1;
   for (int i = 0; i < nest.rank; ++i) distinct *= nest[i].source == 0 ? 1 : nest[i].extent;
   const bool stream = beyond_cache(static_cast<std::size_t>((nest.elements() + distinct) * bytes));

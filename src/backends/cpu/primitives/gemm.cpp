@@ -16,7 +16,7 @@ namespace {
 
 // Up to this many multiplications, packing the operands costs more than it brings.
 constexpr std::int64_t kSmallProduct = 192 * 192 * 192;
-constexpr std::int64_t kSmallTurned = 32 * 32 * 32;  // the same where b is stored by columns
+constexpr std::int64_t kSmallTransposed = 32 * 32 * 32;  // the same if b is stored by columns
 // At most a block of the packed product, which then adds the same terms in the same order.
 constexpr std::int64_t kSmallInner = 192;
 constexpr std::int64_t kTinyProduct = 64;
@@ -114,7 +114,7 @@ template <class T>
 void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
   const std::int64_t work = a.rows * b.cols * a.cols;
   if (work <= kTinyProduct || !has_blocked_gemm()) return plain_product(a, b, c, ldc);
-  const std::int64_t limit = b.col_stride == 1 ? kSmallProduct : kSmallTurned;
+  const std::int64_t limit = b.col_stride == 1 ? kSmallProduct : kSmallTransposed;
   if (work <= limit && a.cols <= kSmallInner) return small_product(a, b, c, ldc);
   blocked_gemm(a, b, c, ldc);
 }

@@ -1,4 +1,4 @@
-// Products of two matrices, or of a matrix and a vector, in one thread: what matmul and conv are made of.
+// Single-threaded products of two matrices, or of a matrix and a vector; the basis of matmul and conv.
 //
 // c = a x b overwrites c, which may hold anything before. Infinities and NaNs of a and b reach c as IEEE arithmetic says. A
 // product that is cut into parts gives the same bits as the whole. Thread safety: functions touch only their arguments; side by
@@ -22,7 +22,7 @@ struct Matrix {
   }
 };
 
-// True for a matrix in the layout of a BLAS: unit stride along one axis, lines that do not overlap along the other.
+// True for a matrix in BLAS layout: unit stride along one axis, lines that do not overlap along the other.
 bool is_blas_matrix(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride);
 
 // c[i * ldc + j]; a and b as is_blas_matrix demands. Fast where the CPU has AVX2; a plain loop elsewhere.

@@ -85,7 +85,7 @@ constexpr std::int64_t kDepth = sizeof(T) == 4 ? 384 : 192;
 constexpr std::int64_t kBlockCols = 320;
 constexpr std::int64_t kBlockPanels = 144;  // of a, packed at a time
 
-// Four steps of four lines: one square, turned round in registers.
+// Four steps of four lines: one square, transposed in registers.
 void pack_square(const float* from, std::int64_t line, float* to, std::int64_t width) {
   __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + line), r2 = _mm_loadu_ps(from + 2 * line),
          r3 = _mm_loadu_ps(from + 3 * line);
@@ -123,7 +123,7 @@ void pack_panel(const T* from, std::int64_t line_stride, std::int64_t step_strid
     for (std::int64_t p = 0; p < depth; ++p) to[p * Width + line] = T{};
 }
 
-// |lines| lines as panels of |Width|, one panel behind the other.
+// |lines| lines as consecutive panels of |Width|.
 template <int Width, class T>
 void pack(const T* from, std::int64_t line_stride, std::int64_t step_stride, std::int64_t lines, std::int64_t depth, T* to) {
   if (line_stride != 1) {

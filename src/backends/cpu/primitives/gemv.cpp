@@ -11,9 +11,9 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache
-constexpr std::int64_t kRows = 64;       // rows whose sums are kept beside them
+constexpr std::int64_t kRows = 64;       // rows whose sums are kept at the same time
 constexpr std::int64_t kShortRun = 128;  // terms added in T before they go to double
-constexpr std::int64_t kColumns = 256;   // results at a time where the matrix is stored by columns
+constexpr std::int64_t kColumns = 256;   // results at a time if the matrix is stored by columns
 
 // The same two loops are compiled twice: a macro, because an attribute cannot be a template argument, and because a shared inline
 // function compiled for AVX2 could be the one the linker keeps for everybody.

@@ -57,13 +57,13 @@ Cut cut_of(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t batches,
   const double work = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
   if (threads == 1 || batches >= 2 * threads || work < 2 * kWorthAThread) return {};
   std::int64_t parts = std::min<std::int64_t>(threads, static_cast<std::int64_t>(work / kWorthAThread));
-  if (work > 4e9) parts *= 2;  // evens out what a busy core does to one of them
+  if (work > 4e9) parts *= 2;  // balances the effect of a busy core
   for (; parts > 1; --parts) {
     Cut best;
     for (std::int64_t rows = 1; rows <= parts; ++rows) {
       const Cut cut{rows, parts / rows};
       if (cut.parts() != parts || m / cut.rows < 12 * (cut.rows > 1) || n / cut.cols < 32 * (cut.cols > 1)) continue;
-      // The left operand has to be turned round, mostly: that costs twice as much.
+      // The left operand usually has to be transposed, which costs twice as much.
       const auto packed = [&](const Cut& c) { return 2 * c.cols * m + c.rows * n; };
       if (best.parts() == 1 || packed(cut) < packed(best)) best = cut;
     }

@@ -1,4 +1,4 @@
-// The primitives of the CPU backend that are not elementwise: one function each, on plain memory.
+// The CPU backend's primitives that are not elementwise: one function each, on plain memory.
 //
 // All data is in compute types (f32, f64, integers, bool as u8; see compute_dtype). Outputs are dense row-major and never overlap
 // inputs. Functions split their work over |pool|; results do not depend on the number of threads. None allocates: scratch memory
@@ -32,7 +32,7 @@ struct Target {  // where a result goes; dense unless strides say otherwise
 View dense_view(const void* data, DType dtype, const Shape& shape);
 Target dense_target(void* data, DType dtype, const Shape& shape);
 
-// True when results this large should bypass the caches: |bytes| = everything the step reads and writes.
+// True if results this large should use streaming stores; |bytes| is everything that the step reads and writes.
 bool beyond_cache(std::size_t bytes);
 
 // target[i] = source[i]; same dtype and shape. Transposed sources go through the tiled transpose kernel, runs through memcpy or
@@ -51,10 +51,10 @@ void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& a
           std::span<std::byte> scratch);
 void window(ThreadPool& pool, const View& x, const WindowAttr& attr, const Target& out);
 
-// Indices are i64; one outside [-extent, extent) throws out_of_range naming it and the extent.
+// Indices are i64; an index outside [-extent, extent) throws out_of_range naming it and the extent.
 void take(ThreadPool& pool, const View& x, const View& indices, int axis, const Target& out);
 void gather(ThreadPool& pool, const View& x, const View& indices, int axis, const Target& out);
-// Writes updates into |out|, which already holds a copy of x.
+// Writes updates to |out|, which already has a copy of x.
 void scatter(ThreadPool& pool, const View& indices, const View& updates, const ScatterAttr& attr, const Target& out);
 
 void arg_reduce(ThreadPool& pool, const View& x, const ArgReduceAttr& attr, const Target& out);

@@ -28,7 +28,7 @@ struct RunningSum {
   }
 };
 
-// f64 has nothing wider, so the rounding errors are summed up beside it.
+// There is no type wider than f64, so the rounding errors are summed separately.
 template <>
 struct RunningSum<double> {
   double total = 0, lost = 0;

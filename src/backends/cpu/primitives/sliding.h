@@ -1,4 +1,4 @@
-// Sliding windows over up to three spatial axes: the geometry that pooling and convolution share.
+// Sliding windows over up to three spatial axes; the geometry shared by pooling and convolution.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +32,13 @@ struct Sliding {
   std::int64_t places() const { return out[0] * out[1] * out[2]; }
   std::int64_t window() const { return size[0] * size[1] * size[2]; }
 
-  // Where tap |tap| of the window at place |place| reads, along one axis; may lie outside.
+  // The position along one axis at which tap |tap| of the window at |place| reads; may be outside the input.
   std::int64_t source(std::size_t axis, std::int64_t place, std::int64_t tap) const {
     return place * stride[axis] - pad[axis] + tap * dilation[axis];
   }
   bool is_inside(std::size_t axis, std::int64_t position) const { return position >= 0 && position < in[axis]; }
 
-  // The places in [begin, end) of the last axis whose tap |tap| lies inside the input.
+  // The positions in [begin, end) of the last axis whose tap |tap| is inside the input.
   Range inside(std::int64_t tap, std::int64_t begin, std::int64_t end) const {
     const std::int64_t shift = pad[2] - tap * dilation[2];  // source = place * stride - shift
     const std::int64_t first = shift <= 0 ? 0 : (shift + stride[2] - 1) / stride[2];

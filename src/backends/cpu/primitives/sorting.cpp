@@ -18,8 +18,8 @@ using Bits = std::conditional_t<
     sizeof(T) == 1, std::uint8_t,
     std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
-// An unsigned key whose order is the order asked for: negative numbers turned round, both zeros equal, NaNs last in either
-// direction.
+// An unsigned key with the requested order: the order of negative numbers is reversed, both zeros are equal, NaNs are last in
+// either direction.
 template <class T>
 Bits<T> key_of(T value, bool descending) {
   using U = Bits<T>;
@@ -36,7 +36,7 @@ Bits<T> key_of(T value, bool descending) {
   }
 }
 
-// What is sorted. Keys of up to 32 bits share a word with the index: ties are then broken by the index of themselves.
+// The sorted elements. Keys of up to 32 bits share a word with the index, so that the index breaks ties.
 struct Narrow {
   std::uint64_t word;
   static Narrow make(std::uint64_t key, std::int64_t index) { return {key << 32 | static_cast<std::uint64_t>(index)}; }

@@ -1,4 +1,4 @@
-// How a primitive's work is shared out over the threads of a pool.
+// Splits the work of a primitive over the threads of a pool.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tenon::cpu {
 
-// Below this many elements moved or so many simple operations, a second thread costs more than it brings.
+// Below this many elements moved or this many simple operations, a second thread costs more than it gains.
 inline constexpr std::int64_t kGrain = 16 * 1024;
 
 struct Range {
@@ -23,12 +23,12 @@ inline Range part_of(std::int64_t n, std::int64_t parts, std::int64_t part, std:
   return {cut(part), cut(part + 1)};
 }
 
-// body(begin, end, worker) for ranges that cover [0, items). |cost| is that of one item, in elements.
+// Calls body(begin, end, worker) for ranges that cover [0, items). |cost| is that of one item, in elements.
 template <class Body>
 void for_ranges(ThreadPool& pool, std::int64_t items, std::int64_t cost, Body&& body) {
   if (items <= 0) return;
   const std::int64_t per_chunk = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, cost));
-  // A few chunks a thread even out what the threads get; more would only cost claims.
+  // A few chunks per thread balance the load; more would only cost claims.
   const std::int64_t chunks = std::min((items + per_chunk - 1) / per_chunk, std::int64_t{8} * pool.threads());
   pool.for_each(chunks, [&](std::int64_t chunk, int worker) {
     const Range range = part_of(items, chunks, chunk);

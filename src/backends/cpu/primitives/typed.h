@@ -1,4 +1,4 @@
-// From a DType known at run time to the C++ type that stores it.
+// Dispatches from a DType known at run time to the C++ type that stores it.
 #pragma once
 
 #include <cstdint>
