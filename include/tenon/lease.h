@@ -51,6 +51,9 @@ struct LeaseOptions {
   std::function<void(const QueuePlace&)> on_wait = {};
 };
 
+class DeviceOwner;
+struct LeaseGrant;
+
 class Lease {
  public:
   Lease() = default;  // empty
@@ -66,12 +69,10 @@ class Lease {
   bool should_yield() const noexcept;
   void release() noexcept;
 
-  struct Grant;  // src/lease/
-  explicit Lease(std::shared_ptr<Grant> grant) noexcept : grant_(std::move(grant)) {}
-  Grant* grant() const noexcept { return grant_.get(); }
-
  private:
-  std::shared_ptr<Grant> grant_;
+  friend class DeviceOwner;
+  explicit Lease(std::shared_ptr<LeaseGrant> grant) noexcept : grant_(std::move(grant)) {}
+  std::shared_ptr<LeaseGrant> grant_;
 };
 
 }  // namespace tenon

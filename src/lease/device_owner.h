@@ -1,44 +1,48 @@
 // DeviceOwner: one device as this process has it: who uses it, who waits, and one thread that opens and closes it.
 //
 // clang-format off
-//                     a lease is asked for             opened             lease
-//   closed, failed, lost ──────────────► opening ─────────────────► idle ◄─────► busy
-//           ▲                               │ no turn, or it fails   │            │ to be closed, an operation runs
-//           │◄──────────────────────────────┘                        ▼            ▼
-//           └───────────────────────────────────────────────────── closing ◄── draining
-//                                        closed
+//              request              opened               lease
+//   closed ─────────────► opening ──────────► idle ◄──────────────► busy
+//   failed ◄───────────── it failed, or        │                     │   a reason to close: the policy, another
+//   lost                  nobody waits         └─────► draining ◄────┘   process, close(), shut_down(), a loss
+//     ▲                                                   │
+//     └────────────────────── closing ◄───────────────────┘ no operation runs
+//
+//   draining ──► idle, busy: the waiting process has gone.   closing ──► idle, busy: tensors could not be moved.
 // clang-format on
 //
-// Leases are granted under a mutex by whoever asks or releases, so that taking a device that is open costs no thread switch. Only
-// the owner thread opens and closes, and only it decides to: timers, waiters of this process and of others are events to it. A
-// lease that meets a closing device stays in the queue, and the device is opened again.
+// The state decides: only an idle or busy device is granted and only a draining one is closed. Leases are granted under a mutex
+// by the thread that asks or releases, so that taking an open device costs no thread switch. Only the owner thread opens and
+// closes; deadlines, requests, releases and other processes that come are events it looks at between sleeps. A request that meets
+// a closing device stays in the queue, and the device is opened again.
 //
 // A lease is the right to use the device; an Operation is its use. The device is closed only between operations. If it is closed
-// under a lease (to let another process have it, or because it was lost), the next operation opens it again.
+// under a lease (to give it to another process, or because it was lost), the next operation opens it again.
 //
-// Lifetime: shared; leases keep it alive. shut_down() ends the thread. Thread safety: all calls may run side by side.
+// Lifetime: shared; leases keep it alive. shut_down() ends the thread. Thread safety: all calls may run concurrently.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/clock.h"
 #include "lease/event_sink.h"
-#include "lease/executable_cache.h"
-#include "lease/policy/keep_open.h"
-#include "lease/storage.h"
+#include "lease/open_session.h"
+#include "lease/policy/hold_times.h"
+#include "lease/request_queue.h"
+#include "lease/sleeper.h"
 #include "lease/turnstile/turnstile.h"
+#include "lease/usage.h"
 #include "tenon/backend.h"
 #include "tenon/lease.h"
 
@@ -46,8 +50,6 @@ namespace tenon {
 
 class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   struct Options {
     DeviceInfo device;
     std::shared_ptr<Backend> backend;
@@ -58,6 +60,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
     std::shared_ptr<MemoryBudget> budget;
     bool fuse = true;  // programs
     std::shared_ptr<EventSink> events;
+    std::shared_ptr<const Clock> clock = Clock::system();
   };
   // Starts nothing before the first lease.
   static std::shared_ptr<DeviceOwner> make(Options options);
@@ -69,21 +72,24 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   Lease acquire(const LeaseOptions& options);
   bool is_held_by_this_thread() const;
+  // |lease| must not be empty.
+  static const LeaseGrant& grant_of(const Lease& lease) { return *lease.grant_; }
 
   // The use of the device under a lease. Nothing closes it meanwhile. A thread must not begin a second one within the first.
   class Operation;
-  Operation begin(Lease::Grant& grant, const std::stop_token& cancel = {});
+  Operation begin(const LeaseGrant& grant, const std::stop_token& cancel = {});
 
-  // Closes the device when no operation runs on it; returns when it is closed. The next operation or lease opens it again.
+  // Closes the device when no operation runs on it; returns when it is closed. The next operation or lease opens it again. Throws
+  // unavailable if its tensors could not be moved to host memory: then it stays open.
   void close();
-  // Closes the device and ends the thread: whoever waits gets cancelled. Gives up on a driver that does not return for
+  // Closes the device and ends the thread; requests that wait are cancelled. Gives up on a driver that does not return within
   // |patience| and leaves the thread to itself.
   void shut_down(std::chrono::nanoseconds patience = std::chrono::seconds(10));
 
   DeviceStatus status() const;
   bool is_open() const;
-  // When its last lease ended, for those who prefer a device used lately.
-  Clock::time_point last_used() const;
+  // When its last lease ended, for choosing the most recently used device.
+  Clock::Time last_used() const;
   int queue_length() const;
   // Whether the program of this text is compiled, as long as the device stays open.
   bool has_compiled(const std::string& text) const;
@@ -93,50 +99,59 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   // How long leases of this process hold the device, recent ones weighing more. None before the first has ended.
   std::optional<double> usual_hold_seconds() const;
   void count_run(double compute_seconds, bool failed);
+  // Of the hold on the device by this process; 0 without one.
+  std::uint64_t epoch() const;
+  // Another process waits and the quantum is over.
+  bool should_yield() const;
 
  private:
-  friend struct Lease::Grant;
-  friend class Lease;
-  struct Request;
-  struct Failure;
-  enum class CloseReason { none, policy, yield, request, exclusive_lease, shut_down };
+  friend struct LeaseGrant;
+  using Request = RequestQueue::Request;
+  using Failure = RequestQueue::Failure;
+  // The later ones prevail.
+  enum class CloseReason : std::uint8_t { policy, exclusive_lease, yield, request, shut_down, lost };
+  enum class Thread : std::uint8_t { none, running, stopping, ended };
 
   explicit DeviceOwner(Options options);
 
   // All of these with mutex_ held.
+  Clock::Time now() const noexcept { return options_.clock->now(); }
+  void check_running() const;
   void start_thread();
-  void wake();
-  void set_state(DeviceState state, std::string reason);
-  bool can_grant(const Request& request) const;
   bool needs_exclusive_ticket(const Request& request) const;
-  void grant(Request& request, Clock::time_point now);
-  void count_warm();
-  void grant_waiting();
-  void enqueue(Request& request);
-  void forget(Request& request);
-  void fail_waiting(const Failure& failure);
+  bool has_ticket_for(const Request& request) const;
+  bool can_grant(const Request& request) const;
+  void grant(Request& request, Clock::Time now);
+  void grant_waiting(Clock::Time now);
   void wait_for_grant(std::unique_lock<std::mutex>& lock, Request& request, const LeaseOptions& options);
-  void became_idle(Clock::time_point now);
-  void end_operation_locked();
-  bool quantum_is_over(Clock::time_point now) const;
-  double quantum() const;
-  double min_hold() const;
-  CloseReason close_reason(Clock::time_point now) const;
-  Clock::time_point next_deadline() const;
-  QueuePlace place_of(const Request& request, std::unique_lock<std::mutex>& lock) const;
+  bool is_open_for_use() const noexcept { return state_ == DeviceState::idle || state_ == DeviceState::busy; }
+  bool quantum_is_over(Clock::Time now) const;
+
+  // The transitions, with mutex_ held.
+  void enter(DeviceState state, std::string_view reason, Clock::Time now);
+  void begin_opening();                                                // closed, failed, lost -> opening
+  void abandon_opening();                                              // opening -> closed
+  void fail_opening(const Failure& failure, std::string_view reason);  // opening -> failed
+  void finish_opening(std::unique_ptr<OpenSession> session);           // opening -> idle, busy
+  void work_ended(Clock::Time now);                                    // busy -> idle, draining
+  void rest(Clock::Time now, std::string_view reason = {});            // draining, closing -> idle, busy
+  void drain(CloseReason reason);                                      // idle, busy -> draining
+  void begin_closing();                                                // draining -> closing
+  void stay_open();                                                    // closing -> idle, busy
+  void finish_closing();                                               // closing -> closed, lost
 
   // The owner thread.
   void run();
+  void step(std::unique_lock<std::mutex>& lock);
+  std::optional<CloseReason> reason_to_close(Clock::Time now) const;
+  Clock::Time next_deadline(Clock::Time now) const;
   void sleep_until_event(std::unique_lock<std::mutex>& lock);
   void open_device(std::unique_lock<std::mutex>& lock);
-  bool enter_turnstile(std::unique_lock<std::mutex>& lock, TicketKind kind);
-  std::shared_ptr<OpenDevice> open_with_retries();
-  void close_device(std::unique_lock<std::mutex>& lock, CloseReason reason);
-  void bury_lost_device(std::unique_lock<std::mutex>& lock);
-  void give_pass_back(bool dirty);
-  void look_for_waiters();
+  std::optional<Turnstile::Pass> enter_turnstile(std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<OpenDevice> open_with_retries(bool is_dirty, const std::stop_token& stop) const;
+  void close_device(std::unique_lock<std::mutex>& lock);
 
-  void release(Lease::Grant& grant) noexcept;
+  void release(LeaseGrant& grant) noexcept;
   void end_operation(bool failed) noexcept;
   void send(DeviceEvent::Kind kind, double seconds, std::string message = {}, std::uint64_t epoch = 0) const;
 
@@ -144,43 +159,24 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   const std::uint64_t process_generation_;  // of the process whose thread this is
 
   mutable std::mutex mutex_;
-  std::condition_variable closed_;  // the device was closed, or the thread has ended
+  std::condition_variable closed_;  // a closing has ended, or the thread
   std::thread thread_;
-  bool thread_started_ = false, thread_ended_ = false, stopping_ = false;
-  FileDescriptor event_;
-  bool is_asleep_ = false;
-  Clock::time_point wakes_at_{};
+  Thread thread_state_ = Thread::none;
+  Sleeper sleeper_;
 
   DeviceState state_ = DeviceState::closed;
   std::string state_reason_ = "not used yet";
-  Clock::time_point state_since_;
+  Clock::Time state_since_;
+  CloseReason close_reason_{};  // while draining and closing
 
-  std::list<Request*> queue_;  // by priority, then arrival
-  std::uint64_t arrivals_ = 0;
-  std::map<int, std::uint64_t> last_arrival_;  // granted, for each priority
-  std::vector<Lease::Grant*> holders_;
-  int operations_ = 0;
-  bool draining_ = false, close_requested_ = false, is_lost_ = false, overdue_logged_ = false;
-  bool foreign_waiting_ = false;
-
-  std::shared_ptr<OpenDevice> device_;
-  std::shared_ptr<Residency> residency_;
-  std::shared_ptr<ExecutableCache> executables_;
-  Turnstile::Pass pass_;
-  std::optional<Turnstile::Watch> watch_;
-  std::stop_source opening_;         // ends the wait for other processes
-  TicketNumber waiting_ticket_ = 0;  // while waiting for other processes
-  Clock::time_point held_since_{}, idle_since_{}, busy_since_{}, close_at_{}, last_used_{};
-  bool gap_is_open_ = false;  // an idle time has begun that no work has ended yet
-
-  KeepOpen policy_;
-  BreakEven break_even_;
-  double last_open_seconds_ = 0;
-  std::optional<double> usual_hold_seconds_;
-  std::uint64_t openings_ = 0;
-  int close_failures_in_a_row_ = 0;
-  DeviceCounters counters_;
-  std::shared_ptr<Residency::Counters> tensor_counters_ = std::make_shared<Residency::Counters>();
+  RequestQueue queue_;
+  RequestQueue::Holders holders_;
+  std::optional<std::stop_source> opening_;  // exactly while opening: ends the wait for other processes, and retries
+  std::unique_ptr<OpenSession> session_;     // exactly while the device is open
+  std::optional<Turnstile::Watch> watch_;    // tells that other processes came; kept for all sessions
+  HoldTimes times_;
+  Usage usage_;
+  const std::shared_ptr<Residency::Counters> tensor_counters_ = std::make_shared<Residency::Counters>();
 };
 
 class DeviceOwner::Operation {
@@ -196,11 +192,10 @@ class DeviceOwner::Operation {
 
  private:
   friend class DeviceOwner;
-  Operation(std::shared_ptr<DeviceOwner> owner, std::shared_ptr<Residency> residency,
-            std::shared_ptr<ExecutableCache> executables)
+  Operation(std::shared_ptr<DeviceOwner> owner, const OpenSession& session)
       : owner_(std::move(owner)),
-        residency_(std::move(residency)),
-        executables_(std::move(executables)) {}
+        residency_(session.residency),
+        executables_(session.executables) {}
 
   std::shared_ptr<DeviceOwner> owner_;
   std::shared_ptr<Residency> residency_;
@@ -208,20 +203,19 @@ class DeviceOwner::Operation {
   bool has_failed_ = false;
 };
 
-struct Lease::Grant {
+struct LeaseGrant {
   std::shared_ptr<DeviceOwner> owner;
   LeaseMode mode{};
   std::thread::id thread;
-  DeviceOwner::Clock::time_point asked_at{}, granted_at{};
-  double open_seconds = 0;  // of waiting for the lease: spent opening the device
+  Clock::Time asked_at{}, granted_at{};
+  double open_seconds = 0;  // part of the wait for the lease: spent opening the device
   std::uint64_t epoch = 0;
-  ~Grant() {
+  ~LeaseGrant() {
     if (owner) owner->release(*this);
   }
-  // Of waiting: spent in the queue.
-  double queued_seconds() const {
-    return std::max(0.0, std::chrono::duration<double>(granted_at - asked_at).count() - open_seconds);
-  }
+  double waited_seconds() const { return Clock::seconds_between(asked_at, granted_at); }
+  // Part of the wait: spent in the queue.
+  double queued_seconds() const { return std::max(0.0, waited_seconds() - open_seconds); }
 };
 
 }  // namespace tenon

@@ -1,389 +1,338 @@
-// The owner thread of a device: everything that opens and closes it.
+// The owner thread of a device and the transitions of its state.
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 
-#include <cmath>
+#include <cassert>
 
 #include "base/log.h"
 #include "base/units.h"
 #include "lease/device_owner.h"
-#include "lease/device_request.h"
-#include "tenon/error.h"
 
 namespace tenon {
 namespace {
 
-using Clock = DeviceOwner::Clock;
-
 constexpr double kSlowOpenSeconds = 0.5;
 constexpr int kOpenAttempts = 3;
 constexpr std::chrono::milliseconds kRetryDelay{20};
-// In the first moments of a hold a pause as short as this between two operations is not idleness: without it two processes that
+// In the first moments of a hold a pause this short between two operations does not count as idle: otherwise two processes that
 // compute in turn would open and close the device for every operation.
 constexpr std::chrono::milliseconds kPause{5};
 constexpr std::chrono::seconds kOverdue{30};
 constexpr std::chrono::seconds kSpillRetry{1};
-// How often to look for waiters of other processes where their coming cannot be watched.
+// How often to look for waiting processes where their arrival cannot be watched.
 constexpr std::chrono::milliseconds kLookInterval{50};
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-Clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e9)));
-}
+constexpr int kAlarmingCloseFailures = 3;
 
 bool is_worth_retrying(const Error& error) {
   return error.code() == ErrorCode::unavailable || error.code() == ErrorCode::aborted;
 }
 
+Usage::Period period_of(DeviceState state) {
+  switch (state) {
+    case DeviceState::opening: return Usage::Period::opening;
+    case DeviceState::idle: return Usage::Period::idle;
+    case DeviceState::busy:
+    case DeviceState::draining: return Usage::Period::busy;
+    case DeviceState::closing: return Usage::Period::closing;
+    case DeviceState::closed:
+    case DeviceState::failed:
+    case DeviceState::lost: break;
+  }
+  return Usage::Period::closed;
+}
+
+// False if a value could not be moved.
+bool empty_memory(Residency& residency, bool is_lost, bool is_forced) {
+  if (is_lost) {
+    residency.lose(residency.device_id() + " was lost");
+    return true;
+  }
+  if (residency.spill()) return true;
+  if (is_forced) residency.lose("its memory could not be read when it closed");
+  return is_forced;
+}
+
 }  // namespace
 
-void DeviceOwner::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    if (is_lost_ && operations_ == 0) {
-      bury_lost_device(lock);
-      continue;
-    }
-    if (stopping_ && operations_ == 0) break;
-    if (device_) {
-      const CloseReason reason = close_reason(Clock::now());
-      if (reason != CloseReason::none && operations_ == 0) {
-        close_device(lock, reason);
-        continue;
-      }
-      if (reason != CloseReason::none) {
-        draining_ = true;
-        if (state_ != DeviceState::draining) set_state(DeviceState::draining, "to be closed when the operation ends");
-      } else if (draining_ && !is_lost_) {
-        draining_ = false;  // whoever waited has gone away
-        if (state_ == DeviceState::draining) set_state(holders_.empty() ? DeviceState::idle : DeviceState::busy, "");
-      }
-      grant_waiting();
-    } else if (!queue_.empty()) {
-      open_device(lock);
-      continue;
-    }
-    sleep_until_event(lock);
+void DeviceOwner::enter(DeviceState state, std::string_view reason, Clock::Time now) {
+  state_ = state;
+  if (reason.empty())
+    state_reason_.clear();  // with every lease: an assignment costs more
+  else
+    state_reason_ = reason;
+  state_since_ = now;
+  usage_.begin(period_of(state), now);
+}
+
+void DeviceOwner::begin_opening() {
+  assert(!session_ && !opening_);
+  opening_.emplace();
+  enter(DeviceState::opening, "waiting for its turn", now());
+  usage_.begin(Usage::Period::closed, now());  // until the turn comes
+}
+
+void DeviceOwner::abandon_opening() {
+  opening_.reset();
+  enter(DeviceState::closed, "nobody waits for it any more", now());
+}
+
+void DeviceOwner::fail_opening(const Failure& failure, std::string_view reason) {
+  opening_.reset();
+  enter(DeviceState::failed, reason, now());
+  queue_.fail_all(failure);
+}
+
+void DeviceOwner::finish_opening(std::unique_ptr<OpenSession> session) {
+  opening_.reset();
+  session_ = std::move(session);
+  session_->look_for_waiters();
+  rest(session_->held_since);
+  grant_waiting(session_->held_since);
+  if (holders_.empty()) times_.opened_for_nobody(session_->held_since);  // the request was withdrawn meanwhile
+}
+
+void DeviceOwner::rest(Clock::Time now, std::string_view reason) {
+  session_->idle_since = now;
+  session_->close_at = times_.idle_until(now);
+  enter(holders_.empty() ? DeviceState::idle : DeviceState::busy, reason, now);
+}
+
+void DeviceOwner::drain(CloseReason reason) {
+  if (is_open_for_use()) {
+    close_reason_ = reason;
+    enter(DeviceState::draining, "to be closed when the operation ends", now());
+  } else if (state_ == DeviceState::draining) {
+    close_reason_ = std::max(close_reason_, reason);
   }
-  fail_waiting({ErrorCode::cancelled, device().id + ": its manager is gone", ""});
-  if (device_) close_device(lock, CloseReason::shut_down);
-  thread_ended_ = true;
+  sleeper_.wake();
+}
+
+void DeviceOwner::begin_closing() {
+  assert(state_ == DeviceState::draining && session_->operations == 0);
+  const bool is_lost = close_reason_ == CloseReason::lost;
+  if (is_lost)
+    times_.forget_idle_time();
+  else if (holders_.empty() && close_reason_ != CloseReason::policy)
+    times_.idle_time_cut_short(now());
+  enter(DeviceState::closing, is_lost ? "it was lost" : "tensors move to host memory", now());
+}
+
+void DeviceOwner::stay_open() {
+  logging::error("{} stays open: its tensors could not be moved to host memory", device().id);
+  const Clock::Time now = this->now();
+  session_->held_since = now;
+  session_->retry_at = now + kSpillRetry;
+  rest(now, "its tensors could not be moved to host memory");
   closed_.notify_all();
 }
 
-DeviceOwner::CloseReason DeviceOwner::close_reason(Clock::time_point now) const {
-  if (close_requested_) return CloseReason::request;
-  if (foreign_waiting_) {
-    if (quantum_is_over(now)) return CloseReason::yield;
-    if (holders_.empty() && queue_.empty()) {
-      const bool is_young = now < held_since_ + duration_of(min_hold());
-      if (!is_young || now >= idle_since_ + kPause) return CloseReason::yield;
-    }
-  }
-  if (holders_.empty() && !queue_.empty() && options_.turnstile && needs_exclusive_ticket(*queue_.front()) &&
-      pass_.kind() == TicketKind::shared)
-    return CloseReason::exclusive_lease;
-  if (holders_.empty() && queue_.empty() && now >= close_at_) return CloseReason::policy;
-  return CloseReason::none;
+void DeviceOwner::finish_closing() {
+  constexpr std::string_view kReasons[] = {"idle",       "for an exclusive lease", "given to another process",
+                                           "on request", "its manager is gone",    "it went away while it was open"};
+  enter(close_reason_ == CloseReason::lost ? DeviceState::lost : DeviceState::closed, kReasons[static_cast<int>(close_reason_)],
+        now());
+  closed_.notify_all();
 }
 
-DeviceOwner::Clock::time_point DeviceOwner::next_deadline() const {
-  Clock::time_point next = Clock::time_point::max();
-  if (!device_) return next;
-  const bool is_idle = holders_.empty() && queue_.empty();
-  if (is_idle) next = close_at_;
-  if (foreign_waiting_) {
-    if (is_idle) next = std::min(next, idle_since_ + kPause);
-    const Clock::time_point quantum_end = held_since_ + duration_of(quantum());
-    next = std::min(next, draining_ ? quantum_end + kOverdue : quantum_end);
-    if (overdue_logged_ && draining_) next = Clock::time_point::max();
+void DeviceOwner::run() {
+  std::unique_lock lock(mutex_);
+  while (thread_state_ == Thread::running || session_) step(lock);
+  thread_state_ = Thread::ended;
+  closed_.notify_all();
+}
+
+void DeviceOwner::step(std::unique_lock<std::mutex>& lock) {
+  switch (state_) {
+    case DeviceState::closed:
+    case DeviceState::failed:
+    case DeviceState::lost: return queue_.empty() ? sleep_until_event(lock) : open_device(lock);
+    case DeviceState::idle:
+    case DeviceState::busy:
+      if (const std::optional<CloseReason> reason = reason_to_close(now())) return drain(*reason);
+      grant_waiting(now());
+      return sleep_until_event(lock);
+    case DeviceState::draining:
+      if (close_reason_ == CloseReason::yield && !session_->look_for_waiters()) return rest(now());
+      return session_->operations > 0 ? sleep_until_event(lock) : close_device(lock);
+    case DeviceState::opening:
+    case DeviceState::closing: break;  // left before open_device() and close_device() return
   }
-  if (pass_ && !watch_) next = std::min(next, Clock::now() + kLookInterval);
-  return next;
+}
+
+std::optional<DeviceOwner::CloseReason> DeviceOwner::reason_to_close(Clock::Time now) const {
+  const OpenSession& session = *session_;
+  if (thread_state_ == Thread::stopping) return CloseReason::shut_down;
+  if (now < session.retry_at) return std::nullopt;
+  if (quantum_is_over(now)) return CloseReason::yield;
+  if (state_ != DeviceState::idle) return std::nullopt;
+  if (!queue_.empty()) return has_ticket_for(queue_.front()) ? std::nullopt : std::optional(CloseReason::exclusive_lease);
+  if (session.others_wait && (now >= session.held_since + times_.min_hold() || now >= session.idle_since + kPause))
+    return CloseReason::yield;
+  return now >= session.close_at ? std::optional(CloseReason::policy) : std::nullopt;
+}
+
+// When reason_to_close() may have another answer although nothing has happened.
+Clock::Time DeviceOwner::next_deadline(Clock::Time now) const {
+  if (!session_) return Clock::kNever;
+  const OpenSession& session = *session_;
+  Clock::Time next = Clock::kNever;
+  if (state_ == DeviceState::idle) next = queue_.empty() ? session.close_at : now;
+  if (session.others_wait) {
+    if (state_ == DeviceState::idle) next = std::min(next, session.idle_since + kPause);
+    const Clock::Time quantum_end = session.held_since + times_.quantum();
+    if (state_ != DeviceState::draining) next = std::min(next, quantum_end);
+    if (state_ == DeviceState::draining && !session.overdue_is_logged) next = quantum_end + kOverdue;
+  }
+  next = std::max(next, session.retry_at);
+  return session.pass && !watch_ ? std::min(next, now + kLookInterval) : next;
 }
 
 void DeviceOwner::sleep_until_event(std::unique_lock<std::mutex>& lock) {
-  const Clock::time_point deadline = next_deadline();
-  wakes_at_ = deadline;
-  is_asleep_ = true;
-  const bool has_pass = static_cast<bool>(pass_);
-  pollfd fds[2] = {{event_.get(), POLLIN, 0}, {has_pass && watch_ ? watch_->fd() : -1, POLLIN, 0}};
-  timespec wait{};
-  const timespec* timeout = nullptr;
-  if (deadline != Clock::time_point::max()) {
-    const auto left = std::max(Clock::duration::zero(), deadline - Clock::now());
-    wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
-    wait.tv_nsec = (left % std::chrono::seconds(1)).count();
-    timeout = &wait;
-  }
-  lock.unlock();
-  ppoll(fds, 2, timeout, nullptr);
-  if (fds[0].revents) {
-    eventfd_t ignored;
-    eventfd_read(event_.get(), &ignored);
-  }
-  if (fds[1].revents) watch_->clear();
-  lock.lock();
-  is_asleep_ = false;
-  wakes_at_ = Clock::time_point::min();  // awake: it looks at everything before it sleeps again
-  if (fds[1].revents || foreign_waiting_ || !watch_) look_for_waiters();
-  if (foreign_waiting_ && draining_ && !overdue_logged_ && Clock::now() >= held_since_ + duration_of(quantum()) + kOverdue) {
-    overdue_logged_ = true;
-    logging::warn("{}: an operation of this process runs on although others wait for the device and its time is up", device().id);
+  const bool is_watching = session_ && session_->pass && watch_;
+  const bool others_came = sleeper_.sleep(lock, *options_.clock, next_deadline(now()), is_watching ? watch_->fd() : -1);
+  if (others_came) watch_->clear();
+  if (!session_) return;
+  OpenSession& session = *session_;
+  if (others_came || session.others_wait || !watch_) session.look_for_waiters();
+  if (state_ == DeviceState::draining && session.others_wait && !session.overdue_is_logged &&
+      now() >= session.held_since + times_.quantum() + kOverdue) {
+    session.overdue_is_logged = true;
+    logging::warn("{}: an operation of this process still runs although others wait and its quantum is over", device().id);
   }
 }
 
-void DeviceOwner::look_for_waiters() {
-  if (!pass_) return;
-  try {
-    foreign_waiting_ = pass_.has_waiters();
-  } catch (const Error& error) {
-    logging::warn("{}: cannot see who waits: {}", device().id, error.what());
-  }
-}
-
-bool DeviceOwner::enter_turnstile(std::unique_lock<std::mutex>& lock, TicketKind kind) {
-  if (!options_.turnstile) return true;
-  opening_ = std::stop_source();
+// None: the state is not opening any more.
+std::optional<Turnstile::Pass> DeviceOwner::enter_turnstile(std::unique_lock<std::mutex>& lock) {
+  Turnstile::Pass pass;
+  if (!options_.turnstile) return pass;
+  const std::stop_source opening = *opening_;
   Turnstile::Options options;
-  options.kind = kind;
-  options.cancel = opening_.get_token();
+  options.kind = needs_exclusive_ticket(queue_.front()) ? TicketKind::exclusive : TicketKind::shared;
+  options.cancel = opening.get_token();
   options.on_wait = [&](TicketNumber ticket) {
     const std::lock_guard locked(mutex_);
-    waiting_ticket_ = ticket;
     state_reason_ = "another process has it";
-    for (Request* request : queue_) request->changed.notify_one();  // some only try
+    queue_.wait_behind(ticket);
   };
-  Turnstile::Pass pass;
   std::optional<Failure> failure;
   lock.unlock();
   try {
     pass = options_.turnstile->enter(options);
+    if (!watch_) watch_ = options_.turnstile->watch();
   } catch (const std::exception& error) {
-    failure = Failure::of(error);
-  }
-  if (pass && !watch_) try {
-      watch_ = options_.turnstile->watch();
-    } catch (const std::exception& error) {
-      logging::info("{}; looking for those who wait every {} instead", error.what(),
+    if (pass)
+      logging::info("{}; looking for waiting processes every {} instead", error.what(),
                     format_seconds(std::chrono::duration<double>(kLookInterval).count()));
-    }
+    else
+      failure = Failure::of(error);
+  }
   lock.lock();
-  waiting_ticket_ = 0;
-  if (failure) {
-    const bool was_cancelled = opening_.stop_requested();
-    set_state(DeviceState::closed, "nobody waits for it any more");
-    if (!was_cancelled) {
-      set_state(DeviceState::failed, "no place in the queue of processes");
-      fail_waiting(*failure);
-    }
-    return false;
+  queue_.wait_behind(0);
+  if (failure && !opening.stop_requested()) {
+    fail_opening(*failure, "no place in the queue of processes");
+    return std::nullopt;
   }
-  pass_ = std::move(pass);
-  if (queue_.empty() || stopping_) {
-    pass_.give_back();
-    set_state(DeviceState::closed, "nobody waits for it any more");
-    return false;
+  if (failure || queue_.empty()) {
+    pass.give_back();
+    abandon_opening();
+    return std::nullopt;
   }
-  if (pass_.is_dirty()) ++counters_.dirty_grants;
-  return true;
+  usage_.counters.dirty_grants += pass.is_dirty();
+  return pass;
 }
 
 void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
-  set_state(DeviceState::opening, "waiting for its turn");
-  const TicketKind kind = needs_exclusive_ticket(*queue_.front()) ? TicketKind::exclusive : TicketKind::shared;
-  if (!enter_turnstile(lock, kind)) return;
-
-  set_state(DeviceState::opening, "being opened");
-  const bool is_dirty = pass_.is_dirty();
+  begin_opening();
+  std::optional<Turnstile::Pass> pass = enter_turnstile(lock);
+  if (!pass) return;
+  enter(DeviceState::opening, "being opened", now());
+  const std::stop_token stop = opening_->get_token();
   lock.unlock();
-  const Clock::time_point start = Clock::now();
   std::shared_ptr<OpenDevice> opened;
   std::optional<Failure> failure;
   try {
-    if (is_dirty) {
-      logging::warn("{}: its last user died or left it in doubt; bringing it into a known state", device().id);
-      options_.backend->recover(device());
-    }
-    opened = open_with_retries();
+    opened = open_with_retries(pass->is_dirty(), stop);
   } catch (const std::exception& error) {
     failure = Failure::of(error);
   }
-  const double seconds = seconds_since(start);
-  if (opened) {
+  lock.lock();
+  const double seconds = usage_.period_seconds(now());
+  const std::uint64_t epoch = pass->epoch();
+  if (failure) {
+    ++usage_.counters.open_failures;
+    pass->give_back_dirty();
+    fail_opening(*failure, "could not be opened: " + failure->message);
+  } else {
+    usage_.opened(seconds);
+    times_.opened(seconds);
+    auto residency = std::make_shared<Residency>(device().id, opened, tensor_counters_);
+    finish_opening(std::make_unique<OpenSession>(std::move(opened), std::move(residency), std::move(*pass), now()));
+  }
+  lock.unlock();
+  if (failure) {
+    logging::warn("{} could not be opened: {}", device().id, failure->message);
+    send(DeviceEvent::Kind::open_failed, seconds, failure->message);
+  } else {
     logging::info("{} opened in {}", device().id, format_seconds(seconds));
     if (seconds > kSlowOpenSeconds) logging::warn("{} took {} to open", device().id, format_seconds(seconds));
-  } else {
-    logging::warn("{} could not be opened: {}", device().id, failure->message);
+    send(DeviceEvent::Kind::opened, seconds, {}, epoch);
   }
-  lock.lock();
-  ++openings_;
-  last_open_seconds_ = seconds;
-  counters_.open_seconds += seconds;
-  if (failure) {
-    ++counters_.open_failures;
-    give_pass_back(true);
-    set_state(DeviceState::failed, "could not be opened: " + failure->message);
-    fail_waiting(*failure);
-    lock.unlock();
-    send(DeviceEvent::Kind::open_failed, seconds, failure->message);
-    lock.lock();
-    return;
-  }
-  ++counters_.opens;
-  break_even_.record_open(seconds);
-  if (break_even_.seconds() > 0) policy_.set_break_even(break_even_.seconds());
-  device_ = opened;
-  residency_ = std::make_shared<Residency>(device().id, std::move(opened), tensor_counters_);
-  executables_ = std::make_shared<ExecutableCache>();
-  held_since_ = Clock::now();
-  overdue_logged_ = false;
-  const std::uint64_t epoch = pass_.epoch();
-  if (holders_.empty()) {
-    const bool gap_was_open = gap_is_open_;
-    const Clock::time_point idle_before = idle_since_;
-    set_state(DeviceState::idle, "");
-    grant_waiting();
-    if (holders_.empty()) {  // whoever asked has given up meanwhile
-      became_idle(held_since_);
-      if (gap_was_open) idle_since_ = idle_before;
-    }
-  } else {
-    set_state(DeviceState::busy, "");
-    busy_since_ = held_since_;
-    grant_waiting();
-  }
-  look_for_waiters();
-  lock.unlock();
-  send(DeviceEvent::Kind::opened, seconds, {}, epoch);
   lock.lock();
 }
 
-std::shared_ptr<OpenDevice> DeviceOwner::open_with_retries() {
+std::shared_ptr<OpenDevice> DeviceOwner::open_with_retries(bool is_dirty, const std::stop_token& stop) const {
+  if (is_dirty) {
+    logging::warn("{}: its last user died or left it in doubt; bringing it into a known state", device().id);
+    options_.backend->recover(device());
+  }
   for (int attempt = 1;; ++attempt) try {
       return options_.backend->open(device(), {.budget = options_.budget, .fuse = options_.fuse});
     } catch (const Error& error) {
-      if (attempt == kOpenAttempts || !is_worth_retrying(error) || opening_.stop_requested()) throw;
-      std::this_thread::sleep_for(kRetryDelay * attempt);
+      if (attempt == kOpenAttempts || !is_worth_retrying(error)) throw;
+      const Clock::Time again_at = now() + kRetryDelay * attempt;
+      while (!stop.stop_requested() && now() < again_at) std::this_thread::sleep_for(options_.clock->wait_limit(again_at));
+      if (stop.stop_requested()) throw;
     }
 }
 
-void DeviceOwner::close_device(std::unique_lock<std::mutex>& lock, CloseReason reason) {
-  const bool is_forced = reason == CloseReason::shut_down;
-  // Another process may have given up in the meantime; then there is nobody to close for.
-  if (reason == CloseReason::yield) {
-    look_for_waiters();
-    if (!foreign_waiting_) return;
-  }
-  const Clock::time_point start = Clock::now();
-  if (holders_.empty()) {
-    counters_.idle_seconds += std::chrono::duration<double>(start - std::max(idle_since_, held_since_)).count();
-    // How long the idle time would have been nobody knows now, except where the policy itself ended it.
-    if (reason != CloseReason::policy && std::exchange(gap_is_open_, false))
-      policy_.record_gap(std::max(0.0, std::chrono::duration<double>(start - idle_since_).count()), true);
+void DeviceOwner::close_device(std::unique_lock<std::mutex>& lock) {
+  const CloseReason reason = close_reason_;
+  const bool is_lost = reason == CloseReason::lost;
+  begin_closing();
+  Residency& residency = *session_->residency;
+  lock.unlock();
+  if (is_lost) logging::error("{} was lost", device().id);
+  const bool is_empty = empty_memory(residency, is_lost, reason == CloseReason::shut_down);
+  lock.lock();
+  if (!is_empty) return stay_open();
+
+  const std::unique_ptr<OpenSession> session = std::move(session_);
+  const std::uint64_t epoch = session->pass.epoch();
+  lock.unlock();
+  const std::string failure = session->close();
+  lock.lock();
+  const double seconds = usage_.period_seconds(now());
+  if (is_lost) {
+    ++usage_.counters.lost;
   } else {
-    counters_.busy_seconds += std::chrono::duration<double>(start - busy_since_).count();
+    if (usage_.closed(!failure.empty()) == kAlarmingCloseFailures)
+      logging::error("{} failed to close {} times in a row", device().id, kAlarmingCloseFailures);
+    usage_.counters.yields += reason == CloseReason::yield;
+    times_.closed(seconds);
   }
-  draining_ = true;  // no operation begins while the mutex is free
-  set_state(DeviceState::closing, "tensors move to host memory");
-  const std::shared_ptr<OpenDevice> device = device_;
-  const std::shared_ptr<Residency> residency = residency_;
+  session->give_pass_back();
+  finish_closing();
   lock.unlock();
-
-  bool has_spilled = residency->spill();
-  if (!has_spilled && is_forced) {
-    residency->lose("its memory could not be read when it closed");
-    has_spilled = true;
-  }
-  if (!has_spilled) {
-    logging::error("{} stays open: its tensors could not be moved to host memory", this->device().id);
-    lock.lock();
-    draining_ = close_requested_ = false;
-    set_state(holders_.empty() ? DeviceState::idle : DeviceState::busy, "its tensors could not be moved to host memory");
-    close_at_ = Clock::now() + kSpillRetry;
-    held_since_ = Clock::now();
-    closed_.notify_all();
-    return;
-  }
-  std::string failure;
-  lock.lock();
-  executables_.reset();
-  residency_.reset();
-  device_.reset();
-  lock.unlock();
-  try {
-    device->close();
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  const double seconds = seconds_since(start);
-  if (failure.empty())
-    logging::info("{} closed in {}", this->device().id, format_seconds(seconds));
-  else
-    logging::warn("{} did not close properly: {}", this->device().id, failure);
-
-  lock.lock();
-  const std::uint64_t epoch = pass_.epoch();
-  if (failure.empty()) {
-    close_failures_in_a_row_ = 0;
+  if (is_lost) {
+    send(DeviceEvent::Kind::lost, 0, "it went away while it was open", epoch);
   } else {
-    ++counters_.close_failures;
-    if (++close_failures_in_a_row_ == 3) logging::error("{} failed to close three times in a row", this->device().id);
-  }
-  ++counters_.closes;
-  if (reason == CloseReason::yield) ++counters_.yields;
-  counters_.close_seconds += seconds;
-  break_even_.record_close(seconds);
-  if (break_even_.seconds() > 0) policy_.set_break_even(break_even_.seconds());
-  give_pass_back(!failure.empty() || device->is_lost());
-  draining_ = close_requested_ = false;
-  constexpr const char* kReasons[] = {
-      "", "idle", "given to another process", "on request", "for an exclusive lease", "its manager is gone"};
-  set_state(DeviceState::closed, kReasons[static_cast<int>(reason)]);
-  closed_.notify_all();
-  lock.unlock();
-  if (reason == CloseReason::yield) send(DeviceEvent::Kind::yielded, seconds, {}, epoch);
-  send(failure.empty() ? DeviceEvent::Kind::closed : DeviceEvent::Kind::close_failed, seconds, failure, epoch);
-  lock.lock();
-}
-
-void DeviceOwner::bury_lost_device(std::unique_lock<std::mutex>& lock) {
-  const std::shared_ptr<OpenDevice> device = device_;
-  const std::shared_ptr<Residency> residency = residency_;
-  set_state(DeviceState::closing, "it was lost");
-  executables_.reset();
-  residency_.reset();
-  device_.reset();
-  lock.unlock();
-  logging::error("{} was lost", this->device().id);
-  residency->lose(this->device().id + " was lost");
-  try {
-    device->close();
-  } catch (const std::exception&) {
-    // It is gone; there is nothing to close properly.
+    if (failure.empty())
+      logging::info("{} closed in {}", device().id, format_seconds(seconds));
+    else
+      logging::warn("{} did not close properly: {}", device().id, failure);
+    if (reason == CloseReason::yield) send(DeviceEvent::Kind::yielded, seconds, {}, epoch);
+    send(failure.empty() ? DeviceEvent::Kind::closed : DeviceEvent::Kind::close_failed, seconds, failure, epoch);
   }
   lock.lock();
-  ++counters_.lost;
-  const std::uint64_t epoch = pass_.epoch();
-  give_pass_back(true);
-  is_lost_ = draining_ = close_requested_ = false;
-  gap_is_open_ = false;
-  set_state(DeviceState::lost, "it went away while it was open");
-  closed_.notify_all();
-  lock.unlock();
-  send(DeviceEvent::Kind::lost, 0, "it went away while it was open", epoch);
-  lock.lock();
-}
-
-void DeviceOwner::give_pass_back(bool dirty) {
-  if (dirty)
-    pass_.give_back_dirty();
-  else
-    pass_.give_back();
-  pass_ = Turnstile::Pass();
-  foreign_waiting_ = false;
 }
 
 }  // namespace tenon

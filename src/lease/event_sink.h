@@ -1,7 +1,6 @@
-// EventSink: where what happens to devices is told.
+// EventSink: delivers what happens to devices to observers.
 //
-// Empty while nobody observes, so that events cost nothing then. Thread safety: all calls may run side by side; observers are
-// called one at a time.
+// Events cost nothing while nobody observes. Thread safety: all calls may run concurrently; observers are called one at a time.
 #pragma once
 
 #include <atomic>
@@ -19,9 +18,9 @@ namespace tenon {
 class EventSink : public std::enable_shared_from_this<EventSink> {
  public:
   using Observer = std::function<void(const DeviceEvent&)>;
-  // Of the kinds in |wanted|, until the handle is dropped; dropping it waits for a call that runs.
+  // Delivers the kinds in |wanted| until the handle is dropped, which waits for a call that is running.
   std::shared_ptr<void> add(Observer observer, std::initializer_list<DeviceEvent::Kind> wanted = {});  // {}: all
-  // Whether anybody wants to hear of |kind|: an event that nobody hears need not be made.
+  // Whether anybody observes |kind|: an event without observers need not be made.
   bool is_wanted(DeviceEvent::Kind kind) const noexcept { return (wanted_.load(std::memory_order_relaxed) & bit(kind)) != 0; }
   // What an observer throws is logged.
   void send(const DeviceEvent& event) noexcept;

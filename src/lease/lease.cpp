@@ -25,17 +25,9 @@ const DeviceInfo& Lease::device() const {
   return grant_->owner->device();
 }
 
-std::uint64_t Lease::epoch() const noexcept {
-  if (!grant_) return 0;
-  const std::lock_guard lock(grant_->owner->mutex_);
-  return grant_->owner->pass_.epoch();
-}
+std::uint64_t Lease::epoch() const noexcept { return grant_ ? grant_->owner->epoch() : 0; }
 
-bool Lease::should_yield() const noexcept {
-  if (!grant_) return false;
-  const std::lock_guard lock(grant_->owner->mutex_);
-  return grant_->owner->quantum_is_over(DeviceOwner::Clock::now());
-}
+bool Lease::should_yield() const noexcept { return grant_ && grant_->owner->should_yield(); }
 
 void Lease::release() noexcept { grant_.reset(); }
 

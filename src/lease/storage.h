@@ -1,12 +1,11 @@
-// Storage: the value of a tensor, wherever it is: in host memory, on a device, or both. And Residency: the tensors that are on
-// one open device.
+// Storage: the value of a tensor, in host memory, on a device, or both. Residency: the tensors on one open device.
 //
-// A value never changes once it is there, so copies in several places are equal. Before a device closes its values move to host
-// memory (spill); they go back up when they are next used, on whatever device that is. Only a device that is lost takes with it
-// what existed nowhere else: reading that is data_loss, for ever.
+// A value never changes once it is there, so copies in several places are equal. Before a device closes, its values move to host
+// memory (spill); they are uploaded again on next use, on whatever device that is. Only a device that is lost takes with it
+// values that existed nowhere else: reading one throws data_loss from then on.
 //
 // Lifetime: a Storage may be dropped at any time, from any thread, after its device and its manager.
-// Thread safety: all calls may run side by side. A device is not closed while one of its values is being read.
+// Thread safety: all calls may run concurrently. A device is not closed while one of its values is being read.
 #pragma once
 
 #include <atomic>
@@ -33,8 +32,8 @@ class Storage : public std::enable_shared_from_this<Storage> {
   const TensorType& type() const noexcept { return type_; }
   // The value in host memory, downloaded if it is nowhere else; the copy is kept. Throws data_loss, and what the device throws.
   HostArray to_host();
-  // The value on the device of |residency|, uploaded if it is not there. Called within an operation on that device. The buffer
-  // stays while the pointer is held, even if the value moves elsewhere. Makes room on the device if it must.
+  // The value on the device of |residency|, uploaded if it is not there, evicting other values if it must. Called within an
+  // operation on that device. The buffer stays while the pointer is held, even if the value moves elsewhere.
   std::shared_ptr<const Buffer> on(const std::shared_ptr<Residency>& residency);
 
   bool is_on_host() const;
@@ -61,7 +60,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::string loss_;                        // why the value is gone; "" if it is not
 };
 
-// One for each opening of a device.
+// One for each time a device is opened.
 class Residency : public std::enable_shared_from_this<Residency> {
  public:
   struct Counters {
@@ -75,15 +74,15 @@ class Residency : public std::enable_shared_from_this<Residency> {
   Counters& counters() const noexcept { return *counters_; }
   std::size_t size() const;
 
-  // Memory for a result; moves the values used longest ago to host memory while there is not enough. Throws resource_exhausted.
+  // Memory for a result. Least recently used values are evicted to host memory until there is room. Throws resource_exhausted.
   std::shared_ptr<Buffer> allocate(const TensorType& type);
   std::shared_ptr<Buffer> upload(const HostArray& array);
   HostArray download(const Buffer& buffer);
 
-  // Every value has left the device. False, with some still there, if one could not be read although the device is not lost.
-  // No operation may run.
+  // Moves every value to host memory. False, with some still on the device, if one could not be read although the device is not
+  // lost. No operation may run.
   bool spill();
-  // The device is gone: values that are nowhere else are lost, for |reason|.
+  // The device is gone: values that exist nowhere else are lost because of |reason|.
   void lose(const std::string& reason);
 
  private:
@@ -91,7 +90,7 @@ class Residency : public std::enable_shared_from_this<Residency> {
   std::list<Storage*>::iterator add(Storage& storage);
   void remove(std::list<Storage*>::iterator position) noexcept;
   void touch(std::list<Storage*>::iterator position);
-  // Moves one value that nobody uses to host memory; false when there is none.
+  // Evicts one value that nobody uses; false if there is none.
   bool evict_one();
   template <class Allocate>
   std::shared_ptr<Buffer> with_room(const Allocate& allocate);
@@ -101,7 +100,7 @@ class Residency : public std::enable_shared_from_this<Residency> {
   const std::shared_ptr<OpenDevice> device_;
   const std::shared_ptr<Counters> counters_;
   mutable std::mutex mutex_;      // taken after a Storage's, never before
-  std::list<Storage*> storages_;  // used longest ago first
+  std::list<Storage*> storages_;  // least recently used first
 };
 
 }  // namespace tenon

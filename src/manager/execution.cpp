@@ -120,9 +120,9 @@ struct DeviceManager::Execution {
 
     Recorder recorder(options, owner->device().id);
     const Lease lease = manager.state_->acquire(*owner, lease_wish(options, recorder));
-    recorder.add("queued", lease.grant()->queued_seconds());
-    recorder.add("opening", lease.grant()->open_seconds);
-    DeviceOwner::Operation operation = owner->begin(*lease.grant(), options.cancel);
+    recorder.add("queued", DeviceOwner::grant_of(lease).queued_seconds());
+    recorder.add("opening", DeviceOwner::grant_of(lease).open_seconds);
+    DeviceOwner::Operation operation = owner->begin(DeviceOwner::grant_of(lease), options.cancel);
     double compute_seconds = 0;
     std::uint64_t bytes = 0;
     std::string made;
@@ -169,12 +169,12 @@ struct DeviceManager::Execution {
     }
     owner->count_run(compute_seconds, false);
     timeline = recorder.take_timeline();
-    learn(*lease.grant(), text, program.was_there);
+    learn(DeviceOwner::grant_of(lease), text, program.was_there);
     if (owner->events().is_wanted(DeviceEvent::Kind::ran)) tell(lease, bytes);
   }
 
   // What routing predicts from.
-  void learn(const Lease::Grant& grant, std::string_view text, bool was_compiled) const {
+  void learn(const LeaseGrant& grant, std::string_view text, bool was_compiled) const {
     ProfileStore& profiles = *manager.state_->profiles;
     if (was_compiled && grant.open_seconds == 0 && !profiles.wants_run()) return;
     Work work = work_of(graph, text);

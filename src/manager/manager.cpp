@@ -54,7 +54,7 @@ std::optional<Turnstile> turnstile_of(const DeviceInfo& device) {
 std::shared_ptr<DeviceOwner> best_of(const std::vector<std::shared_ptr<DeviceOwner>>& owners) {
   if (owners.size() == 1) return owners.front();
   std::shared_ptr<DeviceOwner> best;
-  std::tuple<int, bool, DeviceOwner::Clock::time_point> best_rank;
+  std::tuple<int, bool, Clock::Time> best_rank;
   for (const std::shared_ptr<DeviceOwner>& owner : owners) {
     const bool is_open = owner->is_open();
     const std::tuple rank(is_open ? -owner->queue_length() : -owner->queue_length() - owner->users_elsewhere(), is_open,
@@ -257,7 +257,7 @@ std::shared_ptr<OpenDevice> DeviceManager::open(const LeaseOptions& options) {
     DeviceOwner::Operation operation;
   };
   Lease lease = this->lease(options);
-  DeviceOwner::Operation operation = lease.grant()->owner->begin(*lease.grant(), options.cancel);
+  DeviceOwner::Operation operation = DeviceOwner::grant_of(lease).owner->begin(DeviceOwner::grant_of(lease), options.cancel);
   const auto use = std::make_shared<Use>(Use{std::move(lease), std::move(operation)});
   return {use, &use->operation.device()};
 }

@@ -1,0 +1,59 @@
+// OpenSession: one device from its opening to its closing, with what lives on it.
+//
+// Thread safety: with the mutex of the device's owner held, except close(), which may take long: nobody else sees it by then.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "lease/executable_cache.h"
+#include "lease/storage.h"
+#include "lease/turnstile/turnstile.h"
+#include "tenon/error.h"
+
+namespace tenon {
+
+struct OpenSession {
+  std::shared_ptr<OpenDevice> device;
+  std::shared_ptr<Residency> residency;
+  Turnstile::Pass pass;    // empty for a device without a queue between processes
+  Clock::Time held_since;  // the quantum runs from here
+  std::shared_ptr<ExecutableCache> executables = std::make_shared<ExecutableCache>();
+  Clock::Time idle_since{}, close_at{};  // while idle
+  Clock::Time retry_at{};                // of closing, after the values on it could not be moved
+  int operations = 0;                    // that run on it
+  bool others_wait = false;              // other processes, as of the last look
+  bool overdue_is_logged = false;
+  bool is_dirty = false;  // closed in doubt: the next holder must recover the device
+
+  // Whether another process waits for the device.
+  bool look_for_waiters() {
+    if (pass) try {
+        others_wait = pass.has_waiters();
+      } catch (const Error& error) {
+        logging::warn("{}: cannot see who waits: {}", residency->device_id(), error.what());
+      }
+    return others_wait;
+  }
+
+  // Closes the device, on which no operation runs and no value is left. Returns what went wrong, "" if nothing did.
+  std::string close() {
+    std::string failure;
+    executables.reset();
+    residency.reset();
+    try {
+      device->close();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    is_dirty = !failure.empty() || device->is_lost();
+    device.reset();
+    return failure;
+  }
+  // Lets the next process have the device, after close().
+  void give_pass_back() noexcept { is_dirty ? pass.give_back_dirty() : pass.give_back(); }
+};
+
+}  // namespace tenon
