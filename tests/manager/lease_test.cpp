@@ -81,16 +81,6 @@ TEST(Lease, ItsUsualLengthIsWhatTheRouterExpectsOfThoseAhead) {
   EXPECT_LT(*decision.considered.front().candidate.queue_seconds, 1.0);  // what is assumed of a device never used
 }
 
-TEST(WaitHistogram, PutsAWaitBelowItsLimit) {
-  WaitHistogram waits;
-  waits.record(0);
-  waits.record(WaitHistogram::kLimitSeconds[3]);
-  waits.record(1e9);
-  EXPECT_EQ(waits.counts.front(), 1u);
-  EXPECT_EQ(waits.counts[3], 1u);
-  EXPECT_EQ(waits.counts.back(), 1u);
-}
-
 TEST(Lease, LingeringDeviceClosesByItself) {
   SimulatedMachine machine({card()}, [](Config& config) {
     config.keep_open = KeepOpenPolicy::linger;
