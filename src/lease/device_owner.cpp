@@ -431,9 +431,9 @@ int DeviceOwner::queue_length() const {
   return static_cast<int>(queue_.size() + holders_.size());
 }
 
-bool DeviceOwner::has_compiled(const std::string& text) const {
+bool DeviceOwner::has_compiled(const GraphKey& program) const {
   const std::lock_guard lock(mutex_);
-  return device_ != nullptr && executables_ != nullptr && executables_->find(text) != nullptr;
+  return device_ != nullptr && executables_ != nullptr && executables_->find(program) != nullptr;
 }
 
 int DeviceOwner::users_elsewhere() const {
