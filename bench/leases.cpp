@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "lease/storage.h"
+#include "manager/evaluate.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 #include "tenon/ops.h"
@@ -337,7 +338,7 @@ bool tensors(int steps) {
       RunOptions options;
       options.device = any_device();
       try {
-        values.push_back({manager.evaluate(graph, std::span(&from.storage, 1), options).outputs.at(0), 2 * from.expected});
+        values.push_back({evaluate(manager, graph, std::span(&from.storage, 1), options).outputs.at(0), 2 * from.expected});
       } catch (const Error& error) {
         const ErrorCode code = error.code();
         ++(code == ErrorCode::unavailable || code == ErrorCode::data_loss || code == ErrorCode::resource_exhausted ? refusals

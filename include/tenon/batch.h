@@ -4,7 +4,7 @@
 // measures instead. Plain functions of values; nothing here touches a device.
 //
 //   BatchConfig batch = batch_config(DeviceKind::tpu, 5);                     // 512, up to 2048, from 128
-//   recommended_batch_size(2e8, has_gpu(devices));                            // 16
+//   recommended_batch_size(2e8, placement::has_gpu(devices));                 // 16
 //   validate_batch_size(100, hardware_type(device)).message
 #pragma once
 

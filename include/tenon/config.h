@@ -42,9 +42,9 @@ struct Config {
   double memory_fraction = 0.75;  // for custom: 0.1 to 1.0
 
   // --- Programs ---
-  bool enable_x64 = true;                          // off: f64 and i64 results are refused
-  bool enable_jit = true;                          // off: no fusion, one step for each node
-  bool isolate = false;                            // every backend in a worker process
+  bool enable_x64 = true;  // off: f64 and i64 results are refused
+  bool enable_jit = true;  // fuse nodes into one loop (the name is that of other layers); off: one step each
+  bool isolate = false;    // every backend in a worker process
   std::map<std::string, std::string> environment;  // set before the first backend loads
 
   // --- Batches ---

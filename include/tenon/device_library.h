@@ -36,11 +36,10 @@ class Device {
   // The id, for Tensor::to and Tensor::on. Throws failed_precondition when the device is not initialised, or closed.
   operator std::string_view() const;
 
-  struct State;  // shared by the copies
-  explicit Device(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
-  State& state() const noexcept { return *state_; }
-
  private:
+  friend struct DeviceAccess;  // src/tensor/
+  struct State;                // shared by the copies
+  explicit Device(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 

@@ -17,7 +17,9 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -146,14 +148,21 @@ struct Node {
   }
 };
 
-// The node on one line, its inputs as %id: equal text, equal meaning (large constants by a hash of their bytes).
+// The node on one line, for people, its inputs as %id.
 std::string node_text(const Node& node);
+
+// Identifies a program: 128 bits of a hash over everything that gives it its meaning.
+struct GraphKey {
+  std::uint64_t low = 0, high = 0;
+  friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
+};
 
 class Graph {
  public:
   // Bounds on what one program may be; adding past them throws resource_exhausted.
   static constexpr int kMaxNodes = 100'000;
 
+  Graph();
   const Node& operator[](NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   NodeId size() const noexcept { return static_cast<NodeId>(nodes_.size()); }
   std::span<const NodeId> inputs() const noexcept { return inputs_; }
@@ -200,8 +209,14 @@ class Graph {
   NodeId arg_sort(NodeId x, int axis, bool descending);
   NodeId cumulative(NodeId x, int axis, bool product);
 
-  // A canonical text of the whole program (shapes, dtypes, attributes, constants by content): equal text, equal
-  // program. Key of executable caches, and readable in a debugger.
+  // Equal for graphs with the same nodes in the same order and the same outputs, different for all others; names of inputs do not
+  // count, every byte of a constant does. Grows with the graph: asking for it costs nothing. It is keyed with a number drawn at
+  // random by each process, so that nobody can construct a graph with the key of another; it means nothing to other processes.
+  GraphKey key() const;
+  // The same for every process with the same ops, and therefore no protection against somebody who constructs a collision: for
+  // what is kept in files of the user's own. Reads the whole graph, constants included.
+  GraphKey fingerprint() const;
+  // One line for each node, for people: shapes, dtypes, attributes, constants (large ones by a hash of their bytes).
   std::string text() const;
 
  private:
@@ -211,6 +226,12 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<NodeId> inputs_;
   std::vector<NodeId> outputs_;
+  std::array<std::uint64_t, 5> hash_;  // of the nodes so far
 };
 
 }  // namespace tenon
+
+template <>
+struct std::hash<tenon::GraphKey> {
+  std::size_t operator()(const tenon::GraphKey& key) const noexcept { return key.low; }
+};

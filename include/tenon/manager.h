@@ -27,8 +27,6 @@
 
 namespace tenon {
 
-class Storage;
-
 // What a run is doing: called at the beginning of each stage, and while it is queued whenever its place changes.
 struct Progress {
   std::string stage;
@@ -44,22 +42,19 @@ struct RunOptions {
   std::stop_token cancel = {};  // checked while waiting and between stages; throws cancelled
   std::function<void(const Progress&)> on_progress = {};
   std::string program = {};  // what the ledger calls it; "": the process's name
-  // graph.text(), for who runs a graph again and again and keeps it: making it takes longer than a small computation. "": made.
-  std::string_view graph_text = {};
+  // Say in the decision what every device would take. Off: requests that were decided before are not decided again.
+  bool explain = false;
+  std::function<void(const Decision&)> on_decision = {};  // called once, before waiting for the device
 };
 
 struct RunResult {
   std::vector<HostArray> outputs;
   DeviceInfo device;
   Timeline timeline;
+  std::shared_ptr<const Decision> decision;  // why that device; never null
 };
 
-// The same for tensors that stay where they are.
-struct EvaluateResult {
-  std::vector<std::shared_ptr<Storage>> outputs;
-  DeviceInfo device;
-  Timeline timeline;
-};
+struct ManagerState;  // src/manager/
 
 class DeviceManager {
  public:
@@ -70,7 +65,7 @@ class DeviceManager {
 
   const Config& config() const noexcept;
 
-  // Every device of the machine, usable or not, looked for anew at each call; opens none of them. What cannot be used says why.
+  // Every device of the machine, usable or not, looked for again at each call; opens none of them. What cannot be used says why.
   std::vector<DeviceInfo> devices() const;
   // The same with the runtimes found and the notes of the detectors.
   Detection detect() const;
@@ -93,7 +88,6 @@ class DeviceManager {
   Lease lease(const LeaseOptions& options = {});
 
   RunResult run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options = {});
-  EvaluateResult evaluate(const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs, const RunOptions& options = {});
 
   // The open device, for those who drive it themselves: leased until the pointer is dropped, and not given away meanwhile.
   std::shared_ptr<OpenDevice> open(const LeaseOptions& options);
@@ -103,11 +97,17 @@ class DeviceManager {
   // opens it again. Nothing for one that is not open. Returns when it is closed.
   void close(std::string_view wish);
   void close_all();
+  // Closes the device that |result| came from, for whoever needs it no more, and adds the time that took to the timeline. Nothing
+  // for the CPU, which is never closed.
+  void close_after(RunResult& result);
   // Closes everything for good: whoever waits is cancelled, further leases are refused. What the destructor does.
   void shut_down();
 
   // Whether the calling thread holds a lease of any device.
   bool holds_lease() const;
+  // Whether a device is open, about to be, or waited for: if the process were killed now, the next user would find it in doubt.
+  // The CPU does not count. May be called while other threads compute.
+  bool needs_closing() const;
 
   // Every device this manager has used or its backends offer, with state, users, memory and counters. Touches no hardware.
   std::vector<DeviceStatus> status() const;
@@ -118,9 +118,8 @@ class DeviceManager {
                                 std::initializer_list<DeviceEvent::Kind> kinds = {});
 
  private:
-  struct State;
-  struct Execution;
-  std::shared_ptr<State> state_;
+  friend ManagerState& state_of(DeviceManager& manager) noexcept;
+  std::shared_ptr<ManagerState> state_;
 };
 
 // One manager for the whole process, made when first asked for: with what set_process_config() said, else with Config::load().

@@ -1,13 +1,13 @@
 // The op catalogue: every op a user sees, in one registry.
 //
 // An op is a C++ function that adds primitives to a Graph, plus what there is to know about it: name, aliases, category, arity,
-// parameters with defaults and bounds, accepted dtypes, formula and one line of doc. The command line, the web page, Python, the
-// docs and the conformance suite all read this registry, and nothing else lists ops.
+// parameters with defaults and bounds, accepted dtypes, formula and one line of doc. The command line, the web page, the docs and
+// the conformance suite all read this registry, and nothing else lists ops.
 //
 // Thread safety: the registry is immutable after static initialisation; all calls may run side by side.
 //
-//   const OpInfo& op = find_op("softmax");                                  // or an alias; throws not_found with the nearest
-//   name NodeId y = apply(graph, "softmax", {x}, {{"axis", std::int64_t{-1}}})[0];
+//   const OpInfo& op = find_op("softmax");  // or an alias; throws not_found naming the nearest
+//   NodeId y = apply(graph, "softmax", {x}, {{"axis", std::int64_t{-1}}})[0];
 #pragma once
 
 #include <cstdint>

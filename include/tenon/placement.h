@@ -4,29 +4,23 @@
 // touches a device. Devices that cannot be used count as not there.
 //
 //   const std::vector<DeviceInfo> devices = manager.devices();
-//   if (has_gpu(devices)) ...
-//   for (const Placed& shard : distribute_data(batch, distribution_targets(devices)))
+//   if (placement::has_gpu(devices)) ...
+//   for (const placement::Placed& shard : placement::distribute_data(batch, placement::distribution_targets(devices)))
 //     manager.run(graph, std::span(&shard.array, 1), {.device = shard.device});
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "tenon/array.h"
 #include "tenon/config.h"
 #include "tenon/device.h"
 
-namespace tenon {
+namespace tenon::placement {
 
 // --- Which devices there are ---
 std::vector<DeviceInfo> visible_devices(std::span<const DeviceInfo> devices);  // those that can be used
@@ -108,80 +102,4 @@ HostArray rows(const HostArray& array, std::int64_t begin, std::int64_t end);
 DeviceInfo device_for_bytes(std::uint64_t bytes, const DeviceInfo& current, std::span<const DeviceInfo> devices,
                             const Config& config = {});
 
-// Prefetch: prepares values ahead of their use, in a thread of its own.
-//
-// |next| is called until it gives nothing; at most |buffer| values wait at any time. Lifetime: dropping it waits for the call of
-// |next| that runs, no longer. Thread safety: take() by one thread at a time.
-//
-//   Prefetch<HostArray> batches([&] { return read_batch(file); });
-//   while (std::optional<HostArray> batch = batches.take()) manager.run(graph, std::span(&*batch, 1));
-template <class T>
-class Prefetch {
- public:
-  explicit Prefetch(std::function<std::optional<T>()> next, std::size_t buffer = 2)
-      : next_(std::move(next)),
-        buffer_(buffer == 0 ? 1 : buffer),
-        thread_([this] { work(); }) {}
-  ~Prefetch() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Prefetch(const Prefetch&) = delete;
-  Prefetch& operator=(const Prefetch&) = delete;
-
-  // The next value, waiting for it; nothing at the end. Throws what |next| threw, after the values before it.
-  std::optional<T> take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !ready_.empty() || done_; });
-    if (ready_.empty()) {
-      if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-      return std::nullopt;
-    }
-    std::optional<T> value(std::move(ready_.front()));
-    ready_.pop_front();
-    lock.unlock();
-    changed_.notify_all();
-    return value;
-  }
-
- private:
-  void work() {
-    std::unique_lock lock(mutex_);
-    while (!stop_) {
-      changed_.wait(lock, [this] { return stop_ || ready_.size() < buffer_; });
-      if (stop_) break;
-      lock.unlock();
-      std::optional<T> value;
-      std::exception_ptr error;
-      try {
-        value = next_();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      if (!value) {
-        error_ = error;
-        break;
-      }
-      ready_.push_back(std::move(*value));
-      changed_.notify_all();
-    }
-    done_ = true;
-    changed_.notify_all();
-  }
-
-  std::function<std::optional<T>()> next_;
-  const std::size_t buffer_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<T> ready_;
-  bool done_ = false, stop_ = false;
-  std::exception_ptr error_;
-  std::thread thread_;  // last: it uses all of the above
-};
-
-}  // namespace tenon
+}  // namespace tenon::placement

@@ -21,6 +21,7 @@
 #include "tenon/memory_budget.h"
 #include "tenon/ops.h"
 #include "tenon/placement.h"
+#include "tenon/prefetch.h"
 #include "tenon/routing.h"
 #include "tenon/shape.h"
 #include "tenon/simulated.h"

@@ -53,8 +53,8 @@ class Tensor {
   Tensor() = default;  // none: stands for an optional input that is not given
 
   // A number without a type of its own (bool has one).
-  template <Number T>
-  Tensor(T value);
+  template <Number N>
+  Tensor(N value);
   Tensor(HostArray array);
   // Copies |values|; a vector becomes a tensor of one axis.
   template <class T>
@@ -134,10 +134,9 @@ class Tensor {
   // As NumPy prints an array: rows in brackets, a large one abbreviated.
   friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-  explicit Tensor(std::shared_ptr<TensorNode> node) noexcept : node_(std::move(node)) {}
-  const std::shared_ptr<TensorNode>& node() const noexcept { return node_; }
-
  private:
+  friend struct TensorAccess;  // src/tensor/
+  explicit Tensor(std::shared_ptr<TensorNode> node) noexcept : node_(std::move(node)) {}
   static Tensor literal(std::int64_t value);
   static Tensor literal(double value);
   HostArray one_element(DType as) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/elementwise.h"
+#include "graph/graph_key.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -89,6 +90,9 @@ NodeId Graph::add(Node node) {
     throw Error(ErrorCode::resource_exhausted, fmt::format("the program has more than {} nodes", kMaxNodes),
                 "split it into several programs");
   nodes_.push_back(std::move(node));
+  SipHash hash(hash_);
+  add_node(hash, nodes_.back());
+  hash_ = hash.state();
   return size() - 1;
 }
 
@@ -121,15 +125,11 @@ NodeId Graph::constant(HostArray value) {
 NodeId Graph::scalar(double value, DType dtype) { return constant(HostArray::full(dtype, {}, value)); }
 
 NodeId Graph::literal(double value) {
-  const NodeId id = scalar(value, DType::f64);
-  nodes_.back().weak = true;
-  return id;
+  return add({Prim::constant, DType::f64, true, {}, {}, ConstantAttr{HostArray::full(DType::f64, {}, value)}});
 }
 
 NodeId Graph::literal(std::int64_t value) {
-  const NodeId id = constant(HostArray::from<std::int64_t>({}, {value}));
-  nodes_.back().weak = true;
-  return id;
+  return add({Prim::constant, DType::i64, true, {}, {}, ConstantAttr{HostArray::from<std::int64_t>({}, {value})}});
 }
 
 NodeId Graph::iota(const Shape& shape, int axis) {

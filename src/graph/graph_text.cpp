@@ -1,18 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/siphash.h"
 #include "graph/elementwise.h"
 #include "tenon/graph.h"
 
 namespace tenon {
 namespace {
-
-// FNV-1a over the bytes of a constant: small ones are also printed in full, so a collision can only join large tables.
-std::uint64_t content_hash(const HostArray& array) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (std::size_t i = 0; i < array.bytes(); ++i) hash = (hash ^ static_cast<std::uint64_t>(array.data()[i])) * 0x100000001b3;
-  return hash;
-}
 
 struct AttributeText {
   const Node& node;
@@ -26,7 +20,10 @@ struct AttributeText {
   std::string operator()(std::monostate) const { return ""; }
   std::string operator()(const InputAttr& a) const { return fmt::format("{}", a.index); }
   std::string operator()(const ConstantAttr& a) const {
-    if (a.value.bytes() > 256) return fmt::format("#{:016x}", content_hash(a.value));
+    if (a.value.bytes() > 256) {
+      const SipHash::Digest digest = SipHash::of({}, std::span(a.value.data(), a.value.bytes()));
+      return fmt::format("#{:016x}{:016x}", digest.high, digest.low);
+    }
     std::string hex;
     for (std::size_t i = 0; i < a.value.bytes(); ++i) hex += fmt::format("{:02x}", static_cast<unsigned>(a.value.data()[i]));
     return hex;

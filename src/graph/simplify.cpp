@@ -1,7 +1,8 @@
 #include "graph/simplify.h"
 
-#include <string>
 #include <unordered_map>
+
+#include "graph/graph_key.h"
 
 namespace tenon {
 namespace {
@@ -83,13 +84,12 @@ class Simplifier {
   }
 
   NodeId unique(Node node) {
-    const std::string key = node_text(node);
-    const auto [entry, inserted] = known_.try_emplace(key, graph_.size());
+    const auto [entry, inserted] = known_.try_emplace(node_key(node), graph_.size());
     return inserted ? graph_.append(std::move(node)) : entry->second;
   }
 
   Graph graph_;
-  std::unordered_map<std::string, NodeId> known_;
+  std::unordered_map<GraphKey, NodeId> known_;
 };
 
 }  // namespace

@@ -279,9 +279,9 @@ int DeviceOwner::queue_length() const {
   return static_cast<int>(queue_.size() + holders_.size());
 }
 
-bool DeviceOwner::has_compiled(const std::string& text) const {
+bool DeviceOwner::has_compiled(const GraphKey& program) const {
   const std::lock_guard lock(mutex_);
-  return session_ && session_->executables->find(text) != nullptr;
+  return session_ && session_->executables->find(program) != nullptr;
 }
 
 int DeviceOwner::users_elsewhere() const {

@@ -91,8 +91,8 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   // When its last lease ended, for choosing the most recently used device.
   Clock::Time last_used() const;
   int queue_length() const;
-  // Whether the program of this text is compiled, as long as the device stays open.
-  bool has_compiled(const std::string& text) const;
+  // Whether the graph of this key is compiled, as long as the device stays open.
+  bool has_compiled(const GraphKey& program) const;
   // Places of other processes in the device's queue.
   int users_elsewhere() const;
   double expected_open_seconds() const;

@@ -1,4 +1,4 @@
-// ExecutableCache: compiled programs of one opening of a device; the least recently used goes first.
+// ExecutableCache: the compiled programs of one opening of a device, by the keys of their graphs; LRU.
 //
 // Thread safety: all calls may run side by side.
 #pragma once
@@ -6,8 +6,6 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "tenon/backend.h"
@@ -17,17 +15,17 @@ namespace tenon {
 class ExecutableCache {
  public:
   static constexpr std::size_t kMaxExecutables = 64;
-  std::shared_ptr<Executable> find(std::string_view key);
-  void keep(std::string_view key, std::shared_ptr<Executable> executable);
+  std::shared_ptr<Executable> find(const GraphKey& key);
+  void keep(const GraphKey& key, std::shared_ptr<Executable> executable);
 
  private:
   struct Entry {
-    std::string key;
+    GraphKey key;
     std::shared_ptr<Executable> executable;
   };
   std::mutex mutex_;
-  std::list<Entry> recent_;                                                   // most recently used first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> entries_;  // views of Entry::key
+  std::list<Entry> recent_;  // most recently used first
+  std::unordered_map<GraphKey, std::list<Entry>::iterator> entries_;
 };
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "manager/config/settings.h"
+#include "manager/evaluate.h"
 #include "manager/manager_state.h"
 #include "tenon/error.h"
 
@@ -74,13 +75,14 @@ struct Compiled {
   bool was_there = false;
 };
 
-Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph, std::string_view text) {
+Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph) {
+  const GraphKey key = graph.key();
   Compiled program;
-  program.executable = operation.executables().find(text);
+  program.executable = operation.executables().find(key);
   program.was_there = program.executable != nullptr;
   if (!program.was_there) {
     program.executable = operation.device().compile(graph);
-    operation.executables().keep(text, program.executable);
+    operation.executables().keep(key, program.executable);
   }
   return program;
 }
@@ -97,16 +99,15 @@ double compute(Executable& executable, std::span<const Buffer* const> inputs, st
   return best;
 }
 
-}  // namespace
-
 // Common to run() and evaluate(): |upload| gives the buffer of input i on the device of an operation, |take| receives the output
 // buffers, both within the operation.
-struct DeviceManager::Execution {
-  DeviceManager& manager;
+struct Execution {
+  ManagerState& state;
   const Graph& graph;
   const RunOptions& options;
   bool moves_tensors = true;  // up and down; else they are on the device already, and stay there
   std::shared_ptr<DeviceOwner> owner = nullptr;
+  std::shared_ptr<const Decision> decision = nullptr;
   Timeline timeline = {};
 
   template <class Upload, class Take>
@@ -115,24 +116,24 @@ struct DeviceManager::Execution {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the program takes {} inputs, got {}", graph.inputs().size(), input_count));
     if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
-    check_results(manager.config(), graph);
-    owner = manager.state_->owner_for(manager, graph, options.device);
+    check_results(state.config, graph);
+    Routing::Choice choice = state.routing.choose(graph, options.device, options.explain);
+    owner = std::move(choice.owner);
+    decision = std::move(choice.decision);
+    if (options.on_decision) options.on_decision(*decision);
 
     Recorder recorder(options, owner->device().id);
-    const Lease lease = manager.state_->acquire(*owner, lease_wish(options, recorder));
+    const Lease lease = state.acquire(*owner, lease_wish(options, recorder));
     recorder.add("queued", DeviceOwner::grant_of(lease).queued_seconds());
     recorder.add("opening", DeviceOwner::grant_of(lease).open_seconds);
     DeviceOwner::Operation operation = owner->begin(DeviceOwner::grant_of(lease), options.cancel);
     double compute_seconds = 0;
     std::uint64_t bytes = 0;
-    std::string made;
-    std::string_view text = options.graph_text;
     Compiled program;
     recorder.lap();
     try {
       recorder.begin("compiling");
-      if (text.empty()) text = made = graph.text();
-      program = compiled(operation, graph, text);
+      program = compiled(operation, graph);
       const std::shared_ptr<Executable>& executable = program.executable;
       recorder.end();
 
@@ -169,15 +170,22 @@ struct DeviceManager::Execution {
     }
     owner->count_run(compute_seconds, false);
     timeline = recorder.take_timeline();
-    learn(DeviceOwner::grant_of(lease), text, program.was_there);
+    learn(DeviceOwner::grant_of(lease), program.was_there);
     if (owner->events().is_wanted(DeviceEvent::Kind::ran)) tell(lease, bytes);
   }
 
+  template <class Result>
+  void describe(Result& result) {
+    result.device = owner->device();
+    result.timeline = std::move(timeline);
+    result.decision = std::move(decision);
+  }
+
   // What routing predicts from.
-  void learn(const LeaseGrant& grant, std::string_view text, bool was_compiled) const {
-    ProfileStore& profiles = *manager.state_->profiles;
+  void learn(const LeaseGrant& grant, bool was_compiled) const {
+    ProfileStore& profiles = state.routing.profiles();
     if (was_compiled && grant.open_seconds == 0 && !profiles.wants_run()) return;
-    Work work = work_of(graph, text);
+    Work work = state.routing.work_of(graph);
     if (!moves_tensors) work.upload_bytes = work.download_bytes = 0;
     profiles.record_run(owner->device(), work, was_compiled, timeline);
     if (grant.open_seconds > 0) profiles.record_open(owner->device(), grant.open_seconds);
@@ -197,22 +205,23 @@ struct DeviceManager::Execution {
   }
 };
 
+}  // namespace
+
 RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
-  Execution execution{*this, graph, options};
+  Execution execution{*state_, graph, options};
   RunResult result;
   execution.perform(
       inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return operation.residency()->upload(inputs[i]); },
       [&](DeviceOwner::Operation& operation, std::vector<std::shared_ptr<Buffer>> outputs) {
         for (const std::shared_ptr<Buffer>& buffer : outputs) result.outputs.push_back(operation.residency()->download(*buffer));
       });
-  result.device = execution.owner->device();
-  result.timeline = std::move(execution.timeline);
+  execution.describe(result);
   return result;
 }
 
-EvaluateResult DeviceManager::evaluate(const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
-                                       const RunOptions& options) {
-  Execution execution{*this, graph, options, /*moves_tensors=*/false};
+EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
+                        const RunOptions& options) {
+  Execution execution{state_of(manager), graph, options, /*moves_tensors=*/false};
   EvaluateResult result;
   execution.perform(
       inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return inputs[i]->on(operation.residency()); },
@@ -220,8 +229,7 @@ EvaluateResult DeviceManager::evaluate(const Graph& graph, std::span<const std::
         for (std::shared_ptr<Buffer>& buffer : outputs)
           result.outputs.push_back(Storage::on_device(operation.residency(), std::move(buffer)));
       });
-  result.device = execution.owner->device();
-  result.timeline = std::move(execution.timeline);
+  execution.describe(result);
   return result;
 }
 

@@ -20,13 +20,12 @@ struct Catalogue {
   std::unordered_map<std::string_view, const OpInfo*> by_name;
 
   Catalogue() {
-    register_elementwise_ops(ops);
-    register_reduction_ops(ops);
-    register_linear_algebra_ops(ops);
-    register_convolution_ops(ops);
-    register_shape_ops(ops);
-    register_creation_ops(ops);
-    register_neural_ops(ops);
+    for (const auto add_ops :
+         {register_arithmetic_ops, register_logic_ops, register_function_ops, register_activation_ops, register_reduction_ops,
+          register_normalization_ops, register_order_ops, register_linear_algebra_ops, register_einsum_ops, register_distance_ops,
+          register_convolution_ops, register_pooling_ops, register_shape_ops, register_layout_ops, register_indexing_ops,
+          register_creation_ops, register_neural_ops, register_attention_ops, register_loss_ops})
+      add_ops(ops);
     std::sort(ops.begin(), ops.end(), [](const OpInfo& a, const OpInfo& b) { return a.name < b.name; });
     for (const OpInfo& op : ops) {
       add(op.name, op);

@@ -52,15 +52,18 @@ std::optional<Arch> arch_of(const DeviceInfo& device) {
   return std::nullopt;
 }
 
-Device make(Card card, Arch arch) {
-  auto state = std::make_shared<Device::State>();
-  state->info = std::move(card.info);
-  state->arch = arch;
-  state->slot = card.slot;
-  return Device(std::move(state));
-}
-
 }  // namespace
+
+struct DeviceAccess {
+  static Device make(Card card, Arch arch) {
+    auto state = std::make_shared<Device::State>();
+    state->info = std::move(card.info);
+    state->arch = arch;
+    state->slot = card.slot;
+    return Device(std::move(state));
+  }
+  static std::atomic<bool>& is_initialized(const Device& device) noexcept { return device.state_->is_initialized; }
+};
 
 std::string_view name(Arch arch) noexcept {
   constexpr std::string_view names[] = {"grayskull", "wormhole", "blackhole"};
@@ -82,7 +85,7 @@ Device::operator std::string_view() const {
 Device create_device(Arch arch, int slot) {
   std::vector<std::string> there;
   for (Card& card : cards()) {
-    if (card.slot == slot && arch_of(card.info) == arch) return make(std::move(card), arch);
+    if (card.slot == slot && arch_of(card.info) == arch) return DeviceAccess::make(std::move(card), arch);
     there.push_back(fmt::format("{} in slot {} ({})", card.info.architecture, card.slot, card.info.id));
   }
   throw Error(ErrorCode::not_found, fmt::format("no {} card in slot {}", name(arch), slot),
@@ -94,11 +97,11 @@ Device create_device(Arch arch, int slot) {
 void initialize_device(const Device& device) {
   if (device.is_initialized()) return;
   current_manager().lease({.device = device.info().id});
-  device.state().is_initialized = true;
+  DeviceAccess::is_initialized(device) = true;
 }
 
 void close_device(const Device& device) {
-  if (!device.state().is_initialized.exchange(false)) return;
+  if (!DeviceAccess::is_initialized(device).exchange(false)) return;
   current_manager().close(device.info().id);
 }
 
@@ -109,8 +112,8 @@ std::optional<Device> get_default_device() {
   for (Card& card : cards()) {
     if (card.info.id != chosen.id) continue;
     if (const std::optional<Arch> arch = arch_of(card.info)) {
-      Device device = make(std::move(card), *arch);
-      device.state().is_initialized = true;
+      Device device = DeviceAccess::make(std::move(card), *arch);
+      DeviceAccess::is_initialized(device) = true;
       return device;
     }
   }

@@ -159,7 +159,7 @@ UseManager::~UseManager() { chosen_manager = before_; }
 Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
   Nodes nodes;
   for (const Tensor& tensor : tensors)
-    if (!node_of(tensor)->is_evaluated()) nodes.push_back(tensor.node());
+    if (!node_of(tensor)->is_evaluated()) nodes.push_back(node_of(tensor));
   Evaluation evaluation;
   if (nodes.empty()) return evaluation;
   DeviceManager& manager = current_manager();

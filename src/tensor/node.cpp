@@ -79,11 +79,18 @@ void TensorNode::set_storage(std::shared_ptr<Storage> storage) {
   if (!weak) done.swap(state_.expression);
 }
 
+struct TensorAccess {
+  static const std::shared_ptr<TensorNode>& node(const Tensor& tensor) noexcept { return tensor.node_; }
+  static Tensor tensor(std::shared_ptr<TensorNode> node) noexcept { return Tensor(std::move(node)); }
+};
+
 const std::shared_ptr<TensorNode>& node_of(const Tensor& tensor) {
   if (tensor.is_none())
     throw Error(ErrorCode::failed_precondition, "this tensor is empty: it was default-constructed or moved from");
-  return tensor.node();
+  return TensorAccess::node(tensor);
 }
+
+Tensor tensor_of(std::shared_ptr<TensorNode> node) noexcept { return TensorAccess::tensor(std::move(node)); }
 
 std::vector<Tensor> make_results(std::string_view name, TensorExpression expression) {
   Graph graph;
@@ -103,7 +110,7 @@ std::vector<Tensor> make_results(std::string_view name, TensorExpression express
     node->shape = inferred.shape;
     node->result = i;
     node->set_expression(shared);
-    results.emplace_back(Tensor(std::move(node)));
+    results.push_back(tensor_of(std::move(node)));
   }
   return results;
 }
@@ -119,7 +126,7 @@ std::vector<Tensor> apply_several(std::string_view op_name, const std::vector<co
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{}: {} is none, but a later input is given", op.name,
                               i < op.input_names.size() ? op.input_names[i] : fmt::format("input {}", i)));
-    expression.inputs.push_back(inputs[i]->node());
+    expression.inputs.push_back(node_of(*inputs[i]));
   }
   expression.build = [&op, values = std::move(parameters)](Graph& graph, std::span<const NodeId> ids) {
     return apply(graph, op, ids, values);

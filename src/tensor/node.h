@@ -63,6 +63,7 @@ struct TensorNode {
 
 // The node of |tensor|. Throws failed_precondition for none.
 const std::shared_ptr<TensorNode>& node_of(const Tensor& tensor);
+Tensor tensor_of(std::shared_ptr<TensorNode> node) noexcept;
 
 // The results of an op of the catalogue. Inputs that are none are left out, at the end only. Throws what inference throws, with
 // the op and the types of the inputs.

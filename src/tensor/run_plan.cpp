@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "manager/evaluate.h"
+
 namespace tenon {
 namespace {
 
@@ -105,7 +107,7 @@ class Builder {
       if (known.try_emplace(id).second) wanted.push_back(id);
     if (!wanted.empty()) {
       graph_.set_outputs(wanted);
-      EvaluateResult result = manager_.evaluate(graph_, values_, options_);
+      EvaluateResult result = tenon::evaluate(manager_, graph_, values_, options_);
       for (std::size_t k = 0; k < wanted.size(); ++k) known[wanted[k]] = std::move(result.outputs.at(k));
       evaluation_.device = std::move(result.device);
       for (Span& span : result.timeline) evaluation_.timeline.push_back(std::move(span));

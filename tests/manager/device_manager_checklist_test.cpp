@@ -11,9 +11,12 @@
 #include "tenon/error.h"
 #include "tenon/manager.h"
 #include "tenon/placement.h"
+#include "tenon/prefetch.h"
 
 namespace tenon {
 namespace {
+
+using namespace placement;
 
 DeviceInfo device(std::string id, DeviceKind kind, std::string model = "model") {
   DeviceInfo info;

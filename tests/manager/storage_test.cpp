@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "manager/evaluate.h"
 #include "manager/simulated_machine.h"
 
 namespace tenon {
@@ -34,7 +35,7 @@ std::shared_ptr<Storage> doubled(SimulatedMachine& machine, const std::shared_pt
   RunOptions options;
   options.device = device;
   const std::shared_ptr<Storage> inputs[] = {value};
-  return machine.manager().evaluate(doubling(value->type().shape[0]), inputs, options).outputs.at(0);
+  return evaluate(machine.manager(), doubling(value->type().shape[0]), inputs, options).outputs.at(0);
 }
 
 float first_of(const std::shared_ptr<Storage>& value) { return value->to_host().view<float>()[0]; }

@@ -87,7 +87,6 @@ Measured measure_both(const BenchArguments& arguments, const Graph& graph, const
   ProgressTalk talk(session.console);
   wish.on_wait = [&](const QueuePlace& place) { talk.waiting(wish.device, place); };
   const std::shared_ptr<OpenDevice> device = manager.open(wish);
-  if (device->info().kind == DeviceKind::cpu) interrupt.end_at_once();
   const double half = arguments.seconds / 2;
   Measured measured{.device = device->info(), .compute = {}, .whole = {}};
   measured.compute = measure_compute(*device, graph, arrays, half, wish.cancel, talk.measuring("compute"));
@@ -106,7 +105,7 @@ int bench(const BenchArguments& arguments, const Session& session) {
   const std::vector<HostArray> arrays = arrays_of(inputs);
   const Cost work = cost(graph);
 
-  Interrupt interrupt;
+  Interrupt interrupt(nothing_needs_closing);
   Measured measured;
   try {
     measured = measure_both(arguments, graph, arrays, interrupt, session);

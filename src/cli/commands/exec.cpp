@@ -60,7 +60,7 @@ void write_down(const Session& session, DeviceInfo device, TicketNumber epoch, S
   const SystemTime now = std::chrono::system_clock::now();
   const double held = std::chrono::duration<double>(now - granted).count();
   if (!config.ledger || !ledger_is_built() || directory.empty()) return;
-  if (device.kind == DeviceKind::cpu && held < LedgerAccounts::kProcessorSeconds) return;
+  if (!LedgerAccounts::is_worth_writing(device, held)) return;
   device = with_price(std::move(device), config.prices);
   Use use{.begin = granted, .device = device.id, .kind = std::string(name(device.kind)), .program = program_of(session.trailing)};
   use.result = status == 0 ? "ok" : fmt::format("exit {}", status);

@@ -94,8 +94,7 @@ json::object result_json(const HostArray& array, const Comparison* comparison) {
   return object;
 }
 
-void print_json(std::ostream& out, const RunResult& result, const std::vector<Comparison>& comparisons,
-                const std::optional<Decision>& decision) {
+void print_json(std::ostream& out, const RunResult& result, const std::vector<Comparison>& comparisons, bool explain) {
   json::object document{{"schema", 1}};
   const auto comparison = [&](std::size_t i) { return comparisons.empty() ? nullptr : &comparisons[i]; };
   if (result.outputs.size() == 1) {
@@ -110,7 +109,7 @@ void print_json(std::ostream& out, const RunResult& result, const std::vector<Co
   for (const Span& span : result.timeline)
     timeline.push_back({{"stage", span.stage}, {"start_seconds", span.start_seconds}, {"seconds", span.seconds}});
   document["timeline"] = std::move(timeline);
-  if (decision) document["routing"] = explanation_json(*decision);
+  if (explain) document["routing"] = explanation_json(*result.decision);
   out << to_text(document);
 }
 
@@ -143,16 +142,6 @@ void print_text(const Console& console, RunResult& result, const std::vector<Com
   if (!saved.empty()) console.out << "saved to " << saved << '\n';
 }
 
-// The command ends now, so the device closes whatever the policy; that is part of what the run took.
-void close_device(RunResult& result) {
-  if (result.device.kind == DeviceKind::cpu) return;
-  const auto start = std::chrono::steady_clock::now();
-  process_manager().close(result.device.id);
-  Span closing{"closing", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-  if (!result.timeline.empty()) closing.start_seconds = result.timeline.back().start_seconds + result.timeline.back().seconds;
-  result.timeline.push_back(std::move(closing));
-}
-
 int run(const RunArguments& arguments, const Session& session) {
   std::optional<DType> dtype;
   if (!arguments.dtype.empty()) dtype = parse_dtype_option(arguments.dtype);
@@ -168,16 +157,15 @@ int run(const RunArguments& arguments, const Session& session) {
   if (arguments.timeout_seconds)
     options.timeout =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*arguments.timeout_seconds));
-  std::optional<Decision> decision;
-  if (arguments.explain) decision = process_manager().explain(graph, arguments.device);
-  if (decision && !session.json) session.console.out << explanation(*decision, session.console) << '\n' << std::flush;
-  Interrupt interrupt;
+  options.explain = arguments.explain;
+  if (arguments.explain && !session.json)
+    options.on_decision = [&](const Decision& decision) {
+      session.console.out << explanation(decision, session.console) << '\n' << std::flush;
+    };
+  Interrupt interrupt(nothing_needs_closing);
   options.cancel = interrupt.token();
   ProgressTalk talk(session.console);
-  options.on_progress = [&](const Progress& progress) {
-    if (progress.device == "cpu:0") interrupt.end_at_once();
-    talk.stage(progress);
-  };
+  options.on_progress = [&](const Progress& progress) { talk.stage(progress); };
   RunResult result;
   try {
     result = process_manager().run(graph, arrays, options);
@@ -189,11 +177,13 @@ int run(const RunArguments& arguments, const Session& session) {
   if (arguments.compare) comparisons = compare_all(graph, arrays, result);
   if (!arguments.output.empty()) save(arguments.output, result.outputs);
 
+  // The command ends now, so the device closes whatever the policy; that is part of what the run took.
+  const auto close = [&] { process_manager().close_after(result); };
   if (session.json) {
-    close_device(result);
-    print_json(session.console.out, result, comparisons, decision);
+    close();
+    print_json(session.console.out, result, comparisons, arguments.explain);
   } else {
-    print_text(session.console, result, comparisons, arguments.output, [&] { close_device(result); });
+    print_text(session.console, result, comparisons, arguments.output, close);
   }
   for (const Comparison& comparison : comparisons)
     if (comparison.mismatches > 0) return kExitMismatch;

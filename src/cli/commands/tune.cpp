@@ -16,6 +16,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/plot.h"
 #include "cli/terminal/progress_talk.h"
+#include "manager/device_owners.h"
 #include "manager/routing/tuning.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
@@ -165,13 +166,6 @@ double measure(const Subject& subject, std::int64_t batch, const RunOptions& opt
   return best;
 }
 
-std::uint64_t memory_limit(const TuneArguments& arguments, const DeviceInfo& device, const Config& config) {
-  const double share =
-      device.memory_total_bytes ? static_cast<double>(*device.memory_total_bytes) * config.budget_fraction() : 1e18;
-  const auto allowed = static_cast<std::uint64_t>(share);
-  return arguments.memory_bytes ? std::min(*arguments.memory_bytes, allowed) : allowed;
-}
-
 std::string format_rows(double value) { return format_rate(value, "/s"); }
 
 Curve curve_of(const TuneArguments& arguments, const DeviceInfo& device, const TuneResult& result) {
@@ -256,7 +250,8 @@ TuneResult find_on(const Lease& lease, const TuneArguments& arguments, const Sub
   options.cancel = stop;
   const Clock::time_point begin = Clock::now();
   TuneLimits limits;
-  limits.memory_bytes = memory_limit(arguments, lease.device(), process_manager().config());
+  limits.memory_bytes = std::min(memory_budget_of(process_manager().config(), lease.device()).value_or(limits.memory_bytes),
+                                 arguments.memory_bytes.value_or(limits.memory_bytes));
   limits.latency_seconds = arguments.latency_seconds;
   limits.max_batch = arguments.max_batch;
   limits.is_over = [&] { return std::chrono::duration<double>(Clock::now() - begin).count() > arguments.seconds; };
@@ -273,9 +268,9 @@ int tune(const TuneArguments& arguments, const Session& session) {
   const Graph smallest = subject.graph(subject.inputs(1));  // what is wrong with it is said before a device is opened
   std::ofstream svg;
   if (!arguments.svg.empty()) svg = open_svg(arguments.svg);
-  Interrupt interrupt;
+  Interrupt interrupt(nothing_needs_closing);
   LeaseOptions wish;
-  wish.device = arguments.device == "auto" ? manager.explain(smallest).device.id : arguments.device;
+  wish.device = manager.explain(smallest, arguments.device).device.id;
   wish.cancel = interrupt.token();
   ProgressTalk talk(session.console);
   wish.on_wait = [&](const QueuePlace& place) { talk.waiting(wish.device, place); };
@@ -283,7 +278,6 @@ int tune(const TuneArguments& arguments, const Session& session) {
   TuneResult result;
   try {
     lease = manager.lease(wish);
-    if (lease.device().kind == DeviceKind::cpu) interrupt.end_at_once();
     result = find_on(lease, arguments, subject, wish.cancel, talk);
   } catch (const Error& error) {
     if (interrupt.exit_status() != 0 && error.code() == ErrorCode::cancelled) return interrupt.exit_status();

@@ -8,8 +8,10 @@
 
 #include <atomic>
 #include <csignal>
+#include <utility>
 
 #include "base/file_descriptor.h"
+#include "tenon/manager.h"
 
 namespace tenon::cli {
 namespace {
@@ -42,7 +44,7 @@ void die_of(int signal) {
 struct Interrupt::State {
   std::stop_source stop;
   std::atomic<int> exit_status{0};
-  std::atomic<bool> ends_at_once{false};
+  std::function<bool()> may_end_now;
   FileDescriptor end{eventfd(0, EFD_CLOEXEC)};
 
   void listen() {
@@ -56,7 +58,7 @@ struct Interrupt::State {
       signalfd_siginfo info;
       if (ready > 0 && read(signals.get(), &info, sizeof info) != sizeof info) continue;
       const int signal = ready > 0 ? static_cast<int>(info.ssi_signo) : exit_status - 128;
-      if (exit_status != 0 || ends_at_once) die_of(signal);
+      if (exit_status != 0 || (may_end_now && may_end_now())) die_of(signal);
       exit_status = 128 + signal;
       constexpr char kHeard[] = "\ntenon: stopping; once more to stop at once\n";
       [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kHeard, sizeof kHeard - 1);
@@ -65,7 +67,8 @@ struct Interrupt::State {
   }
 };
 
-Interrupt::Interrupt() : state_(std::make_shared<State>()) {
+Interrupt::Interrupt(std::function<bool()> may_end_now) : state_(std::make_shared<State>()) {
+  state_->may_end_now = std::move(may_end_now);
   const sigset_t set = interrupts();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   listener_ = std::thread([state = state_] { state->listen(); });
@@ -84,6 +87,7 @@ Interrupt::~Interrupt() {
 
 std::stop_token Interrupt::token() const { return state_->stop.get_token(); }
 int Interrupt::exit_status() const noexcept { return state_->exit_status; }
-void Interrupt::end_at_once() noexcept { state_->ends_at_once = true; }
+
+bool nothing_needs_closing() { return !process_manager().needs_closing(); }
 
 }  // namespace tenon::cli

@@ -1,10 +1,15 @@
 // Interrupt: Ctrl-C asks a command to stop in good order; a second one, or two seconds, stop it whatever it does.
 //
 // A process that is simply killed leaves its device in doubt for whoever comes next. While this lives, the first SIGINT or
-// SIGTERM only sets the token, and says on standard error that it was heard. Threads started meanwhile do not see the signals.
-// Once one came, the two seconds run on after this is gone: devices close when the process ends, and that may take longer.
+// SIGTERM only sets the token, and says on standard error that it was heard; unless |may_end_now| says that nothing would be left
+// in doubt. Threads started meanwhile do not see the signals. Once one came, the two seconds run on after this is gone: devices
+// close when the process ends, and that may take longer.
+//
+//   Interrupt interrupt(nothing_needs_closing);
+//   options.cancel = interrupt.token();
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <thread>
@@ -13,7 +18,8 @@ namespace tenon::cli {
 
 class Interrupt {
  public:
-  Interrupt();
+  // |may_end_now| is asked when the first signal comes, from a thread of its own; none: never.
+  explicit Interrupt(std::function<bool()> may_end_now = {});
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -21,8 +27,6 @@ class Interrupt {
   std::stop_token token() const;
   // The exit status of a command that ended because of it: 130 for Ctrl-C, 143 for SIGTERM; 0 when there was none.
   int exit_status() const noexcept;
-  // From now on the first signal ends the process: what it does is on the processor, and leaves nothing behind.
-  void end_at_once() noexcept;
 
  private:
   struct State;
@@ -30,5 +34,8 @@ class Interrupt {
   std::shared_ptr<State> state_;
   std::thread listener_;
 };
+
+// Of the devices of process_manager(): what a command that uses them gives to its Interrupt.
+bool nothing_needs_closing();
 
 }  // namespace tenon::cli

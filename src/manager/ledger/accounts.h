@@ -27,8 +27,12 @@ class LedgerAccounts {
   // Books the time that devices have been open until |now|.
   void book_open_time(SystemTime now);
 
-  // Short computations on the processor cost nothing and are many: they are worth a write only together.
+  // Short computations on the CPU cost nothing and are many: they are worth a write only together.
   bool is_worth_writing() const noexcept { return has_accelerator_ || processor_seconds_ >= kProcessorSeconds; }
+  // The same of a single use.
+  static bool is_worth_writing(const DeviceInfo& device, double seconds) noexcept {
+    return device.kind != DeviceKind::cpu || seconds >= kProcessorSeconds;
+  }
   bool has_open_device() const noexcept { return !open_.empty(); }
 
   // What was gathered, without kind and price. Afterwards nothing is gathered; which devices are open stays known.

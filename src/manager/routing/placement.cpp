@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "manager/device_owners.h"
 #include "tenon/error.h"
 
-namespace tenon {
+namespace tenon::placement {
 namespace {
 
 [[noreturn]] void nothing_visible() {
@@ -182,11 +183,10 @@ HostArray gather_data(std::span<const Placed> shards) {
 
 DeviceInfo device_for_bytes(std::uint64_t bytes, const DeviceInfo& current, std::span<const DeviceInfo> devices,
                             const Config& config) {
-  if (current.kind == DeviceKind::cpu || !current.memory_total_bytes) return current;
-  const double share = static_cast<double>(*current.memory_total_bytes) * config.budget_fraction();
-  if (static_cast<double>(bytes) <= share) return current;
+  const std::optional<std::uint64_t> budget = memory_budget_of(config, current);
+  if (current.kind == DeviceKind::cpu || !budget || bytes <= *budget) return current;
   const std::vector<DeviceInfo> processors = cpu_devices(devices);
   return processors.empty() ? current : processors.front();
 }
 
-}  // namespace tenon
+}  // namespace tenon::placement

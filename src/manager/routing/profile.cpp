@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <charconv>
 #include <cmath>
 
+#include "base/siphash.h"
 #include "graph/work.h"
 #include "tenon/array.h"
 
@@ -17,13 +19,6 @@ namespace json = boost::json;
 constexpr double kMostSeconds = 1e6;  // a file that claims more is wrong
 
 bool is_sane(double seconds) { return std::isfinite(seconds) && seconds >= 0 && seconds <= kMostSeconds; }
-
-// FNV-1a, 64 bits: the same in every process and build.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
 
 // What a device of a kind is taken for until it has been measured.
 struct Guess {
@@ -76,10 +71,11 @@ json::object to_json(const DeviceProfile& device) {
   json::object programs;
   for (const auto& [program, known] : device.programs) {
     const std::size_t count = std::min<std::size_t>(known.runs, ProgramProfile::kRuns);
-    programs[fmt::format("{:016x}", program)] = {{"seconds", numbers(std::span(known.last_seconds).first(count))},
-                                                 {"runs", known.runs},
-                                                 {"compile", known.compile_seconds},
-                                                 {"used", known.used}};
+    programs[fmt::format("{:016x}{:016x}", program.high, program.low)] = {
+        {"seconds", numbers(std::span(known.last_seconds).first(count))},
+        {"runs", known.runs},
+        {"compile", known.compile_seconds},
+        {"used", known.used}};
   }
   const auto mean = [](const RecentMean& value) { return json::array{value.mean(), value.count()}; };
   return {{"open", mean(device.open)},
@@ -120,12 +116,23 @@ RecentMean read_mean(const json::object& object, std::string_view key) {
   return is_mean ? RecentMean(pair[0], pair[1]) : RecentMean();
 }
 
+std::optional<GraphKey> read_key(std::string_view text) {
+  constexpr std::size_t kDigits = 16;  // of each half
+  GraphKey key;
+  if (text.size() != 2 * kDigits) return std::nullopt;
+  for (std::uint64_t* half : {&key.high, &key.low}) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + kDigits, *half, 16);
+    if (error != std::errc() || end != text.data() + kDigits) return std::nullopt;
+    text.remove_prefix(kDigits);
+  }
+  return key;
+}
+
 void read_programs(const json::object& object, DeviceProfile& device) {
   for (const auto& entry : object) {
-    const std::string name(entry.key());
-    char* end = nullptr;
-    const std::uint64_t program = std::strtoull(name.c_str(), &end, 16);
-    if (name.size() != 16 || *end != '\0' || !entry.value().is_object()) continue;
+    const std::string_view name = entry.key();
+    const std::optional<GraphKey> program = read_key(name);
+    if (!program || !entry.value().is_object()) continue;
     const json::object& fields = entry.value().get_object();
     const std::vector<double> seconds = read_numbers(fields, "seconds");
     if (seconds.empty() || seconds.size() > ProgramProfile::kRuns || !std::all_of(seconds.begin(), seconds.end(), is_sane))
@@ -139,7 +146,7 @@ void read_programs(const json::object& object, DeviceProfile& device) {
     const double compile_seconds = compile == nullptr ? 0 : compile->to_number<double>(error);
     known.compile_seconds = !error && is_sane(compile_seconds) ? compile_seconds : 0;
     known.used = read_integer(fields, "used");
-    device.programs[program] = known;
+    device.programs[*program] = known;
   }
   drop_oldest(device.programs, Profile::kMaxPrograms);
 }
@@ -161,12 +168,10 @@ DeviceProfile read_device(std::string_view key, const json::object& object) {
 
 }  // namespace
 
-Work work_of(const Graph& graph) { return work_of(graph, graph.text()); }
-
-Work work_of(const Graph& graph, std::string_view text) {
+Work work_of(const Graph& graph) {
   const Cost least = cost(graph);
   Work work;
-  work.program = hash_of(text);
+  work.program = graph.fingerprint();
   work.bytes = static_cast<double>(least.bytes_read + least.bytes_written);
   work.flops = least.flops;
   for (const NodeId id : graph.inputs()) work.upload_bytes += storage_bytes(graph[id].dtype, graph[id].shape);
@@ -198,7 +203,7 @@ DeviceKey::DeviceKey(const DeviceInfo& device)
   // An imagined device is what it is said to be; told otherwise it is another one.
   std::string description;
   for (const auto& [name, value] : device.details) description += fmt::format("{}={};", name, value);
-  text += fmt::format("|{:016x}", hash_of(description));
+  text += fmt::format("|{:016x}", SipHash::of({}, description).low);
 }
 
 RunTimes RunTimes::of(const Timeline& timeline, bool was_compiled) {

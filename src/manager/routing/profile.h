@@ -27,13 +27,11 @@ namespace tenon {
 
 // What there is to do for one program, counted from its graph.
 struct Work {
-  std::uint64_t program = 0;  // a hash of the graph's text: equal programs, equal hash, in every process
+  GraphKey program;  // the graph's fingerprint, the same in every process: profiles are files of the user's own
   double bytes = 0, flops = 0;
   std::uint64_t upload_bytes = 0, download_bytes = 0;
 };
 Work work_of(const Graph& graph);
-// |text| is graph.text(), for those who have it already.
-Work work_of(const Graph& graph, std::string_view text);
 
 // A running mean in which the last eight or so values count.
 class RecentMean {
@@ -66,7 +64,7 @@ struct ProgramProfile {
 struct DeviceProfile {
   RecentMean open, close, compile, hold;
   TimeModel upload, download, compute;
-  std::map<std::uint64_t, ProgramProfile> programs;
+  std::map<GraphKey, ProgramProfile> programs;
   std::int64_t used = 0;
   friend bool operator==(const DeviceProfile&, const DeviceProfile&) = default;
 };

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -96,50 +96,34 @@ Results embedding(const OpCall& call) {
 }  // namespace
 
 void register_attention_ops(OpList& ops) {
-  ops.push_back({.name = "scaled_dot_product_attention",
-                 .aliases = {"attention", "sdpa"},
-                 .category = "attention",
-                 .min_inputs = 3,
-                 .max_inputs = 4,
-                 .input_names = {"q", "k", "v", "mask"},
-                 .parameters = {boolean_parameter("causal", false, "row i attends to keys 0 to i only"),
-                                {.name = "scale",
-                                 .type = ParameterType::number,
-                                 .doc = "factor of the scores; none given: 1 / sqrt(width)"}},
-                 .dtypes = float_dtypes(),
-                 .formula = "softmax(q k^T scale + mask) v",
-                 .doc = "Attention over [..., rows, width]; a bool mask is true where a key takes part, a float mask is added.",
-                 .example = "scaled_dot_product_attention([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [3.0, "
-                            "4.0]], causal=true)",
-                 .build = attention});
-  ops.push_back({.name = "rope",
-                 .aliases = {"rotary_embedding"},
-                 .category = "attention",
-                 .min_inputs = 1,
-                 .max_inputs = 2,
-                 .input_names = {"x", "positions"},
-                 .parameters = {{.name = "base",
-                                 .type = ParameterType::number,
-                                 .fallback = 10000.0,
-                                 .min = 1e-30,
-                                 .doc = "slowest turn: 2 pi base positions"},
-                                boolean_parameter("interleaved", false, "pairs are neighbours, else the two halves of a row"),
-                                number_parameter("offset", 0, "added to every position")},
-                 .dtypes = float_dtypes(),
-                 .formula = "(a cos t - b sin t, a sin t + b cos t), t = position base^(-2 j / width)",
-                 .doc = "Rotary position embedding of [..., positions, width]; positions 0, 1, ... if none are given.",
-                 .example = "rope([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]])",
-                 .build = rope});
-  ops.push_back({.name = "embedding",
-                 .category = "indexing",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .input_names = {"indices", "weight"},
-                 .dtypes = integer_dtypes(),
-                 .formula = "y[i] = weight[indices[i]]",
-                 .doc = "Rows of a table by index.",
-                 .example = "embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]])",
-                 .build = embedding});
+  Entry(ops, {.category = "attention", .dtypes = float_dtypes()}, "scaled_dot_product_attention", attention)
+      .inputs({"q", "k", "v", "mask"}, 3)
+      .parameters({boolean_parameter("causal", false, "row i attends to keys 0 to i only"),
+                   {.name = "scale", .type = ParameterType::number, .doc = "factor of the scores; none given: 1 / sqrt(width)"}})
+      .aliases({"attention", "sdpa"})
+      .formula("softmax(q k^T scale + mask) v")
+      .doc("Attention over [..., rows, width]; a bool mask is true where a key takes part, a float mask is added.")
+      .example(
+          "scaled_dot_product_attention([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [3.0, "
+          "4.0]], causal=true)");
+  Entry(ops, {.category = "attention", .dtypes = float_dtypes()}, "rope", rope)
+      .inputs({"x", "positions"}, 1)
+      .parameters({{.name = "base",
+                    .type = ParameterType::number,
+                    .fallback = 10000.0,
+                    .min = 1e-30,
+                    .doc = "slowest turn: 2 pi base positions"},
+                   boolean_parameter("interleaved", false, "pairs are neighbours, else the two halves of a row"),
+                   number_parameter("offset", 0, "added to every position")})
+      .aliases({"rotary_embedding"})
+      .formula("(a cos t - b sin t, a sin t + b cos t), t = position base^(-2 j / width)")
+      .doc("Rotary position embedding of [..., positions, width]; positions 0, 1, ... if none are given.")
+      .example("rope([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]])");
+  Entry(ops, {.category = "indexing", .dtypes = integer_dtypes()}, "embedding", embedding)
+      .inputs({"indices", "weight"})
+      .formula("y[i] = weight[indices[i]]")
+      .doc("Rows of a table by index.")
+      .example("embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]])");
 }
 
 }  // namespace tenon

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/composed/spatial.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -140,19 +140,13 @@ Results upsample_nearest(const OpCall& call) {
   return {x.id()};
 }
 
-OpInfo convolution(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-                   Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "convolution",
-          .min_inputs = 2,
-          .max_inputs = 3,
-          .input_names = {"x", "weight", "bias"},
-          .parameters = std::move(parameters),
-          .dtypes = float_dtypes(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
+Family convolution_family() {
+  return {.category = "convolution", .inputs = {"x", "weight", "bias"}, .min_inputs = 2, .dtypes = float_dtypes()};
+}
+Family rearrangement_family() { return {.category = "convolution"}; }
+
+Parameter factor_parameter(std::string doc) {
+  return {.name = "factor", .type = ParameterType::integer, .required = true, .min = 1.0, .max = 65536.0, .doc = std::move(doc)};
 }
 
 Parameter groups_parameter() {
@@ -165,39 +159,22 @@ Parameter groups_parameter() {
 }
 
 void add_convolution(OpList& ops, int n, const std::string& x, const std::string& w, Results (*build)(const OpCall&)) {
-  ops.push_back(convolution(
-      fmt::format("conv{}d", n), {stride_parameter("1"), padding_parameter(), dilation_parameter(), groups_parameter()},
-      "y[o, p] = sum_c sum_k w[o, c, k] x[c, p stride + k dilation - padding] + b[o]",
-      fmt::format("Convolution over {} spatial {}: x [n, c, ...], weight [out, c / groups, ...], bias [out].", n,
-                  n == 1 ? "axis" : "axes"),
-      fmt::format("conv{}d({}, {}, padding=1)", n, x, w), build));
+  Entry(ops, convolution_family(), fmt::format("conv{}d", n), build)
+      .parameters({stride_parameter("1"), padding_parameter(), dilation_parameter(), groups_parameter()})
+      .formula("y[o, p] = sum_c sum_k w[o, c, k] x[c, p stride + k dilation - padding] + b[o]")
+      .doc(fmt::format("Convolution over {} spatial {}: x [n, c, ...], weight [out, c / groups, ...], bias [out].", n,
+                       n == 1 ? "axis" : "axes"))
+      .example(fmt::format("conv{}d({}, {}, padding=1)", n, x, w));
 }
 
 void add_transposed(OpList& ops, int n, const std::string& x, const std::string& w, Results (*build)(const OpCall&)) {
   Parameter extra = integers_parameter("output_padding", {0}, "added to one side of the result");
   extra.min = 0.0;
-  ops.push_back(convolution(
-      fmt::format("conv_transpose{}d", n),
-      {stride_parameter("1"), padding_parameter(), extra, groups_parameter(), dilation_parameter()},
-      "y[o, p stride + k dilation - padding] += w[c, o, k] x[c, p]",
-      fmt::format("Transposed convolution over {} spatial {}: weight [c, out / groups, ...].", n, n == 1 ? "axis" : "axes"),
-      fmt::format("conv_transpose{}d({}, {}, stride=2)", n, x, w), build));
-}
-
-OpInfo rearrangement(std::string name, std::string factor_doc, std::string formula, std::string doc, std::string example,
-                     Results (*build)(const OpCall&)) {
-  OpInfo op = convolution(std::move(name),
-                          {{.name = "factor",
-                            .type = ParameterType::integer,
-                            .required = true,
-                            .min = 1.0,
-                            .max = 65536.0,
-                            .doc = std::move(factor_doc)}},
-                          std::move(formula), std::move(doc), std::move(example), build);
-  op.min_inputs = op.max_inputs = 1;
-  op.input_names = {"x"};
-  op.dtypes = every_dtype();
-  return op;
+  Entry(ops, convolution_family(), fmt::format("conv_transpose{}d", n), build)
+      .parameters({stride_parameter("1"), padding_parameter(), extra, groups_parameter(), dilation_parameter()})
+      .formula("y[o, p stride + k dilation - padding] += w[c, o, k] x[c, p]")
+      .doc(fmt::format("Transposed convolution over {} spatial {}: weight [c, out / groups, ...].", n, n == 1 ? "axis" : "axes"))
+      .example(fmt::format("conv_transpose{}d({}, {}, stride=2)", n, x, w));
 }
 
 }  // namespace
@@ -212,16 +189,21 @@ void register_convolution_ops(OpList& ops) {
   add_transposed(ops, 1, x1, w1, conv_transpose<1>);
   add_transposed(ops, 2, x2, w2, conv_transpose<2>);
   add_transposed(ops, 3, x3, w3, conv_transpose<3>);
-  ops.push_back(rearrangement("pixel_shuffle", "how much larger the image gets", "[n, c r^2, h, w] -> [n, c, h r, w r]",
-                              "Channels laid out as pixels of a larger image.",
-                              "pixel_shuffle([[[[1]], [[2]], [[3]], [[4]]]], factor=2)", pixel_shuffle));
-  ops.push_back(rearrangement("pixel_unshuffle", "how much smaller the image gets", "[n, c, h r, w r] -> [n, c r^2, h, w]",
-                              "Pixels laid out as channels of a smaller image.",
-                              "pixel_unshuffle([[[[1, 2], [3, 4]]]], factor=2)", pixel_unshuffle));
-  ops.push_back(rearrangement("upsample_nearest", "how often each element is repeated", "y[i] = x[i div factor]",
-                              "Every spatial axis made longer by repeating elements.",
-                              "upsample_nearest([[[[1, 2], [3, 4]]]], factor=2)", upsample_nearest));
-  register_pooling_ops(ops);
+  Entry(ops, rearrangement_family(), "pixel_shuffle", pixel_shuffle)
+      .parameters({factor_parameter("how much larger the image gets")})
+      .formula("[n, c r^2, h, w] -> [n, c, h r, w r]")
+      .doc("Channels laid out as pixels of a larger image.")
+      .example("pixel_shuffle([[[[1]], [[2]], [[3]], [[4]]]], factor=2)");
+  Entry(ops, rearrangement_family(), "pixel_unshuffle", pixel_unshuffle)
+      .parameters({factor_parameter("how much smaller the image gets")})
+      .formula("[n, c, h r, w r] -> [n, c r^2, h, w]")
+      .doc("Pixels laid out as channels of a smaller image.")
+      .example("pixel_unshuffle([[[[1, 2], [3, 4]]]], factor=2)");
+  Entry(ops, rearrangement_family(), "upsample_nearest", upsample_nearest)
+      .parameters({factor_parameter("how often each element is repeated")})
+      .formula("y[i] = x[i div factor]")
+      .doc("Every spatial axis made longer by repeating elements.")
+      .example("upsample_nearest([[[[1, 2], [3, 4]]]], factor=2)");
 }
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -125,27 +125,8 @@ Results randperm(const OpCall& call) {
   return {build::cast(Expr(call.graph(), call.graph().arg_sort(u.id(), 0, false)), call.dtype("dtype")).id()};
 }
 
-OpInfo creation(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-                Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "creation",
-          .min_inputs = 0,
-          .max_inputs = 0,
-          .parameters = std::move(parameters),
-          .dtypes = every_dtype(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
-
-OpInfo creation_like(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc,
-                     std::string example, Results (*build)(const OpCall&)) {
-  OpInfo op = creation(std::move(name), std::move(parameters), std::move(formula), std::move(doc), std::move(example), build);
-  op.min_inputs = op.max_inputs = 1;
-  op.input_names = {"x"};
-  return op;
-}
+Family creation_family() { return {.category = "creation", .inputs = {}}; }
+Family creation_like_family() { return {.category = "creation"}; }
 
 Parameter required_number(std::string name, std::string doc) {
   return {.name = std::move(name), .type = ParameterType::number, .required = true, .doc = std::move(doc)};
@@ -171,84 +152,122 @@ constexpr double kExact = 0x1p52;
 
 void register_random_ops(OpList& ops) {
   const Parameter dtype = dtype_parameter("float32");
-  ops.push_back(creation("rand", {shape_parameter(), dtype, seed_parameter()}, "x ~ U[0, 1)",
-                         "Random numbers, uniform from 0 up to 1.", "rand(shape=[2, 3], seed=1)", rand));
-  ops.back().dtypes = float_dtypes();
-  ops.push_back(creation("randn", {shape_parameter(), dtype, seed_parameter()}, "x ~ N(0, 1)",
-                         "Random numbers, normal with mean 0 and variance 1.", "randn(shape=[2, 3], seed=1)", randn));
-  ops.back().dtypes = float_dtypes();
-  ops.push_back(creation(
-      "uniform",
-      {shape_parameter(), number_parameter("low", 0, "smallest"), number_parameter("high", 1, "end"), dtype, seed_parameter()},
-      "x ~ U[low, high)", "Random numbers, uniform from low up to high.", "uniform(shape=[3], low=-1, high=1, seed=1)", uniform));
-  ops.back().dtypes = float_dtypes();
-  ops.push_back(
-      creation("bernoulli",
-               {shape_parameter(),
-                {.name = "p", .type = ParameterType::number, .fallback = 0.5, .min = 0.0, .max = 1.0, .doc = "share of ones"},
-                dtype_parameter("bool"),
-                seed_parameter()},
-               "P(x = 1) = p", "Random zeros and ones.", "bernoulli(shape=[4], p=0.5, seed=1)", bernoulli));
+  Entry(ops, creation_family(), "rand", rand)
+      .dtypes(float_dtypes())
+      .parameters({shape_parameter(), dtype, seed_parameter()})
+      .formula("x ~ U[0, 1)")
+      .doc("Random numbers, uniform from 0 up to 1.")
+      .example("rand(shape=[2, 3], seed=1)");
+  Entry(ops, creation_family(), "randn", randn)
+      .dtypes(float_dtypes())
+      .parameters({shape_parameter(), dtype, seed_parameter()})
+      .formula("x ~ N(0, 1)")
+      .doc("Random numbers, normal with mean 0 and variance 1.")
+      .example("randn(shape=[2, 3], seed=1)");
+  Entry(ops, creation_family(), "uniform", uniform)
+      .dtypes(float_dtypes())
+      .parameters({shape_parameter(), number_parameter("low", 0, "smallest"), number_parameter("high", 1, "end"), dtype,
+                   seed_parameter()})
+      .formula("x ~ U[low, high)")
+      .doc("Random numbers, uniform from low up to high.")
+      .example("uniform(shape=[3], low=-1, high=1, seed=1)");
+  Entry(ops, creation_family(), "bernoulli", bernoulli)
+      .parameters({shape_parameter(),
+                   {.name = "p", .type = ParameterType::number, .fallback = 0.5, .min = 0.0, .max = 1.0, .doc = "share of ones"},
+                   dtype_parameter("bool"),
+                   seed_parameter()})
+      .formula("P(x = 1) = p")
+      .doc("Random zeros and ones.")
+      .example("bernoulli(shape=[4], p=0.5, seed=1)");
   Parameter low = integer_parameter("low", 0, "smallest"), high = bounded_integer("high", -kExact, kExact, "end, not included");
   low.min = -kExact;
   low.max = kExact;
-  ops.push_back(creation("randint", {shape_parameter(), low, high, dtype_parameter("int64"), seed_parameter()},
-                         "x ~ U{low, ..., high - 1}", "Random integers from low up to, without, high.",
-                         "randint(shape=[4], low=0, high=10, seed=1)", randint));
-  ops.push_back(creation("randperm", {bounded_integer("n", 0, kLargest, "how many"), dtype_parameter("int64"), seed_parameter()},
-                         "a permutation of 0 .. n - 1", "The numbers 0 to n - 1 in random order.", "randperm(n=5, seed=1)",
-                         randperm));
+  Entry(ops, creation_family(), "randint", randint)
+      .parameters({shape_parameter(), low, high, dtype_parameter("int64"), seed_parameter()})
+      .formula("x ~ U{low, ..., high - 1}")
+      .doc("Random integers from low up to, without, high.")
+      .example("randint(shape=[4], low=0, high=10, seed=1)");
+  Entry(ops, creation_family(), "randperm", randperm)
+      .parameters({bounded_integer("n", 0, kLargest, "how many"), dtype_parameter("int64"), seed_parameter()})
+      .formula("a permutation of 0 .. n - 1")
+      .doc("The numbers 0 to n - 1 in random order.")
+      .example("randperm(n=5, seed=1)");
 }
 
 }  // namespace
 
 void register_creation_ops(OpList& ops) {
   const Parameter dtype = dtype_parameter("float32");
-  ops.push_back(
-      creation("zeros", {shape_parameter(), dtype}, "0", "A tensor of zeros.", "zeros(shape=[2, 3])", constant_fill<0>));
-  ops.push_back(creation("ones", {shape_parameter(), dtype}, "1", "A tensor of ones.", "ones(shape=[2, 3])", constant_fill<1>));
-  ops.push_back(creation("full", {shape_parameter(), required_number("value", "every element"), dtype}, "value",
-                         "A tensor of one value.", "full(shape=[2, 3], value=7)", full));
-  ops.push_back(creation_like("zeros_like", {same_dtype_parameter()}, "0", "Zeros in the shape of x.",
-                              "zeros_like([[1, 2], [3, 4]])", constant_like<0>));
-  ops.push_back(creation_like("ones_like", {same_dtype_parameter()}, "1", "Ones in the shape of x.",
-                              "ones_like([[1, 2], [3, 4]])", constant_like<1>));
-  ops.push_back(creation_like("full_like", {required_number("value", "every element"), same_dtype_parameter()}, "value",
-                              "One value in the shape of x.", "full_like([[1, 2], [3, 4]], value=7)", full_like));
-  ops.push_back(
-      creation("arange",
-               {required_number("start", "first element; alone: the end, and 0 is first"),
-                {.name = "stop", .type = ParameterType::number, .doc = "end, not included"},
-                number_parameter("step", 1, "distance"),
-                {.name = "dtype", .type = ParameterType::dtype, .doc = "none given: int64 if all three are whole, else float32"}},
-               "start + i step", "Numbers at equal distances, up to an end.", "arange(start=0, stop=10, step=2)", arange));
+  Entry(ops, creation_family(), "zeros", constant_fill<0>)
+      .parameters({shape_parameter(), dtype})
+      .formula("0")
+      .doc("A tensor of zeros.")
+      .example("zeros(shape=[2, 3])");
+  Entry(ops, creation_family(), "ones", constant_fill<1>)
+      .parameters({shape_parameter(), dtype})
+      .formula("1")
+      .doc("A tensor of ones.")
+      .example("ones(shape=[2, 3])");
+  Entry(ops, creation_family(), "full", full)
+      .parameters({shape_parameter(), required_number("value", "every element"), dtype})
+      .formula("value")
+      .doc("A tensor of one value.")
+      .example("full(shape=[2, 3], value=7)");
+  Entry(ops, creation_like_family(), "zeros_like", constant_like<0>)
+      .parameters({same_dtype_parameter()})
+      .formula("0")
+      .doc("Zeros in the shape of x.")
+      .example("zeros_like([[1, 2], [3, 4]])");
+  Entry(ops, creation_like_family(), "ones_like", constant_like<1>)
+      .parameters({same_dtype_parameter()})
+      .formula("1")
+      .doc("Ones in the shape of x.")
+      .example("ones_like([[1, 2], [3, 4]])");
+  Entry(ops, creation_like_family(), "full_like", full_like)
+      .parameters({required_number("value", "every element"), same_dtype_parameter()})
+      .formula("value")
+      .doc("One value in the shape of x.")
+      .example("full_like([[1, 2], [3, 4]], value=7)");
+  Entry(ops, creation_family(), "arange", arange)
+      .parameters(
+          {required_number("start", "first element; alone: the end, and 0 is first"),
+           {.name = "stop", .type = ParameterType::number, .doc = "end, not included"},
+           number_parameter("step", 1, "distance"),
+           {.name = "dtype", .type = ParameterType::dtype, .doc = "none given: int64 if all three are whole, else float32"}})
+      .formula("start + i step")
+      .doc("Numbers at equal distances, up to an end.")
+      .example("arange(start=0, stop=10, step=2)");
   const Parameter num{.name = "num",
                       .type = ParameterType::integer,
                       .fallback = std::int64_t{50},
                       .min = 0.0,
                       .max = kLargest,
                       .doc = "how many"};
-  ops.push_back(creation("linspace",
-                         {required_number("start", "first element"), required_number("stop", "last element"), num, dtype},
-                         "start + i (stop - start) / (num - 1)", "A number of elements at equal distances, both ends included.",
-                         "linspace(start=0, stop=1, num=5)", linspace));
-  ops.push_back(creation("logspace",
-                         {required_number("start", "first exponent"), required_number("stop", "last exponent"), num,
-                          number_parameter("base", 10, "what is raised"), dtype},
-                         "base^linspace(start, stop)", "A number of elements at equal ratios.",
-                         "logspace(start=0, stop=2, num=3)", logspace));
-  ops.push_back(creation(
-      "eye",
-      {bounded_integer("n", 0, 1e9, "rows"),
-       {.name = "m", .type = ParameterType::integer, .min = 0.0, .max = 1e9, .doc = "columns; none given: as many as rows"},
-       {.name = "k",
-        .type = ParameterType::integer,
-        .fallback = std::int64_t{0},
-        .min = -1e9,
-        .max = 1e9,
-        .doc = "diagonal above or below the main one"},
-       dtype},
-      "1 where j = i + k, else 0", "Ones on a diagonal.", "eye(n=3)", eye));
+  Entry(ops, creation_family(), "linspace", linspace)
+      .parameters({required_number("start", "first element"), required_number("stop", "last element"), num, dtype})
+      .formula("start + i (stop - start) / (num - 1)")
+      .doc("A number of elements at equal distances, both ends included.")
+      .example("linspace(start=0, stop=1, num=5)");
+  Entry(ops, creation_family(), "logspace", logspace)
+      .parameters({required_number("start", "first exponent"), required_number("stop", "last exponent"), num,
+                   number_parameter("base", 10, "what is raised"), dtype})
+      .formula("base^linspace(start, stop)")
+      .doc("A number of elements at equal ratios.")
+      .example("logspace(start=0, stop=2, num=3)");
+  Entry(ops, creation_family(), "eye", eye)
+      .parameters(
+          {bounded_integer("n", 0, 1e9, "rows"),
+           {.name = "m", .type = ParameterType::integer, .min = 0.0, .max = 1e9, .doc = "columns; none given: as many as rows"},
+           {.name = "k",
+            .type = ParameterType::integer,
+            .fallback = std::int64_t{0},
+            .min = -1e9,
+            .max = 1e9,
+            .doc = "diagonal above or below the main one"},
+           dtype})
+      .formula("1 where j = i + k, else 0")
+      .doc("Ones on a diagonal.")
+      .example("eye(n=3)");
   register_random_ops(ops);
 }
 

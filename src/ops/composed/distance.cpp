@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -52,33 +52,27 @@ Results cdist(const OpCall& call) {
   return {squeeze(norm_keep(difference, last, order(call)), last).id()};
 }
 
-OpInfo distance(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-                Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "distance",
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .input_names = {"a", "b"},
-          .parameters = std::move(parameters),
-          .dtypes = number_dtypes(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family distance_family() { return {.category = "distance", .inputs = {"a", "b"}, .dtypes = number_dtypes()}; }
 
 }  // namespace
 
 void register_distance_ops(OpList& ops) {
   const Parameter p = number_parameter("p", 2, "order of the norm: 2 Euclidean, 1 Manhattan, inf Chebyshev");
-  ops.push_back(distance("cosine_similarity", {axis_parameter(-1, "axis the vectors lie along"), eps_parameter(1e-8)},
-                         "a . b / (max(|a|, eps) max(|b|, eps))", "Cosine of the angle between vectors.",
-                         "cosine_similarity([[1.0, 0.0]], [[1.0, 1.0]])", cosine_similarity));
-  ops.push_back(distance("pairwise_distance", {p, eps_parameter(1e-6), keepdims_parameter()}, "norm(a - b + eps, p)",
-                         "Distances between rows that stand side by side.", "pairwise_distance([[0.0, 0.0]], [[3.0, 4.0]])",
-                         pairwise_distance));
-  ops.push_back(distance("cdist", {p}, "d_ij = norm(a_i - b_j, p)", "Distances of every row of a to every row of b.",
-                         "cdist([[0.0, 0.0], [1.0, 1.0]], [[3.0, 4.0]])", cdist));
+  Entry(ops, distance_family(), "cosine_similarity", cosine_similarity)
+      .parameters({axis_parameter(-1, "axis the vectors lie along"), eps_parameter(1e-8)})
+      .formula("a . b / (max(|a|, eps) max(|b|, eps))")
+      .doc("Cosine of the angle between vectors.")
+      .example("cosine_similarity([[1.0, 0.0]], [[1.0, 1.0]])");
+  Entry(ops, distance_family(), "pairwise_distance", pairwise_distance)
+      .parameters({p, eps_parameter(1e-6), keepdims_parameter()})
+      .formula("norm(a - b + eps, p)")
+      .doc("Distances between rows that stand side by side.")
+      .example("pairwise_distance([[0.0, 0.0]], [[3.0, 4.0]])");
+  Entry(ops, distance_family(), "cdist", cdist)
+      .parameters({p})
+      .formula("d_ij = norm(a_i - b_j, p)")
+      .doc("Distances of every row of a to every row of b.")
+      .example("cdist([[0.0, 0.0], [1.0, 1.0]], [[3.0, 4.0]])");
 }
 
 }  // namespace tenon

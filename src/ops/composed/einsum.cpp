@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -290,36 +290,26 @@ std::vector<NodeId> tensordot(const OpCall& call) {
 }  // namespace
 
 void register_einsum_ops(OpList& ops) {
-  ops.push_back({.name = "einsum",
-                 .category = "linear algebra",
-                 .min_inputs = 1,
-                 .max_inputs = -1,
-                 .input_names = {"operands"},
-                 .parameters = {{.name = "equation",
-                                 .type = ParameterType::text,
-                                 .required = true,
-                                 .doc = "axes by letters, e.g. \"ij,jk->ik\"; \"...\" for any others"}},
-                 .dtypes = number_dtypes(),
-                 .formula = "products, summed over letters not in the result",
-                 .doc = "Einstein summation over any number of operands: diagonals, sums, transposes, products.",
-                 .example = "einsum([[1, 2], [3, 4]], [[5, 6], [7, 8]], equation=\"ij,jk->ik\")",
-                 .build = einsum});
-  ops.push_back({.name = "tensordot",
-                 .category = "linear algebra",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .input_names = {"a", "b"},
-                 .parameters = {{.name = "axes",
-                                 .type = ParameterType::integer,
-                                 .fallback = std::int64_t{2},
-                                 .min = 0.0,
-                                 .max = kMaxRank,
-                                 .doc = "how many of the last axes of a meet the first of b"}},
-                 .dtypes = number_dtypes(),
-                 .formula = "sum over the last axes of a and the first of b",
-                 .doc = "Products summed over several axes.",
-                 .example = "tensordot([[1, 2], [3, 4]], [[5, 6], [7, 8]], axes=1)",
-                 .build = tensordot});
+  Entry(ops, {.category = "linear algebra", .dtypes = number_dtypes()}, "einsum", einsum)
+      .any_number_of("operands")
+      .parameters({{.name = "equation",
+                    .type = ParameterType::text,
+                    .required = true,
+                    .doc = "axes by letters, e.g. \"ij,jk->ik\"; \"...\" for any others"}})
+      .formula("products, summed over letters not in the result")
+      .doc("Einstein summation over any number of operands: diagonals, sums, transposes, products.")
+      .example("einsum([[1, 2], [3, 4]], [[5, 6], [7, 8]], equation=\"ij,jk->ik\")");
+  Entry(ops, {.category = "linear algebra", .dtypes = number_dtypes()}, "tensordot", tensordot)
+      .inputs({"a", "b"})
+      .parameters({{.name = "axes",
+                    .type = ParameterType::integer,
+                    .fallback = std::int64_t{2},
+                    .min = 0.0,
+                    .max = kMaxRank,
+                    .doc = "how many of the last axes of a meet the first of b"}})
+      .formula("sum over the last axes of a and the first of b")
+      .doc("Products summed over several axes.")
+      .example("tensordot([[1, 2], [3, 4]], [[5, 6], [7, 8]], axes=1)");
 }
 
 }  // namespace tenon

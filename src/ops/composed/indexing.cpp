@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -113,20 +113,7 @@ Results diag(const OpCall& call) {
   return {where(column - row == static_cast<double>(offset), build::broadcast(padded, matrix), 0.0).id()};
 }
 
-OpInfo indexing(std::string name, std::vector<std::string> inputs, std::vector<Parameter> parameters, std::string formula,
-                std::string doc, std::string example, Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "indexing",
-          .min_inputs = static_cast<int>(inputs.size()),
-          .max_inputs = static_cast<int>(inputs.size()),
-          .input_names = std::move(inputs),
-          .parameters = std::move(parameters),
-          .dtypes = every_dtype(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family indexing_family() { return {.category = "indexing"}; }
 
 Parameter offset_parameter(std::string name) {
   Parameter p = integer_parameter(std::move(name), 0, "above (positive) or below the main diagonal");
@@ -145,41 +132,76 @@ Parameter diagonal_axis(std::string name, std::int64_t fallback) {
 
 void register_indexing_ops(OpList& ops) {
   const Parameter axis0 = axis_parameter(0, "axis the indices point into");
-  ops.push_back(indexing("gather", {"x", "indices"}, {axis0}, "y[i, j] = x[indices[i, j], j]",
-                         "One element of x for each index, along an axis; negative indices count from the end.",
-                         "gather([[1, 2], [3, 4]], [[0, 1]], axis=0)", gather_op));
-  ops.push_back(indexing("take_along_axis", {"x", "indices"}, {axis_parameter(-1, "axis the indices point into")},
-                         "y[i, j] = x[i, indices[i, j]]", "As gather, with the other axes broadcast.",
-                         "take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1)", take_along_axis));
-  ops.push_back(indexing("scatter", {"x", "indices", "updates"}, {axis0}, "y = x; y[indices[i, j], j] = updates[i, j]",
-                         "A copy of x with elements replaced; of several to one place the last one stays.",
-                         "scatter([0, 0, 0], [2, 0], [5, 7], axis=0)", scatter<false>));
-  ops.push_back(indexing("scatter_add", {"x", "indices", "updates"}, {axis0}, "y = x; y[indices[i, j], j] += updates[i, j]",
-                         "A copy of x with elements added to; several to one place add up.",
-                         "scatter_add([0, 0, 0], [2, 2], [5, 7], axis=0)", scatter<true>));
-  ops.back().dtypes = number_dtypes();
-  ops.push_back(indexing("take", {"x", "indices"},
-                         {optional_axis_parameter("axis to take from; none given: the tensor as one row")}, "y = x[indices]",
-                         "Rows (or elements) by index, in the shape of the indices.", "take([10, 20, 30], [2, 0, -1])", take_op));
-  ops.push_back(indexing("index_select", {"x", "indices"}, {axis0}, "y[i] = x[indices[i]]", "Rows by a vector of indices.",
-                         "index_select([[1, 2], [3, 4], [5, 6]], [2, 0])", index_select));
-  ops.push_back(
-      indexing("select", {"x"},
-               {axis_parameter(0, "axis to take from"), integer_parameter("index", 0, "place; negative counts from the end")},
-               "y = x[index]", "One row; its axis disappears.", "select([[1, 2], [3, 4]], axis=0, index=1)", select));
-  ops.push_back(indexing("masked_fill", {"x", "mask"}, {number_parameter("value", 0, "what is put where the mask is true")},
-                         "value where mask, else x", "Elements under a mask replaced by a number.",
-                         "masked_fill([1, 2, 3], [1, 0, 1], value=9)", masked_fill));
-  ops.push_back(indexing("tril", {"x"}, {offset_parameter("diagonal")}, "x_ij where j <= i + diagonal, else 0",
-                         "Lower triangle of the last two axes.", "tril([[1, 2], [3, 4]])", triangle<true>));
-  ops.back().category = "unary";
-  ops.push_back(indexing("triu", {"x"}, {offset_parameter("diagonal")}, "x_ij where j >= i + diagonal, else 0",
-                         "Upper triangle of the last two axes.", "triu([[1, 2], [3, 4]])", triangle<false>));
-  ops.back().category = "unary";
-  ops.push_back(indexing("diag", {"x"}, {offset_parameter("offset")}, "y_ii = x_i, or y_i = x_ii",
-                         "A vector as the diagonal of a matrix, or a matrix's diagonal.", "diag([1, 2, 3])", diag));
-  ops.push_back(indexing("diagonal", {"x"}, {offset_parameter("offset"), diagonal_axis("axis1", -2), diagonal_axis("axis2", -1)},
-                         "y_i = x_ii", "Diagonals of two axes, as a new last axis.", "diagonal([[1, 2], [3, 4]])", diagonal_op));
+  Entry(ops, indexing_family(), "gather", gather_op)
+      .inputs({"x", "indices"})
+      .parameters({axis0})
+      .formula("y[i, j] = x[indices[i, j], j]")
+      .doc("One element of x for each index, along an axis; negative indices count from the end.")
+      .example("gather([[1, 2], [3, 4]], [[0, 1]], axis=0)");
+  Entry(ops, indexing_family(), "take_along_axis", take_along_axis)
+      .inputs({"x", "indices"})
+      .parameters({axis_parameter(-1, "axis the indices point into")})
+      .formula("y[i, j] = x[i, indices[i, j]]")
+      .doc("As gather, with the other axes broadcast.")
+      .example("take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1)");
+  Entry(ops, indexing_family(), "scatter", scatter<false>)
+      .inputs({"x", "indices", "updates"})
+      .parameters({axis0})
+      .formula("y = x; y[indices[i, j], j] = updates[i, j]")
+      .doc("A copy of x with elements replaced; of several to one place the last one stays.")
+      .example("scatter([0, 0, 0], [2, 0], [5, 7], axis=0)");
+  Entry(ops, indexing_family(), "scatter_add", scatter<true>)
+      .inputs({"x", "indices", "updates"})
+      .dtypes(number_dtypes())
+      .parameters({axis0})
+      .formula("y = x; y[indices[i, j], j] += updates[i, j]")
+      .doc("A copy of x with elements added to; several to one place add up.")
+      .example("scatter_add([0, 0, 0], [2, 2], [5, 7], axis=0)");
+  Entry(ops, indexing_family(), "take", take_op)
+      .inputs({"x", "indices"})
+      .parameters({optional_axis_parameter("axis to take from; none given: the tensor as one row")})
+      .formula("y = x[indices]")
+      .doc("Rows (or elements) by index, in the shape of the indices.")
+      .example("take([10, 20, 30], [2, 0, -1])");
+  Entry(ops, indexing_family(), "index_select", index_select)
+      .inputs({"x", "indices"})
+      .parameters({axis0})
+      .formula("y[i] = x[indices[i]]")
+      .doc("Rows by a vector of indices.")
+      .example("index_select([[1, 2], [3, 4], [5, 6]], [2, 0])");
+  Entry(ops, indexing_family(), "select", select)
+      .parameters({axis_parameter(0, "axis to take from"), integer_parameter("index", 0, "place; negative counts from the end")})
+      .formula("y = x[index]")
+      .doc("One row; its axis disappears.")
+      .example("select([[1, 2], [3, 4]], axis=0, index=1)");
+  Entry(ops, indexing_family(), "masked_fill", masked_fill)
+      .inputs({"x", "mask"})
+      .parameters({number_parameter("value", 0, "what is put where the mask is true")})
+      .formula("value where mask, else x")
+      .doc("Elements under a mask replaced by a number.")
+      .example("masked_fill([1, 2, 3], [1, 0, 1], value=9)");
+  Entry(ops, indexing_family(), "tril", triangle<true>)
+      .category("unary")
+      .parameters({offset_parameter("diagonal")})
+      .formula("x_ij where j <= i + diagonal, else 0")
+      .doc("Lower triangle of the last two axes.")
+      .example("tril([[1, 2], [3, 4]])");
+  Entry(ops, indexing_family(), "triu", triangle<false>)
+      .category("unary")
+      .parameters({offset_parameter("diagonal")})
+      .formula("x_ij where j >= i + diagonal, else 0")
+      .doc("Upper triangle of the last two axes.")
+      .example("triu([[1, 2], [3, 4]])");
+  Entry(ops, indexing_family(), "diag", diag)
+      .parameters({offset_parameter("offset")})
+      .formula("y_ii = x_i, or y_i = x_ii")
+      .doc("A vector as the diagonal of a matrix, or a matrix's diagonal.")
+      .example("diag([1, 2, 3])");
+  Entry(ops, indexing_family(), "diagonal", diagonal_op)
+      .parameters({offset_parameter("offset"), diagonal_axis("axis1", -2), diagonal_axis("axis2", -1)})
+      .formula("y_i = x_ii")
+      .doc("Diagonals of two axes, as a new last axis.")
+      .example("diagonal([[1, 2], [3, 4]])");
 }
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -202,18 +202,7 @@ Results pad(const OpCall& call) {
   return {x.id()};
 }
 
-OpInfo layout(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-              Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "shape",
-          .input_names = {"x"},
-          .parameters = std::move(parameters),
-          .dtypes = every_dtype(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family shape_family() { return {.category = "shape"}; }
 
 Parameter bounded(Parameter p, double min, double max) {
   p.min = min;
@@ -228,59 +217,75 @@ constexpr double kMaxStep = static_cast<double>(kMaxElements);
 }  // namespace
 
 void register_layout_ops(OpList& ops) {
-  ops.push_back(layout("tile", {bounded(required_integers_parameter("reps", "how often along each axis"), 0, kMaxCount)},
-                       "x x x ...", "The whole tensor repeated along its axes.", "tile([1, 2], reps=[2, 2])", tile));
-  ops.push_back(layout("repeat",
-                       {bounded(count_parameter("repeats", "how often each element"), 0, kMaxCount),
-                        optional_axis_parameter("axis to repeat along; none given: the tensor as one row")},
-                       "x1 x1 x2 x2 ...", "Each element repeated.", "repeat([1, 2, 3], repeats=2)", repeat));
-  ops.back().aliases = {"repeat_interleave"};
-  ops.push_back(layout("flip", {axes_parameter("axes to reverse; none given: all")}, "y_i = x_(n - 1 - i)", "Axes in reverse.",
-                       "flip([1, 2, 3])", flip));
-  ops.push_back(layout("roll",
-                       {required_integers_parameter("shift", "places to move by, for all axes or for each"),
-                        optional_integers_parameter("axis", "axes to move along; none given: the tensor as one row")},
-                       "y_i = x_((i - shift) mod n)", "Elements moved along; what leaves at one end enters at the other.",
-                       "roll([1, 2, 3, 4], shift=1)", roll));
-  ops.push_back(layout("concat", {axis_parameter(0, "axis to join along")}, "x1 x2 ...",
-                       "Tensors joined along an axis they have.", "concat([1, 2], [3], axis=0)", concat_op));
-  ops.back().aliases = {"cat", "concatenate"};
-  ops.back().max_inputs = -1;
-  ops.back().input_names = {"tensors"};
-  ops.push_back(layout("stack", {axis_parameter(0, "place of the new axis")}, "[x1, x2, ...]",
-                       "Tensors of one shape joined along a new axis.", "stack([1, 2], [3, 4], axis=0)", stack));
-  ops.back().max_inputs = -1;
-  ops.back().input_names = {"tensors"};
-  ops.push_back(layout("split",
-                       {required_integers_parameter("sections", "number of equal parts, or the list of their extents"),
-                        axis_parameter(0, "axis to cut")},
-                       "x -> x1, x2, ...", "Parts along an axis; as many results as parts.", "split([1, 2, 3, 4], sections=2)",
-                       split));
-  ops.push_back(layout("chunk",
-                       {{.name = "chunks",
-                         .type = ParameterType::integer,
-                         .required = true,
-                         .min = 1.0,
-                         .max = kMaxParts,
-                         .doc = "how many, at most"},
-                        axis_parameter(0, "axis to cut")},
-                       "x -> x1, x2, ...", "Parts of equal extent, the last one smaller; as many results as parts.",
-                       "chunk([1, 2, 3, 4, 5], chunks=2)", chunk));
-  ops.push_back(layout("slice",
-                       {required_integers_parameter("start", "first element for each axis"),
-                        optional_integers_parameter("stop", "end for each axis, not included; none given: all"),
-                        bounded(optional_integers_parameter("step", "step for each axis; none given: 1"), -kMaxStep, kMaxStep),
-                        optional_integers_parameter("axis", "the axes meant; none given: the first ones")},
-                       "x[start:stop:step]", "Part of a tensor, with Python's rules. Also x[1:3, ::2].",
-                       "slice([1, 2, 3, 4, 5], start=1, stop=4, step=2)", slice));
-  ops.push_back(
-      layout("pad",
-             {bounded(required_integers_parameter("padding", "border: one number, before and after, or both for each axis"), 0,
-                      kMaxPadding),
-              choice_parameter("mode", {"constant", "edge", "reflect", "wrap"}, "what the border holds"),
-              number_parameter("value", 0, "of a constant border")},
-             "v v x1 x2 ... v v", "A border around a tensor: a constant, the edge, a reflection, or the other end.",
-             "pad([1, 2, 3], padding=[1, 2], mode=\"edge\")", pad));
+  Entry(ops, shape_family(), "tile", tile)
+      .parameters({bounded(required_integers_parameter("reps", "how often along each axis"), 0, kMaxCount)})
+      .formula("x x x ...")
+      .doc("The whole tensor repeated along its axes.")
+      .example("tile([1, 2], reps=[2, 2])");
+  Entry(ops, shape_family(), "repeat", repeat)
+      .parameters({bounded(count_parameter("repeats", "how often each element"), 0, kMaxCount),
+                   optional_axis_parameter("axis to repeat along; none given: the tensor as one row")})
+      .aliases({"repeat_interleave"})
+      .formula("x1 x1 x2 x2 ...")
+      .doc("Each element repeated.")
+      .example("repeat([1, 2, 3], repeats=2)");
+  Entry(ops, shape_family(), "flip", flip)
+      .parameters({axes_parameter("axes to reverse; none given: all")})
+      .formula("y_i = x_(n - 1 - i)")
+      .doc("Axes in reverse.")
+      .example("flip([1, 2, 3])");
+  Entry(ops, shape_family(), "roll", roll)
+      .parameters({required_integers_parameter("shift", "places to move by, for all axes or for each"),
+                   optional_integers_parameter("axis", "axes to move along; none given: the tensor as one row")})
+      .formula("y_i = x_((i - shift) mod n)")
+      .doc("Elements moved along; what leaves at one end enters at the other.")
+      .example("roll([1, 2, 3, 4], shift=1)");
+  Entry(ops, shape_family(), "concat", concat_op)
+      .any_number_of("tensors")
+      .parameters({axis_parameter(0, "axis to join along")})
+      .aliases({"cat", "concatenate"})
+      .formula("x1 x2 ...")
+      .doc("Tensors joined along an axis they have.")
+      .example("concat([1, 2], [3], axis=0)");
+  Entry(ops, shape_family(), "stack", stack)
+      .any_number_of("tensors")
+      .parameters({axis_parameter(0, "place of the new axis")})
+      .formula("[x1, x2, ...]")
+      .doc("Tensors of one shape joined along a new axis.")
+      .example("stack([1, 2], [3, 4], axis=0)");
+  Entry(ops, shape_family(), "split", split)
+      .parameters({required_integers_parameter("sections", "number of equal parts, or the list of their extents"),
+                   axis_parameter(0, "axis to cut")})
+      .formula("x -> x1, x2, ...")
+      .doc("Parts along an axis; as many results as parts.")
+      .example("split([1, 2, 3, 4], sections=2)");
+  Entry(ops, shape_family(), "chunk", chunk)
+      .parameters({{.name = "chunks",
+                    .type = ParameterType::integer,
+                    .required = true,
+                    .min = 1.0,
+                    .max = kMaxParts,
+                    .doc = "how many, at most"},
+                   axis_parameter(0, "axis to cut")})
+      .formula("x -> x1, x2, ...")
+      .doc("Parts of equal extent, the last one smaller; as many results as parts.")
+      .example("chunk([1, 2, 3, 4, 5], chunks=2)");
+  Entry(ops, shape_family(), "slice", slice)
+      .parameters({required_integers_parameter("start", "first element for each axis"),
+                   optional_integers_parameter("stop", "end for each axis, not included; none given: all"),
+                   bounded(optional_integers_parameter("step", "step for each axis; none given: 1"), -kMaxStep, kMaxStep),
+                   optional_integers_parameter("axis", "the axes meant; none given: the first ones")})
+      .formula("x[start:stop:step]")
+      .doc("Part of a tensor, with Python's rules. Also x[1:3, ::2].")
+      .example("slice([1, 2, 3, 4, 5], start=1, stop=4, step=2)");
+  Entry(ops, shape_family(), "pad", pad)
+      .parameters({bounded(required_integers_parameter("padding", "border: one number, before and after, or both for each axis"),
+                           0, kMaxPadding),
+                   choice_parameter("mode", {"constant", "edge", "reflect", "wrap"}, "what the border holds"),
+                   number_parameter("value", 0, "of a constant border")})
+      .formula("v v x1 x2 ... v v")
+      .doc("A border around a tensor: a constant, the edge, a reflection, or the other end.")
+      .example("pad([1, 2, 3], padding=[1, 2], mode=\"edge\")");
 }
 
 }  // namespace tenon

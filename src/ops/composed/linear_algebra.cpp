@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -169,69 +169,81 @@ Results matrix_power(const OpCall& call) {
   return {result->id()};
 }
 
-OpInfo algebra(std::string name, std::vector<std::string> inputs, std::vector<Parameter> parameters, std::string formula,
-               std::string doc, std::string example, Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "linear algebra",
-          .min_inputs = static_cast<int>(inputs.size()),
-          .max_inputs = static_cast<int>(inputs.size()),
-          .input_names = std::move(inputs),
-          .parameters = std::move(parameters),
-          .dtypes = number_dtypes(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family algebra_family() { return {.category = "linear algebra", .inputs = {"a", "b"}, .dtypes = number_dtypes()}; }
 
 }  // namespace
 
 void register_linear_algebra_ops(OpList& ops) {
-  ops.push_back(algebra("matmul", {"a", "b"}, {}, "c_ij = sum_k a_ik b_kj",
-                        "Matrix product; leading axes are batches and broadcast, vectors are rows or columns. Also a @ b.",
-                        "matmul([[1, 2], [3, 4]], [[5, 6], [7, 8]])", matmul_op));
-  ops.back().aliases = {"mm"};
-  ops.push_back(
-      algebra("dot", {"a", "b"}, {}, "sum_i a_i b_i", "Inner product of two vectors.", "dot([1, 2, 3], [4, 5, 6])", dot));
-  ops.push_back(algebra("vecdot", {"a", "b"}, {axis_parameter(-1, "axis the vectors lie along")}, "sum_i a_i b_i",
-                        "Inner products of the vectors along an axis.", "vecdot([[1, 2], [3, 4]], [[5, 6], [7, 8]])", vecdot));
-  ops.push_back(algebra("bmm", {"a", "b"}, {}, "c_nij = sum_k a_nik b_nkj", "Matrix products of two stacks of matrices.",
-                        "bmm([[[1, 2], [3, 4]]], [[[5, 6], [7, 8]]])", bmm));
-  ops.push_back(
-      algebra("mv", {"a", "v"}, {}, "y_i = sum_k a_ik v_k", "Matrix times vector.", "mv([[1, 2], [3, 4]], [5, 6])", mv));
-  ops.push_back(algebra(
-      "addmm", {"c", "a", "b"},
-      {number_parameter("beta", 1, "factor of c; with 0 it is not read"), number_parameter("alpha", 1, "factor of the product")},
-      "beta c + alpha (a @ b)", "Matrix product added to a tensor.",
-      "addmm([[1, 1], [1, 1]], [[1, 2], [3, 4]], [[5, 6], [7, 8]], beta=2)", addmm));
-  ops.push_back(algebra("linear", {"x", "weight", "bias"}, {}, "x weight^T + bias",
-                        "A dense layer: weight is [out, in], bias [out] may be left out.",
-                        "linear([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]], [0.5, 0.5])", linear));
-  ops.back().min_inputs = 2;
-  ops.push_back(algebra("outer", {"a", "b"}, {}, "c_ij = a_i b_j", "Every element of a times every element of b.",
-                        "outer([1, 2], [3, 4, 5])", outer));
-  ops.back().aliases = {"ger"};
-  ops.push_back(algebra("inner", {"a", "b"}, {}, "sum over the last axes", "Products summed over the last axis of both.",
-                        "inner([[1, 2], [3, 4]], [5, 6])", inner));
-  ops.push_back(
-      algebra("kron", {"a", "b"}, {}, "blocks a_ij b", "Kronecker product.", "kron([[1, 2], [3, 4]], [[1, 1], [1, 1]])", kron));
-  ops.push_back(algebra("cross", {"a", "b"}, {axis_parameter(-1, "axis of the three components")},
-                        "(a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 - a2 b1)", "Vector product in three dimensions.",
-                        "cross([1, 0, 0], [0, 1, 0])", cross));
-  ops.push_back(algebra("trace", {"x"},
-                        {{.name = "offset",
-                          .type = ParameterType::integer,
-                          .fallback = std::int64_t{0},
-                          .min = -1e9,
-                          .max = 1e9,
-                          .doc = "diagonal above (positive) or below the main one"}},
-                        "sum_i x_ii", "Sum of a diagonal of the last two axes.", "trace([[1, 2], [3, 4]])", trace));
-  ops.push_back(
-      algebra("matrix_power", {"x"},
-              {{.name = "n", .type = ParameterType::integer, .required = true, .min = 0.0, .max = 1e6, .doc = "exponent"}},
-              "x @ x @ ... @ x", "A square matrix times itself, n times.", "matrix_power([[1, 1], [1, 0]], n=10)", matrix_power));
-  register_einsum_ops(ops);
-  register_distance_ops(ops);
+  Entry(ops, algebra_family(), "matmul", matmul_op)
+      .aliases({"mm"})
+      .formula("c_ij = sum_k a_ik b_kj")
+      .doc("Matrix product; leading axes are batches and broadcast, vectors are rows or columns. Also a @ b.")
+      .example("matmul([[1, 2], [3, 4]], [[5, 6], [7, 8]])");
+  Entry(ops, algebra_family(), "dot", dot)
+      .formula("sum_i a_i b_i")
+      .doc("Inner product of two vectors.")
+      .example("dot([1, 2, 3], [4, 5, 6])");
+  Entry(ops, algebra_family(), "vecdot", vecdot)
+      .parameters({axis_parameter(-1, "axis the vectors lie along")})
+      .formula("sum_i a_i b_i")
+      .doc("Inner products of the vectors along an axis.")
+      .example("vecdot([[1, 2], [3, 4]], [[5, 6], [7, 8]])");
+  Entry(ops, algebra_family(), "bmm", bmm)
+      .formula("c_nij = sum_k a_nik b_nkj")
+      .doc("Matrix products of two stacks of matrices.")
+      .example("bmm([[[1, 2], [3, 4]]], [[[5, 6], [7, 8]]])");
+  Entry(ops, algebra_family(), "mv", mv)
+      .inputs({"a", "v"})
+      .formula("y_i = sum_k a_ik v_k")
+      .doc("Matrix times vector.")
+      .example("mv([[1, 2], [3, 4]], [5, 6])");
+  Entry(ops, algebra_family(), "addmm", addmm)
+      .inputs({"c", "a", "b"})
+      .parameters({number_parameter("beta", 1, "factor of c; with 0 it is not read"),
+                   number_parameter("alpha", 1, "factor of the product")})
+      .formula("beta c + alpha (a @ b)")
+      .doc("Matrix product added to a tensor.")
+      .example("addmm([[1, 1], [1, 1]], [[1, 2], [3, 4]], [[5, 6], [7, 8]], beta=2)");
+  Entry(ops, algebra_family(), "linear", linear)
+      .inputs({"x", "weight", "bias"}, 2)
+      .formula("x weight^T + bias")
+      .doc("A dense layer: weight is [out, in], bias [out] may be left out.")
+      .example("linear([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]], [0.5, 0.5])");
+  Entry(ops, algebra_family(), "outer", outer)
+      .aliases({"ger"})
+      .formula("c_ij = a_i b_j")
+      .doc("Every element of a times every element of b.")
+      .example("outer([1, 2], [3, 4, 5])");
+  Entry(ops, algebra_family(), "inner", inner)
+      .formula("sum over the last axes")
+      .doc("Products summed over the last axis of both.")
+      .example("inner([[1, 2], [3, 4]], [5, 6])");
+  Entry(ops, algebra_family(), "kron", kron)
+      .formula("blocks a_ij b")
+      .doc("Kronecker product.")
+      .example("kron([[1, 2], [3, 4]], [[1, 1], [1, 1]])");
+  Entry(ops, algebra_family(), "cross", cross)
+      .parameters({axis_parameter(-1, "axis of the three components")})
+      .formula("(a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 - a2 b1)")
+      .doc("Vector product in three dimensions.")
+      .example("cross([1, 0, 0], [0, 1, 0])");
+  Entry(ops, algebra_family(), "trace", trace)
+      .inputs({"x"})
+      .parameters({{.name = "offset",
+                    .type = ParameterType::integer,
+                    .fallback = std::int64_t{0},
+                    .min = -1e9,
+                    .max = 1e9,
+                    .doc = "diagonal above (positive) or below the main one"}})
+      .formula("sum_i x_ii")
+      .doc("Sum of a diagonal of the last two axes.")
+      .example("trace([[1, 2], [3, 4]])");
+  Entry(ops, algebra_family(), "matrix_power", matrix_power)
+      .inputs({"x"})
+      .parameters({{.name = "n", .type = ParameterType::integer, .required = true, .min = 0.0, .max = 1e6, .doc = "exponent"}})
+      .formula("x @ x @ ... @ x")
+      .doc("A square matrix times itself, n times.")
+      .example("matrix_power([[1, 1], [1, 0]], n=10)");
 }
 
 }  // namespace tenon

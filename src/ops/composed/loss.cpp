@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -98,21 +98,11 @@ Results cross_entropy(const OpCall& call) {
   return negative_likelihood(call, shifted - log(sum_keep(exp(shifted), one_axis(axis))), axis);
 }
 
-OpInfo loss(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-            Results (*build)(const OpCall&)) {
-  parameters.insert(parameters.begin(),
-                    choice_parameter("reduction", {"mean", "sum", "none"}, "what becomes of the single losses"));
-  return {.name = std::move(name),
-          .category = "loss",
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .input_names = {"x", "target"},
-          .parameters = std::move(parameters),
+Family loss_family() {
+  return {.category = "loss",
+          .inputs = {"x", "target"},
           .dtypes = float_dtypes(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
+          .parameters = {choice_parameter("reduction", {"mean", "sum", "none"}, "what becomes of the single losses")}};
 }
 
 Parameter threshold(std::string name, double min) {
@@ -124,26 +114,44 @@ Parameter threshold(std::string name, double min) {
 }  // namespace
 
 void register_loss_ops(OpList& ops) {
-  ops.push_back(loss("mse_loss", {}, "mean((x - t)^2)", "Mean squared error.", "mse_loss([1.0, 2.0], [1.5, 4.0])", mse_loss));
-  ops.push_back(loss("l1_loss", {}, "mean(|x - t|)", "Mean absolute error.", "l1_loss([1.0, 2.0], [1.5, 4.0])", l1_loss));
-  ops.push_back(loss("huber_loss", {threshold("delta", 1e-30)}, "e^2 / 2 if e <= delta, else delta (e - delta / 2); e = |x - t|",
-                     "Squared for small errors, linear for large ones.", "huber_loss([1.0, 2.0], [1.5, 4.0])", huber_loss));
-  ops.push_back(loss("smooth_l1_loss", {threshold("beta", 0)}, "e^2 / (2 beta) if e <= beta, else e - beta / 2; e = |x - t|",
-                     "Absolute error, rounded off near 0.", "smooth_l1_loss([1.0, 2.0], [1.5, 4.0])", smooth_l1_loss));
-  ops.push_back(loss("binary_cross_entropy", {}, "-(t log x + (1 - t) log(1 - x))",
-                     "Cross entropy of probabilities with targets from 0 to 1.", "binary_cross_entropy([0.9, 0.2], [1.0, 0.0])",
-                     binary_cross_entropy));
-  ops.push_back(loss("binary_cross_entropy_with_logits", {}, "max(x, 0) - x t + log(1 + exp(-|x|))",
-                     "Cross entropy of sigmoid(x) with targets from 0 to 1, without overflow.",
-                     "binary_cross_entropy_with_logits([2.0, -1.0], [1.0, 0.0])", binary_cross_entropy_with_logits));
-  ops.push_back(loss("kl_div", {}, "t (log t - x)", "Divergence of log-probabilities x from probabilities t.",
-                     "kl_div(log([0.5, 0.5]), [0.25, 0.75], reduction=\"sum\")", kl_div));
-  ops.push_back(loss("nll_loss", {}, "-x[target]",
-                     "Negative log-likelihood: x holds log-probabilities [n, classes, ...], target class indices.",
-                     "nll_loss(log_softmax([[1.0, 2.0], [3.0, 1.0]]), [1, 0])", nll_loss));
-  ops.push_back(loss("cross_entropy", {}, "log(sum(exp(x))) - x[target]",
-                     "Cross entropy: x holds scores [n, classes, ...], target class indices.",
-                     "cross_entropy([[1.0, 2.0], [3.0, 1.0]], [1, 0])", cross_entropy));
+  Entry(ops, loss_family(), "mse_loss", mse_loss)
+      .formula("mean((x - t)^2)")
+      .doc("Mean squared error.")
+      .example("mse_loss([1.0, 2.0], [1.5, 4.0])");
+  Entry(ops, loss_family(), "l1_loss", l1_loss)
+      .formula("mean(|x - t|)")
+      .doc("Mean absolute error.")
+      .example("l1_loss([1.0, 2.0], [1.5, 4.0])");
+  Entry(ops, loss_family(), "huber_loss", huber_loss)
+      .parameters({threshold("delta", 1e-30)})
+      .formula("e^2 / 2 if e <= delta, else delta (e - delta / 2); e = |x - t|")
+      .doc("Squared for small errors, linear for large ones.")
+      .example("huber_loss([1.0, 2.0], [1.5, 4.0])");
+  Entry(ops, loss_family(), "smooth_l1_loss", smooth_l1_loss)
+      .parameters({threshold("beta", 0)})
+      .formula("e^2 / (2 beta) if e <= beta, else e - beta / 2; e = |x - t|")
+      .doc("Absolute error, rounded off near 0.")
+      .example("smooth_l1_loss([1.0, 2.0], [1.5, 4.0])");
+  Entry(ops, loss_family(), "binary_cross_entropy", binary_cross_entropy)
+      .formula("-(t log x + (1 - t) log(1 - x))")
+      .doc("Cross entropy of probabilities with targets from 0 to 1.")
+      .example("binary_cross_entropy([0.9, 0.2], [1.0, 0.0])");
+  Entry(ops, loss_family(), "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits)
+      .formula("max(x, 0) - x t + log(1 + exp(-|x|))")
+      .doc("Cross entropy of sigmoid(x) with targets from 0 to 1, without overflow.")
+      .example("binary_cross_entropy_with_logits([2.0, -1.0], [1.0, 0.0])");
+  Entry(ops, loss_family(), "kl_div", kl_div)
+      .formula("t (log t - x)")
+      .doc("Divergence of log-probabilities x from probabilities t.")
+      .example("kl_div(log([0.5, 0.5]), [0.25, 0.75], reduction=\"sum\")");
+  Entry(ops, loss_family(), "nll_loss", nll_loss)
+      .formula("-x[target]")
+      .doc("Negative log-likelihood: x holds log-probabilities [n, classes, ...], target class indices.")
+      .example("nll_loss(log_softmax([[1.0, 2.0], [3.0, 1.0]]), [1, 0])");
+  Entry(ops, loss_family(), "cross_entropy", cross_entropy)
+      .formula("log(sum(exp(x))) - x[target]")
+      .doc("Cross entropy: x holds scores [n, classes, ...], target class indices.")
+      .example("cross_entropy([[1.0, 2.0], [3.0, 1.0]], [1, 0])");
 }
 
 }  // namespace tenon

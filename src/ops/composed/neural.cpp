@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -77,40 +77,41 @@ Results gated(const OpCall& call) {
   return {(gelu(a) * b).id()};
 }
 
-OpInfo neural(std::string name, std::string category, std::vector<Parameter> parameters, std::vector<DType> dtypes,
-              std::string formula, std::string doc, std::string example, Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = std::move(category),
-          .input_names = {"x"},
-          .parameters = std::move(parameters),
-          .dtypes = std::move(dtypes),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family gated_family() { return {.category = "activation", .dtypes = number_dtypes()}; }
+Family indexing_family() { return {.category = "indexing"}; }
+Family quantization_family() { return {.category = "quantization", .dtypes = float_dtypes()}; }
 
 }  // namespace
 
 void register_neural_ops(OpList& ops) {
   const Parameter half = axis_parameter(-1, "axis that is split into halves a, b");
-  ops.push_back(neural("glu", "activation", {half}, number_dtypes(), "a sigmoid(b)",
-                       "Gated linear unit of the two halves of an axis.", "glu([1.0, 2.0, 3.0, 4.0])", gated<Gate::sigmoid>));
-  ops.push_back(neural("swiglu", "activation", {half}, number_dtypes(), "silu(a) b",
-                       "Gated unit with silu, of the two halves of an axis.", "swiglu([1.0, 2.0, 3.0, 4.0])", gated<Gate::silu>));
-  ops.push_back(neural("geglu", "activation", {half}, number_dtypes(), "gelu(a) b",
-                       "Gated unit with gelu, of the two halves of an axis.", "geglu([1.0, 2.0, 3.0, 4.0])", gated<Gate::gelu>));
-  ops.push_back(neural("one_hot", "indexing",
-                       {{.name = "classes",
-                         .type = ParameterType::integer,
-                         .required = true,
-                         .min = 1.0,
-                         .max = 2147483647.0,
-                         .doc = "extent of the new axis"},
-                        dtype_parameter("float32")},
-                       integer_dtypes(), "y[.., j] = 1 where j = x, else 0",
-                       "Each index as a row with a single 1; an index outside gives zeros.", "one_hot([0, 2, 1], classes=3)",
-                       one_hot));
+  Entry(ops, gated_family(), "glu", gated<Gate::sigmoid>)
+      .parameters({half})
+      .formula("a sigmoid(b)")
+      .doc("Gated linear unit of the two halves of an axis.")
+      .example("glu([1.0, 2.0, 3.0, 4.0])");
+  Entry(ops, gated_family(), "swiglu", gated<Gate::silu>)
+      .parameters({half})
+      .formula("silu(a) b")
+      .doc("Gated unit with silu, of the two halves of an axis.")
+      .example("swiglu([1.0, 2.0, 3.0, 4.0])");
+  Entry(ops, gated_family(), "geglu", gated<Gate::gelu>)
+      .parameters({half})
+      .formula("gelu(a) b")
+      .doc("Gated unit with gelu, of the two halves of an axis.")
+      .example("geglu([1.0, 2.0, 3.0, 4.0])");
+  Entry(ops, indexing_family(), "one_hot", one_hot)
+      .dtypes(integer_dtypes())
+      .parameters({{.name = "classes",
+                    .type = ParameterType::integer,
+                    .required = true,
+                    .min = 1.0,
+                    .max = 2147483647.0,
+                    .doc = "extent of the new axis"},
+                   dtype_parameter("float32")})
+      .formula("y[.., j] = 1 where j = x, else 0")
+      .doc("Each index as a row with a single 1; an index outside gives zeros.")
+      .example("one_hot([0, 2, 1], classes=3)");
 
   const Parameter scale{
       .name = "scale", .type = ParameterType::number, .required = true, .doc = "distance of neighbouring values"};
@@ -121,16 +122,22 @@ void register_neural_ops(OpList& ops) {
                        .max = 255.0,
                        .doc = "the integer that stands for 0"};
   const Parameter dtype = choice_parameter("dtype", {"int8", "uint8"}, "type of the integers");
-  ops.push_back(neural("quantize", "quantization", {scale, zero, dtype}, float_dtypes(), "clamp(round(x / scale) + zero_point)",
-                       "Floats as 8-bit integers; ties to even, saturating.", "quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)",
-                       quantize));
-  ops.push_back(neural("dequantize", "quantization", {scale, zero}, {DType::i8, DType::u8}, "(x - zero_point) scale",
-                       "8-bit integers back as float32.", "dequantize(cast([-10, 0, 127], dtype=int8), scale=0.1)", dequantize));
-  ops.push_back(neural("fake_quantize", "quantization", {scale, zero, dtype}, float_dtypes(), "dequantize(quantize(x))",
-                       "What is left of x after 8-bit quantization.", "fake_quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)",
-                       fake_quantize));
-  register_attention_ops(ops);
-  register_loss_ops(ops);
+  Entry(ops, quantization_family(), "quantize", quantize)
+      .parameters({scale, zero, dtype})
+      .formula("clamp(round(x / scale) + zero_point)")
+      .doc("Floats as 8-bit integers; ties to even, saturating.")
+      .example("quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)");
+  Entry(ops, quantization_family(), "dequantize", dequantize)
+      .dtypes({DType::i8, DType::u8})
+      .parameters({scale, zero})
+      .formula("(x - zero_point) scale")
+      .doc("8-bit integers back as float32.")
+      .example("dequantize(cast([-10, 0, 127], dtype=int8), scale=0.1)");
+  Entry(ops, quantization_family(), "fake_quantize", fake_quantize)
+      .parameters({scale, zero, dtype})
+      .formula("dequantize(quantize(x))")
+      .doc("What is left of x after 8-bit quantization.")
+      .example("fake_quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)");
 }
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -122,68 +122,65 @@ Results normalize(const OpCall& call) {
   return {(x / maximum(length, call.number("eps"))).id()};
 }
 
-OpInfo softmax_op(std::string name, std::string formula, std::string doc, Results (*build)(const OpCall&)) {
-  return {.name = name,
-          .category = "normalization",
-          .input_names = {"x"},
-          .parameters = {axis_parameter(-1, "the axis that sums to 1")},
-          .dtypes = number_dtypes(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = name + "([[1, 2], [3, 4]], axis=-1)",
-          .build = build};
+Family softmax_family() {
+  return {.category = "normalization", .dtypes = number_dtypes(), .parameters = {axis_parameter(-1, "the axis that sums to 1")}};
 }
-
-OpInfo norm_op(std::string name, int min_inputs, std::vector<std::string> inputs, std::vector<Parameter> parameters,
-               std::string formula, std::string doc, std::string example, Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "normalization",
-          .min_inputs = min_inputs,
-          .max_inputs = static_cast<int>(inputs.size()),
-          .input_names = std::move(inputs),
-          .parameters = std::move(parameters),
-          .dtypes = number_dtypes(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family normalization_family() { return {.category = "normalization", .dtypes = number_dtypes()}; }
 
 Parameter last_axes() { return integers_parameter("axis", {-1}, "axes to normalize over"); }
 
 }  // namespace
 
 void register_normalization_ops(OpList& ops) {
-  ops.push_back(softmax_op("softmax", "exp(x) / sum(exp(x))", "Exponentials that sum to 1 along an axis.", softmax));
-  ops.push_back(
-      softmax_op("log_softmax", "x - log(sum(exp(x)))", "Logarithm of softmax, accurate where softmax underflows.", log_softmax));
-  ops.push_back(softmax_op("softmin", "exp(-x) / sum(exp(-x))", "Softmax of -x.", softmin));
-  ops.push_back(norm_op("layer_norm", 1, {"x", "weight", "bias"}, {last_axes(), eps_parameter(1e-5)},
-                        "(x - mean(x)) / sqrt(var(x) + eps) * weight + bias",
-                        "Each row with mean 0 and variance 1, then scaled and shifted if weight and bias are given.",
-                        "layer_norm([[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]])", layer_norm));
-  ops.push_back(norm_op("rms_norm", 1, {"x", "weight", "bias"}, {last_axes(), eps_parameter(1e-6)},
-                        "x / sqrt(mean(x^2) + eps) * weight + bias", "Each row with root mean square 1.",
-                        "rms_norm([[1.0, 2.0, 3.0]], [1.0, 1.0, 2.0])", rms_norm));
-  ops.push_back(norm_op("batch_norm", 3, {"x", "mean", "var", "weight", "bias"},
-                        {axis_parameter(1, "the channel axis"), eps_parameter(1e-5)},
-                        "(x - mean) / sqrt(var + eps) * weight + bias",
-                        "Inference form of batch normalization: given mean and variance per channel.",
-                        "batch_norm([[1.0, 2.0], [3.0, 4.0]], [2.0, 3.0], [1.0, 1.0])", batch_norm));
-  ops.push_back(
-      norm_op("group_norm", 1, {"x", "weight", "bias"},
-              {{.name = "groups", .type = ParameterType::integer, .required = true, .min = 1.0, .doc = "groups of channels"},
-               eps_parameter(1e-5)},
-              "(x - mean(group)) / sqrt(var(group) + eps) * weight + bias",
-              "Normalizes each group of channels of [n, channels, ...]; weight and bias are per channel.",
-              "group_norm([[1.0, 2.0, 3.0, 5.0]], groups=2)", group_norm));
-  ops.push_back(norm_op("instance_norm", 1, {"x", "weight", "bias"}, {eps_parameter(1e-5)},
-                        "(x - mean(channel)) / sqrt(var(channel) + eps) * weight + bias",
-                        "Normalizes each channel of each sample of [n, channels, ...].", "instance_norm([[[1.0, 2.0, 4.0]]])",
-                        instance_norm));
-  ops.push_back(norm_op("normalize", 1, {"x"}, {last_axes(), number_parameter("p", 2, "order of the norm"), eps_parameter(1e-12)},
-                        "x / max(norm(x, p), eps)", "Rows of length 1.", "normalize([[3.0, 4.0]])", normalize));
-  ops.back().aliases = {"l2_normalize"};
+  Entry(ops, softmax_family(), "softmax", softmax)
+      .formula("exp(x) / sum(exp(x))")
+      .doc("Exponentials that sum to 1 along an axis.")
+      .example("softmax([[1, 2], [3, 4]], axis=-1)");
+  Entry(ops, softmax_family(), "log_softmax", log_softmax)
+      .formula("x - log(sum(exp(x)))")
+      .doc("Logarithm of softmax, accurate where softmax underflows.")
+      .example("log_softmax([[1, 2], [3, 4]], axis=-1)");
+  Entry(ops, softmax_family(), "softmin", softmin)
+      .formula("exp(-x) / sum(exp(-x))")
+      .doc("Softmax of -x.")
+      .example("softmin([[1, 2], [3, 4]], axis=-1)");
+  Entry(ops, normalization_family(), "layer_norm", layer_norm)
+      .inputs({"x", "weight", "bias"}, 1)
+      .parameters({last_axes(), eps_parameter(1e-5)})
+      .formula("(x - mean(x)) / sqrt(var(x) + eps) * weight + bias")
+      .doc("Each row with mean 0 and variance 1, then scaled and shifted if weight and bias are given.")
+      .example("layer_norm([[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]])");
+  Entry(ops, normalization_family(), "rms_norm", rms_norm)
+      .inputs({"x", "weight", "bias"}, 1)
+      .parameters({last_axes(), eps_parameter(1e-6)})
+      .formula("x / sqrt(mean(x^2) + eps) * weight + bias")
+      .doc("Each row with root mean square 1.")
+      .example("rms_norm([[1.0, 2.0, 3.0]], [1.0, 1.0, 2.0])");
+  Entry(ops, normalization_family(), "batch_norm", batch_norm)
+      .inputs({"x", "mean", "var", "weight", "bias"}, 3)
+      .parameters({axis_parameter(1, "the channel axis"), eps_parameter(1e-5)})
+      .formula("(x - mean) / sqrt(var + eps) * weight + bias")
+      .doc("Inference form of batch normalization: given mean and variance per channel.")
+      .example("batch_norm([[1.0, 2.0], [3.0, 4.0]], [2.0, 3.0], [1.0, 1.0])");
+  Entry(ops, normalization_family(), "group_norm", group_norm)
+      .inputs({"x", "weight", "bias"}, 1)
+      .parameters({{.name = "groups", .type = ParameterType::integer, .required = true, .min = 1.0, .doc = "groups of channels"},
+                   eps_parameter(1e-5)})
+      .formula("(x - mean(group)) / sqrt(var(group) + eps) * weight + bias")
+      .doc("Normalizes each group of channels of [n, channels, ...]; weight and bias are per channel.")
+      .example("group_norm([[1.0, 2.0, 3.0, 5.0]], groups=2)");
+  Entry(ops, normalization_family(), "instance_norm", instance_norm)
+      .inputs({"x", "weight", "bias"}, 1)
+      .parameters({eps_parameter(1e-5)})
+      .formula("(x - mean(channel)) / sqrt(var(channel) + eps) * weight + bias")
+      .doc("Normalizes each channel of each sample of [n, channels, ...].")
+      .example("instance_norm([[[1.0, 2.0, 4.0]]])");
+  Entry(ops, normalization_family(), "normalize", normalize)
+      .parameters({last_axes(), number_parameter("p", 2, "order of the norm"), eps_parameter(1e-12)})
+      .aliases({"l2_normalize"})
+      .formula("x / max(norm(x, p), eps)")
+      .doc("Rows of length 1.")
+      .example("normalize([[3.0, 4.0]])");
 }
 
 }  // namespace tenon

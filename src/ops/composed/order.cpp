@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -68,55 +68,58 @@ Results cumulative(const OpCall& call) {
   return {call.graph().cumulative(x.id(), call.axis("axis", x.rank()), product)};
 }
 
-OpInfo ordering(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-                Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "sorting",
-          .input_names = {"x"},
-          .parameters = std::move(parameters),
-          .dtypes = every_dtype(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family sorting_family() { return {.category = "sorting"}; }
 
 }  // namespace
 
 void register_order_ops(OpList& ops) {
   const Parameter descending = boolean_parameter("descending", false, "largest first; NaN stays last");
-  ops.push_back(ordering("sort", {axis_parameter(-1, "axis to sort along"), descending}, "x1 <= x2 <= ...",
-                         "Elements in order along an axis; stable, NaN last.", "sort([3, 1, 2])", sort));
-  ops.push_back(ordering("argsort", {axis_parameter(-1, "axis to sort along"), descending}, "i with x[i1] <= x[i2] <= ...",
-                         "Indices that sort an axis; stable, NaN last.", "argsort([3, 1, 2])", argsort));
-  ops.push_back(ordering("top_k",
-                         {count_parameter("k", "how many"), axis_parameter(-1, "axis to search"),
-                          boolean_parameter("largest", true, "the largest, else the smallest")},
-                         "k largest x, and their indices", "The k largest elements in order, and where they stand. Two results.",
-                         "top_k([3, 1, 4, 1, 5], k=2)", top_k));
-  ops.back().aliases = {"topk"};
+  Entry(ops, sorting_family(), "sort", sort)
+      .parameters({axis_parameter(-1, "axis to sort along"), descending})
+      .formula("x1 <= x2 <= ...")
+      .doc("Elements in order along an axis; stable, NaN last.")
+      .example("sort([3, 1, 2])");
+  Entry(ops, sorting_family(), "argsort", argsort)
+      .parameters({axis_parameter(-1, "axis to sort along"), descending})
+      .formula("i with x[i1] <= x[i2] <= ...")
+      .doc("Indices that sort an axis; stable, NaN last.")
+      .example("argsort([3, 1, 2])");
+  Entry(ops, sorting_family(), "top_k", top_k)
+      .parameters({count_parameter("k", "how many"), axis_parameter(-1, "axis to search"),
+                   boolean_parameter("largest", true, "the largest, else the smallest")})
+      .aliases({"topk"})
+      .formula("k largest x, and their indices")
+      .doc("The k largest elements in order, and where they stand. Two results.")
+      .example("top_k([3, 1, 4, 1, 5], k=2)");
   const Parameter axis = optional_axis_parameter("axis to reduce; none given: the whole tensor");
-  ops.push_back(ordering("median", {axis, keepdims_parameter()}, "middle of sorted x",
-                         "The middle element; the mean of the two middle ones where n is even.", "median([3.0, 1.0, 2.0, 10.0])",
-                         median));
-  ops.back().category = "reduction";
-  ops.back().dtypes = number_dtypes();
-  ops.push_back(
-      ordering("quantile",
-               {{.name = "q", .type = ParameterType::number, .required = true, .min = 0.0, .max = 1.0, .doc = "share, 0 to 1"},
-                axis,
-                keepdims_parameter()},
-               "sorted x at q (n - 1)", "The value below which a share q lies, interpolated linearly.",
-               "quantile([3.0, 1.0, 2.0, 10.0], q=0.25)", quantile));
-  ops.back().category = "reduction";
-  ops.back().dtypes = number_dtypes();
-  ops.push_back(ordering("cumsum", {axis_parameter(-1, "axis to run along")}, "y_i = x_1 + ... + x_i",
-                         "Running sum along an axis; of bool and integers in 64 bits.", "cumsum([1, 2, 3])", cumulative<false>));
-  ops.back().category = "scan";
-  ops.push_back(ordering("cumprod", {axis_parameter(-1, "axis to run along")}, "y_i = x_1 ... x_i",
-                         "Running product along an axis; of bool and integers in 64 bits.", "cumprod([1, 2, 3])",
-                         cumulative<true>));
-  ops.back().category = "scan";
+  Entry(ops, sorting_family(), "median", median)
+      .category("reduction")
+      .dtypes(number_dtypes())
+      .parameters({axis, keepdims_parameter()})
+      .formula("middle of sorted x")
+      .doc("The middle element; the mean of the two middle ones where n is even.")
+      .example("median([3.0, 1.0, 2.0, 10.0])");
+  Entry(ops, sorting_family(), "quantile", quantile)
+      .category("reduction")
+      .dtypes(number_dtypes())
+      .parameters({{.name = "q", .type = ParameterType::number, .required = true, .min = 0.0, .max = 1.0, .doc = "share, 0 to 1"},
+                   axis,
+                   keepdims_parameter()})
+      .formula("sorted x at q (n - 1)")
+      .doc("The value below which a share q lies, interpolated linearly.")
+      .example("quantile([3.0, 1.0, 2.0, 10.0], q=0.25)");
+  Entry(ops, sorting_family(), "cumsum", cumulative<false>)
+      .category("scan")
+      .parameters({axis_parameter(-1, "axis to run along")})
+      .formula("y_i = x_1 + ... + x_i")
+      .doc("Running sum along an axis; of bool and integers in 64 bits.")
+      .example("cumsum([1, 2, 3])");
+  Entry(ops, sorting_family(), "cumprod", cumulative<true>)
+      .category("scan")
+      .parameters({axis_parameter(-1, "axis to run along")})
+      .formula("y_i = x_1 ... x_i")
+      .doc("Running product along an axis; of bool and integers in 64 bits.")
+      .example("cumprod([1, 2, 3])");
 }
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/composed/spatial.h"
+#include "ops/register.h"
 
 namespace tenon {
 
@@ -154,41 +154,37 @@ Results global_pool(const OpCall& call) {
   return {(max ? max_keep(x, axes) : mean_keep(x, axes)).id()};
 }
 
-OpInfo pool(std::string name, std::vector<Parameter> parameters, std::vector<DType> dtypes, std::string formula, std::string doc,
-            std::string example, Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "pooling",
-          .input_names = {"x"},
-          .parameters = std::move(parameters),
-          .dtypes = std::move(dtypes),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family pooling_family() { return {.category = "pooling", .dtypes = number_dtypes()}; }
 
 void add_pools(OpList& ops, int n, const std::string& x, Results (*max)(const OpCall&), Results (*avg)(const OpCall&),
                Results (*adaptive_max)(const OpCall&), Results (*adaptive_avg)(const OpCall&)) {
   const std::string axes = n == 1 ? "1 spatial axis" : fmt::format("{} spatial axes", n);
   const Parameter kernel = at_least(required_integers_parameter("kernel", "extent of the window, for all axes or for each"), 1);
   std::vector<Parameter> parameters{kernel, stride_parameter("the kernel"), padding_parameter(), dilation_parameter()};
-  ops.push_back(pool(fmt::format("max_pool{}d", n), parameters, number_dtypes(), "y = max over a window",
-                     fmt::format("Largest element of each window over {}.", axes), fmt::format("max_pool{}d({}, kernel=2)", n, x),
-                     max));
+  Entry(ops, pooling_family(), fmt::format("max_pool{}d", n), max)
+      .parameters(parameters)
+      .formula("y = max over a window")
+      .doc(fmt::format("Largest element of each window over {}.", axes))
+      .example(fmt::format("max_pool{}d({}, kernel=2)", n, x));
   parameters.push_back(boolean_parameter("count_include_pad", true, "count the border's zeros in the mean"));
-  ops.push_back(pool(fmt::format("avg_pool{}d", n), parameters, number_dtypes(), "y = mean over a window",
-                     fmt::format("Mean of each window over {}.", axes), fmt::format("avg_pool{}d({}, kernel=2)", n, x), avg));
+  Entry(ops, pooling_family(), fmt::format("avg_pool{}d", n), avg)
+      .parameters(parameters)
+      .formula("y = mean over a window")
+      .doc(fmt::format("Mean of each window over {}.", axes))
+      .example(fmt::format("avg_pool{}d({}, kernel=2)", n, x));
   Parameter size = required_integers_parameter("output_size", "extents of the result, for all axes or for each");
   size.min = 1.0;
   size.max = 65536.0;
-  ops.push_back(pool(fmt::format("adaptive_max_pool{}d", n), {size}, number_dtypes(),
-                     "y_i = max x[floor(i n / m) : ceil((i + 1) n / m)]",
-                     fmt::format("Maxima over {}, with as many windows as asked for.", axes),
-                     fmt::format("adaptive_max_pool{}d({}, output_size=1)", n, x), adaptive_max));
-  ops.push_back(pool(fmt::format("adaptive_avg_pool{}d", n), {size}, number_dtypes(),
-                     "y_i = mean x[floor(i n / m) : ceil((i + 1) n / m)]",
-                     fmt::format("Means over {}, with as many windows as asked for.", axes),
-                     fmt::format("adaptive_avg_pool{}d({}, output_size=1)", n, x), adaptive_avg));
+  Entry(ops, pooling_family(), fmt::format("adaptive_max_pool{}d", n), adaptive_max)
+      .parameters({size})
+      .formula("y_i = max x[floor(i n / m) : ceil((i + 1) n / m)]")
+      .doc(fmt::format("Maxima over {}, with as many windows as asked for.", axes))
+      .example(fmt::format("adaptive_max_pool{}d({}, output_size=1)", n, x));
+  Entry(ops, pooling_family(), fmt::format("adaptive_avg_pool{}d", n), adaptive_avg)
+      .parameters({size})
+      .formula("y_i = mean x[floor(i n / m) : ceil((i + 1) n / m)]")
+      .doc(fmt::format("Means over {}, with as many windows as asked for.", axes))
+      .example(fmt::format("adaptive_avg_pool{}d({}, output_size=1)", n, x));
 }
 
 }  // namespace
@@ -198,12 +194,14 @@ void register_pooling_ops(OpList& ops) {
   add_pools(ops, 2, "[[[[1.0, 2.0], [3.0, 4.0]]]]", max_pool<2>, avg_pool<2>, adaptive_pool<2, true>, adaptive_pool<2, false>);
   add_pools(ops, 3, "[[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]]", max_pool<3>, avg_pool<3>, adaptive_pool<3, true>,
             adaptive_pool<3, false>);
-  ops.push_back(pool("global_avg_pool", {}, number_dtypes(), "mean over the spatial axes",
-                     "Mean of each channel of [n, channels, ...].", "global_avg_pool([[[[1.0, 2.0], [3.0, 4.0]]]])",
-                     global_pool<false>));
-  ops.push_back(pool("global_max_pool", {}, number_dtypes(), "max over the spatial axes",
-                     "Largest element of each channel of [n, channels, ...].", "global_max_pool([[[[1.0, 2.0], [3.0, 4.0]]]])",
-                     global_pool<true>));
+  Entry(ops, pooling_family(), "global_avg_pool", global_pool<false>)
+      .formula("mean over the spatial axes")
+      .doc("Mean of each channel of [n, channels, ...].")
+      .example("global_avg_pool([[[[1.0, 2.0], [3.0, 4.0]]]])");
+  Entry(ops, pooling_family(), "global_max_pool", global_pool<true>)
+      .formula("max over the spatial axes")
+      .doc("Largest element of each channel of [n, channels, ...].")
+      .example("global_max_pool([[[[1.0, 2.0], [3.0, 4.0]]]])");
 }
 
 }  // namespace tenon

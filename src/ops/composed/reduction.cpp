@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -85,74 +85,87 @@ Results arg_reduce(const OpCall& call) {
   return {reshape(result, Shape(kept)).id()};
 }
 
-OpInfo reduction(std::string name, std::vector<DType> dtypes, std::string formula, std::string doc, std::string example,
-                 Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "reduction",
-          .input_names = {"x"},
-          .parameters = {axes_parameter(), keepdims_parameter()},
-          .dtypes = std::move(dtypes),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
-
-OpInfo arg_reduction(std::string name, std::string formula, std::string doc, Results (*build)(const OpCall&)) {
-  OpInfo op =
-      reduction(name, every_dtype(), std::move(formula), std::move(doc), name + "([[1, 5, 2], [7, 3, 4]], axis=1)", build);
-  op.parameters[0] = optional_axis_parameter("axis to search; none given: the tensor as one row");
-  return op;
+Family reduction_family() { return {.category = "reduction", .parameters = {axes_parameter(), keepdims_parameter()}}; }
+Family arg_reduction_family() {
+  return {.category = "reduction",
+          .parameters = {optional_axis_parameter("axis to search; none given: the tensor as one row"), keepdims_parameter()}};
 }
 
 }  // namespace
 
 void register_reduction_ops(OpList& ops) {
-  ops.push_back(reduction("sum", every_dtype(), "sum(x)", "Sum of elements; of bool and integers in 64 bits.",
-                          "sum([[1, 2], [3, 4]], axis=0)", reduce<sum_keep>));
-  ops.push_back(
-      reduction("mean", every_dtype(), "sum(x) / n", "Arithmetic mean.", "mean([[1, 2], [3, 4]], axis=-1)", reduce<mean_keep>));
-  ops.push_back(reduction("prod", every_dtype(), "product(x)", "Product of elements; of bool and integers in 64 bits.",
-                          "prod([[1, 2], [3, 4]])", reduce<prod_keep>));
-  ops.push_back(reduction("max", every_dtype(), "max(x)", "Largest element; NaN if there is one.",
-                          "max([[1, 5], [7, 3]], axis=1)", reduce_nonempty<max_keep>));
-  ops.back().aliases = {"amax"};
-  ops.push_back(reduction("min", every_dtype(), "min(x)", "Smallest element; NaN if there is one.",
-                          "min([[1, 5], [7, 3]], axis=1)", reduce_nonempty<min_keep>));
-  ops.back().aliases = {"amin"};
-  ops.push_back(reduction("any", every_dtype(), "x1 or x2 or ...", "True where any element is not 0.",
-                          "any([[0, 1], [0, 0]], axis=1)", reduce<any_keep>));
-  ops.push_back(reduction("all", every_dtype(), "x1 and x2 and ...", "True where no element is 0.",
-                          "all([[1, 1], [0, 1]], axis=1)", reduce<all_keep>));
-  ops.push_back(reduction("count_nonzero", every_dtype(), "sum(x != 0)", "How many elements are not 0.",
-                          "count_nonzero([[0, 1], [2, 3]], axis=0)", reduce<count_nonzero>));
-  ops.push_back(reduction("logsumexp", number_dtypes(), "log(sum(exp(x)))",
-                          "Logarithm of the sum of exponentials, without overflow.", "logsumexp([1000.0, 1000.0])",
-                          reduce<log_sum_exp>));
+  Entry(ops, reduction_family(), "sum", reduce<sum_keep>)
+      .formula("sum(x)")
+      .doc("Sum of elements; of bool and integers in 64 bits.")
+      .example("sum([[1, 2], [3, 4]], axis=0)");
+  Entry(ops, reduction_family(), "mean", reduce<mean_keep>)
+      .formula("sum(x) / n")
+      .doc("Arithmetic mean.")
+      .example("mean([[1, 2], [3, 4]], axis=-1)");
+  Entry(ops, reduction_family(), "prod", reduce<prod_keep>)
+      .formula("product(x)")
+      .doc("Product of elements; of bool and integers in 64 bits.")
+      .example("prod([[1, 2], [3, 4]])");
+  Entry(ops, reduction_family(), "max", reduce_nonempty<max_keep>)
+      .aliases({"amax"})
+      .formula("max(x)")
+      .doc("Largest element; NaN if there is one.")
+      .example("max([[1, 5], [7, 3]], axis=1)");
+  Entry(ops, reduction_family(), "min", reduce_nonempty<min_keep>)
+      .aliases({"amin"})
+      .formula("min(x)")
+      .doc("Smallest element; NaN if there is one.")
+      .example("min([[1, 5], [7, 3]], axis=1)");
+  Entry(ops, reduction_family(), "any", reduce<any_keep>)
+      .formula("x1 or x2 or ...")
+      .doc("True where any element is not 0.")
+      .example("any([[0, 1], [0, 0]], axis=1)");
+  Entry(ops, reduction_family(), "all", reduce<all_keep>)
+      .formula("x1 and x2 and ...")
+      .doc("True where no element is 0.")
+      .example("all([[1, 1], [0, 1]], axis=1)");
+  Entry(ops, reduction_family(), "count_nonzero", reduce<count_nonzero>)
+      .formula("sum(x != 0)")
+      .doc("How many elements are not 0.")
+      .example("count_nonzero([[0, 1], [2, 3]], axis=0)");
+  Entry(ops, reduction_family(), "logsumexp", reduce<log_sum_exp>)
+      .dtypes(number_dtypes())
+      .formula("log(sum(exp(x)))")
+      .doc("Logarithm of the sum of exponentials, without overflow.")
+      .example("logsumexp([1000.0, 1000.0])");
 
   const Parameter correction{.name = "correction",
                              .type = ParameterType::number,
                              .fallback = 1.0,
                              .min = 0.0,
                              .doc = "what is taken from n in the divisor: 1 for a sample, 0 for a population"};
-  ops.push_back(reduction("var", number_dtypes(), "sum((x - mean(x))^2) / (n - correction)", "Variance.",
-                          "var([[1.0, 2.0, 4.0]], axis=1)", var));
-  ops.back().parameters.push_back(correction);
-  ops.push_back(
-      reduction("std", number_dtypes(), "sqrt(var(x))", "Standard deviation.", "std([[1.0, 2.0, 4.0]], axis=1)", std_dev));
-  ops.back().parameters.push_back(correction);
-  ops.push_back(reduction("norm", number_dtypes(), "(sum |x|^p)^(1/p)",
-                          "Vector norm of order p: 2 Euclidean, 1 sum of magnitudes, inf largest magnitude, 0 count.",
-                          "norm([3.0, 4.0])", norm));
-  ops.back().parameters.insert(ops.back().parameters.begin(), number_parameter("p", 2, "order of the norm"));
+  Entry(ops, reduction_family(), "var", var)
+      .dtypes(number_dtypes())
+      .parameters({correction})
+      .formula("sum((x - mean(x))^2) / (n - correction)")
+      .doc("Variance.")
+      .example("var([[1.0, 2.0, 4.0]], axis=1)");
+  Entry(ops, reduction_family(), "std", std_dev)
+      .dtypes(number_dtypes())
+      .parameters({correction})
+      .formula("sqrt(var(x))")
+      .doc("Standard deviation.")
+      .example("std([[1.0, 2.0, 4.0]], axis=1)");
+  Entry(ops, {.category = "reduction"}, "norm", norm)
+      .dtypes(number_dtypes())
+      .parameters({number_parameter("p", 2, "order of the norm"), axes_parameter(), keepdims_parameter()})
+      .formula("(sum |x|^p)^(1/p)")
+      .doc("Vector norm of order p: 2 Euclidean, 1 sum of magnitudes, inf largest magnitude, 0 count.")
+      .example("norm([3.0, 4.0])");
 
-  ops.push_back(arg_reduction("argmax", "first i with x[i] = max(x)",
-                              "Index of the first largest element; NaN counts as largest.", arg_reduce<true>));
-  ops.push_back(arg_reduction("argmin", "first i with x[i] = min(x)",
-                              "Index of the first smallest element; NaN counts as smallest.", arg_reduce<false>));
-
-  register_normalization_ops(ops);
-  register_order_ops(ops);
+  Entry(ops, arg_reduction_family(), "argmax", arg_reduce<true>)
+      .formula("first i with x[i] = max(x)")
+      .doc("Index of the first largest element; NaN counts as largest.")
+      .example("argmax([[1, 5, 2], [7, 3, 4]], axis=1)");
+  Entry(ops, arg_reduction_family(), "argmin", arg_reduce<false>)
+      .formula("first i with x[i] = min(x)")
+      .doc("Index of the first smallest element; NaN counts as smallest.")
+      .example("argmin([[1, 5, 2], [7, 3, 4]], axis=1)");
 }
 
 }  // namespace tenon

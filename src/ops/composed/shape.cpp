@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ops/build.h"
-#include "ops/composed/composed.h"
 #include "ops/parameters.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -118,18 +118,7 @@ Results expand(const OpCall& call) {
 
 Results cast_op(const OpCall& call) { return {call.graph().cast(call.input(0), call.dtype("dtype"))}; }
 
-OpInfo shape_op(std::string name, std::vector<Parameter> parameters, std::string formula, std::string doc, std::string example,
-                Results (*build)(const OpCall&)) {
-  return {.name = std::move(name),
-          .category = "shape",
-          .input_names = {"x"},
-          .parameters = std::move(parameters),
-          .dtypes = every_dtype(),
-          .formula = std::move(formula),
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .build = build};
-}
+Family shape_family() { return {.category = "shape"}; }
 
 Parameter named_axis(std::string name, std::int64_t fallback, std::string doc) {
   Parameter p = axis_parameter(fallback, std::move(doc));
@@ -146,45 +135,64 @@ Parameter required(Parameter p) {
 }  // namespace
 
 void register_shape_ops(OpList& ops) {
-  ops.push_back(shape_op("transpose", {optional_integers_parameter("axes", "new order of the axes; none given: reversed")},
-                         "y[j, i] = x[i, j]", "Axes in another order; reversed if none is given.",
-                         "transpose([[1, 2, 3], [4, 5, 6]])", transpose_op));
-  ops.push_back(shape_op("permute", {required_integers_parameter("axes", "new order of the axes")},
-                         "y's axis i is x's axis axes[i]", "Axes in the order given.",
-                         "permute([[1, 2, 3], [4, 5, 6]], axes=[1, 0])", permute));
-  ops.push_back(shape_op("swapaxes", {named_axis("axis1", 0, "one axis"), named_axis("axis2", 1, "the other")},
-                         "y[.. j .. i ..] = x[.. i .. j ..]", "Two axes exchanged.",
-                         "swapaxes([[1, 2, 3], [4, 5, 6]], axis1=0, axis2=1)", swapaxes));
-  ops.push_back(shape_op(
-      "movedim", {required(named_axis("source", 0, "axis to move")), required(named_axis("destination", 0, "where it goes"))},
-      "an axis at another place", "One axis moved, the others keep their order.",
-      "movedim([[1, 2, 3], [4, 5, 6]], source=0, destination=1)", movedim));
-  ops.back().aliases = {"moveaxis"};
-  ops.push_back(shape_op("reshape", {required_integers_parameter("shape", "new extents; one may be -1")},
-                         "same elements in row-major order", "The same elements under another shape.",
-                         "reshape([1, 2, 3, 4], shape=[2, -1])", reshape_op));
-  ops.back().aliases = {"view"};
-  ops.push_back(shape_op("squeeze", {axes_parameter("axes to remove; none given: all of extent 1")}, "[1, n, 1] -> [n]",
-                         "Axes of extent 1 removed.", "squeeze([[[1, 2, 3]]])", squeeze_op));
-  ops.push_back(shape_op("unsqueeze", {required(axis_parameter(0, "place of the new axis"))}, "[n] -> [1, n]",
-                         "A new axis of extent 1.", "unsqueeze([1, 2, 3], axis=0)", unsqueeze_op));
-  ops.back().aliases = {"expand_dims"};
-  ops.push_back(shape_op("flatten",
-                         {named_axis("start_axis", 0, "first axis to join"), named_axis("end_axis", -1, "last axis to join")},
-                         "[a, b, c] -> [a b c]", "Neighbouring axes joined to one.", "flatten([[1, 2], [3, 4]])", flatten));
-  ops.back().aliases = {"ravel"};
-  ops.push_back(shape_op("expand", {required_integers_parameter("shape", "extents of the result; -1 keeps one")},
-                         "[1, n] -> [m, n]", "Extents of 1 stretched and leading axes added, without copying.",
-                         "expand([1, 2, 3], shape=[2, 3])", expand));
-  ops.back().aliases = {"broadcast_to"};
+  Entry(ops, shape_family(), "transpose", transpose_op)
+      .parameters({optional_integers_parameter("axes", "new order of the axes; none given: reversed")})
+      .formula("y[j, i] = x[i, j]")
+      .doc("Axes in another order; reversed if none is given.")
+      .example("transpose([[1, 2, 3], [4, 5, 6]])");
+  Entry(ops, shape_family(), "permute", permute)
+      .parameters({required_integers_parameter("axes", "new order of the axes")})
+      .formula("y's axis i is x's axis axes[i]")
+      .doc("Axes in the order given.")
+      .example("permute([[1, 2, 3], [4, 5, 6]], axes=[1, 0])");
+  Entry(ops, shape_family(), "swapaxes", swapaxes)
+      .parameters({named_axis("axis1", 0, "one axis"), named_axis("axis2", 1, "the other")})
+      .formula("y[.. j .. i ..] = x[.. i .. j ..]")
+      .doc("Two axes exchanged.")
+      .example("swapaxes([[1, 2, 3], [4, 5, 6]], axis1=0, axis2=1)");
+  Entry(ops, shape_family(), "movedim", movedim)
+      .parameters({required(named_axis("source", 0, "axis to move")), required(named_axis("destination", 0, "where it goes"))})
+      .aliases({"moveaxis"})
+      .formula("an axis at another place")
+      .doc("One axis moved, the others keep their order.")
+      .example("movedim([[1, 2, 3], [4, 5, 6]], source=0, destination=1)");
+  Entry(ops, shape_family(), "reshape", reshape_op)
+      .parameters({required_integers_parameter("shape", "new extents; one may be -1")})
+      .aliases({"view"})
+      .formula("same elements in row-major order")
+      .doc("The same elements under another shape.")
+      .example("reshape([1, 2, 3, 4], shape=[2, -1])");
+  Entry(ops, shape_family(), "squeeze", squeeze_op)
+      .parameters({axes_parameter("axes to remove; none given: all of extent 1")})
+      .formula("[1, n, 1] -> [n]")
+      .doc("Axes of extent 1 removed.")
+      .example("squeeze([[[1, 2, 3]]])");
+  Entry(ops, shape_family(), "unsqueeze", unsqueeze_op)
+      .parameters({required(axis_parameter(0, "place of the new axis"))})
+      .aliases({"expand_dims"})
+      .formula("[n] -> [1, n]")
+      .doc("A new axis of extent 1.")
+      .example("unsqueeze([1, 2, 3], axis=0)");
+  Entry(ops, shape_family(), "flatten", flatten)
+      .parameters({named_axis("start_axis", 0, "first axis to join"), named_axis("end_axis", -1, "last axis to join")})
+      .aliases({"ravel"})
+      .formula("[a, b, c] -> [a b c]")
+      .doc("Neighbouring axes joined to one.")
+      .example("flatten([[1, 2], [3, 4]])");
+  Entry(ops, shape_family(), "expand", expand)
+      .parameters({required_integers_parameter("shape", "extents of the result; -1 keeps one")})
+      .aliases({"broadcast_to"})
+      .formula("[1, n] -> [m, n]")
+      .doc("Extents of 1 stretched and leading axes added, without copying.")
+      .example("expand([1, 2, 3], shape=[2, 3])");
   Parameter dtype = dtype_parameter("", "the type wanted");
-  ops.push_back(shape_op("cast", {required(dtype)}, "x as dtype",
-                         "Another element type: floats round to nearest even, to integers they truncate and saturate.",
-                         "cast([1.5, -2.5, 300.0], dtype=int8)", cast_op));
-  ops.back().aliases = {"astype", "typecast"};
-  ops.back().category = "type";
-  register_layout_ops(ops);
-  register_indexing_ops(ops);
+  Entry(ops, shape_family(), "cast", cast_op)
+      .category("type")
+      .parameters({required(dtype)})
+      .aliases({"astype", "typecast"})
+      .formula("x as dtype")
+      .doc("Another element type: floats round to nearest even, to integers they truncate and saturate.")
+      .example("cast([1.5, -2.5, 300.0], dtype=int8)");
 }
 
 }  // namespace tenon

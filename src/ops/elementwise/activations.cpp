@@ -1,6 +1,6 @@
 #include "ops/elementwise/activations.h"
 
-#include "ops/elementwise/register.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {

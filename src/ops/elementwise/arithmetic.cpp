@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/elementwise/register.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "ops/elementwise/register.h"
+#include "ops/register.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -36,7 +35,7 @@ std::vector<NodeId> build_plain(const OpCall& call) {
   return add_node(call, *call.op().elementwise, params);
 }
 
-const char* category(const ElementwiseTraits& t) { return t.inputs == 1 ? "unary" : t.inputs == 2 ? "binary" : "ternary"; }
+const char* category_of(const ElementwiseTraits& t) { return t.inputs == 1 ? "unary" : t.inputs == 2 ? "binary" : "ternary"; }
 
 std::vector<std::string> input_names(const ElementwiseTraits& t) {
   if (t.condition) return {"condition", "x", "y"};
@@ -56,7 +55,7 @@ std::vector<DType> accepted_dtypes(ValueKinds kinds) {
 Entry::Entry(OpList& ops, const char* name, ElementwiseOp op) : info_(ops.emplace_back()) {
   const ElementwiseTraits& t = traits(op);
   info_.name = name;
-  info_.category = category(t);
+  info_.category = category_of(t);
   info_.min_inputs = info_.max_inputs = t.inputs;
   info_.input_names = input_names(t);
   info_.dtypes = accepted_dtypes(t.kinds);
@@ -64,84 +63,8 @@ Entry::Entry(OpList& ops, const char* name, ElementwiseOp op) : info_(ops.emplac
   info_.elementwise = op;
 }
 
-Entry& Entry::formula(const char* text) {
-  info_.formula = text;
-  return *this;
-}
-Entry& Entry::doc(const char* text) {
-  info_.doc = text;
-  return *this;
-}
-Entry& Entry::example(const char* expression) {
-  info_.example = expression;
-  return *this;
-}
-Entry& Entry::aliases(std::initializer_list<const char*> names) {
-  info_.aliases.assign(names.begin(), names.end());
-  return *this;
-}
-Entry& Entry::inputs(std::initializer_list<const char*> names) {
-  info_.input_names.assign(names.begin(), names.end());
-  return *this;
-}
-Entry& Entry::build(std::vector<NodeId> (*builder)(const OpCall& call)) {
-  info_.build = builder;
-  return *this;
-}
-Entry& Entry::composed() {
-  info_.elementwise.reset();
-  return *this;
-}
-
-Parameter& Entry::parameter(const char* name, ParameterType type, ParameterValue fallback, const char* doc) {
-  return info_.parameters.emplace_back(Parameter{.name = name, .type = type, .fallback = std::move(fallback), .doc = doc});
-}
-Entry& Entry::number(const char* name, double fallback, const char* doc) {
-  parameter(name, ParameterType::number, fallback, doc);
-  return *this;
-}
-Entry& Entry::positive(const char* name, double fallback, const char* doc) {
-  parameter(name, ParameterType::number, fallback, doc).min = std::numeric_limits<float>::min();
-  return *this;
-}
-Entry& Entry::at_least_zero(const char* name, double fallback, const char* doc) {
-  parameter(name, ParameterType::number, fallback, doc).min = 0;
-  return *this;
-}
-Entry& Entry::optional_number(const char* name, const char* doc) {
-  parameter(name, ParameterType::number, std::monostate{}, doc);
-  return *this;
-}
-Entry& Entry::integer(const char* name, std::int64_t fallback, std::int64_t min, std::int64_t max, const char* doc) {
-  Parameter& p = parameter(name, ParameterType::integer, fallback, doc);
-  p.min = static_cast<double>(min);
-  p.max = static_cast<double>(max);
-  return *this;
-}
-Entry& Entry::boolean(const char* name, bool fallback, const char* doc) {
-  parameter(name, ParameterType::boolean, fallback, doc);
-  return *this;
-}
-Entry& Entry::choice(const char* name, std::initializer_list<const char*> choices, const char* doc) {
-  Parameter& p = parameter(name, ParameterType::text, std::string(*choices.begin()), doc);
-  p.choices.assign(choices.begin(), choices.end());
-  return *this;
-}
-Entry& Entry::optional_input(const char* name) {
-  info_.max_inputs = info_.min_inputs + 1;
-  info_.input_names.emplace_back(name);
-  return *this;
-}
-
 std::vector<NodeId> add_elementwise(const OpCall& call, ElementwiseOp op, std::initializer_list<double> params) {
   return add_node(call, op, std::span<const double>(params.begin(), params.size()));
-}
-
-void register_elementwise_ops(OpList& ops) {
-  register_arithmetic_ops(ops);
-  register_logic_ops(ops);
-  register_function_ops(ops);
-  register_activation_ops(ops);
 }
 
 }  // namespace tenon

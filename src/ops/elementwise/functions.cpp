@@ -1,6 +1,6 @@
 #include "ops/elementwise/functions.h"
 
-#include "ops/elementwise/register.h"
+#include "ops/register.h"
 
 namespace tenon {
 namespace {

@@ -195,11 +195,11 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   run.priority = program.priority;
   run.cancel = options.cancel;
   run.program = program.title();
-  run.graph_text = program.graph_text;
   run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
-  if (program.details) outcome.route = manager.explain(program.graph, program.device);
-  const auto begin = Clock::now();  // explaining is no part of computing
+  auto begin = Clock::now();
+  run.explain = program.details;
+  if (program.details) run.on_decision = [&](const Decision&) { begin = Clock::now(); };  // explaining is no part of computing
   // Without details nobody watches: the log is made from the timeline afterwards.
   const bool is_watched = program.details || options.on_progress;
   if (is_watched)
@@ -241,8 +241,8 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   json.key("device");
   write_device_brief(json, outcome.run.device);
   json.key("route");
-  if (outcome.route)
-    write_route(json, program.device, *outcome.route);
+  if (program.details)
+    write_route(json, program.device, *outcome.run.decision);
   else
     json.null();
   json.key("timeline");

@@ -29,8 +29,7 @@ struct Outcome {
   std::vector<Compared> compared;  // one for each result; empty when not asked for
   std::string not_compared;        // why
   double reference_seconds = 0;
-  std::optional<Decision> route;  // with details
-  std::string download;           // where the result is kept; "" for nowhere
+  std::string download;  // where the result is kept; "" for nowhere
 };
 
 struct ExecutionOptions {

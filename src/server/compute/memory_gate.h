@@ -3,7 +3,7 @@
 // A share is taken before memory is, from an estimate, and given back when it is dropped. Thread safety: all calls may run side
 // by side.
 //
-//   MemoryGate::Share share = gate.take(body_bytes);   // throws Overload when there is no room now
+//   MemoryGate::Share share = gate.take(body_bytes);   // throws Problem 503 when there is no room now
 #pragma once
 
 #include <atomic>

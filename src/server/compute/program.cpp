@@ -303,7 +303,6 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
       if (program->graph[output].shape.elements() > ProgramLimits::kFullOutput)
         throw Problem(413, "too_large", fmt::format("a full output may have {} elements", ProgramLimits::kFullOutput),
                       "use npy or safetensors");
-  program->graph_text = program->graph.text();
   check.program = std::move(program);
   return check;
 }

@@ -40,7 +40,6 @@ struct ProgramInput {
 struct Program {
   std::string operation, expression;  // one of them is ""
   Graph graph;
-  std::string graph_text;            // the graph's, made once for all runs
   std::vector<ProgramInput> inputs;  // as given, literals included
   std::vector<HostArray> arrays;     // of the graph's inputs
   std::string device = "auto";

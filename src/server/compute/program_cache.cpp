@@ -2,17 +2,29 @@
 
 namespace tenon::server {
 
-std::shared_ptr<const Program> ProgramCache::find(std::string_view text) {
+std::shared_ptr<const Program> ProgramCache::use(std::string_view text) {
   if (text.size() > kMaxTextBytes) return nullptr;
-  const std::lock_guard lock(mutex_);
   const auto found = programs_.find(text);
-  if (found == programs_.end()) {
-    ++misses_;
-    return nullptr;
-  }
-  ++hits_;
+  if (found == programs_.end()) return nullptr;
   recent_.splice(recent_.begin(), recent_, found->second);
   return found->second->program;
+}
+
+std::shared_ptr<const Program> ProgramCache::find(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const Program> program = use(text);
+  ++(program ? hits_ : misses_);
+  return program;
+}
+
+std::shared_ptr<const Program> ProgramCache::peek(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  return use(text);
+}
+
+void ProgramCache::count_hit() {
+  const std::lock_guard lock(mutex_);
+  ++hits_;
 }
 
 void ProgramCache::keep(std::string_view text, std::shared_ptr<const Program> program) {

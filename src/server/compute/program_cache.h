@@ -1,4 +1,6 @@
-// ProgramCache: requests that were read before, by their text; the least recently used go first.
+// ProgramCache: requests that were read before, by their whole text; LRU.
+//
+// A request is counted once, however often it is looked up: by find(), or by count_hit() where peek() was enough.
 // Thread safety: all calls may run side by side.
 #pragma once
 
@@ -21,6 +23,9 @@ class ProgramCache {
   static constexpr std::uint64_t kMaxProgramBytes = 1 << 20;
 
   std::shared_ptr<const Program> find(std::string_view text);
+  // The same, uncounted.
+  std::shared_ptr<const Program> peek(std::string_view text);
+  void count_hit();
   // Kept if it is small and the text says all there is to it.
   void keep(std::string_view text, std::shared_ptr<const Program> program);
 
@@ -32,6 +37,8 @@ class ProgramCache {
     std::string text;
     std::shared_ptr<const Program> program;
   };
+  std::shared_ptr<const Program> use(std::string_view text);  // with mutex_ held
+
   mutable std::mutex mutex_;
   std::list<Entry> recent_;
   std::unordered_map<std::string_view, std::list<Entry>::iterator> programs_;  // views of Entry::text

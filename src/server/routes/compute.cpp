@@ -53,14 +53,17 @@ Response run_program(Services& services, const Program& program, const Call& cal
 // Small programs that ran before answer at once: no other thread has to wake up.
 std::optional<Response> execute_now(Services& services, const Call& call) {
   if (wants_job(call.request)) return std::nullopt;
-  const std::shared_ptr<const Program> program = services.programs.find(call.request.text());
+  const std::shared_ptr<const Program> program = services.programs.peek(call.request.text());
   if (!program || !program->is_quick) return std::nullopt;
   try {
-    return run_program(services, *program, call, 0.0);
+    Response response = run_program(services, *program, call, 0.0);
+    services.programs.count_hit();
+    return response;
   } catch (const Problem& problem) {
     // Somebody has the device: a worker waits for it.
     program->is_quick = false;
     if (problem.status() == 504) return std::nullopt;
+    services.programs.count_hit();
     throw;
   }
 }

@@ -42,7 +42,7 @@ Candidate ready(DeviceInfo info) {
 }
 
 Work work(std::uint64_t program, double bytes = 1e6, double flops = 1e6) {
-  return {program, bytes, flops, static_cast<std::uint64_t>(bytes / 2), static_cast<std::uint64_t>(bytes / 2)};
+  return {{program, 0}, bytes, flops, static_cast<std::uint64_t>(bytes / 2), static_cast<std::uint64_t>(bytes / 2)};
 }
 
 Timeline took(double compute, double upload = 0, double download = 0, double compile = 0) {
@@ -282,8 +282,9 @@ TEST(Profile, DamagedTextIsNoProfileAndNoCrash) {
     const Stages stages = read.predict(closed(kGpu), work(7));
     EXPECT_TRUE(std::isfinite(stages.total()) && stages.total() >= 0) << bad;
   }
-  for (const char* text : {"[]", "null", "{}", R"({"schema":2,"devices":{}})", R"({"schema":1,"devices":[1]})",
-                           R"({"schema":1,"devices":{"gpu|a|b":{"open":["x",1],"programs":{"zz":1,"0000000000000001":[]}}}})"})
+  for (const char* text :
+       {"[]", "null", "{}", R"({"schema":2,"devices":{}})", R"({"schema":1,"devices":[1]})",
+        R"({"schema":1,"devices":{"gpu|a|b":{"open":["x",1],"programs":{"zz":1,"00000000000000000000000000000001":[]}}}})"})
     EXPECT_NO_THROW(Profile::from_text(text)) << text;
 }
 

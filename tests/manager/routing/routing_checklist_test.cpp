@@ -48,7 +48,7 @@ TEST(DeviceInfoOfALayer, HasTheDocumentedFieldsAndDefaults) {
 
 TEST(TheProcessor, IsAlwaysThereAndCostsNothing) {
   const DeviceManager manager;
-  const std::vector<DeviceInfo> processors = cpu_devices(manager.devices());
+  const std::vector<DeviceInfo> processors = placement::cpu_devices(manager.devices());
   ASSERT_FALSE(processors.empty());
   EXPECT_EQ(processors[0].id, "cpu:0");
   EXPECT_EQ(processors[0].cost_per_hour, 0);
@@ -114,12 +114,12 @@ TEST(ALargeTensor, GoesToTheProcessorWhereTheDevicesShareIsTooSmall) {
   DeviceInfo gpu = kGpu.device;
   gpu.memory_total_bytes = 1000;
   const std::vector<DeviceInfo> devices{kCpu.device, gpu};
-  EXPECT_EQ(device_for_bytes(750, gpu, devices).id, "cuda:0");
-  EXPECT_EQ(device_for_bytes(751, gpu, devices).id, "cpu:0");
+  EXPECT_EQ(placement::device_for_bytes(750, gpu, devices).id, "cuda:0");
+  EXPECT_EQ(placement::device_for_bytes(751, gpu, devices).id, "cpu:0");
   Config config;
   config.memory_strategy = MemoryStrategy::aggressive;
-  EXPECT_EQ(device_for_bytes(900, gpu, devices, config).id, "cuda:0");
-  EXPECT_EQ(device_for_bytes(1e9, kCpu.device, devices).id, "cpu:0");
+  EXPECT_EQ(placement::device_for_bytes(900, gpu, devices, config).id, "cuda:0");
+  EXPECT_EQ(placement::device_for_bytes(1e9, kCpu.device, devices).id, "cpu:0");
 }
 
 TEST(AllDevices, AreACopyThatChangesNothing) {

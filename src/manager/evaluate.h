@@ -1,0 +1,25 @@
+// Programs over values that stay where they are: what the evaluation of tensors is made of.
+//
+// As DeviceManager::run() in everything else: one lease, one compiled program, one timeline.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lease/storage.h"
+#include "tenon/manager.h"
+
+namespace tenon {
+
+struct EvaluateResult {
+  std::vector<std::shared_ptr<Storage>> outputs;
+  DeviceInfo device;
+  Timeline timeline;
+  std::shared_ptr<const Decision> decision;
+};
+
+EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
+                        const RunOptions& options = {});
+
+}  // namespace tenon
