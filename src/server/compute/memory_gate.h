@@ -3,7 +3,7 @@
 // A share is taken before memory is, from an estimate, and given back when it is dropped. Thread safety: all calls may run side
 // by side.
 //
-//   MemoryGate::Share share = gate.take(body_bytes);   // throws Overload when there is no room now
+//   MemoryGate::Share share = gate.take(body_bytes);   // throws Problem 503 when there is no room now
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,12 @@ class MemoryGate {
     }
 
     explicit operator bool() const noexcept { return gate_ != nullptr; }
+    // For memory that is filled bit by bit: the share has at least |bytes| afterwards. Throws Problem 503 and keeps what it has.
+    void grow_to(std::uint64_t bytes) {
+      if (bytes <= bytes_) return;
+      gate_->reserve(bytes - bytes_);
+      bytes_ = bytes;
+    }
 
    private:
     friend class MemoryGate;
@@ -46,6 +52,8 @@ class MemoryGate {
   std::uint64_t limit() const noexcept { return limit_; }
 
  private:
+  void reserve(std::uint64_t bytes);
+
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> used_{0};
 };
