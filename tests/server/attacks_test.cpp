@@ -83,8 +83,7 @@ TEST(Attacks, HeadersWithLargeLengthsReserveNothing) {
         "POST /api/uploads HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: "
         "260000000\r\n\r\nx");
   }
-  EXPECT_EQ(server.post("/api/execute", R"({"expression":"sum(zeros([8388608]))"
-})").status, 200);
+  EXPECT_EQ(server.post("/api/execute", R"json({"expression":"sum(zeros([8388608]))"})json").status, 200);
 }
 
 TEST(Attacks, OneAddressDoesNotTakeEveryConnection) {
