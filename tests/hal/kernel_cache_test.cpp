@@ -104,8 +104,8 @@ TEST_F(KernelCacheTest, AnEntryOthersMayWriteToOrALinkIsNotLoaded) {
   EXPECT_FALSE(cache.find(key("a")));
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
   EXPECT_TRUE(cache.find(key("a")));
-  fs::rename(file, root_ + "/elsewhere");
-  fs::create_symlink(root_ + "/elsewhere", file);
+  fs::rename(file, root_ / "elsewhere");
+  fs::create_symlink(root_ / "elsewhere", file);
   EXPECT_FALSE(cache.find(key("a")));
 }
 

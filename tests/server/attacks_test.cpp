@@ -16,7 +16,7 @@ std::size_t resident_bytes() {
 }
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr const char* kSmallRun = R"({"operation":"neg","inputs":[{"value":4}]})";
+constexpr const char* kSmallRun = R"({"operation":"neg","device":"cpu:0","inputs":[{"value":4}]})";
 
 // A name that resolves to 127.0.0.1 for a moment gives a web page the whole API of a server without login.
 TEST(Attacks, ARebindingHostNameIsRefused) {
@@ -83,7 +83,7 @@ TEST(Attacks, HeadersWithLargeLengthsReserveNothing) {
         "POST /api/uploads HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: "
         "260000000\r\n\r\nx");
   }
-  EXPECT_EQ(server.post("/api/execute", R"json({"expression":"sum(zeros([8388608]))"})json").status, 200);
+  EXPECT_EQ(server.post("/api/execute", R"json({"expression":"sum(zeros([8388608]))","device":"cpu:0"})json").status, 200);
 }
 
 TEST(Attacks, OneAddressDoesNotTakeEveryConnection) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "lease/turnstile/turnstile_testing.h"
+#include "temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -28,8 +28,8 @@ FileDescriptor hold(const std::string& path, std::int64_t start, std::int64_t le
 }
 
 TEST(TicketFile, ClaimsOfOneByteAreListedInOrder) {
-  const testing::TemporaryDirectory folder;
-  const std::string path = folder.path() + "/queue";
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "queue";
   const FileDescriptor c = hold(path, kExclusiveBytes + 9, 1), a = hold(path, kExclusiveBytes + 3, 1),
                        b = hold(path, kExclusiveBytes + 4, 1);
   EXPECT_EQ(TicketFile(open_queue(path)).claimed(TicketKind::exclusive), (std::vector<TicketNumber>{3, 4, 9}));
@@ -37,8 +37,8 @@ TEST(TicketFile, ClaimsOfOneByteAreListedInOrder) {
 }
 
 TEST(TicketFile, ALockOverATrillionTicketsCountsAsOne) {
-  const testing::TemporaryDirectory folder;
-  const std::string path = folder.path() + "/queue";
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "queue";
   const FileDescriptor hostile = hold(path, kExclusiveBytes + 5, std::int64_t{1} << 40),
                        honest = hold(path, kExclusiveBytes + 2, 1);
   EXPECT_EQ(TicketFile(open_queue(path)).claimed(TicketKind::exclusive), (std::vector<TicketNumber>{2, 5}));

@@ -223,7 +223,7 @@ TEST(Settings, AKeyTooDeepForTheParserIsRefused) {
   std::string deep = "a";
   for (int i = 0; i < 100'000; ++i) deep += ".a";
   for (const std::string& text : {"prefer = \"cpu\"\n[" + deep + "]\n", "\n  " + deep + " = 1\n"}) {
-    const std::string file = folder.file("deep.toml", text);
+    const std::string file = folder.write("deep.toml", text);
     EXPECT_TRUE(contains(refusal([&] { load_config(sources({}, {}, file)); }), "line 2: a key has more than"));
   }
 }
