@@ -161,7 +161,7 @@ Admission Application::admit(const Request& request, const std::string& peer) {
 
     if (!services.accounts.is_required()) check_host(request, services.options.allowed_hosts);
     check_origin(request, services.accounts.is_required());
-    if (const double wait = services.rates.take(client.address, std::chrono::steady_clock::now()); wait > 0)
+    if (const double wait = services.rates.take(network_of(client.address), std::chrono::steady_clock::now()); wait > 0)
       throw Problem(429, "resource_exhausted", "too many requests from this address")
           .with_retry(static_cast<int>(std::ceil(wait)))
           .with_field("RateLimit-Policy", fmt::format("\"address\";q={:.0f};w=1", services.rates.per_second()))
