@@ -3,6 +3,7 @@
 # The unit is no part of `cmake --install`: it starts /usr/bin/tenon, where only a package puts the program.
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/tenon.service DESTINATION lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/tenon.sysusers DESTINATION lib/sysusers.d RENAME tenon.conf COMPONENT service EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/tenon.tmpfiles DESTINATION lib/tmpfiles.d RENAME tenon.conf COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/debian/copyright DESTINATION share/doc/tenon COMPONENT service EXCLUDE_FROM_ALL)
 
 set(CPACK_GENERATOR DEB)

@@ -63,10 +63,18 @@ std::string file_name(const std::string& key) {
                      kSuffix);
 }
 
-// What others could write we must not run.
-bool is_ours(const std::string& folder) {
+// Nobody else may have written what we load and run: owned by this user, and writable by nobody else.
+bool is_ours(const FileDescriptor& file, mode_t type) {
   struct stat info{};
-  return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 022) == 0;
+  return file && fstat(file.get(), &info) == 0 && (info.st_mode & S_IFMT) == type && info.st_uid == geteuid() &&
+         (info.st_mode & 022) == 0;
+}
+
+// The folder itself, not its path: whoever owns a parent directory may exchange what the path names between two calls. Empty
+// where it is not ours.
+FileDescriptor open_folder(const std::string& folder) {
+  FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  return is_ours(opened, S_IFDIR) ? std::move(opened) : FileDescriptor();
 }
 
 bool write_all(int fd, const void* data, std::size_t size) {
@@ -93,23 +101,23 @@ bool read_all(int fd, void* data, std::size_t size) {
   return true;
 }
 
-std::optional<std::vector<std::byte>> read_entry(const std::string& path, const std::string& key) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return std::nullopt;
+std::optional<std::vector<std::byte>> read_entry(const FileDescriptor& folder, const std::string& name, const std::string& key) {
+  const FileDescriptor file(::openat(folder.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!is_ours(file, S_IFREG)) return std::nullopt;
   struct stat info{};
   Header header{};
   const bool plausible = fstat(file.get(), &info) == 0 && info.st_size >= static_cast<off_t>(sizeof header) &&
                          read_all(file.get(), &header, sizeof header) && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0;
   const auto rest = plausible ? static_cast<std::uint64_t>(info.st_size) - sizeof header : 0;
   if (!plausible || header.key_bytes > rest || header.binary_bytes != rest - header.key_bytes) {
-    ::unlink(path.c_str());
+    ::unlinkat(folder.get(), name.c_str(), 0);
     return std::nullopt;
   }
   std::string stored(header.key_bytes, '\0');
   std::vector<std::byte> binary(header.binary_bytes);
   if (!read_all(file.get(), stored.data(), stored.size()) || !read_all(file.get(), binary.data(), binary.size()) ||
       header.checksum != checksum_of(stored, binary)) {
-    ::unlink(path.c_str());
+    ::unlinkat(folder.get(), name.c_str(), 0);
     return std::nullopt;
   }
   if (stored != key) return std::nullopt;
@@ -157,9 +165,10 @@ KernelCache& KernelCache::process() {
 std::optional<std::vector<std::byte>> KernelCache::find(const KernelKey& key) const noexcept {
   if (folder_.empty()) return std::nullopt;
   try {
-    if (!is_ours(folder_)) return std::nullopt;
+    const FileDescriptor folder = open_folder(folder_);
+    if (!folder) return std::nullopt;
     const std::string text = key_text(key);
-    return read_entry(folder_ + "/" + file_name(text), text);
+    return read_entry(folder, file_name(text), text);
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -172,21 +181,22 @@ void KernelCache::store(const KernelKey& key, std::span<const std::byte> binary)
     std::error_code error;
     fs::create_directories(fs::path(folder_).parent_path(), error);
     if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return;
-    if (!is_ours(folder_)) return;
-    const std::string text = key_text(key), path = folder_ + "/" + file_name(text);
-    const std::string part = fmt::format("{}/{}-{}{}", folder_, getpid(), counter.fetch_add(1), kUnfinished);
+    const FileDescriptor folder = open_folder(folder_);
+    if (!folder) return;
+    const std::string text = key_text(key), name = file_name(text);
+    const std::string part = fmt::format("{}-{}{}", getpid(), counter.fetch_add(1), kUnfinished);
     {
-      const FileDescriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      const FileDescriptor file(::openat(folder.get(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       if (!file) return;
       Header header{{}, text.size(), binary.size(), checksum_of(text, binary)};
       std::memcpy(header.magic, kMagic, sizeof kMagic);
       if (!write_all(file.get(), &header, sizeof header) || !write_all(file.get(), text.data(), text.size()) ||
           !write_all(file.get(), binary.data(), binary.size())) {
-        ::unlink(part.c_str());
+        ::unlinkat(folder.get(), part.c_str(), 0);
         return;
       }
     }
-    if (::rename(part.c_str(), path.c_str()) != 0) ::unlink(part.c_str());
+    if (::renameat(folder.get(), part.c_str(), folder.get(), name.c_str()) != 0) ::unlinkat(folder.get(), part.c_str(), 0);
     // Measuring reads the whole folder: at the first entry, then once in a while.
     if (written_.fetch_add(text.size() + binary.size()) < max_bytes_ / 16) return;
     written_ = 0;

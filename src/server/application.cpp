@@ -10,6 +10,8 @@
 
 #include "base/log.h"
 #include "base/memory_limit.h"
+#include "base/printable.h"
+#include "server/access/origin.h"
 #include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
@@ -30,17 +32,9 @@ std::uint64_t total_memory_limit(const ServerOptions& options) {
   return std::max<std::uint64_t>(read_memory_available("/") / 2, std::uint64_t{64} << 20);
 }
 
-bool is_loopback_host(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
-
 double requests_a_second(const ServerOptions& options) {
   if (options.rate_limit >= 0) return options.rate_limit;
   return is_loopback_host(options.host) ? 0 : 100;
-}
-
-// "localhost:8080" -> "localhost", "[::1]:8080" -> "::1".
-std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') == std::string_view::npos ? 0 : host.find(']') - 1);
-  return host.substr(0, host.rfind(':') == std::string_view::npos ? host.size() : host.rfind(':'));
 }
 
 class RequestIds {
@@ -101,20 +95,6 @@ void check_media(const Request& request, const Route& route) {
   }
 }
 
-// Another site's page may make a browser send requests here; the browser then says so.
-void check_origin(const Request& request) {
-  if (request.method == Method::get || request.method == Method::head || request.method == Method::options) return;
-  const auto refuse = [] {
-    throw Problem(403, "permission_denied", "this comes from another site's page", "use the server's own page, or no browser");
-  };
-  const std::string_view site = request.field("Sec-Fetch-Site");
-  if (!site.empty() && site != "same-origin" && site != "none") refuse();
-  const std::string_view origin = request.field("Origin");
-  if (origin.empty()) return;
-  const std::size_t scheme = origin.find("://");
-  if (scheme == std::string_view::npos || !equal_ignoring_case(origin.substr(scheme + 3), request.field("Host"))) refuse();
-}
-
 }  // namespace
 
 Services::Services(const ServerOptions& wanted, DeviceManager& devices, Application::Post to_io)
@@ -172,32 +152,16 @@ Admission Application::admit(const Request& request, const std::string& peer) {
   Admission admission;
   admission.request_id = request_id(request);
   Client& client = admission.client;
-  client.address = peer;
-  if (!services.options.trusted_proxy.empty() && peer == services.options.trusted_proxy) {
-    // The last address was added by the proxy itself; those before it are what the client claims.
-    std::string_view forwarded = request.field("X-Forwarded-For");
-    if (const std::size_t comma = forwarded.rfind(','); comma != std::string_view::npos) forwarded.remove_prefix(comma + 1);
-    while (!forwarded.empty() && forwarded.front() == ' ') forwarded.remove_prefix(1);
-    if (!forwarded.empty() && forwarded.size() <= 64) client.address = forwarded;
-  }
+  client.address = client_address(request, peer, services.options.trusted_proxy);
   client.key = client.address;
   try {
     RouteTable::Match match = services.routes.find(request.method, request.path);
     admission.route = match.route;
     admission.arguments = std::move(match.arguments);
 
-    if (!services.accounts.is_required()) {
-      // Any name could be made to point at this address; only ours are answered, so that no other site's page can read from here.
-      const std::string name(host_name(request.field("Host")));
-      const bool is_allowed = request.version < 11 || is_loopback_host(name) ||
-                              std::find(services.options.allowed_hosts.begin(), services.options.allowed_hosts.end(), name) !=
-                                  services.options.allowed_hosts.end();
-      if (!is_allowed)
-        throw Problem(403, "permission_denied", fmt::format("this server does not answer to '{}'", name.substr(0, 100)),
-                      "use localhost, or start it with --allow-host");
-    }
-    check_origin(request);
-    if (const double wait = services.rates.take(client.address, std::chrono::steady_clock::now()); wait > 0)
+    if (!services.accounts.is_required()) check_host(request, services.options.allowed_hosts);
+    check_origin(request, services.accounts.is_required());
+    if (const double wait = services.rates.take(network_of(client.address), std::chrono::steady_clock::now()); wait > 0)
       throw Problem(429, "resource_exhausted", "too many requests from this address")
           .with_retry(static_cast<int>(std::ceil(wait)))
           .with_field("RateLimit-Policy", fmt::format("\"address\";q={:.0f};w=1", services.rates.per_second()))
@@ -295,9 +259,9 @@ void Application::finished(const Request& request, const Admission& admission, c
   Services& services = *services_;
   services.metrics.count(admission.route, response.status, seconds, request.text().size(), response.bytes());
   if (!services.options.log_requests && response.status != 500) return;
-  const std::string message =
-      fmt::format("{} {} {} {} {:.3f} ms {} bytes {} {}", admission.request_id, request.method_text, request.path.substr(0, 200),
-                  response.status, seconds * 1e3, response.bytes(), admission.client.address, admission.client.account);
+  const std::string message = fmt::format("{} {} {} {} {:.3f} ms {} bytes {} {}", admission.request_id,
+                                          printable(request.method_text), printable(request.path.substr(0, 200)), response.status,
+                                          seconds * 1e3, response.bytes(), admission.client.address, admission.client.account);
   // Not through the logger, which would leave out most lines of one kind: whoever asked for this log wants all of it.
   const logging::Line line{response.status >= 500 ? logging::Level::error : logging::Level::info,
                            std::chrono::system_clock::now(), message};

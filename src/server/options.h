@@ -26,6 +26,7 @@ struct ServerOptions {
   double max_operations = 4e12;          // arithmetic of one program
   std::size_t max_waiting = 1024;        // requests
   std::size_t max_connections = 4096;
+  std::size_t max_connections_of_address = 0;  // 0: a quarter of max_connections; the trusted proxy may have all
   std::size_t max_streams = 256;  // of events
   std::size_t max_jobs = 64;      // of one client, unfinished
   std::uint64_t upload_quota_bytes = std::uint64_t{1} << 30;
@@ -33,7 +34,9 @@ struct ServerOptions {
   int threads = 0;         // that may compute or wait for a device; 0: 64
 
   std::chrono::milliseconds header_timeout{10'000};
-  std::chrono::milliseconds body_timeout{10'000};  // and a second for each MiB
+  // Bodies and answers: each time it ends, at least this many bytes for each second of it must have gone over the wire.
+  std::chrono::milliseconds body_timeout{10'000};
+  std::size_t least_bytes_a_second = 64 << 10;
   std::chrono::milliseconds idle_timeout{75'000};
   std::chrono::milliseconds write_timeout{30'000};  // without progress
   std::chrono::milliseconds drain_timeout{25'000};

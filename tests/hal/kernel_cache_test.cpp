@@ -95,6 +95,28 @@ TEST_F(KernelCacheTest, AFolderOthersMayWriteToIsNotUsed) {
   EXPECT_EQ(files().size(), 1u);
 }
 
+// A kernel is code: an entry that others could have written, or that a link brought here, is not loaded.
+TEST_F(KernelCacheTest, AnEntryOthersMayWriteToOrALinkIsNotLoaded) {
+  const KernelCache cache(folder());
+  cache.store(key("a"), bytes(10, 1));
+  const fs::path file = files().at(0);
+  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
+  EXPECT_FALSE(cache.find(key("a")));
+  ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+  EXPECT_TRUE(cache.find(key("a")));
+  fs::rename(file, root_ / "elsewhere");
+  fs::create_symlink(root_ / "elsewhere", file);
+  EXPECT_FALSE(cache.find(key("a")));
+}
+
+TEST_F(KernelCacheTest, AnEntryOfAnotherUserIsNotLoaded) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may give a file to another user";
+  const KernelCache cache(folder());
+  cache.store(key("a"), bytes(10, 1));
+  ASSERT_EQ(chown(files().at(0).c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(cache.find(key("a")));
+}
+
 TEST_F(KernelCacheTest, WithoutAFolderNothingIsFoundAndNothingThrows) {
   const KernelCache none("");
   none.store(key("a"), bytes(10, 1));

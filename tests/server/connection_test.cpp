@@ -235,7 +235,7 @@ TEST(Connection, ManySlowClientsDelayNobody) {
 
 TEST(Connection, BeyondTheLimitConnectionsGet503) {
   ServerOptions options;
-  options.max_connections = 3;
+  options.max_connections = options.max_connections_of_address = 3;
   const TestServer server(options);
   std::vector<TestClient> clients;
   for (int i = 0; i < 3; ++i) {

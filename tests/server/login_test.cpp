@@ -129,6 +129,32 @@ TEST(Accounts, CountByAccountAndAddressAndForgetAfterAWhile) {
   EXPECT_EQ(status("correct horse", "2001:db8:0:1::1"), 200);
 }
 
+// Names that do not exist cost a hash each as well: without a count by network, a flood of them keeps everybody out.
+TEST(Accounts, GuessingUnderManyNamesLocksTheNetworkButNotWhoHasLoggedInBefore) {
+  if (!has_passwords()) GTEST_SKIP() << "this build has no libsodium";
+  const TestDirectory files;
+  auto now = std::chrono::steady_clock::now();
+  Accounts accounts({.password_file = files.write("passwords", hash()), .network_attempts = 6, .now = [&] { return now; }});
+  const auto status = [&](const std::string& account, const char* password, const char* address, const Request& request = {}) {
+    try {
+      accounts.login(account, password, address, request);
+      return 200;
+    } catch (const Problem& problem) {
+      return problem.status();
+    }
+  };
+  const std::string cookie = "tenon_client=" + accounts.login("admin", "correct horse", "10.0.0.1", {}).client;
+  Request known;
+  known.fields.push_back({"Cookie", cookie});
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(status("nobody" + std::to_string(i), "wrong", "10.0.0.1"), 401);
+  EXPECT_EQ(status("nobody7", "wrong", "10.0.0.1"), 429);
+  EXPECT_EQ(status("admin", "correct horse", "10.0.0.1"), 429) << "a stranger from there";
+  EXPECT_EQ(status("admin", "correct horse", "10.0.0.1", known), 200);
+  EXPECT_EQ(status("admin", "correct horse", "10.0.0.2"), 200);
+  now += seconds(901);
+  EXPECT_EQ(status("admin", "correct horse", "10.0.0.1"), 200);
+}
+
 TEST(Accounts, SessionsEndWhenIdleAndInTheEndAnyway) {
   if (!has_passwords()) GTEST_SKIP() << "this build has no libsodium";
   const TestDirectory files;

@@ -22,6 +22,7 @@ constexpr std::int64_t kRecords = 4096;               // where the ring of recor
 constexpr std::uint64_t kRecordSlots = 4096;
 
 constexpr std::int64_t kDoor = 0;
+constexpr std::size_t kMostTickets = 100'000;  // listed at once; more locks than any machine has processes in one queue
 constexpr std::int64_t kRange = std::int64_t{1} << 61;
 constexpr std::int64_t kExclusiveBytes = kRange;
 constexpr std::int64_t kSharedBytes = 2 * kRange;
@@ -131,9 +132,9 @@ int TicketFile::wait_one_before(TicketNumber ticket, TicketKind kind) {
 
 void TicketFile::drop_all_locks() noexcept { lock(F_OFD_SETLK, F_UNLCK, 0, 0); }
 
-// The first claimed byte the kernel meets in [start, end), which need not be the lowest. Asking for a read lock makes it see
-// claims (write locks) and overlook the read locks of those who wait.
-std::optional<std::int64_t> TicketFile::conflict(std::int64_t start, std::int64_t end) const {
+// The first locked range the kernel meets in [start, end), which need not be the lowest, cut to [start, end). Asking for a read
+// lock makes the kernel report claims (write locks) and ignore the read locks of waiters.
+std::optional<std::pair<std::int64_t, std::int64_t>> TicketFile::conflict(std::int64_t start, std::int64_t end) const {
   struct flock request{};
   request.l_type = F_RDLCK;
   request.l_whence = SEEK_SET;
@@ -142,9 +143,14 @@ std::optional<std::int64_t> TicketFile::conflict(std::int64_t start, std::int64_
   if (fcntl(fd_.get(), F_OFD_GETLK, &request) != 0)
     throw Error(ErrorCode::unknown, fmt::format("cannot look at a device's queue: {}", std::strerror(errno)));
   if (request.l_type == F_UNLCK) return std::nullopt;
-  return std::clamp<std::int64_t>(request.l_start, start, end - 1);
+  const std::int64_t first = std::clamp<std::int64_t>(request.l_start, start, end - 1);
+  const std::int64_t last = request.l_len == 0 ? end : std::clamp<std::int64_t>(request.l_start + request.l_len, first + 1, end);
+  return std::pair(first, last);
 }
 
+// A claim is a lock of one byte. A longer lock is not ours: whoever may open the file could take one of any length, and it counts
+// as one ticket, so that it blocks the queue (as it does in the kernel) without making those who look at the queue count its
+// bytes.
 std::vector<TicketNumber> TicketFile::claimed(TicketKind kind, TicketNumber first) const {
   std::vector<TicketNumber> tickets;
   std::vector<std::pair<std::int64_t, std::int64_t>> open{{byte_of(first, kind), first_byte(kind) + kRange}};
@@ -152,11 +158,12 @@ std::vector<TicketNumber> TicketFile::claimed(TicketKind kind, TicketNumber firs
     const auto [start, end] = open.back();
     open.pop_back();
     if (start >= end) continue;
-    const std::optional<std::int64_t> found = conflict(start, end);
+    const auto found = conflict(start, end);
     if (!found) continue;
-    tickets.push_back(static_cast<TicketNumber>(*found - first_byte(kind)));
-    open.emplace_back(start, *found);
-    open.emplace_back(*found + 1, end);
+    tickets.push_back(static_cast<TicketNumber>(found->first - first_byte(kind)));
+    if (tickets.size() >= kMostTickets) break;
+    open.emplace_back(start, found->first);
+    open.emplace_back(found->second, end);
   }
   std::sort(tickets.begin(), tickets.end());
   return tickets;

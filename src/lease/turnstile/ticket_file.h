@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_descriptor.h"
@@ -84,7 +85,7 @@ class TicketFile {
 
  private:
   int lock(int command, short type, std::int64_t start, std::int64_t length) const;
-  std::optional<std::int64_t> conflict(std::int64_t start, std::int64_t end) const;
+  std::optional<std::pair<std::int64_t, std::int64_t>> conflict(std::int64_t start, std::int64_t end) const;
 
   FileDescriptor fd_;
 };

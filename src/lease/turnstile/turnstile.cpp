@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/printable.h"
 #include "lease/turnstile/fork_guard.h"
 #include "lease/turnstile/lock_wait.h"
 #include "lease/turnstile/process_identity.h"
@@ -74,14 +75,6 @@ TicketFile::Record record_of_this_process(TicketNumber ticket, TicketKind kind) 
   copy_text(record.boot_id, self.boot_id);
   copy_text(record.command, self.command);
   return record;
-}
-
-// Another process wrote it, and a terminal may show it.
-std::string printable(const char* text) {
-  std::string shown(text);
-  for (char& c : shown)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return shown;
 }
 
 void check(LockWait::Outcome outcome, const std::string& device) {

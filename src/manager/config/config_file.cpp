@@ -1,8 +1,9 @@
 // The reader of configuration files, in TOML. toml++ is optional: without it files are refused with a sentence.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "manager/config/settings.h"
 #include "tenon/error.h"
@@ -25,6 +26,8 @@ namespace {
 
 // A configuration is a page of text; what is larger is some other file.
 constexpr std::size_t kMaxBytes = 1 << 20;
+// toml++ builds and destroys dotted keys recursively, without a limit of its own. Our deepest setting has three parts.
+constexpr std::ptrdiff_t kMaxKeyParts = 32;
 
 [[noreturn]] void refuse(const std::string& path, const toml::node& node, const std::string& message) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} line {}: {}", path, node.source().begin.line, message));
@@ -90,10 +93,25 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+void check_depth(const std::string& path, const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+    const bool is_header = begin < line.size() && line[begin] == '[';
+    const std::size_t end = is_header ? line.size() : std::min(line.find('='), line.size());
+    if (std::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(end), '.') > kMaxKeyParts)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} line {}: a key has more than {} parts", path, number, kMaxKeyParts),
+                  "the file is TOML: prefer = \"gpu\"");
+  }
+}
+
 }  // namespace
 
 std::vector<FileValue> read_config_file(const std::string& path) {
   const std::string text = read_text(path);
+  check_depth(path, text);
   try {
     const toml::table document = toml::parse(text);
     std::vector<FileValue> values;

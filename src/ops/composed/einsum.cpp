@@ -18,6 +18,8 @@ using namespace build;
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 1000;
+// Choosing the order of products takes time cubic in the operands: milliseconds for this many.
+constexpr std::size_t kMaxOperands = 128;
 
 bool contains(const Labels& labels, Label label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
 
@@ -64,6 +66,9 @@ class Einsum {
     }
     if (terms.size() != call_.inputs().size())
       fail(fmt::format("{} terms for {} operands", terms.size(), call_.inputs().size()), "separate the terms with commas");
+    if (terms.size() > kMaxOperands)
+      fail(fmt::format("{} operands are more than einsum's limit of {}", terms.size(), kMaxOperands),
+           "split the equation into several calls");
 
     std::map<Label, int> uses;
     int ellipsis = 0;
@@ -187,24 +192,32 @@ class Einsum {
     return product;
   }
 
+  // How many of the operands and the result have each label.
+  std::map<Label, int> count_uses() const {
+    std::map<Label, int> uses;
+    for (Label label : output_) ++uses[label];
+    for (const Operand& operand : operands_)
+      for (Label label : operand.labels) ++uses[label];
+    return uses;
+  }
+
   // Elements of the pair's product, as a double: an outer product may exceed what a Shape can hold.
-  double result_size(std::size_t i, std::size_t j) const {
-    const Labels needed = needed_without(i, j);
-    Labels joined = operands_[i].labels;
-    for (Label label : operands_[j].labels)
-      if (!contains(joined, label)) joined.push_back(label);
+  double result_size(const Labels& a, const Labels& b, const std::map<Label, int>& uses) const {
     double size = 1;
-    for (Label label : joined)
-      if (contains(needed, label)) size *= static_cast<double>(extents_.at(label));
+    for (Label label : a)
+      if (uses.at(label) > 1 + contains(b, label)) size *= static_cast<double>(extents_.at(label));
+    for (Label label : b)
+      if (!contains(a, label) && uses.at(label) > 1) size *= static_cast<double>(extents_.at(label));
     return size;
   }
 
   void contract_cheapest_pair() {
+    const std::map<Label, int> uses = count_uses();
     std::size_t a = 0, b = 1;
-    double best = result_size(a, b);
+    double best = result_size(operands_[a].labels, operands_[b].labels, uses);
     for (std::size_t i = 0; i < operands_.size(); ++i)
       for (std::size_t j = i + 1; j < operands_.size(); ++j)
-        if (const double size = result_size(i, j); size < best) {
+        if (const double size = result_size(operands_[i].labels, operands_[j].labels, uses); size < best) {
           best = size;
           a = i;
           b = j;

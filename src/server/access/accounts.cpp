@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxEntries = 10'000;
 constexpr int kMaxWaitingLogins = 16;
+constexpr int kMaxWaitingStrangers = 12;  // the rest is kept for browsers that have logged in before
+constexpr int kMaxWaitingOfNetwork = 2;
 constexpr std::size_t kMinTokenLength = 16;
 
 double seconds(std::chrono::steady_clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -193,53 +195,78 @@ std::string Accounts::lock_key(const std::string& account, const std::string& ad
   return account + "\naddress " + network_of(address);
 }
 
+// Throws while the account is locked for this client, while its network has failed too often under any names, and when too many
+// wait for their password to be checked. One network's strangers wait in few places, so that a flood from there leaves room for
+// others.
+Accounts::Attempt Accounts::begin_attempt(const std::string& account, const std::string& address, const Request& request) {
+  const auto refuse = [](double left) {
+    const int whole = static_cast<int>(left) + 1;
+    throw Problem(429, "resource_exhausted", "too many failed logins from here", "wait, or log in from elsewhere")
+        .with_retry(whole)
+        .with("locked_for_seconds", std::to_string(whole))
+        .with("remaining_attempts", "0");
+  };
+  const std::lock_guard lock(mutex_);
+  const Time now = options_.now();
+  Attempt attempt{.lock = lock_key(account, address, request)};
+  const bool is_stranger = attempt.lock.find("\naddress ") != std::string::npos;
+  if (is_stranger) attempt.network = network_of(address);
+  Failures& failures = locks_[attempt.lock];
+  if (now < failures.locked_until) refuse(seconds(failures.locked_until - now));
+  if (now - failures.last >= options_.lockout) failures.count = 0;
+  if (waiting_logins_ >= (is_stranger ? kMaxWaitingStrangers : kMaxWaitingLogins))
+    throw Problem(503, "overloaded", "too many people log in at this moment").with_retry(2);
+  if (is_stranger) {
+    Network& network = networks_[attempt.network];
+    if (now - network.last >= options_.lockout) network.failures = 0;
+    if (network.failures >= options_.network_attempts) refuse(seconds(network.last + options_.lockout - now));
+    if (network.waiting >= kMaxWaitingOfNetwork)
+      throw Problem(503, "overloaded", "too many people log in from here at this moment").with_retry(2);
+    ++network.waiting;
+  }
+  ++waiting_logins_;
+  // Counted before it is checked, so that many at once are not more attempts than one after another.
+  ++failures.count;
+  failures.last = now;
+  if (failures.count >= options_.attempts) failures.locked_until = now + options_.lockout;
+  if (const auto found = hashes_.find(account); found != hashes_.end()) attempt.hash = found->second;
+  return attempt;
+}
+
+// Under the lock.
+void Accounts::end_attempt(const Attempt& attempt, bool is_right) {
+  --waiting_logins_;
+  Network* network = attempt.network.empty() ? nullptr : &networks_[attempt.network];
+  if (network != nullptr) --network->waiting;
+  if (is_right) {
+    locks_.erase(attempt.lock);
+    return;
+  }
+  ++failure_count_;
+  if (network != nullptr) {
+    ++network->failures;
+    network->last = options_.now();
+  }
+  const int remaining = std::max(0, options_.attempts - locks_[attempt.lock].count);
+  throw Problem(401, "unauthenticated", "the account or the password is wrong",
+                remaining > 0 ? "" : "no further attempts for 15 minutes")
+      .with("remaining_attempts", std::to_string(remaining))
+      .with("locked_for_seconds", std::to_string(remaining > 0 ? 0 : options_.lockout.count()));
+}
+
 Accounts::Login Accounts::login(const std::string& account, const std::string& password, const std::string& address,
                                 const Request& request) {
   if (account.size() > 64 || password.size() > 1024)
     throw Problem(400, "invalid_argument", "the account or the password is too long");
-  const std::string key = [&] {
-    const std::lock_guard lock(mutex_);
-    return lock_key(account, address, request);
-  }();
-  std::string hash;
-  {
-    const std::lock_guard lock(mutex_);
-    const Time now = options_.now();
-    Failures& failures = locks_[key];
-    if (now < failures.locked_until) {
-      const int left = static_cast<int>(seconds(failures.locked_until - now)) + 1;
-      throw Problem(429, "resource_exhausted", "too many failed logins from here", "wait, or log in from elsewhere")
-          .with_retry(left)
-          .with("locked_for_seconds", std::to_string(left))
-          .with("remaining_attempts", "0");
-    }
-    if (now - failures.last >= options_.lockout) failures.count = 0;
-    if (waiting_logins_ >= kMaxWaitingLogins)
-      throw Problem(503, "overloaded", "too many people log in at this moment").with_retry(2);
-    ++waiting_logins_;
-    // Counted before it is checked, so that many at once are not more attempts than one after another.
-    ++failures.count;
-    failures.last = now;
-    if (failures.count >= options_.attempts) failures.locked_until = now + options_.lockout;
-    const auto found = hashes_.find(account);
-    hash = found == hashes_.end() ? std::string() : found->second;
-  }
+  const Attempt attempt = begin_attempt(account, address, request);
   bool is_right = false;
   {
     const std::lock_guard one_at_a_time(hashing_);
-    is_right = !hashes_.empty() && verify(hash.empty() ? nobodys_hash() : hash, password) && !hash.empty();
+    is_right =
+        !hashes_.empty() && verify(attempt.hash.empty() ? nobodys_hash() : attempt.hash, password) && !attempt.hash.empty();
   }
   const std::lock_guard lock(mutex_);
-  --waiting_logins_;
-  if (!is_right) {
-    ++failure_count_;
-    const int remaining = std::max(0, options_.attempts - locks_[key].count);
-    throw Problem(401, "unauthenticated", "the account or the password is wrong",
-                  remaining > 0 ? "" : "no further attempts for 15 minutes")
-        .with("remaining_attempts", std::to_string(remaining))
-        .with("locked_for_seconds", std::to_string(remaining > 0 ? 0 : options_.lockout.count()));
-  }
-  locks_.erase(key);
+  end_attempt(attempt, is_right);
   Login login{random_id("") + random_id(""), std::string(cookie(request, kClientCookie)), account};
   if (clients_.find(login.client) == clients_.end()) login.client = random_id("");
   if (clients_.size() >= kMaxEntries) clients_.clear();
@@ -297,8 +324,15 @@ void Accounts::expire() {
   });
   std::erase_if(
       locks_, [&](const auto& entry) { return now >= entry.second.locked_until && now - entry.second.last >= options_.lockout; });
-  // Many addresses at once: memory is bounded, and each guess still costs a slow hash.
-  if (locks_.size() > kMaxEntries * 10) locks_.clear();
+  std::erase_if(networks_,
+                [&](const auto& entry) { return entry.second.waiting == 0 && now - entry.second.last >= options_.lockout; });
+  // Many addresses at once: memory is bounded, and each guess still costs a slow hash. The older half goes.
+  if (locks_.size() <= kMaxEntries * 10) return;
+  std::vector<Time> times;
+  for (const auto& [key, failures] : locks_) times.push_back(failures.last);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  std::erase_if(locks_, [&](const auto& entry) { return entry.second.last < *middle; });
 }
 
 }  // namespace tenon::server

@@ -34,7 +34,8 @@ class Accounts {
   struct Options {
     std::string password_file, token_file;
     std::chrono::seconds idle{1800}, total{12 * 3600}, lockout{900};
-    int attempts = 5;
+    int attempts = 5;           // for one account from one place
+    int network_attempts = 20;  // of strangers from one network, for any accounts
     std::function<Time()> now = std::chrono::steady_clock::now;
   };
   // Throws not_found, invalid_argument naming file and line, permission_denied for a file everybody may read.
@@ -79,6 +80,18 @@ class Accounts {
     int count = 0;
     Time last, locked_until;
   };
+  // Strangers of one network: those without the cookie of an earlier login.
+  struct Network {
+    int failures = 0;
+    int waiting = 0;
+    Time last;
+  };
+  struct Attempt {
+    std::string lock, network;  // keys of locks_ and networks_; no network for a browser that has logged in before
+    std::string hash;           // "" for an unknown account
+  };
+  Attempt begin_attempt(const std::string& account, const std::string& address, const Request& request);
+  void end_attempt(const Attempt& attempt, bool is_right);
   std::string lock_key(const std::string& account, const std::string& address, const Request& request) const;
   Session* find_session(const Request& request);
   void read_passwords();
@@ -94,6 +107,7 @@ class Accounts {
   std::unordered_map<std::string, Session> sessions_;
   std::unordered_map<std::string, std::string> clients_;  // cookie -> account it logged in to
   std::unordered_map<std::string, Failures> locks_;
+  std::unordered_map<std::string, Network> networks_;
   std::uint64_t failure_count_ = 0;
 };
 

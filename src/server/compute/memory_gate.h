@@ -28,6 +28,12 @@ class MemoryGate {
     }
 
     explicit operator bool() const noexcept { return gate_ != nullptr; }
+    // For memory that is filled bit by bit: the share has at least |bytes| afterwards. Throws Problem 503 and keeps what it has.
+    void grow_to(std::uint64_t bytes) {
+      if (bytes <= bytes_) return;
+      gate_->reserve(bytes - bytes_);
+      bytes_ = bytes;
+    }
 
    private:
     friend class MemoryGate;
@@ -46,6 +52,8 @@ class MemoryGate {
   std::uint64_t limit() const noexcept { return limit_; }
 
  private:
+  void reserve(std::uint64_t bytes);
+
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> used_{0};
 };

@@ -8,6 +8,7 @@
 #include <boost/asio/write.hpp>
 #include <cstring>
 
+#include "base/log.h"
 #include "server/http/problem.h"
 
 namespace tenon::server {
@@ -28,6 +29,10 @@ constexpr std::size_t kMaxLinger = std::size_t{64} << 20;
 constexpr std::size_t kTensorAlignment = 64;
 // So many answers at most wait for each other.
 constexpr std::size_t kSentTogether = 16;
+// Written at once at most, so that progress is seen.
+constexpr std::size_t kMostWritten = std::size_t{1} << 20;
+// A body's share of the server's memory grows in steps of this size.
+constexpr std::size_t kShareStep = std::size_t{1} << 20;
 
 constexpr std::string_view kSecurityFields =
     "Content-Security-Policy: default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -62,12 +67,48 @@ Connection::~Connection() = default;
 void Connection::start(std::list<std::shared_ptr<Connection>>::iterator self) {
   self_ = self;
   ++host_.application.traffic().connections;
-  buffer_.resize(kFirstBuffer);
-  next_request();
+  ++host_.of_address[address_];
+  guarded([&] {
+    buffer_.resize(kFirstBuffer);
+    next_request();
+  });
+}
+
+template <class Step>
+void Connection::guarded(Step step) noexcept {
+  try {
+    try {
+      step();
+    } catch (const Problem& problem) {
+      refuse(problem);
+    } catch (const std::exception& error) {
+      logging::warn("a connection from {} is closed: {}", address_, error.what());
+      const bool is_unanswered = state_ == State::header || state_ == State::body || state_ == State::chunks;
+      if (!is_unanswered) return close();
+      request_.body = nullptr;
+      refuse(Problem(503, "overloaded", "the server is out of memory", "try again in a moment").with_retry(1));
+    }
+  } catch (...) {
+    close();
+  }
+}
+
+std::size_t Connection::transferred() const noexcept {
+  if (state_ == State::chunks) return request_.body ? request_.body->text.size() : 0;
+  return state_ == State::body ? body_filled_ : sent_;
+}
+
+bool Connection::has_kept_up(std::chrono::milliseconds period) {
+  const std::size_t now = transferred();
+  const std::size_t least = host_.options.least_bytes_a_second * static_cast<std::size_t>(period.count()) / 1000;
+  if (now - checkpoint_ < least) return false;
+  checkpoint_ = now;
+  return true;
 }
 
 void Connection::enter(State state, std::chrono::milliseconds allowed) {
   state_ = state;
+  checkpoint_ = 0;
   deadline_ = Clock::now() + allowed;
 }
 
@@ -78,6 +119,8 @@ void Connection::close() {
   error_code ignored;
   socket_.close(ignored);
   --host_.application.traffic().connections;
+  if (const auto count = host_.of_address.find(address_); count != host_.of_address.end() && --count->second == 0)
+    host_.of_address.erase(count);
   if (stream_) {
     --host_.application.traffic().streams;
     std::exchange(stream_, nullptr)->gone();
@@ -93,13 +136,20 @@ void Connection::tick(Clock::time_point now) {
     return;
   }
   if (now < deadline_) return;
+  const bool is_body = state_ == State::body || state_ == State::chunks;
+  const bool is_answer = state_ == State::writing || (state_ == State::streaming && is_writing_events_);
+  const std::chrono::milliseconds period = is_body ? host_.options.body_timeout : host_.options.write_timeout;
+  if ((is_body || is_answer) && has_kept_up(period)) {
+    deadline_ = now + period;
+    return;
+  }
   if (state_ == State::streaming) {
     if (is_writing_events_) return close();
     deadline_ = now + std::chrono::seconds(15);
     stream_->comment();
     return;
   }
-  const bool asked = state_ == State::body || state_ == State::chunks || (state_ == State::header && has_begun_);
+  const bool asked = is_body || (state_ == State::header && has_begun_);
   if (!asked) return close();
   ++host_.application.traffic().timed_out;
   // The pending read must not complete behind the answer.
@@ -138,7 +188,7 @@ void Connection::next_request() {
     }
   }
   has_begun_ = begin_ != end_;
-  enter(State::header, has_begun_ ? host_.options.header_timeout : host_.options.idle_timeout);
+  enter(State::header, has_begun_ || !has_served_ ? host_.options.header_timeout : host_.options.idle_timeout);
   read_header();
 }
 
@@ -187,7 +237,7 @@ void Connection::read_header() {
                             if (!self->has_begun_) self->enter(State::header, self->host_.options.header_timeout);
                             self->has_begun_ = true;
                             self->end_ += bytes;
-                            self->read_header();
+                            self->guarded([&] { self->read_header(); });
                           });
 }
 
@@ -214,8 +264,11 @@ void Connection::header_arrived(std::size_t length) {
   admission_ = host_.application.admit(request_, address_);
   const bool is_chunked = parser_->chunked();
   const auto content_length = parser_->content_length();
-  if (!is_chunked && !request_.field("Transfer-Encoding").empty())
-    throw Problem(501, "unimplemented", "only chunked transfer encoding is understood");
+  // Exactly "chunked", once, and not with HTTP/1.0, which does not know it: a proxy in front may read anything else differently.
+  const std::string_view encoding = request_.field("Transfer-Encoding");
+  const bool is_plain_chunked = is_chunked && equal_ignoring_case(encoding, "chunked") &&
+                                request_.count("Transfer-Encoding") == 1 && request_.version >= 11;
+  if (!encoding.empty() && !is_plain_chunked) throw Problem(501, "unimplemented", "only chunked transfer encoding is understood");
   const std::uint64_t declared = content_length ? *content_length : 0;
   if (admission_.refusal && (is_chunked || declared > kSkipBytes)) {
     closes_after_ = true;
@@ -242,7 +295,7 @@ void Connection::begin_body(std::uint64_t length) {
   const auto size = static_cast<std::size_t>(length);
   const std::size_t here = std::min(size, end_ - begin_);
   if (size >= kBlockBytes) {
-    body->memory = host_.application.memory().take(length);
+    body->memory = host_.application.memory().take(here);
     std::size_t json = 0;
     const std::string_view prefix = request_.field("Inference-Header-Content-Length");
     for (const char c : prefix.substr(0, 9))
@@ -260,8 +313,7 @@ void Connection::begin_body(std::uint64_t length) {
   begin_ += here;
   body_filled_ = here;
   if (here == size) return body_arrived();
-  const auto mebibytes = static_cast<std::int64_t>(size >> 20);
-  enter(State::body, host_.options.body_timeout + std::chrono::seconds(mebibytes));
+  enter(State::body, host_.options.body_timeout);
   if (equal_ignoring_case(request_.field("Expect"), "100-continue")) return send_continue();
   read_body();
 }
@@ -271,10 +323,7 @@ void Connection::send_continue() {
   asio::async_write(socket_, asio::buffer(kContinue), [self = shared_from_this()](error_code error, std::size_t) {
     if (self->state_ != State::body && self->state_ != State::chunks) return;
     if (error) return self->close();
-    if (self->state_ == State::chunks)
-      self->read_chunks();
-    else
-      self->read_body();
+    self->guarded([&] { self->state_ == State::chunks ? self->read_chunks() : self->read_body(); });
   });
 }
 
@@ -287,9 +336,20 @@ void Connection::read_body() {
                             if (self->state_ != State::body) return;
                             if (error) return self->close();
                             self->body_filled_ += bytes;
-                            if (self->body_filled_ < size) return self->read_body();
-                            self->body_arrived();
+                            self->guarded([&] {
+                              self->count_body(self->body_filled_);
+                              if (self->body_filled_ < size) return self->read_body();
+                              self->body_arrived();
+                            });
                           });
+}
+
+// A body takes its share of the server's memory as it comes: a header alone reserves nothing.
+void Connection::count_body(std::size_t bytes) {
+  MemoryGate::Share& share = request_.body->memory;
+  if (bytes < kBlockBytes) return;
+  if (!share) share = host_.application.memory().take(0);
+  share.grow_to((bytes + kShareStep - 1) / kShareStep * kShareStep);
 }
 
 void Connection::read_chunks() {
@@ -305,7 +365,7 @@ void Connection::read_chunks() {
                             if (self->state_ != State::chunks) return;
                             if (error) return self->close();
                             self->end_ += bytes;
-                            self->parse_chunks();
+                            self->guarded([&] { self->parse_chunks(); });
                           });
 }
 
@@ -315,11 +375,8 @@ void Connection::parse_chunks() {
       const std::size_t limit = admission_.max_body_bytes;
       const std::size_t used = parser_->put_chunks({buffer_.data() + begin_, end_ - begin_}, limit);
       begin_ += used;
-      if (parser_->is_done()) {
-        if (request_.body && request_.body->text.size() >= kBlockBytes)
-          request_.body->memory = host_.application.memory().take(request_.body->text.size());
-        return body_arrived();
-      }
+      if (request_.body) count_body(request_.body->text.size());
+      if (parser_->is_done()) return body_arrived();
       if (used == 0) break;
     }
   } catch (const Problem& problem) {
@@ -332,8 +389,9 @@ void Connection::body_arrived() {
   if (admission_.refusal) return respond(std::move(*admission_.refusal));
   state_ = State::answering;
   cancel_ = std::stop_source();
-  host_.application.answer(request_, admission_, cancel_.get_token(),
-                           [self = shared_from_this()](Response response) { self->respond(std::move(response)); });
+  host_.application.answer(request_, admission_, cancel_.get_token(), [self = shared_from_this()](Response response) {
+    self->guarded([&] { self->respond(std::move(response)); });
+  });
 }
 
 // --- Writing ---
@@ -379,20 +437,32 @@ void Connection::build_head(const Response& response, std::size_t bytes) {
 }
 
 void Connection::respond(Response response) {
+  const bool is_head = request_.method == Method::head;
+  // Nobody will read this stream: its publisher must not keep it.
+  const auto end_stream = [&] { std::exchange(response.stream, nullptr)->gone(); };
+  if (response.stream && (state_ == State::closed || is_head)) end_stream();
   if (state_ == State::closed) return;
+  if (response.stream && host_.application.traffic().streams >= host_.options.max_streams) {
+    end_stream();
+    response = Problem(503, "overloaded", "too many event streams are open")
+                   .with_retry(10)
+                   .response(request_.path, admission_.request_id);
+  }
   response_ = std::move(response);
   if (response_.close || response_.stream) closes_after_ = true;
   const std::size_t bytes = response_.bytes();
   const double seconds = began_ == Clock::time_point{} ? 0 : std::chrono::duration<double>(Clock::now() - began_).count();
   host_.application.finished(request_, admission_, response_, seconds);
   build_head(response_, bytes);
-  const bool has_body = request_.method != Method::head && response_.status != 204 && response_.status != 304;
-  if (response_.stream && has_body) {
+  const bool has_body = !is_head && response_.status != 204 && response_.status != 304;
+  if (response_.stream) {
     stream_ = response_.stream;
     ++host_.application.traffic().streams;
     return begin_stream();
   }
-  enter(State::writing, host_.options.write_timeout + std::chrono::seconds(bytes >> 20));
+  has_served_ = true;
+  sent_ = 0;
+  enter(State::writing, host_.options.write_timeout);
   if (!has_body) {
     response_ = {};
   } else if (response_.fixed.empty() && response_.tail.empty() && response_.body.size() <= kJoinBytes) {
@@ -415,8 +485,12 @@ void Connection::send_soon() {
 
 void Connection::send() {
   if (state_ != State::writing) return;
-  const auto done = [self = shared_from_this()](error_code error, std::size_t) { self->written(error); };
+  const auto done = [self = shared_from_this()](error_code error, std::size_t) { self->guarded([&] { self->written(error); }); };
   if (response_.bytes() == 0) return asio::async_write(socket_, asio::buffer(head_), done);
+  const auto progress = [this](error_code error, std::size_t bytes) {
+    sent_ = bytes;
+    return error ? std::size_t{0} : kMostWritten;
+  };
   std::vector<asio::const_buffer> pieces{asio::buffer(head_)};
   if (!response_.fixed.empty()) {
     pieces.emplace_back(response_.fixed.data(), response_.fixed.size());
@@ -424,7 +498,7 @@ void Connection::send() {
     if (!response_.body.empty()) pieces.emplace_back(asio::buffer(response_.body));
     for (const HostArray& array : response_.tail) pieces.emplace_back(array.data(), array.bytes());
   }
-  asio::async_write(socket_, pieces, done);
+  asio::async_write(socket_, pieces, progress, done);
 }
 
 void Connection::written(error_code error) {
@@ -457,13 +531,7 @@ void Connection::begin_stream() {
     if (const auto self = weak.lock()) self->write_events();
   };
   events_ = head_ + "retry: 2000\n\n" + stream_->take();
-  is_writing_events_ = true;
-  asio::async_write(socket_, asio::buffer(events_), [self = shared_from_this()](error_code error, std::size_t) {
-    self->is_writing_events_ = false;
-    if (self->state_ != State::streaming) return;
-    if (error) return self->close();
-    self->write_events();
-  });
+  send_events();
   // Whatever the client sends now is not looked at; that it closes is.
   auto discard = std::make_shared<std::function<void()>>();
   *discard = [self = weak_from_this(), weak = std::weak_ptr(discard)] {
@@ -486,14 +554,23 @@ void Connection::write_events() {
     if (stream_->is_ended()) linger();
     return;
   }
+  send_events();
+}
+
+void Connection::send_events() {
   is_writing_events_ = true;
+  sent_ = checkpoint_ = 0;
   deadline_ = Clock::now() + host_.options.write_timeout;
-  asio::async_write(socket_, asio::buffer(events_), [self = shared_from_this()](error_code error, std::size_t) {
+  const auto progress = [this](error_code error, std::size_t bytes) {
+    sent_ = bytes;
+    return error ? std::size_t{0} : kMostWritten;
+  };
+  asio::async_write(socket_, asio::buffer(events_), progress, [self = shared_from_this()](error_code error, std::size_t) {
     self->is_writing_events_ = false;
     if (self->state_ != State::streaming) return;
     if (error) return self->close();
     self->deadline_ = Clock::now() + std::chrono::seconds(15);
-    self->write_events();
+    self->guarded([&] { self->write_events(); });
   });
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "server/application.h"
@@ -29,7 +30,8 @@ struct ConnectionHost {
   const ServerOptions& options;
   Application& application;
   std::list<std::shared_ptr<Connection>> connections = {};
-  std::string date = {};  // of the Date field, renewed by the tick
+  std::unordered_map<std::string, std::size_t> of_address = {};  // how many of them
+  std::string date = {};                                         // of the Date field, renewed by the tick
   bool is_draining = false;
   // Answers that are ready. They are sent together, when the requests that have come are looked at: computing and sending in turn
   // would have each throw the other out of the processor's caches, and wake the client for every answer.
@@ -44,6 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   void start(std::list<std::shared_ptr<Connection>>::iterator self);
+  const std::string& address() const noexcept { return address_; }
   void tick(Clock::time_point now);
   // Ends at once if it is between requests, else after the answer.
   void drain();
@@ -71,8 +74,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void written(boost::system::error_code error);
   void begin_stream();
   void write_events();
+  void send_events();
   void linger();
   void enter(State state, std::chrono::milliseconds allowed);
+  // Runs |step| in a completion handler: what it throws costs this connection, never the server.
+  template <class Step>
+  void guarded(Step step) noexcept;
+  // Bytes of the body or the answer that have gone over the wire, and whether they keep up with the least rate.
+  std::size_t transferred() const noexcept;
+  bool has_kept_up(std::chrono::milliseconds period);
+  void count_body(std::size_t bytes);
   bool check_message() const;
   void build_head(const Response& response, std::size_t bytes);
 
@@ -92,9 +103,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Admission admission_;
   std::optional<RequestParser> parser_;  // while a chunked body comes
   std::size_t body_filled_ = 0;
+  std::size_t sent_ = 0;        // of the answer
+  std::size_t checkpoint_ = 0;  // transferred() when the deadline was last moved
   std::stop_source cancel_;
   bool closes_after_ = false;
-  bool has_begun_ = false;  // bytes of the next request have come
+  bool has_begun_ = false;   // bytes of the next request have come
+  bool has_served_ = false;  // a request has been answered
 
   std::string head_;
   Response response_;

@@ -1,11 +1,14 @@
 #include "server/http/server.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -48,6 +51,25 @@ asio::ip::address address_of(const std::string& text, const char* hint) {
   return address;
 }
 
+// Programs that the server starts (a vendor's tool, a worker) must not keep its sockets open. Boost 1.81 does not set the flag.
+void keep_from_children(int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); }
+
+// As many descriptors as the system allows, and some left over for devices, files and workers.
+std::size_t connections_that_fit(std::size_t wanted) {
+  constexpr rlim_t kOthers = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  const rlim_t needed = static_cast<rlim_t>(wanted) + kOthers;
+  if (limit.rlim_cur < needed) {
+    rlimit raised{std::min(limit.rlim_max, needed), limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  }
+  if (limit.rlim_cur >= needed) return wanted;
+  const std::size_t fits = limit.rlim_cur > 2 * kOthers ? limit.rlim_cur - kOthers : std::max<std::size_t>(limit.rlim_cur / 2, 1);
+  logging::warn("this process may open {} files: {} connections at once instead of {}", limit.rlim_cur, fits, wanted);
+  return fits;
+}
+
 tcp::endpoint endpoint_of(const ServerOptions& options) {
   return {address_of(options.host, "give an address of this machine, such as 127.0.0.1 or 0.0.0.0"), options.port};
 }
@@ -73,6 +95,16 @@ struct Server::State {
         application(options, manager, [this](std::function<void()> task) { asio::post(io, std::move(task)); }),
         host{options, application} {}
 
+  // What a handler throws costs the connection it was about, never the server.
+  template <class Step>
+  void guarded(const char* what, Step step) noexcept {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      logging::error("{}: {}", what, error.what());
+    }
+  }
+
   void accept() {
     acceptor.async_accept([this](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted || !acceptor.is_open()) return;
@@ -85,25 +117,35 @@ struct Server::State {
         });
         return;
       }
-      welcome(std::move(socket));
+      guarded("cannot serve a connection", [&] { welcome(std::move(socket)); });
       accept();
     });
   }
 
   void welcome(tcp::socket socket) {
     error_code ignored;
+    keep_from_children(socket.native_handle());
     socket.set_option(tcp::no_delay(true), ignored);
     Traffic& traffic = application.traffic();
     ++traffic.accepted;
-    if (host.connections.size() >= options.max_connections) {
+    const std::string address = socket.remote_endpoint(ignored).address().to_string();
+    if (host.connections.size() >= options.max_connections || has_all_it_may(address)) {
       ++traffic.refused;
       (void)!send(socket.native_handle(), kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       return;
     }
-    const tcp::endpoint peer = socket.remote_endpoint(ignored);
-    auto connection = std::make_shared<Connection>(std::move(socket), host, peer.address().to_string());
+    auto connection = std::make_shared<Connection>(std::move(socket), host, address);
     const auto place = host.connections.insert(host.connections.end(), connection);
     connection->start(place);
+  }
+
+  // One address may not take every connection; behind the trusted proxy all clients have one.
+  bool has_all_it_may(const std::string& address) const {
+    if (address == options.trusted_proxy) return false;
+    const std::size_t limit = options.max_connections_of_address != 0 ? options.max_connections_of_address
+                                                                      : std::max<std::size_t>(options.max_connections / 4, 1);
+    const auto count = host.of_address.find(address);
+    return count != host.of_address.end() && count->second >= limit;
   }
 
   void tick() {
@@ -114,9 +156,9 @@ struct Server::State {
       const auto now = std::chrono::steady_clock::now();
       for (auto at = host.connections.begin(); at != host.connections.end();) {
         const std::shared_ptr<Connection> connection = *at++;
-        connection->tick(now);
+        guarded("cannot end a connection in time", [&] { connection->tick(now); });
       }
-      application.tick();
+      guarded("cannot look after the server's state", [&] { application.tick(); });
       notify.watchdog();
       if (host.is_draining && (now >= drain_until || (host.connections.empty() && application.is_drained()))) return io.stop();
       tick();
@@ -157,6 +199,7 @@ Server::Server(ServerOptions options, DeviceManager& manager) {
   if (!endpoint.address().is_loopback() && !has_login)
     throw Error(ErrorCode::invalid_argument, fmt::format("{} can be reached by others, and there is no login", options.host),
                 "add --password-file (tenon serve hash-password) or --token-file");
+  options.max_connections = connections_that_fit(options.max_connections);
   state_ = std::make_unique<State>(std::move(options), manager);
 }
 
@@ -196,6 +239,7 @@ void Server::listen() {
                 fmt::format("cannot listen on {} port {}: {}", state.options.host, state.options.port, error.message()),
                 "--port chooses another one, --port 0 any that is free");
   }
+  keep_from_children(state.acceptor.native_handle());
   state.port = state.acceptor.local_endpoint().port();
 }
 
@@ -212,7 +256,11 @@ void Server::run() {
   state.accept();
   state.tick();
   state.notify.ready();
-  state.io.run();
+  for (bool is_done = false; !is_done;)
+    state.guarded("a handler of the server failed", [&] {
+      state.io.run();
+      is_done = true;
+    });
 }
 
 void Server::stop() {

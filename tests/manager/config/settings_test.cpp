@@ -217,6 +217,17 @@ TEST(Settings, WhatIsNoTomlIsRefusedWithTheLine) {
   EXPECT_FALSE(refusal([&] { load_config(sources({}, {}, folder / "")); }).empty());
 }
 
+TEST(Settings, AKeyTooDeepForTheParserIsRefused) {
+  if (!can_read_config_files()) GTEST_SKIP() << "built without toml++";
+  const Folder folder;
+  std::string deep = "a";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  for (const std::string& text : {"prefer = \"cpu\"\n[" + deep + "]\n", "\n  " + deep + " = 1\n"}) {
+    const std::string file = folder.write("deep.toml", text);
+    EXPECT_TRUE(contains(refusal([&] { load_config(sources({}, {}, file)); }), "line 2: a key has more than"));
+  }
+}
+
 TEST(Settings, SettingsThatContradictEachOtherAreRefused) {
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"batch_min", "10"}, {"batch_max", "5"}}); }), "batch_min is 10"));
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"routing", "pinned"}}); }), "pinned"));
