@@ -2,15 +2,11 @@
 // may call them; and which functions there are for vectors.
 #pragma once
 
-#include <string_view>
-
 namespace tenon {
 
 double lgamma_of(double x);  // std::lgamma writes a global: a race between threads
 double erfinv_of(double x);
 double i0_of(double x);
-
-bool has_own_vector_function(std::string_view name);  // one of TENON_OWN_*
 
 }  // namespace tenon
 

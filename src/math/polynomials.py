@@ -100,6 +100,14 @@ def float_part():
                 weight=lambda x, y: x**3 / sin(x))
     approximate('kCos', 'float', '(cos(x) - 1 + x^2 / 2) / x^4 in x^2, |x| <= pi / 4', lambda x: (cos(x) - 1 + x * x / 2) / x**4, 0,
                 pi / 4, 2, 0, square, weight=lambda x, y: x**4 / cos(x))
+    # Where there is no look-up of pieces (table_part).
+    approximate('kErf', 'float', 'erf(x) / x - 1 in x^2 on [0, 1]', lambda x: erf(x) / x - 1, 0, 1, 6, 0, square,
+                spread=sqrt, weight=lambda x, y: x / erf(x))
+    approximate('kErfcx', 'float', 'erfc(t) exp(t^2) (t + 3) in (t - 3) / (t + 3) on [0, 10.2]', lambda t: erfcx(t) * (t + 3), 0, '10.2', 9, 0,
+                lambda t: (t - 3) / (t + 3), spread=lambda u: from_unit(u, 3, 0, '10.2'))
+    scale = sqrt(mpf('0.5'))
+    approximate('kMills', 'float', 'erfc(t / sqrt(2)) / 2 exp(t^2 / 2) (t + 4) in (t - 4) / (t + 4) on [0, 14.5]',
+                lambda t: erfcx(t * scale) / 2 * (t + 4), 0, '14.5', 9, 0, lambda t: (t - 4) / (t + 4), spread=lambda u: from_unit(u, 4, 0, '14.5'))
 
 
 def table_part():
@@ -215,6 +223,13 @@ def double_part():
                 sqrt(mpf(2)) - 1, 12, 0, square, weight=lambda x, y: x * x)
     approximate('kDoubleAsin', 'double', '(asin(x) / x - 1) / x^2 in x^2 on [0, 1/2]', lambda x: (asin(x) / x - 1) / (x * x), 0, '0.5', 14, 0,
                 square, weight=lambda x, y: x * x)
+    # Where Halley's method starts: 1e-9 is enough.
+    approximate('kErfinvCentral', 'double', 'erfinv(x) / x in w - 3, w = -log(1 - x^2) on [0, 6]', erfinv_central, 0, 6, 13, 0, lambda w: w - 3)
+    approximate('kErfinvTail', 'double', 'erfinv(x) in sqrt(w) - 4.25 on w in [6, 37]', lambda s: erfinv_central(s * s) * sqrt(-expm1(-s * s)),
+                sqrt(mpf(6)), sqrt(mpf(37)), 11, 0, lambda s: s - 4.25)
+    approximate('kI0Small', 'double', 'I0(x) in (x / 2)^2 on [0, 16]', lambda x: besseli(0, x), 0, 16, 23, 0, lambda x: x * x / 4, spread=lambda u: 16 * sqrt(u))
+    approximate('kI0Large', 'double', 'I0(x) exp(-x) sqrt(x) in 16 / x - 1/2 on [16, infinity)', lambda u: i0_tail(u / 2), 0, 1, 16, 0,
+                lambda u: u - 0.5)
     table('kDoubleErfcx', 8, 'erfc(t) * exp(t^2)', erfcx, 2, 28, 18, ctype='double')
 
 
@@ -246,7 +261,7 @@ def stirling_rest(inverse):
 
 
 def i0_tail(t):
-    x = 8 / t if t > mpf(10)**-6 else inf
+    x = 8 / t if t > mpf(10)**-9 else inf
     if x == inf:
         return 1 / sqrt(2 * pi)
     if x > 200:  # the asymptotic series, far beyond the digits needed

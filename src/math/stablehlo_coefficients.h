@@ -1,5 +1,5 @@
 // Polynomials of the functions StableHLO lacks, or whose versions in compilers are not accurate enough. Fitted by Chebyshev
-// interpolation in 60 digits; each stays below 1e-17 relative error (the two of erfinv 1e-9: a step of Halley's method follows).
+// interpolation in 60 digits; each stays below 1e-17 relative error.
 #pragma once
 
 namespace tenon::stablehlo::coefficients {
@@ -35,23 +35,6 @@ inline constexpr double kLgammaTwo[] = {
 inline constexpr double kExpm1[] = {0x1.0000000000000p-1,  0x1.5555555555555p-3,  0x1.5555555555557p-5,  0x1.1111111111112p-7,
                                     0x1.6c16c16c15424p-10, 0x1.a01a01a019355p-13, 0x1.a01a01ac6b5cep-16, 0x1.71de3a5bfdf1ep-19,
                                     0x1.27e4cda61a086p-22, 0x1.ae6425a1e6e22p-26, 0x1.1f8aa23cc5581p-29, 0x1.61cbe81b6ea87p-33};
-// erfinv(x) / x in w - 3, w = -log(1 - x^2) <= 6.
-inline constexpr double kErfinvCentral[] = {
-    0x1.9fa072edc3487p+0,   0x1.eedbebdc1bf53p-3,   -0x1.780df287788bap-8,  -0x1.b666626d21027p-11, 0x1.991380d4e51cep-13,
-    -0x1.aab51baa02318p-17, -0x1.d578c8923ebeap-20, 0x1.e37e87ea120f7p-22,  -0x1.922570a70ee9cp-26, -0x1.7e74b6520ad49p-28,
-    0x1.25ae251a152dap-30,  -0x1.05894ba8e19f6p-36, -0x1.003322bc15c0ap-36, 0x1.6665fd0642c4ap-40};
-// erfinv(x) in sqrt(w) - 4.25, 6 <= w <= 37.
-inline constexpr double kErfinvTail[] = {0x1.05e6fcfb5b9b5p+2,   0x1.028df3fcfd49dp+0,   0x1.7519b2244fef5p-11,
-                                         -0x1.3d72c2008aa6ap-11, 0x1.b45310614ebbap-13,  -0x1.e386ed85f4dc3p-15,
-                                         0x1.cde9ed35e759cp-17,  -0x1.c31a0d319261ep-19, 0x1.17ca18c8a8e7ep-20,
-                                         -0x1.10eb080bbe604p-24, -0x1.3da99903b418cp-23, 0x1.5d4a48ca679b2p-25};
-// I0(t) e^-t sqrt(t) in 16 / t - 1/2, t >= 16.
-inline constexpr double kI0Large[] = {
-    0x1.9a2444cad63c4p-2,  0x1.a7a0f52d8b30ap-9,  0x1.fd45ca44d6e4bp-14,  0x1.25cd11bbd278fp-17,  0x1.02d40e5bce911p-20,
-    0x1.3a08ca316f644p-23, 0x1.ef680f92366f5p-26, 0x1.ea527eb933855p-28,  0x1.2982d2ada0a1ap-29,  0x1.b42053c89060dp-31,
-    0x1.802d2fd9aee15p-32, 0x1.95e8221771257p-33, 0x1.d1043488eec91p-34,  0x1.351a6b7ed4188p-34,  0x1.1e980f3c034cbp-33,
-    0x1.c5fe8fca96a13p-33, 0x1.c94bd14f56408p-36, -0x1.0ff92ddf19d0dp-32, -0x1.4a913116ce699p-33, 0x1.2baa2409a2849p-35};
-
 // The two zeros of log |gamma| between -3 and -2, each as a double and the rest; and log |gamma| / d around them, d the distance:
 // from -2.65 to -2.27, and from -2.86 to -2.65.
 inline constexpr double kFirstZero = -0x1.3a7fc9600f86cp+1, kFirstZeroRest = -0x1.55f64f98af8d0p-55;

@@ -24,8 +24,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numbers>
 #include <type_traits>
+
+#include "math/special.h"
 
 // The instruction set this translation unit is compiled for: part of every symbol here and of the bodies, so that the linker
 // cannot give one level's copy of a function to another.
@@ -300,55 +301,14 @@ Scalar<T> lgamma(Scalar<T> x) {
   return Scalar<T>(static_cast<T>(::lgamma_r(static_cast<double>(x.v), &sign)));
 }
 
-// --- Functions the C library lacks ---
-// A short approximation of the tail's logarithm starts Halley's method; near +-1 it solves erfc(y) = 1 - |x|, which is exact, so
-// that nothing cancels.
-inline double inverse_erf(double x) {
-  const double magnitude = std::fabs(x);
-  if (!(magnitude < 1)) return magnitude == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x) : x - x + std::nan("");
-  if (magnitude < 1e-8) return x * (0.5 / std::numbers::inv_sqrtpi);
-  const bool tail = magnitude > 0.5;
-  const double rest = tail ? 1 - magnitude : magnitude;
-  const double a = 0.147;  // Winitzki's constant: within 0.002 everywhere
-  const double logarithm = std::log1p(-magnitude * magnitude);
-  const double b = 2 / (std::numbers::pi * a) + logarithm / 2;
-  double y = std::sqrt(std::sqrt(b * b - logarithm / a) - b);
-  for (int i = 0; i < 4; ++i) {
-    const double error = tail ? rest - std::erfc(y) : std::erf(y) - rest;
-    const double step = error / (2 * std::numbers::inv_sqrtpi * std::exp(-y * y));
-    y -= step / (1 + y * step);
-  }
-  return std::copysign(y, x);
-}
-// Small arguments: the power series, all of whose terms are positive. Large ones: the asymptotic series, which from 25 on gets
-// below the last bit before it diverges; e^x is applied in halves because it overflows before the result does.
-inline double bessel_i0(double x) {
-  const double magnitude = std::fabs(x);
-  if (magnitude <= 25) {
-    const double quarter = magnitude * magnitude / 4;
-    double sum = 0, term = 1;
-    for (int k = 1; term > sum * 1e-18; ++k) {
-      sum += term;
-      term *= quarter / (static_cast<double>(k) * k);
-    }
-    return sum;
-  }
-  if (!(magnitude <= 1000)) return magnitude * std::numeric_limits<double>::infinity();
-  double sum = 0, term = 1;
-  for (int k = 1; term > 1e-18; ++k) {
-    sum += term;
-    term *= (2.0 * k - 1) * (2.0 * k - 1) / (8 * magnitude * k);
-  }
-  const double half = std::exp(magnitude / 2);
-  return half * (half * (sum / std::sqrt(2 * std::numbers::pi * magnitude)));
-}
+// --- Functions the C library lacks (special.h) ---
 template <Real T>
 Scalar<T> erfinv(Scalar<T> x) {
-  return Scalar<T>(static_cast<T>(inverse_erf(static_cast<double>(x.v))));
+  return Scalar<T>(static_cast<T>(math::erfinv_of_platform(Scalar<double>(static_cast<double>(x.v))).v));
 }
 template <Real T>
 Scalar<T> i0(Scalar<T> x) {
-  return Scalar<T>(static_cast<T>(bessel_i0(static_cast<double>(x.v))));
+  return Scalar<T>(static_cast<T>(math::i0_of_platform(Scalar<double>(static_cast<double>(x.v))).v));
 }
 
 // --- Integers only ---

@@ -39,12 +39,30 @@ TEST(Emit, IndicesOf32BitsAreUsedOnlyWhereEveryAddressFits) {
 
 TEST(Emit, HelpersComeOnceAndAfterWhatTheyCall) {
   const KernelTarget target;
-  const std::string text = helper_text(target, {"gelu_f32", "ndtr_f32", "exp_f32"});
+  const std::string text = helper_text(target, {"celu_f32", "tanh_f32", "expm1_f32"});
   const auto place = [&](const char* what) { return text.find(what); };
-  EXPECT_LT(place("ExpParts exp_parts("), place("f32 times_exp_minus_square("));
-  EXPECT_LT(place("f32 times_exp_minus_square("), place("f32 normal_tail("));
-  EXPECT_LT(place("f32 normal_tail("), place("f32 gelu_f32("));
-  EXPECT_EQ(text.find("f32 normal_tail(", place("f32 normal_tail(") + 1), std::string::npos);
+  ASSERT_NE(place("f32 celu_f32(f32 x, f32 y)"), std::string::npos);
+  EXPECT_LT(place("f32 expm1_f32("), place("f32 celu_f32("));
+  EXPECT_LT(place("f32 expm1_f32("), place("f32 tanh_f32("));
+  EXPECT_EQ(text.find("DEVICE f32 expm1_f32(", place("DEVICE f32 expm1_f32(") + 1), std::string::npos);
+}
+
+// The formula of src/math, written down: used once it stands in its place, used twice in a variable.
+TEST(Emit, AFormulaBecomesTheTextOfAHelper) {
+  EXPECT_EQ(helper_text({}, {"tanh_f32"}).substr(helper_text({}, {"expm1_f32"}).size()),
+            "DEVICE f32 tanh_f32(f32 x) {\n"
+            "  const f32 t0 = fabs(x);\n"
+            "  const f32 t1 = expm1_f32((-2.0f * ((9.10000038f < t0) ? 9.10000038f : t0)));\n"
+            "  return copysign((t1 / (t1 + 2.0f)), x);\n"
+            "}\n");
+}
+
+TEST(Emit, CudaHasFunctionsOfItsOwnThatFormulasCall) {
+  KernelTarget cuda;
+  cuda.dialect = Dialect::cuda;
+  EXPECT_NE(helper_text(cuda, {"sigmoid_f32"}).find("return expf(x);"), std::string::npos);
+  EXPECT_EQ(helper_text({}, {"sigmoid_f32"}).find("expf"), std::string::npos);
+  EXPECT_EQ(helper_text(cuda, {"gelu_f32"}), helper_text({}, {"gelu_f32"}));
 }
 
 TEST(Emit, IntegerHelpersAreMadeForTheirType) {

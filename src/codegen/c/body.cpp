@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "math/activations.h"
 #include "ops/elementwise/symbolic.h"
 #include "tenon/error.h"
 
@@ -39,38 +40,25 @@ std::string integer_to_integer(DType from, DType to, const std::string& x) {
   return fmt::format("({})({})", variable_type(to), text);
 }
 
-// The ops that f32 computes by a formula of its own (math.h), as the CPU backend does.
+// The ops that f32 computes by a formula of its own.
 const char* native_helper(ElementwiseOp op) {
   switch (op) {
-    case ElementwiseOp::Sigmoid: return "sigmoid_f32";
-    case ElementwiseOp::Silu: return "silu_f32";
-    case ElementwiseOp::Gelu: return "gelu_f32";
+#define TENON_X(Op, name) \
+  case ElementwiseOp::Op: return #name "_f32";
+    TENON_FLOAT_ACTIVATIONS(TENON_X)
+    TENON_FUSED_FLOAT_ACTIVATIONS(TENON_X)
+#undef TENON_X
     case ElementwiseOp::Erfc: return "erfc_f32";
-    case ElementwiseOp::Ndtr: return "ndtr_f32";
-    case ElementwiseOp::QuickGelu: return "quick_gelu_f32";
-    case ElementwiseOp::Mish: return "mish_f32";
-    case ElementwiseOp::GeluTanh: return "gelu_tanh_f32";
-    case ElementwiseOp::LogSigmoid: return "log_sigmoid_f32";
-    case ElementwiseOp::Softplus: return "softplus_f32";
-    case ElementwiseOp::Celu: return "celu_f32";
     default: return nullptr;
   }
 }
 
 bool has_f32_helper(ScalarPrim prim) {
   switch (prim) {
-    case ScalarPrim::exp:
-    case ScalarPrim::exp2:
-    case ScalarPrim::expm1:
-    case ScalarPrim::log:
-    case ScalarPrim::log2:
-    case ScalarPrim::log10:
-    case ScalarPrim::log1p:
-    case ScalarPrim::tanh:
-    case ScalarPrim::erf:
-    case ScalarPrim::erfc:
-    case ScalarPrim::sin:
-    case ScalarPrim::cos: return true;
+#define TENON_X(name) case ScalarPrim::name:
+    TENON_FLOAT_FUNCTIONS(TENON_X)
+#undef TENON_X
+    return true;
     default: return false;
   }
 }

@@ -129,6 +129,15 @@ DEVICE f32 block_decode(i32 exponent, u32 code, i32 bits) {
   return AS_F32(AS_U32((f32)magnitude * unit * (low ? 2.32830644e-10f : 1.0f)) | sign);
 }
 )"},
+    // Quotients by one y: r = row_reciprocal(y) once, then each within the last bit of rounding, correctly where no bits are lost
+    // below the smallest normal number.
+    {"quotient_by_row", "", R"(
+DEVICE f32 row_reciprocal(f32 y) { return fabs(y) > 1e-18f && fabs(y) < 1e18f ? 1.0f / y : AS_F32(0x7fc00000u); }
+DEVICE f32 quotient_by_row(f32 x, f32 y, f32 r) {
+  f32 q = x * r, rest = fma(-q, y, x);
+  return fabs(rest) < AS_F32(0x7f800000u) ? fma(rest, r, q) : x / y;
+}
+)"},
     // Integers in the order of floats; NaN stands anywhere.
     {"order_f32", "", R"(
 DEVICE i32 order_f32(f32 x) {

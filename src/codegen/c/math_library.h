@@ -14,9 +14,9 @@ struct Helper {
 };
 
 // In order: a helper calls only ones before it in its own list or in lists named before it here.
-std::span<const Helper> common_helpers();  // bit work, conversions, random numbers, block formats
-std::span<const Helper> f32_helpers();     // polynomials
-std::span<const Helper> cuda_helpers();    // in the place of others of the same name; matrix units
+std::span<const Helper> common_helpers();    // bit work, conversions, random numbers, block formats
+std::span<const Helper> function_helpers();  // the formulas of src/math
+std::span<const Helper> cuda_helpers();      // in the place of others of the same name; matrix units
 std::span<const Helper> f64_helpers();
 // For the integer type T with the unsigned type U at least as wide as 32 bits, and B bits.
 std::span<const Helper> integer_helpers();  // names without their type: "pow", "gcd"

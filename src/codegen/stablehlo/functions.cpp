@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "math/special.h"
 #include "math/stablehlo_coefficients.h"
 
 namespace tenon::stablehlo {
@@ -261,21 +262,9 @@ Term erfc(const Term& x) {
   return select(central, 1.0 - erf_central(select(central, x, 0.0)), select(x < 0.0, 2.0 - tail, tail));
 }
 
-// A polynomial, and one step of Halley's method; near 1 it solves erfc(y) = 1 - |x|, which is exact.
 Term erfinv(const Term& x) {
   if (goes_wide(x)) return narrow(erfinv(wide(x)));
-  const Term t = abs(x);
-  const Term inside = t < 1.0;
-  const Term s = select(inside, t, 0.0);
-  const Term w = -log((1.0 - s) * (1.0 + s));
-  const Term central = w < 6.0;
-  const Term start = select(central, s * polynomial(select(central, w, 0.0) - 3.0, coefficients::kErfinvCentral),
-                            polynomial(sqrt(clamp(w, 6, 37)) - 4.25, coefficients::kErfinvTail));
-  const Term error = select(s < 0.5, erf_central(select(start < 1.0, start, 0.0)) - s, (1.0 - s) - erfc(start));
-  const Term step = error / (gaussian(start) * (2 * std::numbers::inv_sqrtpi));
-  // Below, the error of the start would be too small a number to correct.
-  const Term y = select(s < 0x1p-30, s * (0.5 / std::numbers::inv_sqrtpi), start - step / (start * step + 1.0));
-  return select(inside, copysign(y, x), select(t == 1.0, x * kInfinity, kNan));
+  return math::erfinv_of_platform(x);
 }
 
 namespace {
@@ -325,19 +314,9 @@ Term lgamma(const Term& x) {
   return select(is_nan(x), x, select(x > 0.0, positive, negative));
 }
 
-// Small arguments: the power series, whose terms are all positive. Large ones: e^t in halves, as it overflows first.
 Term i0(const Term& x) {
   if (goes_wide(x)) return narrow(i0(wide(x)));
-  const Term t = abs(x);
-  const Term small = t < 16.0;
-  const Term s = select(small, t * 0.5, 0.0);
-  const Term z = s * s;
-  double series[42] = {1};
-  for (int k = 1; k < 42; ++k) series[k] = series[k - 1] / (static_cast<double>(k) * k);
-  const Term l = select(small, 16.0, t);
-  const Term half = exp(l * 0.5);
-  const Term large = half * (half * (polynomial(16.0 / l - 0.5, coefficients::kI0Large) / sqrt(l)));
-  return select(small, polynomial(z, series), select(t == kInfinity, t, large));
+  return math::i0_of_platform(x);
 }
 
 }  // namespace tenon::stablehlo

@@ -29,6 +29,7 @@ inline constexpr int kVectorBytes = 32;
 #else
 inline constexpr int kVectorBytes = 16;
 #endif
+inline constexpr bool kLevelHasFma = TENON_CPU_LEVEL >= 3, kLevelHasLookup = TENON_CPU_LEVEL >= 3;
 
 typedef float FloatV __attribute__((vector_size(kVectorBytes)));
 typedef double DoubleV __attribute__((vector_size(kVectorBytes)));
@@ -61,6 +62,22 @@ struct LaneTypes<double> {
   static constexpr Word kSign = 0x8000'0000'0000'0000u;
 };
 
+#if TENON_CPU_LEVEL == 4
+TENON_INLINE FloatV look_up_vector(const float (&row)[16], Uint32V index) {
+  return (FloatV)_mm512_permutexvar_ps((__m512i)index, _mm512_load_ps(row));
+}
+TENON_INLINE FloatV look_up_vector(const float (&row)[32], Uint32V index) {
+  return (FloatV)_mm512_permutex2var_ps(_mm512_load_ps(row), (__m512i)index, _mm512_load_ps(row + 16));
+}
+TENON_INLINE DoubleV look_up_vector(const double (&row)[8], Uint64V index) {
+  return (DoubleV)_mm512_permutexvar_pd((__m512i)index, _mm512_load_pd(row));
+}
+#elif TENON_CPU_LEVEL == 3
+TENON_INLINE FloatV look_up_vector(const float (&row)[8], Uint32V index) {
+  return (FloatV)_mm256_permutevar8x32_ps(_mm256_load_ps(row), (__m256i)index);
+}
+#endif
+
 // All bits of a lane are set where the mask is true.
 template <class T>
 struct LaneMask {
@@ -79,6 +96,9 @@ struct Lanes {
   using Signed = typename LaneTypes<T>::Signed;
   using Unsigned = typename LaneTypes<T>::Unsigned;
   static constexpr int kCount = kVectorBytes / static_cast<int>(sizeof(T));
+  static constexpr bool kHasFma = kLevelHasFma;
+  // Elements of a row that look_up() can choose from: what one permute instruction does, or for floats with AVX-512 two.
+  static constexpr int kLookups = !kLevelHasLookup ? 0 : sizeof(T) == 8 ? (kCount == 8 ? 8 : 0) : kCount == 16 ? 32 : 8;
 
   Vector v;
 
@@ -88,6 +108,19 @@ struct Lanes {
   template <class U>
     requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
   TENON_INLINE explicit Lanes(U x) : Lanes(static_cast<T>(x)) {}
+
+  TENON_INLINE static Lanes from_bits(Unsigned x) { return Lanes((Vector)x); }
+  TENON_INLINE static Unsigned either(Mask mask, typename LaneTypes<T>::Word a, typename LaneTypes<T>::Word b) {
+    return (Unsigned)(mask.v ? (Signed)(Unsigned{} + a) : (Signed)(Unsigned{} + b));
+  }
+  TENON_INLINE static Mask is_zero(Unsigned x) { return Mask((Signed)(x == 0u)); }
+  // The exponent's place of f32, and the sign above it, as a number.
+  TENON_INLINE static Lanes exponent(Unsigned x) { return Lanes(__builtin_convertvector((Signed)x >> 23, Vector)); }
+  // Of the index the lowest bits count.
+  template <int Elements>
+  TENON_INLINE static Lanes look_up(const T (&row)[Elements], Unsigned index) {
+    return Lanes(look_up_vector(row, index));
+  }
 };
 using F32 = Lanes<float>;
 using Wide = Lanes<double>;
@@ -211,7 +244,6 @@ TENON_INLINE Lanes<T> per_lane(Lanes<T> x, Lanes<T> y, F f) {
 }
 
 #if TENON_CPU_LEVEL == 4
-inline constexpr bool kHasFma = true;
 TENON_INLINE F32 fma(F32 x, F32 y, F32 z) { return F32((FloatV)_mm512_fmadd_ps((__m512)x.v, (__m512)y.v, (__m512)z.v)); }
 TENON_INLINE Wide fma(Wide x, Wide y, Wide z) { return Wide((DoubleV)_mm512_fmadd_pd((__m512d)x.v, (__m512d)y.v, (__m512d)z.v)); }
 TENON_INLINE F32 sqrt(F32 x) { return F32((FloatV)_mm512_sqrt_ps((__m512)x.v)); }
@@ -222,7 +254,6 @@ TENON_INLINE Wide sqrt(Wide x) { return Wide((DoubleV)_mm512_sqrt_pd((__m512d)x.
 TENON_INLINE bool any(LaneMask<float> m) { return _mm512_movepi32_mask((__m512i)m.v) != 0; }
 TENON_INLINE bool any(LaneMask<double> m) { return _mm512_movepi64_mask((__m512i)m.v) != 0; }
 #elif TENON_CPU_LEVEL == 3
-inline constexpr bool kHasFma = true;
 TENON_INLINE F32 fma(F32 x, F32 y, F32 z) { return F32((FloatV)_mm256_fmadd_ps((__m256)x.v, (__m256)y.v, (__m256)z.v)); }
 TENON_INLINE Wide fma(Wide x, Wide y, Wide z) { return Wide((DoubleV)_mm256_fmadd_pd((__m256d)x.v, (__m256d)y.v, (__m256d)z.v)); }
 TENON_INLINE F32 sqrt(F32 x) { return F32((FloatV)_mm256_sqrt_ps((__m256)x.v)); }
@@ -233,7 +264,6 @@ TENON_INLINE Wide sqrt(Wide x) { return Wide((DoubleV)_mm256_sqrt_pd((__m256d)x.
 TENON_INLINE bool any(LaneMask<float> m) { return _mm256_movemask_ps((__m256)m.v) != 0; }
 TENON_INLINE bool any(LaneMask<double> m) { return _mm256_movemask_pd((__m256d)m.v) != 0; }
 #elif TENON_CPU_LEVEL == 2
-inline constexpr bool kHasFma = false;
 template <class T>
 TENON_INLINE Lanes<T> fma(Lanes<T> x, Lanes<T> y, Lanes<T> z) {
   return x * y + z;
@@ -246,7 +276,6 @@ TENON_INLINE Wide sqrt(Wide x) { return Wide((DoubleV)_mm_sqrt_pd((__m128d)x.v))
 TENON_INLINE bool any(LaneMask<float> m) { return _mm_movemask_ps((__m128)m.v) != 0; }
 TENON_INLINE bool any(LaneMask<double> m) { return _mm_movemask_pd((__m128d)m.v) != 0; }
 #else
-inline constexpr bool kHasFma = false;
 template <class T>
 TENON_INLINE Lanes<T> fma(Lanes<T> x, Lanes<T> y, Lanes<T> z) {
   return x * y + z;
@@ -272,6 +301,12 @@ TENON_ROUND(floor, 9)
 TENON_ROUND(ceil, 10)
 TENON_ROUND(trunc, 11)
 #undef TENON_ROUND
+
+#if TENON_CPU_LEVEL == 4
+// x 2^n, rounded once.
+TENON_INLINE F32 scale_by_instruction(F32 x, F32 n) { return F32((FloatV)_mm512_scalef_ps((__m512)x.v, (__m512)n.v)); }
+TENON_INLINE Wide scale_by_instruction(Wide x, Wide n) { return Wide((DoubleV)_mm512_scalef_pd((__m512d)x.v, (__m512d)n.v)); }
+#endif
 
 // --- Between f32 and wide: one F32 is two Wide ---
 TENON_INLINE Wide widen(HalfFloatV x) { return Wide(__builtin_convertvector(x, DoubleV)); }
@@ -300,6 +335,12 @@ template <class F>
 TENON_INLINE F32 through_wide(F32 x, F32 y, F f) {
   return F32(
       join(narrow(f(widen(low_half(x.v)), widen(low_half(y.v)))), narrow(f(widen(high_half(x.v)), widen(high_half(y.v))))));
+}
+
+// Only the lanes that need it get the wide result: what an element gives must not depend on its neighbours.
+template <class F>
+TENON_INLINE F32 replaced_where(LaneMask<float> mask, F32 y, F32 x, F f) {
+  return any(mask) ? select(mask, through_wide(x, f), y) : y;
 }
 
 // --- Polynomials, coefficients from the constant term upwards ---

@@ -6,6 +6,7 @@
 // cannot take one compiled for AVX-512 for all. What they include themselves must therefore come first.
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <numbers>

@@ -1,0 +1,67 @@
+#include "codegen/c/math_library.h"
+
+namespace tenon::emit {
+namespace {
+
+// The functions for which CUDA's own take the place of the formulas of src/math: as exact (within 2 ULP), and faster, since they
+// use the instructions for powers and logarithms of two that no formula can name.
+#define TENON_CUDA_FUNCTION(name) {#name "_f32", "", "DEVICE f32 " #name "_f32(f32 x) { return " #name "f(x); }\n"},
+constexpr Helper kCuda[] = {
+    TENON_CUDA_FUNCTION(exp) TENON_CUDA_FUNCTION(exp2) TENON_CUDA_FUNCTION(expm1) TENON_CUDA_FUNCTION(log)
+        TENON_CUDA_FUNCTION(log2) TENON_CUDA_FUNCTION(log10) TENON_CUDA_FUNCTION(log1p) TENON_CUDA_FUNCTION(tanh)
+            TENON_CUDA_FUNCTION(erf) TENON_CUDA_FUNCTION(sin) TENON_CUDA_FUNCTION(cos)
+    // The instructions forget the sign of what is no number.
+    {"half_to_f32", "", R"(
+DEVICE f32 half_to_f32(u16 h) {
+  f32 x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return AS_F32((AS_U32(x) & 0x7fffffffu) | (u32)(h & 0x8000u) << 16);
+}
+)"},
+    {"f32_to_half", "", R"(
+DEVICE u16 f32_to_half(f32 x) {
+  u16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return (u16)((h & 0x7fffu) | (AS_U32(x) >> 16 & 0x8000u));
+}
+)"},
+    {"bfloat_to_f32", "", "DEVICE f32 bfloat_to_f32(u16 b) { return AS_F32((u32)b << 16); }\n"},
+    {"f32_to_bfloat", "", R"(
+DEVICE u16 f32_to_bfloat(f32 x) {
+#if __CUDA_ARCH__ >= 800
+  u16 b;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b) : "f"(x));
+  return (u16)((b & 0x7fffu) | (AS_U32(x) >> 16 & 0x8000u));
+#else
+  u32 bits = AS_U32(x);
+  return (u16)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x0040u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
+}
+)"},
+    // Four matrices of 8 x 8 elements of 16 bits: |row| is where this work-item's row of one of them begins.
+    {"load_matrices", "", R"(
+DEVICE void load_matrices(u32* to, u32 row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(row));
+}
+)"},
+    // sum += a b, a of 16 x 16 and b of 16 x 8 elements; each work-item of a warp has its share.
+    {"multiply_matrices_f16", "", R"(
+DEVICE void multiply_matrices_f16(f32* sum, uint4 a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+)"},
+    {"multiply_matrices_bf16", "", R"(
+DEVICE void multiply_matrices_bf16(f32* sum, uint4 a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+)"},
+};
+
+}  // namespace
+
+std::span<const Helper> cuda_helpers() { return kCuda; }
+
+}  // namespace tenon::emit
