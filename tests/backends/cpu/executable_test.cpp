@@ -168,6 +168,38 @@ TEST_F(ProgramTest, SumsOfProductsThatNobodyElseNeedsAndThatSomebodyDoes) {
     }
 }
 
+TEST_F(ProgramTest, DeviationsThatAreReadOnceSeveralTimesAndOutside) {
+  for (const Shape& shape : {Shape{50, 30}, Shape{50, 300}, Shape{9, 5003}, Shape{300, 9001}})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = op("add", {input(shape, dtype), input(shape, dtype)});
+      const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, x, 2);
+      const NodeId d = op("sub", {x, m}), again = op("sub", {op("sub", {x, s}), m}), kept = op("sub", {x, op("add", {m, m})});
+      expect({op("log_softmax", {x}), op("layer_norm", {op("mul", {x, x})}), op("var", {x}, {{"axis", std::int64_t{-1}}}),
+              op("div", {d, m}), op("mul", {d, s}), op("sub", {d, m}), graph_.reduce(ReduceKind::sum, op("mul", {d, d}), 2),
+              op("mul", {again, m}), op("div", {again, s}), kept, op("mul", {kept, m}), op("relu", {op("sub", {x, s})})},
+             dtype == DType::bf16 ? 3e-2 : 1e-3);
+    }
+}
+
+TEST_F(ProgramTest, ReductionsOfDifferences) {
+  const auto reduce = [&](ReduceKind kind, NodeId x, AxisSet axes) { return graph_.reduce(kind, x, axes); };
+  for (const Shape& shape : {Shape{50, 30}, Shape{9, 5003}, Shape{300, 9001}})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input(shape, dtype), y = input(shape, dtype), z = input({shape[0], 1}, dtype);
+      const NodeId used = op("abs", {op("sub", {y, x})});
+      expect(
+          {reduce(ReduceKind::sum, op("abs", {op("sub", {x, y})}), 2), reduce(ReduceKind::max, op("abs", {op("sub", {x, y})}), 3),
+           reduce(ReduceKind::sum, op("square", {op("sub", {x, y})}), 3),
+           reduce(ReduceKind::min, op("abs", {op("sub", {x, y})}), 2), reduce(ReduceKind::sum, op("abs", {op("sub", {x, z})}), 2),
+           reduce(ReduceKind::sum, used, 2), used, reduce(ReduceKind::sum, op("abs", {op("sub", {x, y})}), 1)},
+          dtype == DType::bf16 ? 3e-2 : 1e-4);
+    }
+}
+
 TEST_F(ProgramTest, RowValuesInHalfPrecision) {
   const NodeId x = input({9, 200}, DType::bf16);
   expect({op("mean", {x}, {{"axis", std::int64_t{-1}}}), op("softmax", {x})}, 1e-2);

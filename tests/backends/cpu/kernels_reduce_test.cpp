@@ -118,6 +118,87 @@ TEST(ReduceKernels, OfProductsGiveTheBitsOfASumOfThem) {
   }
 }
 
+// Kernels that compute and reduce in one pass give the bits of one pass after the other.
+template <class T>
+void expect_passes_joined(const Kernels& table, DType dtype, const std::vector<T>& a, const std::vector<T>& b) {
+  const auto n = static_cast<std::int64_t>(a.size());
+  const int type = static_cast<int>(dtype);
+  const T shift = b[0];
+  const auto bits = [](Accumulator x) { return std::bit_cast<std::uint64_t>(x.f); };
+  std::vector<T> sums(a.size()), squares(a.size()), stored(a.size()), differences(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    sums[i] = a[i] + b[i];
+    differences[i] = a[i] - shift;
+    squares[i] = differences[i] * differences[i];
+  }
+  const int add = static_cast<int>(ElementwiseOp::Add);
+  EXPECT_EQ(bits(table.store_and_sum[add][type](a.data(), b.data(), stored.data(), n)),
+            bits(partial(table, ReduceKind::sum, dtype)(sums.data(), n)));
+  EXPECT_EQ(stored, sums);
+  EXPECT_EQ(bits(table.store_and_max[add][type](a.data(), b.data(), stored.data(), n)),
+            bits(partial(table, ReduceKind::max, dtype)(sums.data(), n)));
+  EXPECT_EQ(bits(table.sum_of_squared_deviations[type](a.data(), &shift, n, {a.data(), b.data()})),
+            bits(partial(table, ReduceKind::sum, dtype)(squares.data(), n)));
+
+  const T two = 2;
+  const void* operands[] = {a.data(), &shift, &two};
+  table.deviation_with[static_cast<int>(ElementwiseOp::Sub)][type](operands, stored.data(), n, nullptr);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(stored[i], differences[i] - two);
+  table.deviation_with[static_cast<int>(ElementwiseOp::Div)][type](operands, stored.data(), n, nullptr);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(stored[i], differences[i] / two);
+}
+
+TEST(ReduceKernels, OfWhatTheyComputeGiveTheBitsOfTwoPasses) {
+  for (std::int64_t n : kSizes) {
+    const std::vector<float> a = uniform_floats(n, -3, 5), b(a.rbegin(), a.rend());
+    const std::vector<double> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end());
+    for (const Kernels* table : tables()) {
+      SCOPED_TRACE(std::to_string(n) + " on " + table->isa);
+      expect_passes_joined(*table, DType::f32, a, b);
+      expect_passes_joined(*table, DType::f64, wide_a, wide_b);
+      std::vector<float> exponentials(a.size());
+      const Ahead nothing{a.data(), a.data()};
+      const double sum = table->exp_sum(a.data(), 1.5f, exponentials.data(), n, nothing).f;
+      EXPECT_EQ(sum, partial(*table, ReduceKind::sum, DType::f32)(exponentials.data(), n).f);
+      EXPECT_EQ(sum, table->exp_sum_alone(a.data(), 1.5f, nullptr, n, nothing).f);
+    }
+  }
+}
+
+// A reciprocal of these is not a normal number.
+TEST(ReduceKernels, DeviationsAreDividedBySmallAndLargeNumbersToo) {
+  const std::vector<float> x = {1, -2, 0x1p-120f, 0};
+  for (const float divisor : {0.0f, 0x1p-140f, 0x1p120f, std::numeric_limits<float>::infinity()})
+    for (const Kernels* table : tables()) {
+      const float shift = 0;
+      const void* operands[] = {x.data(), &shift, &divisor};
+      std::vector<float> out(x.size());
+      table->deviation_with[static_cast<int>(ElementwiseOp::Div)][static_cast<int>(DType::f32)](operands, out.data(), 4, nullptr);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        EXPECT_TRUE(out[i] == x[i] / divisor || (std::isnan(out[i]) && std::isnan(x[i] / divisor))) << divisor << " " << i;
+    }
+}
+
+TEST(ReduceKernels, OfDifferencesGiveTheBitsOfTwoPasses) {
+  for (std::int64_t n : kSizes) {
+    const std::vector<float> a = uniform_floats(n, -3, 5), b(a.rbegin(), a.rend());
+    std::vector<float> distances(a.size()), squares(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      distances[i] = std::abs(a[i] - b[i]);
+      squares[i] = (a[i] - b[i]) * (a[i] - b[i]);
+    }
+    for (const Kernels* table : tables()) {
+      const auto& kernels = table->difference_reduce[static_cast<int>(DType::f32)];
+      EXPECT_EQ(kernels.sum_of_distances(a.data(), b.data(), n).f,
+                partial(*table, ReduceKind::sum, DType::f32)(distances.data(), n).f);
+      EXPECT_EQ(kernels.largest_distance(a.data(), b.data(), n).f,
+                partial(*table, ReduceKind::max, DType::f32)(distances.data(), n).f);
+      EXPECT_EQ(kernels.sum_of_squares(a.data(), b.data(), n).f,
+                partial(*table, ReduceKind::sum, DType::f32)(squares.data(), n).f);
+    }
+  }
+}
+
 TEST(ReduceKernels, MultiplyAndCompareFloats) {
   for (std::int64_t n : kSizes) {
     const std::vector<float> values = uniform_floats(n, 0.9f, 1.1f);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/lanes.h"
+#include "backends/cpu/kernels/partial.h"
 
 namespace tenon::cpu {
 namespace {
@@ -72,6 +73,34 @@ TENON_INLINE void store(std::uint8_t* p, LaneMask<T> m) {
   store_vector(p, __builtin_convertvector(m.v & 1, typename LaneTypes<T>::Bytes));
 }
 
+// --- The first elements of a vector, where there are no more: |n| of them; the others are 1, or true ---
+template <class V, class T>
+TENON_INLINE V load_some(const T* p, std::int64_t n) {
+  using Vector = std::conditional_t<std::is_same_v<typename V::Type, T>, typename V::Vector, HalfFloatV>;
+  const Vector vector = load_first<Vector>(p, n * static_cast<std::int64_t>(sizeof(T)), T{1} - Vector{});
+  if constexpr (std::is_same_v<typename V::Type, T>)
+    return V(vector);
+  else
+    return widen(vector);
+}
+template <class T>
+TENON_INLINE LaneMask<T> load_some_mask(const std::uint8_t* p, std::int64_t n) {
+  using Bytes = typename LaneTypes<T>::Bytes;
+  const Bytes bytes = load_first<Bytes>(p, n, std::uint8_t{1} - Bytes{});
+  return LaneMask<T>(__builtin_convertvector(bytes, typename Lanes<T>::Signed) != 0);
+}
+template <class T>
+TENON_INLINE void store_some(T* p, Lanes<T> x, std::int64_t n) {
+  store_first(p, n * static_cast<std::int64_t>(sizeof(T)), x.v);
+}
+TENON_INLINE void store_some(float* p, Wide x, std::int64_t n) {
+  store_first(p, n * static_cast<std::int64_t>(sizeof(float)), narrow(x));
+}
+template <class T>
+TENON_INLINE void store_some(std::uint8_t* p, LaneMask<T> m, std::int64_t n) {
+  store_first(p, n, __builtin_convertvector(m.v & 1, typename LaneTypes<T>::Bytes));
+}
+
 // --- One op on one vector ---
 // By the type's own formula where there is one (kernels_native.h), or by the op's body.
 template <class Op, class... V>
@@ -90,6 +119,16 @@ TENON_INLINE auto apply_at(const void* const* in, std::int64_t i, const V* param
                      load<V>(static_cast<const T*>(in[I + 1]) + i)..., params[P]...);
   else
     return apply_body<Op>(load<V>(static_cast<const T*>(in[I]) + i)..., params[P]...);
+}
+// The same where only |n| elements are left.
+template <class Op, class T, class V, std::size_t... I, std::size_t... P>
+TENON_INLINE auto apply_to_last(const void* const* in, std::int64_t i, std::int64_t n, const V* params, std::index_sequence<I...>,
+                                std::index_sequence<P...>) {
+  if constexpr (Op::traits.condition)
+    return Op::apply(load_some_mask<typename V::Type>(static_cast<const std::uint8_t*>(in[0]) + i, n),
+                     load_some<V>(static_cast<const T*>(in[I + 1]) + i, n)..., params[P]...);
+  else
+    return apply_body<Op>(load_some<V>(static_cast<const T*>(in[I]) + i, n)..., params[P]...);
 }
 
 // Elements a streaming kernel asks for ahead of those it computes.
@@ -123,21 +162,7 @@ void lanes_kernel(const void* const* in, void* out, std::int64_t n, const double
       store(result + i, apply_at<Op, T>(sources, i, constants, values, parameters));
     }
   }
-  if (i == n) return;
-
-  // The rest goes through padded copies: nothing beyond n is read or written.
-  const auto rest = static_cast<std::size_t>(n - i);
-  T padded[inputs][count];
-  const void* copies[inputs];
-  for (int k = 0; k < inputs; ++k) {
-    const std::size_t bytes = Op::traits.condition && k == 0 ? 1 : sizeof(T);
-    for (T& x : padded[k]) x = 1;
-    __builtin_memcpy(padded[k], static_cast<const char*>(sources[k]) + static_cast<std::size_t>(i) * bytes, rest * bytes);
-    copies[k] = padded[k];
-  }
-  Result last[count];
-  store(last, apply_at<Op, T>(copies, 0, constants, values, parameters));
-  __builtin_memcpy(result + i, last, rest * sizeof(Result));
+  if (i < n) store_some(result + i, apply_to_last<Op, T>(sources, i, n - i, constants, values, parameters), n - i);
 }
 
 }  // namespace

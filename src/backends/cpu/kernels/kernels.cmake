@@ -20,6 +20,9 @@ foreach(level ${cpu_levels})
   # keep the AVX-512 copy for everyone. No contraction: the code says where it wants a fused multiply-add. Signed zeros and
   # NaNs count, but nobody reads errno or traps: the compiler may use vector instructions where a trap flag would differ.
   target_compile_definitions(${target} PRIVATE TENON_CPU_LEVEL=${level})
+  if(TARGET tenon_vector_functions)
+    target_compile_definitions(${target} PRIVATE TENON_HAS_VECTOR_FUNCTIONS)
+  endif()
   target_compile_options(${target} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
   if(level GREATER 0)
     target_compile_options(${target} PRIVATE -march=x86-64-v${level} -mtune=generic)

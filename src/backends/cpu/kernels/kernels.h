@@ -48,9 +48,27 @@ using ColumnReduceKernel = void (*)(const void* in, std::int64_t rows, std::int6
 using TransposeKernel = void (*)(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows,
                                  std::int64_t cols, bool stream);
 
-// out[i] = exp(in[i] - shift), and the sum of these with the accuracy of a partial reduction: the heart of softmax. |ahead|, the
-// same length, is asked for on the way: what will be read next. f32.
-using ExpSumKernel = Accumulator (*)(const float* in, float shift, float* out, std::int64_t n, const float* ahead);
+// Two places, as long as what a kernel reads, that it asks for on the way: what will be read next.
+struct Ahead {
+  const void* first;
+  const void* second;
+};
+
+// Distances of two arrays, element by element, reduced as a partial reduction of them would be: losses and norms.
+struct DifferenceReduce {
+  ProductSumKernel sum_of_distances = nullptr;  // |a[i] - b[i]|
+  ProductSumKernel largest_distance = nullptr;
+  ProductSumKernel sum_of_squares = nullptr;  // (a[i] - b[i])^2
+};
+
+// The sum of (in[i] - *shift)^2, rounded like a partial reduction of them: a variance without a pass for the deviations.
+using SquaredDeviationsKernel = Accumulator (*)(const void* in, const void* shift, std::int64_t n, Ahead ahead);
+
+// out[i] = op(a[i], b[i]), and what a partial reduction of these gives.
+using StoreAndReduceKernel = Accumulator (*)(const void* a, const void* b, void* out, std::int64_t n);
+
+// out[i] = exp(in[i] - shift), and the sum of these with the accuracy of a partial reduction: the heart of softmax. f32.
+using ExpSumKernel = Accumulator (*)(const float* in, float shift, float* out, std::int64_t n, Ahead ahead);
 
 inline constexpr int kStorageTypes = 13;  // DType::boolean .. DType::f64: everything but the block formats
 inline constexpr int kReduceKinds = 6;    // in the order of ReduceKind
@@ -69,13 +87,23 @@ struct Kernels {
   // f32, [op]: op(in[0][i], *in[1]), and with stores past the caches (as above). nullptr for all but Add, Sub and Mul.
   ElementwiseKernel with_one[kElementwiseCount];
   ElementwiseKernel streaming_with_one[kElementwiseCount];
+  // f32 and f64, [op]: op(in[0][i] - *in[1], *in[2]), likewise. Sub, Mul and Div; f32 divides by multiplying with the reciprocal
+  // where that is a normal number: several times faster, half an ULP less exact.
+  ElementwiseKernel deviation_with[kElementwiseCount][kStorageTypes];
+  ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
   // The same for elements that no cache holds, asked for before they are read; nullptr where there is none.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
-  ProductSumKernel product_sum[kStorageTypes];  // f32 and f64; nullptr for the others
+  ProductSumKernel product_sum[kStorageTypes];        // f32 and f64; nullptr for the others
+  DifferenceReduce difference_reduce[kStorageTypes];  // f32 and f64
+  // f32 and f64; Add, Sub and Mul; nullptr for the others.
+  SquaredDeviationsKernel sum_of_squared_deviations[kStorageTypes];
+  StoreAndReduceKernel store_and_sum[kElementwiseCount][kStorageTypes];
+  StoreAndReduceKernel store_and_max[kElementwiseCount][kStorageTypes];
   ExpSumKernel exp_sum;
+  ExpSumKernel exp_sum_alone;  // stores nothing
   // out[i] = in[i] * factor; out may be in (not for streaming_scale).
   void (*scale)(const float* in, float factor, float* out, std::int64_t n);
   void (*streaming_scale)(const float* in, float factor, float* out, std::int64_t n);

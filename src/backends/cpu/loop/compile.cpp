@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "backends/cpu/loop/absorb.h"
 #include "backends/cpu/loop/geometry.h"
 #include "backends/cpu/loop/loop.h"
 #include "backends/cpu/primitives/primitives.h"
@@ -30,8 +31,8 @@ class LoopCompiler {
       : program_(program),
         graph_(graph),
         plan_(plan),
-        group_index_(group),
         group_(plan.groups[at(group)]),
+        view_(graph, plan, group),
         placement_(placement) {}
 
   void run() {
@@ -44,7 +45,7 @@ class LoopCompiler {
     const std::size_t bytes = footprint(externals);
     program_.stream = beyond_cache(bytes);
     program_.prefetch = bytes > kPrefetchFrom;
-    find_absorbed();
+    absorbed_ = find_absorbed(graph_, view_, geometry());
     shorten_blocks(externals);
     assign_phases();
     emit();
@@ -56,7 +57,11 @@ class LoopCompiler {
   using Home = Register::Home;
 
   const LoopGeometry& geometry() const { return program_.geometry; }
-  std::optional<NodeId> member(NodeId operand) const { return member_behind(graph_, plan_, group_index_, operand); }
+  std::optional<NodeId> member(NodeId operand) const { return view_.member(operand); }
+  bool is_row(NodeId node) const { return view_.is_row(node); }
+  bool is_op(NodeId id, ElementwiseOp op) const { return view_.is_op(id, op); }
+  bool is_output(NodeId id) const { return view_.is_output(id); }
+  int uses(NodeId id) const { return view_.uses(id); }
 
   // Bytes the loop reads and writes.
   std::size_t footprint(const std::set<NodeId>& externals) const {
@@ -74,85 +79,6 @@ class LoopCompiler {
     return bytes;
   }
 
-  bool is_row(NodeId node) const {
-    if (group_.kind != Group::Kind::rows) return false;
-    return graph_[node].prim == Prim::reduce || !(graph_[node].shape == group_.domain);
-  }
-
-  // --- Nodes that become part of another one's instruction ---
-
-  int uses(NodeId id) const {
-    const auto found = uses_.find(id);
-    return found == uses_.end() ? 0 : found->second;
-  }
-
-  bool is_op(NodeId id, ElementwiseOp op) const {
-    const Node& node = graph_[id];
-    return node.prim == Prim::elementwise && node.as<ElementwiseAttr>().op == op;
-  }
-
-  void find_absorbed() {
-    for (NodeId id : group_.nodes)
-      for (NodeId operand : graph_[id].inputs)
-        if (const auto m = member(operand)) ++uses_[*m];
-    const auto used_once_here = [&](NodeId id) {
-      return plan_.group_of[at(id)] == group_index_ && uses(id) == 1 && !is_output(id);
-    };
-
-    for (NodeId id : group_.nodes) {
-      if (graph_[id].prim == Prim::reduce) find_product_sum(id, used_once_here);
-      if (graph_[id].prim != Prim::elementwise) continue;
-      const NodeId first = graph_[id].inputs[0];
-      if (is_op(id, ElementwiseOp::Add)) {
-        // a * b + c: one rounding, one pass.
-        for (NodeId operand : graph_[id].inputs)
-          if (used_once_here(operand) && is_op(operand, ElementwiseOp::Mul) && is_float(graph_[operand].dtype)) {
-            absorbed_[operand] = id;
-            product_of_[id] = operand;
-            break;
-          }
-      } else if (kernels().after_multiply_add[static_cast<int>(graph_[id].as<ElementwiseAttr>().op)] &&
-                 compute_dtype(graph_[id].dtype) == DType::f32 && used_once_here(first) && is_row(first) == is_row(id) &&
-                 (product_of_.count(first) || is_op(first, ElementwiseOp::Mac))) {
-        absorbed_[first] = id;
-        multiply_add_of_[id] = first;
-      } else if (is_op(id, ElementwiseOp::Exp) && is_op(first, ElementwiseOp::Sub) && used_once_here(first)) {
-        find_exp_sum(id, first);
-      }
-    }
-  }
-
-  // sum(x * y), sum(x^2) over the columns: the products need no memory.
-  template <class UsedOnce>
-  void find_product_sum(NodeId id, const UsedOnce& used_once_here) {
-    const Node& node = graph_[id];
-    const NodeId product = node.inputs[0];
-    if (node.as<ReduceAttr>().kind != ReduceKind::sum || geometry().keeps_columns || !used_once_here(product)) return;
-    if (!is_op(product, ElementwiseOp::Mul) && !is_op(product, ElementwiseOp::Square)) return;
-    if (is_row(product) || !(graph_[product].shape == group_.domain)) return;
-    if (compute_dtype(graph_[product].dtype) != compute_dtype(node.dtype) ||
-        !kernels().product_sum[static_cast<int>(compute_dtype(node.dtype))])
-      return;
-    absorbed_[product] = id;
-    product_sums_[id] = product;
-  }
-
-  // sum(exp(x - row)): the heart of softmax and logsumexp.
-  void find_exp_sum(NodeId id, NodeId difference) {
-    if (group_.kind != Group::Kind::rows || is_row(id) || compute_dtype(graph_[id].dtype) != DType::f32) return;
-    const auto shift = member(graph_[difference].inputs[1]);
-    if (!shift || !is_row(*shift) || graph_[*shift].shape == group_.domain) return;
-    for (NodeId reader : group_.nodes) {
-      const Node& node = graph_[reader];
-      if (node.prim == Prim::reduce && node.inputs[0] == id && node.as<ReduceAttr>().kind == ReduceKind::sum) {
-        absorbed_[difference] = id;
-        absorbed_[reader] = id;
-        exp_sums_[id] = {difference, reader};
-        return;
-      }
-    }
-  }
-
   // Of several kernels only the first reads memory, and only the last writes it. With short blocks a processor begins the next
   // block's first while this one's last still waits; the more it waits, the shorter they should be.
   void shorten_blocks(const std::set<NodeId>& externals) {
@@ -160,7 +86,7 @@ class LoopCompiler {
     const auto is_converted = [&](NodeId node) {
       return placement_.source(plan_.views[at(node)].base).stored != compute_dtype(graph_[node].dtype);
     };
-    const std::size_t kernels = group_.nodes.size() - absorbed_.size();
+    const std::size_t kernels = group_.nodes.size() - absorbed_.into.size();
     if (group_.kind != Group::Kind::elementwise || !geometry().is_flat()) return;
     if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted))
       program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
@@ -197,7 +123,7 @@ class LoopCompiler {
         if (graph_[id].prim == Prim::reduce && phase_[id] == current_phase_ && group_.kind == Group::Kind::rows) emit_stores(id);
       for (NodeId id : group_.nodes) {
         const Node& node = graph_[id];
-        if (absorbed_.count(id)) continue;
+        if (absorbed_.into.count(id)) continue;
         if (node.prim == Prim::reduce) {
           const int feeding = phase_[id] - (group_.kind == Group::Kind::rows ? 1 : 0);
           if (feeding == current_phase_) emit_reduce(id);
@@ -222,17 +148,17 @@ class LoopCompiler {
   Kernel kernel_of(NodeId id) const {
     const Node& node = graph_[id];
     const ElementwiseOp op = node.as<ElementwiseAttr>().op;
-    if (const auto inner = multiply_add_of_.find(id); inner != multiply_add_of_.end())
+    if (const auto inner = absorbed_.multiply_add_of.find(id); inner != absorbed_.multiply_add_of.end())
       return {kernels().after_multiply_add[static_cast<int>(op)], kernels().streaming_after_multiply_add[static_cast<int>(op)],
               kernel_of(inner->second).operands};
-    const auto product = product_of_.find(id);
+    const auto product = absorbed_.product_of.find(id);
     Kernel kernel{nullptr, nullptr, node.inputs};
-    if (product != product_of_.end()) {
+    if (product != absorbed_.product_of.end()) {
       const NodeId addend = node.inputs[0] == product->second ? node.inputs[1] : node.inputs[0];
       kernel.operands = {graph_[product->second].inputs[0], graph_[product->second].inputs[1], addend};
     }
     const DType type = compute_dtype(graph_[kernel.operands.back()].dtype);
-    const ElementwiseOp used = product != product_of_.end() ? ElementwiseOp::Mac : op;
+    const ElementwiseOp used = product != absorbed_.product_of.end() ? ElementwiseOp::Mac : op;
     kernel.call = kernels().elementwise[static_cast<int>(used)][static_cast<int>(type)];
     if (type == DType::f32) kernel.streaming = kernels().streaming[static_cast<int>(used)];
     if (type == DType::f64) kernel.streaming = kernels().streaming_f64[static_cast<int>(used)];
@@ -243,7 +169,9 @@ class LoopCompiler {
 
   void emit_elementwise(NodeId id) {
     const bool row = is_row(id);
-    if (exp_sums_.count(id)) return emit_exp_sum(id);
+    if (absorbed_.exp_sums.count(id)) return emit_exp_sum(id);
+    if (absorbed_.deviation_of.count(id)) return emit_deviation_with(id);
+    if (absorbed_.reduced_by.count(id)) return emit_reduced_op(id);
     const Kernel kernel = kernel_of(id);
     if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
     if (!row && kernel.operands.size() == 2 && emit_with_rows(id, kernel.operands)) return;
@@ -262,28 +190,68 @@ class LoopCompiler {
     (row ? head() : body()).push_back(instruction);
   }
 
-  void emit_exp_sum(NodeId id) {
-    const auto [difference, sum] = exp_sums_.at(id);
-    Instruction instruction;
-    instruction.code = Code::exp_sum;
-    instruction.in[0] = operand(graph_[difference].inputs[0], false);
-    instruction.in[1] = register_of_.at(*member(graph_[difference].inputs[1]));
-    instruction.reduction = static_cast<int>(program_.reductions.size());
-    instruction.out = define(id, false);
+  // The reduction that node |id| is, fed by the current phase.
+  Reduction new_reduction(NodeId id) {
     Reduction reduction;
-    reduction.kind = ReduceKind::sum;
-    reduction.dtype = DType::f32;
+    reduction.kind = graph_[id].as<ReduceAttr>().kind;
+    reduction.dtype = compute_dtype(graph_[id].dtype);
     reduction.phase = current_phase_;
-    register_of_[sum] = reduction.result = new_register(DType::f32, Home::row_value);
+    if (group_.kind == Group::Kind::rows)
+      register_of_[id] = reduction.result = new_register(reduction.dtype, Home::row_value);
+    else if (is_output(id))
+      reduction.targets = placement_.targets(id);
+    return reduction;
+  }
+  void emit_reduction(Instruction instruction, Reduction reduction, double cost) {
+    instruction.reduction = static_cast<int>(program_.reductions.size());
     program_.reductions.push_back(std::move(reduction));
-    program_.cost += 6;
+    program_.cost += cost;
     body().push_back(instruction);
+  }
+
+  void emit_exp_sum(NodeId id) {
+    const auto [difference, sum] = absorbed_.exp_sums.at(id);
+    Instruction instruction = deviation(Code::exp_sum, difference);
+    if (uses(id) > 1 || is_output(id)) instruction.out = define(id, false);
+    emit_reduction(instruction, new_reduction(sum), 6);
+  }
+
+  // An instruction on the difference of all elements and one per row.
+  Instruction deviation(Code code, NodeId difference) {
+    Instruction instruction;
+    instruction.code = code;
+    instruction.in[0] = operand(graph_[difference].inputs[0], false);
+    instruction.in[1] = *row_register(graph_[difference].inputs[1]);
+    return instruction;
+  }
+
+  void emit_deviation_with(NodeId id) {
+    const auto op = static_cast<int>(graph_[id].as<ElementwiseAttr>().op),
+               type = static_cast<int>(compute_dtype(graph_[id].dtype));
+    Instruction instruction = deviation(Code::deviation_with, absorbed_.deviation_of.at(id));
+    instruction.in[2] = *row_register(graph_[id].inputs[1]);
+    const bool streams = can_stream(id);
+    instruction.kernel = (streams ? kernels().streaming_deviation_with : kernels().deviation_with)[op][type];
+    instruction.out = streams ? define_output(id) : define(id, false);
+    program_.cost += 2;
+    body().push_back(instruction);
+  }
+
+  void emit_reduced_op(NodeId id) {
+    const NodeId sum = absorbed_.reduced_by.at(id);
+    Instruction instruction;
+    instruction.code = Code::store_and_reduce;
+    for (std::size_t i = 0; i < 2; ++i) instruction.in[i] = operand(graph_[id].inputs[i], false);
+    instruction.out = define(id, false);
+    Reduction reduction = new_reduction(sum);
+    instruction.store_and_reduce = store_and_reduce_kernel(reduction.kind, graph_[id].as<ElementwiseAttr>().op, reduction.dtype);
+    emit_reduction(instruction, std::move(reduction), 2);
   }
 
   // A member that has one value per row, beside others that have all.
   std::optional<int> row_register(NodeId operand) const {
-    const auto m = member(operand);
-    if (!m || !is_row(*m) || graph_[*m].shape == group_.domain) return std::nullopt;
+    const auto m = view_.row_member(operand);
+    if (!m) return std::nullopt;
     return register_of_.at(*m);
   }
 
@@ -355,38 +323,33 @@ class LoopCompiler {
   }
 
   void emit_reduce(NodeId id) {
-    const Node& node = graph_[id];
-    const DType dtype = compute_dtype(node.dtype);
-    const ReduceKind kind = node.as<ReduceAttr>().kind;
-    Reduction reduction;
-    reduction.kind = kind;
-    reduction.dtype = dtype;
+    if (absorbed_.deviation_of.count(id))
+      return emit_reduction(deviation(Code::squared_deviations, absorbed_.deviation_of.at(id)), new_reduction(id), 2);
     Instruction instruction;
-    if (const auto product = product_sums_.find(id); product != product_sums_.end()) {
+    instruction.code = Code::reduce;
+    Reduction reduction = new_reduction(id);
+    const auto kind = static_cast<int>(reduction.kind), type = static_cast<int>(reduction.dtype);
+    if (const auto difference = absorbed_.distances.find(id); difference != absorbed_.distances.end()) {
+      const NodeId measure = graph_[id].inputs[0];
+      reduction.products = difference_kernel(reduction.kind, graph_[measure].as<ElementwiseAttr>().op, reduction.dtype);
+      reduction.input = operand(graph_[difference->second].inputs[0], false);
+      instruction.in[1] = operand(graph_[difference->second].inputs[1], false);
+    } else if (const auto product = absorbed_.product_sums.find(id); product != absorbed_.product_sums.end()) {
       const std::vector<NodeId>& factors = graph_[product->second].inputs;
-      reduction.products = kernels().product_sum[static_cast<int>(dtype)];
+      reduction.products = kernels().product_sum[type];
       reduction.input = operand(factors[0], false);
       instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
     } else {
-      reduction.input = operand(node.inputs[0], false);
+      reduction.input = operand(graph_[id].inputs[0], false);
     }
-    reduction.phase = current_phase_;
-    reduction.partial = kernels().partial_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
+    reduction.partial = kernels().partial_reduce[kind][type];
     if (group_.kind == Group::Kind::reduction && program_.stream && !reduction.products &&
         program_.registers[at(reduction.input)].home == Home::input)
-      if (const auto far = kernels().far_reduce[static_cast<int>(kind)][static_cast<int>(dtype)]) reduction.partial = far;
-    reduction.columns = kernels().column_reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
-    if (group_.kind == Group::Kind::rows)
-      register_of_[id] = reduction.result = new_register(dtype, Home::row_value);
-    else if (std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end())
-      reduction.targets = placement_.targets(id);
-    instruction.code = Code::reduce;
+      if (const auto far = kernels().far_reduce[kind][type]) reduction.partial = far;
+    reduction.columns = kernels().column_reduce[kind][type];
     instruction.in[0] = reduction.input;
     instruction.out = reduction.result;
-    instruction.reduction = static_cast<int>(program_.reductions.size());
-    program_.reductions.push_back(std::move(reduction));
-    program_.cost += 1;
-    body().push_back(instruction);
+    emit_reduction(instruction, std::move(reduction), 1);
   }
 
   // An output that no member reads, in its own type wherever it goes.
@@ -395,8 +358,6 @@ class LoopCompiler {
     const std::vector<Place> targets = placement_.targets(id);
     return std::ranges::all_of(targets, [&](const Place& place) { return place.stored == graph_[id].dtype; });
   }
-
-  bool is_output(NodeId id) const { return std::find(group_.outputs.begin(), group_.outputs.end(), id) != group_.outputs.end(); }
 
   // The value is needed nowhere but in one output, past the caches.
   bool can_stream(NodeId id) const {
@@ -479,13 +440,22 @@ class LoopCompiler {
     return static_cast<int>(program_.externals.size()) - 1;
   }
 
-  // In rows groups the first phase has read the row, so the next row can come during the second; exp_sum sees to that by itself.
+  // In rows groups the first phase has read the row, so the next row can come during the second: asked for by its kernel as it
+  // goes along, or between the instructions.
   void look_ahead() {
-    if (group_.kind != Group::Kind::rows || program_.phases.size() < 2) return;
+    if (group_.kind != Group::Kind::rows || program_.phases.size() < 2 || geometry().tile_rows > 1) return;
     Phase& phase = program_.phases[1];
-    const bool by_itself =
-        std::any_of(phase.body.begin(), phase.body.end(), [](const Instruction& i) { return i.code == Code::exp_sum; });
-    phase.ahead = phase.body.size() > 1 && !by_itself;
+    for (Instruction& instruction : phase.body) {
+      if (instruction.code != Code::exp_sum && instruction.code != Code::squared_deviations) continue;
+      const std::size_t size = element_bytes(program_.registers[at(instruction.in[0])].dtype);
+      std::size_t count = 0;
+      for (std::size_t r = 0; r < program_.registers.size() && count < instruction.ahead.size(); ++r) {
+        const Register& reg = program_.registers[r];
+        if (reg.home == Home::input && element_bytes(reg.dtype) == size) instruction.ahead[count++] = reg.external;
+      }
+      if (count > 0) return;
+    }
+    phase.ahead = phase.body.size() > 1;
   }
 
   // --- Operands ---
@@ -589,16 +559,11 @@ class LoopCompiler {
   LoopProgram& program_;
   const Graph& graph_;
   const Plan& plan_;
-  const int group_index_;
   const Group& group_;
+  const GroupView view_;
   const ValuePlacement& placement_;
 
-  std::map<NodeId, int> uses_;                            // member -> how often others read it
-  std::map<NodeId, NodeId> absorbed_;                     // node -> the one whose instruction computes it, too
-  std::map<NodeId, NodeId> product_of_;                   // a sum -> the product in it
-  std::map<NodeId, NodeId> multiply_add_of_;              // an activation -> the sum it is applied to
-  std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums_;  // an exponential -> the difference it is of, the sum over it
-  std::map<NodeId, NodeId> product_sums_;                 // a sum -> the product it is of
+  Absorbed absorbed_;
   std::map<NodeId, int> phase_;
   int current_phase_ = 0;
   std::map<NodeId, int> register_of_;

@@ -57,9 +57,13 @@ struct Instruction {
     with_rows,     // elementwise on all elements and one per row
     divide_rows,   // all elements by one per row
     reduce,        // all elements, or products of two -> one per row, or into an accumulator
-    exp_sum,       // exp(elements - one per row), and its sum per row as reduce gives it
-    store,         // to an external, streaming past the caches if the loop does
-    store_rows,    // one element per row to an external
+    // Two at once, the reduction as reduce gives it:
+    store_and_reduce,    // elementwise on all elements of two, and its reduction
+    exp_sum,             // exp(elements - one per row), stored if |out|, and its sum
+    squared_deviations,  // the sum of (elements - one per row)^2
+    deviation_with,      // elementwise on (elements - one per row) and another one per row
+    store,               // to an external, streaming past the caches if the loop does
+    store_rows,          // one element per row to an external
   };
   Code code{};
   int out = -1;
@@ -68,6 +72,8 @@ struct Instruction {
   int reduction = -1;
   ElementwiseKernel kernel = nullptr;
   ConvertKernel convert = nullptr;
+  StoreAndReduceKernel store_and_reduce = nullptr;
+  std::array<int, 2> ahead{-1, -1};  // externals whose next row is asked for on the way
   std::array<double, 4> params{};
   bool streaming = false;  // divide_rows: past the caches (kernels of elementwise are chosen accordingly)
 };
@@ -86,8 +92,8 @@ struct Reduction {
   int result = -1;  // register, in rows groups
   int phase = 0;    // whose body feeds it
   PartialReduceKernel partial = nullptr;
-  ProductSumKernel products = nullptr;  // instead of |partial|, where the elements are products that nobody else needs: |input|
-                                        // is the first factor, the other is only in the instruction
+  ProductSumKernel products = nullptr;  // instead of |partial|, where the elements are products or distances of two that nobody
+                                        // else needs: |input| is the first, the other is only in the instruction
   ColumnReduceKernel columns = nullptr;
   std::vector<Place> targets;  // in reduction groups
 };

@@ -127,16 +127,18 @@ class LoopRunner {
       }
       return;
     }
+    const bool is_one_tile = loop_.geometry.cols <= loop_.geometry.block;
+    if (is_one_tile) move_to({row, 1, 0, loop_.geometry.cols});
     for (std::size_t p = 0; p < loop_.phases.size(); ++p) {
       const Phase& phase = loop_.phases[p];
       if (!phase.head.empty()) {
-        move_to({row, 1, 0, head_columns()});
+        if (!is_one_tile) move_to({row, 1, 0, head_columns()});
         execute(phase.head);
       }
       if (phase.body.empty()) continue;
       start_reductions(static_cast<int>(p));
       for (std::int64_t column = 0; column < loop_.geometry.cols; column += loop_.geometry.block) {
-        move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
+        if (!is_one_tile) move_to({row, 1, column, std::min(loop_.geometry.block, loop_.geometry.cols - column)});
         if (phase.ahead)
           execute_ahead(phase.body, row + 1, column);
         else
@@ -289,7 +291,10 @@ class LoopRunner {
       case Code::with_rows: with_rows(i); break;
       case Code::divide_rows: divide_rows(i); break;
       case Code::reduce: reduce(i); break;
+      case Code::store_and_reduce: store_and_reduce(i); break;
       case Code::exp_sum: exp_sum(i); break;
+      case Code::squared_deviations: squared_deviations(i); break;
+      case Code::deviation_with: deviation_with(i); break;
       case Code::store: store_tile(i); break;
       case Code::store_rows: store_rows(i); break;
     }
@@ -358,30 +363,67 @@ class LoopRunner {
       if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
       return reduction.partial(pointers_[i.in[0]] + first, tile_.columns);
     };
-    if (loop_.geometry.tile_rows == 1) {
-      Accumulator& acc = accumulators_[i.reduction];
-      acc = combine(reduction.kind, accumulator_class(reduction.dtype), acc, row(0));
+    for (std::int64_t r = 0; r < tile_.rows; ++r) add_to_row(i, r, row(r));
+  }
+
+  // What a reduction gives for row |r| of the tile: all of it, or one segment's part.
+  void add_to_row(const Instruction& i, std::int64_t r, Accumulator value) {
+    const Reduction& reduction = loop_.reductions[at(i.reduction)];
+    if (loop_.geometry.tile_rows > 1) {
+      store(value, reduction.dtype, pointers_[reduction.result] + at(r) * element_bytes(reduction.dtype));
       return;
     }
-    for (std::int64_t r = 0; r < tile_.rows; ++r) store(row(r), reduction.dtype, pointers_[i.out] + at(r) * size);
+    Accumulator& acc = accumulators_[i.reduction];
+    acc = combine(reduction.kind, accumulator_class(reduction.dtype), acc, value);
+  }
+
+  void store_and_reduce(const Instruction& i) {
+    const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const std::size_t first = at(r * tile_.columns) * size;
+      add_to_row(
+          i, r,
+          i.store_and_reduce(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, pointers_[i.out] + first, tile_.columns));
+    }
+  }
+
+  // The same segment of the next row, while this one is computed; what is in the caches anyway where there is none to ask for.
+  Ahead ahead_of(const Instruction& i, const std::byte* otherwise) const {
+    const auto place = [&](int external) {
+      return external < 0 ? otherwise : address(loop_.externals[at(external)], tile_.row + 1, tile_.column);
+    };
+    return {place(i.ahead[0]), place(i.ahead[1])};
   }
 
   void exp_sum(const Instruction& i) {
-    const Register& source = loop_.registers[at(i.in[0])];
-    const float* in = reinterpret_cast<const float*>(pointers_[i.in[0]]);
     const float* shifts = reinterpret_cast<const float*>(pointers_[i.in[1]]);
-    float* out = reinterpret_cast<float*>(pointers_[i.out]);
-    // The same segment of the next row, while this one is computed.
-    const bool far = loop_.prefetch && loop_.geometry.tile_rows == 1 && source.home == Register::Home::input;
-    const float* ahead =
-        far ? reinterpret_cast<const float*>(address(loop_.externals[at(source.external)], tile_.row + 1, tile_.column)) : in;
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
-      const std::int64_t first = r * tile_.columns;
-      const Accumulator sum = kernels().exp_sum(in + first, shifts[r], out + first, tile_.columns, ahead + first);
-      if (loop_.geometry.tile_rows == 1)
-        accumulators_[i.reduction].f += sum.f;
-      else
-        store(sum, DType::f32, pointers_[loop_.reductions[at(i.reduction)].result] + at(r) * sizeof(float));
+      const std::size_t first = at(r * tile_.columns) * sizeof(float);
+      const std::byte* in = pointers_[i.in[0]] + first;
+      float* out = i.out < 0 ? nullptr : reinterpret_cast<float*>(pointers_[i.out] + first);
+      add_to_row(i, r,
+                 (out ? kernels().exp_sum : kernels().exp_sum_alone)(reinterpret_cast<const float*>(in), shifts[r], out,
+                                                                     tile_.columns, ahead_of(i, in)));
+    }
+  }
+
+  void squared_deviations(const Instruction& i) {
+    const DType dtype = loop_.registers[at(i.in[0])].dtype;
+    const std::size_t size = element_bytes(dtype);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const std::byte* in = pointers_[i.in[0]] + at(r * tile_.columns) * size;
+      add_to_row(i, r,
+                 kernels().sum_of_squared_deviations[static_cast<int>(dtype)](in, pointers_[i.in[1]] + at(r) * size,
+                                                                              tile_.columns, ahead_of(i, in)));
+    }
+  }
+
+  void deviation_with(const Instruction& i) {
+    const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const std::size_t first = at(r * tile_.columns) * size;
+      const void* in[3] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size, pointers_[i.in[2]] + at(r) * size};
+      i.kernel(in, pointers_[i.out] + first, tile_.columns, i.params.data());
     }
   }
 

@@ -51,7 +51,7 @@ void scale(const float* in, float factor, float* out, std::int64_t n) {
     else
       store(out + i, load<F32>(in + i) * f);
   }
-  for (; i < n; ++i) out[i] = in[i] * factor;
+  if (i < n) store_some(out + i, load_some<F32>(in + i, n - i) * f, n - i);
 }
 
 // One element on the right for all on the left.
@@ -60,9 +60,8 @@ void kernel_with_one(const void* const* in, void* out, std::int64_t n, const dou
   if constexpr (stream)
     if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return kernel_with_one<Op>(in, out, n, params);
   const auto* left = static_cast<const float*>(in[0]);
-  const float one = *static_cast<const float*>(in[1]);
+  const F32 right(*static_cast<const float*>(in[1]));
   auto* result = static_cast<float*>(out);
-  const F32 right(one);
   std::int64_t i = 0;
   for (; i + F32::kCount <= n; i += F32::kCount) {
     const F32 value = Op::apply(load<F32>(left + i), right);
@@ -71,7 +70,37 @@ void kernel_with_one(const void* const* in, void* out, std::int64_t n, const dou
     else
       store(result + i, value);
   }
-  for (; i < n; ++i) result[i] = Op::apply(left[i], one);
+  if (i < n) store_some(result + i, Op::apply(load_some<F32>(left + i, n - i), right), n - i);
+}
+
+// What a row deviates from one element, with another one: the end of a normalisation. f64 as well, whose other kernels are
+// elsewhere.
+template <class Op, class T, bool stream = false>
+void kernel_of_deviation(const void* const* in, void* out, std::int64_t n, const double* params) {
+  using V = Lanes<T>;
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(V) != 0) return kernel_of_deviation<Op, T>(in, out, n, params);
+  const auto* source = static_cast<const T*>(in[0]);
+  const V shift(*static_cast<const T*>(in[1]));
+  const T one = *static_cast<const T*>(in[2]);
+  if constexpr (std::is_same_v<Op, elementwise::Div> && std::is_same_v<T, float>)
+    // The reciprocal of an ordinary number is a normal number; of 0, a subnormal or an infinity it is not.
+    if (__builtin_fabsf(one) > 0x1p-100f && __builtin_fabsf(one) < 0x1p100f) {
+      const T reciprocal = 1 / one;
+      const void* product[] = {in[0], in[1], &reciprocal};
+      return kernel_of_deviation<elementwise::Mul, T, stream>(product, out, n, params);
+    }
+  const V operand(one);
+  auto* result = static_cast<T*>(out);
+  std::int64_t i = 0;
+  for (; i + V::kCount <= n; i += V::kCount) {
+    const V value = Op::apply(load<V>(source + i) - shift, operand);
+    if constexpr (stream)
+      store_streaming(result + i, value);
+    else
+      store(result + i, value);
+  }
+  if (i < n) store_some(result + i, Op::apply(load_some<V>(source + i, n - i) - shift, operand), n - i);
 }
 
 // Op of a multiply-add: an activation after a scale and a shift, in one pass.
@@ -107,6 +136,18 @@ void level::add_f32_kernels(Kernels& table) {
   TENON_X(Add)
   TENON_X(Sub)
   TENON_X(Mul)
+#undef TENON_X
+#define TENON_X(Name, dtype, Type)                                                                 \
+  table.deviation_with[static_cast<int>(ElementwiseOp::Name)][static_cast<int>(dtype)] =           \
+      kernel_of_deviation<elementwise::Name, Type>;                                                \
+  table.streaming_deviation_with[static_cast<int>(ElementwiseOp::Name)][static_cast<int>(dtype)] = \
+      kernel_of_deviation<elementwise::Name, Type, true>;
+  TENON_X(Sub, DType::f32, float)
+  TENON_X(Mul, DType::f32, float)
+  TENON_X(Div, DType::f32, float)
+  TENON_X(Sub, DType::f64, double)
+  TENON_X(Mul, DType::f64, double)
+  TENON_X(Div, DType::f64, double)
 #undef TENON_X
   table.scale = scale<false>;
   table.streaming_scale = scale<true>;

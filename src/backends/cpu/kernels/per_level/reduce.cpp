@@ -6,6 +6,8 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/level.h"
 #include "backends/cpu/kernels/math_f32.h"
+#include "backends/cpu/kernels/partial.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tenon::cpu {
 namespace {
@@ -84,28 +86,105 @@ TENON_INLINE void fold(const Wide (&lanes)[kVectors], double* out) {
 // A page: how far ahead the far ones ask for what they will read.
 inline constexpr std::int64_t kAheadBytes = 4096;
 
-// What is reduced: elements, or products of two.
+// |n| elements, fewer than the vector has; the others are |others|.
+template <class T>
+TENON_INLINE Lanes<T> load_some(const T* p, std::int64_t n, T others) {
+  return Lanes<T>(load_first(p, n * static_cast<std::int64_t>(sizeof(T)), Lanes<T>(others).v));
+}
+template <class T>
+TENON_INLINE Lanes<T> first_lanes(Lanes<T> x, std::int64_t n, T others) {
+  return Lanes<T>(load_first(&x.v, n * static_cast<std::int64_t>(sizeof(T)), Lanes<T>(others).v));
+}
+TENON_INLINE void ask_for(const void* p) {
+  for (int line = 0; line < kBlockBytes; line += 64) __builtin_prefetch(static_cast<const char*>(p) + line);
+}
+
+// What is reduced. lanes(i) are the elements from i on, some(i, n, others) the last |n|; ask_ahead(i) is called once per block.
 template <class T, bool is_far>
 struct ElementSource {
   const T* p;
 
-  TENON_INLINE void ask_ahead() const {
-    if constexpr (is_far)
-      for (int line = 0; line < kBlockBytes; line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(p) + kAheadBytes + line);
+  TENON_INLINE void ask_ahead(std::int64_t i) const {
+    if constexpr (is_far) ask_for(reinterpret_cast<const char*>(p + i) + kAheadBytes);
   }
   TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(p + i); }
-  TENON_INLINE T element(std::int64_t i) const { return p[i]; }
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const { return load_some(p + i, n, others); }
   TENON_INLINE ElementSource from(std::int64_t i) const { return {p + i}; }
 };
 template <class T>
 struct ProductSource {
   const T *a, *b;
 
-  TENON_INLINE void ask_ahead() const {}
+  TENON_INLINE void ask_ahead(std::int64_t) const {}
   TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(a + i) * load<Lanes<T>>(b + i); }
-  TENON_INLINE T element(std::int64_t i) const { return a[i] * b[i]; }
+  // 1 and the identity: where a sum starts at -0, so must what is added to it.
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
+    return load_some(a + i, n, T{1}) * load_some(b + i, n, others);
+  }
   TENON_INLINE ProductSource from(std::int64_t i) const { return {a + i, b + i}; }
+};
+struct Distance {
+  template <class T>
+  TENON_INLINE static Lanes<T> of(Lanes<T> difference) {
+    return abs(difference);
+  }
+};
+struct SquaredDistance {
+  template <class T>
+  TENON_INLINE static Lanes<T> of(Lanes<T> difference) {
+    return difference * difference;
+  }
+};
+template <class Measure, class T>
+struct DifferenceSource {
+  const T *a, *b;
+
+  TENON_INLINE void ask_ahead(std::int64_t) const {}
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return Measure::of(load<Lanes<T>>(a + i) - load<Lanes<T>>(b + i)); }
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
+    return first_lanes(Measure::of(load_some(a + i, n, T{0}) - load_some(b + i, n, T{0})), n, others);
+  }
+  TENON_INLINE DifferenceSource from(std::int64_t i) const { return {a + i, b + i}; }
+};
+// (x - shift)^2, while what comes next is asked for.
+template <class T>
+struct SquaredDeviationSource {
+  const T* p;
+  Lanes<T> shift;
+  const T *ahead, *ahead_too;
+
+  TENON_INLINE void ask_ahead(std::int64_t i) const {
+    ask_for(ahead + i);
+    ask_for(ahead_too + i);
+  }
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const {
+    const Lanes<T> deviation = load<Lanes<T>>(p + i) - shift;
+    return deviation * deviation;
+  }
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
+    const Lanes<T> deviation = load_some(p + i, n, T{0}) - shift;
+    return first_lanes(deviation * deviation, n, others);
+  }
+  TENON_INLINE SquaredDeviationSource from(std::int64_t i) const { return {p + i, shift, ahead + i, ahead_too + i}; }
+};
+// What an op makes of two arrays, which is stored on the way.
+template <class Op, class T>
+struct StoredSource {
+  const T *a, *b;
+  T* out;
+
+  TENON_INLINE void ask_ahead(std::int64_t) const {}
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const {
+    const Lanes<T> x = Op::apply(load<Lanes<T>>(a + i), load<Lanes<T>>(b + i));
+    __builtin_memcpy(out + i, &x.v, sizeof x.v);
+    return x;
+  }
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
+    const Lanes<T> x = Op::apply(load_some(a + i, n, T{1}), load_some(b + i, n, T{1}));
+    store_first(out + i, n * static_cast<std::int64_t>(sizeof(T)), x.v);
+    return first_lanes(x, n, others);
+  }
+  TENON_INLINE StoredSource from(std::int64_t i) const { return {a + i, b + i, out + i}; }
 };
 
 template <class Op, class T, class Source>
@@ -119,15 +198,13 @@ TENON_INLINE Accumulator reduce_source(Source source, std::int64_t n) {
     for (auto& lane : lanes) lane = Lanes<T>(static_cast<T>(Op::identity));
     std::int64_t i = 0;
     for (; i + kBlock<T> <= chunk; i += kBlock<T>) {
-      source.from(i).ask_ahead();
+      source.ask_ahead(i);
       for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], source.lanes(i + k * Lanes<T>::kCount));
     }
-    if (i < chunk) {
-      T padded[kBlock<T>];
-      for (T& x : padded) x = static_cast<T>(Op::identity);
-      for (std::int64_t j = 0; j < chunk - i; ++j) padded[j] = source.element(i + j);
-      for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<Lanes<T>>(padded + k * Lanes<T>::kCount));
-    }
+    // A lane that has no element is left as it is.
+    for (int k = 0; k < kVectors && i < chunk; ++k, i += Lanes<T>::kCount)
+      lanes[k] = Op::combine(
+          lanes[k], i + Lanes<T>::kCount <= chunk ? source.lanes(i) : source.some(i, chunk - i, static_cast<T>(Op::identity)));
     fold<Op>(lanes, part);
     for (int j = 0; j < width; ++j) total[j] = Op::combine(total[j], part[j]);
     source = source.from(chunk);
@@ -147,47 +224,55 @@ Accumulator sum_of_products(const void* a, const void* b, std::int64_t n) {
   return reduce_source<Sum, T>(ProductSource<T>{static_cast<const T*>(a), static_cast<const T*>(b)}, n);
 }
 
-// The lanes and their order are those of a sum by reduce_floats, so that fusing changes nothing.
-Accumulator exp_sum(const float* in, float shift, float* out, std::int64_t n, const float* ahead) {
-  constexpr int width = 16;
-  const F32 minus(-shift);
-  double total[width], part[width];
-  for (double& t : total) t = Sum::identity;
-  const auto block = [&](const float* from, float* to, F32(&lanes)[kVectors]) {
-    for (int k = 0; k < kVectors; ++k) {
-      const F32 e = exp(load<F32>(from + k * F32::kCount) + minus);
-      __builtin_memcpy(to + k * F32::kCount, &e.v, sizeof e.v);
-      lanes[k] = lanes[k] + e;
-    }
-  };
-  while (n > 0) {
-    const std::int64_t chunk = n < kChunk ? n : kChunk;
-    F32 lanes[kVectors];
-    for (auto& lane : lanes) lane = F32(static_cast<float>(Sum::identity));
-    std::int64_t i = 0;
-    for (; i + kBlock<float> <= chunk; i += kBlock<float>) {
-      for (int line = 0; line < kBlockBytes; line += 64) __builtin_prefetch(ahead + i + line / 4);
-      block(in + i, out + i, lanes);
-    }
-    if (i < chunk) {
-      // Padded with what gives -inf, whose exponential adds nothing.
-      float padded[kBlock<float>], results[kBlock<float>];
-      for (float& x : padded) x = -std::numeric_limits<float>::infinity();
-      const auto rest = static_cast<std::size_t>(chunk - i) * sizeof(float);
-      __builtin_memcpy(padded, in + i, rest);
-      block(padded, results, lanes);
-      __builtin_memcpy(out + i, results, rest);
-    }
-    fold<Sum>(lanes, part);
-    for (int j = 0; j < width; ++j) total[j] += part[j];
-    in += chunk;
-    out += chunk;
-    ahead += chunk;
-    n -= chunk;
+template <class Reduce, class Measure, class T>
+Accumulator reduce_differences(const void* a, const void* b, std::int64_t n) {
+  if (n == 0) return {.f = std::is_same_v<Reduce, Sum> ? 0 : Reduce::identity};
+  return reduce_source<Reduce, T>(DifferenceSource<Measure, T>{static_cast<const T*>(a), static_cast<const T*>(b)}, n);
+}
+template <class T>
+Accumulator sum_of_squared_deviations(const void* in, const void* shift, std::int64_t n, Ahead ahead) {
+  if (n == 0) return {.f = 0};
+  return reduce_source<Sum, T>(SquaredDeviationSource<T>{static_cast<const T*>(in), Lanes<T>(*static_cast<const T*>(shift)),
+                                                         static_cast<const T*>(ahead.first), static_cast<const T*>(ahead.second)},
+                               n);
+}
+template <class Reduce, class Op, class T>
+Accumulator store_and_reduce(const void* a, const void* b, void* out, std::int64_t n) {
+  if (n == 0) return {.f = std::is_same_v<Reduce, Sum> ? 0 : Reduce::identity};
+  return reduce_source<Reduce, T>(StoredSource<Op, T>{static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(out)},
+                                  n);
+}
+
+// exp(x - shift), stored if |keep|. The lanes and their order are those of a sum by reduce_floats, so that fusing changes
+// nothing.
+template <bool keep>
+struct ExpSource {
+  const float* p;
+  F32 minus;
+  float* out;
+  const float *ahead, *ahead_too;
+
+  TENON_INLINE void ask_ahead(std::int64_t i) const {
+    ask_for(ahead + i);
+    ask_for(ahead_too + i);
   }
-  for (int w = width / 2; w > 0; w /= 2)
-    for (int j = 0; j < w; ++j) total[j] += total[j + w];
-  return {.f = total[0]};
+  TENON_INLINE F32 lanes(std::int64_t i) const {
+    const F32 e = exp(load<F32>(p + i) + minus);
+    if constexpr (keep) __builtin_memcpy(out + i, &e.v, sizeof e.v);
+    return e;
+  }
+  TENON_INLINE F32 some(std::int64_t i, std::int64_t n, float) const {
+    // The others give -inf, whose exponential adds nothing.
+    const F32 e = exp(load_some(p + i, n, -std::numeric_limits<float>::infinity()) + minus);
+    if constexpr (keep) store_first(out + i, n * static_cast<std::int64_t>(sizeof(float)), e.v);
+    return e;
+  }
+  TENON_INLINE ExpSource from(std::int64_t i) const { return {p + i, minus, keep ? out + i : nullptr, ahead + i, ahead_too + i}; }
+};
+template <bool keep>
+Accumulator exp_sum(const float* in, float shift, float* out, std::int64_t n, Ahead ahead) {
+  return reduce_source<Sum, float>(
+      ExpSource<keep>{in, F32(-shift), out, static_cast<const float*>(ahead.first), static_cast<const float*>(ahead.second)}, n);
 }
 template <class T, bool is_far = false>
 Accumulator sum_of_floats(const void* in, std::int64_t n) {
@@ -342,12 +427,23 @@ void add_floats(Kernels& table, DType dtype) {
   table.far_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;
+  table.difference_reduce[t] = {reduce_differences<Sum, Distance, T>, reduce_differences<Max, Distance, T>,
+                                reduce_differences<Sum, SquaredDistance, T>};
+  table.sum_of_squared_deviations[t] = sum_of_squared_deviations<T>;
+#define TENON_X(Name)                                                                                          \
+  table.store_and_sum[static_cast<int>(ElementwiseOp::Name)][t] = store_and_reduce<Sum, elementwise::Name, T>; \
+  table.store_and_max[static_cast<int>(ElementwiseOp::Name)][t] = store_and_reduce<Max, elementwise::Name, T>;
+  TENON_X(Add)
+  TENON_X(Sub)
+  TENON_X(Mul)
+#undef TENON_X
 }
 
 }  // namespace
 
 void level::add_reduce_kernels(Kernels& table) {
-  table.exp_sum = exp_sum;
+  table.exp_sum = exp_sum<true>;
+  table.exp_sum_alone = exp_sum<false>;
   add_type<std::uint8_t>(table, DType::boolean);
   add_type<std::uint8_t>(table, DType::u8);
   add_type<std::uint16_t>(table, DType::u16);

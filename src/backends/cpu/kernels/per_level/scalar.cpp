@@ -58,9 +58,19 @@ void kernel(const void* const* in, void* out, std::int64_t n, const double* para
   }
 }
 
+// Where the C library has functions of vectors, f64.cpp has the others.
+template <class Op>
+constexpr bool computes_f64() {
+#ifdef TENON_HAS_VECTOR_FUNCTIONS
+  return (Op::traits.kinds & tenon::kFloats) != 0 && Op::traits.cancels;
+#else
+  return (Op::traits.kinds & tenon::kFloats) != 0;
+#endif
+}
+
 template <class Op>
 void add_op(ElementwiseRow& row) {
-  if constexpr ((Op::traits.kinds & tenon::kFloats) != 0) row[static_cast<int>(DType::f64)] = kernel<Op, double>;
+  if constexpr (computes_f64<Op>()) row[static_cast<int>(DType::f64)] = kernel<Op, double>;
   if constexpr ((Op::traits.kinds & tenon::kBools) != 0) row[static_cast<int>(DType::boolean)] = kernel<Op, std::uint8_t>;
   if constexpr ((Op::traits.kinds & tenon::kIntegers) != 0) {
     row[static_cast<int>(DType::u8)] = kernel<Op, std::uint8_t>;

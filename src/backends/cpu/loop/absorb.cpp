@@ -1,0 +1,187 @@
+#include "backends/cpu/loop/absorb.h"
+
+#include <optional>
+
+namespace tenon::cpu {
+namespace {
+
+// Shorter rows are better off together, several to a tile, than one by one.
+constexpr std::int64_t kShort = 128;
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const GroupView& view, const LoopGeometry& geometry)
+      : graph_(graph),
+        view_(view),
+        geometry_(geometry) {}
+
+  Absorbed run() {
+    for (NodeId id : view_.group().nodes) {
+      if (graph_[id].prim == Prim::reduce && !find_distance(id)) find_product_sum(id);
+      if (graph_[id].prim != Prim::elementwise) continue;
+      const NodeId first = graph_[id].inputs[0];
+      if (view_.is_op(id, ElementwiseOp::Add))
+        find_multiply_add(id);
+      else if (follows_multiply_add(id, first)) {
+        found_.into[first] = id;
+        found_.multiply_add_of[id] = first;
+      } else if (view_.is_op(first, ElementwiseOp::Sub) && view_.is_used_once(first)) {
+        if (const auto sum = exp_sum(id, first)) absorb_exp_sum(id, first, *sum);
+      }
+    }
+    if (geometry_.cols < kShort) return found_;
+    for (NodeId id : view_.group().nodes) find_deviation(id);
+    for (NodeId id : view_.group().nodes) find_reduced_op(id);
+    return found_;
+  }
+
+ private:
+  DType type(NodeId id) const { return compute_dtype(graph_[id].dtype); }
+  ElementwiseOp op(NodeId id) const { return graph_[id].as<ElementwiseAttr>().op; }
+  bool is_absorbed(NodeId id) const { return found_.into.count(id) != 0; }
+
+  // a * b + c: one rounding, one pass.
+  void find_multiply_add(NodeId id) {
+    for (NodeId operand : graph_[id].inputs)
+      if (view_.is_used_once(operand) && view_.is_op(operand, ElementwiseOp::Mul) && is_float(graph_[operand].dtype)) {
+        found_.into[operand] = id;
+        found_.product_of[id] = operand;
+        return;
+      }
+  }
+
+  bool follows_multiply_add(NodeId id, NodeId first) const {
+    return kernels().after_multiply_add[static_cast<int>(op(id))] && type(id) == DType::f32 && view_.is_used_once(first) &&
+           view_.is_row(first) == view_.is_row(id) && (found_.product_of.count(first) || view_.is_op(first, ElementwiseOp::Mac));
+  }
+
+  // sum(|x - y|), max(|x - y|), sum((x - y)^2) over the columns: neither differences nor their sizes need memory.
+  bool find_distance(NodeId id) {
+    const NodeId measure = graph_[id].inputs[0];
+    if (geometry_.keeps_columns || !view_.is_used_once(measure) || graph_[measure].prim != Prim::elementwise) return false;
+    const NodeId difference = graph_[measure].inputs[0];
+    if (!view_.is_used_once(difference) || !view_.is_op(difference, ElementwiseOp::Sub)) return false;
+    if (!view_.is_whole(difference) || !view_.is_whole(measure) || type(difference) != type(id) || type(measure) != type(id))
+      return false;
+    if (!difference_kernel(graph_[id].as<ReduceAttr>().kind, op(measure), type(id))) return false;
+    for (NodeId operand : graph_[difference].inputs)
+      if (view_.row_member(operand)) return false;
+    found_.into[measure] = id;
+    found_.into[difference] = id;
+    found_.distances[id] = difference;
+    return true;
+  }
+
+  // sum(x * y), sum(x^2) over the columns: the products need no memory.
+  void find_product_sum(NodeId id) {
+    const Node& node = graph_[id];
+    const NodeId product = node.inputs[0];
+    if (node.as<ReduceAttr>().kind != ReduceKind::sum || geometry_.keeps_columns || !view_.is_used_once(product)) return;
+    if (!view_.is_op(product, ElementwiseOp::Mul) && !view_.is_op(product, ElementwiseOp::Square)) return;
+    if (!view_.is_whole(product) || type(product) != type(id) || !kernels().product_sum[static_cast<int>(type(id))]) return;
+    found_.into[product] = id;
+    found_.product_sums[id] = product;
+  }
+
+  // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.
+  std::optional<NodeId> exp_sum(NodeId id, NodeId difference) const {
+    if (!view_.is_op(id, ElementwiseOp::Exp) || view_.group().kind != Group::Kind::rows) return std::nullopt;
+    if (view_.is_row(id) || type(id) != DType::f32 || !view_.row_member(graph_[difference].inputs[1])) return std::nullopt;
+    for (NodeId reader : view_.group().nodes) {
+      const Node& node = graph_[reader];
+      if (node.prim == Prim::reduce && node.inputs[0] == id && node.as<ReduceAttr>().kind == ReduceKind::sum) return reader;
+    }
+    return std::nullopt;
+  }
+  void absorb_exp_sum(NodeId id, NodeId difference, NodeId sum) {
+    found_.into[difference] = id;
+    found_.into[sum] = id;
+    found_.exp_sums[id] = {difference, sum};
+  }
+
+  // x - row, where every reader has a kernel that subtracts by itself: no pass for the differences, and no memory.
+  void find_deviation(NodeId id) {
+    if (!view_.is_op(id, ElementwiseOp::Sub) || !view_.is_whole(id) || is_absorbed(id) || view_.is_output(id)) return;
+    if (found_.deviation_of.count(id) || !view_.row_member(graph_[id].inputs[1]) || view_.row_member(graph_[id].inputs[0]))
+      return;
+    if (!kernels().sum_of_squared_deviations[static_cast<int>(type(id))]) return;
+    int readers = 0;
+    for (NodeId reader : view_.group().nodes)
+      for (NodeId operand : graph_[reader].inputs)
+        if (view_.member(operand) == id) {
+          if (operand != id || !takes_deviation(reader, id)) return;
+          ++readers;
+        }
+    if (readers == 0) return;
+    for (NodeId reader : view_.group().nodes)
+      if (!graph_[reader].inputs.empty() && graph_[reader].inputs[0] == id) give_deviation(reader, id);
+  }
+
+  // As its first operand, or twice in a square.
+  bool takes_deviation(NodeId reader, NodeId difference) const {
+    if (graph_[reader].prim != Prim::elementwise || graph_[reader].inputs[0] != difference) return false;
+    if (type(reader) != type(difference)) return false;
+    if (exp_sum(reader, difference)) return !is_absorbed(reader);
+    if (const auto sum = found_.into.find(reader); sum != found_.into.end()) {
+      const std::vector<NodeId>& factors = graph_[reader].inputs;
+      return found_.product_sums.count(sum->second) && (factors.size() == 1 || factors[1] == difference);
+    }
+    if (graph_[reader].inputs.size() != 2 || !view_.row_member(graph_[reader].inputs[1]) || found_.product_of.count(reader))
+      return false;
+    return kernels().deviation_with[static_cast<int>(op(reader))][static_cast<int>(type(reader))] != nullptr;
+  }
+
+  void give_deviation(NodeId reader, NodeId difference) {
+    found_.into[difference] = reader;
+    if (const auto sum = exp_sum(reader, difference))
+      absorb_exp_sum(reader, difference, *sum);
+    else if (const auto sum_of = found_.into.find(reader); sum_of != found_.into.end())
+      found_.deviation_of[sum_of->second] = difference;
+    else
+      found_.deviation_of[reader] = difference;
+  }
+
+  // sum(a + b), max(a * b): reduced while they are computed.
+  void find_reduced_op(NodeId id) {
+    const Node& node = graph_[id];
+    if (node.prim != Prim::reduce || geometry_.keeps_columns || is_absorbed(id) || found_.product_sums.count(id) ||
+        found_.distances.count(id))
+      return;
+    const NodeId source = node.inputs[0];
+    if (!view_.member(source) || graph_[source].prim != Prim::elementwise || !view_.is_whole(source) || is_absorbed(source))
+      return;
+    if (found_.product_of.count(source) || found_.deviation_of.count(source) || found_.reduced_by.count(source)) return;
+    if (type(source) != type(id) || !store_and_reduce_kernel(node.as<ReduceAttr>().kind, op(source), type(id))) return;
+    for (NodeId operand : graph_[source].inputs)
+      if (view_.row_member(operand)) return;
+    found_.into[id] = source;
+    found_.reduced_by[source] = id;
+  }
+
+  const Graph& graph_;
+  const GroupView& view_;
+  const LoopGeometry& geometry_;
+  Absorbed found_;
+};
+
+}  // namespace
+
+ProductSumKernel difference_kernel(ReduceKind kind, ElementwiseOp measure, DType type) {
+  const DifferenceReduce& kernel = kernels().difference_reduce[static_cast<int>(type)];
+  if (kind == ReduceKind::sum && measure == ElementwiseOp::Abs) return kernel.sum_of_distances;
+  if (kind == ReduceKind::max && measure == ElementwiseOp::Abs) return kernel.largest_distance;
+  if (kind == ReduceKind::sum && measure == ElementwiseOp::Square) return kernel.sum_of_squares;
+  return nullptr;
+}
+
+StoreAndReduceKernel store_and_reduce_kernel(ReduceKind kind, ElementwiseOp op, DType type) {
+  if (kind == ReduceKind::sum) return kernels().store_and_sum[static_cast<int>(op)][static_cast<int>(type)];
+  if (kind == ReduceKind::max) return kernels().store_and_max[static_cast<int>(op)][static_cast<int>(type)];
+  return nullptr;
+}
+
+Absorbed find_absorbed(const Graph& graph, const GroupView& view, const LoopGeometry& geometry) {
+  return Finder(graph, view, geometry).run();
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,29 @@
+// Nodes that become part of another one's instruction, so that fewer passes are made over a tile.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "backends/cpu/loop/group_view.h"
+#include "backends/cpu/loop/program.h"
+
+namespace tenon::cpu {
+
+struct Absorbed {
+  std::map<NodeId, NodeId> into;                         // node -> one whose instruction computes it, too
+  std::map<NodeId, NodeId> product_of;                   // a sum -> the product in it: a * b + c
+  std::map<NodeId, NodeId> multiply_add_of;              // an activation -> the sum it is applied to
+  std::map<NodeId, NodeId> product_sums;                 // a reduction -> the product it sums
+  std::map<NodeId, NodeId> distances;                    // a reduction -> the difference whose size or square it reduces
+  std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums;  // an exponential -> the difference it is of, the reduction that sums it
+  std::map<NodeId, NodeId> reduced_by;                   // an op of two arrays -> the reduction over it
+  std::map<NodeId, NodeId> deviation_of;                 // an op or a product sum -> the difference x - row it works on
+};
+
+// Kernels that do several at once; nullptr where there is none.
+ProductSumKernel difference_kernel(ReduceKind kind, ElementwiseOp measure, DType type);
+StoreAndReduceKernel store_and_reduce_kernel(ReduceKind kind, ElementwiseOp op, DType type);
+
+Absorbed find_absorbed(const Graph& graph, const GroupView& view, const LoopGeometry& geometry);
+
+}  // namespace tenon::cpu
