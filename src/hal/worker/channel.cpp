@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Well below what a socket takes in one message.
+// Well below the limit of a socket for one message.
 constexpr std::size_t kInlineBytes = 32 * 1024;
 enum class Form : std::uint8_t { inside, in_memory };
 
@@ -90,7 +90,7 @@ SharedMemory SharedMemory::create(std::size_t bytes) {
 }
 
 SharedMemory SharedMemory::map(FileDescriptor fd, std::size_t bytes) {
-  // Reading past the end of the file would be the end of the process.
+  // Reading past the end of the file would kill the process (SIGBUS).
   struct stat about{};
   if (bytes == 0 || fstat(fd.get(), &about) != 0 || static_cast<std::uint64_t>(about.st_size) < bytes)
     throw Error(ErrorCode::invalid_argument, "the shared memory is smaller than announced");
