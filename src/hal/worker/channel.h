@@ -10,6 +10,7 @@
 #include "base/file_descriptor.h"
 #include "graph/serialize.h"
 #include "tenon/backend.h"
+#include "tenon/error.h"
 
 namespace tenon {
 
@@ -71,6 +72,15 @@ class WorkerChannel {
  private:
   FileDescriptor socket_;
 };
+
+// An answer of the worker, but for what a command returns: that follows in |result|.
+struct WorkerReply {
+  std::optional<Error> failure;
+  bool is_lost = false;  // the device, with the failure
+  std::vector<std::byte> result;
+};
+// Throws invalid_argument for what no worker sends.
+WorkerReply read_reply(std::vector<std::byte> bytes);
 
 void write_type(ByteWriter& out, const TensorType& type);
 TensorType read_type(ByteReader& in);

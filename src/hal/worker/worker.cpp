@@ -227,18 +227,13 @@ class Connection {
     if (!channel_.send(request.bytes())) lose();
     auto message = channel_.receive();
     if (!message) lose();
-    ByteReader in(message->bytes);
-    if (in.flag()) {
-      message->bytes.erase(message->bytes.begin());
-      return std::move(message->bytes);
-    }
-    const auto code = static_cast<ErrorCode>(in.byte());
-    const std::string text = in.text(), hint = in.text();
-    if (in.flag()) {
+    WorkerReply reply = read_reply(std::move(message->bytes));
+    if (!reply.failure) return std::move(reply.result);
+    if (reply.is_lost) {
       lost_.store(true, std::memory_order_relaxed);
-      why_ = text;
+      why_ = reply.failure->what();
     }
-    throw Error(code, text, hint);
+    throw Error(*reply.failure);
   }
 
   [[noreturn]] void lose() {
