@@ -1,7 +1,7 @@
-// Batches: how many rows to give a device at once.
+// Batches: rules of thumb for batch sizes.
 //
-// Rules of thumb, without measuring: by the kind of device, by the size of a model, by the model of accelerator. `tenon tune`
-// measures instead. Plain functions of values; nothing here touches a device.
+// The rules use the kind of device, the size of a model, or the accelerator model; `tenon tune` measures instead. Plain functions
+// of values; they do not touch a device.
 //
 //   BatchConfig batch = batch_config(DeviceKind::tpu, 5);                     // 512, up to 2048, from 128
 //   recommended_batch_size(2e8, placement::has_gpu(devices));                 // 16
@@ -22,29 +22,29 @@ struct BatchConfig {
   std::int64_t batch_size = 1;
   std::int64_t max_batch_size = 1;
   std::int64_t min_batch_size = 1;
-  std::int64_t prefetch_factor = 2;  // batches prepared ahead
+  std::int64_t prefetch_factor = 2;  // number of batches prepared ahead
   friend bool operator==(const BatchConfig&, const BatchConfig&) = default;
 };
 
-// What |base| rows become on a device of this kind. The processor takes them as they are, up to twice as many. A GPU (and a
-// Tenstorrent card) takes 4 times as many, up to 8 times that. A TPU takes Config::tpu_batch_factor times as many, down to a
-// power of two, up to 4 times and down to a quarter of that. All within Config::batch_min and batch_max. Throws
+// The batch sizes for |base| rows on a device of this kind. CPU: the base, at most twice the base. GPU and Tenstorrent: 4 x base,
+// at most 8 times that. TPU: Config::tpu_batch_factor x base, rounded down to a power of two, at most 4 times and at least a
+// quarter of that. All values are limited to Config::batch_min and batch_max. Throws
 // invalid_argument for a base below 1.
 BatchConfig batch_config(DeviceKind kind, std::int64_t base = 1, const Config& config = {});
 
-// For a model of so many parameters: |base|, a quarter without a GPU, half above a hundred million parameters, twice below a
-// million; at least 1.
+// The batch size for a model of this many parameters: |base|, a quarter without a GPU, half above a hundred million parameters,
+// twice below a million; at least 1.
 std::int64_t recommended_batch_size(double parameters, bool has_gpu, std::int64_t base = 32);
 
 enum class HardwareType : std::uint8_t { tpu_v5e, tpu_v5p, tpu_v4, h100, a100, v100, cpu, unknown };
 std::string_view name(HardwareType type) noexcept;
-// By name and architecture; newer models count as the nearest one of the list: an H200 is an H100 with more memory.
+// By name and architecture; newer models count as the nearest one of the list, e.g. an H200 as an H100.
 HardwareType hardware_type(const DeviceInfo& device);
 
 struct BatchSizeRecommendation {
-  std::int64_t min_batch_size = 0;       // below it the device idles
-  std::int64_t optimal_batch_size = 0;   // where it is busy
-  std::int64_t critical_batch_size = 0;  // from here on compute, not memory, is the limit
+  std::int64_t min_batch_size = 0;       // below this the device is mostly idle
+  std::int64_t optimal_batch_size = 0;   // the device is busy
+  std::int64_t critical_batch_size = 0;  // above this, compute is the limit rather than memory
   friend bool operator==(const BatchSizeRecommendation&, const BatchSizeRecommendation&) = default;
 };
 BatchSizeRecommendation batch_recommendation(HardwareType type) noexcept;

@@ -1,12 +1,12 @@
-// Config: everything about a DeviceManager that can be set.
+// Config: the settings of a DeviceManager.
 //
-// A value with defaults; every field is a setting of one table (settings.h in src/manager), so that it can also come from a
-// flag, an environment variable or a configuration file: flag > environment > file > default.
+// A value with defaults. Every field is a setting of one table (src/manager/config/settings.h), so it can also come from a flag,
+// an environment variable or a configuration file, in the order of precedence flag > environment > file > default.
 //
 //   Config config;                        // the defaults
 //   config.memory_strategy = MemoryStrategy::conservative;
 //   DeviceManager manager(config);
-//   Config here = Config::load();         // what file and environment say; throws invalid_argument naming the setting
+//   Config here = Config::load();         // from file and environment; throws invalid_argument naming the setting
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ struct Config {
   std::vector<DeviceKind> platform_priority = {DeviceKind::tpu, DeviceKind::tenstorrent, DeviceKind::gpu, DeviceKind::cpu};
   bool allow_tpu = true;  // COMPUTE_ALLOW_TPU
   std::vector<SimulatedDevice> simulated;
-  bool allow_simulated = false;  // whether auto may choose one of them
+  bool allow_simulated = false;  // whether auto may choose a simulated device
 
   // --- Memory ---
   MemoryStrategy memory_strategy = MemoryStrategy::balanced;
-  double memory_fraction = 0.75;  // for custom: 0.1 to 1.0
+  double memory_fraction = 0.75;  // for the custom strategy: 0.1 to 1.0
 
   // --- Programs ---
   bool enable_x64 = true;  // off: f64 and i64 results are refused
   bool enable_jit = true;  // fuse nodes into one loop (the name is that of other layers); off: one step each
-  bool isolate = false;    // every backend in a worker process
+  bool isolate = false;    // run every backend in a worker process
   std::map<std::string, std::string> environment;  // set before the first backend loads
 
   // --- Batches ---
@@ -54,39 +54,39 @@ struct Config {
 
   // --- Leases ---
   KeepOpenPolicy keep_open = KeepOpenPolicy::adaptive;
-  std::optional<double> linger_seconds;         // for linger; none: the break-even
-  double worth = 10;                            // seconds of idle holding that one second of opening is worth
-  std::optional<double> quantum_seconds;        // while somebody waits; none: 10 x (open + close), at least 1 s
-  std::optional<double> min_hold_seconds;       // none: open + close, at least 50 ms
-  std::optional<double> lease_timeout_seconds;  // none: wait for ever
+  std::optional<double> linger_seconds;         // for linger; nullopt: the break-even time
+  double worth = 10;                            // seconds of idle holding that cost as much as one second of opening
+  std::optional<double> quantum_seconds;        // while another process waits; nullopt: 10 x (open + close), at least 1 s
+  std::optional<double> min_hold_seconds;       // nullopt: open + close, at least 50 ms
+  std::optional<double> lease_timeout_seconds;  // nullopt: no limit
 
   // --- Money ---
-  std::map<std::string, double> prices;  // US dollars an hour, by id, kind or name
-  bool ledger = true;                    // keep a record of leases
+  std::map<std::string, double> prices;  // US dollars per hour, by id, kind or name
+  bool ledger = true;                    // record the use of devices
 
   // --- Profiles ---
-  bool profile = true;  // keep measured times across runs: what routing predicts from
+  bool profile = true;  // keep measured times between processes; routing predicts from them
 
-  // The fraction the strategy stands for. Throws invalid_argument outside 0.1 to 1.0.
+  // The fraction of the memory strategy. Throws invalid_argument outside 0.1 to 1.0.
   double budget_fraction() const;
-  // Throws invalid_argument naming the setting for a value out of its bounds, or two that contradict each other.
+  // Throws invalid_argument naming the setting if a value is out of bounds or two settings contradict each other.
   void check() const;
-  // What the file and the environment of this process say, over the defaults: see docs/configuration.md.
+  // The defaults, overridden by the configuration file and the environment of this process; see docs/configuration.md.
   static Config load();
 
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// |base| with the memory strategy that suits a model: below a million parameters conservative, below a hundred million
-// balanced, else aggressive.
+// |base| with a memory strategy for a model of this size: conservative below a million parameters, balanced below a hundred
+// million, else aggressive.
 Config optimize_for_model_size(Config base, double parameters);
 
-// |base| for models that generate: the given share of memory, fused programs, no 64-bit results where |mixed_precision|, and
-// runtimes told not to take all memory at once (unless |base| says otherwise).
+// |base| for generative models: the given memory strategy, fused programs, no 64-bit results if |mixed_precision|, and runtimes
+// that do not preallocate all memory (unless |base| says otherwise).
 Config configure_for_generative_models(Config base = {}, MemoryStrategy strategy = MemoryStrategy::balanced,
                                        bool mixed_precision = true);
 
-// The kind people mean by |text|: "gpu", "cuda", "rocm", "tpu", "tenstorrent", "cpu", in any case. Nothing for anything else.
+// The kind named by |text|: "gpu", "cuda", "rocm", "tpu", "tenstorrent", "cpu", in upper or lower case; nullopt otherwise.
 std::optional<DeviceKind> parse_device_kind(std::string_view text);
 
 }  // namespace tenon

@@ -1,9 +1,9 @@
-// The calls of the Tenstorrent device library, for programs written with it: create, initialise, close, default device, host.
+// The calls of the Tenstorrent device library, for porting programs: create, initialise, close, default device, host.
 //
-// They are names for what Tenon does anyway, with its safety: a Device is a handle, not the device. Dropping it, in any order
-// with tensors, closes and breaks nothing; tensors on a device that closes move to host memory. docs/device-library.md shows each
-// call next to its original. Devices are those of this thread's manager (tensor.h); a simulated card answers where there is no
-// real one in the slot.
+// The calls are thin wrappers: a Device is a handle, not the device. Destroying it, in any order with tensors, closes nothing and
+// is safe; tensors on a device that closes move to host memory. docs/device-library.md shows each call next to its original.
+// Devices belong to this thread's manager (tensor.h); a simulated card is used if the slot has no
+// real one.
 //
 //   using namespace tenon::device_library;
 //   Device device = create_device(Arch::grayskull, 0);
@@ -12,7 +12,7 @@
 //   Tensor result = y.to(get_host());
 //   close_device(device);                   // y and result stay valid
 //
-// Thread safety: all calls may run side by side, on copies of one Device too.
+// Thread safety: all calls may run concurrently, also on copies of one Device.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Device {
   Arch arch() const noexcept;
   int slot() const noexcept;
   bool is_initialized() const noexcept;
-  // The id, for Tensor::to and Tensor::on. Throws failed_precondition when the device is not initialised, or closed.
+  // The id, for Tensor::to and Tensor::on. Throws failed_precondition if the device is not initialised or closed.
   operator std::string_view() const;
 
  private:
@@ -43,23 +43,23 @@ class Device {
   std::shared_ptr<State> state_;
 };
 
-// The memory of this machine, as something to move tensors to.
+// The host memory as a destination for tensors.
 class Host {
  public:
   operator std::string_view() const noexcept { return "host"; }
 };
 
-// The card in |slot|, which opens nothing. Throws not_found when there is none, or one of another architecture.
+// The card in |slot|; opens nothing. Throws not_found if the slot is empty or has a card of another architecture.
 Device create_device(Arch arch, int slot);
-// Waits for the device's turn and opens it, so that what is wrong with it is known now. Between uses the keep-open policy decides
-// whether it stays open; whoever uses a tensor on it takes a lease. Nothing for one that is initialised. Throws unavailable.
+// Waits in the queue for the device and opens it, so that errors appear now. Between uses the keep-open policy decides whether it
+// stays open; every use of a tensor on it takes a lease. Does nothing if it is already initialised. Throws unavailable.
 void initialize_device(const Device& device);
-// Closes it when nothing runs on it; its tensors move to host memory. Nothing for one that is not initialised.
+// Closes it when no program runs on it; its tensors move to host memory. Does nothing if it is not initialised.
 void close_device(const Device& device);
 
-// Where tensors without a wish are evaluated.
+// The device on which tensors without a device request are evaluated.
 void set_default_device(const Device& device);
-// None when that is no Tenstorrent device.
+// nullopt if the default is not a Tenstorrent device.
 std::optional<Device> get_default_device();
 
 Host get_host();

@@ -1,8 +1,8 @@
-// Graph: a tensor program of primitive nodes, described without a device.
+// Graph: a tensor program of primitive nodes, independent of any device.
 //
-// A node is one primitive: an elementwise op of the catalogue, a view (broadcast, reshape, transpose, slice), a
-// reduction, a matmul ... Its dtype and shape are inferred and checked when it is added, so a Graph that exists is
-// well-formed: backends may trust it. Inputs of a node always have smaller ids than the node: id order is a topological order.
+// A node is one primitive: an elementwise op of the catalogue, a view (broadcast, reshape, transpose, slice), a reduction, a
+// matmul ... Its dtype and shape are inferred and checked when it is added, so every Graph is well-formed and backends can rely
+// on it. The inputs of a node have smaller ids than the node, so id order is a topological order.
 //
 // Lifetime: a value; copying copies the nodes (constants share their bytes).
 // Thread safety: as for a standard container.
@@ -12,8 +12,8 @@
 //   NodeId y = apply(g, "gelu", {a})[0];          // ops.h: any op of the catalogue
 //   g.set_outputs({y});
 //
-// Dtypes inside a program: a node of dtype bf16, f16 or a block format is *computed* in f32 and stays unrounded; it is rounded
-// where it leaves the graph as an output, and at an explicit cast. All backends and the reference follow this rule.
+// Dtypes inside a program: a node of dtype bf16, f16 or a block format is *computed* in f32 and not rounded. Rounding happens
+// where the value leaves the graph as an output and at explicit casts. All backends and the reference follow this rule.
 #pragma once
 
 #include <array>
@@ -32,15 +32,15 @@ namespace tenon {
 
 using NodeId = std::int32_t;
 
-// The elementwise ops (src/ops/elementwise/elementwise.h lists them and holds their bodies); an index into that list.
+// An index into the list of elementwise ops (src/ops/elementwise/elementwise.h).
 enum class ElementwiseOp : std::uint16_t;
 
 enum class Prim : std::uint8_t {
-  input,        // an argument of the program, in the order of InputAttr::index
+  input,        // an argument of the program, ordered by InputAttr::index
   constant,     // a literal
-  elementwise,  // inputs all of the node's shape, and of one dtype (a bool condition first for where)
+  elementwise,  // all inputs have the node's shape and one dtype (for where, the first is a bool condition)
   cast,         // to the node's dtype, with the rules of HostArray::cast
-  broadcast,    // NumPy: leading axes added, extents of 1 stretched
+  broadcast,    // as in NumPy: leading axes are added, extents of 1 are stretched
   reshape,      // same elements, row-major
   transpose,    // out axis i is input axis perm[i]
   slice,        // out[i] = in[start + i * step] per axis; step may be negative
@@ -57,7 +57,7 @@ enum class Prim : std::uint8_t {
   window,       // max or sum over sliding windows of the trailing spatial axes of [n, c, spatial...]
   arg_sort,     // i64, stable, along one axis; NaN last
   cumulative,   // running sum or product along one axis
-  random,       // counter-based: element i depends on (seed, i) alone; f32 / f64
+  random,       // counter-based: element i depends only on (seed, i); f32 / f64
 };
 std::string_view name(Prim prim) noexcept;
 
@@ -70,9 +70,9 @@ struct InputAttr {
   std::string name;
   int index = 0;
 };
-// The value is in the node's dtype, or in its compute dtype where a literal must not be rounded.
+// The value has the node's dtype, or its compute dtype if a literal must not be rounded.
 struct ConstantAttr {
-  HostArray value;  // of the node's dtype, or of its compute dtype (a literal beside a bf16 tensor stays f32)
+  HostArray value;  // a literal combined with a bf16 tensor stays f32, for example
 };
 struct ElementwiseAttr {
   ElementwiseOp op{};
@@ -94,7 +94,7 @@ struct AxisAttr {
 struct ScatterAttr {
   int axis = 0;
   bool add = false;
-};  // add: duplicates accumulate, in index order
+};  // add: duplicates accumulate in index order
 struct ReduceAttr {
   ReduceKind kind{};
   AxisSet axes = 0;
@@ -106,7 +106,7 @@ struct ArgReduceAttr {
 struct MatMulAttr {
   bool transpose_a = false, transpose_b = false;
 };  // of the last two axes
-using Spatial = std::array<std::int64_t, 3>;  // one entry a spatial axis (1 to 3), rest as given by default
+using Spatial = std::array<std::int64_t, 3>;  // one entry per spatial axis (1 to 3); the rest keep their defaults
 struct ConvAttr {
   Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_low{}, pad_high{};
   std::int64_t groups = 1;
@@ -135,8 +135,8 @@ using Attributes = std::variant<std::monostate, InputAttr, ConstantAttr, Element
 struct Node {
   Prim prim{};
   DType dtype = DType::f32;
-  // A literal number, or computed from such alone: takes the type of whatever it meets (2 * x is x's type). Weak
-  // numbers are i64 or f64; where nothing else decides, a weak f64 becomes f32.
+  // A literal number, or computed only from literals: takes the type of the other operand (2 * x has x's type). Weak numbers are
+  // i64 or f64; if no other operand decides, a weak f64 becomes f32.
   bool weak = false;
   Shape shape;
   std::vector<NodeId> inputs;
@@ -151,7 +151,7 @@ struct Node {
 // The node on one line, for people, its inputs as %id.
 std::string node_text(const Node& node);
 
-// Identifies a program: 128 bits of a hash over everything that gives it its meaning.
+// Identifies a program: a 128-bit hash of everything that determines its meaning.
 struct GraphKey {
   std::uint64_t low = 0, high = 0;
   friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
@@ -159,7 +159,7 @@ struct GraphKey {
 
 class Graph {
  public:
-  // Bounds on what one program may be; adding past them throws resource_exhausted.
+  // The limit of one program; adding more nodes throws resource_exhausted.
   static constexpr int kMaxNodes = 100'000;
 
   Graph();
@@ -169,7 +169,7 @@ class Graph {
   std::span<const NodeId> outputs() const noexcept { return outputs_; }
   void set_outputs(std::vector<NodeId> outputs);
 
-  // Adds a node as it is, for passes that rewrite a graph: the caller vouches for its dtype and shape.
+  // Adds a node unchecked, for passes that rewrite a graph; the caller is responsible for its dtype and shape.
   NodeId append(Node node) { return add(std::move(node)); }
 
   // --- Leaves ---
@@ -183,12 +183,12 @@ class Graph {
 
   // --- Elementwise: operands are broadcast and promoted by inserting nodes ---
   NodeId elementwise(ElementwiseOp op, std::span<const NodeId> operands, std::span<const double> params = {});
-  NodeId cast(NodeId x, DType to);  // no node when x already has that dtype and is not weak
+  NodeId cast(NodeId x, DType to);  // returns x if it already has that dtype and is not weak
 
-  // |x| if it is strong; else |x| with the dtype a literal has by itself (i64, f32).
+  // |x| if it is strong; otherwise |x| with the default dtype of a literal (i64, f32).
   NodeId strong(NodeId x);
 
-  // --- Views. Each returns x itself when there is nothing to do ---
+  // --- Views. Each returns x itself if there is nothing to do ---
   NodeId broadcast(NodeId x, const Shape& to);
   NodeId reshape(NodeId x, const Shape& to);
   NodeId transpose(NodeId x, std::span<const int> perm);
@@ -203,20 +203,20 @@ class Graph {
   NodeId scatter(NodeId x, NodeId indices, NodeId updates, int axis, bool add);
   NodeId reduce(ReduceKind kind, NodeId x, AxisSet axes);  // sum and prod of bool and small integers are i64 (u64)
   NodeId arg_reduce(NodeId x, int axis, bool largest);
-  NodeId matmul(NodeId a, NodeId b, MatMulAttr attr = {});  // rank >= 2 both, batch axes broadcast, dtypes promoted
+  NodeId matmul(NodeId a, NodeId b, MatMulAttr attr = {});  // both of rank >= 2; batch axes are broadcast, dtypes promoted
   NodeId conv(NodeId x, NodeId weight, const ConvAttr& attr);
   NodeId window(NodeId x, const WindowAttr& attr);
   NodeId arg_sort(NodeId x, int axis, bool descending);
   NodeId cumulative(NodeId x, int axis, bool product);
 
-  // Equal for graphs with the same nodes in the same order and the same outputs, different for all others; names of inputs do not
-  // count, every byte of a constant does. Grows with the graph: asking for it costs nothing. It is keyed with a number drawn at
-  // random by each process, so that nobody can construct a graph with the key of another; it means nothing to other processes.
+  // Equal for graphs with the same nodes in the same order and the same outputs, different for all others; it ignores names of
+  // inputs and covers every byte of a constant. It is updated as nodes are added, so reading it costs nothing. It is keyed with a
+  // random number per process, so that nobody can construct a graph with the key of another; it has no meaning elsewhere.
   GraphKey key() const;
-  // The same for every process with the same ops, and therefore no protection against somebody who constructs a collision: for
-  // what is kept in files of the user's own. Reads the whole graph, constants included.
+  // The same in every process with the same ops, and therefore not protected against constructed collisions; for data in the
+  // user's own files. Reads the whole graph, constants included.
   GraphKey fingerprint() const;
-  // One line for each node, for people: shapes, dtypes, attributes, constants (large ones by a hash of their bytes).
+  // Readable text, one line per node: shapes, dtypes, attributes, constants (large ones as a hash of their bytes).
   std::string text() const;
 
  private:

@@ -1,7 +1,7 @@
-// Prefetch: prepares values ahead of their use, in a thread of its own.
+// Prefetch: prepares values ahead of their use on a separate thread.
 //
-// |next| is called until it gives nothing; at most |buffer| values wait at any time. Lifetime: dropping it waits for the call of
-// |next| that runs, no longer. Thread safety: take() by one thread at a time.
+// |next| is called until it returns nullopt; at most |buffer| values are queued at any time. Lifetime: the destructor waits only
+// for the current call of |next|. Thread safety: take() must be called by one thread at a time.
 //
 //   Prefetch<HostArray> batches([&] { return read_batch(file); });
 //   while (std::optional<HostArray> batch = batches.take()) manager.run(graph, std::span(&*batch, 1));
@@ -17,7 +17,7 @@ namespace tenon {
 
 namespace detail {
 
-// The thread and its queue, of values whose type only Prefetch knows.
+// The thread and its queue, independent of the value type.
 class PrefetchThread {
  public:
   using Next = std::function<std::shared_ptr<void>()>;  // null at the end
@@ -45,7 +45,7 @@ class Prefetch {
             },
             buffer) {}
 
-  // The next value, waiting for it; nothing at the end. Throws what |next| threw, after the values before it.
+  // Waits for the next value; nullopt at the end. Rethrows an exception of |next| after the earlier values.
   std::optional<T> take() {
     const std::shared_ptr<void> value = thread_.take();
     return value ? std::optional<T>(std::move(*static_cast<T*>(value.get()))) : std::nullopt;

@@ -1,4 +1,4 @@
-// Everything of Tenon: tensors on any device. See tensor.h for tensors, manager.h for devices, docs/ for both.
+// Includes all public headers of Tenon. See tensor.h for tensors, manager.h for devices, and docs/.
 #pragma once
 
 #include "tenon/array.h"

@@ -1,23 +1,23 @@
-// Tensor: an array as a program sees it: computed when it is needed, on whatever device that is.
+// Tensor: a lazy array that is computed when its value is needed, on any device.
 //
-// Applying an op computes nothing: a Tensor is an expression until its value is asked for by eval(), to_host(), item() or
-// printing. Then the whole expression becomes one program and runs in one lease. Shapes and dtypes are known at once: a mistake
-// throws at the line that makes it, naming the op and the shapes.
+// Applying an op computes nothing: a Tensor is an expression until eval(), to_host(), item() or printing needs its value. The
+// whole expression then becomes one program and runs in one lease. Shapes and dtypes are known at once: an error is thrown at the
+// line that causes it, naming the op and the shapes.
 //
 //   Tensor a = rand({32, 32}), b = rand({32, 32});
 //   Tensor y = gelu(matmul(a, b) + 0.5f);                // touches no device
 //   std::cout << y[{0, Slice(0, 5)}] << '\n';            // evaluates that expression
 //   eval(y, sum(y));                                     // several results, one program
-//   Tensor z = (y * y).on("gpu");                        // a wish: wherever z is evaluated, it is on a GPU
+//   Tensor z = (y * y).on("gpu");                        // a device request: z is evaluated on a GPU
 //
-// Numbers beside a tensor take its type: x * 0.5 is of x's dtype, whatever the type of the number in C++. By itself a number is
-// int64 or float32. Every op of the catalogue is a function of functions.h.
+// A number combined with a tensor takes its dtype: x * 0.5 has x's dtype, whatever the C++ type of the number. On its own it is
+// int64 or float32. Every op of the catalogue is a function in functions.h.
 //
-// Lifetime: a value. Copies share the expression and its result. A tensor may be dropped at any time, from any thread, after its
-// device, its manager, at exit. Where a result is, the device or the host, is looked after: a device that closes hands it over,
-// and only one that is lost takes it with it (reading it is data_loss then).
-// Thread safety: different Tensors, copies of each other included, may be used side by side; a tensor that two threads evaluate
-// is computed once. One Tensor object is assigned to by one thread at a time.
+// Lifetime: a value. Copies share the expression and its result. A tensor may be destroyed at any time, from any thread, after
+// its device and its manager, and at exit. Results move to host memory before their device closes; only a result on a device
+// that is lost is gone (reading it is data_loss).
+// Thread safety: different Tensors, including copies of each other, may be used concurrently; a tensor that two threads evaluate
+// is computed once. One Tensor object must not be modified by several threads at once.
 #pragma once
 
 #include <algorithm>
@@ -50,9 +50,9 @@ concept Number = std::is_arithmetic_v<T>;
 
 class Tensor {
  public:
-  Tensor() = default;  // none: stands for an optional input that is not given
+  Tensor() = default;  // none: an omitted optional input
 
-  // A number without a type of its own (bool has one).
+  // A number that takes the dtype of the other operand (except bool, which has its own).
   template <Number N>
   Tensor(N value);
   Tensor(HostArray array);
@@ -65,22 +65,22 @@ class Tensor {
   static Tensor from(const std::vector<T>& values) {
     return from(std::span<const T>(values), Shape{static_cast<std::int64_t>(values.size())});
   }
-  // Takes |tensor| over, without a copy where its layout allows (dlpack.h).
+  // Takes ownership of |tensor|, without a copy if its layout allows (dlpack.h).
   static Tensor from_dlpack(dlpack::ManagedTensor* tensor);
   static Tensor from_dlpack(dlpack::ManagedTensorVersioned* tensor);
 
   bool is_none() const noexcept { return node_ == nullptr; }
-  // These throw failed_precondition for none; so does everything below.
+  // These and all functions below throw failed_precondition for none.
   const Shape& shape() const;
   DType dtype() const;
   int rank() const { return shape().rank(); }
   std::int64_t elements() const { return shape().elements(); }
 
-  // --- The value. Evaluates, if that was not done yet; blocks until it is there; throws what the device throws ---
+  // --- The value. Evaluates the tensor if necessary and blocks until it is done; throws the errors of the device ---
   const Tensor& eval(const RunOptions& options = {}) const;
   bool is_evaluated() const;
   HostArray to_host() const;
-  // The one element, converted as HostArray::cast does. Throws invalid_argument when there are more or none.
+  // The only element, converted like HostArray::cast. Throws invalid_argument unless there is exactly one.
   template <Number T>
   T item() const;
   // All elements in row-major order, converted.
@@ -90,15 +90,15 @@ class Tensor {
   dlpack::ManagedTensorVersioned* to_dlpack_versioned() const;
 
   // --- Where ---
-  // The same tensor with a wish: evaluated on |device| ("gpu", "cuda:0"), and so is what is computed from it unless that has a
-  // wish of its own. Touches nothing.
+  // The same tensor with a device request: it is evaluated on |device| ("gpu", "cuda:0"), and so are tensors computed from it
+  // that have no request of their own. Touches no device.
   Tensor on(std::string_view device) const;
-  // The value on |device| now, with the wish for it; on "host" in host memory, without one.
+  // Moves the value to |device| now and requests that device; "host" moves it to host memory without a request.
   Tensor to(std::string_view device) const;
-  // The id of a device that has the value; "" when it is in host memory alone, or nowhere yet.
+  // The id of a device that has the value; "" if the value is only in host memory or not evaluated.
   std::string device() const;
 
-  // --- Parts: x[0], x[{0, Slice(1, 5), ellipsis, new_axis}], x[indices] ---
+  // --- Indexing: x[0], x[{0, Slice(1, 5), ellipsis, new_axis}], x[indices] ---
   Tensor operator[](const Index& index) const;
   Tensor operator[](std::initializer_list<Index> indices) const;
 
@@ -110,7 +110,7 @@ class Tensor {
   friend Tensor operator+(const Tensor& a, const Tensor& b);
   friend Tensor operator-(const Tensor& a, const Tensor& b);
   friend Tensor operator*(const Tensor& a, const Tensor& b);
-  friend Tensor operator/(const Tensor& a, const Tensor& b);  // of integers a float, as in Python
+  friend Tensor operator/(const Tensor& a, const Tensor& b);  // a float for integers, as in Python
   friend Tensor operator%(const Tensor& a, const Tensor& b);  // the sign of b, as in Python
   friend Tensor operator&(const Tensor& a, const Tensor& b);
   friend Tensor operator|(const Tensor& a, const Tensor& b);
@@ -131,7 +131,7 @@ class Tensor {
   Tensor& operator*=(const Tensor& b) { return *this = *this * b; }
   Tensor& operator/=(const Tensor& b) { return *this = *this / b; }
 
-  // As NumPy prints an array: rows in brackets, a large one abbreviated.
+  // Prints like NumPy: rows in brackets, large arrays abbreviated.
   friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
  private:
@@ -144,7 +144,7 @@ class Tensor {
   std::shared_ptr<TensorNode> node_;
 };
 
-// A range of an axis, with Python's rules: negative places count from the end, places outside are clipped.
+// A range of an axis by Python's rules: negative indices count from the end, out-of-range indices are clipped.
 struct Slice {
   std::optional<std::int64_t> start, stop;
   std::int64_t step = 1;
@@ -160,10 +160,10 @@ struct Slice {
 };
 struct Ellipsis {};
 struct NewAxis {};
-inline constexpr Ellipsis ellipsis;  // as many whole axes as there are others
-inline constexpr NewAxis new_axis;   // an axis of extent 1 that was not there
+inline constexpr Ellipsis ellipsis;  // all axes that are not indexed otherwise
+inline constexpr NewAxis new_axis;   // inserts an axis of extent 1
 
-// One place in x[...]: a number, a Slice, ellipsis, new_axis, or a tensor of integers, which takes along its axis.
+// One index in x[...]: a number, a Slice, ellipsis, new_axis, or a tensor of integers, which selects along its axis.
 class Index {
  public:
   Index(std::integral auto place) : value_(static_cast<std::int64_t>(place)) {}
@@ -179,7 +179,7 @@ class Index {
   Value value_;
 };
 
-// Numbers in braces, nested as deep as there are axes: what tensor() takes.
+// Nested numbers in braces, the argument of tensor().
 class NestedNumbers {
  public:
   NestedNumbers(bool value) : value_(value) {}
@@ -194,19 +194,19 @@ class NestedNumbers {
   Value value_;
 };
 
-// tensor({{1, 2}, {3, 4}}): int64 if all are whole numbers, bool if all are bools, else float32; or of |dtype|. Throws
-// invalid_argument where rows differ in length.
+// tensor({{1, 2}, {3, 4}}): int64 if all values are integers, bool if all are bools, else float32; or |dtype|. Throws
+// invalid_argument if rows differ in length.
 Tensor tensor(const NestedNumbers& values, std::optional<DType> dtype = std::nullopt);
 
-// What an evaluation did.
+// The report of an evaluation.
 struct Evaluation {
-  DeviceInfo device;  // of the last program; empty when there was nothing to do
+  DeviceInfo device;  // of the last program; empty if there was nothing to do
   Timeline timeline;
   int programs = 0;
 };
 
-// Evaluates all of |tensors| together: one program, what they share computed once. Several programs only where they wish for
-// different devices, or are too large for one. |options|.device other than "auto" goes before every wish.
+// Evaluates all of |tensors| together as one program; shared subexpressions are computed once. There are several programs only if
+// the tensors request different devices or are too large for one. |options|.device other than "auto" overrides every request.
 Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options = {});
 template <std::same_as<Tensor>... Tensors>
 Evaluation eval(const Tensors&... tensors) {
@@ -214,7 +214,7 @@ Evaluation eval(const Tensors&... tensors) {
   return eval(std::span<const Tensor>(all));
 }
 
-// Within the scope of one, the thread's tensors are evaluated by |manager| instead of process_manager(). Scopes nest.
+// Within its scope, this thread's tensors are evaluated by |manager| instead of process_manager(). Scopes can be nested.
 class UseManager {
  public:
   explicit UseManager(DeviceManager& manager) noexcept;

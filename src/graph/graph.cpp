@@ -15,7 +15,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, message, hint);
 }
 
-// The dtype operands of an elementwise op meet in, before the op's own kinds are considered.
+// The common dtype of the operands of an elementwise op, before the op's accepted kinds are considered.
 DType common_dtype(const Graph& graph, std::span<const NodeId> operands) {
   bool any_strong = false, weak_float = false, weak_integer = false;
   DType common = DType::boolean;
@@ -48,7 +48,7 @@ DType body_dtype(ElementwiseOp op, DType common) {
   invalid(fmt::format("{} accepts bool, not {}", name(op), name(common)), "compare first, e.g. x != 0");
 }
 
-// The dtype sums and products of |dtype| are formed in.
+// The accumulation dtype of sums and products of |dtype|.
 DType accumulation_dtype(DType dtype) {
   if (is_unsigned_integer(dtype)) return DType::u64;
   if (is_signed_integer(dtype) || dtype == DType::boolean) return DType::i64;
@@ -149,10 +149,10 @@ NodeId Graph::elementwise(ElementwiseOp op, std::span<const NodeId> operands, st
   for (NodeId id : operands) check(id);
 
   const std::span<const NodeId> values = t.condition ? operands.subspan(1) : operands;
-  // A condition chooses between values; it does not make them strong: where(c, 1.0, 0.5) is still made of literals.
+  // A condition selects between values but does not make them strong: where(c, 1.0, 0.5) still consists of literals.
   const bool weak = std::all_of(values.begin(), values.end(), [this](NodeId id) { return (*this)[id].weak; });
   DType dtype = body_dtype(op, common_dtype(*this, values));
-  // Numbers alone are computed in f64, whole ones too: sqrt(2) meets an f64 tensor as the nearest double.
+  // Expressions of numbers only, integers included, are computed in f64: sqrt(2) * x uses the nearest double if x is f64.
   if (weak && dtype == DType::f32) dtype = DType::f64;
   Shape shape = nodes_[static_cast<std::size_t>(operands[0])].shape;
   for (NodeId id : operands) shape = tenon::broadcast(shape, (*this)[id].shape);
@@ -163,7 +163,7 @@ NodeId Graph::elementwise(ElementwiseOp op, std::span<const NodeId> operands, st
     if (t.condition && i == 0) {
       operand = cast(operand, DType::boolean);
     } else if (const Node& n = (*this)[operand]; n.weak && n.prim == Prim::constant && compute_dtype(dtype) != dtype) {
-      // A literal beside a bf16 tensor keeps f32 precision, as everything computed in f32 does until it leaves the graph.
+      // A literal combined with a bf16 tensor keeps f32 precision, like every value computed in f32 until it leaves the graph.
       const HostArray value = n.as<ConstantAttr>().value.cast(compute_dtype(dtype));
       operand = add({Prim::constant, dtype, false, value.shape(), {}, ConstantAttr{value}});
     } else {
@@ -184,7 +184,7 @@ NodeId Graph::cast(NodeId x, DType to) {
     if (!node.weak) return x;
     if (node.prim != Prim::constant) return add({Prim::cast, to, false, node.shape, {x}, {}});
   }
-  // A literal becomes a constant of the wanted type: 0.1 meets f64 as the nearest double, not as a rounded f32.
+  // A literal becomes a constant of the requested type: as f64, 0.1 is the nearest double, not a rounded f32.
   if (node.prim == Prim::constant && node.weak) return constant(node.as<ConstantAttr>().value.cast(to));
   return add({Prim::cast, to, false, node.shape, {x}, {}});
 }
@@ -467,7 +467,7 @@ NodeId Graph::window(NodeId x, const WindowAttr& attr) {
     const std::size_t s = static_cast<std::size_t>(i);
     dims.push_back(window_extent(shape[i + 2], attr.size[s], attr.stride[s], attr.dilation[s], attr.pad_low[s], attr.pad_high[s],
                                  "pooling"));
-    // Otherwise a window could lie in the padding alone, where a maximum has no meaning.
+    // Otherwise a window could consist only of padding, where a maximum is undefined.
     if (attr.pad_low[s] >= (attr.size[s] - 1) * attr.dilation[s] + 1 ||
         attr.pad_high[s] >= (attr.size[s] - 1) * attr.dilation[s] + 1)
       invalid(fmt::format("pooling: padding of {} and {} must be smaller than the window of {}", attr.pad_low[s],

@@ -61,7 +61,7 @@ class Simplifier {
     return graph_[line].shape == full ? line : unique({Prim::broadcast, DType::i64, false, full, {line}, {}});
   }
 
-  // Axes that are not neighbours (extents of 1 do not count) are reduced one run after another, innermost first.
+  // Axes that are not adjacent (ignoring extents of 1) are reduced one run at a time, innermost first.
   NodeId place_reduce(Node node) {
     const ReduceAttr attr = node.as<ReduceAttr>();
     NodeId x = node.inputs[0];

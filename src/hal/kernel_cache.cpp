@@ -26,7 +26,7 @@ struct Header {
   std::uint64_t key_bytes, binary_bytes, checksum;
 };
 
-// A multiply and a fold per 8 bytes: quick, and any flipped bit changes it.
+// A multiply and a fold per 8 bytes: fast, and any flipped bit changes it.
 std::uint64_t mix(std::uint64_t h, std::span<const std::byte> bytes, std::uint64_t factor) {
   const auto step = [&](std::uint64_t word) {
     const auto product = static_cast<unsigned __int128>(h ^ word) * factor;
@@ -63,7 +63,7 @@ std::string file_name(const std::string& key) {
                      kSuffix);
 }
 
-// Nobody else may have written what we load and run: owned by this user, and writable by nobody else.
+// Code that other users could have written must not be run: owned by this user, and writable by no other.
 bool is_ours(const FileDescriptor& file, mode_t type) {
   struct stat info{};
   return file && fstat(file.get(), &info) == 0 && (info.st_mode & S_IFMT) == type && info.st_uid == geteuid() &&
@@ -121,7 +121,7 @@ std::optional<std::vector<std::byte>> read_entry(const FileDescriptor& folder, c
     return std::nullopt;
   }
   if (stored != key) return std::nullopt;
-  futimens(file.get(), nullptr);  // used now: it goes last
+  futimens(file.get(), nullptr);  // marks it as most recently used
   return binary;
 }
 
@@ -220,7 +220,7 @@ void KernelCache::make_room(std::uint64_t limit) const {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
   std::uint64_t total = 0;
   for (const Entry& entry : entries) total += entry.bytes;
-  // An unfinished file of this hour may still be written to.
+  // An unfinished file of the last hour may still be in use.
   const auto fresh = fs::file_time_type::clock::now() - std::chrono::hours(1);
   for (const Entry& entry : entries) {
     if (total <= limit) return;

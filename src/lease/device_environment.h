@@ -1,4 +1,4 @@
-// What tells other software which device it may use: the environment of a program that runs under a lease.
+// The environment of a program that runs under a lease, which tells other software which device it may use.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace tenon {
 
 // The variables that confine a runtime to |device|: CUDA_VISIBLE_DEVICES for NVIDIA's, TT_VISIBLE_DEVICES for Tenstorrent's,
-// TPU_VISIBLE_CHIPS for TPUs, with the number of the device's id. Nothing for kinds that have none.
+// TPU_VISIBLE_CHIPS for TPUs, with the number of the device's id. Empty for other kinds.
 std::vector<std::pair<std::string, std::string>> visibility_variables(const DeviceInfo& device);
 
 // TENON_LEASE: which device is leased, and under which epoch.
@@ -25,8 +25,8 @@ struct LeaseName {
   static std::optional<LeaseName> parse(std::string_view text);
 };
 
-// Whether this process runs under a lease of the turnstile's device that is still held, as |lease_variable| (TENON_LEASE) says:
-// waiting for the device would be waiting for itself. Throws failed_precondition for a shared lease where |wanted| is exclusive.
+// Whether this process runs under an active lease on the turnstile's device, according to |lease_variable| (TENON_LEASE); waiting
+// for the device would then be a deadlock. Throws failed_precondition for a shared lease if |wanted| is exclusive.
 bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variable, TicketKind wanted);
 
 }  // namespace tenon

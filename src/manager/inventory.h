@@ -1,4 +1,4 @@
-// The devices of a machine joined with what the backends of this process can drive.
+// Merges the devices of a machine with those that the backends of this process can drive.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace tenon {
 
-// |detected| devices that a backend offers get its name; devices only a backend knows come after them; those no backend drives
-// are not available and say so.
+// |detected| devices that a backend can drive get its name; devices that only a backend knows are appended; devices without a
+// backend are marked as unavailable with the reason.
 std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const BackendRegistry& registry);
 
-// The device called |wish|, by id or alias; else the first of that kind, one that is available if there is any. nullptr when
-// there is none.
+// The device with the id or alias |wish|; else the first of that kind, preferably an available one. nullptr if there is
+// none.
 const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view wish);
 
 }  // namespace tenon

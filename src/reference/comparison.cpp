@@ -28,7 +28,7 @@ double unit(double value, const Format& format) {
   return std::ldexp(1.0, std::max(exponent, format.min_exponent) - format.mantissa_bits);
 }
 
-// Of the 16 neighbours in a row that share one exponent, the largest decides the step of all.
+// The largest of the 16 adjacent elements that share an exponent determines the step of all.
 double block_peak(const HostArray& result, std::span<const double> reference, std::size_t index) {
   const Shape& shape = result.shape();
   const std::size_t columns = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]);
@@ -38,7 +38,7 @@ double block_peak(const HostArray& result, std::span<const double> reference, st
   return peak;
 }
 
-// Two passes, so that a large mean does not eat the variation.
+// Two passes, so that a large mean does not cancel the variation.
 std::optional<double> correlation(std::span<const double> a, std::span<const double> b) {
   double sum_a = 0, sum_b = 0, count = 0, largest = 0;
   const auto counts = [&](std::size_t i) { return std::isfinite(a[i]) && std::isfinite(b[i]); };
@@ -82,7 +82,7 @@ Comparison compare(const HostArray& result, std::span<const double> reference) {
   const Format format = format_of(dtype);
   const Tolerance tolerance = tolerance_of(dtype);
   const std::vector<double> values = result.to_doubles();
-  // What overflows to infinity in the result's dtype is infinite in the reference too.
+  // A reference value that overflows in the result's dtype counts as infinite.
   const std::vector<double> rounded =
       HostArray::from<double>(result.shape(), reference).cast(is_float(dtype) ? dtype : DType::f64).to_doubles();
   double scale = 0;

@@ -1,4 +1,4 @@
-// How far a result is from the reference, over the whole tensor, and whether that is too far for its dtype.
+// The error of a result against the reference over the whole tensor, and whether it is within the tolerance of its dtype.
 //
 //   std::vector<std::vector<double>> wanted = reference_doubles(graph, inputs);
 //   Comparison c = compare(result.outputs[0], wanted[0]);
@@ -15,24 +15,24 @@
 
 namespace tenon {
 
-// Lower edges of the classes in which errors are counted, in units in the last place.
+// Lower edges of the error classes, in ULP.
 inline constexpr std::array<double, 9> kUlpEdges{0, 0.5, 1, 2, 4, 8, 16, 64, 256};
 
 struct Comparison {
   double max_abs = 0;
-  double max_rel = 0;       // where the reference is not 0
-  double max_ulp = 0;       // in units of the result's dtype at the reference value; of its block's step for the block formats
-  std::int64_t worst = -1;  // the element with the largest ULP error; -1 when there is none
+  double max_rel = 0;           // where the reference is not 0
+  double max_ulp = 0;           // in ULP of the result's dtype at the reference value; for block formats in steps of the block
+  std::int64_t worst = -1;      // the element with the largest ULP error; -1 if there is none
   std::int64_t mismatches = 0;  // elements beyond the tolerance
-  // Pearson's correlation over the elements that are finite on both sides; 1 where both sides are constant and equal, none where
-  // a side is constant and they differ.
+  // Pearson's correlation over the elements that are finite on both sides; 1 if both sides are constant and equal, nullopt if one
+  // side is constant and they differ.
   std::optional<double> pcc;
   std::array<std::int64_t, kUlpEdges.size()> ulp_counts{};  // of the finite elements, by kUlpEdges
   std::int64_t nan = 0, reference_nan = 0, infinite = 0, reference_infinite = 0;
 };
 
-// An element matches when it is within |ulp| units or within |scale| of the largest reference value: the error long sums may have
-// in their small elements. NaN must meet NaN, infinities must be equal, integers and bool exact.
+// An element matches if it is within |ulp| ULP or within |scale| of the largest reference value (the error that long sums may
+// have in small elements). NaN must match NaN, infinities must be equal, integers and bool must be exact.
 struct Tolerance {
   double ulp = 0, scale = 0;
 };

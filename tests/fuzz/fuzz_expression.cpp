@@ -1,13 +1,6 @@
-// Random and mutated expressions: each is either a program, which then runs if it is small, or refused with a tenon::Error.
-//
-//   fuzz_expression [count] [seed]
-//
-// The same count and seed give the same expressions. A crash, another exception, an internal error, or more than
-// kMaxResidentBytes of memory is a failure; the expression at fault is printed. Sanitizers make it strict.
+// Random and changed expressions: each is either a program, which then runs if it is small, or refused with a tenon::Error.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <string_view>
@@ -19,34 +12,30 @@
 #include "tenon/expression.h"
 #include "tenon/ops.h"
 
+namespace tenon {
 namespace {
-
-using namespace tenon;
 
 constexpr std::int64_t kMaxElements = 2048;                       // of a tensor in a program that is run
 constexpr std::size_t kMaxWork = 200'000;                         // elements computed by one
 constexpr std::uint64_t kMaxCaseBytes = std::uint64_t{64} << 20;  // asked for by one case, freed or not
 
 class Generator {
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>((*random_)() % n); }
   template <class List>
   const auto& pick(const List& list) {
     return list[below(std::size(list))];
   }
 
  public:
-  explicit Generator(std::uint64_t seed) : random_(seed) {
-    for (const OpInfo& op : all_ops()) {
-      ops_.push_back(&op);
-      if (!op.example.empty()) corpus_.push_back(op.example);
-    }
+  Generator() {
+    for (const OpInfo& op : all_ops()) ops_.push_back(&op);
   }
 
-  std::string next() {
-    switch (below(4)) {
+  std::string next(std::mt19937_64& random) {
+    random_ = &random;
+    switch (below(3)) {
       case 0: return program();
       case 1: return mutate(program());
-      case 2: return mutate(corpus_.empty() ? program() : pick(corpus_));
       default: return call(2);
     }
   }
@@ -191,9 +180,8 @@ class Generator {
     return text;
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64* random_ = nullptr;
   std::vector<const OpInfo*> ops_;
-  std::vector<std::string> corpus_;
 };
 
 struct Inputs {
@@ -220,56 +208,34 @@ bool is_small(const Graph& graph) {
   return work < kMaxWork && cost(graph).flops < static_cast<double>(kMaxWork);
 }
 
-struct Tally {
-  std::size_t ran = 0, parsed = 0, refused = 0, failed = 0;
-};
-
-void try_one(const std::string& source, const Inputs& inputs, Tally& tally) {
+void parse_and_run(std::string_view source, const Inputs& inputs) {
   try {
     free_names(source);
   } catch (const Error&) {
+    // parse_expression() says what is wrong
   }
-  try {
-    const Graph graph = parse_expression(source, inputs.types, {.max_elements = kMaxElements});
-    ++tally.parsed;
-    if (!is_small(graph)) return;
-    reference_run(graph, inputs.arrays);
-    ++tally.ran;
-  } catch (const Error& error) {
-    ++tally.refused;
-    const bool wordless = std::string_view(error.what()).empty();
-    if (error.code() != ErrorCode::internal && error.code() != ErrorCode::unknown && !wordless) return;
-    ++tally.failed;
-    fmt::print(stderr, "internal error: {}\n  {}\n", error.what(), source);
-  } catch (const std::exception& error) {
-    ++tally.failed;
-    fmt::print(stderr, "{}\n  {}\n", error.what(), source);
-  }
+  const Graph graph = parse_expression(source, inputs.types, {.max_elements = kMaxElements});
+  if (is_small(graph)) reference_run(graph, inputs.arrays);
+}
+
+fuzz::Target make_target() {
+  fuzz::Target target{.name = "expression"};
+  for (const OpInfo& op : all_ops())
+    if (!op.example.empty()) target.seeds.push_back(op.example);
+  for (const OpInfo& op : all_ops()) target.words.push_back(op.name + "(");
+  for (const char* word : {"(", ")", "[", "]", ", ", ":", " = ", "axis=", "None", "...", "1e9", "0.5", "-1", "a", "b", "i", "; "})
+    target.words.emplace_back(word);
+  target.make = [generator = Generator()](std::mt19937_64& random) mutable { return generator.next(random); };
+  target.parse = [inputs = Inputs()](fuzz::Bytes bytes) { parse_and_run(fuzz::text_of(bytes), inputs); };
+  target.bound = [](std::size_t) { return kMaxCaseBytes; };
+  return target;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::size_t count = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10'000;
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  Generator generator(seed);
-  const Inputs inputs;
-  Tally tally;
-  std::uint64_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string source = generator.next();
-    // What was tried last is known even when the process dies of it.
-    if (std::getenv("FUZZ_VERBOSE") != nullptr) fmt::print(stderr, "{}\n", source);
-    const std::uint64_t before = fuzz::allocated_bytes();
-    try_one(source, inputs, tally);
-    const std::uint64_t taken = fuzz::allocated_bytes() - before;
-    most = std::max(most, taken);
-    if (taken > kMaxCaseBytes) {
-      ++tally.failed;
-      fmt::print(stderr, "asked for {} bytes\n  {}\n", taken, source);
-    }
-  }
-  fmt::print("{} expressions: {} parsed, {} ran, {} refused, {} failed, at most {} KiB asked for by one\n", count, tally.parsed,
-             tally.ran, tally.refused, tally.failed, most >> 10);
-  return tally.failed == 0 ? 0 : 1;
+const fuzz::Target& fuzz::target() {
+  static const Target target = make_target();
+  return target;
 }
+
+}  // namespace tenon

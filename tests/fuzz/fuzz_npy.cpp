@@ -2,9 +2,8 @@
 #include "fuzz/fuzzer.h"
 #include "tenon/io.h"
 
+namespace tenon {
 namespace {
-
-std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::string file_of(int version, std::string dictionary, const std::string& data) {
   std::string out = "\x93NUMPY";
@@ -23,21 +22,18 @@ void repair(std::string& file) {
   for (std::size_t i = 8; i < begin; ++i) file[i] = static_cast<char>(size >> (8 * (i - 8)) & 0xff);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  using namespace tenon;
-  fuzz::Corpus corpus;
+fuzz::Target make_target() {
+  fuzz::Target target{.name = "npy"};
   for (DType dtype : all_dtypes())
     if (!is_block(dtype))
       for (const Shape& shape : {Shape{}, Shape{0}, Shape{3}, Shape{2, 3}, Shape{1, 2, 1, 2}})
-        corpus.files.push_back(text_of(format_npy(HostArray::full(dtype, shape, 1))));
+        target.seeds.emplace_back(fuzz::text_of(format_npy(HostArray::full(dtype, shape, 1))));
   for (int version : {1, 2, 3}) {
-    corpus.files.push_back(
+    target.seeds.push_back(
         file_of(version, "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, '\1')));
-    corpus.files.push_back(file_of(version, "{'shape': (4L,), 'descr': '|V2', 'fortran_order': False}", std::string(8, '\1')));
+    target.seeds.push_back(file_of(version, "{'shape': (4L,), 'descr': '|V2', 'fortran_order': False}", std::string(8, '\1')));
   }
-  corpus.words = {"{",
+  target.words = {"{",
                   "}",
                   "(",
                   ")",
@@ -67,11 +63,20 @@ int main(int argc, char** argv) {
                   "\\x",
                   "\xff\xff\xff\x7f",
                   "L"};
-  corpus.dense = {file_of(2, "{'descr': '>f8', 'fortran_order': True, 'shape': (500, 1000), }", std::string(4000000, '\1')),
+  target.dense = {file_of(2, "{'descr': '>f8', 'fortran_order': True, 'shape': (500, 1000), }", std::string(4000000, '\1')),
                   file_of(2, "{'descr': '" + std::string(60000, 'x') + "', }", "")};
+  target.repair = repair;
+  target.parse = [](fuzz::Bytes bytes) { (void)parse_npy(bytes); };
   // Parsing, then the array: the input's size, and once more while Fortran order is transposed.
-  return fuzz::run(argc, argv, "fuzz_npy", corpus,
-                   {.repair = repair,
-                    .parse = [](std::span<const std::byte> bytes) { (void)parse_npy(bytes); },
-                    .bound = [](std::size_t bytes) { return (kParseFactor + 2) * bytes + kParseAllowance; }});
+  target.bound = [](std::size_t bytes) { return (kParseFactor + 2) * bytes + kParseAllowance; };
+  return target;
 }
+
+}  // namespace
+
+const fuzz::Target& fuzz::target() {
+  static const Target target = make_target();
+  return target;
+}
+
+}  // namespace tenon

@@ -6,9 +6,8 @@
 #include "fuzz/fuzzer.h"
 #include "tenon/io.h"
 
+namespace tenon {
 namespace {
-
-std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // The header's length: up to the last brace and the spaces after it.
 void repair(std::string& file) {
@@ -28,10 +27,7 @@ std::string dense_file(std::string_view before, std::string_view after, int coun
   return file;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  using namespace tenon;
+fuzz::Target make_target() {
   ArrayFile all;
   for (DType dtype : all_dtypes()) all.arrays.emplace(name(dtype), HostArray::full(dtype, {2, 3}, 1));
   all.metadata = {{"origin", "fuzz"}};
@@ -43,10 +39,11 @@ int main(int argc, char** argv) {
                   {"c", HostArray::zeros(DType::f64, {0, 4})}};
   ArrayFile noted;
   for (int i = 0; i < 40; ++i) noted.metadata.emplace("k" + std::to_string(i), "");
-  fuzz::Corpus corpus;
-  for (const ArrayFile* file : {&all, &blocks, &small, &noted}) corpus.files.push_back(text_of(format_safetensors(*file)));
-  corpus.files.push_back(std::string("\2\0\0\0\0\0\0\0{}", 10));
-  corpus.words = {"{",
+  fuzz::Target target{.name = "safetensors"};
+  for (const ArrayFile* file : {&all, &blocks, &small, &noted})
+    target.seeds.emplace_back(fuzz::text_of(format_safetensors(*file)));
+  target.seeds.push_back(std::string("\2\0\0\0\0\0\0\0{}", 10));
+  target.words = {"{",
                   "}",
                   "[",
                   "]",
@@ -74,11 +71,20 @@ int main(int argc, char** argv) {
                   "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
                   "\"x\":\"\",",
                   "\"tenon.a.format\":\"bfloat8_b\","};
-  corpus.dense = {dense_file("\"", R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})", 50000, "}"),
+  target.dense = {dense_file("\"", R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})", 50000, "}"),
                   dense_file("\"", "\":\"\"", 100000, "}}"), dense_file("\"", R"(":{})", 50000, "}"),
                   dense_file("\"tenon.", R"(.format":"")", 50000, "}}")};
-  return fuzz::run(argc, argv, "fuzz_safetensors", corpus,
-                   {.repair = repair,
-                    .parse = [](std::span<const std::byte> bytes) { (void)parse_safetensors(bytes); },
-                    .bound = [](std::size_t bytes) { return (kParseFactor + 1) * bytes + kParseAllowance; }});
+  target.repair = repair;
+  target.parse = [](fuzz::Bytes bytes) { (void)parse_safetensors(bytes); };
+  target.bound = [](std::size_t bytes) { return (kParseFactor + 1) * bytes + kParseAllowance; };
+  return target;
 }
+
+}  // namespace
+
+const fuzz::Target& fuzz::target() {
+  static const Target target = make_target();
+  return target;
+}
+
+}  // namespace tenon

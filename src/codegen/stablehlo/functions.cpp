@@ -33,7 +33,7 @@ Term polynomial(const Term& z, const double (&c)[N]) {
   return sum;
 }
 
-// A 1 that no compiler recognises as such, so that (1 + x) - 1 stays what it is.
+// A 1 that is opaque to compilers, so that (1 + x) - 1 is not simplified.
 Term opaque_one(const Term& x) { return select(is_nan(x), x, 1.0); }
 
 // x in [low, high], or NaN.
@@ -64,8 +64,8 @@ Split split(const Term& x) {
 
 Term is_positive_number(const Term& x) { return (x > 0.0) & (x < kInfinity); }
 
-// 2^n exp(r) for |r| up to ln(2) / 2, where XLA's own exponential is off by 3 ULP. In two steps: 2^n alone may leave the normal
-// numbers.
+// 2^n exp(r) for |r| up to ln(2) / 2, where XLA's own exponential is off by 3 ULP. Scales in two steps, because 2^n alone may be
+// outside the range of normal numbers.
 Term scaled_exp(const Term& n, const Term& r) {
   const Term half = unary("floor", n * 0.5);
   return (1.0 + (r + r * r * polynomial(r, coefficients::kExpm1))) * power_of_two(half) * power_of_two(n - half);
@@ -77,12 +77,12 @@ Term is_nan(const Term& x) { return x != x; }
 Term is_inf(const Term& x) { return abs(x) == kInfinity; }
 Term signbit(const Term& x) { return bits(x) < 0.0; }
 Term abs(const Term& x) { return unary("abs", x); }
-// Not by masks: a compiler has been seen to make a wrong instruction of them.
+// Does not use masks, because a compiler generated wrong code for them.
 Term copysign(const Term& x, const Term& y) {
   const Term size = abs(x);
   return select(signbit(y), -size, size);
 }
-// By comparison: some compilers take a maximum that drops NaN for one that does not.
+// Uses comparisons, because some compilers confuse maxima that ignore NaN with those that propagate it.
 Term min(const Term& x, const Term& y) { return select((x < y) | is_nan(x), x, y); }
 Term max(const Term& x, const Term& y) { return select((x > y) | is_nan(x), x, y); }
 Term floor(const Term& x) { return unary("floor", x); }
@@ -95,8 +95,8 @@ Term sqrt(const Term& x) {
   if (goes_wide(x) && !x.writer().target().rounds_quotients) return narrow(sqrt(wide(x)));
   return unary("sqrt", x);
 }
-// A quotient of doubles, rounded to f32, is the rounded quotient: they have more than twice the bits. Compilers know that, too,
-// and would divide f32, or multiply by the reciprocal of a constant: the factors and the barrier keep them from it.
+// A quotient of doubles, rounded to f32, is correctly rounded, because doubles have more than twice the bits. Compilers know this
+// and would divide in f32, or multiply by the reciprocal of a constant; the factors and the barrier prevent that.
 Term quotient(const Term& x, const Term& y) {
   if (x.writer().target().rounds_quotients) return x / y;
   if (goes_wide(x)) return narrow(wide(x) * 2.0 / barrier(wide(y)) * 0.5);
@@ -107,7 +107,7 @@ Term log(const Term& x) { return unary("log", x); }
 Term sin(const Term& x) { return unary("sine", x); }
 Term cos(const Term& x) { return unary("cosine", x); }
 
-// One Newton step behind a power, whose exponent of 1/3 is not exact.
+// One Newton step after a power, whose exponent of 1/3 is not exact.
 Term cbrt(const Term& x) {
   if (goes_wide(x)) return narrow(cbrt(wide(x)));
   const Term t = abs(x);
@@ -115,7 +115,7 @@ Term cbrt(const Term& x) {
   const Term safe = select(ordinary, t, 1.0);
   const Term y = binary("power", safe, safe.like(1.0 / 3.0));
   const Term better = y - (y - safe / (y * y)) * (1.0 / 3.0);
-  // A subnormal number may be positive to the comparison and zero to the power.
+  // A subnormal number may be positive in the comparison but zero in the power.
   return copysign(select(ordinary & (y > 0.0), better, t), x);
 }
 
@@ -173,7 +173,7 @@ Term tan(const Term& x) {
 }
 Term atan2(const Term& y, const Term& x) {
   if (goes_wide(x)) return narrow(atan2(wide(y), wide(x)));
-  // Where y is subnormal and counts as zero, XLA loses its sign.
+  // If y is subnormal and flushed to zero, XLA loses its sign.
   return copysign(binary("atan2", y, x), y);
 }
 Term asin(const Term& x) {

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Well below what a socket takes in one message.
+// Well below the limit of a socket for one message.
 constexpr std::size_t kInlineBytes = 32 * 1024;
 enum class Form : std::uint8_t { inside, in_memory };
 
@@ -37,14 +37,20 @@ bool send_once(int socket, std::uint8_t form, std::span<const std::byte> bytes, 
   return sent >= 0;
 }
 
+// The first descriptor that came along. A message has one at most; further ones are closed, or they would stay open for good.
 FileDescriptor taken_descriptor(msghdr& message) {
+  FileDescriptor first;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    return FileDescriptor(fd);
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      FileDescriptor taken(fd);
+      if (!first) first = std::move(taken);
+    }
   }
-  return {};
+  return first;
 }
 
 void write_texts(ByteWriter& out, const std::vector<std::string>& texts) {
@@ -90,7 +96,7 @@ SharedMemory SharedMemory::create(std::size_t bytes) {
 }
 
 SharedMemory SharedMemory::map(FileDescriptor fd, std::size_t bytes) {
-  // Reading past the end of the file would be the end of the process.
+  // Reading past the end of the file would kill the process (SIGBUS).
   struct stat about{};
   if (bytes == 0 || fstat(fd.get(), &about) != 0 || static_cast<std::uint64_t>(about.st_size) < bytes)
     throw Error(ErrorCode::invalid_argument, "the shared memory is smaller than announced");
@@ -158,6 +164,21 @@ std::optional<WorkerChannel::Message> WorkerChannel::receive() {
 }
 
 void WorkerChannel::shut() noexcept { shutdown(socket_.get(), SHUT_RDWR); }
+
+WorkerReply read_reply(std::vector<std::byte> bytes) {
+  ByteReader in(bytes);
+  WorkerReply reply;
+  if (in.flag()) {
+    bytes.erase(bytes.begin());
+    reply.result = std::move(bytes);
+    return reply;
+  }
+  const auto code = static_cast<ErrorCode>(in.byte());
+  const std::string text = in.text(), hint = in.text();
+  reply.is_lost = in.flag();
+  reply.failure.emplace(code, text, hint);
+  return reply;
+}
 
 void write_type(ByteWriter& out, const TensorType& type) {
   out.byte(static_cast<std::uint8_t>(type.dtype));

@@ -1,4 +1,4 @@
-// What a worker and its parent have in common: messages over a socket, and memory both see.
+// Communication between a worker and its parent: messages over a socket, and shared memory.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,27 @@
 #include "base/file_descriptor.h"
 #include "graph/serialize.h"
 #include "tenon/backend.h"
+#include "tenon/error.h"
 
 namespace tenon {
 
-// Requests of the parent. Every one but the last three is answered.
+// Requests of the parent. All except the last three are answered.
 enum class WorkerCommand : std::uint8_t {
-  open,      // backend, options, device -> device as it is when open
+  open,      // backend, options, device -> the opened device
   compile,   // program number, graph -> input types, output types
   allocate,  // buffer number, type ->
   upload,    // buffer number, type; the bytes are in the shared memory ->
   download,  // buffer number -> ; the bytes are in the shared memory
   run,       // program number, input numbers, output numbers ->
   close,     // -> ; the worker ends
-  share,     // bytes; the descriptor of new shared memory comes along, the old one is forgotten
+  share,     // bytes; carries the descriptor of new shared memory, which replaces the old one
   drop_buffer,
   drop_program,
 };
 inline constexpr std::uint64_t kWorkerProtocol = 1;
 inline constexpr int kWorkerSocket = 3;
 
-// Anonymous memory that another process maps by its descriptor; gone when neither has it any more.
+// Anonymous memory that another process maps by its descriptor; freed when neither process uses it any more.
 class SharedMemory {
  public:
   SharedMemory() = default;
@@ -54,23 +55,32 @@ class WorkerChannel {
  public:
   struct Message {
     std::vector<std::byte> bytes;
-    FileDescriptor fd;  // that came along, if any
+    FileDescriptor fd;  // the descriptor sent with the message, if any
   };
 
   explicit WorkerChannel(FileDescriptor socket) : socket_(std::move(socket)) {}
 
-  // False when the other side is gone. A message too large for the socket goes through memory of its own.
+  // False if the other side is gone. A message too large for the socket goes through separate shared memory.
   bool send(std::span<const std::byte> bytes, int fd = -1) noexcept;
-  // Waits; nothing when the other side is gone.
+  // Waits for a message; nullopt if the other side is gone.
   std::optional<Message> receive();
 
   int fd() const noexcept { return socket_.get(); }
-  // Nobody can be reached any more.
+  // Ends the communication.
   void shut() noexcept;
 
  private:
   FileDescriptor socket_;
 };
+
+// An answer of the worker, but for what a command returns: that follows in |result|.
+struct WorkerReply {
+  std::optional<Error> failure;
+  bool is_lost = false;  // the device, with the failure
+  std::vector<std::byte> result;
+};
+// Throws invalid_argument for what no worker sends.
+WorkerReply read_reply(std::vector<std::byte> bytes);
 
 void write_type(ByteWriter& out, const TensorType& type);
 TensorType read_type(ByteReader& in);

@@ -27,7 +27,7 @@ extern char** environ;
 namespace tenon {
 namespace {
 
-// A worker that was told to end gets so long.
+// How long a worker may take to exit after it was told to.
 constexpr int kGraceMilliseconds = 2000;
 // Shared memory is kept for the next transfer up to this size.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
@@ -44,7 +44,7 @@ class ChildProcess {
 
   pid_t pid() const noexcept { return pid_; }
 
-  // Waits so long for it to end by itself, kills it if need be, and leaves no zombie. Says how it ended.
+  // Waits this long for the process to exit, then kills it, and reaps it. Returns how it ended.
   std::string end(int milliseconds) noexcept {
     if (pid_ < 0) return ended_;
     pollfd watched{fd_.get(), POLLIN, 0};
@@ -119,7 +119,7 @@ ChildProcess spawn(const std::string& program, int socket, std::map<std::string,
 
   SpawnSettings settings;
   posix_spawn_file_actions_addopen(&settings.actions, 0, "/dev/null", O_RDONLY, 0);
-  // What a runtime prints must not end up among the program's results.
+  // The output of a runtime must not be mixed with the program's results.
   posix_spawn_file_actions_adddup2(&settings.actions, 2, 1);
   // The socket is never descriptor 3 itself (see below), which would keep its close-on-exec flag.
   posix_spawn_file_actions_adddup2(&settings.actions, socket, kWorkerSocket);
@@ -154,7 +154,7 @@ class Connection {
   Number next_number() noexcept { return numbers_.fetch_add(1, std::memory_order_relaxed); }
   bool is_lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
-  // Sends a request and waits for the answer. Throws the worker's error; unavailable when the worker is gone.
+  // Sends a request and waits for the answer. Throws the worker's error, or unavailable if the worker is gone.
   std::vector<std::byte> call(const ByteWriter& request) {
     const std::lock_guard lock(mutex_);
     return exchange(request);
@@ -178,7 +178,7 @@ class Connection {
     return array;
   }
 
-  // A note that needs no answer.
+  // Sends a message without an answer.
   void tell(WorkerCommand command, Number number) noexcept {
     ByteWriter note;
     note.byte(static_cast<std::uint8_t>(command));
@@ -227,18 +227,13 @@ class Connection {
     if (!channel_.send(request.bytes())) lose();
     auto message = channel_.receive();
     if (!message) lose();
-    ByteReader in(message->bytes);
-    if (in.flag()) {
-      message->bytes.erase(message->bytes.begin());
-      return std::move(message->bytes);
-    }
-    const auto code = static_cast<ErrorCode>(in.byte());
-    const std::string text = in.text(), hint = in.text();
-    if (in.flag()) {
+    WorkerReply reply = read_reply(std::move(message->bytes));
+    if (!reply.failure) return std::move(reply.result);
+    if (reply.is_lost) {
       lost_.store(true, std::memory_order_relaxed);
-      why_ = text;
+      why_ = reply.failure->what();
     }
-    throw Error(code, text, hint);
+    throw Error(*reply.failure);
   }
 
   [[noreturn]] void lose() {
@@ -250,7 +245,7 @@ class Connection {
     return {ErrorCode::unavailable, fmt::format("{} is lost: {}", device_, why_), "open the device again"};
   }
 
-  // Makes sure that there is memory for |bytes|.
+  // Ensures that the shared memory holds |bytes|.
   void share(std::size_t bytes) {
     if (bytes <= memory_.bytes()) return;
     std::size_t size = kSmallestBytes;
@@ -442,7 +437,7 @@ std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const Devic
   const std::vector<std::byte> answer = connection->call(request);
   ByteReader in(answer);
   DeviceInfo opened = read_device(in);
-  // What only the manager knows stays as it is.
+  // Keeps the fields that only the manager knows.
   DeviceInfo info = device;
   info.name = opened.name;
   info.memory_total_bytes = opened.memory_total_bytes;

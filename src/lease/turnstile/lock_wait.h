@@ -1,13 +1,13 @@
-// LockWait: a blocking lock request that ends at a deadline or when asked to stop.
+// LockWait: a blocking lock request that ends at a deadline or on a stop request.
 //
-// The kernel's only way out of a blocking lock request is a signal. One POSIX timer, aimed at the waiting thread, sends it: armed
-// with the deadline, or at once by whoever asks to stop. A signal that arrives just before the request is made would be lost, so
-// the timer goes on, every millisecond, until the wait is over. Nothing runs while nothing is due: a wait costs no wake-ups.
+// Only a signal can interrupt a blocking lock request. A POSIX timer aimed at the waiting thread sends it: armed with the
+// deadline, or at once by a stop request. A signal that arrives just before the lock request would be lost, so the timer repeats
+// it every millisecond until the wait is over. Nothing runs before the timer fires: a wait causes no wake-ups.
 //
-// The signal is a real-time one that the program does not use, with a handler that does nothing; it is unblocked in the waiting
-// thread for as long as the wait lasts.
+// The signal is a real-time signal that the program does not use, with an empty handler; it is unblocked in the waiting thread
+// during the wait.
 //
-// Lifetime: for one thread, which made it; on the stack around the wait. Timers exist only once a request really blocks.
+// Lifetime: used by the thread that creates it, on the stack around the wait. A timer is created only if a request blocks.
 #pragma once
 
 #include <time.h>
@@ -31,7 +31,7 @@ class LockWait {
   LockWait(const LockWait&) = delete;
   LockWait& operator=(const LockWait&) = delete;
 
-  // Makes |request|, which returns 0 or an errno, again and again while that is EINTR. Throws for any other errno.
+  // Repeats |request|, which returns 0 or an errno, while it returns EINTR. Throws for any other errno.
   Outcome run(const std::function<int()>& request);
 
  private:

@@ -1,4 +1,4 @@
-// Places in a device's queue, in words.
+// Descriptions of positions in a device's queue.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace tenon {
 
-// "pid 4711 (anna, train.py --epochs 3)"; what another pid namespace calls the process is said to be so.
+// "pid 4711 (anna, train.py --epochs 3)"; pids of another namespace are marked.
 std::string who(const Turnstile::Position& place);
 double seconds_since(const Turnstile::Position& place);
-// One sentence for somebody who waits with |ticket|: who holds the device and how many are in front.
+// One sentence for the waiter with |ticket|: the holder of the device and how many requests are ahead.
 std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket);
 
 }  // namespace tenon

@@ -1,12 +1,12 @@
-// Ledger: writes down what every lease took, without anybody waiting for it.
+// Ledger: records the use of devices without delaying computations.
 //
-// Events are added up in memory; a thread of its own writes them, at most once in |every|, when there is something worth a write:
-// any use of an accelerator, or a tenth of a second of computing on the processor. A process that computes less opens no file and
-// starts no thread. What cannot be written is kept and tried again; the first failure is logged, the rest are not. The memory
-// used is bounded. A device that stays open is booked once a minute, so that a process that is killed takes little with it.
+// Events are summed in memory; a separate thread writes them, at most once per |every|, if there is something worth writing: any
+// use of an accelerator, or a tenth of a second of computing on the CPU. A process that computes less opens no file and starts no
+// thread. Events that cannot be written are kept and retried; only the first failure is logged. Memory use is bounded. A device
+// that stays open is recorded once a minute, so that little is lost if the process is killed.
 //
-// Lifetime: the destructor, or the end of the process, writes what is left, waiting at most |patience| for other processes. A
-// child of fork() records nothing. Thread safety: everything may be called from anywhere. record() does not block on files.
+// Lifetime: the destructor, or the end of the process, writes the rest, waiting at most |patience| for other processes. A child
+// of fork() records nothing. Thread safety: all functions may be called from any thread. record() does not block on files.
 //
 //   auto ledger = std::make_shared<Ledger>(Ledger::Options{.describe = [...](const std::string& id) { return info_of(id); }});
 //   auto handle = manager.observe([ledger](const DeviceEvent& event) { ledger->record(event); });
@@ -24,13 +24,13 @@
 
 namespace tenon {
 
-// What a process is called in the ledger: its program's name, or for an interpreter the script's. No arguments: those may be
-// secret.
+// The name of a process in the ledger: its program, or for an interpreter the script. Without arguments, because they may contain
+// secrets.
 std::string program_of(std::span<const std::string> command_line);
 std::string program_of_this_process();
 
-// |device| with the price that is written down: the one given in |prices|, else the built-in estimate, except for a simulated
-// one, which costs nobody anything.
+// |device| with the recorded price: the one in |prices|, else the built-in estimate, except for simulated devices, which cost
+// nothing.
 DeviceInfo with_price(DeviceInfo device, const std::map<std::string, double>& prices);
 
 class Ledger {
@@ -39,9 +39,9 @@ class Ledger {
     std::string file = ledger_file();
     LedgerLimits limits = LedgerLimits::of_environment();
     std::string program = {};  // "": program_of_this_process()
-    // Kind and model of a device, asked for once each, from the ledger's own thread; nothing may be known of it.
+    // Kind and model of a device, queried once per device on the ledger's own thread; may be unknown.
     std::function<DeviceInfo(const std::string& id)> describe = {};
-    // US dollars an hour, by id, kind or name: Config::prices. For others the built-in estimate counts, except for simulated
+    // US dollars per hour, by id, kind or name: Config::prices. Other devices use the built-in estimate, except simulated
     // ones.
     std::map<std::string, double> prices = {};
     std::chrono::milliseconds every = std::chrono::seconds(1);
@@ -54,7 +54,7 @@ class Ledger {
   ~Ledger();
 
   void record(const DeviceEvent& event) noexcept;
-  // Writes what there is, small or not. Returns when it is written, or could not be: false.
+  // Writes all pending events, however few. Returns when they are written; false if they could not be.
   bool flush();
 
   struct Writer;

@@ -1,6 +1,6 @@
-// Statements and transactions of SQLite as objects, as far as the ledger needs them. Included only where SQLite is there.
+// RAII wrappers of SQLite statements and transactions for the ledger. Included only if SQLite is available.
 //
-// Everything throws tenon::Error: data_loss for a damaged file, permission_denied, unavailable for the rest.
+// All functions throw tenon::Error: data_loss for a damaged file, permission_denied, unavailable for other errors.
 #pragma once
 
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ inline std::uint64_t ask(sqlite3* connection, const char* sql) {
   return statement.step() ? statement.count(0) : 0;
 }
 
-// Takes the write lock at its beginning: one that reads first and writes later can be refused for good.
+// Takes the write lock at the start, because a transaction that reads first and writes later can be refused permanently.
 class Transaction {
  public:
   explicit Transaction(sqlite3* connection) : connection_(connection) { execute(connection_, "BEGIN IMMEDIATE"); }

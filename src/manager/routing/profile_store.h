@@ -1,12 +1,12 @@
 // ProfileStore: the profile of this machine, shared by its processes through one small file.
 //
-// What is recorded counts at once in this process, and for others when it is written: at the end of the process, on flush(), and
-// every half minute in between. Writing reads the file again, adds what is new here, and puts the result in its place in one
-// step, under a lock: processes that write at the same time lose nothing of each other, readers never see half a file. A damaged
-// file counts as none and is replaced. What cannot be written is no error: the profile then lasts as long as the process.
+// Records are visible at once in this process, and to others when they are written: at the end of the process, on flush(), and
+// every half minute. Writing reads the file again, merges the new records, and replaces the file atomically under a lock, so
+// concurrent writers lose nothing and readers never see a partial file. A damaged file is ignored and replaced. If the file
+// cannot be written, the profile lives as long as the process.
 //
-// Lifetime: the destructor writes what is left. A child of fork() writes nothing. Thread safety: everything may be called from
-// anywhere; recording never waits for another process that writes, flush() does for a moment.
+// Lifetime: the destructor writes the rest. A child of fork() writes nothing. Thread safety: all functions may be called from any
+// thread; recording never waits for other processes, flush() may wait briefly.
 //
 //   std::shared_ptr<ProfileStore> store = ProfileStore::of_process();
 //   store->record_run(device, work_of(graph), false, timeline);
@@ -28,9 +28,9 @@ namespace tenon {
 
 class ProfileStore {
  public:
-  // The state directory's (base/state_directory.h); one for the whole process, written when it ends.
+  // The store in the state directory (base/state_directory.h); one per process, written when it ends.
   static std::shared_ptr<ProfileStore> of_process();
-  // "" keeps nothing across runs.
+  // "" keeps nothing between processes.
   explicit ProfileStore(std::string file);
   ~ProfileStore();
   ProfileStore(const ProfileStore&) = delete;
@@ -40,19 +40,19 @@ class ProfileStore {
   void record_close(const DeviceInfo& device, double seconds);
   void record_hold(const DeviceInfo& device, double seconds);
   void record_run(const DeviceInfo& device, const Work& work, bool was_compiled, const Timeline& timeline);
-  // False for most runs of a process that has had thousands in the last half minute: one more of the same tells little.
+  // False for most runs of a process with thousands of runs in the last half minute, because more of the same add little.
   bool wants_run() noexcept { return !is_full_.load(std::memory_order_relaxed) || ++passed_over_ % 64 == 0; }
 
   Stages predict(const Candidate& candidate, const Work& work) const;
   Latency latency(const DeviceInfo& device, const Latency& declared) const;
   Profile profile() const;
 
-  // False where nothing could be written.
+  // False if nothing could be written.
   bool flush() noexcept;
   const std::string& file() const noexcept { return file_; }
 
  private:
-  // Something to add to a profile. Small: a busy process makes many.
+  // A record to add to a profile. Small, because a busy process creates many.
   struct Change {
     enum class Kind : std::uint8_t { open, close, hold, run };
     Kind kind{};

@@ -1,9 +1,9 @@
-// TimeModel: how long something takes, as a latency plus a time per unit of work, learnt from what it took.
+// TimeModel: predicts a time as a latency plus a time per unit of work, learned from observations.
 //
-// seconds = a + b x + c y with unknown a, b, c > 0. What is known of their logarithms is a mean and a covariance, corrected by
-// each observation (a Kalman filter, linearised anew where it ends up): being off by a tenth counts the same for a microsecond
-// and for a second, an observation moves only the parts it speaks about, and a single wild one moves little. Starts from a
-// guess that may be wrong by a factor of ten or so; later observations outweigh earlier ones. A value: copy, compare, keep.
+// seconds = a + b x + c y with unknown a, b, c > 0. The model keeps mean and covariance of their logarithms and updates them with
+// each observation (an iterated Kalman filter): a relative error weighs the same at a microsecond and at a second, an observation
+// changes only the terms that contribute to it, and a single outlier changes little. The initial guess may be wrong by a factor
+// of about ten; later observations outweigh earlier ones. A value.
 //
 //   TimeModel upload({.fixed = 20e-6, .per_x = 1e-10});
 //   upload.add(bytes, 0, seconds);
@@ -28,15 +28,15 @@ class TimeModel {
   static constexpr std::size_t kNumbers = 9;
 
   TimeModel() : TimeModel(TimeRates{}) {}
-  // Parts guessed to be 0 stay so.
+  // Terms with an initial guess of 0 stay 0.
   explicit TimeModel(const TimeRates& guess);
 
-  // Nothing happens for what is negative or not finite.
+  // Ignores values that are negative or not finite.
   void add(double x, double y, double seconds);
   double predict(double x, double y) const;
   TimeRates rates() const;
 
-  // Everything but the guess, for a file. Numbers that make no sense leave the model as it was.
+  // The state without the guess, for a file. Invalid numbers leave the model unchanged.
   std::array<double, kNumbers> numbers() const;
   void restore(std::span<const double> numbers);
 

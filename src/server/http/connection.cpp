@@ -195,18 +195,7 @@ void Connection::next_request() {
 std::size_t Connection::find_header_end() {
   // Empty lines before a request are forgiven (RFC 9112).
   while (end_ - begin_ >= 2 && buffer_[begin_] == '\r' && buffer_[begin_ + 1] == '\n') begin_ += 2, scanned_ = 0;
-  const char* const first = buffer_.data() + begin_;
-  const char* const last = buffer_.data() + end_;
-  const char* at = first + scanned_;
-  while (at < last) {
-    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(last - at)));
-    if (at == nullptr) break;
-    if (at == first || at[-1] != '\r') throw Problem(400, "invalid_argument", "this is no HTTP request: a line ends without CR");
-    if (at - first >= 3 && at[-2] == '\n') return static_cast<std::size_t>(at + 1 - first);
-    ++at;
-  }
-  scanned_ = static_cast<std::size_t>(last - first);
-  return 0;
+  return server::find_header_end({buffer_.data() + begin_, end_ - begin_}, scanned_);
 }
 
 void Connection::read_header() {

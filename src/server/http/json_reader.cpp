@@ -14,6 +14,17 @@ namespace {
 
 namespace json = boost::json;
 
+// Of a whole number, written in whatever way, that 64 bits with a sign hold.
+std::optional<std::int64_t> as_integer(const json::value& value) {
+  if (value.is_int64()) return value.get_int64();
+  // What is left of JSON's integers is above 2^63.
+  if (!value.is_double()) return std::nullopt;
+  const double number = value.get_double();
+  constexpr double kEnd = 9223372036854775808.0;
+  if (!(number >= -kEnd && number < kEnd) || number != std::floor(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 }  // namespace
 
 json::object parse_object(std::string_view text) {
@@ -87,10 +98,9 @@ std::optional<double> Members::number(std::string_view name) {
 std::optional<std::int64_t> Members::integer(std::string_view name, std::int64_t min, std::int64_t max) {
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
-  const double number = value->is_number() ? value->to_number<double>() : NAN;
-  if (!(number >= static_cast<double>(min) && number <= static_cast<double>(max)) || number != std::floor(number))
-    fail(fmt::format("'{}' must be a whole number from {} to {}", name, min, max));
-  return value->is_int64() ? value->get_int64() : static_cast<std::int64_t>(number);
+  const std::optional<std::int64_t> number = as_integer(*value);
+  if (!number || *number < min || *number > max) fail(fmt::format("'{}' must be a whole number from {} to {}", name, min, max));
+  return number;
 }
 
 std::optional<std::uint64_t> Members::natural(std::string_view name) {

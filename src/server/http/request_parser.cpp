@@ -32,6 +32,16 @@ Method method_of(http::verb verb) {
 
 }  // namespace
 
+std::size_t find_header_end(std::string_view bytes, std::size_t& scanned) {
+  for (std::size_t at = bytes.find('\n', scanned); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
+    if (at == 0 || bytes[at - 1] != '\r')
+      throw Problem(400, "invalid_argument", "this is no HTTP request: a line ends without CR");
+    if (at >= 3 && bytes[at - 2] == '\n') return at + 1;
+  }
+  scanned = bytes.size();
+  return 0;
+}
+
 RequestParser::RequestParser(Request& request, std::string_view header) : request_(request), header_(header) {
   request_.fields.clear();
   request_.body = nullptr;

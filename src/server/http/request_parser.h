@@ -12,6 +12,10 @@
 
 namespace tenon::server {
 
+// The bytes of the header that |bytes| begin with, up to and with its empty line; 0 when more are needed. |scanned| bytes of it
+// were looked at before. Throws Problem 400 for a line that ends without CR.
+std::size_t find_header_end(std::string_view bytes, std::size_t& scanned);
+
 class RequestParser final : public boost::beast::http::basic_parser<true> {
  public:
   static constexpr std::size_t kMaxFields = 100;

@@ -79,8 +79,8 @@ class LoopCompiler {
     return bytes;
   }
 
-  // Of several kernels only the first reads memory, and only the last writes it. With short blocks a processor begins the next
-  // block's first while this one's last still waits; the more it waits, the shorter they should be.
+  // With several kernels only the first reads memory and only the last writes it. With short blocks the CPU starts the first
+  // kernel of the next block while the last one of this block still waits; the longer the wait, the shorter blocks should be.
   void shorten_blocks(const std::set<NodeId>& externals) {
     constexpr std::int64_t kBlock = 1024, kStreamedBlock = 256;
     const auto is_converted = [&](NodeId node) {
@@ -138,7 +138,7 @@ class LoopCompiler {
     }
   }
 
-  // What one instruction computes: an op, or several nodes in one kernel.
+  // The computation of one instruction: an op, or several nodes in one kernel.
   struct Kernel {
     ElementwiseKernel call = nullptr;
     ElementwiseKernel streaming = nullptr;
@@ -248,15 +248,15 @@ class LoopCompiler {
     emit_reduction(instruction, std::move(reduction), 2);
   }
 
-  // A member that has one value per row, beside others that have all.
+  // A member with one value per row, among others with a value per element.
   std::optional<int> row_register(NodeId operand) const {
     const auto m = view_.row_member(operand);
     if (!m) return std::nullopt;
     return register_of_.at(*m);
   }
 
-  // All elements with one value of the row, where there is a kernel for that: sums and products in either order. Short rows are
-  // better off together, their values expanded.
+  // Combines all elements with one value of the row, if there is a kernel for it: sums and products in either order. Short rows
+  // are faster together, with their values expanded.
   bool emit_with_rows(NodeId id, const std::vector<NodeId>& operands) {
     constexpr std::int64_t kShort = 128;
     if (geometry().cols < kShort) return false;
@@ -374,7 +374,7 @@ class LoopCompiler {
     return reg;
   }
 
-  // The register a member's value goes to: an output's memory itself where the value can be computed right there.
+  // The register of a member's value: the memory of an output if the value can be computed directly there.
   int define(NodeId id, bool row) {
     const DType dtype = compute_dtype(graph_[id].dtype);
     const int reg = new_register(dtype, row ? Home::row_value : Home::block);
@@ -404,7 +404,7 @@ class LoopCompiler {
       instruction.external = row ? row_external(targets[i]) : dense_external(targets[i]);
       const DType stored = targets[i].stored;
       if (program_.registers[at(source)].dtype != stored) {
-        // Straight into the target where it is addressed like the tile; through a block first when streaming past the caches.
+        // Directly to the target if it is addressed like the tile; through a block with streaming stores.
         if (!row && !program_.stream) {
           const int out = new_register(stored, Home::output);
           program_.registers[at(out)].external = instruction.external;
@@ -496,7 +496,7 @@ class LoopCompiler {
     const ValueView& view = plan_.views[at(node)];
     const Node& base = graph_[view.base];
     if (base.prim != Prim::constant || !is_uniform(node)) return std::nullopt;
-    // A literal beside a bf16 tensor is stored in f32: the array's own dtype counts.
+    // A literal combined with a bf16 tensor is stored in f32, so the array's own dtype applies.
     const HostArray& array = base.as<ConstantAttr>().value;
     if (is_block(array.dtype())) return std::nullopt;
     const DType dtype = compute_dtype(base.dtype);

@@ -1,8 +1,8 @@
-// LoopProgram: what a Loop (loop.h) runs, as plain data: geometry, registers, instructions.
+// LoopProgram: the program of a Loop (loop.h) as plain data: geometry, registers, instructions.
 //
-// The domain is seen as |rows| x |cols| and walked in tiles of at most |block| elements: a segment of one row where rows are
-// long, several whole rows where they are short. A tile's values are *registers*: blocks of memory that stay in the L1 cache, or
-// pointers straight into inputs and outputs. Each instruction handles a whole tile by one call of a kernel.
+// The domain is treated as |rows| x |cols| and processed in tiles of at most |block| elements: a segment of one row if rows are
+// long, several whole rows if they are short. A tile's values are *registers*: blocks of memory that stay in the L1 cache, or
+// pointers directly into inputs and outputs. Each instruction processes a whole tile with one kernel call.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace tenon::cpu {
 
-// Where a value lies: |location| is an index into the table of pointers that a run is given.
+// The place of a value: |location| is an index into the table of pointers of a run.
 struct Place {
   int location = -1;
   DType stored = DType::f32;
@@ -62,7 +62,7 @@ struct Instruction {
     exp_sum,             // exp(elements - one per row), stored if |out|, and its sum
     squared_deviations,  // the sum of (elements - one per row)^2
     deviation_with,      // elementwise on (elements - one per row) and another one per row
-    store,               // to an external, streaming past the caches if the loop does
+    store,               // to an external, with streaming stores if the loop uses them
     store_rows,          // one element per row to an external
   };
   Code code{};
@@ -75,14 +75,14 @@ struct Instruction {
   StoreAndReduceKernel store_and_reduce = nullptr;
   std::array<int, 2> ahead{-1, -1};  // externals whose next row is asked for on the way
   std::array<double, 4> params{};
-  bool streaming = false;  // divide_rows: past the caches (kernels of elementwise are chosen accordingly)
+  bool streaming = false;  // divide_rows: use streaming stores (elementwise kernels are chosen accordingly)
 };
 
-// Groups with reductions inside run in phases: what a reduction of phase p gives is known when all of a row has passed phase p.
+// Groups with inner reductions run in phases: the result of a reduction of phase p is known when a row has completed phase p.
 struct Phase {
-  std::vector<Instruction> head;  // once per row (per tile where tiles are whole rows)
+  std::vector<Instruction> head;  // once per row (per tile if tiles are whole rows)
   std::vector<Instruction> body;  // per tile
-  bool ahead = false;             // rows groups: ask for the next row's inputs between the instructions of the body
+  bool ahead = false;             // rows groups: prefetch the next row's inputs between the instructions of the body
 };
 
 struct Reduction {
@@ -90,7 +90,7 @@ struct Reduction {
   DType dtype = DType::f32;
   int input = -1;
   int result = -1;  // register, in rows groups
-  int phase = 0;    // whose body feeds it
+  int phase = 0;    // the phase whose body feeds it
   PartialReduceKernel partial = nullptr;
   ProductSumKernel products = nullptr;  // instead of |partial|, where the elements are products or distances of two that nobody
                                         // else needs: |input| is the first, the other is only in the instruction
@@ -106,19 +106,19 @@ struct LoopGeometry {
   std::int64_t block = 1024;
   std::int64_t tile_rows = 1;  // 1: tiles are segments of a row
 
-  // Reduction groups: [outer, red, inner], inner = |between| x cols, or 1 where the reduced axes are the columns. red is split
-  // into |parts| of |part_extent| whose results are joined as a tree.
+  // Reduction groups: [outer, red, inner], inner = |between| x cols, or 1 if the reduced axes are the columns. red is split into
+  // |parts| of |part_extent| whose results are combined as a tree.
   bool keeps_columns = false;
   std::int64_t reduce_outer = 1, reduce_extent = 1, between = 1, part_extent = 1, parts = 1;
 
-  // Results of one reduction, and how far apart those of two parts are: in cache lines of their own where columns accumulate
-  // there.
+  // The number of results of one reduction, and the distance between those of two parts: in separate cache lines if columns
+  // accumulate there.
   std::int64_t kept() const { return reduce_outer * (keeps_columns ? between * cols : 1); }
   std::int64_t partial_stride() const { return keeps_columns ? (kept() + 7) / 8 * 8 : kept(); }
 
   // One long row.
   bool is_flat() const { return rows == 1 && tile_rows == 1; }
-  // The most elements a tile has.
+  // The maximum number of elements of a tile.
   std::int64_t tile_elements() const {
     if (tile_rows > 1) return cols > 1 ? tile_rows * cols : tile_rows;
     return cols < 1 ? 1 : cols < block ? cols : block;
@@ -128,7 +128,7 @@ struct LoopGeometry {
 struct LoopProgram {
   Group::Kind kind = Group::Kind::elementwise;
   LoopGeometry geometry;
-  bool stream = false;    // results bypass the caches
+  bool stream = false;    // results are written with streaming stores
   bool prefetch = false;  // inputs come from beyond the L2 cache
   double cost = 1;        // of one element, in simple operations
   std::vector<External> externals;
@@ -140,14 +140,14 @@ struct LoopProgram {
 
   // Scratch memory: one part per worker (pointers, accumulators, registers), then the partial results of
   // reductions.
-  std::vector<int> moving;              // registers whose address changes from tile to tile
+  std::vector<int> moving;              // registers whose address changes between tiles
   std::size_t column_accumulators = 0;  // a worker's own, where there is one part; else columns accumulate in the partial results
   std::size_t worker_bytes = 0;
   std::size_t partials_offset = 0;
   std::size_t scratch_bytes = 0;
 };
 
-// Gives every register its memory, for |threads| workers. Fills the fields from |moving| on, and Register::home and offset.
+// Assigns memory to every register, for |threads| workers. Sets the fields from |moving| on, and Register::home and offset.
 void assign_memory(LoopProgram& program, int threads);
 
 }  // namespace tenon::cpu

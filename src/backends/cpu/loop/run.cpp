@@ -206,7 +206,7 @@ class LoopRunner {
     }
   }
 
-  // What is written once per row must cover every segment of it.
+  // Values that are written once per row must cover every segment of it.
   std::int64_t head_columns() const {
     return loop_.geometry.tile_rows > 1 ? loop_.geometry.cols : std::min(loop_.geometry.block, loop_.geometry.cols);
   }
