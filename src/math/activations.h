@@ -34,7 +34,7 @@ TENON_FORMULA V log_sigmoid(V x) {
 // x / alpha may be subnormal where the result is not.
 template <Float V>
 TENON_FORMULA V celu(V x, V alpha) {
-  const V negative = select(x > V(0.0f), V(0.0f), x), quotient = negative / alpha;
+  const V negative = select(x >= V(0.0f), V(0.0f), x), quotient = negative / alpha;
   return select(x > V(0.0f), x, select(abs(quotient) < V(0x1p-25f), negative, alpha * expm1(quotient)));
 }
 
