@@ -440,7 +440,7 @@ class LoopCompiler {
     return static_cast<int>(program_.externals.size()) - 1;
   }
 
-  // In rows groups the first phase has read the row, so the next row can come during the second: asked for by its kernel as it
+  // In rows groups the first phase has read the row, so the next row can be prefetched during the second: by its kernel as it
   // goes along, or between the instructions.
   void look_ahead() {
     if (group_.kind != Group::Kind::rows || program_.phases.size() < 2 || geometry().tile_rows > 1) return;

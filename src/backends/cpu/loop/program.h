@@ -73,7 +73,7 @@ struct Instruction {
   ElementwiseKernel kernel = nullptr;
   ConvertKernel convert = nullptr;
   StoreAndReduceKernel store_and_reduce = nullptr;
-  std::array<int, 2> ahead{-1, -1};  // externals whose next row is asked for on the way
+  std::array<int, 2> ahead{-1, -1};  // externals whose next row the kernel prefetches
   std::array<double, 4> params{};
   bool streaming = false;  // divide_rows: use streaming stores (elementwise kernels are chosen accordingly)
 };

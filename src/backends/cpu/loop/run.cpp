@@ -387,7 +387,7 @@ class LoopRunner {
     }
   }
 
-  // The same segment of the next row, while this one is computed; what is in the caches anyway where there is none to ask for.
+  // The same segment of the next row; what is in the caches anyway if there is nothing to prefetch.
   Ahead ahead_of(const Instruction& i, const std::byte* otherwise) const {
     const auto place = [&](int external) {
       return external < 0 ? otherwise : address(loop_.externals[at(external)], tile_.row + 1, tile_.column);
