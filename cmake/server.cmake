@@ -1,5 +1,5 @@
 # The HTTP server: Boost's Asio, Beast and JSON are headers; libsodium checks passwords where it is there.
-tenon_room(server ROOMS manager expression reference PRECOMPILED json)
+tenon_room(server ROOMS present expression PRECOMPILED json)
 target_compile_definitions(tenon_server PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 find_path(SODIUM_INCLUDE_DIR sodium.h)
 find_library(SODIUM_LIBRARY sodium)

@@ -121,7 +121,7 @@ std::string in_words(const CLI::ParseError& error) {
 
 int report(const Error& error, bool json, const Console& console) {
   if (json) {
-    console.out << to_text(error_document(error));
+    print_document(console.out, 1, [&](JsonWriter& document) { write_error(document, error); });
     return exit_status(error.code());
   }
   const char* const red = console.colour_err ? "\033[1;31m" : "";

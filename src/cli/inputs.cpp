@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
+#include <ctime>
 
+#include "expression/input_names.h"
 #include "ops/names.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
@@ -16,12 +18,6 @@ namespace {
 
 [[noreturn]] void invalid(const std::string& message, const std::string& hint = {}) {
   throw Error(ErrorCode::invalid_argument, message, hint);
-}
-
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  return !text.empty() && letter(text[0]) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)); });
 }
 
 HostArray load_tensor(const std::string& path, std::string_view tensor) {
@@ -87,14 +83,7 @@ std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::opt
 
 Graph parse_program(std::string_view source, std::span<const Input> inputs, std::optional<DType> dtype) {
   const std::vector<std::string> read = free_names(source);
-  for (const Input& input : inputs) {
-    // A constant's or dtype's name is not among the free names, though an input may take its place.
-    if (input.name == "e" || input.name == "pi" || parse_dtype(input.name)) continue;
-    if (std::find(read.begin(), read.end(), input.name) != read.end()) continue;
-    const std::string near = nearest(input.name, read);
-    invalid(fmt::format("the expression does not use input '{}'", input.name),
-            near.empty() ? "" : fmt::format("did you mean '{}'?", near));
-  }
+  for (const Input& input : inputs) require_used(input.name, read);
   ExpressionOptions options;
   if (dtype && is_float(*dtype)) options.default_float = *dtype;
   std::vector<NamedType> types;
@@ -108,13 +97,29 @@ std::vector<HostArray> arrays_of(std::span<const Input> inputs) {
   return arrays;
 }
 
-DType parse_dtype_option(std::string_view text) {
-  if (const auto dtype = parse_dtype(text)) return *dtype;
-  std::vector<std::string> names;
-  for (const DType dtype : all_dtypes()) names.emplace_back(name(dtype));
-  const std::string near = nearest(text, names);
-  invalid(fmt::format("unknown dtype '{}'", text),
-          near.empty() ? fmt::format("dtypes: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+std::chrono::system_clock::time_point parse_since(std::string_view text, std::chrono::system_clock::time_point now) {
+  constexpr std::pair<char, double> units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 7 * 86400}};
+  double amount = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, amount);
+  if (read.ec == std::errc() && read.ptr + 1 == end && amount >= 0 && amount < 1e6)
+    for (const auto& [letter, seconds] : units)
+      if (*read.ptr == letter)
+        return now -
+               std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::duration<double>(amount * seconds));
+  const std::string date(text);
+  for (const char* format : {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"}) {
+    std::tm parts{};
+    const char* rest = strptime(date.c_str(), format, &parts);
+    if (rest == nullptr || *rest != '\0') continue;
+    parts.tm_isdst = -1;
+    const int day = parts.tm_mday;
+    const std::time_t time = std::mktime(&parts);
+    // The 31st of February becomes a day of March.
+    if (time != -1 && parts.tm_mday == day) return std::chrono::system_clock::from_time_t(time);
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no time in the past", text),
+              "write 30m, 12h, 7d or 4w, or a date such as 2026-11-01");
 }
 
 }  // namespace tenon::cli

@@ -1,9 +1,10 @@
-// name=VALUE of the command line, as arrays.
+// What users write on the command line, as values: name=VALUE as arrays, and times.
 //
 // VALUE is a literal ([[1, 2], [3, 4]], 3.5), an expression without inputs (rand([1024, 1024], seed=1)), or @FILE: a .npy file,
 // or a .safetensors file with one tensor, or FILE.safetensors:TENSOR.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,7 +31,8 @@ Graph parse_program(std::string_view source, std::span<const Input> inputs, std:
 
 std::vector<HostArray> arrays_of(std::span<const Input> inputs);
 
-// "bfloat16", "bf16", ...; throws invalid_argument with the nearest name.
-DType parse_dtype_option(std::string_view text);
+// "7d", "12h", "30m", "90s", "4w" before |now|, or the beginning of a day here, "2026-11-01", or "2026-11-01T14:30". Throws
+// invalid_argument.
+std::chrono::system_clock::time_point parse_since(std::string_view text, std::chrono::system_clock::time_point now);
 
 }  // namespace tenon::cli

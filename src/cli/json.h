@@ -1,27 +1,25 @@
-// The JSON documents of the command: tensors as nested lists, and text that people can read too.
+// The JSON documents of the command: one object with a schema number, which grows when members change their meaning or go.
+//
+//   print_document(out, 2, [&](JsonWriter& json) { json.list("ids", ids); });
 #pragma once
 
-#include <boost/json.hpp>
-#include <exception>
+#include <functional>
+#include <ostream>
 #include <string>
 
-#include "tenon/array.h"
-#include "tenon/device.h"
+#include "base/json_writer.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {
 
-// Nested lists in the array's shape; a scalar is one value. Integers are exact; floats are the shortest numbers that give back
-// the same element; NaN and infinities are "NaN", "Infinity", "-Infinity".
-boost::json::value to_json(const HostArray& array);
-// What one must know of a device that computed something.
-boost::json::object to_json(const DeviceInfo& device);
-// Everything known of a device; null where nothing is.
-boost::json::object to_full_json(const DeviceInfo& device);
-// {"schema": 1, "error": {"code", "message", "hint"}}; an error in an expression also has line, column and length.
-boost::json::object error_document(const Error& error);
+using WriteMembers = std::function<void(JsonWriter&)>;
 
-// Indented; lists without objects inside stay on one line. Ends with a newline.
-std::string to_text(const boost::json::value& document);
+// {"schema":2,...} on one line, without a newline.
+std::string document(int schema, const WriteMembers& members);
+// The same indented for people.
+void print_document(std::ostream& out, int schema, const WriteMembers& members);
+
+// The members of {"schema": 1, "error": {"code", "message", "hint"}}; an error in an expression also has line, column and length.
+void write_error(JsonWriter& json, const Error& error);
 
 }  // namespace tenon::cli

@@ -1,7 +1,12 @@
 #include "ops/names.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <vector>
+
+#include "tenon/error.h"
 
 namespace tenon {
 namespace {
@@ -55,5 +60,18 @@ std::string nearest(std::string_view wanted, std::span<const std::string_view> c
   return nearest_of(wanted, candidates);
 }
 std::string nearest(std::string_view wanted, std::span<const std::string> candidates) { return nearest_of(wanted, candidates); }
+
+std::string input_name(const OpInfo& op, std::size_t index) {
+  return index < op.input_names.size() ? op.input_names[index] : fmt::format("input{}", index);
+}
+
+DType dtype_named(std::string_view text) {
+  if (const auto dtype = parse_dtype(text)) return *dtype;
+  std::vector<std::string> names;
+  for (const DType dtype : all_dtypes()) names.emplace_back(name(dtype));
+  const std::string near = nearest(text, names);
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown dtype '{}'", text),
+              near.empty() ? fmt::format("dtypes: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+}
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Names and what somebody probably meant: the "did you mean" of op, parameter, variable and dtype names.
+// Names of inputs, and what somebody probably meant: the "did you mean" of op, parameter, variable and dtype names.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "tenon/ops.h"
+
 namespace tenon {
+
+// What input |index| of |op| is called: as the catalogue says, "input3" for one of any number.
+std::string input_name(const OpInfo& op, std::size_t index);
+
+// "bfloat16", "bf16", ...; throws invalid_argument with the nearest name.
+DType dtype_named(std::string_view text);
 
 // Edits (insert, delete, replace, swap of neighbours; case does not count) that turn |a| into |b|.
 std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -1,8 +1,11 @@
 #include "reference/comparison.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <vector>
+
+#include "reference/reference.h"
 
 namespace tenon {
 namespace {
@@ -118,6 +121,17 @@ Comparison compare(const HostArray& result, std::span<const double> reference) {
   }
   comparison.pcc = correlation(values, reference);
   return comparison;
+}
+
+ComparedResults compare_with_reference(const Graph& graph, std::span<const HostArray> inputs,
+                                       std::span<const HostArray> results) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::vector<double>> reference = reference_doubles(graph, inputs);
+  ComparedResults compared;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    compared.results.push_back({compare(results[i], reference[i]), std::move(reference[i])});
+  compared.reference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return compared;
 }
 
 }  // namespace tenon

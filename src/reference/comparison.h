@@ -1,8 +1,7 @@
 // The error of a result against the reference over the whole tensor, and whether it is within the tolerance of its dtype.
 //
-//   std::vector<std::vector<double>> wanted = reference_doubles(graph, inputs);
-//   Comparison c = compare(result.outputs[0], wanted[0]);
-//   if (c.mismatches > 0) ...
+//   for (const Compared& each : compare_with_reference(graph, inputs, result.outputs).results)
+//     if (each.comparison.mismatches > 0) ...
 #pragma once
 
 #include <array>
@@ -10,8 +9,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tenon/array.h"
+#include "tenon/graph.h"
 
 namespace tenon {
 
@@ -42,5 +43,18 @@ Tolerance tolerance_of(DType dtype) noexcept;
 
 // |reference| has one double per element of |result|, before rounding to its dtype.
 Comparison compare(const HostArray& result, std::span<const double> reference);
+
+// A result with what the reference says of it.
+struct Compared {
+  Comparison comparison;
+  std::vector<double> reference;
+};
+struct ComparedResults {
+  std::vector<Compared> results;
+  double reference_seconds = 0;  // what the reference took
+};
+
+// Runs the reference and compares all |results| of |graph| with it. Throws what reference_doubles throws.
+ComparedResults compare_with_reference(const Graph& graph, std::span<const HostArray> inputs, std::span<const HostArray> results);
 
 }  // namespace tenon

@@ -12,7 +12,6 @@
 #include "base/memory_limit.h"
 #include "base/printable.h"
 #include "server/access/origin.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 #include "server/watch/snapshot.h"

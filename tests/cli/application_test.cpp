@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli/cli_testing.h"
-#include "cli/op_text.h"
+#include "present/operation.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"
 
@@ -160,7 +160,7 @@ TEST(Ops, TheListHasEveryOpUnderItsCategory) {
   const Outcome outcome = tenon({"ops"});
   for (const OpInfo& op : all_ops())
     EXPECT_TRUE(contains(outcome.out, "\n  " + op.name + " ") || contains(outcome.out, "\n  " + op.name + "\n")) << op.name;
-  for (const std::string& category : categories()) EXPECT_TRUE(contains("\n" + outcome.out, "\n" + category + "\n")) << category;
+  for (const std::string& category : present::categories()) EXPECT_TRUE(contains("\n" + outcome.out, "\n" + category + "\n")) << category;
 }
 
 TEST(Ops, LinesFitTheTerminal) {
@@ -172,10 +172,10 @@ TEST(Ops, LinesFitTheTerminal) {
 
 TEST(Ops, JsonHasTheSchemaOfTheCatalogue) {
   boost::json::object document = tenon({"ops", "--json"}).json();
-  EXPECT_EQ(document["schema"], 1);
+  EXPECT_EQ(document["schema"], 2);
   EXPECT_EQ(document["ops"].as_array().size(), all_ops().size());
   for (boost::json::value& op : document["ops"].as_array())
-    for (const char* key : {"name", "aliases", "category", "arity", "parameters", "dtypes", "formula", "doc"})
+    for (const char* key : {"name", "aliases", "category", "min_inputs", "parameters", "dtypes", "formula", "doc"})
       EXPECT_TRUE(op.as_object().contains(key)) << op.as_object()["name"] << " " << key;
 }
 
@@ -202,15 +202,10 @@ TEST(Ops, NamesAloneAreForScripts) {
   EXPECT_EQ(count, all_ops().size());
 }
 
-TEST(Ops, TextIsWrappedAtSpaces) {
-  EXPECT_EQ(wrap("one two three four", 10, 2), "one two\n  three\n  four");
-  EXPECT_EQ(wrap("incomprehensibilities", 10, 2), "incomprehensibilities");
-}
-
 TEST(Devices, TheCpuIsThere) {
   EXPECT_TRUE(contains(tenon({"devices"}).out, "cpu:0"));
   boost::json::object document = tenon({"devices", "--json"}).json();
-  EXPECT_EQ(document["schema"], 1);
+  EXPECT_EQ(document["schema"], 2);
   EXPECT_GE(document["devices"].as_array().size(), 1u);
 }
 
@@ -229,9 +224,9 @@ TEST(Progress, ATerminalSeesALineUnlessItsUserWantsQuiet) {
 
 TEST(Progress, AMeasurementTellsProgramsHowFarItIs) {
   const std::string bench = tenon({"bench", "1 + 1", "--seconds", "0.01", "--progress=json"}).err;
-  EXPECT_TRUE(contains(bench, R"({"progress":"measuring","what":"compute","percent":0})")) << bench;
+  EXPECT_TRUE(contains(bench, R"({"progress":{"stage":"measuring","what":"compute","percent":0}})")) << bench;
   const std::string tune = tenon({"tune", "x * 2", "x=[1]", "--max-batch", "2", "--progress=json"}).err;
-  EXPECT_EQ(tune, "{\"progress\":\"measuring\",\"batch\":1}\n{\"progress\":\"measuring\",\"batch\":2}\n");
+  EXPECT_EQ(tune, "{\"progress\":{\"stage\":\"measuring\",\"batch\":1}}\n{\"progress\":{\"stage\":\"measuring\",\"batch\":2}}\n");
 }
 
 TEST(Progress, QuietAndAFormContradictEachOther) {

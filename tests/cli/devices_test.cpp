@@ -5,80 +5,18 @@
 #include <set>
 
 #include "cli/cli_testing.h"
-#include "cli/device_table.h"
 #include "cli/diagnose/diagnostics.h"
-#include "cli/json.h"
 #include "manager/ledger/store.h"
 
 namespace tenon::cli::testing {
 namespace {
 
-DeviceInfo card() {
-  DeviceInfo info;
-  info.id = "cuda:0";
-  info.kind = DeviceKind::gpu;
-  info.name = "A card";
-  info.memory_total_bytes = std::uint64_t{80} << 30;
-  info.temperature_celsius = 41;
-  info.available = false;
-  info.reason = "no driver is bound to it";
-  info.remedy = "load it";
-  return info;
-}
-
-std::string shown(const std::vector<DeviceInfo>& devices) {
-  std::ostringstream out, err;
-  const Console console{.out = out, .err = err};
-  return device_table(devices, console);
-}
-
-TEST(Devices, ADeviceThatCannotBeUsedSaysWhyBelowItsRow) {
-  EXPECT_EQ(shown({card()}),
-            "ID      KIND  STATE     MEMORY    TEMP  NAME\n"
-            "cuda:0  gpu   unusable  80.0 GiB  41 C  A card\n"
-            "  not available: no driver is bound to it\n"
-            "  load it\n");
-}
-
-TEST(Devices, JsonHasEveryFieldOfADevice) {
-  boost::json::object document = tenon({"devices", "--json"}).json();
-  boost::json::object& cpu = document["devices"].as_array().at(0).as_object();
-  EXPECT_EQ(cpu["id"], "cpu:0");
-  for (const char* key : {"kind",
-                          "name",
-                          "vendor",
-                          "backends",
-                          "memory_total_bytes",
-                          "memory_free_bytes",
-                          "available",
-                          "reason",
-                          "remedy",
-                          "aliases",
-                          "architecture",
-                          "pci_address",
-                          "uuid",
-                          "serial",
-                          "numa_node",
-                          "compute_capability",
-                          "driver_version",
-                          "runtime_version",
-                          "firmware_version",
-                          "supports_mixed_precision",
-                          "supports_distributed",
-                          "exclusive",
-                          "memory_is_nominal",
-                          "power_watts",
-                          "power_limit_watts",
-                          "temperature_celsius",
-                          "cost_per_hour",
-                          "cost_is_estimate",
-                          "holders",
-                          "runtimes",
-                          "details"})
-    EXPECT_TRUE(cpu.contains(key)) << key;
-  EXPECT_TRUE(document.contains("notes"));
-  EXPECT_EQ(to_full_json(card())["temperature_celsius"], 41.0);
-  EXPECT_TRUE(to_full_json(card())["power_watts"].is_null());
+TEST(Devices, JsonIsADocumentOfWholeDevices) {
+  const boost::json::object document = tenon({"devices", "--json"}).json();
+  EXPECT_EQ(document.at("schema"), 2);
+  EXPECT_EQ(document.at("devices").at(0).at("id"), "cpu:0");
+  EXPECT_TRUE(document.at("devices").at(0).as_object().contains("firmware_version"));
+  EXPECT_TRUE(document.at("notes").is_array());
 }
 
 TEST(Devices, WatchListsAgain) {
@@ -96,7 +34,7 @@ TEST(Devices, WatchedAsJsonIsOneDocumentALine) {
   std::istringstream lines(outcome.out);
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count)
-    EXPECT_EQ(boost::json::parse(line).as_object().at("schema"), 1) << line;
+    EXPECT_EQ(boost::json::parse(line).as_object().at("schema"), 2) << line;
   EXPECT_EQ(count, 2);
 }
 
@@ -169,7 +107,7 @@ TEST(Report, SaysWhatDevicesCostInTheLastThirtyDays) {
   EXPECT_TRUE(contains(text.out, "built-in estimates")) << text.out;
   const boost::json::object document = tenon({"report", "--json"}, here).json();
   EXPECT_EQ(document.at("costs").at("devices").at(0).at("device"), "cuda:0");
-  EXPECT_DOUBLE_EQ(document.at("costs").at("cost").as_double(), 3.5);
+  EXPECT_DOUBLE_EQ(document.at("costs").at("cost_dollars").as_double(), 3.5);
 }
 
 TEST(Report, ADeviceThatWasFoundButNotSelectedIsMentioned) {

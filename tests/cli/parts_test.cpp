@@ -1,10 +1,9 @@
-// The command's pure parts: units, comparison, JSON text, measuring.
+// The command's pure parts: units, comparison, measuring.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/units.h"
-#include "cli/json.h"
 #include "cli/measure.h"
 #include "reference/comparison.h"
 
@@ -58,19 +57,6 @@ TEST(Comparison, BlockFormatsCountInStepsOfTheirBlock) {
   const Comparison c = compare(result, std::vector<double>{1, 0.008});
   EXPECT_LT(c.max_ulp, 1);
   EXPECT_EQ(c.mismatches, 0);
-}
-
-TEST(Json, FloatsAreTheShortestThatReadBackTheSame) {
-  EXPECT_EQ(to_text(to_json(HostArray::from<float>({2}, {0.1F, 1e20F}))), "[0.1, 1e+20]\n");
-  EXPECT_EQ(to_text(to_json(HostArray::from<double>({1}, {0.1}))), "[0.1]\n");
-  EXPECT_EQ(to_text(to_json(HostArray::full(DType::boolean, {2}, 1))), "[true, true]\n");
-  EXPECT_EQ(to_text(to_json(HostArray::zeros(DType::f32, {2, 0}))), "[[], []]\n");
-  EXPECT_EQ(to_text(to_json(HostArray::zeros(DType::f32, {1'000'000'000'000, 0}))), "[]\n");
-}
-
-TEST(Json, ObjectsAreIndentedAndListsOnOneLine) {
-  EXPECT_EQ(to_text(boost::json::parse(R"({"a":[1,2],"b":[{"c":null}],"d":{}})")),
-            "{\n  \"a\": [1, 2],\n  \"b\": [\n    {\n      \"c\": null\n    }\n  ],\n  \"d\": {}\n}\n");
 }
 
 TEST(Measure, CallsAtLeastOnceBeforeAndThreeTimesTimed) {

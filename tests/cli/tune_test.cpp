@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "cli/cli_testing.h"
-#include "cli/explain.h"
 #include "cli/terminal/plot.h"
 
 namespace tenon::cli::testing {
@@ -90,7 +89,7 @@ TEST(TuneCommand, JsonHasThePointsAndTheKnee) {
       tenon({"tune", "x * 2 + y", "x=rand([1, 8])", "y=rand([1, 8])", "--max-batch", "8", "--device", "cpu", "--json"});
   ASSERT_EQ(shown.status, 0) << shown.out;
   const boost::json::object document = shown.json();
-  EXPECT_EQ(document.at("schema"), 1);
+  EXPECT_EQ(document.at("schema"), 2);
   ASSERT_GE(document.at("points").as_array().size(), 3u);
   EXPECT_EQ(document.at("points").at(1).at("batch"), 2);
   EXPECT_EQ(document.at("points").at(1).at("bytes"), 2 * 3 * 8 * 4);
@@ -147,38 +146,9 @@ TEST(RunExplain, ShowsEveryCandidateAndTheReason) {
   for (const char* part : {"DEVICE", "COMPUTE", "TOTAL", "* cpu:0", "cpu:0: "})
     EXPECT_TRUE(contains(shown.out, part)) << part << " in\n" << shown.out;
   const Outcome document = tenon({"run", "1 + 1", "--explain", "--json"});
-  EXPECT_EQ(document.json().at("routing").at("device"), "cpu:0");
-  EXPECT_FALSE(document.json().at("routing").at("candidates").as_array().empty());
-  EXPECT_FALSE(tenon({"run", "1 + 1", "--json"}).json().contains("routing"));
-}
-
-TEST(RunExplain, ADecisionIsShownStageByStage) {
-  Decision decision;
-  decision.device.id = "cpu:0";
-  decision.reason = "fastest: 5 us, against 180 ms on cuda:0";
-  decision.warning = "tpu requested but none was found; using cpu:0";
-  Considered chosen, slower, unusable;
-  chosen.candidate.device.id = "cpu:0";
-  chosen.is_eligible = true;
-  chosen.predicted = {.compute_seconds = 5e-6, .is_measured = true};
-  chosen.dollars = 0;
-  slower.candidate.device.id = "cuda:0";
-  slower.is_eligible = true;
-  slower.predicted = {.open_seconds = 0.18, .transfer_seconds = 2e-5, .compute_seconds = 1e-5};
-  slower.remark = "180 ms slower";
-  unusable.candidate.device.id = "tpu:0";
-  unusable.remark = "in use by pid 7";
-  decision.considered = {chosen, slower, unusable};
-  std::ostringstream out, err;
-  const Console console{.out = out, .err = err};
-  const std::string text = explanation(decision, console);
-  for (const char* part : {"* cpu:0", "5.00 us", "180 ms", "~10.0 us", "180 ms slower", "in use by pid 7",
-                           "cpu:0: fastest: 5 us, against 180 ms on cuda:0", "warning: tpu requested", "~ guessed"})
-    EXPECT_TRUE(contains(text, part)) << part << " in\n" << text;
-  const boost::json::object document = explanation_json(decision);
-  EXPECT_EQ(document.at("candidates").at(1).at("open_seconds").as_double(), 0.18);
-  EXPECT_EQ(document.at("candidates").at(0).at("measured"), true);
-  EXPECT_TRUE(document.at("candidates").at(1).at("dollars").is_null());
+  EXPECT_EQ(document.json().at("route").at("device"), "cpu:0");
+  EXPECT_FALSE(document.json().at("route").at("considered").as_array().empty());
+  EXPECT_FALSE(tenon({"run", "1 + 1", "--json"}).json().contains("route"));
 }
 
 }  // namespace

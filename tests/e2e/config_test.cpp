@@ -90,7 +90,7 @@ TEST(Profiles, WhatOneProcessMeasuredTheNextOnePredicts) {
   const auto measured = [&](std::vector<std::string> more = {}) {
     std::vector<std::string> words{"run", "x * 2", "x=[1, 2, 3]", "--device", "cpu:0", "--explain"};
     words.insert(words.end(), more.begin(), more.end());
-    return place.json(words).at("routing").at("candidates").at(0).at("measured").as_bool();
+    return place.json(words).at("route").at("considered").at(0).at("measured").as_bool();
   };
   EXPECT_FALSE(measured());
   EXPECT_TRUE(measured());
@@ -103,7 +103,7 @@ TEST(Profiles, FastestDoesNotOpenADeviceForATinyProgram) {
   const auto result = place.json(
       {"run", "1 + 1", "--sim", "gpu,open=5", "--set", "routing=fastest", "--set", "allow_simulated=true", "--explain"});
   EXPECT_EQ(result.at("device").at("id"), "cpu:0");
-  EXPECT_TRUE(contains(std::string(result.at("routing").at("reason").as_string()), "fastest: "));
+  EXPECT_TRUE(contains(std::string(result.at("route").at("reason").as_string()), "fastest: "));
 }
 
 TEST(TheProgram, LoadsNoRuntimeToSayHowItIsConfigured) {

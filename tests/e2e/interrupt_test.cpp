@@ -51,9 +51,9 @@ TEST_F(InterruptTest, ProgramsAreToldOfTheQueueInObjects) {
     command.insert(command.begin(), TENON_PROGRAM);
     Program waiter(command, variables());
     std::string line = waiter.err_line();
-    while (line.starts_with(R"({"progress":"opening",)")) line = waiter.err_line();
-    EXPECT_TRUE(line.starts_with(R"({"progress":"queued","device":"sim:0","ahead":1,"holder":"pid )")) << line;
-    EXPECT_TRUE(line.ends_with("}")) << line;
+    while (line.starts_with(R"({"progress":{"stage":"opening",)")) line = waiter.err_line();
+    EXPECT_TRUE(line.starts_with(R"({"progress":{"stage":"queued","device":"sim:0","ahead_here":0,"ahead_elsewhere":1,"holder":"pid )")) << line;
+    EXPECT_TRUE(line.ends_with("}}")) << line;
     waiter.send(SIGINT);
     EXPECT_EQ(waiter.exit_status(), 130) << command[1];
   }

@@ -44,13 +44,13 @@ TEST_F(LedgerOfTheProgram, ARunOnADeviceIsWrittenDownWhenTheProcessEnds) {
   const json::object document = cost("device");
   ASSERT_EQ(document.at("groups").as_array().size(), 1U) << json::serialize(document);
   const json::value& group = document.at("groups").at(0);
-  EXPECT_EQ(group.at("key"), "sim:0");
+  EXPECT_EQ(group.at("device"), "sim:0");
   EXPECT_EQ(group.at("runs").to_number<int>(), 1);
   EXPECT_EQ(group.at("opens").to_number<int>(), 1);
   EXPECT_EQ(group.at("leases").to_number<int>(), 1);
   const double open_seconds = group.at("open_seconds").to_number<double>();
   EXPECT_GE(open_seconds, 0.01);
-  EXPECT_NEAR(group.at("cost").to_number<double>(), open_seconds, 1e-9);  // a dollar a second
+  EXPECT_NEAR(group.at("cost_dollars").to_number<double>(), open_seconds, 1e-9);  // a dollar a second
   EXPECT_FALSE(group.at("cost_is_estimate").as_bool());
   EXPECT_GT(group.at("compute_seconds").to_number<double>(), 0);
 }
@@ -77,7 +77,7 @@ TEST_F(LedgerOfTheProgram, ACommandUnderALeaseIsWrittenDownWithItsExitStatus) {
   EXPECT_EQ(tenon({"exec", "--sim", card_, "--device", "sim:0", "--", "sh", "-c", "exit 3"}), 3);
   const json::object document = cost("program");
   ASSERT_EQ(document.at("groups").as_array().size(), 1U) << json::serialize(document);
-  EXPECT_EQ(document.at("groups").at(0).at("key"), "sh");
+  EXPECT_EQ(document.at("groups").at(0).at("program"), "sh");
   EXPECT_EQ(document.at("groups").at(0).at("failures").to_number<int>(), 1);
   EXPECT_GT(document.at("groups").at(0).at("held_seconds").to_number<double>(), 0);
 }

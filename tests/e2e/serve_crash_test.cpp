@@ -93,7 +93,7 @@ TEST_F(KilledServer, LeavesNoDeviceLockedAndTheLedgerIntact) {
   }
   const json::value report = cost();
   ASSERT_FALSE(report.is_null());
-  const int runs = recorded_runs(report.at("groups"), "key");
+  const int runs = recorded_runs(report.at("groups"), "device");
   EXPECT_GT(runs, 0) << report;
   // Nothing is counted that nobody asked for; what was computed and not answered may be.
   EXPECT_LE(runs, answers + kKills * kClients) << report;

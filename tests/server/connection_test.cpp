@@ -31,7 +31,7 @@ TEST(Connection, AnswersPipelinedRequestsInOrder) {
   EXPECT_EQ(client.read().status, 404);
   EXPECT_NE(client.read().body.find("\"binary\""), std::string::npos);
   EXPECT_EQ(client.read().body, R"({"status":"ready"})");
-  EXPECT_EQ(at(client.read().json(), "value"), 3);
+  EXPECT_EQ(at(client.read().json(), "value"), 3.0);
   EXPECT_EQ(client.read().body, R"({"status":"ok"})");
 }
 
@@ -42,7 +42,7 @@ TEST(Connection, ReadsARequestThatArrivesByteByByte) {
   const std::string text = "POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
                            std::to_string(body.size()) + "\r\n\r\n" + body;
   for (const char& c : text) client.send({&c, 1});
-  EXPECT_EQ(at(client.read().json(), "value"), -4);
+  EXPECT_EQ(at(client.read().json(), "value"), -4.0);
 }
 
 TEST(Connection, ReadsChunkedBodiesAndTheRequestBehindThem) {
@@ -52,7 +52,7 @@ TEST(Connection, ReadsChunkedBodiesAndTheRequestBehindThem) {
       "POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
       "15\r\n{\"operation\":\"neg\",\"i\r\n");
   client.send("18;name=value\r\nnputs\":[{\"value\":4}]}   \r\n0\r\nTrailer: x\r\n\r\n" + std::string(kGet));
-  EXPECT_EQ(at(client.read().json(), "value"), -4);
+  EXPECT_EQ(at(client.read().json(), "value"), -4.0);
   EXPECT_EQ(client.read().status, 200);
 }
 

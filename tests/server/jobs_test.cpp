@@ -58,7 +58,7 @@ TEST(Jobs, EndWithTheAnswerOfExecute) {
   EXPECT_EQ(events.back().first, "done");
   const json::value job = server->get(path).json();
   EXPECT_EQ(at(job, "status"), "done");
-  EXPECT_EQ(at(job, "result", "value"), 0);
+  EXPECT_EQ(at(job, "result", "value"), 0.0);
   EXPECT_EQ(at(job, "result", "device", "id"), "sim:0");
   EXPECT_EQ(at(job, "result", "device", "simulated"), true);
   EXPECT_EQ(at(job, "problem"), nullptr);

@@ -151,7 +151,7 @@ TEST(Drain, LetsRunningRequestsEndAndTakesNoNewOnes) {
   EXPECT_THROW(server->client(), std::runtime_error) << "nobody new comes in";
   lease.release();
   const Reply reply = running.read();
-  EXPECT_EQ(at(reply.json(), "value"), -4);
+  EXPECT_EQ(at(reply.json(), "value"), -4.0);
   EXPECT_EQ(reply.field("connection"), "close");
 }
 

@@ -100,11 +100,23 @@ export interface Result {
 
 // Why a device was chosen, and what the others were expected to take.
 export interface Route {
-  wish: string;
+  requested: string;
   device: string;
   reason: string;
-  warning?: string;
-  considered?: { device: string; eligible: boolean; remark: string; predicted_seconds: number; measured: boolean; dollars: number | null }[];
+  warning: string | null;
+  considered: {
+    device: string;
+    eligible: boolean;
+    remark: string | null;
+    queue_seconds: number;
+    open_seconds: number;
+    compile_seconds: number;
+    transfer_seconds: number;
+    compute_seconds: number;
+    predicted_seconds: number; // the sum of these
+    measured: boolean;
+    dollars: number | null;
+  }[];
 }
 
 export interface Execution {
@@ -122,10 +134,10 @@ export interface Execution {
 
 export interface Progress {
   stage: string;
-  device: string;
+  device: string | null; // null: not chosen yet
   ahead_here: number;
   ahead_elsewhere: number;
-  holder: string;
+  holder: string | null;
 }
 
 export interface Job {
@@ -150,7 +162,7 @@ export interface Upload {
 
 export interface DeviceStatus {
   state: string;
-  reason: string;
+  reason: string | null;
   state_seconds: number;
   users: { who: string; holding: boolean; here: boolean; seconds: number }[];
   waiting: number;
@@ -162,18 +174,19 @@ export interface DeviceStatus {
   counters: Record<string, number>;
 }
 
+// What is not known is null.
 export interface Device {
   id: string;
   kind: string;
   name: string;
-  vendor: string;
-  architecture: string;
+  vendor: string | null;
+  architecture: string | null;
   simulated: boolean;
   backends: string[];
   aliases: string[];
   available: boolean;
-  reason: string;
-  remedy: string;
+  reason: string | null;
+  remedy: string | null;
   exclusive: boolean;
   memory_total_bytes: number | null;
   power_watts: number | null;
@@ -191,9 +204,9 @@ export interface DeviceEvent {
   when: string;
   time: number;
   seconds: number;
-  message: string;
+  message: string | null;
   epoch: number;
-  program: string;
+  program: string | null;
   timeline: Span[];
   bytes: number;
 }
@@ -214,15 +227,15 @@ export interface Policy {
   linger_seconds: number | null;
   quantum_seconds: number | null;
   min_hold_seconds: number | null;
-  devices: { id: string; name: string; threshold_seconds: number; break_even_seconds: number; cost_over_optimum: number; state: string; reason: string }[];
+  devices: { id: string; name: string; threshold_seconds: number; break_even_seconds: number; cost_over_optimum: number; state: string; reason: string | null }[];
 }
 
 export interface Ledger {
   enabled: boolean;
   reason?: string; // why not
-  totals: { device: string; leases: number; held_seconds: number; busy_seconds: number; idle_seconds: number; open_seconds: number; cost_dollars: number | null }[];
-  days: { day: string; device?: string; cost_dollars: number | null; held_seconds: number; busy_seconds: number }[];
-  entries: { id: number; device: string; program: string; begin: string; end: string; held_seconds: number; busy_seconds: number; cost_dollars: number; outcome: string }[];
+  totals: { device: string; leases: number; held_seconds: number; compute_seconds: number; idle_seconds: number; open_seconds: number; cost_dollars: number | null }[];
+  days: { day: string; device?: string; cost_dollars: number | null; held_seconds: number; compute_seconds: number }[];
+  entries: { id: number; device: string; program: string; begin: string; end: string; held_seconds: number; compute_seconds: number; cost_dollars: number; outcome: string }[];
 }
 
 // An error the server answered with.

@@ -12,13 +12,13 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"
 #include "graph/work.h"
+#include "ops/names.h"
+#include "present/device.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
 namespace {
-
-namespace json = boost::json;
 
 constexpr const char* kExamples = R"(Compute alone runs the compiled program on tensors that are already on the device; end to end
 also finds the program, uploads the inputs and downloads the results. Bytes are those of the
@@ -56,14 +56,16 @@ Measurement measure_compute(OpenDevice& device, const Graph& graph, std::span<co
   return measure(work, seconds, progress);
 }
 
-json::object to_json(const Measurement& m, const Cost& work) {
-  return {{"median_seconds", m.median_seconds},
-          {"p10_seconds", m.p10_seconds},
-          {"p90_seconds", m.p90_seconds},
-          {"samples", m.samples},
-          {"calls", m.calls},
-          {"bytes_per_second", static_cast<double>(work.bytes_read + work.bytes_written) / m.median_seconds},
-          {"flops_per_second", work.flops / m.median_seconds}};
+void write(JsonWriter& json, const char* name, const Measurement& m, const Cost& work) {
+  json.key(name).begin_object();
+  json.member("median_seconds", m.median_seconds);
+  json.member("p10_seconds", m.p10_seconds);
+  json.member("p90_seconds", m.p90_seconds);
+  json.member("samples", m.samples);
+  json.member("calls", m.calls);
+  json.member("bytes_per_second", static_cast<double>(work.bytes_read + work.bytes_written) / m.median_seconds);
+  json.member("flops_per_second", work.flops / m.median_seconds);
+  json.end_object();
 }
 
 std::string row(const char* label, const Measurement& m, const Cost& work) {
@@ -99,7 +101,7 @@ Measured measure_both(const BenchArguments& arguments, const Graph& graph, const
 
 int bench(const BenchArguments& arguments, const Session& session) {
   std::optional<DType> dtype;
-  if (!arguments.dtype.empty()) dtype = parse_dtype_option(arguments.dtype);
+  if (!arguments.dtype.empty()) dtype = dtype_named(arguments.dtype);
   const std::vector<Input> inputs = parse_inputs(arguments.inputs, dtype);
   const Graph graph = parse_program(arguments.expression, inputs, dtype);
   const std::vector<HostArray> arrays = arrays_of(inputs);
@@ -117,14 +119,16 @@ int bench(const BenchArguments& arguments, const Session& session) {
 
   std::ostream& out = session.console.out;
   if (session.json) {
-    out << to_text(json::object{{"schema", 1},
-                                {"expression", arguments.expression},
-                                {"device", cli::to_json(device)},
-                                {"bytes_read", work.bytes_read},
-                                {"bytes_written", work.bytes_written},
-                                {"flops", work.flops},
-                                {"compute", to_json(compute, work)},
-                                {"end_to_end", to_json(whole, work)}});
+    print_document(out, 2, [&](JsonWriter& json) {
+      json.member("expression", arguments.expression);
+      json.key("device");
+      present::write_device_brief(json, measured.device);
+      json.member("bytes_read", work.bytes_read);
+      json.member("bytes_written", work.bytes_written);
+      json.member("flops", work.flops);
+      write(json, "compute", measured.compute, work);
+      write(json, "end_to_end", measured.whole, work);
+    });
     return 0;
   }
   const std::string head =

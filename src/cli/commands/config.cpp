@@ -11,8 +11,6 @@
 namespace tenon::cli {
 namespace {
 
-namespace json = boost::json;
-
 constexpr const char* kNotes = R"(A value comes from the strongest of: a flag of any command (--set NAME=VALUE, --sim TEXT), the
 environment (TENON_NAME), the configuration file, the built-in default. The file is the one
 --config or TENON_CONFIG names, else $XDG_CONFIG_HOME/tenon/config.toml, else
@@ -57,12 +55,18 @@ std::vector<Row> rows_of(const LoadedConfig& loaded, const ConfigEnvironment& en
   return rows;
 }
 
-json::object to_json(const Row& row) {
+void write(JsonWriter& json, const Row& row) {
   const Setting& setting = *row.setting;
-  return {{"name", setting.name},   {"value", row.value},
-          {"origin", row.origin},   {"default", row.default_value},
-          {"takes", setting.takes}, {"variables", json::array(setting.variables.begin(), setting.variables.end())},
-          {"group", setting.group}, {"doc", setting.doc}};
+  json.begin_object();
+  json.member("name", setting.name);
+  json.member("value", row.value);
+  json.member("origin", row.origin);
+  json.member("default", row.default_value);
+  json.member("takes", setting.takes);
+  json.list("variables", setting.variables);
+  json.member("group", setting.group);
+  json.member("doc", setting.doc);
+  json.end_object();
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "(empty)" : value; }
@@ -103,12 +107,13 @@ int show(const std::string& name, const Session& session) {
     std::erase_if(rows, [&](const Row& row) { return row.setting != &wanted; });
   }
   if (session.json) {
-    json::array list;
-    for (const Row& row : rows) list.push_back(to_json(row));
-    session.console.out << to_text(json::object{{"schema", 1},
-                                                {"file", loaded.file.empty() ? json::value() : json::value(loaded.file)},
-                                                {"settings", std::move(list)},
-                                                {"warnings", json::array(loaded.warnings.begin(), loaded.warnings.end())}});
+    print_document(session.console.out, 1, [&](JsonWriter& json) {
+      json.text_or_null("file", loaded.file);
+      json.key("settings").begin_array();
+      for (const Row& row : rows) write(json, row);
+      json.end_array();
+      json.list("warnings", loaded.warnings);
+    });
     return 0;
   }
   if (name.empty()) {

@@ -9,16 +9,17 @@
 
 #include "base/state_directory.h"
 #include "cli/commands/commands.h"
-#include "cli/device_table.h"
+#include "cli/inputs.h"
 #include "cli/json.h"
-#include "cli/money.h"
-#include "manager/ledger/store.h"
+#include "present/text.h"
+#include "present/usage.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {
 namespace {
 
-namespace json = boost::json;
+using present::duration_text;
+using present::money_text;
 
 constexpr const char* kNotes = R"(COST         the time a device was open, at its price of that time
 OPEN         from the beginning of its opening to the end of its closing
@@ -42,35 +43,11 @@ std::string date_text(SystemTime time) {
   return fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));
 }
 
-std::string iso_text(SystemTime time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
-
-json::value or_null(const std::optional<double>& value) { return value ? json::value(*value) : json::value(nullptr); }
-
-json::object to_json(const UseSum& sum) {
-  return {{"key", sum.key},
-          {"cost", sum.money},
-          {"cost_is_estimate", sum.money_is_estimate},
-          {"open_seconds", sum.open_seconds},
-          {"open_seconds_without_price", sum.unpriced_open_seconds},
-          {"held_seconds", sum.held_seconds},
-          {"compute_seconds", sum.compute_seconds},
-          {"queued_seconds", sum.queued_seconds},
-          {"efficiency", or_null(sum.efficiency())},
-          {"always_open_cost", or_null(sum.always_open_money)},
-          {"runs", sum.runs},
-          {"leases", sum.leases},
-          {"opens", sum.opens},
-          {"failures", sum.failures},
-          {"bytes", sum.bytes}};
-}
-
 std::vector<std::string> row_of(const UseSum& sum) {
   const bool is_unpriced = sum.money == 0 && sum.unpriced_open_seconds > 0;
   const auto efficiency = sum.efficiency();
   return {sum.key,
-          is_unpriced ? "-" : money_text(sum.money, sum.money_is_estimate),
+          is_unpriced ? present::kNothing : money_text(sum.money, sum.money_is_estimate),
           duration_text(sum.open_seconds),
           duration_text(sum.compute_seconds),
           efficiency ? fmt::format("{:.0f} %", 100 * *efficiency) : "-",
@@ -90,13 +67,12 @@ void print(const UseReport& report, UseKey by, const std::optional<SystemTime>& 
   out << fmt::format("since {}\n\n", date_text(since && *since > *report.first ? *since : *report.first));
   std::string heading(name(by));
   for (char& c : heading) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  std::vector<std::vector<std::string>> rows{
-      {heading, "COST", "OPEN", "COMPUTE", "EFFICIENCY", "QUEUED", "RUNS", "FAILED", "ALWAYS OPEN"}};
+  present::Rows rows{{heading, "COST", "OPEN", "COMPUTE", "EFFICIENCY", "QUEUED", "RUNS", "FAILED", "ALWAYS OPEN"}};
   for (const UseSum& sum : report.groups) rows.push_back(row_of(sum));
   if (report.groups.size() > 1) rows.push_back(row_of(report.total));
   if (by == UseKey::program)
     for (auto& row : rows) row.pop_back();
-  out << table(rows, console);
+  out << present::table(rows, console.style());
   if (report.total.money_is_estimate) out << "\n~ at built-in estimates; set your own prices in the configuration\n";
   if (report.total.unpriced_open_seconds > 0)
     out << fmt::format("\n{} were at no known price\n", duration_text(report.total.unpriced_open_seconds));
@@ -122,17 +98,19 @@ int show_cost(const CostArguments& arguments, const Session& session) {
   if (std::error_code ignored; std::filesystem::exists(file, ignored))
     report = LedgerStore::open_existing(file).sums({.since = since.value_or(SystemTime{}), .by = by});
   if (session.json) {
-    json::array groups;
-    for (const UseSum& sum : report.groups) groups.push_back(to_json(sum));
-    session.console.out << to_text(json::object{{"schema", 1},
-                                                {"since", since ? json::value(iso_text(*since)) : json::value(nullptr)},
-                                                {"first", report.first ? json::value(iso_text(*report.first)) : nullptr},
-                                                {"by", arguments.by},
-                                                {"currency", "USD"},
-                                                {"ledger", file},
-                                                {"recording", is_kept},
-                                                {"groups", std::move(groups)},
-                                                {"total", to_json(report.total)}});
+    print_document(session.console.out, 2, [&](JsonWriter& json) {
+      json.text_or_null("since", since ? present::utc_text(*since) : "");
+      json.text_or_null("first", report.first ? present::utc_text(*report.first) : "");
+      json.member("by", arguments.by);
+      json.member("currency", "USD");
+      json.member("ledger", file);
+      json.member("recording", is_kept);
+      json.key("groups").begin_array();
+      for (const UseSum& sum : report.groups) present::write_use_sum(json, sum, by);
+      json.end_array();
+      json.key("total");
+      present::write_use_sum(json, report.total, std::nullopt);
+    });
     return 0;
   }
   print(report, by, since, session.console);

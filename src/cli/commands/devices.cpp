@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "cli/commands/commands.h"
-#include "cli/device_table.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
+#include "present/device.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
@@ -20,25 +20,25 @@ struct DevicesArguments {
 };
 
 void print_table(const Detection& found, const Console& console) {
-  console.out << device_table(found.devices, console);
+  console.out << present::device_table(found.devices, console.style());
   for (const std::string& note : found.notes) console.out << "note: " << note << '\n';
 }
 
-boost::json::object full_document(const Detection& found) {
-  boost::json::array devices, notes(found.notes.begin(), found.notes.end());
-  for (const DeviceInfo& device : found.devices) devices.push_back(to_full_json(device));
-  return {{"schema", 1}, {"devices", std::move(devices)}, {"notes", std::move(notes)}};
+WriteMembers members_of(const Detection& found, bool ids_alone) {
+  return [&found, ids_alone](JsonWriter& json) {
+    json.key(std::string_view(ids_alone ? "ids" : "devices")).begin_array();
+    for (const DeviceInfo& device : found.devices) {
+      if (ids_alone)
+        json.value(device.id);
+      else
+        present::write_device(json, device);
+    }
+    json.end_array();
+    if (!ids_alone) json.list("notes", found.notes);
+  };
 }
 
-boost::json::object ids_document(const Detection& found) {
-  boost::json::array ids;
-  for (const DeviceInfo& device : found.devices) ids.emplace_back(device.id);
-  return {{"schema", 1}, {"ids", std::move(ids)}};
-}
-
-boost::json::object document(const Detection& found, bool ids_alone) {
-  return ids_alone ? ids_document(found) : full_document(found);
-}
+int schema_of(bool ids_alone) { return ids_alone ? 1 : 2; }
 
 void print(const Detection& found, bool ids_alone, const Console& console) {
   if (!ids_alone) return print_table(found, console);
@@ -48,7 +48,7 @@ void print(const Detection& found, bool ids_alone, const Console& console) {
 int list_devices(const DevicesArguments& arguments, const Session& session) {
   const Detection found = process_manager().detect();
   if (session.json)
-    session.console.out << to_text(document(found, arguments.ids));
+    print_document(session.console.out, schema_of(arguments.ids), members_of(found, arguments.ids));
   else
     print(found, arguments.ids, session.console);
   return 0;
@@ -59,7 +59,7 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_seconds));
     const Detection found = process_manager().detect();
     if (session.json) {
-      session.console.out << boost::json::serialize(document(found, arguments.ids)) << '\n';
+      session.console.out << document(schema_of(arguments.ids), members_of(found, arguments.ids)) << '\n';
     } else {
       if (session.console.out_is_terminal) session.console.out << "\033[H\033[J";
       print(found, arguments.ids, session.console);

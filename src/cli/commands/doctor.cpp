@@ -190,16 +190,23 @@ Verdict worst_of(const std::vector<Check>& checks) {
   return worst;
 }
 
-boost::json::object to_json(const std::vector<Check>& checks) {
-  boost::json::array list;
-  for (const Check& check : checks)
-    list.push_back(
-        boost::json::object{{"id", check.id},
-                            {"verdict", text_of(check.verdict)},
-                            {"text", check.text},
-                            {"remedy", check.remedy},
-                            {"seconds", check.seconds ? boost::json::value(*check.seconds) : boost::json::value(nullptr)}});
-  return {{"schema", 1}, {"verdict", text_of(worst_of(checks))}, {"checks", std::move(list)}};
+std::string document_of(const std::vector<Check>& checks) {
+  std::ostringstream out;
+  print_document(out, 1, [&](JsonWriter& json) {
+    json.member("verdict", text_of(worst_of(checks)));
+    json.key("checks").begin_array();
+    for (const Check& check : checks) {
+      json.begin_object();
+      json.member("id", check.id);
+      json.member("verdict", text_of(check.verdict));
+      json.member("text", check.text);
+      json.member("remedy", check.remedy);
+      json.member("seconds", check.seconds);
+      json.end_object();
+    }
+    json.end_array();
+  });
+  return out.str();
 }
 
 // What another command of this program prints, with this one's configuration.
@@ -227,7 +234,7 @@ void make_bundle(const std::string& path, const std::vector<Check>& checks, cons
   for (const auto& [name, value] : process_manager().config().environment) redactor.add_variable(name, value);
   redactor.set_home(session.console.environment("HOME"));
 
-  std::vector<BundleFile> files{{"doctor.json", to_text(to_json(checks))}};
+  std::vector<BundleFile> files{{"doctor.json", document_of(checks)}};
   for (const char* command : {"devices", "report", "config", "queue", "cost"})
     files.push_back({fmt::format("{}.json", command), output_of({command, "--json"}, session)});
   files.push_back({"environment.txt", relevant_environment(variables, redactor)});
@@ -247,7 +254,7 @@ int run_doctor(const DoctorArguments& arguments, const Session& session) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
     return interrupt.exit_status();
   }
-  if (session.json) session.console.out << to_text(to_json(checks));
+  if (session.json) session.console.out << document_of(checks);
   if (!arguments.bundle.empty()) make_bundle(arguments.bundle, checks, session);
   return static_cast<int>(worst_of(checks));
 }

@@ -106,7 +106,7 @@ int execute(const ExecArguments& arguments, const Session& session) {
   ProgressTalk talk(session.console);
   options.on_wait = [&](TicketNumber ticket) {
     const Turnstile::Queue queue = turnstile.queue();
-    talk.waiting(device.id, place_of(queue, ticket), waiting_sentence(queue, ticket));
+    talk.stage({"queued", device.id, place_of(queue, ticket)}, waiting_sentence(queue, ticket));
   };
   const SystemTime asked = std::chrono::system_clock::now();
   Turnstile::Pass pass = turnstile.enter(options);

@@ -5,7 +5,7 @@
 #include "array/format_array.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
-#include "cli/op_text.h"
+#include "present/operation.h"
 #include "tenon/expression.h"
 #include "tenon/manager.h"
 
@@ -29,16 +29,18 @@ int show_ops(const OpsArguments& arguments, const Session& session) {
   std::ostream& out = session.console.out;
   const OpInfo* one = arguments.name.empty() ? nullptr : &find_op(arguments.name);
   if (session.json) {
-    boost::json::array ops;
-    for (const OpInfo& op : all_ops())
-      if (one == nullptr || one == &op) ops.push_back(op_json(op));
-    out << to_text(boost::json::object{{"schema", 1}, {"ops", std::move(ops)}});
+    print_document(out, 2, [&](JsonWriter& json) {
+      json.key("ops").begin_array();
+      for (const OpInfo& op : all_ops())
+        if (one == nullptr || one == &op) present::write_operation(json, op);
+      json.end_array();
+    });
   } else if (arguments.names) {
     for (const OpInfo& op : all_ops()) out << op.name << '\n';
   } else if (one != nullptr) {
-    out << op_page(*one, session.console, run_example(*one, session.console.width));
+    out << present::op_page(*one, session.console.style(), run_example(*one, session.console.width));
   } else {
-    out << op_list(session.console);
+    out << present::op_list(session.console.style());
   }
   return 0;
 }

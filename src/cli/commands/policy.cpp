@@ -17,8 +17,6 @@
 namespace tenon::cli {
 namespace {
 
-namespace json = boost::json;
-
 constexpr const char* kNotes = R"(The trace is a CSV file whose first line names its columns: arrivals in TIMESTAMP or
 arrival_seconds, service times in service_seconds (20 ms where there is no such column).
 Policies: close-at-once, linger=SECONDS, never, break-even, adaptive. The break-even is the
@@ -71,16 +69,19 @@ std::vector<NamedPolicy> chosen_policies(const PolicyArguments& arguments) {
   return policies;
 }
 
-json::object to_json(const ReplayResult& result) {
-  return {{"cost_ratio", result.cost_ratio},
-          {"cost_seconds", result.cost_seconds},
-          {"cold_fraction", result.cold_fraction},
-          {"held_seconds", result.held_seconds},
-          {"opens", result.opens},
-          {"waiter_p50_seconds", result.waiter.p50_seconds},
-          {"waiter_p99_seconds", result.waiter.p99_seconds},
-          {"waiter_without_yield_p50_seconds", result.patient_waiter.p50_seconds},
-          {"waiter_without_yield_p99_seconds", result.patient_waiter.p99_seconds}};
+void write(JsonWriter& json, const ReplayResult& result, const std::string& policy) {
+  json.begin_object();
+  if (!policy.empty()) json.member("policy", policy);
+  json.member("cost_ratio", result.cost_ratio);
+  json.member("cost_seconds", result.cost_seconds);
+  json.member("cold_fraction", result.cold_fraction);
+  json.member("held_seconds", result.held_seconds);
+  json.member("opens", result.opens);
+  json.member("waiter_p50_seconds", result.waiter.p50_seconds);
+  json.member("waiter_p99_seconds", result.waiter.p99_seconds);
+  json.member("waiter_without_yield_p50_seconds", result.patient_waiter.p50_seconds);
+  json.member("waiter_without_yield_p99_seconds", result.patient_waiter.p99_seconds);
+  json.end_object();
 }
 
 std::string row(const std::string& name, const ReplayResult& result) {
@@ -115,20 +116,18 @@ int replay_trace(const PolicyArguments& arguments, const Session& session) {
 
   std::ostream& out = session.console.out;
   if (session.json) {
-    json::array list;
-    for (const auto& [name, result] : results) {
-      json::object object{{"policy", name}};
-      for (auto& member : to_json(result)) object.insert(member);
-      list.push_back(std::move(object));
-    }
-    out << to_text(json::object{{"schema", 1},
-                                {"trace", arguments.trace},
-                                {"break_even_seconds", arguments.break_even},
-                                {"arrivals", arrivals.size()},
-                                {"gaps", periods.size() - 1},
-                                {"span_seconds", span},
-                                {"optimum", to_json(optimum)},
-                                {"policies", std::move(list)}});
+    print_document(out, 1, [&](JsonWriter& json) {
+      json.member("trace", arguments.trace);
+      json.member("break_even_seconds", arguments.break_even);
+      json.member("arrivals", arrivals.size());
+      json.member("gaps", periods.size() - 1);
+      json.member("span_seconds", span);
+      json.key("optimum");
+      write(json, optimum, "");
+      json.key("policies").begin_array();
+      for (const auto& [name, result] : results) write(json, result, name);
+      json.end_array();
+    });
     return 0;
   }
   out << fmt::format("{} arrivals in {}, {} idle gaps, break-even {}\n\n", arrivals.size(), format_seconds(span),

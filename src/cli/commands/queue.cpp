@@ -5,9 +5,9 @@
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
-#include "cli/queue_json.h"
 #include "lease/turnstile/process_identity.h"
 #include "lease/turnstile/queue_text.h"
+#include "present/device_status.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
@@ -34,9 +34,11 @@ int show_queues(const Session& session) {
   const std::vector<Turnstile::Queue> queues = all_queues(session);
   std::ostream& out = session.console.out;
   if (session.json) {
-    boost::json::array list;
-    for (const Turnstile::Queue& queue : queues) list.push_back(to_json(queue));
-    out << to_text(boost::json::object{{"schema", 1}, {"devices", std::move(list)}});
+    print_document(out, 1, [&](JsonWriter& json) {
+      json.key("devices").begin_array();
+      for (const Turnstile::Queue& queue : queues) present::write_queue(json, queue);
+      json.end_array();
+    });
     return 0;
   }
   const std::string head =

@@ -7,11 +7,11 @@
 
 #include "base/state_directory.h"
 #include "cli/commands/commands.h"
-#include "cli/device_table.h"
 #include "cli/json.h"
-#include "cli/money.h"
 #include "device/python_packages.h"
 #include "manager/ledger/store.h"
+#include "present/device.h"
+#include "present/usage.h"
 #include "tenon/batch.h"
 #include "tenon/manager.h"
 #include "tenon/routing.h"
@@ -19,7 +19,8 @@
 namespace tenon::cli {
 namespace {
 
-namespace json = boost::json;
+using present::duration_text;
+using present::money_text;
 
 constexpr std::chrono::hours kCostPeriod{30 * 24};
 
@@ -182,65 +183,76 @@ std::vector<std::string> kind_names(const Config& config) {
   return names;
 }
 
-json::object routing_json(const Report& report) {
-  const std::vector<std::string> order = kind_names(report.config);
-  return {{"mode", name(report.config.routing)},
-          {"prefer", report.config.prefer},
-          {"platform_priority", json::array(order.begin(), order.end())},
-          {"reason", report.decision ? json::value(report.decision->reason) : json::value(nullptr)},
-          {"warning", report.decision && !report.decision->warning.empty() ? json::value(report.decision->warning) : nullptr}};
+void write_routing(JsonWriter& json, const Report& report) {
+  json.key("routing").begin_object();
+  json.member("mode", name(report.config.routing));
+  json.member("prefer", report.config.prefer);
+  json.list("platform_priority", kind_names(report.config));
+  json.text_or_null("reason", report.decision ? report.decision->reason : "");
+  json.text_or_null("warning", report.decision ? report.decision->warning : "");
+  json.end_object();
 }
 
-json::object batch_json(const Report& report) {
+void write_batch(JsonWriter& json, const Report& report) {
   const HardwareType hardware = hardware_type(report.current);
   const BatchSizeRecommendation known = batch_recommendation(hardware);
-  return {{"batch_size", report.batch.batch_size},
-          {"max_batch_size", report.batch.max_batch_size},
-          {"min_batch_size", report.batch.min_batch_size},
-          {"prefetch_factor", report.batch.prefetch_factor},
-          {"hardware", name(hardware)},
-          {"hardware_min", known.min_batch_size},
-          {"hardware_optimal", known.optimal_batch_size},
-          {"hardware_critical", known.critical_batch_size}};
+  json.key("batch_config").begin_object();
+  json.member("batch_size", report.batch.batch_size);
+  json.member("max_batch_size", report.batch.max_batch_size);
+  json.member("min_batch_size", report.batch.min_batch_size);
+  json.member("prefetch_factor", report.batch.prefetch_factor);
+  json.member("hardware", name(hardware));
+  json.member("hardware_min", known.min_batch_size);
+  json.member("hardware_optimal", known.optimal_batch_size);
+  json.member("hardware_critical", known.critical_batch_size);
+  json.end_object();
 }
 
-json::object costs_json(const Report& report) {
-  json::array devices;
-  for (const UseSum& sum : report.costs.groups)
-    devices.push_back(json::object{{"device", sum.key},
-                                   {"cost", sum.money},
-                                   {"cost_is_estimate", sum.money_is_estimate},
-                                   {"open_seconds", sum.open_seconds},
-                                   {"compute_seconds", sum.compute_seconds},
-                                   {"runs", sum.runs}});
-  return {{"days", kCostPeriod.count() / 24},
-          {"currency", "USD"},
-          {"cost", report.costs.total.money},
-          {"problem", report.costs_problem.empty() ? json::value(nullptr) : json::value(report.costs_problem)},
-          {"devices", std::move(devices)}};
+void write_costs(JsonWriter& json, const Report& report) {
+  json.key("costs").begin_object();
+  json.member("days", kCostPeriod.count() / 24);
+  json.member("currency", "USD");
+  json.member("cost_dollars", report.costs.total.money);
+  json.text_or_null("problem", report.costs_problem);
+  json.key("devices").begin_array();
+  for (const UseSum& sum : report.costs.groups) present::write_use_sum(json, sum, UseKey::device);
+  json.end_array();
+  json.end_object();
 }
 
-json::object report_json(const Report& report) {
-  json::array devices, configuration, frameworks;
-  for (const DeviceInfo& device : report.found.devices) devices.push_back(to_full_json(device));
-  for (const SettingValue& setting : report.configuration)
-    configuration.push_back(json::object{{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}});
-  for (const Framework& framework : report.frameworks)
-    frameworks.push_back(json::object{{"name", framework.name}, {"version", framework.version}, {"folder", framework.folder}});
-  return {{"schema", 1},
-          {"current_device", to_full_json(report.current)},
-          {"all_devices", std::move(devices)},
-          {"configuration", std::move(configuration)},
-          {"frameworks", std::move(frameworks)},
-          {"routing_mode", report.config.prefer == "auto" && report.config.routing != RoutingMode::pinned ? "auto" : "manual"},
-          {"routing", routing_json(report)},
-          {"batch_config", batch_json(report)},
-          {"costs", costs_json(report)},
-          {"recommendations", json::array(report.recommendations.begin(), report.recommendations.end())}};
+void write(JsonWriter& json, const Report& report) {
+  json.key("current_device");
+  present::write_device(json, report.current);
+  json.key("all_devices").begin_array();
+  for (const DeviceInfo& device : report.found.devices) present::write_device(json, device);
+  json.end_array();
+  json.key("configuration").begin_array();
+  for (const SettingValue& setting : report.configuration) {
+    json.begin_object();
+    json.member("name", setting.name);
+    json.member("value", setting.value);
+    json.member("origin", setting.origin);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("frameworks").begin_array();
+  for (const Framework& framework : report.frameworks) {
+    json.begin_object();
+    json.member("name", framework.name);
+    json.member("version", framework.version);
+    json.member("folder", framework.folder);
+    json.end_object();
+  }
+  json.end_array();
+  json.member("routing_mode", report.config.prefer == "auto" && report.config.routing != RoutingMode::pinned ? "auto" : "manual");
+  write_routing(json, report);
+  write_batch(json, report);
+  write_costs(json, report);
+  json.list("recommendations", report.recommendations);
 }
 
 void print_facts(const DeviceInfo& device, const Console& console) {
-  for (const auto& [key, value] : device_facts(device)) console.out << fmt::format("    {:<20}{}\n", key, value);
+  for (const auto& [key, value] : present::device_facts(device)) console.out << fmt::format("    {:<20}{}\n", key, value);
 }
 
 void print_use(const Report& report, std::ostream& out, const Console& console) {
@@ -267,7 +279,7 @@ void print_report(const Report& report, bool verbose, const Console& console) {
   std::ostream& out = console.out;
   out << console.bold("Current device") << fmt::format("\n  {}  {}\n", report.current.id, report.current.name);
   print_facts(report.current, console);
-  out << '\n' << console.bold("All devices") << '\n' << device_table(report.found.devices, console, 2);
+  out << '\n' << console.bold("All devices") << '\n' << present::device_table(report.found.devices, console.style(), 2);
   if (verbose)
     for (const DeviceInfo& device : report.found.devices) {
       if (device.id == report.current.id) continue;
@@ -300,7 +312,7 @@ void add_report_command(Command& app, Session& session) {
     session.action = [verbose, &session] {
       const Report report = make_report(session);
       if (session.json) {
-        session.console.out << to_text(report_json(report));
+        print_document(session.console.out, 2, [&](JsonWriter& json) { write(json, report); });
       } else {
         print_report(report, *verbose, session.console);
       }

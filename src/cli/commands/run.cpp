@@ -7,25 +7,25 @@
 #include <utility>
 
 #include "array/format_array.h"
-#include "base/units.h"
 #include "cli/application.h"
 #include "cli/commands/commands.h"
-#include "cli/explain.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"
-#include "reference/comparison.h"
-#include "reference/reference.h"
+#include "ops/names.h"
+#include "present/comparison.h"
+#include "present/device.h"
+#include "present/route.h"
+#include "present/run.h"
+#include "present/tensor.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
 namespace {
-
-namespace json = boost::json;
 
 constexpr const char* kExamples = R"(Inputs:
   name=VALUE             a number, a literal [[1, 2], [3, 4]], or an expression such as rand([8, 8], seed=1)
@@ -65,62 +65,46 @@ void check_output(const std::string& path, std::size_t results) {
 
 void save(const std::string& path, const std::vector<HostArray>& outputs) {
   if (path.ends_with(".npy")) return save_npy(path, outputs[0]);
-  ArrayFile file;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    file.arrays.emplace(outputs.size() == 1 ? "result" : fmt::format("result{}", i), outputs[i]);
-  save_safetensors(path, file);
+  save_safetensors(path, present::results_file(outputs));
 }
 
-std::vector<Comparison> compare_all(const Graph& graph, std::span<const HostArray> inputs, const RunResult& result) {
-  const std::vector<std::vector<double>> reference = reference_doubles(graph, inputs);
-  std::vector<Comparison> comparisons;
-  for (std::size_t i = 0; i < result.outputs.size(); ++i) comparisons.push_back(compare(result.outputs[i], reference[i]));
-  return comparisons;
+void write_result(JsonWriter& json, const HostArray& array, const Compared* compared, double reference_seconds) {
+  present::write_type(json, array.dtype(), array.shape());
+  present::write_size(json, array.dtype(), array.shape());
+  json.key("values");
+  present::write_values(json, array);
+  if (compared == nullptr) return;
+  json.key("comparison");
+  present::write_comparison(json, array, *compared, reference_seconds);
 }
 
-json::object to_json(const Comparison& c) {
-  const auto number = [](double value) { return std::isfinite(value) ? json::value(value) : json::value("Infinity"); };
-  return {{"max_abs", number(c.max_abs)},
-          {"max_rel", number(c.max_rel)},
-          {"max_ulp", number(c.max_ulp)},
-          {"mismatches", c.mismatches},
-          {"matches", c.mismatches == 0}};
-}
-
-json::object result_json(const HostArray& array, const Comparison* comparison) {
-  json::array shape(array.shape().begin(), array.shape().end());
-  json::object object{{"shape", std::move(shape)}, {"dtype", name(array.dtype())}, {"values", cli::to_json(array)}};
-  if (comparison != nullptr) object["comparison"] = to_json(*comparison);
-  return object;
-}
-
-void print_json(std::ostream& out, const RunResult& result, const std::vector<Comparison>& comparisons, bool explain) {
-  json::object document{{"schema", 1}};
-  const auto comparison = [&](std::size_t i) { return comparisons.empty() ? nullptr : &comparisons[i]; };
+void write(JsonWriter& json, const RunArguments& arguments, const RunResult& result, const ComparedResults& compared) {
+  const auto write_one = [&](std::size_t i) {
+    write_result(json, result.outputs[i], compared.results.empty() ? nullptr : &compared.results[i], compared.reference_seconds);
+  };
   if (result.outputs.size() == 1) {
-    for (auto& member : result_json(result.outputs[0], comparison(0))) document[member.key()] = std::move(member.value());
+    write_one(0);
   } else {
-    json::array results;
-    for (std::size_t i = 0; i < result.outputs.size(); ++i) results.push_back(result_json(result.outputs[i], comparison(i)));
-    document["results"] = std::move(results);
+    json.key("results").begin_array();
+    for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+      json.begin_object();
+      json.member("name", present::result_name(i, result.outputs.size()));
+      write_one(i);
+      json.end_object();
+    }
+    json.end_array();
   }
-  document["device"] = cli::to_json(result.device);
-  json::array timeline;
-  for (const Span& span : result.timeline)
-    timeline.push_back({{"stage", span.stage}, {"start_seconds", span.start_seconds}, {"seconds", span.seconds}});
-  document["timeline"] = std::move(timeline);
-  if (explain) document["routing"] = explanation_json(*result.decision);
-  out << to_text(document);
-}
-
-std::string comparison_text(const Comparison& c, const HostArray& array) {
-  if (!is_float(array.dtype()) && c.mismatches == 0) return "compared with the reference: equal";
-  return fmt::format("compared with the reference: max abs {:.3g}, max rel {:.3g}, max {:.3g} ULP: {}", c.max_abs, c.max_rel,
-                     c.max_ulp, c.mismatches == 0 ? "match" : fmt::format("{} of {} differ", c.mismatches, array.elements()));
+  json.key("device");
+  present::write_device_brief(json, result.device);
+  json.key("timeline");
+  present::write_timeline(json, result.timeline);
+  if (!arguments.explain) return;
+  json.key("route");
+  present::write_route(json, arguments.device, *result.decision);
 }
 
 // |finish| is called when the values are printed: what the device still does then is in the last line.
-void print_text(const Console& console, RunResult& result, const std::vector<Comparison>& comparisons, const std::string& saved,
+void print_text(const Console& console, RunResult& result, const std::vector<Compared>& compared, const std::string& saved,
                 const std::function<void()>& finish) {
   const ArrayStyle style{.width = console.width};
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
@@ -131,12 +115,11 @@ void print_text(const Console& console, RunResult& result, const std::vector<Com
     if (last) {
       console.out << std::flush;
       finish();
-      line += fmt::format(" on {}", result.device.id);
-      for (const Span& span : result.timeline)
-        if (span.seconds > 0) line += fmt::format(", {} {}", span.stage, format_seconds(span.seconds));
+      const std::string stages = present::timeline_text(result.timeline);
+      line += fmt::format(" on {}{}{}", result.device.id, stages.empty() ? "" : ", ", stages);
     }
     console.out << console.dim(line) << '\n';
-    if (!comparisons.empty()) console.out << comparison_text(comparisons[i], array) << '\n';
+    if (!compared.empty()) console.out << present::comparison_text(array, compared[i].comparison) << '\n';
     if (!last && saved.empty()) console.out << '\n';
   }
   if (!saved.empty()) console.out << "saved to " << saved << '\n';
@@ -144,7 +127,7 @@ void print_text(const Console& console, RunResult& result, const std::vector<Com
 
 int run(const RunArguments& arguments, const Session& session) {
   std::optional<DType> dtype;
-  if (!arguments.dtype.empty()) dtype = parse_dtype_option(arguments.dtype);
+  if (!arguments.dtype.empty()) dtype = dtype_named(arguments.dtype);
   const std::vector<Input> inputs = parse_inputs(arguments.inputs, dtype);
   const Graph graph = parse_program(arguments.expression, inputs, dtype);
   check_output(arguments.output, graph.outputs().size());
@@ -160,7 +143,7 @@ int run(const RunArguments& arguments, const Session& session) {
   options.explain = arguments.explain;
   if (arguments.explain && !session.json)
     options.on_decision = [&](const Decision& decision) {
-      session.console.out << explanation(decision, session.console) << '\n' << std::flush;
+      session.console.out << present::route_text(decision, session.console.style()) << '\n' << std::flush;
     };
   Interrupt interrupt(nothing_needs_closing);
   options.cancel = interrupt.token();
@@ -173,20 +156,20 @@ int run(const RunArguments& arguments, const Session& session) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
     return interrupt.exit_status();
   }
-  std::vector<Comparison> comparisons;
-  if (arguments.compare) comparisons = compare_all(graph, arrays, result);
+  ComparedResults compared;
+  if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
   if (!arguments.output.empty()) save(arguments.output, result.outputs);
 
   // The command ends now, so the device closes whatever the policy; that is part of what the run took.
   const auto close = [&] { process_manager().close_after(result); };
   if (session.json) {
     close();
-    print_json(session.console.out, result, comparisons, arguments.explain);
+    print_document(session.console.out, 2, [&](JsonWriter& json) { write(json, arguments, result, compared); });
   } else {
-    print_text(session.console, result, comparisons, arguments.output, close);
+    print_text(session.console, result, compared.results, arguments.output, close);
   }
-  for (const Comparison& comparison : comparisons)
-    if (comparison.mismatches > 0) return kExitMismatch;
+  for (const Compared& each : compared.results)
+    if (each.comparison.mismatches > 0) return kExitMismatch;
   return 0;
 }
 

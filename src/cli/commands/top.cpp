@@ -105,13 +105,6 @@ TopScreen::Key key_of(const std::string& typed, std::size_t& at) {
   return Key::none;
 }
 
-bool has_no_blocks(const Console& console) {
-  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"})
-    if (const std::string value = console.environment(variable); !value.empty())
-      return value.find("UTF-8") == std::string::npos && value.find("utf8") == std::string::npos;
-  return true;
-}
-
 int show_live(const TopArguments& arguments, const Session& session) {
   TopScreen screen;
   ProcessorLoad load;
@@ -125,7 +118,7 @@ int show_live(const TopArguments& arguments, const Session& session) {
     terminal.show(screen.lines({.width = size.width,
                                 .height = size.height,
                                 .has_colour = session.console.colour_out,
-                                .ascii = has_no_blocks(session.console)}));
+                                .ascii = !session.console.is_utf8()}));
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - steady_clock::now());
     std::string typed;
     const Terminal::Input input =
@@ -146,7 +139,7 @@ int show_once(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const TopSample sample = take_sample(load, session);
   if (session.json) {
-    session.console.out << to_text(to_json(sample));
+    print_document(session.console.out, 1, [&](JsonWriter& json) { write(json, sample); });
     return 0;
   }
   TopScreen screen;
@@ -160,7 +153,8 @@ int show_once(const Session& session) {
 int stream_json(const TopArguments& arguments, const Session& session) {
   ProcessorLoad load;
   while (session.console.out) {
-    session.console.out << boost::json::serialize(to_json(take_sample(load, session))) << std::endl;
+    const TopSample sample = take_sample(load, session);
+    session.console.out << document(1, [&](JsonWriter& json) { write(json, sample); }) << std::endl;
     if (session.console.out) std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_seconds));
   }
   return 0;

@@ -18,6 +18,8 @@
 #include "cli/terminal/progress_talk.h"
 #include "manager/device_owners.h"
 #include "manager/routing/tuning.h"
+#include "ops/names.h"
+#include "present/device.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
@@ -25,7 +27,6 @@
 namespace tenon::cli {
 namespace {
 
-namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kNotes = R"(The batch is doubled from 1 on the device itself; a batch's time is upload, compute and download
@@ -114,7 +115,7 @@ class Subject {
 
  private:
   std::optional<DType> dtype() const {
-    return arguments_.dtype.empty() ? std::nullopt : std::optional(parse_dtype_option(arguments_.dtype));
+    return arguments_.dtype.empty() ? std::nullopt : std::optional(dtype_named(arguments_.dtype));
   }
   bool can_grow(const HostArray& array) const {
     return array.shape().rank() > arguments_.axis && array.shape()[arguments_.axis] > 0 && array.elements() > 0;
@@ -184,33 +185,33 @@ Curve curve_of(const TuneArguments& arguments, const DeviceInfo& device, const T
   return curve;
 }
 
-json::object to_json(const TunePoint& point) {
-  return {
-      {"batch", point.batch}, {"seconds", point.seconds}, {"rows_per_second", point.rows_per_second()}, {"bytes", point.bytes}};
+void write(JsonWriter& json, const TunePoint& point) {
+  json.begin_object();
+  json.member("batch", point.batch);
+  json.member("seconds", point.seconds);
+  json.member("rows_per_second", point.rows_per_second());
+  json.member("bytes", point.bytes);
+  json.end_object();
 }
 
 void print_json(const TuneArguments& arguments, const DeviceInfo& device, const Subject& subject, const TuneResult& result,
                 const BatchConfig& rule, std::ostream& out) {
-  json::array points;
-  for (const TunePoint& point : result.points) points.push_back(to_json(point));
-  const std::vector<std::string> growing = subject.growing();
-  out << to_text(json::object{{"schema", 1},
-                              {"expression", arguments.expression},
-                              {"device", cli::to_json(device)},
-                              {"batch_axis", arguments.axis},
-                              {"growing", json::array(growing.begin(), growing.end())},
-                              {"points", std::move(points)},
-                              {"knee", to_json(result.knee())},
-                              {"fastest", to_json(result.fastest())},
-                              {"stopped", result.stopped},
-                              {"rule_of_thumb", rule.batch_size}});
-}
-
-bool has_no_braille(const Console& console) {
-  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"})
-    if (const std::string value = console.environment(variable); !value.empty())
-      return value.find("UTF-8") == std::string::npos && value.find("utf8") == std::string::npos;
-  return true;
+  print_document(out, 2, [&](JsonWriter& json) {
+    json.member("expression", arguments.expression);
+    json.key("device");
+    present::write_device_brief(json, device);
+    json.member("batch_axis", arguments.axis);
+    json.list("growing", subject.growing());
+    json.key("points").begin_array();
+    for (const TunePoint& point : result.points) write(json, point);
+    json.end_array();
+    json.key("knee");
+    write(json, result.knee());
+    json.key("fastest");
+    write(json, result.fastest());
+    json.member("stopped", result.stopped);
+    json.member("rule_of_thumb", rule.batch_size);
+  });
 }
 
 void print_text(const TuneArguments& arguments, const DeviceInfo& device, const TuneResult& result, const BatchConfig& rule,
@@ -224,7 +225,7 @@ void print_text(const TuneArguments& arguments, const DeviceInfo& device, const 
                     format_bytes(static_cast<double>(point.bytes)), is_knee ? "  <- knee" : "");
     out << (is_knee ? console.bold(row) : row) << '\n';
   }
-  out << '\n' << plot_text(curve_of(arguments, device, result), std::min(console.width, 80), 14, has_no_braille(console)) << '\n';
+  out << '\n' << plot_text(curve_of(arguments, device, result), std::min(console.width, 80), 14, !console.is_utf8()) << '\n';
   const TunePoint &knee = result.knee(), &fastest = result.fastest();
   out << fmt::format("Use a batch of {}: {}, {:.0f} % of the best, {} a batch.\n", knee.batch,
                      format_rows(knee.rows_per_second()), 100 * knee.rows_per_second() / fastest.rows_per_second(),

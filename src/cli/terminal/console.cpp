@@ -31,12 +31,11 @@ bool use_colour(ColourWish wish, bool is_terminal, const Environment& environmen
   return is_terminal && environment("TERM") != "dumb";
 }
 
-std::string Console::bold(std::string_view text) const {
-  return colour_out ? "\033[1m" + std::string(text) + "\033[0m" : std::string(text);
-}
-
-std::string Console::dim(std::string_view text) const {
-  return colour_out ? "\033[2m" + std::string(text) + "\033[0m" : std::string(text);
+bool Console::is_utf8() const {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const std::string value = environment(variable); !value.empty())
+      return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  return false;
 }
 
 void Console::set_colour(ColourWish wish) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "present/text.h"
+
 namespace tenon::cli {
 
 enum class ColourWish { automatic, always, never };
@@ -31,9 +33,12 @@ struct Console {
   ProgressStyle progress = ProgressStyle::automatic;
   Environment environment = [](const char*) { return std::string(); };
 
-  // |text| as it is, or wrapped in the code for the style where out has colour.
-  std::string bold(std::string_view text) const;
-  std::string dim(std::string_view text) const;
+  // What out can show.
+  present::TextStyle style() const { return {.has_colour = colour_out, .width = width}; }
+  std::string bold(std::string_view text) const { return style().bold(text); }
+  std::string dim(std::string_view text) const { return style().dim(text); }
+  // Whether the locale lets characters beyond ASCII through.
+  bool is_utf8() const;
 
   void set_colour(ColourWish wish);
 };

@@ -2,7 +2,7 @@
 //
 //   automatic  who has to wait for a device is told for whom, once for each place in the queue; on a terminal a measurement shows
 //              how far it is, on a line that is rewritten and in the end cleared
-//   json       every stage, for programs: one object a line, {"progress": STAGE, ...}
+//   json       every stage, for programs: one object a line, {"progress": {"stage": ...}}
 //   none       nothing
 // Lifetime: the console must outlive it; callbacks it gives away refer to it. Thread safety: one thread at a time.
 //
@@ -10,11 +10,11 @@
 //   options.on_progress = [&](const Progress& progress) { talk.stage(progress); };
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "base/json_writer.h"
 #include "cli/terminal/console.h"
 #include "tenon/lease.h"
 #include "tenon/manager.h"
@@ -30,9 +30,9 @@ class ProgressTalk {
 
   // A stage of a run begins, or its place in the queue changed.
   void stage(const Progress& progress);
-  void waiting(const std::string& device, const QueuePlace& place);
   // The same in a sentence of the caller's.
-  void waiting(const std::string& device, const QueuePlace& place, const std::string& sentence);
+  void stage(const Progress& progress, const std::string& sentence);
+  void waiting(const std::string& device, const QueuePlace& place) { stage({"queued", device, place}); }
 
   // Hears how much of the measurement |what| is done, 0 to 1; empty where nobody would see it.
   std::function<void(double)> measuring(const std::string& what);
@@ -44,7 +44,7 @@ class ProgressTalk {
  private:
   bool shows_line() const { return console_.progress == ProgressStyle::automatic && console_.err_is_terminal; }
   void show_line(const std::string& text);
-  void write(const boost::json::object& event);
+  void write(const std::function<void(JsonWriter&)>& progress);
 
   const Console& console_;
   std::string told_;  // the last sentence or object

@@ -8,27 +8,20 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "cli/queue_json.h"
 #include "lease/turnstile/queue_text.h"
+#include "present/device_status.h"
+#include "present/text.h"
 
 namespace tenon::cli {
 namespace {
 
-namespace json = boost::json;
+using present::aligned;
+using present::kNothing;
+using present::padded;
 
-constexpr const char* kNothing = "-";
 constexpr std::size_t kSparkWidth = 20;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
-
-std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
-}
-
-std::string padded(const std::string& text, std::size_t width) {
-  const std::size_t has = columns(text);
-  return has >= width ? text : text + std::string(width - has, ' ');
-}
 
 std::string percent(const std::optional<double>& share) {
   return share ? fmt::format("{:3.0f} %", 100 * *share) : std::string(kNothing);
@@ -49,11 +42,6 @@ double memory_share(const DeviceSample& sample) {
   const auto used = sample.memory_used();
   if (!used || *sample.device.memory_total_bytes == 0) return -1;
   return static_cast<double>(*used) / static_cast<double>(*sample.device.memory_total_bytes);
-}
-
-template <class Number>
-json::value or_null(const std::optional<Number>& value) {
-  return value ? json::value(*value) : json::value(nullptr);
 }
 
 std::string who_has(const Turnstile::Position& place) {
@@ -100,25 +88,29 @@ std::optional<double> utilisation_of(const DeviceInfo& device, const std::option
   return std::clamp(percent / 100, 0.0, 1.0);
 }
 
-json::object to_json(const TopSample& sample) {
-  json::array devices;
-  for (const DeviceSample& each : sample.devices)
-    devices.push_back(json::object{{"id", each.device.id},
-                                   {"name", each.device.name},
-                                   {"kind", name(each.device.kind)},
-                                   {"available", each.device.available},
-                                   {"state", each.state()},
-                                   {"holder", each.holder().empty() ? json::value(nullptr) : json::value(each.holder())},
-                                   {"waiting", each.waiting()},
-                                   {"memory_total_bytes", or_null(each.device.memory_total_bytes)},
-                                   {"memory_used_bytes", or_null(each.memory_used())},
-                                   {"utilisation", or_null(each.utilisation)},
-                                   {"power_watts", or_null(each.device.power_watts)},
-                                   {"power_limit_watts", or_null(each.device.power_limit_watts)},
-                                   {"temperature_celsius", or_null(each.device.temperature_celsius)},
-                                   {"queue", to_json(each.queue)}});
-  const std::time_t when = std::chrono::system_clock::to_time_t(sample.when);
-  return {{"schema", 1}, {"time", fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(when))}, {"devices", std::move(devices)}};
+void write(JsonWriter& json, const TopSample& sample) {
+  json.member("time", present::utc_text(sample.when));
+  json.key("devices").begin_array();
+  for (const DeviceSample& each : sample.devices) {
+    json.begin_object();
+    json.member("id", each.device.id);
+    json.member("name", each.device.name);
+    json.member("kind", name(each.device.kind));
+    json.member("available", each.device.available);
+    json.member("state", each.state());
+    json.text_or_null("holder", each.holder());
+    json.member("waiting", each.waiting());
+    json.member("memory_total_bytes", each.device.memory_total_bytes);
+    json.member("memory_used_bytes", each.memory_used());
+    json.member("utilisation", each.utilisation);
+    json.member("power_watts", each.device.power_watts);
+    json.member("power_limit_watts", each.device.power_limit_watts);
+    json.member("temperature_celsius", each.device.temperature_celsius);
+    json.key("queue");
+    present::write_queue(json, each.queue);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 std::string sparkline(const std::vector<std::optional<double>>& values, bool ascii) {
@@ -231,19 +223,6 @@ Row row_of(const DeviceSample& sample, const std::string& spark) {
           holder.empty() ? kNothing : holder};
 }
 
-std::vector<std::string> aligned(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(kHead.size());
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
-  std::vector<std::string> lines;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += padded(row[i], widths[i]) + "  ";
-    lines.push_back(line + row.back());
-  }
-  return lines;
-}
-
 std::vector<std::optional<double>> newest(const std::deque<std::optional<double>>& history, std::size_t count) {
   std::vector<std::optional<double>> values(count);
   const std::size_t has = std::min(count, history.size());
@@ -257,9 +236,7 @@ std::vector<std::string> TopScreen::plain() const {
   std::vector<Row> rows{kHead};
   for (const DeviceSample* each : ordered()) rows.push_back(row_of(*each, ""));
   for (Row& row : rows) row.erase(row.begin() + 4);
-  std::vector<std::string> lines;
-  for (const std::string& line : aligned(rows)) lines.push_back(line);
-  return lines;
+  return aligned(rows);
 }
 
 std::vector<std::string> TopScreen::details(const DeviceSample& sample) const {

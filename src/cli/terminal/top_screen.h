@@ -5,7 +5,6 @@
 //   for (const std::string& line : screen.lines({.width = 120, .height = 40})) print(line);
 #pragma once
 
-#include <boost/json.hpp>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "lease/turnstile/turnstile.h"
 #include "tenon/device.h"
 
@@ -39,8 +39,8 @@ struct TopSample {
   std::vector<DeviceSample> devices;
 };
 
-// {"schema": 1, "time": ..., "devices": [{id, name, state, holder, waiting, memory..., queue}]}
-boost::json::object to_json(const TopSample& sample);
+// The members "time" and "devices": [{id, name, state, holder, waiting, memory..., queue}]
+void write(JsonWriter& json, const TopSample& sample);
 
 // One character for each value, 0 to 1, the newest last: "▁▂▅█"; where |ascii|, "_.-=#". A value that is not known is a space.
 std::string sparkline(const std::vector<std::optional<double>>& values, bool ascii);

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <optional>
 
+#include "base/json_writer.h"
 #include "base/units.h"
-#include "reference/reference.h"
-#include "server/compute/tensor_json.h"
-#include "server/http/json_writer.h"
+#include "present/comparison.h"
+#include "present/device.h"
+#include "present/route.h"
+#include "present/run.h"
+#include "present/tensor.h"
 #include "server/http/problem.h"
-#include "server/watch/device_json.h"
 #include "tenon/io.h"
 
 namespace tenon::server {
@@ -32,29 +35,11 @@ std::string why_not_compare(const Graph& graph) {
 void compare_all(const Program& program, Outcome& outcome) {
   outcome.not_compared = why_not_compare(program.graph);
   if (!outcome.not_compared.empty()) return;
-  const auto begin = Clock::now();
-  std::vector<std::vector<double>> reference;
   try {
-    reference = reference_doubles(program.graph, program.arrays);
+    outcome.compared = compare_with_reference(program.graph, program.arrays, outcome.run.outputs);
   } catch (const Error& error) {
     outcome.not_compared = error.what();
-    return;
   }
-  for (std::size_t i = 0; i < outcome.run.outputs.size(); ++i)
-    outcome.compared.push_back({compare(outcome.run.outputs[i], reference[i]), std::move(reference[i])});
-  outcome.reference_seconds = seconds_since(begin);
-}
-
-void write_timeline(JsonWriter& json, const Timeline& timeline) {
-  json.begin_array();
-  for (const Span& span : timeline) {
-    json.begin_object();
-    json.member("stage", span.stage);
-    json.seconds("start_seconds", span.start_seconds);
-    json.seconds("seconds", span.seconds);
-    json.end_object();
-  }
-  json.end_array();
 }
 
 void write_inputs(JsonWriter& json, const Program& program) {
@@ -62,11 +47,9 @@ void write_inputs(JsonWriter& json, const Program& program) {
   for (const ProgramInput& input : program.inputs) {
     json.begin_object();
     json.member("name", input.name);
-    json.member("dtype", name(input.array.dtype()));
-    json.key("shape");
-    write_shape(json, input.array.shape());
+    present::write_type(json, input.array.dtype(), input.array.shape());
     json.member("bytes", input.array.bytes());
-    write_first_values(json, input.array);
+    present::write_first_values(json, input.array);
     json.member("given_value", input.given);
     json.end_object();
   }
@@ -79,39 +62,37 @@ void write_comparison(JsonWriter& json, const Outcome& outcome, std::size_t inde
     json.begin_object();
     json.member("skipped", outcome.not_compared);
     json.end_object();
-  } else if (outcome.compared.empty()) {
+  } else if (outcome.compared.results.empty()) {
     json.null();
   } else {
-    const Compared& compared = outcome.compared[index];
-    write_comparison_json(json, outcome.run.outputs[index], compared.comparison, compared.reference, outcome.reference_seconds);
+    present::write_comparison(json, outcome.run.outputs[index], outcome.compared.results[index],
+                              outcome.compared.reference_seconds);
   }
 }
 
-// |first_values| is the text of "value" and "sample_values" of the first result, which is there twice.
+void write_all_values(JsonWriter& json, const char* name, const Program& program, const HostArray& array) {
+  json.key(name);
+  if (program.output == OutputForm::full)
+    present::write_values(json, array);
+  else
+    json.null();
+}
+
+// |first_values| is the text of "value" and "sample_values" of the first result, which is in the answer twice.
 void write_results(JsonWriter& json, const Program& program, const Outcome& outcome, const std::string& first_values) {
+  const std::vector<HostArray>& outputs = outcome.run.outputs;
   json.key("results").begin_array();
-  for (std::size_t i = 0; i < outcome.run.outputs.size(); ++i) {
-    const HostArray& array = outcome.run.outputs[i];
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
     json.begin_object();
-    if (outcome.run.outputs.size() == 1)
-      json.member("name", "result");
-    else
-      json.member("name", fmt::format("result{}", i));
-    json.key("shape");
-    write_shape(json, array.shape());
-    json.member("dtype", name(array.dtype()));
-    json.member("elements", array.elements());
-    json.member("bytes", array.bytes());
+    json.member("name", present::result_name(i, outputs.size()));
+    present::write_type(json, outputs[i].dtype(), outputs[i].shape());
+    present::write_size(json, outputs[i].dtype(), outputs[i].shape());
     if (i == 0)
       json.raw(first_values);
     else
-      write_first_values(json, array);
-    json.key("values");
-    if (program.output == OutputForm::full)
-      write_values(json, array);
-    else
-      json.null();
-    if (program.details) write_details(json, array);
+      present::write_first_values(json, outputs[i]);
+    write_all_values(json, "values", program, outputs[i]);
+    if (program.details) present::write_details(json, outputs[i]);
     write_comparison(json, outcome, i);
     json.end_object();
   }
@@ -121,31 +102,18 @@ void write_results(JsonWriter& json, const Program& program, const Outcome& outc
 // The first result, under the names the calculator had.
 void write_first_result(JsonWriter& json, const Program& program, const Outcome& outcome, const std::string& first_values) {
   const HostArray& first = outcome.run.outputs.at(0);
-  json.key("shape");
-  write_shape(json, first.shape());
-  json.member("dtype", name(first.dtype()));
+  present::write_type(json, first.dtype(), first.shape());
   json.member("ttnn_dtype", name(first.dtype()));
   json.raw(first_values);
-  if (!outcome.compared.empty()) {
-    const std::vector<double>& reference = outcome.compared[0].reference;
-    json.key("torch_value");
-    if (reference.empty())
-      json.null();
-    else
-      json.value(reference[0]);
-    json.member("torch_dtype", "float64");
-    json.key("torch_shape");
-    write_shape(json, first.shape());
+  if (outcome.compared.results.empty()) {
+    for (const char* reference : {"torch_value", "torch_dtype", "torch_shape"}) json.key(reference).null();
   } else {
-    json.key("torch_value").null();
-    json.key("torch_dtype").null();
-    json.key("torch_shape").null();
+    const std::vector<double>& reference = outcome.compared.results[0].reference;
+    json.member("torch_value", reference.empty() ? std::nullopt : std::optional(reference[0]));
+    json.member("torch_dtype", "float64");
+    json.list("torch_shape", first.shape());
   }
-  json.key("full_output");
-  if (program.output == OutputForm::full)
-    write_values(json, first);
-  else
-    json.null();
+  write_all_values(json, "full_output", program, first);
 }
 
 std::string server_timing(const Timeline& timeline) {
@@ -156,36 +124,6 @@ std::string server_timing(const Timeline& timeline) {
 }
 
 }  // namespace
-
-void write_route(JsonWriter& json, std::string_view wish, const Decision& decision) {
-  json.begin_object();
-  json.member("wish", wish);
-  json.member("device", decision.device.id);
-  json.member("reason", decision.reason);
-  json.member("warning", decision.warning);
-  json.key("considered").begin_array();
-  for (const Considered& considered : decision.considered) {
-    json.begin_object();
-    json.member("device", considered.candidate.device.id);
-    json.member("eligible", considered.is_eligible);
-    json.member("remark", considered.remark);
-    json.member("predicted_seconds", considered.predicted.total());
-    json.member("measured", considered.predicted.is_measured);
-    json.member("dollars", considered.dollars);
-    json.end_object();
-  }
-  json.end_array();
-  json.end_object();
-}
-
-std::string progress_text(const Progress& progress) {
-  if (progress.stage == "opening" || progress.stage == "closing") return fmt::format("{} {}", progress.stage, progress.device);
-  if (progress.stage != "queued") return fmt::format("{} on {}", progress.stage, progress.device);
-  std::string text = fmt::format("queued for {}: {} ahead here, {} elsewhere", progress.device, progress.place.ahead_here,
-                                 progress.place.ahead_elsewhere);
-  if (!progress.place.holder.empty()) text += fmt::format("; held by {}", progress.place.holder);
-  return text;
-}
 
 void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome) {
   std::vector<std::string>& log = outcome.status_log;
@@ -202,11 +140,14 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   if (program.details) run.on_decision = [&](const Decision&) { begin = Clock::now(); };  // explaining is no part of computing
   // Without details nobody watches: the log is made from the timeline afterwards.
   const bool is_watched = program.details || options.on_progress;
+  bool is_last_queued = false;
   if (is_watched)
     run.on_progress = [&](const Progress& progress) {
       // A long wait must not make the log endless: only the latest place in the queue stays.
-      if (progress.stage == "queued" && !log.empty() && log.back().starts_with("queued")) log.pop_back();
-      log.push_back(progress_text(progress));
+      const bool is_queued = progress.stage == "queued";
+      if (is_queued && is_last_queued) log.pop_back();
+      is_last_queued = is_queued;
+      log.push_back(present::progress_text(progress));
       if (options.on_progress) options.on_progress(progress, log);
     };
   outcome.run = manager.run(program.graph, program.arrays, run);
@@ -214,7 +155,7 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   if (!is_watched) {
     log.reserve(outcome.run.timeline.size() + 1);
     for (const Span& span : outcome.run.timeline)
-      if (span.seconds > 0) log.push_back(span.stage + " on " + outcome.run.device.id);
+      if (span.seconds > 0) log.push_back(present::progress_text({span.stage, outcome.run.device.id, {}}));
   }
   log.push_back("done in " + format_seconds(outcome.seconds));
   if (program.compare) compare_all(program, outcome);
@@ -233,26 +174,20 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
     json.member("operation", program.operation);
   std::string first_values;
   JsonWriter values(first_values);
-  write_first_values(values, outcome.run.outputs.at(0));
+  present::write_first_values(values, outcome.run.outputs.at(0));
   write_first_result(json, program, outcome, first_values);
-  json.key("status_log").begin_array();
-  for (const std::string& line : outcome.status_log) json.value(line);
-  json.end_array();
+  json.list("status_log", outcome.status_log);
   json.key("device");
-  write_device_brief(json, outcome.run.device);
+  present::write_device_brief(json, outcome.run.device);
   json.key("route");
   if (program.details)
-    write_route(json, program.device, *outcome.run.decision);
+    present::write_route(json, program.device, *outcome.run.decision);
   else
     json.null();
   json.key("timeline");
-  write_timeline(json, outcome.run.timeline);
+  present::write_timeline(json, outcome.run.timeline);
   json.seconds("seconds", outcome.seconds);
-  json.key("download");
-  if (outcome.download.empty())
-    json.null();
-  else
-    json.value(outcome.download);
+  json.text_or_null("download", outcome.download);
   if (program.details) write_inputs(json, program);
   write_results(json, program, outcome, first_values);
   json.end_object();
@@ -267,10 +202,7 @@ Response file_response(const std::vector<HostArray>& arrays, std::string_view fo
     if (index >= arrays.size()) throw Error(ErrorCode::out_of_range, fmt::format("there are {} results", arrays.size()));
     bytes = format_npy(arrays[index]);
   } else if (format == "safetensors") {
-    ArrayFile file;
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      file.arrays.emplace(arrays.size() == 1 ? "result" : fmt::format("result{}", i), arrays[i]);
-    bytes = format_safetensors(file);
+    bytes = format_safetensors(present::results_file(arrays));
   } else {
     throw Error(ErrorCode::invalid_argument, "'format' must be npy or safetensors");
   }

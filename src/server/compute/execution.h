@@ -11,25 +11,18 @@
 #include "reference/comparison.h"
 #include "server/compute/program.h"
 #include "server/compute/uploads.h"
-#include "server/http/json_writer.h"
 #include "server/http/message.h"
 #include "tenon/manager.h"
 
 namespace tenon::server {
 
-struct Compared {
-  Comparison comparison;
-  std::vector<double> reference;
-};
-
 struct Outcome {
   RunResult run;
   std::vector<std::string> status_log;
   double seconds = 0;
-  std::vector<Compared> compared;  // one for each result; empty when not asked for
-  std::string not_compared;        // why
-  double reference_seconds = 0;
-  std::string download;  // where the result is kept; "" for nowhere
+  ComparedResults compared;  // empty when not asked for
+  std::string not_compared;  // why
+  std::string download;      // where the result is kept; "" for nowhere
 };
 
 struct ExecutionOptions {
@@ -38,9 +31,6 @@ struct ExecutionOptions {
   // Besides the log; called by the thread that runs.
   std::function<void(const Progress&, const std::vector<std::string>& status_log)> on_progress = {};
 };
-
-// Why a device was or would be chosen: {"wish", "device", "reason", "warning", "considered"}.
-void write_route(JsonWriter& json, std::string_view wish, const Decision& decision);
 
 // Fills |outcome|. Throws what DeviceManager::run throws; the outcome's log then says how far it came.
 void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome);
@@ -51,8 +41,5 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
 Response answer(const Program& program, const Outcome& outcome, std::string_view request_id);
 // A result as a file. |format| is npy or safetensors; throws invalid_argument for another.
 Response file_response(const std::vector<HostArray>& arrays, std::string_view format, std::size_t index);
-
-// "opening cpu:0", "queued for cuda:0: 2 ahead here, 1 elsewhere; pid 4242 has it"
-std::string progress_text(const Progress& progress);
 
 }  // namespace tenon::server

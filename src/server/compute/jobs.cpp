@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "base/json_writer.h"
 #include "base/log.h"
+#include "present/run.h"
+#include "present/text.h"
 #include "server/compute/execution.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
-#include "server/watch/device_json.h"
 
 namespace tenon::server {
 
@@ -33,25 +34,13 @@ struct JobBoard::Job {
   bool is_finished() const { return status == "done" || status == "failed" || status == "cancelled"; }
 };
 
-namespace {
-
-void write_progress(JsonWriter& json, const Progress& progress) {
-  json.key("progress").begin_object();
-  json.member("stage", progress.stage);
-  json.member("device", progress.device);
-  json.member("ahead_here", progress.place.ahead_here);
-  json.member("ahead_elsewhere", progress.place.ahead_elsewhere);
-  json.member("holder", progress.place.holder);
-  json.end_object();
+// What GET and the events have in common.
+static void write_state(JsonWriter& json, const auto& job) {
+  json.key("progress");
+  present::write_progress(json, job.progress);
+  json.list("status_log", job.log);
+  json.member("seconds", job.is_finished() ? job.seconds : std::chrono::duration<double>(Clock::now() - job.begun).count());
 }
-
-void write_log(JsonWriter& json, const std::vector<std::string>& log) {
-  json.key("status_log").begin_array();
-  for (const std::string& line : log) json.value(line);
-  json.end_array();
-}
-
-}  // namespace
 
 // As GET shows it; |whole| with the result. Under the job's mutex.
 static std::string job_json(const auto& job, bool whole) {
@@ -62,15 +51,13 @@ static std::string job_json(const auto& job, bool whole) {
   json.member("status", job.status);
   json.member("location", "/api/jobs/" + job.id);
   json.member("events", "/api/jobs/" + job.id + "/events");
-  json.member("created", utc_text(job.created));
+  json.member("created", present::utc_text(job.created));
   if (job.program->operation.empty())
     json.member("expression", job.program->expression);
   else
     json.member("operation", job.program->operation);
   json.member("device", job.program->device);
-  write_progress(json, job.progress);
-  write_log(json, job.log);
-  json.member("seconds", job.is_finished() ? job.seconds : std::chrono::duration<double>(Clock::now() - job.begun).count());
+  write_state(json, job);
   if (whole) {
     json.key("result").raw(job.result.empty() ? "null" : job.result);
     json.key("problem").raw(job.problem.empty() ? "null" : job.problem);
@@ -85,9 +72,7 @@ static std::string progress_json(const auto& job) {
   json.begin_object();
   json.member("id", job.id);
   json.member("status", job.status);
-  write_progress(json, job.progress);
-  write_log(json, job.log);
-  json.member("seconds", std::chrono::duration<double>(Clock::now() - job.begun).count());
+  write_state(json, job);
   json.end_object();
   return text;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "expression/input_names.h"
 #include "graph/work.h"
 #include "ops/names.h"
 #include "server/compute/input_value.h"
@@ -104,10 +105,6 @@ DType default_dtype(const OpInfo& op) {
   return op.dtypes.front();
 }
 
-std::string input_name(const OpInfo& op, std::size_t index) {
-  return index < op.input_names.size() ? op.input_names[index] : fmt::format("input{}", index);
-}
-
 std::vector<std::pair<std::string, const json::value*>> op_inputs(Members& request, const OpInfo& op) {
   std::vector<std::pair<std::string, const json::value*>> inputs;
   const json::value* given = request.find("inputs");
@@ -155,12 +152,6 @@ void build_operation(Program& program, Members& request, std::optional<DType> dt
   program.graph.set_outputs(std::move(results));
 }
 
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && text.size() <= 64 && letter(text[0]) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
-
 void read_expression_inputs(Program& program, Members& request, DType fallback, std::span<const std::string> read,
                             const ProgramReader& reader) {
   const json::value* given = request.find("inputs");
@@ -170,11 +161,7 @@ void read_expression_inputs(Program& program, Members& request, DType fallback, 
   for (const auto& member : given->get_object()) {
     const std::string name(member.key());
     if (!is_identifier(name)) request.fail(fmt::format("'{}' is not a name an input can have", name.substr(0, 64)));
-    if (std::find(read.begin(), read.end(), name) == read.end() && name != "e" && name != "pi" && !parse_dtype(name)) {
-      const std::string near = nearest(name, read);
-      request.fail(fmt::format("the expression does not use input '{}'", name),
-                   near.empty() ? "" : fmt::format("did you mean '{}'?", near));
-    }
+    require_used(name, read);
     InputValue input = read_input(member.value(), fmt::format("input '{}'", name), fallback, reader);
     program.arrays.push_back(input.array);
     add_input(program, name, std::move(input));

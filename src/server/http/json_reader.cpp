@@ -10,9 +10,10 @@
 #include "tenon/error.h"
 
 namespace tenon::server {
-namespace {
 
 namespace json = boost::json;
+
+namespace {
 
 // Of a whole number, written in whatever way, that 64 bits with a sign hold.
 std::optional<std::int64_t> as_integer(const json::value& value) {
@@ -52,15 +53,6 @@ std::optional<double> as_number(const json::value& value) {
   if (text == "Infinity" || text == "inf") return INFINITY;
   if (text == "-Infinity" || text == "-inf") return -INFINITY;
   return std::nullopt;
-}
-
-DType parse_dtype_name(std::string_view text) {
-  if (const auto dtype = parse_dtype(text)) return *dtype;
-  std::vector<std::string> names;
-  for (const DType dtype : all_dtypes()) names.emplace_back(name(dtype));
-  const std::string near = nearest(text, names);
-  throw Error(ErrorCode::invalid_argument, fmt::format("no dtype is called '{}'", text),
-              near.empty() ? "GET /api/catalogue lists the dtypes" : fmt::format("did you mean '{}'?", near));
 }
 
 void Members::fail(const std::string& message, const std::string& hint) const {
@@ -115,7 +107,7 @@ std::optional<DType> Members::dtype(std::string_view name) {
   const std::optional<std::string> wanted = text(name);
   if (!wanted) return std::nullopt;
   try {
-    return parse_dtype_name(*wanted);
+    return dtype_named(*wanted);
   } catch (const Error& error) {
     fail(error.what(), error.hint());
   }

@@ -46,7 +46,5 @@ class Members {
 
 // A number, or one of the strings JSON lacks numbers for.
 std::optional<double> as_number(const boost::json::value& value);
-// Throws invalid_argument with the nearest name.
-DType parse_dtype_name(std::string_view text);
 
 }  // namespace tenon::server

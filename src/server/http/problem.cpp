@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "server/http/json_writer.h"
+#include "base/json_writer.h"
 
 namespace tenon::server {
 namespace {

@@ -4,71 +4,17 @@
 #include <algorithm>
 #include <map>
 
-#include "server/http/json_writer.h"
+#include "base/json_writer.h"
+#include "present/operation.h"
 #include "server/services.h"
 #include "tenon/ops.h"
 
 namespace tenon::server {
 namespace {
 
-void write_parameter_value(JsonWriter& json, const ParameterValue& value) {
-  std::visit(
-      [&](const auto& held) {
-        using T = std::decay_t<decltype(held)>;
-        if constexpr (std::is_same_v<T, std::monostate>) {
-          json.null();
-        } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
-          json.begin_array();
-          for (const std::int64_t item : held) json.value(item);
-          json.end_array();
-        } else {
-          json.value(held);
-        }
-      },
-      value);
-}
-
-void write_parameters(JsonWriter& json, const OpInfo& op) {
-  json.key("parameters").begin_array();
-  for (const Parameter& parameter : op.parameters) {
-    json.begin_object();
-    json.member("name", parameter.name);
-    json.member("type", name(parameter.type));
-    json.key("default");
-    write_parameter_value(json, parameter.fallback);
-    json.member("required", parameter.required);
-    json.member("min", parameter.min);
-    json.member("max", parameter.max);
-    json.key("choices").begin_array();
-    for (const std::string& choice : parameter.choices) json.value(choice);
-    json.end_array();
-    json.member("doc", parameter.doc);
-    json.end_object();
-  }
-  json.end_array();
-}
-
-void write_operation(JsonWriter& json, const OpInfo& op) {
-  json.begin_object();
-  json.member("name", op.name);
-  json.key("aliases").begin_array();
-  for (const std::string& alias : op.aliases) json.value(alias);
-  json.end_array();
-  json.member("category", op.category);
-  json.member("min_inputs", op.min_inputs);
-  json.member("max_inputs", op.max_inputs);
-  json.key("input_names").begin_array();
-  for (const std::string& input : op.input_names) json.value(input);
-  json.end_array();
-  json.key("dtypes").begin_array();
-  for (const DType dtype : op.dtypes) json.value(name(dtype));
-  json.end_array();
-  write_parameters(json, op);
-  json.member("formula", op.formula);
-  json.member("doc", op.doc);
-  json.member("example", op.example);
-  json.end_object();
-}
+using present::write_operation;
+using present::write_parameter_value;
+using present::write_parameters;
 
 void write_dtypes(JsonWriter& json) {
   json.key("dtypes").begin_array();
@@ -118,9 +64,7 @@ std::string operations() {
   JsonWriter json(text);
   json.begin_object();
   for (const auto& [category, names] : categories) {
-    json.key(category).begin_array();
-    for (const std::string& name : names) json.value(name);
-    json.end_array();
+    json.list(category, names);
   }
   json.end_object();
   return text;

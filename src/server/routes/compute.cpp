@@ -1,8 +1,10 @@
 // /api/execute, /api/check, /api/uploads, /api/results.
 #include <fmt/format.h>
 
+#include "base/json_writer.h"
+#include "present/route.h"
+#include "present/tensor.h"
 #include "server/compute/execution.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 
@@ -73,20 +75,14 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
   JsonWriter json(text);
   json.begin_object();
   json.member("success", true);
-  json.key("free_names").begin_array();
-  for (const std::string& name : check.free_names) json.value(name);
-  json.end_array();
-  json.key("missing").begin_array();
-  for (const std::string& name : check.missing) json.value(name);
-  json.end_array();
+  json.list("free_names", check.free_names);
+  json.list("missing", check.missing);
   json.key("inputs").begin_array();
   if (check.program) {
     for (const ProgramInput& input : check.program->inputs) {
       json.begin_object();
       json.member("name", input.name);
-      json.member("dtype", name(input.array.dtype()));
-      json.key("shape");
-      write_shape(json, input.array.shape());
+      present::write_type(json, input.array.dtype(), input.array.shape());
       json.end_object();
     }
   }
@@ -96,11 +92,8 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
     for (const NodeId id : check.program->graph.outputs()) {
       const Node& node = check.program->graph[id];
       json.begin_object();
-      json.member("dtype", name(node.dtype));
-      json.key("shape");
-      write_shape(json, node.shape);
-      json.member("elements", node.shape.elements());
-      json.member("bytes", storage_bytes(node.dtype, node.shape));
+      present::write_type(json, node.dtype, node.shape);
+      present::write_size(json, node.dtype, node.shape);
       json.end_object();
     }
   }
@@ -108,7 +101,7 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
   json.member("memory_bytes", check.program ? check.program->memory_bytes : 0);
   json.key("route");
   if (check.program)
-    write_route(json, check.program->device, manager.explain(check.program->graph, check.program->device));
+    present::write_route(json, check.program->device, manager.explain(check.program->graph, check.program->device));
   else
     json.null();
   json.end_object();
@@ -125,9 +118,7 @@ void write_upload(JsonWriter& json, const Upload& upload, const UploadStore& sto
   for (const auto& [name, array] : upload.file.arrays) {
     json.begin_object();
     json.member("name", name);
-    json.member("dtype", tenon::name(array.dtype()));
-    json.key("shape");
-    write_shape(json, array.shape());
+    present::write_type(json, array.dtype(), array.shape());
     json.end_object();
   }
   json.end_array();

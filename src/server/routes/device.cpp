@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/json_writer.h"
 #include "manager/ledger/store.h"
-#include "server/http/json_writer.h"
+#include "present/device_status.h"
+#include "present/usage.h"
 #include "server/http/problem.h"
 #include "server/services.h"
-#include "server/watch/device_json.h"
 #include "server/watch/snapshot.h"
 
 namespace tenon::server {
@@ -37,9 +38,7 @@ Response devices(Services& services) {
   json.key("devices");
   table.write(json);
   json.member("default", services.manager.default_device().id);
-  json.key("notes").begin_array();
-  for (const std::string& note : table.found.notes) json.value(note);
-  json.end_array();
+  json.list("notes", table.found.notes);
   json.end_object();
   return response;
 }
@@ -97,13 +96,9 @@ Response device_status(Services& services, const Call& call) {
   json.key("queue_stats").begin_object();
   write_queue(json, statistics_of(table.status, id));
   json.end_object();
-  json.key("error");
-  if (found->available)
-    json.null();
-  else
-    json.value(found->reason);
+  json.text_or_null("error", found->available ? "" : found->reason);
   json.key("device");
-  write_device(json, *found, status);
+  present::write_device(json, *found, status);
   json.end_object();
   return response;
 }
@@ -120,8 +115,9 @@ Response device_queue(Services& services, const Call& call) {
     if (!only.empty() && s.device.id != only) continue;
     json.begin_object();
     json.member("id", s.device.id);
+    json.member("device", s.device.id);
     json.key("users");
-    write_users(json, s);
+    present::write_users(json, s);
     json.end_object();
   }
   json.end_array();
@@ -171,52 +167,12 @@ Response policy(Services& services) {
     json.member("break_even_seconds", s.break_even_seconds);
     json.member("cost_over_optimum", s.cost_over_optimum);
     json.member("state", name(s.state));
-    json.member("reason", s.reason);
+    json.text_or_null("reason", s.reason);
     json.end_object();
   }
   json.end_array();
   json.end_object();
   return response;
-}
-
-void write_sum(JsonWriter& json, const UseSum& sum, const char* key) {
-  json.begin_object();
-  json.member(key, sum.key);
-  json.member("leases", sum.leases);
-  json.member("runs", sum.runs);
-  json.member("opens", sum.opens);
-  json.member("failures", sum.failures);
-  json.member("held_seconds", sum.held_seconds);
-  json.member("busy_seconds", sum.compute_seconds);
-  json.member("idle_seconds", std::max(0.0, sum.open_seconds - sum.held_seconds));
-  json.member("open_seconds", sum.open_seconds);
-  json.member("queued_seconds", sum.queued_seconds);
-  json.member("cost_dollars", sum.money);
-  json.member("cost_is_estimate", sum.money_is_estimate);
-  json.member("always_open_cost_dollars", sum.always_open_money);
-  json.member("efficiency", sum.efficiency());
-  json.end_object();
-}
-
-void write_use(JsonWriter& json, const Use& use) {
-  const auto held = std::chrono::duration_cast<SystemTime::duration>(std::chrono::duration<double>(use.held_seconds));
-  json.begin_object();
-  json.member("device", use.device);
-  json.member("program", use.program);
-  json.member("begin", utc_text(use.begin));
-  json.member("end", utc_text(use.begin + held));
-  json.member("held_seconds", use.held_seconds);
-  json.member("busy_seconds", use.compute_seconds);
-  json.member("open_seconds", use.open_seconds);
-  json.member("queued_seconds", use.queued_seconds);
-  json.member("runs", use.runs);
-  json.key("cost_dollars");
-  if (use.price_per_hour)
-    json.value(*use.price_per_hour * use.open_seconds / 3600);
-  else
-    json.null();
-  json.member("outcome", use.result);
-  json.end_object();
 }
 
 void write_ledger(JsonWriter& json, const Call& call) {
@@ -225,18 +181,18 @@ void write_ledger(JsonWriter& json, const Call& call) {
   LedgerStore store = LedgerStore::open_existing(ledger_file());
   UseQuery query;
   query.since = query.now - std::chrono::seconds(std::min<std::uint64_t>(since, 100ull * 365 * 24 * 3600 / 2));
-  const auto sums = [&](const char* member, UseKey by, const char* key) {
+  const auto sums = [&](const char* member, UseKey by) {
     query.by = by;
     json.key(member).begin_array();
-    for (const UseSum& sum : store.sums(query).groups) write_sum(json, sum, key);
+    for (const UseSum& sum : store.sums(query).groups) present::write_use_sum(json, sum, by);
     json.end_array();
   };
   json.member("enabled", true);
-  sums("totals", UseKey::device, "device");
-  sums("programs", UseKey::program, "program");
-  sums("days", UseKey::day, "day");
+  sums("totals", UseKey::device);
+  sums("programs", UseKey::program);
+  sums("days", UseKey::day);
   json.key("entries").begin_array();
-  for (const Use& use : store.latest(static_cast<std::size_t>(limit))) write_use(json, use);
+  for (const Use& use : store.latest(static_cast<std::size_t>(limit))) present::write_use(json, use);
   json.end_array();
 }
 
@@ -273,7 +229,7 @@ Response timeline(Services& services, const Call& call) {
   json.key("events").begin_array();
   std::uint64_t next = since;
   for (const EventHub::Recorded& recorded : services.events.since(since)) {
-    write_event(json, recorded.event, recorded.id);
+    present::write_event(json, recorded.event, recorded.id);
     next = recorded.id;
   }
   json.end_array();

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <map>
 
+#include "base/json_writer.h"
 #include "ops/names.h"
+#include "present/tensor.h"
 #include "server/compute/input_value.h"
-#include "server/compute/tensor_json.h"
 #include "server/http/json_reader.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 #include "tenon/ops.h"
@@ -48,10 +48,6 @@ const OpInfo& op_of_model(const std::string& model) {
   if (!model.starts_with(kPrefix))
     throw Error(ErrorCode::not_found, fmt::format("there is no model '{}'", model), "models are called op.<name>, as op.softmax");
   return find_op(std::string_view(model).substr(kPrefix.size()));
-}
-
-std::string input_name(const OpInfo& op, std::size_t index) {
-  return index < op.input_names.size() ? op.input_names[index] : fmt::format("input{}", index);
 }
 
 void check_version(const Call& call) {
@@ -392,8 +388,7 @@ Response write_inference(const OpInfo& op, Inference& inference, const RunResult
     out.begin_object();
     out.member("name", wanted.name);
     out.member("datatype", datatype_of(array.dtype()));
-    out.key("shape");
-    write_shape(out, array.shape());
+    out.list("shape", array.shape());
     if (is_binary) {
       out.key("parameters").begin_object();
       out.member("binary_data_size", array.bytes());
@@ -405,7 +400,7 @@ Response write_inference(const OpInfo& op, Inference& inference, const RunResult
                       fmt::format("more than {} elements go out as binary data only", ProgramLimits::kFullOutput),
                       "set binary_data");
       out.key("data");
-      write_nested(out, array.reshape({array.elements()}));
+      present::write_values(out, array.reshape({array.elements()}));
     }
     out.end_object();
   }

@@ -32,6 +32,19 @@ constexpr NamedSchema kSchemas[] = {
 {"expression":"softmax(x)","inputs":{"x":{"value":[1,2,3]}}}]})json"},
     {"Span", R"json({"type":"object","required":["stage","start_seconds","seconds"],"properties":{
 "stage":{"type":"string"},"start_seconds":{"type":"number"},"seconds":{"type":"number"}}})json"},
+    {"Route", R"json({"type":"object","required":["requested","device","reason","warning","considered"],"properties":{
+"requested":{"type":"string"},"device":{"type":"string"},"reason":{"type":"string"},"warning":{"type":["string","null"]},
+"considered":{"type":"array","items":{"type":"object","required":["device","eligible","remark","queue_seconds",
+"open_seconds","compile_seconds","transfer_seconds","compute_seconds","predicted_seconds","measured","dollars"],"properties":{
+"device":{"type":"string"},"eligible":{"type":"boolean"},"remark":{"type":["string","null"]},
+"queue_seconds":{"type":"number"},"open_seconds":{"type":"number"},"compile_seconds":{"type":"number"},
+"transfer_seconds":{"type":"number"},"compute_seconds":{"type":"number"},"predicted_seconds":{"type":"number"},
+"measured":{"type":"boolean"},"dollars":{"type":["number","null"]}}}}}})json"},
+    {"Progress", R"json({"type":"object","required":["stage","device","ahead_here","ahead_elsewhere","holder"],"properties":{
+"stage":{"type":"string"},"device":{"type":["string","null"]},"ahead_here":{"type":"integer"},"ahead_elsewhere":{"type":"integer"},
+"holder":{"type":["string","null"]}}})json"},
+    {"BriefDevice", R"json({"type":"object","required":["id","kind","name","simulated"],"properties":{
+"id":{"type":"string"},"kind":{"type":"string"},"name":{"type":"string"},"simulated":{"type":"boolean"}}})json"},
     {"Result",
      R"json({"type":"object","required":["name","shape","dtype","elements","bytes","value","sample_values","values","comparison"],"properties":{
 "name":{"type":"string"},"shape":{"type":"array","items":{"type":"integer"}},"dtype":{"$ref":"#/components/schemas/DType"},
@@ -43,17 +56,19 @@ constexpr NamedSchema kSchemas[] = {
 "success":{"const":true},"request_id":{"type":"string"},"operation":{"type":"string"},"expression":{"type":"string"},
 "value":{"$ref":"#/components/schemas/MaybeNumber"},"shape":{"type":"array","items":{"type":"integer"}},
 "dtype":{"$ref":"#/components/schemas/DType"},"sample_values":{"type":"array","items":{"$ref":"#/components/schemas/Number"}},
-"status_log":{"type":"array","items":{"type":"string"}},"device":{"type":"object"},
+"status_log":{"type":"array","items":{"type":"string"}},"device":{"$ref":"#/components/schemas/BriefDevice"},
+"route":{"anyOf":[{"$ref":"#/components/schemas/Route"},{"type":"null"}]},
 "timeline":{"type":"array","items":{"$ref":"#/components/schemas/Span"}},"seconds":{"type":"number"},
 "download":{"type":["string","null"]},"inputs":{"type":"array"},"results":{"type":"array","items":{"$ref":"#/components/schemas/Result"}}}})json"},
     {"CheckAnswer",
-     R"json({"type":"object","required":["success","free_names","missing","inputs","results","memory_bytes"]})json"},
+     R"json({"type":"object","required":["success","free_names","missing","inputs","results","memory_bytes","route"],"properties":{
+"route":{"anyOf":[{"$ref":"#/components/schemas/Route"},{"type":"null"}]}}})json"},
     {"Upload", R"json({"type":"object","required":["id","name","bytes","expires_in_seconds","tensors"],"properties":{
 "id":{"type":"string"},"name":{"type":"string"},"bytes":{"type":"integer"},"expires_in_seconds":{"type":"number"},"tensors":{"type":"array"}}})json"},
     {"Job",
      R"json({"type":"object","required":["id","status","location","events","created","device","progress","status_log","seconds","result","problem"],"properties":{
 "id":{"type":"string"},"status":{"enum":["queued","running","done","failed","cancelled"]},"location":{"type":"string"},
-"progress":{"type":"object","required":["stage","device","ahead_here","ahead_elsewhere","holder"]},
+"progress":{"$ref":"#/components/schemas/Progress"},
 "result":{"anyOf":[{"$ref":"#/components/schemas/ExecuteAnswer"},{"type":"null"}]},
 "problem":{"anyOf":[{"$ref":"#/components/schemas/Problem"},{"type":"null"}]}}})json"},
     {"Problem",
@@ -62,7 +77,27 @@ constexpr NamedSchema kSchemas[] = {
 "code":{"type":"string"},"hint":{"type":"string"},"request_id":{"type":"string"},"success":{"const":false},"error":{"type":"string"}}})json"},
     {"Catalogue", R"json({"type":"object","required":["version","operations","dtypes","generators","limits"]})json"},
     {"Device",
-     R"json({"type":"object","required":["id","kind","name","simulated","available","reason","remedy","exclusive","status"]})json"},
+     R"json({"type":"object","required":["id","kind","name","simulated","vendor","architecture","backends","aliases","available",
+"reason","remedy","exclusive","memory_total_bytes","memory_free_bytes","memory_is_nominal","pci_address","uuid","serial",
+"numa_node","compute_capability","driver_version","runtime_version","firmware_version","supports_mixed_precision",
+"supports_distributed","power_watts","power_limit_watts","temperature_celsius","cost_per_hour","cost_is_estimate","holders",
+"runtimes","details","status"],"properties":{
+"id":{"type":"string"},"kind":{"enum":["cpu","gpu","tpu","tenstorrent","other"]},"name":{"type":"string"},
+"simulated":{"type":"boolean"},"vendor":{"type":["string","null"]},"architecture":{"type":["string","null"]},
+"backends":{"type":"array","items":{"type":"string"}},"aliases":{"type":"array","items":{"type":"string"}},
+"available":{"type":"boolean"},"reason":{"type":["string","null"]},"remedy":{"type":["string","null"]},
+"exclusive":{"type":"boolean"},"memory_total_bytes":{"type":["integer","null"]},
+"memory_free_bytes":{"type":["integer","null"]},"memory_is_nominal":{"type":"boolean"},
+"pci_address":{"type":["string","null"]},"uuid":{"type":["string","null"]},"serial":{"type":["string","null"]},
+"numa_node":{"type":["integer","null"]},"compute_capability":{"type":["string","null"]},
+"driver_version":{"type":["string","null"]},"runtime_version":{"type":["string","null"]},
+"firmware_version":{"type":["string","null"]},"supports_mixed_precision":{"type":"boolean"},
+"supports_distributed":{"type":"boolean"},"power_watts":{"type":["number","null"]},
+"power_limit_watts":{"type":["number","null"]},"temperature_celsius":{"type":["number","null"]},
+"cost_per_hour":{"type":["number","null"]},"cost_is_estimate":{"type":"boolean"},
+"holders":{"type":"array","items":{"type":"integer"}},
+"runtimes":{"type":"array","items":{"type":"object","required":["backend","library"]}},
+"details":{"type":"object","additionalProperties":{"type":"string"}},"status":{"type":["object","null"]}}})json"},
     {"Devices", R"json({"type":"object","required":["devices","default","notes"],"properties":{
 "devices":{"type":"array","items":{"$ref":"#/components/schemas/Device"}},"default":{"type":"string"},"notes":{"type":"array"}}})json"},
     {"DeviceStatus",

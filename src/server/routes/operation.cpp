@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/json_writer.h"
 #include "base/memory_limit.h"
 #include "base/state_directory.h"
 #include "base/thread_pool.h"
 #include "server/http/json_reader.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/routes/openapi.h"
 #include "server/services.h"

@@ -8,11 +8,11 @@
 #include <mutex>
 
 #include "base/child_output.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"
 #include "server/http/json_reader.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 

@@ -1,9 +1,9 @@
 // /login, /logout, /api/session.
 #include <fmt/format.h>
 
+#include "base/json_writer.h"
 #include "server/access/accounts.h"
 #include "server/http/json_reader.h"
-#include "server/http/json_writer.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "server/watch/device_json.h"
+#include "base/json_writer.h"
+#include "present/device_status.h"
 
 namespace tenon::server {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 std::string event_text(const EventHub::Recorded& recorded) {
   std::string text;
   JsonWriter json(text);
-  write_event(json, recorded.event, recorded.id);
+  present::write_event(json, recorded.event, recorded.id);
   return text;
 }
 

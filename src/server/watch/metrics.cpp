@@ -7,7 +7,6 @@
 #include <map>
 
 #include "server/services.h"
-#include "server/watch/device_json.h"
 
 namespace tenon::server {
 namespace {

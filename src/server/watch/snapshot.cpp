@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "base/json_writer.h"
+#include "present/device_status.h"
 #include "server/services.h"
-#include "server/watch/device_json.h"
 
 namespace tenon::server {
 
@@ -25,7 +26,7 @@ const DeviceStatus* DeviceTable::status_of(const std::string& id) const {
 
 void DeviceTable::write(JsonWriter& json) const {
   json.begin_array();
-  for (const DeviceInfo& device : found.devices) write_device(json, device, status_of(device.id));
+  for (const DeviceInfo& device : found.devices) present::write_device(json, device, status_of(device.id));
   json.end_array();
 }
 

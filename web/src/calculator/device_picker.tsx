@@ -64,7 +64,7 @@ export function DevicePicker() {
 function Chip({ device, on, onToggle }: { device: Device; on: boolean; onToggle: () => void }) {
   const usable = isUsable(device);
   return (
-    <label class={`chip ${on ? 'on' : ''} ${usable ? '' : 'off'}`} title={usable ? '' : `${device.reason} ${device.remedy}`}>
+    <label class={`chip ${on ? 'on' : ''} ${usable ? '' : 'off'}`} title={usable ? '' : [device.reason, device.remedy].filter(Boolean).join(' ')}>
       <input type="checkbox" checked={on} disabled={!usable && !on} onChange={onToggle} />
       <span>
         <span class="chip-name mono">
@@ -110,7 +110,7 @@ function Explanation({ chosen }: { chosen: string[] }) {
       </>
     );
   }
-  const others = route.considered ?? [];
+  const others = route.considered;
   return (
     <>
       <p class="hint break">

@@ -23,7 +23,7 @@ export function DeviceCard({ device }: { device: Device }) {
       </p>
       {!device.available && (
         <div class="notice warn small">
-          <p>{sentence(device.reason)}</p>
+          {device.reason && <p>{sentence(device.reason)}</p>}
           {device.remedy && <p>{sentence(device.remedy)}</p>}
         </div>
       )}

@@ -8,8 +8,8 @@ import { formatMoney, formatSeconds } from '../numbers';
 import { sentence } from '../parts/problem';
 import { colour, paletteVersion } from '../theme';
 
-type Measure = 'cost_dollars' | 'held_seconds' | 'busy_seconds';
-const kMeasures: [Measure, string][] = [['cost_dollars', 'Cost'], ['held_seconds', 'Time held'], ['busy_seconds', 'Time computing']];
+type Measure = 'cost_dollars' | 'held_seconds' | 'compute_seconds';
+const kMeasures: [Measure, string][] = [['cost_dollars', 'Cost'], ['held_seconds', 'Time held'], ['compute_seconds', 'Time computing']];
 const kPaints = ['stage-computing', 'stage-queued', 'stage-compiling', 'stage-opening', 'stage-downloading', 'stage-closing'];
 const text = (measure: Measure, value: number) => (measure === 'cost_dollars' ? formatMoney(value) : formatSeconds(value));
 
@@ -76,7 +76,7 @@ function Totals({ ledger }: { ledger: Ledger }) {
               <th scope="row" class="mono">{total.device}</th>
               <td class="number">{total.leases}</td>
               <td class="number">{formatSeconds(total.held_seconds)}</td>
-              <td class="number">{formatSeconds(total.busy_seconds)}</td>
+              <td class="number">{formatSeconds(total.compute_seconds)}</td>
               <td class="number">{total.cost_dollars === null ? '–' : formatMoney(total.cost_dollars)}</td>
             </tr>
           ))}

@@ -35,17 +35,17 @@ export function lanes(events: readonly DeviceEvent[], devices: readonly string[]
       case 'closed':
       case 'close_failed':
         endOpen();
-        list.push({ kind: 'closing', from: time - seconds, to: time, text: event.kind === 'closed' ? 'closing' : `closing failed: ${event.message}` });
+        list.push({ kind: 'closing', from: time - seconds, to: time, text: event.kind === 'closed' ? 'closing' : withReason('closing failed', event) });
         break;
       case 'lost':
         endOpen();
-        list.push({ kind: 'lost', from: time, to: time, text: `lost: ${event.message}` });
+        list.push({ kind: 'lost', from: time, to: time, text: withReason('lost', event) });
         break;
       case 'open_failed':
-        list.push({ kind: 'failed', from: time - seconds, to: time, text: `opening failed: ${event.message}` });
+        list.push({ kind: 'failed', from: time - seconds, to: time, text: withReason('opening failed', event) });
         break;
       case 'granted':
-        heldSince.set(device, [...(heldSince.get(device) ?? []), { since: time, who: event.program }]);
+        heldSince.set(device, [...(heldSince.get(device) ?? []), { since: time, who: event.program ?? '' }]);
         break;
       case 'released':
       case 'yielded': {
@@ -65,6 +65,8 @@ export function lanes(events: readonly DeviceEvent[], devices: readonly string[]
   }
   return [...byDevice].map(([device, list]) => ({ device, bars: list }));
 }
+
+const withReason = (what: string, event: DeviceEvent) => (event.message ? `${what}: ${event.message}` : what);
 
 function ranBars(event: DeviceEvent, list: Bar[]) {
   const length = event.timeline.reduce((end, span) => Math.max(end, span.start_seconds + span.seconds), event.seconds);

@@ -1,15 +1,14 @@
-#include "cli/op_text.h"
+#include "present/operation.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
+#include <type_traits>
 
-namespace tenon::cli {
+namespace tenon::present {
 namespace {
-
-namespace json = boost::json;
 
 std::string bounds(const Parameter& p) {
   if (!p.choices.empty()) return fmt::format("one of {}", fmt::join(p.choices, ", "));
@@ -19,52 +18,59 @@ std::string bounds(const Parameter& p) {
   return {};
 }
 
-json::value to_json(const ParameterValue& value) {
-  struct Convert {
-    json::value operator()(std::monostate) const { return nullptr; }
-    json::value operator()(bool v) const { return v; }
-    json::value operator()(std::int64_t v) const { return v; }
-    json::value operator()(double v) const {
-      // JSON has no infinities; the same texts as in results.
-      if (v != v) return "NaN";
-      if (v - v != 0) return v > 0 ? "Infinity" : "-Infinity";
-      return v;
-    }
-    json::value operator()(const std::string& v) const { return json::string(v); }
-    json::value operator()(const std::vector<std::int64_t>& v) const { return json::array(v.begin(), v.end()); }
-  };
-  return std::visit(Convert{}, value);
-}
-
-json::value to_json(const std::optional<double>& bound) { return bound ? json::value(*bound) : json::value(nullptr); }
-
-template <class List>
-json::array texts(const List& list) {
-  json::array result;
-  for (const auto& item : list) result.emplace_back(json::string(std::string_view(item)));
-  return result;
-}
-
 }  // namespace
 
-std::string wrap(std::string_view text, int width, int indent) {
-  std::string out;
-  std::size_t column = static_cast<std::size_t>(indent);
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    if (word.empty()) continue;
-    if (!out.empty() && column + 1 + word.size() > static_cast<std::size_t>(width)) {
-      out += '\n' + std::string(static_cast<std::size_t>(indent), ' ');
-      column = static_cast<std::size_t>(indent);
-    } else if (!out.empty()) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
+void write_parameter_value(JsonWriter& json, const ParameterValue& value) {
+  std::visit(
+      [&](const auto& held) {
+        using T = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          json.null();
+        } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+          json.begin_array();
+          for (const std::int64_t item : held) json.value(item);
+          json.end_array();
+        } else {
+          json.value(held);
+        }
+      },
+      value);
+}
+
+void write_parameters(JsonWriter& json, const OpInfo& op) {
+  json.key("parameters").begin_array();
+  for (const Parameter& parameter : op.parameters) {
+    json.begin_object();
+    json.member("name", parameter.name);
+    json.member("type", name(parameter.type));
+    json.key("default");
+    write_parameter_value(json, parameter.fallback);
+    json.member("required", parameter.required);
+    json.member("min", parameter.min);
+    json.member("max", parameter.max);
+    json.list("choices", parameter.choices);
+    json.member("doc", parameter.doc);
+    json.end_object();
   }
-  return out;
+  json.end_array();
+}
+
+void write_operation(JsonWriter& json, const OpInfo& op) {
+  json.begin_object();
+  json.member("name", op.name);
+  json.list("aliases", op.aliases);
+  json.member("category", op.category);
+  json.member("min_inputs", op.min_inputs);
+  json.member("max_inputs", op.max_inputs);
+  json.list("input_names", op.input_names);
+  json.key("dtypes").begin_array();
+  for (const DType dtype : op.dtypes) json.value(name(dtype));
+  json.end_array();
+  write_parameters(json, op);
+  json.member("formula", op.formula);
+  json.member("doc", op.doc);
+  json.member("example", op.example);
+  json.end_object();
 }
 
 std::string format_value(const ParameterValue& value) {
@@ -119,30 +125,30 @@ std::vector<std::string> categories() {
   return {names.begin(), names.end()};
 }
 
-std::string op_list(const Console& console) {
+std::string op_list(const TextStyle& style) {
   // A few names are long; their text begins on a line of its own instead of moving everybody's to the right.
   constexpr std::size_t kColumn = 20;
   std::string out;
   for (const std::string& category : categories()) {
     if (!out.empty()) out += '\n';
-    out += console.bold(category) + '\n';
+    out += style.bold(category) + '\n';
     for (const OpInfo& op : all_ops()) {
       if (op.category != category) continue;
       out += op.name.size() > kColumn ? fmt::format("  {}\n{:{}}", op.name, "", kColumn + 4)
                                       : fmt::format("  {:<{}}  ", op.name, kColumn);
-      out += wrap(op.doc, console.width, static_cast<int>(kColumn) + 4) + '\n';
+      out += wrap(op.doc, style.width, static_cast<int>(kColumn) + 4) + '\n';
     }
   }
   return out + fmt::format("\n{} ops; tenon ops NAME shows one.\n", all_ops().size());
 }
 
-std::string op_page(const OpInfo& op, const Console& console, const std::string& example_output) {
+std::string op_page(const OpInfo& op, const TextStyle& style, const std::string& example_output) {
   constexpr int kIndent = 12;
-  std::string out = console.bold(wrap(format_signature(op), console.width, 4)) + '\n';
+  std::string out = style.bold(wrap(format_signature(op), style.width, 4)) + '\n';
   const auto field = [&](const char* label, const std::string& text) {
-    if (!text.empty()) out += fmt::format("{:<{}}{}\n", label, kIndent, wrap(text, console.width, kIndent));
+    if (!text.empty()) out += fmt::format("{:<{}}{}\n", label, kIndent, wrap(text, style.width, kIndent));
   };
-  out += wrap(op.doc, console.width, 0) + "\n\n";
+  out += wrap(op.doc, style.width, 0) + "\n\n";
   field("formula", op.formula);
   field("category", op.category);
   field("aliases", fmt::format("{}", fmt::join(op.aliases, ", ")));
@@ -154,8 +160,8 @@ std::string op_page(const OpInfo& op, const Console& console, const std::string&
     if (const std::string limits = bounds(p); !limits.empty()) facts += ", " + limits;
     out += static_cast<int>(p.name.size()) < kIndent - 2 ? fmt::format("  {:<{}}", p.name, kIndent - 2)
                                                          : fmt::format("  {}\n{:{}}", p.name, "", kIndent);
-    out += wrap(facts, console.width, kIndent) + '\n';
-    if (!p.doc.empty()) out += std::string(kIndent, ' ') + wrap(p.doc, console.width, kIndent) + '\n';
+    out += wrap(facts, style.width, kIndent) + '\n';
+    if (!p.doc.empty()) out += std::string(kIndent, ' ') + wrap(p.doc, style.width, kIndent) + '\n';
   }
   if (op.example.empty()) return out;
   out += fmt::format("\nexample\n  tenon run '{}'\n", op.example);
@@ -167,30 +173,4 @@ std::string op_page(const OpInfo& op, const Console& console, const std::string&
   return out;
 }
 
-json::object op_json(const OpInfo& op) {
-  json::array parameters;
-  for (const Parameter& p : op.parameters)
-    parameters.push_back({{"name", p.name},
-                          {"type", name(p.type)},
-                          {"default", to_json(p.fallback)},
-                          {"required", p.required},
-                          {"min", to_json(p.min)},
-                          {"max", to_json(p.max)},
-                          {"choices", texts(p.choices)},
-                          {"doc", p.doc}});
-  json::array dtypes;
-  for (const DType dtype : op.dtypes) dtypes.emplace_back(name(dtype));
-  return {{"name", op.name},
-          {"aliases", texts(op.aliases)},
-          {"category", op.category},
-          {"arity", op.min_inputs},
-          {"max_arity", op.max_inputs < 0 ? json::value(nullptr) : json::value(op.max_inputs)},
-          {"inputs", texts(op.input_names)},
-          {"parameters", std::move(parameters)},
-          {"dtypes", std::move(dtypes)},
-          {"formula", op.formula},
-          {"doc", op.doc},
-          {"example", op.example}};
-}
-
-}  // namespace tenon::cli
+}  // namespace tenon::present

@@ -1,26 +1,20 @@
-#include "server/watch/device_json.h"
-
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include "present/device_status.h"
 
 #include <algorithm>
 
-namespace tenon::server {
-namespace {
+#include "lease/turnstile/process_identity.h"
+#include "lease/turnstile/queue_text.h"
+#include "present/device.h"
+#include "present/run.h"
+#include "present/text.h"
 
-template <class Range>
-void write_texts(JsonWriter& json, std::string_view name, const Range& texts) {
-  json.key(name).begin_array();
-  for (const auto& text : texts) json.value(text);
-  json.end_array();
-}
+namespace tenon::present {
+namespace {
 
 void write_waits(JsonWriter& json, std::string_view name, const WaitHistogram& waits) {
   json.key(name).begin_object();
   json.member("seconds", waits.seconds);
-  json.key("counts").begin_array();
-  for (const std::uint64_t count : waits.counts) json.value(count);
-  json.end_array();
+  json.list("counts", waits.counts);
   json.end_object();
 }
 
@@ -56,9 +50,7 @@ void write_counters(JsonWriter& json, const DeviceCounters& c) {
   json.member("compute_seconds", c.compute_seconds);
   json.end_object();
   json.key("waits").begin_object();
-  json.key("limit_seconds").begin_array();
-  for (const double limit : WaitHistogram::kLimitSeconds) json.value(limit);
-  json.end_array();
+  json.list("limit_seconds", WaitHistogram::kLimitSeconds);
   write_waits(json, "warm", c.warm_waits);
   write_waits(json, "cold", c.cold_waits);
   write_waits(json, "queued", c.queued_waits);
@@ -73,11 +65,29 @@ void write_ratio(JsonWriter& json, std::string_view name, double part, double wh
     json.null();
 }
 
+void write_place(JsonWriter& json, const Turnstile::Position& place) {
+  json.begin_object();
+  json.member("who", who(place));
+  json.member("ticket", place.ticket);
+  json.member("mode", place.kind == TicketKind::shared ? "shared" : "exclusive");
+  if (place.is_known) {
+    json.member("pid", place.pid);
+    json.member("same_pid_namespace", place.is_in_this_pid_namespace);
+    json.member("uid", place.uid);
+    json.member("user", user_name(place.uid));
+    json.member("command", place.command);
+    json.member("seconds", seconds_since(place));
+  }
+  json.end_object();
+}
+
+}  // namespace
+
 void write_status(JsonWriter& json, const DeviceStatus& status) {
   const DeviceCounters& c = status.counters;
   json.begin_object();
   json.member("state", name(status.state));
-  json.member("reason", status.reason);
+  json.text_or_null("reason", status.reason);
   json.member("state_seconds", status.state_seconds);
   json.member("epoch", status.epoch);
   json.key("users");
@@ -104,22 +114,14 @@ void write_status(JsonWriter& json, const DeviceStatus& status) {
   json.end_object();
 }
 
-}  // namespace
-
-std::string utc_text(std::chrono::system_clock::time_point when) {
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
-  const std::time_t seconds = static_cast<std::time_t>(milliseconds / 1000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", parts, milliseconds % 1000);
-}
-
-void write_device_brief(JsonWriter& json, const DeviceInfo& device) {
+void write_device(JsonWriter& json, const DeviceInfo& device, const DeviceStatus* status) {
   json.begin_object();
-  json.member("id", device.id);
-  json.member("kind", name(device.kind));
-  json.member("name", device.name);
-  json.member("simulated", is_simulated(device));
+  write_device_members(json, device);
+  json.key("status");
+  if (status != nullptr)
+    write_status(json, *status);
+  else
+    json.null();
   json.end_object();
 }
 
@@ -136,37 +138,18 @@ void write_users(JsonWriter& json, const DeviceStatus& status) {
   json.end_array();
 }
 
-void write_device(JsonWriter& json, const DeviceInfo& device, const DeviceStatus* status) {
+void write_queue(JsonWriter& json, const Turnstile::Queue& queue) {
   json.begin_object();
-  json.member("id", device.id);
-  json.member("kind", name(device.kind));
-  json.member("name", device.name);
-  json.member("vendor", device.vendor);
-  json.member("architecture", device.architecture);
-  json.member("simulated", is_simulated(device));
-  write_texts(json, "backends", device.backends);
-  write_texts(json, "aliases", device.aliases);
-  json.member("available", device.available);
-  json.member("reason", device.reason);
-  json.member("remedy", device.remedy);
-  json.member("exclusive", device.exclusive);
-  json.member("memory_total_bytes", device.memory_total_bytes);
-  json.member("memory_free_bytes", device.memory_free_bytes);
-  json.member("driver_version", device.driver_version);
-  json.member("runtime_version", device.runtime_version);
-  json.member("pci_address", device.pci_address);
-  json.member("power_watts", device.power_watts);
-  json.member("temperature_celsius", device.temperature_celsius);
-  json.member("cost_per_hour", device.cost_per_hour);
-  json.member("cost_is_estimate", device.cost_is_estimate);
-  json.key("details").begin_object();
-  for (const auto& [key, value] : device.details) json.member(key, value);
-  json.end_object();
-  json.key("status");
-  if (status != nullptr)
-    write_status(json, *status);
-  else
-    json.null();
+  json.member("device", queue.device);
+  json.member("dirty", queue.is_dirty);
+  const auto places = [&](const JsonKey& name, bool are_holding) {
+    json.key(name).begin_array();
+    for (const Turnstile::Position& place : queue.places)
+      if (place.is_holding == are_holding) write_place(json, place);
+    json.end_array();
+  };
+  places("holders", true);
+  places("waiters", false);
   json.end_object();
 }
 
@@ -178,20 +161,13 @@ void write_event(JsonWriter& json, const DeviceEvent& event, std::uint64_t id) {
   json.member("when", utc_text(event.when));
   json.member("time", std::chrono::duration<double>(event.when.time_since_epoch()).count());
   json.member("seconds", event.seconds);
-  json.member("message", event.message);
+  json.text_or_null("message", event.message);
   json.member("epoch", event.epoch);
-  json.member("program", event.program);
-  json.key("timeline").begin_array();
-  for (const Span& span : event.timeline) {
-    json.begin_object();
-    json.member("stage", span.stage);
-    json.member("start_seconds", span.start_seconds);
-    json.member("seconds", span.seconds);
-    json.end_object();
-  }
-  json.end_array();
+  json.text_or_null("program", event.program);
+  json.key("timeline");
+  write_timeline(json, event.timeline);
   json.member("bytes", event.bytes);
   json.end_object();
 }
 
-}  // namespace tenon::server
+}  // namespace tenon::present

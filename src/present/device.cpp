@@ -1,17 +1,14 @@
-#include "cli/device_table.h"
+#include "present/device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/units.h"
+#include "tenon/simulated.h"
 
-namespace tenon::cli {
+namespace tenon::present {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-constexpr const char* kNothing = "-";
 
 std::string memory_text(const std::optional<std::uint64_t>& bytes) {
   return bytes ? format_bytes(static_cast<double>(*bytes)) : kNothing;
@@ -19,19 +16,6 @@ std::string memory_text(const std::optional<std::uint64_t>& bytes) {
 
 std::string number_text(const std::optional<double>& value, const char* unit) {
   return value ? fmt::format("{:.0f} {}", *value, unit) : kNothing;
-}
-
-std::vector<std::string> lines_of(const Rows& rows, int indent) {
-  std::vector<std::size_t> widths(rows[0].size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::vector<std::string> lines;
-  for (const auto& row : rows) {
-    std::string line(static_cast<std::size_t>(indent), ' ');
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    lines.push_back(line + row.back());
-  }
-  return lines;
 }
 
 Rows without_empty_columns(const Rows& rows) {
@@ -43,16 +27,70 @@ Rows without_empty_columns(const Rows& rows) {
   return kept;
 }
 
-}  // namespace
-
-std::string table(const Rows& rows, const Console& console, int indent) {
-  std::string text;
-  const std::vector<std::string> lines = lines_of(rows, indent);
-  for (std::size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? console.bold(lines[i]) : lines[i]) + '\n';
-  return text;
+void write_identity(JsonWriter& json, const DeviceInfo& device) {
+  json.member("id", device.id);
+  json.member("kind", name(device.kind));
+  json.member("name", device.name);
+  json.member("simulated", is_simulated(device));
 }
 
-std::string device_table(std::span<const DeviceInfo> devices, const Console& console, int indent) {
+}  // namespace
+
+void write_device_brief(JsonWriter& json, const DeviceInfo& device) {
+  json.begin_object();
+  write_identity(json, device);
+  json.end_object();
+}
+
+void write_device_members(JsonWriter& json, const DeviceInfo& device) {
+  write_identity(json, device);
+  json.text_or_null("vendor", device.vendor);
+  json.text_or_null("architecture", device.architecture);
+  json.list("backends", device.backends);
+  json.list("aliases", device.aliases);
+  json.member("available", device.available);
+  json.text_or_null("reason", device.reason);
+  json.text_or_null("remedy", device.remedy);
+  json.member("exclusive", device.exclusive);
+  json.member("memory_total_bytes", device.memory_total_bytes);
+  json.member("memory_free_bytes", device.memory_free_bytes);
+  json.member("memory_is_nominal", device.memory_is_nominal);
+  json.text_or_null("pci_address", device.pci_address);
+  json.text_or_null("uuid", device.uuid);
+  json.text_or_null("serial", device.serial);
+  json.member("numa_node", device.numa_node);
+  json.text_or_null("compute_capability", device.compute_capability);
+  json.text_or_null("driver_version", device.driver_version);
+  json.text_or_null("runtime_version", device.runtime_version);
+  json.text_or_null("firmware_version", device.firmware_version);
+  json.member("supports_mixed_precision", device.supports_mixed_precision);
+  json.member("supports_distributed", device.supports_distributed);
+  json.member("power_watts", device.power_watts);
+  json.member("power_limit_watts", device.power_limit_watts);
+  json.member("temperature_celsius", device.temperature_celsius);
+  json.member("cost_per_hour", device.cost_per_hour);
+  json.member("cost_is_estimate", device.cost_is_estimate);
+  json.list("holders", device.holders);
+  json.key("runtimes").begin_array();
+  for (const RuntimeInfo& runtime : device.runtimes) {
+    json.begin_object();
+    json.member("backend", runtime.backend);
+    json.member("library", runtime.library);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("details").begin_object();
+  for (const auto& [key, value] : device.details) json.member(key, value);
+  json.end_object();
+}
+
+void write_device(JsonWriter& json, const DeviceInfo& device) {
+  json.begin_object();
+  write_device_members(json, device);
+  json.end_object();
+}
+
+std::string device_table(std::span<const DeviceInfo> devices, const TextStyle& style, int indent) {
   if (devices.empty()) return "";
   Rows rows{{"ID", "KIND", "STATE", "MEMORY", "FREE", "TEMP", "POWER", "BACKENDS", "NAME"}};
   for (const DeviceInfo& device : devices)
@@ -60,9 +98,9 @@ std::string device_table(std::span<const DeviceInfo> devices, const Console& con
                     memory_text(device.memory_total_bytes), memory_text(device.memory_free_bytes),
                     number_text(device.temperature_celsius, "C"), number_text(device.power_watts, "W"),
                     device.backends.empty() ? kNothing : fmt::format("{}", fmt::join(device.backends, ",")), device.name});
-  const std::vector<std::string> lines = lines_of(without_empty_columns(rows), indent);
+  const std::vector<std::string> lines = aligned(without_empty_columns(rows), indent);
   const std::string deeper(static_cast<std::size_t>(indent) + 2, ' ');
-  std::string text = console.bold(lines[0]) + '\n';
+  std::string text = style.bold(lines[0]) + '\n';
   for (std::size_t i = 0; i < devices.size(); ++i) {
     text += lines[i + 1] + '\n';
     if (devices[i].available) continue;
@@ -111,4 +149,4 @@ std::vector<std::pair<std::string, std::string>> device_facts(const DeviceInfo& 
   return facts;
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon::present

@@ -1,12 +1,55 @@
-#include "server/compute/tensor_json.h"
+#include "present/tensor.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <span>
 #include <vector>
 
-namespace tenon::server {
+namespace tenon::present {
 namespace {
+
+template <class T>
+void write_lists(JsonWriter& json, const Shape& shape, int axis, const T*& next) {
+  if (axis == shape.rank()) {
+    return json.value(*next++);
+  }
+  json.begin_array();
+  for (std::int64_t i = 0; i < shape[axis]; ++i) write_lists(json, shape, axis + 1, next);
+  json.end_array();
+}
+
+template <class T>
+void write_typed(JsonWriter& json, const HostArray& array) {
+  const T* next = array.view<T>().data();
+  write_lists(json, array.shape(), 0, next);
+}
+
+void write_nested(JsonWriter& json, const HostArray& array) {
+  switch (array.dtype()) {
+    case DType::u8: return write_typed<std::uint8_t>(json, array);
+    case DType::u16: return write_typed<std::uint16_t>(json, array);
+    case DType::u32: return write_typed<std::uint32_t>(json, array);
+    case DType::u64: return write_typed<std::uint64_t>(json, array);
+    case DType::i8: return write_typed<std::int8_t>(json, array);
+    case DType::i16: return write_typed<std::int16_t>(json, array);
+    case DType::i32: return write_typed<std::int32_t>(json, array);
+    case DType::i64: return write_typed<std::int64_t>(json, array);
+    case DType::f32: return write_typed<float>(json, array);
+    case DType::f64: return write_typed<double>(json, array);
+    case DType::boolean: {
+      const std::vector<double> values = array.to_doubles();
+      const auto truths = std::make_unique<bool[]>(values.size());
+      std::transform(values.begin(), values.end(), truths.get(), [](double value) { return value != 0; });
+      const bool* next = truths.get();
+      return write_lists(json, array.shape(), 0, next);
+    }
+    default: return write_typed<float>(json, array.cast(DType::f32));
+  }
+}
 
 struct Statistics {
   double min = INFINITY, max = -INFINITY, sum = 0, squares = 0;
@@ -67,9 +110,7 @@ void write_histogram(JsonWriter& json, std::span<const double> values, const Sta
   json.begin_object();
   json.member("low", s.min);
   json.member("high", s.max);
-  json.key("counts").begin_array();
-  for (int i = 0; i < (is_flat ? 1 : kHistogramBins); ++i) json.value(counts[static_cast<std::size_t>(i)]);
-  json.end_array();
+  json.list("counts", std::span(counts).first(is_flat ? 1 : counts.size()));
   json.end_object();
 }
 
@@ -86,14 +127,9 @@ void write_grid(JsonWriter& json, const HostArray& array) {
   const std::int64_t rows = shape.rank() >= 2 ? shape[shape.rank() - 2] : 1;
   const bool is_empty = array.elements() == 0;
   const std::vector<std::int64_t> row_indices = evenly(is_empty ? 0 : rows), column_indices = evenly(is_empty ? 0 : columns);
-  const auto write_indices = [&](const char* name, const std::vector<std::int64_t>& indices) {
-    json.key(name).begin_array();
-    for (const std::int64_t i : indices) json.value(i);
-    json.end_array();
-  };
   json.key("grid").begin_object();
-  write_indices("rows", row_indices);
-  write_indices("columns", column_indices);
+  json.list("rows", row_indices);
+  json.list("columns", column_indices);
   json.key("values").begin_array();
   for (const std::int64_t row : row_indices) {
     json.begin_array();
@@ -105,6 +141,31 @@ void write_grid(JsonWriter& json, const HostArray& array) {
 }
 
 }  // namespace
+
+void write_type(JsonWriter& json, DType dtype, const Shape& shape) {
+  json.list("shape", shape);
+  json.member("dtype", name(dtype));
+}
+
+void write_size(JsonWriter& json, DType dtype, const Shape& shape) {
+  json.member("elements", shape.elements());
+  json.member("bytes", storage_bytes(dtype, shape));
+}
+
+void write_element(JsonWriter& json, const HostArray& array, std::int64_t index) {
+  const auto i = static_cast<std::size_t>(index);
+  switch (array.dtype()) {
+    case DType::boolean: return json.value(array.value(index) != 0);
+    case DType::i64: return json.value(array.view<std::int64_t>()[i]);
+    case DType::u64: return json.value(array.view<std::uint64_t>()[i]);
+    case DType::f32: return json.value(array.view<float>()[i]);
+    case DType::f64: return json.value(array.view<double>()[i]);
+    default: break;
+  }
+  const double value = array.value(index);
+  if (is_integer(array.dtype())) return json.value(static_cast<std::int64_t>(value));
+  json.value(static_cast<float>(value));
+}
 
 void write_first_values(JsonWriter& json, const HostArray& array) {
   const std::int64_t count = std::min(array.elements(), kSampleValues);
@@ -127,67 +188,19 @@ void write_details(JsonWriter& json, const HostArray& array) {
 }
 
 void write_values(JsonWriter& json, const HostArray& array) {
+  // The lists around an empty axis: [2, 0] is [[], []], but [1000000000, 0] is not a billion of them.
   double lists = 1;
   for (const std::int64_t extent : array.shape()) lists *= static_cast<double>(std::max<std::int64_t>(1, extent));
   if (array.elements() == 0 && lists > 1000) return json.raw("[]");
   write_nested(json, array);
 }
 
-void write_comparison_json(JsonWriter& json, const HostArray& result, const Comparison& c, std::span<const double> reference,
-                           double reference_seconds) {
-  json.begin_object();
-  json.member("matches", c.mismatches == 0);
-  json.member("mismatches", c.mismatches);
-  json.member("max_abs", c.max_abs);
-  json.member("max_rel", c.max_rel);
-  json.member("max_ulp", c.max_ulp);
-  const std::int64_t worst = c.worst >= 0 ? c.worst : result.elements() > 0 ? 0 : -1;
-  json.key("worst_index");
-  if (worst < 0) {
-    json.null();
-    json.key("worst_value").null();
-    json.key("worst_reference").null();
-  } else {
-    json.begin_array();
-    const Strides strides = contiguous_strides(result.shape());
-    std::int64_t rest = worst;
-    for (int axis = 0; axis < result.shape().rank(); ++axis) {
-      const std::int64_t stride = strides[static_cast<std::size_t>(axis)];
-      json.value(rest / stride);
-      rest %= stride;
-    }
-    json.end_array();
-    json.member("worst_value", result.value(worst));
-    json.member("worst_reference", reference[static_cast<std::size_t>(worst)]);
-  }
-  json.member("pcc", c.pcc);
-  json.key("ulp_histogram").begin_object();
-  json.key("edges").begin_array();
-  for (const double edge : kUlpEdges) json.value(edge);
-  json.end_array();
-  json.key("counts").begin_array();
-  for (const std::int64_t count : c.ulp_counts) json.value(count);
-  json.end_array();
-  json.end_object();
-  json.member("nan", c.nan);
-  json.member("reference_nan", c.reference_nan);
-  json.member("infinity", c.infinite);
-  json.member("reference_infinity", c.reference_infinite);
-  const Tolerance tolerance = tolerance_of(result.dtype());
-  json.key("tolerance").begin_object();
-  json.member("ulp", tolerance.ulp);
-  json.member("relative_to_largest", tolerance.scale);
-  json.end_object();
-  json.key("reference_value");
-  if (reference.empty())
-    json.null();
-  else
-    json.value(reference[0]);
-  json.key("reference_sample_values").begin_array();
-  for (std::size_t i = 0; i < std::min<std::size_t>(reference.size(), kSampleValues); ++i) json.value(reference[i]);
-  json.end_array();
-  json.member("reference_seconds", reference_seconds);
-  json.end_object();
+std::string result_name(std::size_t index, std::size_t count) { return count == 1 ? "result" : fmt::format("result{}", index); }
+
+ArrayFile results_file(std::span<const HostArray> results) {
+  ArrayFile file;
+  for (std::size_t i = 0; i < results.size(); ++i) file.arrays.emplace(result_name(i, results.size()), results[i]);
+  return file;
 }
 
-}  // namespace tenon::server
+}  // namespace tenon::present

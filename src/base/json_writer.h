@@ -1,10 +1,11 @@
 // JsonWriter: JSON text appended to a string as it is made, without a tree in between. Commas come by themselves.
 //
-// Doubles are the shortest text that reads back the same; NaN and infinities are the strings "NaN", "Infinity", "-Infinity". Text
-// that is not UTF-8 has its wrong bytes replaced by U+FFFD. The caller nests begin and end correctly.
+// Floating-point numbers are the shortest text that reads back the same and always look like one (2.0, 1e+20); NaN and infinities
+// are the strings "NaN", "Infinity", "-Infinity". Text that is not UTF-8 has its wrong bytes replaced by U+FFFD. The caller nests
+// begin and end correctly. Lifetime: refers to the string it was given. Thread safety: one thread at a time.
 //
 //   JsonWriter json(text);
-//   json.begin_object(); json.member("value", 1.5); json.end_object();
+//   json.begin_object(); json.member("value", 1.5); json.list("names", names); json.end_object();
 #pragma once
 
 #include <concepts>
@@ -15,22 +16,21 @@
 #include <string_view>
 #include <type_traits>
 
-#include "tenon/array.h"
+namespace tenon {
 
-namespace tenon::server {
-
-// A member's name as it will stand in the text, `,"name":`, put together when it is compiled: writing it is one copy.
+// A member's name as it will stand in the text, `,"name":`, checked and put together when the program is compiled: writing it is
+// one copy. Names are a third of a small answer.
 class JsonKey {
  public:
   template <std::size_t N>
   consteval JsonKey(const char (&literal)[N]) : size_(N + 3) {
-    if (N + 3 > sizeof text_) throw "a name longer than there is room for";
+    if (N + 3 > sizeof text_) throw "the name is too long";
     char* at = text_;
     *at++ = ',';
     *at++ = '"';
     for (std::size_t i = 0; i + 1 < N; ++i) {
       const char c = literal[i];
-      if (c < 0x20 || c == 0x7F || c == '"' || c == '\\') throw "a name that has to be escaped";
+      if (c < 0x20 || c == 0x7F || c == '"' || c == '\\') throw "the name has to be escaped";
       *at++ = c;
     }
     *at++ = '"';
@@ -63,15 +63,14 @@ class JsonWriter {
   }
   template <JsonName Name>
   JsonWriter& key(const Name& name) {
-    comma();
-    quoted(name);
+    value(std::string_view(name));
     out_ += ':';
     return *this;
   }
   void value(std::string_view text);
   void value(const char* text) { value(std::string_view(text)); }
   void value(const std::string& text) { value(std::string_view(text)); }
-  void value(bool truth);
+  void value(bool truth) { raw(truth ? "true" : "false"); }
   void value(double number);
   void value(float number);
   template <std::integral Integer>
@@ -95,8 +94,7 @@ class JsonWriter {
     comma();
     out_ += json;
   }
-  // Seconds to the nanosecond, in plain decimals: quicker than all digits of a double, and all that was measured.
-  void seconds(const JsonKey& name, double duration);
+
   template <class T>
   void member(const JsonKey& name, const T& content) {
     key(name);
@@ -107,13 +105,31 @@ class JsonWriter {
     key(name);
     value(content);
   }
+  // A text, or null where it is empty: not known, or does not apply.
+  void text_or_null(const JsonKey& name, std::string_view text);
+  // A duration to the nanosecond, which is all that was measured, in plain decimals.
+  void seconds(const JsonKey& name, double duration);
+  template <class Range>
+  void list(const JsonKey& name, const Range& values) {
+    list(key(name), values);
+  }
+  template <JsonName Name, class Range>
+  void list(const Name& name, const Range& values) {
+    list(key(name), values);
+  }
 
  private:
   void open(char bracket) {
     comma();
     out_ += bracket;
   }
-  // A value or a key ends in a quote, a letter, a digit or a closing bracket; only structure ends in one of these.
+  template <class Range>
+  static void list(JsonWriter& json, const Range& values) {
+    json.begin_array();
+    for (const auto& each : values) json.value(each);
+    json.end_array();
+  }
+  // A value ends in a quote, a letter, a digit or a closing bracket; only structure ends in one of these.
   bool needs_comma() const noexcept {
     if (out_.empty()) return false;
     const char last = out_.back();
@@ -124,15 +140,11 @@ class JsonWriter {
   }
   void integer(std::int64_t number);
   void natural(std::uint64_t number);
-  void quoted(std::string_view text);
 
   std::string& out_;
 };
 
-// Element |index| in row-major order, as its dtype reads: bools, exact integers, floats in the fewest digits.
-void write_element(JsonWriter& json, const HostArray& array, std::int64_t index);
-// All of them as nested lists of the array's shape.
-void write_nested(JsonWriter& json, const HostArray& array);
-void write_shape(JsonWriter& json, const Shape& shape);
+// What JsonWriter wrote, with line breaks and indentation for people; lists without objects stay on one line.
+std::string indented(std::string_view json);
 
-}  // namespace tenon::server
+}  // namespace tenon
