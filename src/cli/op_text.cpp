@@ -133,7 +133,7 @@ std::string op_list(const Console& console) {
       out += wrap(op.doc, console.width, static_cast<int>(kColumn) + 4) + '\n';
     }
   }
-  return out + fmt::format("\n{} ops; tenon ops NAME shows one.\n", all_ops().size());
+  return out + fmt::format("\n{} ops; tenon ops NAME shows the details of one.\n", all_ops().size());
 }
 
 std::string op_page(const OpInfo& op, const Console& console, const std::string& example_output) {
