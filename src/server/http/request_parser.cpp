@@ -25,9 +25,9 @@ Method method_of(http::verb verb) {
 
 [[noreturn]] void refuse(const boost::beast::error_code& error) {
   if (error == http::error::header_limit) throw Problem(431, "too_large", "the header has too many fields");
-  if (error == http::error::body_limit) throw Problem(413, "too_large", "the body is larger than allowed here");
+  if (error == http::error::body_limit) throw Problem(413, "too_large", "the body is larger than the limit");
   if (error == http::error::bad_version) throw Problem(505, "invalid_argument", "the protocol is not HTTP/1.0 or HTTP/1.1");
-  throw Problem(400, "invalid_argument", "this is no HTTP request: " + error.message());
+  throw Problem(400, "invalid_argument", "not an HTTP request: " + error.message());
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ RequestParser::RequestParser(Request& request, std::string_view header) : reques
   error_code error;
   put(boost::asio::const_buffer(header.data(), header.size()), error);
   if (error == http::error::need_more || (!error && !is_header_done()))
-    throw Problem(400, "invalid_argument", "this is no HTTP request: the header does not end");
+    throw Problem(400, "invalid_argument", "not an HTTP request: the header does not end");
   if (error) refuse(error);
 }
 
