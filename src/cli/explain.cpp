@@ -44,7 +44,7 @@ std::string explanation(const Decision& decision, const Console& console) {
   }
   text += fmt::format("{}: {}\n", decision.device.id, decision.reason);
   if (!decision.warning.empty()) text += fmt::format("warning: {}\n", decision.warning);
-  if (has_guess) text += console.dim("~ estimated from other programs; measured once the program has run there") + "\n";
+  if (has_guess) text += console.dim("~ guessed from other programs; it is measured when it has run there") + "\n";
   return text;
 }
 

@@ -173,7 +173,7 @@ TEST(RunExplain, ADecisionIsShownStageByStage) {
   const Console console{.out = out, .err = err};
   const std::string text = explanation(decision, console);
   for (const char* part : {"* cpu:0", "5.00 us", "180 ms", "~10.0 us", "180 ms slower", "in use by pid 7",
-                           "cpu:0: fastest: 5 us, against 180 ms on cuda:0", "warning: tpu requested", "~ estimated"})
+                           "cpu:0: fastest: 5 us, against 180 ms on cuda:0", "warning: tpu requested", "~ guessed"})
     EXPECT_TRUE(contains(text, part)) << part << " in\n" << text;
   const boost::json::object document = explanation_json(decision);
   EXPECT_EQ(document.at("candidates").at(1).at("open_seconds").as_double(), 0.18);

@@ -14,7 +14,7 @@ void ProgressTalk::stage(const Progress& progress) {
 
 void ProgressTalk::waiting(const std::string& device, const QueuePlace& place) {
   waiting(device, place,
-          fmt::format("waiting for {}: {}{} ahead of this one", device,
+          fmt::format("waiting for {}: {}{} before this one", device,
                       place.holder.empty() ? "" : "held by " + place.holder + "; ", place.ahead_here + place.ahead_elsewhere));
 }
 

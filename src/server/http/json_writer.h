@@ -24,13 +24,13 @@ class JsonKey {
  public:
   template <std::size_t N>
   consteval JsonKey(const char (&literal)[N]) : size_(N + 3) {
-    if (N + 3 > sizeof text_) throw "the name is too long for the buffer";
+    if (N + 3 > sizeof text_) throw "a name longer than there is room for";
     char* at = text_;
     *at++ = ',';
     *at++ = '"';
     for (std::size_t i = 0; i + 1 < N; ++i) {
       const char c = literal[i];
-      if (c < 0x20 || c == 0x7F || c == '"' || c == '\\') throw "the name needs escaping";
+      if (c < 0x20 || c == 0x7F || c == '"' || c == '\\') throw "a name that has to be escaped";
       *at++ = c;
     }
     *at++ = '"';
