@@ -90,13 +90,14 @@ void print_ops() {
 
   fmt::print("# The ops\n\n");
   fmt::print(
-      "{} ops in {} categories. This page is made from the catalogue (`tools/docs`); `tenon ops NAME` shows one op with its\n",
+      "{} ops in {} categories. This page is generated from the catalogue (`tools/docs`); `tenon ops NAME` shows one op with\n",
       tenon::all_ops().size(), categories.size());
   fmt::print(
-      "parameters and their bounds. *float* are float16, bfloat16, float32, float64, bfloat8_b and bfloat4_b; *integer* are\n");
+      "its parameters and bounds. *float* stands for float16, bfloat16, float32, float64, bfloat8_b and bfloat4_b; *integer* "
+      "for\n");
   fmt::print("int8 to int64 and uint8 to uint64.\n");
   for (const auto& [category, ops] : categories) {
-    fmt::print("\n## {}\n\n| op | other names | dtypes | formula | what it does |\n|---|---|---|---|---|\n", category);
+    fmt::print("\n## {}\n\n| op | aliases | dtypes | formula | description |\n|---|---|---|---|---|\n", category);
     for (const tenon::OpInfo* op : ops)
       fmt::print("| {} | {} | {} | {} | {} |\n", code(call_of(*op)), cell(fmt::format("{}", fmt::join(op->aliases, ", "))),
                  dtypes_of(*op), code(op->formula), cell(op->doc));

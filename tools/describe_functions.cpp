@@ -157,12 +157,12 @@ std::map<std::string, std::vector<const OpInfo*>> by_category() {
 
 void print_functions_header() {
   fmt::print(
-      "// Every op of the catalogue as a function of tensors. Made by tools/docs from the catalogue; not to be edited.\n"
+      "// Every op of the catalogue as a function of tensors. Generated from the catalogue by tools/docs; do not edit.\n"
       "//\n"
-      "// An op's inputs come first, then its parameters, under the names and with the defaults that docs/ops.md has. Inputs "
-      "that\n"
-      "// may be left out come after the parameters that may not. A name that C++ keeps for itself has an underscore behind it.\n"
-      "// Nothing is computed: see tensor.h. Errors: invalid_argument and out_of_range, at once, naming the op and the shapes.\n"
+      "// The inputs of an op come first, then its parameters, with the names and defaults of docs/ops.md. Optional inputs come\n"
+      "// after required parameters. An op whose name is a C++ keyword has a trailing underscore.\n"
+      "// The functions compute nothing: see tensor.h. They throw invalid_argument and out_of_range, naming the op and the "
+      "shapes.\n"
       "//\n"
       "//   Tensor y = softmax(linear(x, weight, bias), /*axis=*/-1);\n"
       "//   Tensor m = mean(y, {{0, 1}}, /*keepdims=*/true);\n"

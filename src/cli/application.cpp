@@ -23,7 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   tenon ops softmax
   tenon bench 'a @ b' a='rand([512, 512])' b='rand([512, 512])'
 
-Exit status: 0 done, 1 failure, 2 usage, 3 no such op, device or file,
+Exit status: 0 success, 1 failure, 2 usage error, 3 no such op, device or file,
 4 device busy or unavailable, 5 result differs from the reference, 130 Ctrl-C.)";
 
 // A command's help names the options of every command, too.
@@ -79,10 +79,10 @@ std::vector<std::string> take_trailing(std::vector<std::string>& arguments) {
 void check_command(const CLI::App& app, const std::vector<std::string>& arguments) {
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(command->get_name());
-  if (arguments.empty()) usage("no command is given", fmt::format("one of: {}; see tenon --help", fmt::join(known, ", ")));
+  if (arguments.empty()) usage("a command is required", fmt::format("commands: {}; see tenon --help", fmt::join(known, ", ")));
   const std::string& first = arguments[0];
   if (first[0] == '-' || std::find(known.begin(), known.end(), first) != known.end()) return;
-  usage(fmt::format("no command is called '{}'", first), suggestion(first, known, "see tenon --help"));
+  usage(fmt::format("unknown command '{}'", first), suggestion(first, known, "see tenon --help"));
 }
 
 // The command the user chose, down to the last word: "tenon policy replay".
@@ -106,10 +106,10 @@ const CLI::App& chosen_command(const CLI::App& app, std::string& words) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   const std::string& extra = extras.at(0);
   const std::string see = fmt::format("see {} --help", words);
-  if (!extra.starts_with('-')) usage(fmt::format("'{}' is one argument too many", extra), see);
-  usage(fmt::format("there is no option '{}'", extra.substr(0, extra.find('='))),
+  if (!extra.starts_with('-')) usage(fmt::format("unexpected argument '{}'", extra), see);
+  usage(fmt::format("unknown option '{}'", extra.substr(0, extra.find('='))),
         suggestion(extra.substr(0, extra.find('=')), known,
-                   extra.starts_with("--") ? see : "put -- before an expression that begins with a dash"));
+                   extra.starts_with("--") ? see : "put -- before an expression that starts with a dash"));
 }
 
 // CLI11's "--timeout: 1 required SECONDS missing" as a sentence; the others are ones.
@@ -157,14 +157,14 @@ void configure(const CLI::App& app, const Session& session) {
 
 void add_common_options(Command& app, Session& session) {
   app.add_option("--config", session.config_file, "Read settings from FILE")->type_name("FILE");
-  app.add_option("--set", session.assignments, "Set one setting; tenon config lists them. May be given several times")
+  app.add_option("--set", session.assignments, "Change one setting (tenon config lists them); may be repeated")
       ->may_repeat()
       ->type_name("SETTING=VALUE");
-  app.add_option("--sim", session.simulated, "Imagine a device, e.g. wormhole,open=0.1; may be given several times")
+  app.add_option("--sim", session.simulated, "Add a simulated device, e.g. wormhole,open=0.1; may be repeated")
       ->may_repeat()
       ->type_name("ARCHITECTURE");
-  app.add_flag("-q,--quiet", session.quiet, "Say nothing while waiting and measuring; errors are shown");
-  app.add_option("--progress", session.progress, "auto, or json: each stage as one object a line of standard error")
+  app.add_flag("-q,--quiet", session.quiet, "Print no progress messages; errors are still shown");
+  app.add_option("--progress", session.progress, "auto, or json: one object per line and stage on standard error")
       ->check(one_of({"auto", "json"}))
       ->type_name("FORM");
 }
@@ -194,7 +194,7 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
                              : session.colour == "never" ? ColourWish::never
                                                          : ColourWish::automatic);
   if (session.quiet && session.progress == "json")
-    usage("--quiet and --progress=json contradict each other", "leave one of them out");
+    usage("--quiet and --progress=json cannot be combined", "use only one of them");
   session.console.progress = session.quiet                ? ProgressStyle::none
                              : session.progress == "json" ? ProgressStyle::json
                                                           : ProgressStyle::automatic;
@@ -222,7 +222,7 @@ OptionCheck as_typed() {
 
 void add_output_options(Command& command, Session& session) {
   command.add_flag("--json", session.json, "Print one JSON document");
-  command.add_option("--color", session.colour, "auto, always or never; NO_COLOR and FORCE_COLOR are honoured")
+  command.add_option("--color", session.colour, "auto, always or never; NO_COLOR and FORCE_COLOR are respected")
       ->check(one_of({"auto", "always", "never"}))
       ->type_name("WHEN");
 }
@@ -259,13 +259,14 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_man_command(app, session);
     const int status = parse_and_run(parser, session, std::move(arguments));
     if (!console.out.flush())
-      return report(Error(ErrorCode::data_loss, "the output could not be written", "is there room where it goes?"), false,
-                    console);
+      return report(Error(ErrorCode::data_loss, "the output could not be written",
+                          "check that there is space on the device it is written to"),
+                    false, console);
     return status;
   } catch (const Error& error) {
     return report(error, json, console);
   } catch (const std::bad_alloc&) {
-    return report(Error(ErrorCode::resource_exhausted, "there is not enough memory"), json, console);
+    return report(Error(ErrorCode::resource_exhausted, "out of memory"), json, console);
   } catch (const std::exception& error) {
     return report(Error(ErrorCode::internal, error.what()), json, console);
   }

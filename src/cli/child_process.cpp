@@ -76,7 +76,7 @@ ChildOutcome run_child(const std::vector<std::string>& command,
 
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(ErrorCode::resource_exhausted, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    throw Error(ErrorCode::resource_exhausted, fmt::format("cannot create a pipe: {}", std::strerror(errno)));
   const FileDescriptor read_end(ends[0]);
   FileDescriptor write_end(ends[1]);
 

@@ -45,8 +45,8 @@ bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variab
   for (const Turnstile::Position& place : turnstile.queue().places) {
     if (place.ticket != outer->epoch || !place.is_holding) continue;
     if (place.kind == TicketKind::shared && wanted == TicketKind::exclusive)
-      throw Error(ErrorCode::failed_precondition, fmt::format("this command already shares {} with others", outer->device),
-                  "take the outer lease without --shared, or run this outside of it");
+      throw Error(ErrorCode::failed_precondition, fmt::format("this command already holds {} shared", outer->device),
+                  "use the outer lease without --shared, or run this command outside it");
     return true;
   }
   return false;

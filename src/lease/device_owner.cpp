@@ -40,7 +40,7 @@ DeviceOwner::~DeviceOwner() {
 
 void DeviceOwner::check_running() const {
   if (thread_state_ == Thread::stopping || thread_state_ == Thread::ended)
-    throw Error(ErrorCode::failed_precondition, device().id + ": its manager is gone");
+    throw Error(ErrorCode::failed_precondition, device().id + ": its DeviceManager was destroyed");
 }
 
 void DeviceOwner::start_thread() {
@@ -112,8 +112,8 @@ bool DeviceOwner::is_held_by_this_thread() const {
 
 Lease DeviceOwner::acquire(const LeaseOptions& options) {
   if (fork_guard::generation() != process_generation_)
-    throw Error(ErrorCode::failed_precondition, device().id + ": this process was forked from one that used the device",
-                "make a DeviceManager of its own in the child, or start it with exec");
+    throw Error(ErrorCode::failed_precondition, device().id + ": this process was forked from a process that used the device",
+                "create a DeviceManager in the child, or start the child with exec");
   auto granted = std::make_shared<LeaseGrant>();
   granted->thread = std::this_thread::get_id();
   Request request;
@@ -128,8 +128,8 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
     if (held->thread != granted->thread) continue;
     if (request.mode == LeaseMode::exclusive && held->mode == LeaseMode::shared)
       throw Error(ErrorCode::failed_precondition,
-                  device().id + ": this thread holds a shared lease and asks for an exclusive one",
-                  "ask for the exclusive lease first, or give up the shared one");
+                  device().id + ": this thread requests an exclusive lease while it holds a shared one",
+                  "request the exclusive lease first, or release the shared one");
     request.mode = held->mode;
     grant(request, asked_at);
     usage_.granted();
@@ -230,7 +230,7 @@ void DeviceOwner::shut_down(std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   if (thread_state_ == Thread::none) thread_state_ = Thread::ended;
   if (thread_state_ == Thread::running) thread_state_ = Thread::stopping;
-  queue_.fail_all({ErrorCode::cancelled, device().id + ": its manager is gone", ""});
+  queue_.fail_all({ErrorCode::cancelled, device().id + ": its DeviceManager was destroyed", ""});
   if (opening_) opening_->request_stop();
   drain(CloseReason::shut_down);
   sleeper_.wake();
@@ -319,7 +319,7 @@ DeviceStatus DeviceOwner::status() const {
     status.reason = state_reason_;
     if (state_ == DeviceState::idle && status.reason.empty() && session_->close_at != Clock::kNever)
       status.reason =
-          fmt::format("held for {} more", format_seconds(std::max(0.0, Clock::seconds_between(now, session_->close_at))));
+          fmt::format("stays open for {} more", format_seconds(std::max(0.0, Clock::seconds_between(now, session_->close_at))));
     status.state_seconds = Clock::seconds_between(state_since_, now);
     for (const LeaseGrant* grant : holders_)
       status.users.push_back({"this process", true, true, Clock::seconds_between(grant->granted_at, now)});

@@ -47,7 +47,7 @@ bool empty_memory(Residency& residency, bool is_lost, bool is_forced) {
     return true;
   }
   if (residency.spill()) return true;
-  if (is_forced) residency.lose("its memory could not be read when it closed");
+  if (is_forced) residency.lose("its memory could not be read before it closed");
   return is_forced;
 }
 
@@ -66,13 +66,13 @@ void DeviceOwner::enter(DeviceState state, std::string_view reason, Clock::Time 
 void DeviceOwner::begin_opening() {
   assert(!session_ && !opening_);
   opening_.emplace();
-  enter(DeviceState::opening, "waiting for its turn", now());
+  enter(DeviceState::opening, "waiting in the queue", now());
   usage_.begin(Usage::Period::closed, now());  // until the turn comes
 }
 
 void DeviceOwner::abandon_opening() {
   opening_.reset();
-  enter(DeviceState::closed, "nobody waits for it any more", now());
+  enter(DeviceState::closed, "no request is waiting any more", now());
 }
 
 void DeviceOwner::fail_opening(const Failure& failure, std::string_view reason) {
@@ -99,7 +99,7 @@ void DeviceOwner::rest(Clock::Time now, std::string_view reason) {
 void DeviceOwner::drain(CloseReason reason) {
   if (is_open_for_use()) {
     close_reason_ = reason;
-    enter(DeviceState::draining, "to be closed when the operation ends", now());
+    enter(DeviceState::draining, "closes when the operation ends", now());
   } else if (state_ == DeviceState::draining) {
     close_reason_ = std::max(close_reason_, reason);
   }
@@ -126,8 +126,8 @@ void DeviceOwner::stay_open() {
 }
 
 void DeviceOwner::finish_closing() {
-  constexpr std::string_view kReasons[] = {"idle",       "for an exclusive lease", "given to another process",
-                                           "on request", "its manager is gone",    "it went away while it was open"};
+  constexpr std::string_view kReasons[] = {"idle",       "for an exclusive lease",          "yielded to another process",
+                                           "on request", "its DeviceManager was destroyed", "it failed while it was open"};
   enter(close_reason_ == CloseReason::lost ? DeviceState::lost : DeviceState::closed, kReasons[static_cast<int>(close_reason_)],
         now());
   closed_.notify_all();
@@ -210,7 +210,7 @@ std::optional<Turnstile::Pass> DeviceOwner::enter_turnstile(std::unique_lock<std
   options.cancel = opening.get_token();
   options.on_wait = [&](TicketNumber ticket) {
     const std::lock_guard locked(mutex_);
-    state_reason_ = "another process has it";
+    state_reason_ = "held by another process";
     queue_.wait_behind(ticket);
   };
   std::optional<Failure> failure;
@@ -228,7 +228,7 @@ std::optional<Turnstile::Pass> DeviceOwner::enter_turnstile(std::unique_lock<std
   lock.lock();
   queue_.wait_behind(0);
   if (failure && !opening.stop_requested()) {
-    fail_opening(*failure, "no place in the queue of processes");
+    fail_opening(*failure, "could not join the queue between processes");
     return std::nullopt;
   }
   if (failure || queue_.empty()) {
@@ -323,7 +323,7 @@ void DeviceOwner::close_device(std::unique_lock<std::mutex>& lock) {
   finish_closing();
   lock.unlock();
   if (is_lost) {
-    send(DeviceEvent::Kind::lost, 0, "it went away while it was open", epoch);
+    send(DeviceEvent::Kind::lost, 0, "it failed while it was open", epoch);
   } else {
     if (failure.empty())
       logging::info("{} closed in {}", device().id, format_seconds(seconds));

@@ -139,7 +139,7 @@ struct RequestQueue::Wait {
     log_at = is_warning ? Clock::kNever : start + kWarnAfter;
     const QueuePlace ahead = place();
     logging::write(is_warning ? logging::Level::warn : logging::Level::info,
-                   "waiting for {} for {}: {} before this one, {} of them in other processes{}", queue.device_,
+                   "waiting for {} for {}: {} ahead, {} of them in other processes{}", queue.device_,
                    format_seconds(Clock::seconds_between(start, now)), ahead.ahead_here + ahead.ahead_elsewhere,
                    ahead.ahead_elsewhere, ahead.holder.empty() ? "" : ", held by " + ahead.holder);
   }
@@ -152,9 +152,10 @@ struct RequestQueue::Wait {
     if (outcome == Outcome::cancelled) throw Error(ErrorCode::cancelled, "the wait for " + queue.device_ + " was cancelled");
     const int count = ahead.ahead_here + ahead.ahead_elsewhere;
     throw Error(ErrorCode::deadline_exceeded,
-                fmt::format("no turn on {} within {}: {}", queue.device_, format_seconds(Clock::seconds_between(start, deadline)),
-                            count == 0 ? "it is still being opened" : fmt::format("{} before this one", count)),
-                ahead.holder.empty() ? "wait longer, or use another device" : "held by " + ahead.holder);
+                fmt::format("timed out waiting for {} after {}: {}", queue.device_,
+                            format_seconds(Clock::seconds_between(start, deadline)),
+                            count == 0 ? "the device is still being opened" : fmt::format("{} ahead", count)),
+                ahead.holder.empty() ? "use a longer timeout or another device" : "held by " + ahead.holder);
   }
 };
 

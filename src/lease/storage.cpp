@@ -77,9 +77,8 @@ bool Storage::is_lost() const {
 }
 
 void Storage::throw_lost() const {
-  throw Error(ErrorCode::data_loss,
-              fmt::format("a tensor of {} was only on a device that is gone: {}", to_string(type_.shape), loss_),
-              "compute it again; keep what must survive a device in host memory (to_host)");
+  throw Error(ErrorCode::data_loss, fmt::format("a tensor of {} was lost with its device: {}", to_string(type_.shape), loss_),
+              "compute it again; use to_host() to keep values that must survive the loss of a device");
 }
 
 void Storage::spill() {

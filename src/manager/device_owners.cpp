@@ -72,7 +72,7 @@ std::shared_ptr<DeviceOwner> DeviceOwners::make(const DeviceInfo& device, const 
   options.fuse = config_.enable_jit;
   options.events = events_;
   const std::lock_guard lock(mutex_);
-  if (is_shut_down_) throw Error(ErrorCode::failed_precondition, device.id + ": its manager is gone");
+  if (is_shut_down_) throw Error(ErrorCode::failed_precondition, device.id + ": its DeviceManager was destroyed");
   std::shared_ptr<DeviceOwner>& owner = owners_[device.id];
   if (!owner) owner = DeviceOwner::make(std::move(options));
   return owner;

@@ -114,7 +114,7 @@ struct Execution {
   void perform(std::size_t input_count, const Upload& upload, const Take& take) {
     if (input_count != graph.inputs().size())
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the program takes {} inputs, got {}", graph.inputs().size(), input_count));
+                  fmt::format("the program has {} inputs, got {}", graph.inputs().size(), input_count));
     if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
     check_results(state.config, graph);
     Routing::Choice choice = state.routing.choose(graph, options.device, options.explain);

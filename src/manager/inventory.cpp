@@ -27,7 +27,7 @@ void mark_undriven(DeviceInfo& device) {
   device.available = false;
   device.reason = "no backend of this build drives it";
   device.remedy = fmt::format(
-      "use another device; programs that drive it themselves can take turns: tenon exec --device {} -- COMMAND", device.id);
+      "use another device; programs that drive it themselves can queue for it: tenon exec --device {} -- COMMAND", device.id);
 }
 
 // A second way to the processor: the same silicon and memory, another driver.

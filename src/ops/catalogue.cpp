@@ -34,7 +34,8 @@ struct Catalogue {
   }
 
   void add(const std::string& name, const OpInfo& op) {
-    if (!by_name.emplace(name, &op).second) throw Error(ErrorCode::already_exists, fmt::format("two ops are called '{}'", name));
+    if (!by_name.emplace(name, &op).second)
+      throw Error(ErrorCode::already_exists, fmt::format("the op name '{}' is registered twice", name));
   }
 };
 
@@ -65,7 +66,7 @@ void set_named(const OpInfo& op, const NamedValue& named, std::vector<ParameterV
   const auto& [name, value] = named;
   for (std::size_t i = 0; i < op.parameters.size(); ++i) {
     if (op.parameters[i].name != name) continue;
-    if (set[i]) invalid(op, fmt::format("parameter '{}' is given twice", name));
+    if (set[i]) invalid(op, fmt::format("parameter '{}' is set twice", name));
     values[i] = checked_parameter(op, op.parameters[i], value);
     set[i] = true;
     return;
@@ -77,23 +78,23 @@ void set_named(const OpInfo& op, const NamedValue& named, std::vector<ParameterV
   if (!suggestion.empty())
     hint = fmt::format("did you mean '{}'?", suggestion);
   else if (names.empty())
-    hint = fmt::format("{} takes no parameters", op.name);
+    hint = fmt::format("{} has no parameters", op.name);
   else
-    hint = fmt::format("its parameters: {}", fmt::join(names, ", "));
-  invalid(op, fmt::format("there is no parameter '{}'", name), hint);
+    hint = fmt::format("valid parameters: {}", fmt::join(names, ", "));
+  invalid(op, fmt::format("unknown parameter '{}'", name), hint);
 }
 
 // Inputs past the op's own are parameters given by position; they must be known now, not when the program runs.
 void set_positional(const OpInfo& op, const Graph& graph, std::span<const NodeId> extra, std::vector<ParameterValue>& values,
                     std::vector<bool>& set) {
   if (extra.size() > op.parameters.size())
-    invalid(op, fmt::format("takes {}, got {}", arity_text(op), static_cast<std::size_t>(op.max_inputs) + extra.size()),
+    invalid(op, fmt::format("expected {}, got {}", arity_text(op), static_cast<std::size_t>(op.max_inputs) + extra.size()),
             fmt::format("write {}", signature(op)));
   for (std::size_t i = 0; i < extra.size(); ++i) {
     const Parameter& parameter = op.parameters[i];
     const std::optional<ParameterValue> value = constant_value(graph, extra[i]);
     if (!value)
-      invalid(op, fmt::format("parameter '{}' must be a plain number, not a tensor", parameter.name),
+      invalid(op, fmt::format("parameter '{}' must be a constant, not a tensor", parameter.name),
               fmt::format("write {}", signature(op)));
     values[i] = checked_parameter(op, parameter, *value);
     set[i] = true;
@@ -106,8 +107,9 @@ void check_dtype(const OpInfo& op, const Graph& graph, std::span<const NodeId> i
   const DType dtype = graph[inputs[data]].dtype;
   if (std::find(op.dtypes.begin(), op.dtypes.end(), dtype) != op.dtypes.end()) return;
   const bool integers_only = std::none_of(op.dtypes.begin(), op.dtypes.end(), [](DType d) { return is_float(d); });
-  invalid(op, fmt::format("does not take {}", name(dtype)),
-          integers_only ? "it works on integers: cast first, e.g. cast(x, int32)" : "cast first, e.g. cast(x, float32)");
+  invalid(
+      op, fmt::format("inputs of type {} are not supported", name(dtype)),
+      integers_only ? "it accepts integers only; cast the input, e.g. cast(x, int32)" : "cast the input, e.g. cast(x, float32)");
 }
 
 }  // namespace
@@ -144,14 +146,14 @@ const OpInfo& find_op(std::string_view name) {
   for (const OpInfo& op : all_ops()) names.push_back(op.name);
   for (const OpInfo& op : all_ops()) names.insert(names.end(), op.aliases.begin(), op.aliases.end());
   const std::string suggestion = nearest(name, std::span<const std::string_view>(names));
-  throw Error(ErrorCode::not_found, fmt::format("there is no op '{}'", name),
-              suggestion.empty() ? "`tenon ops` lists them all" : fmt::format("did you mean '{}'?", suggestion));
+  throw Error(ErrorCode::not_found, fmt::format("unknown op '{}'", name),
+              suggestion.empty() ? "check its name in the list of ops" : fmt::format("did you mean '{}'?", suggestion));
 }
 
 std::vector<NodeId> apply(Graph& graph, const OpInfo& op, std::span<const NodeId> inputs,
                           std::span<const NamedValue> parameters) {
   if (static_cast<int>(inputs.size()) < op.min_inputs)
-    invalid(op, fmt::format("takes {}, got {}", arity_text(op), inputs.size()), fmt::format("write {}", signature(op)));
+    invalid(op, fmt::format("expected {}, got {}", arity_text(op), inputs.size()), fmt::format("write {}", signature(op)));
 
   std::vector<ParameterValue> values;
   for (const Parameter& p : op.parameters) values.push_back(p.fallback);
@@ -161,7 +163,7 @@ std::vector<NodeId> apply(Graph& graph, const OpInfo& op, std::span<const NodeId
   for (const NamedValue& named : parameters) set_named(op, named, values, set);
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!set[i] && op.parameters[i].required)
-      invalid(op, fmt::format("parameter '{}' is missing", op.parameters[i].name),
+      invalid(op, fmt::format("parameter '{}' is required", op.parameters[i].name),
               fmt::format("{}: {}", op.parameters[i].name, op.parameters[i].doc));
 
   inputs = inputs.first(own);

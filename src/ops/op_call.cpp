@@ -64,7 +64,8 @@ bool OpCall::given(std::string_view name) const {
 int OpCall::axis(std::string_view name, int rank) const {
   const std::int64_t axis = integer(name);
   if (axis < -rank || axis >= rank)
-    throw Error(ErrorCode::out_of_range, fmt::format("{}: there is no axis {} in a tensor of rank {}", op_.name, axis, rank));
+    throw Error(ErrorCode::out_of_range,
+                fmt::format("{}: axis {} is out of range for a tensor of rank {}", op_.name, axis, rank));
   return normalize_axis(axis, rank);
 }
 
@@ -73,9 +74,10 @@ AxisSet OpCall::axes(std::string_view name, int rank) const {
   unsigned set = 0;
   for (std::int64_t axis : integers(name)) {
     if (axis < -rank || axis >= rank)
-      throw Error(ErrorCode::out_of_range, fmt::format("{}: there is no axis {} in a tensor of rank {}", op_.name, axis, rank));
+      throw Error(ErrorCode::out_of_range,
+                  fmt::format("{}: axis {} is out of range for a tensor of rank {}", op_.name, axis, rank));
     const unsigned bit = 1U << normalize_axis(axis, rank);
-    if (set & bit) fail(fmt::format("axis {} is named twice", axis));
+    if (set & bit) fail(fmt::format("axis {} is given twice", axis));
     set |= bit;
   }
   return static_cast<AxisSet>(set);

@@ -36,7 +36,7 @@ class Check {
   ParameterValue run() const {
     if (std::holds_alternative<std::monostate>(value_)) {
       const bool none_is_a_value = !parameter_.required && std::holds_alternative<std::monostate>(parameter_.fallback);
-      if (!none_is_a_value) wrong("must have a value");
+      if (!none_is_a_value) wrong("needs a value");
       return value_;
     }
     switch (parameter_.type) {

@@ -21,11 +21,11 @@ inline Parameter optional_axis_parameter(std::string doc) {
   return {.name = "axis", .type = ParameterType::integer, .min = -kMaxRank, .max = kMaxRank - 1, .doc = std::move(doc)};
 }
 // None: all axes.
-inline Parameter axes_parameter(std::string doc = "axes to reduce; none given: all") {
+inline Parameter axes_parameter(std::string doc = "axes to reduce, e.g. 0 or [0, 1]; default: all") {
   return {.name = "axis", .type = ParameterType::integers, .min = -kMaxRank, .max = kMaxRank - 1, .doc = std::move(doc)};
 }
 inline Parameter keepdims_parameter() {
-  return {.name = "keepdims", .type = ParameterType::boolean, .fallback = false, .doc = "keep reduced axes with extent 1"};
+  return {.name = "keepdims", .type = ParameterType::boolean, .fallback = false, .doc = "keep the reduced axes with extent 1"};
 }
 inline Parameter number_parameter(std::string name, double fallback, std::string doc) {
   return {.name = std::move(name), .type = ParameterType::number, .fallback = fallback, .doc = std::move(doc)};
@@ -36,7 +36,7 @@ inline Parameter eps_parameter(double fallback) {
           .type = ParameterType::number,
           .fallback = fallback,
           .min = 0.0,
-          .doc = "added where a division could be by 0"};
+          .doc = "small number that avoids division by 0"};
 }
 inline Parameter integer_parameter(std::string name, std::int64_t fallback, std::string doc) {
   return {.name = std::move(name), .type = ParameterType::integer, .fallback = fallback, .doc = std::move(doc)};

@@ -139,7 +139,7 @@ std::string op_list(const TextStyle& style) {
       out += wrap(op.doc, style.width, static_cast<int>(kColumn) + 4) + '\n';
     }
   }
-  return out + fmt::format("\n{} ops; tenon ops NAME shows one.\n", all_ops().size());
+  return out + fmt::format("\n{} ops; tenon ops NAME shows the details of one.\n", all_ops().size());
 }
 
 std::string op_page(const OpInfo& op, const TextStyle& style, const std::string& example_output) {

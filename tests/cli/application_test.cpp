@@ -232,7 +232,7 @@ TEST(Progress, AMeasurementTellsProgramsHowFarItIs) {
 TEST(Progress, QuietAndAFormContradictEachOther) {
   const Outcome outcome = tenon({"run", "1", "-q", "--progress=json"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_TRUE(contains(outcome.err, "--quiet and --progress=json contradict each other")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "--quiet and --progress=json cannot be combined")) << outcome.err;
   EXPECT_EQ(tenon({"run", "1", "--quiet"}).status, 0);
 }
 

@@ -79,13 +79,13 @@ TEST(Report, HasRoutingBatchesAndCosts) {
   const Surroundings here{.environment = {{"TENON_STATE_DIR", folder / "state"}, {"TENON_BATCH_MAX", "1"}}};
   const Outcome text = tenon({"report"}, here);
   for (const char* section :
-       {"Batches\n", "Costs\n", "no use of a device is recorded yet", "TENON_BATCH_MAX", "tpu > tenstorrent > gpu > cpu"})
+       {"Batches\n", "Costs\n", "no device usage is recorded yet", "TENON_BATCH_MAX", "tpu > tenstorrent > gpu > cpu"})
     EXPECT_TRUE(contains(text.out, section)) << section << '\n' << text.out;
   boost::json::object document = tenon({"report", "--json"}, here).json();
   EXPECT_EQ(document.at("routing").at("mode"), "prefer");
   EXPECT_EQ(document.at("routing").at("platform_priority").as_array().size(), 4U);
   EXPECT_EQ(document.at("batch_config").at("max_batch_size").as_int64(), 1);
-  EXPECT_EQ(document.at("costs").at("problem"), "no use of a device is recorded yet");
+  EXPECT_EQ(document.at("costs").at("problem"), "no device usage is recorded yet");
   document = tenon({"report", "--json", "--set", "prefer=cpu:0"}, here).json();
   EXPECT_EQ(document.at("routing_mode"), "manual");
 }
@@ -103,7 +103,7 @@ TEST(Report, SaysWhatDevicesCostInTheLastThirtyDays) {
   const Surroundings here{.environment = {{"TENON_STATE_DIR", folder / ""}}};
   const Outcome text = tenon({"report"}, here);
   EXPECT_TRUE(contains(text.out, "~3.50 $, open 1 h, computing 36.0 s")) << text.out;
-  EXPECT_TRUE(contains(text.out, "computed 1.0 % of the 1 h it was open")) << text.out;
+  EXPECT_TRUE(contains(text.out, "computed for 1.0 % of the 1 h it was open")) << text.out;
   EXPECT_TRUE(contains(text.out, "built-in estimates")) << text.out;
   const boost::json::object document = tenon({"report", "--json"}, here).json();
   EXPECT_EQ(document.at("costs").at("devices").at(0).at("device"), "cuda:0");

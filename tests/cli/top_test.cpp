@@ -83,7 +83,7 @@ TEST(DeviceSample, StateSaysWhoHasIt) {
 TEST(Utilisation, IsWhatTheMakersSoftwareSays) {
   DeviceInfo card;
   card.kind = DeviceKind::gpu;
-  EXPECT_EQ(utilisation_of(card, 0.5), std::nullopt) << "the processor's load is not the card's";
+  EXPECT_EQ(utilisation_of(card, 0.5), std::nullopt) << "the load of the CPU is not that of the card";
   card.details["utilization"] = "37 %";
   EXPECT_DOUBLE_EQ(utilisation_of(card, std::nullopt).value(), 0.37);
   card.details["utilization"] = "unknown";
@@ -113,7 +113,7 @@ TEST(TopScreen, KeepsAHistoryOfItsSamples) {
   EXPECT_TRUE(contains(joined(screen.lines({.width = 200, .ascii = true})), " _-# "));
   screen.add({.when = {}, .devices = {device("cuda:1", 1.0)}});
   screen.add({.when = {}, .devices = {device("cuda:0", 1.0)}});
-  EXPECT_FALSE(contains(joined(screen.lines({.width = 200})), "▁▅█")) << "a device that was gone begins anew";
+  EXPECT_FALSE(contains(joined(screen.lines({.width = 200})), "▁▅█")) << "a device that was gone starts again";
 }
 
 TEST(TopScreen, FitsAnyTerminal) {
@@ -203,7 +203,7 @@ TEST(Top, JsonHasEveryDevice) {
       testing::tenon({"top", "--once", "--json"}, {.environment = {{"TENON_RUN_DIR", folder / "run"}}});
   const boost::json::object document = shown.json();
   EXPECT_EQ(document.at("schema").as_int64(), 1);
-  bool has_processor = false;
+  bool has_cpu = false;
   for (const boost::json::value& entry : document.at("devices").as_array()) {
     const boost::json::object& each = entry.as_object();
     for (const char* key :
@@ -211,9 +211,9 @@ TEST(Top, JsonHasEveryDevice) {
       EXPECT_TRUE(each.contains(key)) << key;
     // Bytes are whole numbers wherever they stand.
     if (!each.at("memory_used_bytes").is_null()) EXPECT_FALSE(each.at("memory_used_bytes").is_double()) << each;
-    has_processor |= each.at("id").as_string() == "cpu:0";
+    has_cpu |= each.at("id").as_string() == "cpu:0";
   }
-  EXPECT_TRUE(has_processor);
+  EXPECT_TRUE(has_cpu);
 }
 
 TEST(Top, AnIntervalOfNothingIsAUsageError) { EXPECT_EQ(testing::tenon({"top", "--interval", "0"}).status, 2); }

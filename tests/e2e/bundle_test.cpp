@@ -50,7 +50,7 @@ TEST_F(BundleTest, HasWhatIsNeededAndNoSecrets) {
   doctor.end_input();
   const std::string out = doctor.all_out(), err = doctor.all_err();
   EXPECT_LE(doctor.exit_status(), 1) << out << err;
-  EXPECT_NE(err.find("look through it"), std::string::npos) << err;
+  EXPECT_NE(err.find("review it before you send it"), std::string::npos) << err;
   ASSERT_EQ(std::system(("tar -xzf '" + (folder / "b.tar.gz") + "' -C '" + folder.path().string() + "'").c_str()), 0);
 
   for (const char* name : {"doctor.json", "devices.json", "report.json", "config.json", "queue.json", "cost.json",

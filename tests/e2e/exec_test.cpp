@@ -64,7 +64,7 @@ TEST_F(ExecTest, WaitsItsTurnAndSaysWhoHoldsTheDevice) {
   EXPECT_TRUE(contains(sentence, "tenon exec --device cpu:0")) << sentence;
   EXPECT_TRUE(contains(sentence, "you are next")) << sentence;
   Program last(exec({"echo", "mine too"}), variables());
-  EXPECT_TRUE(contains(last.err_line(), "1 before you"));
+  EXPECT_TRUE(contains(last.err_line(), "1 ahead of you"));
 
   Program queue({TENON_PROGRAM, "queue"}, variables());
   const std::string table = queue.all_out();

@@ -20,7 +20,7 @@ TEST_F(DeviceOwnerTest, IdleDeviceClosesWhenThePolicysTimeIsOver) {
   advance(1999ms);
   ASSERT_TRUE(settles());
   EXPECT_EQ(state(), DeviceState::idle);
-  EXPECT_EQ(owner().status().reason, "held for 1.00 ms more");
+  EXPECT_EQ(owner().status().reason, "stays open for 1.00 ms more");
   advance(1ms);
   EXPECT_TRUE(reaches(DeviceState::closed));
   EXPECT_EQ(owner().status().reason, "idle");
@@ -83,7 +83,7 @@ TEST_F(DeviceOwnerTest, WaitEndsAtItsTimeout) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
-    EXPECT_STREQ(error.what(), "no turn on card:0 within 5.00 s: 1 before this one");
+    EXPECT_STREQ(error.what(), "timed out waiting for card:0 after 5.00 s: 1 ahead");
     EXPECT_EQ(error.hint(), "held by this process");
   }
   EXPECT_EQ(counters().timeouts, 1u);
@@ -121,7 +121,7 @@ TEST_F(DeviceOwnerTest, PositiveTimeoutEndsDuringTheOpen) {
     asking.get();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "no turn on card:0 within 5.00 s: it is still being opened");
+    EXPECT_STREQ(error.what(), "timed out waiting for card:0 after 5.00 s: the device is still being opened");
   }
 }
 
@@ -184,11 +184,11 @@ TEST_F(DeviceOwnerTest, CancelledWhileOpeningTheRequestGoesAndTheDeviceRestsIdle
 TEST_F(DeviceOwnerTest, CancelledBehindAnotherProcessNothingIsOpened) {
   Turnstile::Pass elsewhere = turnstile_.enter();
   Asked<Lease> asking = ask();
-  ASSERT_TRUE(eventually(kLimit, [&] { return owner().status().reason == "another process has it"; }));
+  ASSERT_TRUE(eventually(kLimit, [&] { return owner().status().reason == "held by another process"; }));
   asking.stop.request_stop();
   EXPECT_EQ(code_of([&] { asking.get(); }), ErrorCode::cancelled);
   EXPECT_TRUE(reaches(DeviceState::closed));
-  EXPECT_EQ(owner().status().reason, "nobody waits for it any more");
+  EXPECT_EQ(owner().status().reason, "no request is waiting any more");
   elsewhere.give_back();
   EXPECT_EQ(card_->open_attempts, 0);
 }

@@ -173,7 +173,7 @@ TEST(Lease, WaitEndsAtItsTimeLimitAndSaysWhy) {
       ADD_FAILURE() << "nothing was thrown";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
-      EXPECT_NE(std::string(error.what()).find("1 before this one"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("1 ahead"), std::string::npos) << error.what();
     }
   }).join();
   EXPECT_EQ(machine.counters().timeouts, 1u);

@@ -38,10 +38,10 @@ TEST(Einsum, BadEquationsAreExplained) {
     const char* source;
     const char* says;
   } cases[] = {
-      {"einsum(\"ij,jk->ik\", a)", "2 terms for 1 operands"},
-      {"einsum(\"ijk->i\", a)", "names 3 axes of an operand that has 2"},
-      {"einsum(\"ij,jk\", a, b)", "axis 'j' has 2 elements here and 3 there"},
-      {"einsum(\"ij->ik\", a)", "'k' of the result is in no operand"},
+      {"einsum(\"ij,jk->ik\", a)", "2 terms, but 1 operands"},
+      {"einsum(\"ijk->i\", a)", "names 3 axes, but the operand has 2"},
+      {"einsum(\"ij,jk\", a, b)", "axis 'j' has 2 elements in one operand and 3 in another"},
+      {"einsum(\"ij->ik\", a)", "'k' of the result does not appear in any operand"},
       {"einsum(\"ij->ii\", a)", "appears twice in the result"},
       {"einsum(\"i1->i\", a)", "'1' is not a letter"},
       {"einsum(\"ii\", a)", "have 1 and 2 elements"},

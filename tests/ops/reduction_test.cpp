@@ -82,7 +82,7 @@ TEST(Normalization, WeightsMustFit) {
   EXPECT_EQ(error_of("group_norm([[1.0, 2.0, 3.0]], groups=2)").code(), ErrorCode::invalid_argument);
   const ExpressionError error = error_of("batch_norm([[1.0, 2.0]], [1.0], [1.0, 1.0])");
   EXPECT_NE(error.message().find("batch_norm"), std::string::npos);
-  EXPECT_NE(error.message().find("1 elements for 2 channels"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("1 elements, but there are 2 channels"), std::string::npos) << error.message();
 }
 
 TEST(Order, TopKGivesValuesAndPlaces) {

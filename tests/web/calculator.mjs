@@ -38,7 +38,7 @@ scenario('the search finds by name, alias and category, and works from the keybo
   await page.keyboard.press('Tab');
   assert.equal(await page.getByRole('listbox', { name: 'Operations' }).isVisible(), false);
   await box.click();
-  await page.getByText('the server picks').click();
+  await page.getByText('chosen by the server').click();
   assert.equal(await page.getByRole('listbox', { name: 'Operations' }).isVisible(), false);
 });
 
@@ -78,7 +78,7 @@ scenario('parameters have their defaults and bounds, and change the result', fre
   await search(page).fill('softmax');
   await page.keyboard.press('Enter');
   await page.locator('#parameter-axis').fill('1.5');
-  await page.getByText('axis: a whole number is needed').first().waitFor();
+  await page.getByText('axis must be an integer').first().waitFor();
   assert.equal(await page.getByRole('button', { name: 'Calculate' }).isDisabled(), true);
 });
 
@@ -147,7 +147,7 @@ scenario('what others wrote is shown as text, never run', fresh(`#expr=${encodeU
   assert.equal(await page.locator('main img').count(), 0);
   assert.equal(await page.evaluate(() => window.harmed), undefined);
   await page.goto(`${server.url}/#op=${encodeURIComponent('<img src=x onerror="window.harmed=1">')}`);
-  await page.getByText("No operation is called '<img").first().waitFor();
+  await page.getByText("Unknown operation '<img").first().waitFor();
   assert.equal(await page.evaluate(() => window.harmed), undefined);
 });
 
@@ -211,7 +211,7 @@ scenario('a link to an expression works, and so does one to an op that is not th
   await calculate(page);
   assert.equal(await (await outcome(page)).locator('.big.number').first().innerText(), '3');
   await page.goto(`${server.url}/#op=nonsense`);
-  await page.getByText("No operation is called 'nonsense'.").first().waitFor();
+  await page.getByText("Unknown operation 'nonsense'.").first().waitFor();
 });
 
 scenario('the history brings a computation back, and can be cleared', fresh('#op=exp&i.x=constant:1&i.x.shape=2&i.x.dtype=float32'), async (page) => {

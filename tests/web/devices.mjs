@@ -18,7 +18,7 @@ const fact = async (page, name, id) => card(page, id).locator('.facts > div', { 
 
 scenario('each device has a card with state, memory, use, holders and waiters', () => dashboard(), async (page) => {
   const text = await card(page).innerText();
-  for (const name of ['simulated', 'Simulated Wormhole', 'one program at a time', 'Open in all', 'Utilisation', 'Efficiency', 'Runs', 'Opened', 'Memory', 'Held by', 'Waiting']) {
+  for (const name of ['simulated', 'Simulated Wormhole', 'one program at a time', 'Total open time', 'Utilisation', 'Efficiency', 'Runs', 'Opened', 'Memory', 'Held by', 'Waiting']) {
     assert.ok(text.toLowerCase().includes(name.toLowerCase()), `${name} is on the card: ${text}`);
   }
   assert.match(await card(page, 'cpu:0').innerText(), /cpu:0/);
@@ -86,7 +86,7 @@ scenario('the keep-open policy shows its threshold and its cost over the best po
 scenario('the ledger has totals and a chart by day', () => dashboard(), async (page) => {
   await compute();
   const totals = page.getByRole('region', { name: 'Ledger totals' });
-  const none = page.getByText('This server keeps no ledger.');
+  const none = page.getByText('This server has no ledger.');
   await totals.or(none).first().waitFor();
   if (await none.count()) return; // built without SQLite
   await totals.getByText(kDevice).waitFor();
@@ -120,23 +120,23 @@ scenario('without an accelerator the page says so, and what to do', () => dashbo
   if (accelerators.length > 0) return; // this machine has one
   await page.getByText('No accelerator was found on this machine.').waitFor();
   await page.getByRole('link', { name: 'Calculator' }).click();
-  await page.getByText(/There is no accelerator on this machine; the processor computes\.|^Auto takes /).waitFor();
+  await page.getByText(/This machine has no accelerator; programs run on the CPU\.|^Auto chooses /).waitFor();
 });
 
 scenario('several devices compute side by side', () => calculator(browser, server), async (page) => {
   await page.getByLabel('cpu:0').check();
   await page.getByLabel(kDevice).check();
   await calculate(page);
-  await page.getByRole('region', { name: 'Devices side by side' }).waitFor();
+  await page.getByRole('region', { name: 'Comparison of devices' }).waitFor();
   assert.equal(await page.locator('article.result').count(), 2);
   assert.match(await (await outcome(page, kDevice)).innerText(), /simulated/);
   assert.match(page.url(), new RegExp(`device=cpu:0,${kDevice}`));
 });
 
 scenario('auto says what it took, and why', () => calculator(browser, server), async (page) => {
-  await page.getByText(/^Auto (takes|took) \S+: .+/).waitFor();
+  await page.getByText(/^Auto (chooses|chose) \S+: .+/).waitFor();
   await calculate(page);
-  await page.getByText(/^Auto took \S+: .+/).waitFor();
+  await page.getByText(/^Auto chose \S+: .+/).waitFor();
   const { considered } = (await server.post('/api/check', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }] })).route ?? {};
   if (!considered || considered.length < 2) return;
   await page.locator('.devices-choice summary').click();

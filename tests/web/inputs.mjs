@@ -63,15 +63,15 @@ scenario('a scalar has no shape', fresh(), async (page) => {
 scenario('what is wrong is said before it is sent', fresh(), async (page) => {
   const button = page.getByRole('button', { name: 'Calculate' });
   await page.locator('#input-0-value').fill('abc');
-  await page.getByText("Value: 'abc' is no number.").or(page.getByText("value: 'abc' is no number.")).first().waitFor();
+  await page.getByText("Value: 'abc' is not a number.").or(page.getByText("value: 'abc' is not a number.")).first().waitFor();
   assert.equal(await button.isDisabled(), true);
   await page.locator('#input-0-value').fill('1');
   await page.locator('#input-0-shape').fill('3, x');
-  await page.getByText(/is no list of extents/).first().waitFor();
+  await page.getByText(/is not a list of extents/).first().waitFor();
   await page.locator('#input-0-source').selectOption('list');
   await page.locator('#input-0-list').fill('1, 2, 3');
   await page.locator('#input-0-shape').fill('2, 2');
-  await page.getByText(/has 4 elements, 3 values are given/).first().waitFor();
+  await page.getByText(/has 4 elements, but 3 values are given/).first().waitFor();
 });
 
 scenario('shapes that do not fit are refused by the server, in a sentence', fresh('#op=add&i.x=constant:1&i.x.shape=2,3&i.x.dtype=float32&i.y=constant:1&i.y.shape=4&i.y.dtype=float32'), async (page) => {

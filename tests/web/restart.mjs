@@ -7,14 +7,14 @@ const server = await Server.start('--sim', 'wormhole,open=3s,close=10ms');
 const kDevice = await server.simulated();
 const fresh = () => calculator(browser, server, `#op=add&i.x=constant:20&i.x.shape=4&i.x.dtype=float32&i.y=constant:22&i.y.shape=4&i.y.dtype=float32`);
 
-scenario('killed and started anew: the page says so, keeps what is set up, and goes on by itself', fresh, async (page) => {
+scenario('killed and restarted: the page says so, keeps the setup, and reconnects by itself', fresh, async (page) => {
   await calculate(page);
   await outcome(page);
   await server.kill('SIGKILL');
-  await page.locator('.banner').getByText('The server does not answer. What you set up is kept.').waitFor();
+  await page.locator('.banner').getByText('The server does not respond. Your setup is kept.').waitFor();
   await page.locator('#input-0-value').fill('21');
   await page.getByRole('button', { name: 'Calculate' }).click();
-  await page.locator('.result').getByText('The page tries again by itself').waitFor();
+  await page.locator('.result').getByText('The page reconnects automatically').waitFor();
   await server.restart();
   await page.locator('.banner').waitFor({ state: 'detached' });
   assert.equal(await page.locator('#input-0-value').inputValue(), '21');
@@ -28,18 +28,18 @@ scenario('a computation that was under way is reported as lost, and can be repea
   await page.locator('.result').getByText(/Opening on/).waitFor();
   await server.kill('SIGKILL');
   await server.restart();
-  await page.locator('.result').getByText('The server was started anew while this was computed').waitFor();
+  await page.locator('.result').getByText('The server restarted during this computation').waitFor();
   await calculate(page);
   await page.locator('.result .big.number').first().waitFor();
 });
 
 scenario('a server that ends in order says so first', fresh, async (page) => {
   const gone = server.kill('SIGTERM');
-  await page.locator('.banner').getByText(/The server (is shutting down|does not answer)/).waitFor();
+  await page.locator('.banner').getByText(/The server (is shutting down|does not respond)/).waitFor();
   await gone;
   await server.restart();
   // The page tries by itself as well, and may be first: then there is nothing left to click.
   const back = page.locator('.banner').waitFor({ state: 'detached' });
-  await Promise.race([back, page.getByRole('button', { name: 'Try now' }).click().catch(() => {})]);
+  await Promise.race([back, page.getByRole('button', { name: 'Retry now' }).click().catch(() => {})]);
   await back;
 });

@@ -34,7 +34,7 @@ scenario('the page asks for the password, and opens with it', () => visit(browse
   await page.getByRole('button', { name: 'Show the password' }).click();
   assert.equal(await page.locator('#password').getAttribute('type'), 'text');
   await login(page, 'wrong');
-  await page.getByText('This is not the password. 4 attempts left.').waitFor();
+  await page.getByText('The password is wrong. 4 attempts left.').waitFor();
   await login(page, kPassword);
   await page.getByRole('button', { name: 'Calculate' }).waitFor();
   assert.deepEqual((await page.context().cookies()).map(({ httpOnly, sameSite }) => [httpOnly, sameSite]).at(0), [true, 'Strict']);
@@ -86,8 +86,8 @@ scenario('five failures lock the login, which says for how long', () => visit(br
     await page.getByText(new RegExp(`${attempt} attempts? left`)).waitFor();
   }
   await login(page, 'wrong');
-  await page.getByText(/Too many failures\. Try again in 1[45] min/).waitFor();
+  await page.getByText(/Too many failed attempts\. Try again in 1[45] min/).waitFor();
   assert.equal(await page.getByLabel('Password', { exact: true }).isDisabled(), true);
   await page.reload();
-  await page.getByText(/Too many failures\. Try again in/).waitFor();
+  await page.getByText(/Too many failed attempts\. Try again in/).waitFor();
 });

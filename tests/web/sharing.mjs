@@ -16,7 +16,7 @@ scenario('two users at once: the second sees its place in the queue, then its re
   await calculate(ada);
   await ada.locator('.result').getByText(/Opening on/).waitFor();
   await calculate(bob);
-  await bob.locator('.result').getByText(`Place 2 in line for ${kDevice}: 1 on this server before you.`).waitFor();
+  await bob.locator('.result').getByText(`Position 2 in the queue for ${kDevice}: 1 on this server ahead of you.`).waitFor();
   assert.equal(await bob.locator('.stages [aria-current=step]').innerText(), 'Queued');
   assert.match(await bob.getByRole('button', { name: 'Computing …' }).innerText(), /Computing/);
   for (const page of [ada, bob]) assert.equal(await (await outcome(page, kDevice)).locator('.big.number').first().innerText(), '3');
@@ -27,7 +27,7 @@ scenario('a device that another program holds is waited for, and its holder is n
   const busy = neighbour.post('/api/execute', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }], device: kDevice });
   await neighbour.until(kDevice, 'opening');
   await calculate(page);
-  await page.locator('.result').getByText(`Place 2 in line for ${kDevice}: 1 in other programs before you.`).waitFor();
+  await page.locator('.result').getByText(`Position 2 in the queue for ${kDevice}: 1 in other programs ahead of you.`).waitFor();
   await page.locator('.result').getByText(`Held by pid ${neighbour.process.pid}`).waitFor();
   assert.equal(await (await outcome(page, kDevice)).locator('.big.number').first().innerText(), '3');
   assert.equal((await busy).success, true);
@@ -54,7 +54,7 @@ scenario('a computation is cancelled while it waits, and the device goes to the 
   await calculate(ada);
   await ada.locator('.result').getByText(/Opening on/).waitFor();
   await calculate(bob);
-  await bob.locator('.result').getByText(/^Place 2 in line/).waitFor();
+  await bob.locator('.result').getByText(/^Position 2 in the queue/).waitFor();
   await bob.getByRole('button', { name: 'Cancel' }).click();
   await bob.locator('.result .tag', { hasText: 'cancelled' }).waitFor();
   assert.equal(await bob.getByRole('button', { name: 'Calculate' }).isEnabled(), true);

@@ -33,8 +33,8 @@ test('shapes are read as people write them, and nothing else is', () => {
 test('pasted text is rows of numbers, with the place of what is none', () => {
   assert.deepEqual(numbers.parseTensor('1\t2\n3\t4'), { shape: [2, 2], values: [1, 2, 3, 4] });
   assert.deepEqual(numbers.parseTensor('[[1, nan], [-inf, 4e-2]]').values.map(String), ['1', 'NaN', '-Infinity', '0.04']);
-  assert.throws(() => numbers.parseTensor('1 2\n3 x'), /row 2, value 2: 'x' is no number/);
-  assert.throws(() => numbers.parseTensor('1 2\n3'), /row 2 has 1 values, row 1 has 2/);
+  assert.throws(() => numbers.parseTensor('1 2\n3 x'), /row 2, value 2: 'x' is not a number/);
+  assert.throws(() => numbers.parseTensor('1 2\n3'), /row 2 has 1 values, but row 1 has 2/);
   assert.throws(() => numbers.parseTensor('[[1, 2], [3]]'), /same length/);
 });
 

@@ -98,7 +98,7 @@ export interface Result {
   comparison: Comparison | null;
 }
 
-// Why a device was chosen, and what the others were expected to take.
+// Why a device was chosen, and the predicted times of the others.
 export interface Route {
   requested: string;
   device: string;
@@ -238,7 +238,7 @@ export interface Ledger {
   entries: { id: number; device: string; program: string; begin: string; end: string; held_seconds: number; compute_seconds: number; cost_dollars: number; outcome: string }[];
 }
 
-// An error the server answered with.
+// An error returned by the server.
 export class Problem extends Error {
   constructor(readonly body: ProblemBody) {
     super(body.detail || body.title);
@@ -248,13 +248,13 @@ export class Problem extends Error {
 // The server could not be reached at all.
 export class Unreachable extends Error {}
 
-// Set when an answer was 401: the page shows its login.
+// Set after a 401 response; the page then shows its login.
 export const loginNeeded = signal(false);
-// Counts answers that never came; the connection banner watches it.
+// Counts requests without a response; the connection banner watches it.
 export const failures = signal(0);
 export const lastContact = signal(Date.now());
 
-// Integers beyond 2^53 stay text, so that every digit is shown.
+// Integers beyond 2^53 stay strings, so that every digit is shown.
 export function parseJson(text: string): unknown {
   return JSON.parse(text, function (this: unknown, _key: string, value: unknown, context?: { source?: string }) {
     const exact = typeof value === 'number' && context?.source && !Number.isSafeInteger(value) && /^-?\d+$/.test(context.source);
@@ -262,7 +262,7 @@ export function parseJson(text: string): unknown {
   } as (key: string, value: unknown) => unknown);
 }
 
-// The number |text| exactly as written, in a request body: JavaScript's own numbers end at 2^53.
+// Puts the number |text| into a request body exactly as written, because JavaScript integers are exact only up to 2^53.
 export const exactInteger = (text: string) => `\u0001${text}\u0001`;
 export const toBody = (value: unknown) => JSON.stringify(value).replace(/"\\u0001(-?\d+)\\u0001"/g, '$1');
 
@@ -273,7 +273,7 @@ export async function send(path: string, options: RequestInit = {}): Promise<Res
   } catch (error) {
     if ((error as Error).name === 'AbortError') throw error;
     failures.value++;
-    throw new Unreachable('The server does not answer.');
+    throw new Unreachable('The server does not respond.');
   }
   lastContact.value = Date.now();
   if (response.ok) return response;
@@ -283,7 +283,7 @@ export async function send(path: string, options: RequestInit = {}): Promise<Res
 }
 
 async function problemOf(response: Response): Promise<ProblemBody> {
-  const fallback = { status: response.status, title: response.statusText, detail: `The server answered ${response.status}.`, code: 'unknown' };
+  const fallback = { status: response.status, title: response.statusText, detail: `The server returned status ${response.status}.`, code: 'unknown' };
   try {
     return { ...fallback, ...(parseJson(await response.text()) as object) };
   } catch {

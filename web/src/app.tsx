@@ -56,7 +56,7 @@ export function App() {
   const [dialog, setDialog] = useState<'reset' | 'report' | undefined>(undefined);
   const reload = () =>
     load(setMachine, setBuild).catch(() => {
-      // Not there yet: the link tries on, and its success loads again.
+      // The server is not reachable yet; the connection retries and then loads again.
       if (!loginNeeded.value) connect();
     });
   useEffect(() => void reload(), []);
@@ -121,7 +121,7 @@ export function App() {
           {open && (
             <span class="row end">
               <a class="button plain small" href="/openapi.json">
-                Interface
+                API (OpenAPI)
               </a>
               <button type="button" class="plain small" onClick={() => setDialog('report')}>
                 Report a problem
@@ -161,6 +161,6 @@ const Commit = ({ build }: { build: Build }) => (
 
 const Gone = () => (
   <p class="empty" role="status">
-    {link.value === 'connecting' ? 'Loading …' : 'The server does not answer yet. This page goes on by itself when it does.'}
+    {link.value === 'connecting' ? 'Loading …' : 'The server does not respond yet. This page continues automatically when it does.'}
   </p>
 );

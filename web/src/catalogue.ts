@@ -20,7 +20,7 @@ export interface Hit {
   to: number;
 }
 
-// Names before aliases, beginnings before middles, then categories and descriptions.
+// Ranks names before aliases, prefixes before other matches, then categories and descriptions.
 export function search(query: string, limit = 40): Hit[] {
   const wanted = query.trim().toLowerCase();
   if (wanted === '') return ops.value.map((op) => ({ op, from: 0, to: 0 }));

@@ -1,4 +1,4 @@
-// The live link to the server: one stream of events, opened again whenever it breaks, and what it told last.
+// The live connection to the server: one event stream, reopened whenever it breaks, and its latest data.
 import { computed, signal } from '@preact/signals';
 import { type Device, type DeviceEvent, failures, lastContact, loginNeeded, parseJson } from './api';
 
@@ -8,7 +8,7 @@ export const devices = signal<Device[]>([]);
 export const devicesKnown = signal(false);
 export const server = signal<{ draining: boolean; requests_waiting: number; requests_running: number } | undefined>(undefined);
 export const retryAt = signal(0);
-// Grows each time the link opens again after a loss: what was loaded before may be of another process.
+// Grows each time the connection is reopened after a loss, because earlier data may belong to another server process.
 export const reconnects = signal(0);
 
 export const accelerators = computed(() => devices.value.filter((device) => device.kind !== 'cpu'));
@@ -43,7 +43,7 @@ export function connect() {
     server.value = snapshot.server;
   });
   source.addEventListener('device', (event) => {
-    // Thousands may come in a second: they are drawn ten times a second.
+    // Thousands of events may arrive per second; they are drawn ten times a second.
     waiting.push(parseJson((event as MessageEvent).data) as DeviceEvent);
     if (!flushTimer) flushTimer = window.setTimeout(flush, 100);
   });
@@ -62,14 +62,14 @@ function flush() {
 export function addEvents(list: DeviceEvent[]) {
   const known = deviceEvents.value;
   const last = known.at(-1)?.id ?? -1;
-  // A server that started anew counts from the beginning: what it says replaces what was known.
+  // A restarted server counts from the beginning, so its events replace the known ones.
   const restarted = list.length > 0 && list[0].id <= last && list[0].time > (known.at(-1)?.time ?? 0);
   const fresh = restarted ? list : list.filter((event) => event.id > last);
   if (fresh.length === 0) return;
   deviceEvents.value = (restarted ? fresh : [...known, ...fresh]).slice(-kKeptEvents);
 }
 
-// EventSource gives up for good on some errors, so the waiting is ours: 1, 2, 4, 8 seconds, then every 8.
+// EventSource gives up permanently on some errors, so we retry ourselves: after 1, 2, 4, 8 seconds, then every 8.
 function tryLater() {
   source?.close();
   source = undefined;
@@ -81,7 +81,7 @@ function tryLater() {
   timer = window.setTimeout(probe, seconds * 1000);
 }
 
-// A stream that fails does not say why; an ordinary request does: the session may have ended.
+// A failed stream gives no reason, but an ordinary request does: the session may have expired.
 export async function probe() {
   try {
     const response = await fetch('/api/session', { cache: 'no-store' });

@@ -1,4 +1,4 @@
-// Says when the server is gone or ending, and when the page tries again.
+// Shows that the server is unreachable or shutting down, and when the page retries.
 import { useEffect, useState } from 'preact/hooks';
 import { loginNeeded } from './api';
 import { link, probe, retryAt, server } from './connection';
@@ -12,15 +12,15 @@ export function ConnectionBanner() {
     return () => clearInterval(timer);
   }, [lost]);
   if (!lost) {
-    return server.value?.draining ? <div class="banner" role="status">The server is shutting down; it takes no new work.</div> : null;
+    return server.value?.draining ? <div class="banner" role="status">The server is shutting down and accepts no new work.</div> : null;
   }
   const seconds = Math.max(0, Math.ceil((retryAt.value - now) / 1000));
   return (
     <div class="banner bad">
-      <span role="alert">{link.value === 'ending' ? 'The server is shutting down.' : 'The server does not answer.'} What you set up is kept.</span>
-      <span class="number">{seconds > 0 ? `Trying again in ${seconds} s` : 'Trying again …'}</span>
+      <span role="alert">{link.value === 'ending' ? 'The server is shutting down.' : 'The server does not respond.'} Your setup is kept.</span>
+      <span class="number">{seconds > 0 ? `Retrying in ${seconds} s` : 'Retrying …'}</span>
       <button type="button" onClick={() => void probe()}>
-        Try now
+        Retry now
       </button>
     </div>
   );

@@ -1,4 +1,4 @@
-// The expression language, as far as the page needs it: tokens to colour, and the names an expression reads.
+// The part of the expression language that the page needs: tokens for colouring, and the names that an expression reads.
 import { findOp } from './catalogue';
 
 export type TokenKind = 'number' | 'op' | 'name' | 'keyword' | 'text' | 'comment' | 'operator' | 'space' | 'unknown';
@@ -52,7 +52,7 @@ function previous(list: Token[], i: number): Token | undefined {
   return list[i];
 }
 
-// The names to be given as inputs, in order of appearance: read, not called, not assigned before, no keyword argument.
+// The names that are inputs, in order of appearance: read, not called, not assigned before, and not keyword arguments.
 export function freeNames(source: string): string[] {
   const list = tokens(source);
   const assigned = new Set<string>();

@@ -1,6 +1,6 @@
-// Numbers as people read them, and as inputs give them.
+// Formatting and parsing of numbers.
 
-// The shortest text that means this number in its dtype's precision.
+// The shortest text that represents this number in the precision of its dtype.
 export function formatValue(value: number | string | boolean | null | undefined, dtype = 'float32'): string {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'string') return value;
@@ -27,11 +27,11 @@ export function formatError(value: number | string | boolean | null | undefined)
   return magnitude >= 1e-3 && magnitude < 1e4 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
 }
 
-// Also of the texts that stand for what JSON cannot say.
+// Also accepts the strings that replace numbers JSON lacks.
 export function formatSeconds(given: number | string | null | undefined): string {
   const seconds = given === null || given === undefined ? NaN : Number(given);
   if (Number.isNaN(seconds) || seconds < 0) return '–';
-  if (seconds === Infinity) return 'for ever';
+  if (seconds === Infinity) return 'unlimited';
   if (seconds === 0) return '0 s';
   if (seconds < 1e-6) return `${three(seconds * 1e9)} ns`;
   if (seconds < 1e-3) return `${three(seconds * 1e6)} µs`;
@@ -89,7 +89,7 @@ export function parseShape(text: string): number[] | undefined {
 export const shapeText = (shape: readonly number[]) => (shape.length === 0 ? 'scalar' : shape.join(' × '));
 export const elementCount = (shape: readonly number[]) => shape.reduce((product, extent) => product * extent, 1);
 
-// A number as people write it, infinities and NaN included. Undefined when it is none.
+// Parses a number, infinities and NaN included. Undefined if it is not a number.
 export function parseNumber(text: string): number | undefined {
   const bare = text.trim().toLowerCase();
   if (/^[+-]?inf(inity)?$/.test(bare)) return bare.startsWith('-') ? -Infinity : Infinity;
@@ -103,22 +103,22 @@ export function parseNumber(text: string): number | undefined {
 export type Nested = number | Nested[];
 
 // Rows of numbers: a JSON-like nested list, or lines of values separated by commas, tabs or spaces.
-// Throws an Error that says where it went wrong.
+// Throws an Error with the position of the problem.
 export function parseTensor(text: string): { shape: number[]; values: number[] } {
   const bare = text.trim();
-  if (bare === '') throw new Error('there are no values');
+  if (bare === '') throw new Error('no values are given');
   if (bare.startsWith('[')) return flatten(parseNested(bare));
   const rows = bare.split(/\r?\n|;/).map((row) => row.trim()).filter((row) => row !== '');
   const parsed = rows.map((row, r) =>
     row.split(/[,\t ]+/).filter((cell) => cell !== '').map((cell, c) => {
       const value = parseNumber(cell);
-      if (value === undefined) throw new Error(`row ${r + 1}, value ${c + 1}: '${cell.slice(0, 20)}' is no number`);
+      if (value === undefined) throw new Error(`row ${r + 1}, value ${c + 1}: '${cell.slice(0, 20)}' is not a number`);
       return value;
     }),
   );
   const width = parsed[0].length;
   const ragged = parsed.findIndex((row) => row.length !== width);
-  if (ragged >= 0) throw new Error(`row ${ragged + 1} has ${parsed[ragged].length} values, row 1 has ${width}`);
+  if (ragged >= 0) throw new Error(`row ${ragged + 1} has ${parsed[ragged].length} values, but row 1 has ${width}`);
   return { shape: parsed.length === 1 ? [width] : [parsed.length, width], values: parsed.flat() };
 }
 
@@ -133,7 +133,7 @@ function parseNested(text: string): Nested {
     if (text[at] !== '[') {
       const match = /^[^\s,[\]]+/.exec(text.slice(at, at + 40));
       const value = match && parseNumber(match[0]);
-      if (!match || value === undefined) throw new Error(`character ${at + 1}: a number was expected`);
+      if (!match || value === undefined) throw new Error(`character ${at + 1}: expected a number`);
       at += match[0].length;
       return value!;
     }
@@ -145,14 +145,14 @@ function parseNested(text: string): Nested {
       items.push(list(depth + 1));
       skip();
       if (text[at] === ',') at++;
-      else if (text[at] !== ']') throw new Error(`character ${at + 1}: ',' or ']' was expected`);
+      else if (text[at] !== ']') throw new Error(`character ${at + 1}: expected ',' or ']'`);
     }
     at++;
     return items;
   };
   const result = list(0);
   skip();
-  if (at < text.length) throw new Error(`character ${at + 1}: nothing was expected after the list`);
+  if (at < text.length) throw new Error(`character ${at + 1}: unexpected text after the list`);
   return result;
 }
 
@@ -165,11 +165,11 @@ function flatten(nested: Nested): { shape: number[]; values: number[] } {
   const values: number[] = [];
   const walk = (level: Nested, depth: number) => {
     if (!Array.isArray(level)) {
-      if (depth !== shape.length) throw new Error('lists of one level must all have the same length');
+      if (depth !== shape.length) throw new Error('all lists of one level must have the same length');
       values.push(level);
       return;
     }
-    if (level.length !== shape[depth]) throw new Error('lists of one level must all have the same length');
+    if (level.length !== shape[depth]) throw new Error('all lists of one level must have the same length');
     level.forEach((item) => walk(item, depth + 1));
   };
   walk(nested, 0);

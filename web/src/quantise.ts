@@ -1,4 +1,4 @@
-// What a value becomes when it is stored in a dtype: shown beside the inputs, computed here so that it follows the typing.
+// Rounds values to a dtype, for display next to the inputs; computed in the page so that it updates while the user types.
 
 export const kDTypes = [
   'bfloat16', 'float32', 'bfloat8_b', 'bfloat4_b', 'float16', 'float64',
@@ -38,7 +38,7 @@ function roundHalfEven(value: number): number {
   return rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? below + 1 : below;
 }
 
-// Sixteen neighbours share the largest exponent; each keeps a sign and 7 or 3 bits of magnitude.
+// Sixteen adjacent elements share the largest exponent; each keeps a sign and 7 or 3 bits of magnitude.
 function blockOf(values: number[], magnitudeBits: number): number[] {
   const patterns = values.map((value) => floatBits(Math.fround(value)));
   const shared = Math.max(...patterns.map((pattern) => (pattern >>> 23) & 0xff));
@@ -55,7 +55,7 @@ function blockOf(values: number[], magnitudeBits: number): number[] {
   });
 }
 
-// |rowLength| matters to the block formats only: a block never crosses a row.
+// |rowLength| matters only for block formats: a block never crosses a row.
 export function quantise(values: readonly number[], dtype: string, rowLength = values.length): number[] {
   if (isBlock(dtype)) {
     const magnitudeBits = dtype === 'bfloat8_b' ? 7 : 3;

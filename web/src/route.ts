@@ -1,4 +1,4 @@
-// Which view is shown: the path of the address. The calculator's program is behind the '#'.
+// The path of the address selects the view. The calculator's program follows the '#'.
 import { signal } from '@preact/signals';
 
 export type View = 'calculator' | 'devices';

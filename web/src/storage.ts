@@ -1,4 +1,4 @@
-// What this browser remembers. A browser that refuses to is no error: everything then lives until the page goes.
+// Data kept in this browser. If the browser refuses, the data lives until the page is closed.
 const kPrefix = 'tenon.';
 
 export function recall<T>(key: string, fallback: T): T {

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody chooses. The choice is kept in this browser.
+// Light or dark: follows the system until the user chooses. The choice is kept in this browser.
 import { signal, effect } from '@preact/signals';
 import { recall, remember } from './storage';
 
@@ -17,7 +17,7 @@ export function nextTheme() {
   theme.value = kOrder[(kOrder.indexOf(theme.value) + 1) % kOrder.length];
 }
 
-// Canvases cannot read custom properties: they draw again when this changes.
+// Canvases cannot read custom properties, so they redraw when this changes.
 export const paletteVersion = signal(0);
 const system = matchMedia('(prefers-color-scheme: dark)');
 system.addEventListener('change', () => paletteVersion.value++);

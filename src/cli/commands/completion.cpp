@@ -143,7 +143,7 @@ std::string bash(const CLI::App& app) {
                   : fmt::format("    {}) COMPREPLY=($(compgen {} -- \"$current\")); _tenon_tidy; return ;;\n", flag, generator);
   return fmt::format(R"sh(# bash completion for tenon:  source <(tenon completion bash)
 
-# Bash takes a colon for the end of a word: what stands before it is there already. A name that ends in = waits for its value.
+# Bash ends a word at a colon, so the part before it is already on the line. A name that ends in = is followed by its value.
 _tenon_tidy() {{
   local before=${{current%"${{current##*:}}"}}
   case $COMP_WORDBREAKS in *:*) COMPREPLY=("${{COMPREPLY[@]#"$before"}}") ;; esac
@@ -152,7 +152,7 @@ _tenon_tidy() {{
 
 _tenon() {{
   local line=${{COMP_LINE:0:COMP_POINT}} current previous command='' words='' i
-  # Words as the shell will see them: not cut at = and :.
+  # Words as the shell will see them, not split at = and :.
   local -a typed
   read -ra typed <<<"$line"
   case $line in *[[:space:]]) typed+=('') ;; esac
@@ -277,7 +277,7 @@ std::string fish(const CLI::App& app) {
 
 void add_completion_command(Command& app, Session& session) {
   auto shell = std::make_shared<std::string>();
-  Command* command = app.add_subcommand("completion", "Print the completion script of a shell");
+  Command* command = app.add_subcommand("completion", "Print the completion script for a shell");
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
       ->check(one_of({"bash", "zsh", "fish"}))

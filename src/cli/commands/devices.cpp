@@ -73,14 +73,14 @@ int watch_devices(const DevicesArguments& arguments, const Session& session) {
 
 void add_devices_command(Command& app, Session& session) {
   auto arguments = std::make_shared<DevicesArguments>();
-  Command* command = app.add_subcommand("devices", "List the devices of this machine; opens none of them");
-  command->add_flag("--ids", arguments->ids, "The ids alone, one a line; with --json as one list");
-  Option* watch = command->add_flag("--watch", arguments->watch, "List again and again; with --json one line each time");
-  command->add_option("--interval", arguments->interval_seconds, "Seconds between two listings; 1 by default")
+  Command* command = app.add_subcommand("devices", "List the devices of this machine without opening them");
+  command->add_flag("--ids", arguments->ids, "Print only the ids, one per line; with --json as a list");
+  Option* watch = command->add_flag("--watch", arguments->watch, "Repeat the list; with --json one line each time");
+  command->add_option("--interval", arguments->interval_seconds, "Seconds between updates; 1 by default")
       ->check(in_range(0.01, 86400.0))
       ->needs(watch)
       ->type_name("SECONDS");
-  command->add_option("--count", arguments->count, "Stop after this many listings")
+  command->add_option("--count", arguments->count, "Stop after this many updates")
       ->check(in_range(1, 1000000000))
       ->needs(watch)
       ->type_name("N");

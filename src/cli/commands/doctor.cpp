@@ -79,7 +79,7 @@ void check_memory(const Detection& found, Findings& checks) {
     checks.push_back({.id = "host.memory",
                       .verdict = low ? Verdict::warn : Verdict::pass,
                       .text = format_bytes(static_cast<double>(*device.memory_free_bytes)) + " free",
-                      .remedy = low ? "end other programs, or raise the memory limit" : ""});
+                      .remedy = low ? "close other programs or raise the memory limit" : ""});
   }
 }
 
@@ -95,7 +95,7 @@ void check_configuration(const Session& session, Findings& checks) {
     checks.push_back({.id = "host.configuration", .verdict = Verdict::warn, .text = warning, .remedy = "see tenon config"});
   if (loaded.warnings.empty())
     checks.push_back(
-        {.id = "host.configuration", .text = loaded.file.empty() ? "no file; defaults" : "read from " + loaded.file});
+        {.id = "host.configuration", .text = loaded.file.empty() ? "no file; using defaults" : "read from " + loaded.file});
 }
 
 // Without one, processes cannot queue for devices. Looking does not make it.
@@ -103,7 +103,7 @@ void check_run_directory(const Session& session, Findings& checks) {
   Check check{.id = "host.run_directory"};
   try {
     const auto directory = RunDirectory::open_existing(session.console.environment);
-    check.text = directory ? "processes meet in " + directory->path() : "made when a device is first shared";
+    check.text = directory ? "processes share devices through " + directory->path() : "created when a device is first shared";
   } catch (const Error& error) {
     check.verdict = Verdict::warn;
     check.text = error.what();
@@ -124,20 +124,20 @@ bool can_be_written(std::filesystem::path folder) {
 }
 
 void check_ledger(const Session& session, Findings& checks) {
-  Check check{.id = "host.ledger", .text = "made when a device is first used"};
+  Check check{.id = "host.ledger", .text = "created when a device is first used"};
   const std::string directory = state_directory(session.console.environment);
   const std::string file = directory + "/ledger.db";
   try {
     if (!ledger_is_built()) {
-      check.text = "this build keeps none";
+      check.text = "this build has no ledger";
     } else if (directory.empty()) {
       check.verdict = Verdict::warn;
-      check.text = "there is no place for it";
-      check.remedy = "set HOME, or TENON_STATE_DIR to a folder this user may write";
+      check.text = "no folder for it";
+      check.remedy = "set HOME, or set TENON_STATE_DIR to a folder that this user can write to";
     } else if (!can_be_written(directory)) {
       check.verdict = Verdict::warn;
-      check.text = fmt::format("{} cannot be written: {}", directory, std::strerror(errno));
-      check.remedy = "give this user the right to write there, or set TENON_STATE_DIR to another folder";
+      check.text = fmt::format("cannot write to {}: {}", directory, std::strerror(errno));
+      check.remedy = "give this user write permission, or set TENON_STATE_DIR to another folder";
     } else if (std::error_code ignored; std::filesystem::exists(file, ignored)) {
       LedgerStore store = LedgerStore::open_existing(file);
       const LedgerStore::Size size = store.size();
@@ -145,7 +145,7 @@ void check_ledger(const Session& session, Findings& checks) {
       check.verdict = is_intact ? Verdict::pass : Verdict::warn;
       check.text = fmt::format("{} rows and {} days, {}{}", size.rows, size.days, format_bytes(static_cast<double>(size.bytes)),
                                is_intact ? "" : "; damaged");
-      check.remedy = is_intact ? "" : fmt::format("move {} away; a new one is made", file);
+      check.remedy = is_intact ? "" : fmt::format("move {} away; a new file will be created", file);
     }
   } catch (const Error& error) {
     check.verdict = Verdict::warn;
@@ -241,8 +241,9 @@ void make_bundle(const std::string& path, const std::vector<Check>& checks, cons
   for (BundleFile& file : system_files()) files.push_back(std::move(file));
   const std::size_t count = files.size();
   const std::uint64_t bytes = write_bundle(path, std::move(files), redactor);
-  session.console.err << fmt::format("tenon: {} has {} files, {}, secrets taken out; look through it before you send it\n", path,
-                                     count, format_bytes(static_cast<double>(bytes)));
+  session.console.err << fmt::format(
+      "tenon: wrote {} with {} files, {}; secrets were removed, but review it before you send it\n", path, count,
+      format_bytes(static_cast<double>(bytes)));
 }
 
 int run_doctor(const DoctorArguments& arguments, const Session& session) {
@@ -263,16 +264,17 @@ int run_doctor(const DoctorArguments& arguments, const Session& session) {
 
 void add_doctor_command(Command& app, Session& session) {
   auto arguments = std::make_shared<DoctorArguments>();
-  Command* command = app.add_subcommand("doctor", "Check the machine and compute something on every usable device");
-  command->add_option("--device", arguments->device, "Compute on this one only: a kind or an id")->type_name("DEVICE");
-  command->add_option("--bundle", arguments->bundle, "Also write what is known of this machine to FILE, for a bug report")
+  Command* command = app.add_subcommand("doctor", "Check the machine and run test computations on every usable device");
+  command->add_option("--device", arguments->device, "Compute only on this device: a kind or an id")->type_name("DEVICE");
+  command
+      ->add_option("--bundle", arguments->bundle,
+                   "Also write diagnostic information about this machine to FILE, for a bug report")
       ->type_name("FILE.tar.gz");
   add_output_options(*command, session);
   command->footer(
-      "The bundle has the output of doctor, devices, report, config, queue and cost, versions, os-release\nand the environment "
-      "of "
-      "devices; values of variables and settings whose names say that they are\nsecret are taken out of all of it.\n\n"
-      "Exit status: 0 everything passed, 1 with warnings, 2 something failed.\n\nExamples:\n  tenon doctor\n  tenon doctor "
+      "The bundle contains the output of doctor, devices, report, config, queue and cost, versions, os-release\nand the "
+      "environment variables of devices. Values of variables and settings with secret-sounding names\nare removed.\n\nExit "
+      "status: 0 everything passed, 1 there were warnings, 2 something failed.\n\nExamples:\n  tenon doctor\n  tenon doctor "
       "--device cpu --json\n  tenon doctor --bundle tenon.tar.gz");
   command->callback(
       [arguments, &session] { session.action = [arguments, &session] { return run_doctor(*arguments, session); }; });

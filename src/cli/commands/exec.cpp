@@ -21,11 +21,11 @@
 namespace tenon::cli {
 namespace {
 
-constexpr const char* kNotes = R"(Waits its turn, runs the command, gives the device back when it ends. The command sees
-TENON_LEASE (device@epoch) and, for devices whose runtimes know them, CUDA_VISIBLE_DEVICES,
-TT_VISIBLE_DEVICES or TPU_VISIBLE_CHIPS. Signals are passed on; the exit status is the
-command's, or 128 and the signal that ended it; 127 if there is no such command, 126 if it
-cannot be run. A command under a lease that asks for the same device again shares it.
+constexpr const char* kNotes = R"(Waits for the device, runs the command, and releases the device when the command ends. The
+command gets TENON_LEASE (device@epoch) and, depending on the device, CUDA_VISIBLE_DEVICES,
+TT_VISIBLE_DEVICES or TPU_VISIBLE_CHIPS. Signals are forwarded. The exit status is that of the
+command, or 128 plus the number of the signal that ended it; 127 if the command does not exist,
+126 if it cannot be executed. A nested request for the same device shares the lease.
 
 Examples:
   tenon exec --device cpu:0 -- true
@@ -74,7 +74,7 @@ void write_down(const Session& session, DeviceInfo device, TicketNumber epoch, S
   try {
     LedgerStore(directory + "/ledger.db", LedgerLimits::of_environment(), kLedgerPatience).append({&use, 1});
   } catch (const Error& error) {
-    logging::warn("this use of {} is not written down: {}", device.id, error.what());
+    logging::warn("this use of {} is not recorded: {}", device.id, error.what());
   }
 }
 
@@ -90,8 +90,8 @@ QueuePlace place_of(const Turnstile::Queue& queue, TicketNumber ticket) {
 
 int execute(const ExecArguments& arguments, const Session& session) {
   if (session.trailing.empty())
-    throw Error(ErrorCode::invalid_argument, "no command is given",
-                "put it behind --, as in: tenon exec --device cpu -- make test");
+    throw Error(ErrorCode::invalid_argument, "a command is required",
+                "put it after --, for example: tenon exec --device cpu -- make test");
   const DeviceInfo device = process_manager().find(arguments.device);
   const Turnstile turnstile(RunDirectory::open(session.console.environment), device.id);
   auto variables = visibility_variables(device);
@@ -112,7 +112,8 @@ int execute(const ExecArguments& arguments, const Session& session) {
   Turnstile::Pass pass = turnstile.enter(options);
   const SystemTime granted = std::chrono::system_clock::now();
   if (pass.is_dirty())
-    session.console.err << fmt::format("tenon: the last holder of {} died; its state is not known\n", device.id) << std::flush;
+    session.console.err << fmt::format("tenon: the last holder of {} died; the state of the device is unknown\n", device.id)
+                        << std::flush;
   variables.emplace_back("TENON_LEASE", LeaseName{device.id, pass.epoch()}.text());
   session.console.out.flush();
   const int status = run(session, variables, was_killed);
@@ -132,11 +133,13 @@ int execute(const ExecArguments& arguments, const Session& session) {
 void add_exec_command(Command& app, Session& session) {
   auto arguments = std::make_shared<ExecArguments>();
   Command* command = app.add_subcommand("exec", "Run a command while holding a device: tenon exec --device ID -- COMMAND...");
-  command->add_option("--device", arguments->device, "A kind (cpu) or an id (cpu:0)")->required()->type_name("DEVICE");
-  command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting after this time; 0 only tries")
+  command->add_option("--device", arguments->device, "Device to hold: a kind (cpu) or an id (cpu:0)")
+      ->required()
+      ->type_name("DEVICE");
+  command->add_option("--timeout", arguments->timeout_seconds, "Seconds to wait for the device; 0: fail if it is not free")
       ->check(in_range(0.0, 1e8))
       ->type_name("SECONDS");
-  command->add_flag("--shared", arguments->is_shared, "Hold it together with others that share it");
+  command->add_flag("--shared", arguments->is_shared, "Share the device with other shared holders");
   command->footer(kNotes);
   command->callback([arguments, &session] { session.action = [arguments, &session] { return execute(*arguments, session); }; });
 }

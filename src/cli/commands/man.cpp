@@ -12,12 +12,11 @@ namespace tenon::cli {
 namespace {
 
 constexpr std::string_view kAbout =
-    "Computes expressions over tensors on whatever device the machine has: processors, GPUs, TPUs and Tenstorrent cards. A "
-    "device is leased for exactly the time it is used, in strict order between processes, and closed when holding it does not "
-    "pay.";
+    "Computes tensor expressions on the devices of the machine: CPUs, GPUs, TPUs and Tenstorrent cards. A device is leased only "
+    "while it is used, in strict order between processes, and closed when keeping it open does not pay.";
 constexpr std::string_view kFiles =
-    "$XDG_CONFIG_HOME/tenon/config.toml, or ~/.config/tenon/config.toml, or /etc/tenon/config.toml: settings, one a line; tenon "
-    "config shows which file was read. A setting is taken from --set, else from the environment, else from the file.";
+    "$XDG_CONFIG_HOME/tenon/config.toml, or ~/.config/tenon/config.toml, or /etc/tenon/config.toml: settings, one per line; "
+    "tenon config shows which file was read. --set takes precedence over the environment, and the environment over the file.";
 
 // Text that comes out as it is. What typesetters turn into something else, such as quotes, stays what can be pasted into a shell.
 std::string plain(std::string_view text) {
@@ -105,7 +104,7 @@ std::string manual_page(const CLI::App& app) {
   page += ".SH NAME\ntenon \\- tensors on any device\n";
   page += fmt::format(".SH SYNOPSIS\n{} [{}] {} ...\n", bold("tenon"), italic("OPTIONS"), italic("COMMAND"));
   page += fmt::format(".SH DESCRIPTION\n{}\n", plain(kAbout));
-  page += ".SH OPTIONS\nThese may stand before or behind the name of any command.\n" + option_entries(app, true);
+  page += ".SH OPTIONS\nThese options may be given before or after the name of any command.\n" + option_entries(app, true);
   page += ".SH COMMANDS\n";
   for (const CLI::App* command : parts_of(app)) page += command_section(*command, "tenon");
   page += ".SH ENVIRONMENT\n" + environment_entries();

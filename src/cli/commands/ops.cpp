@@ -49,9 +49,9 @@ int show_ops(const OpsArguments& arguments, const Session& session) {
 
 void add_ops_command(Command& app, Session& session) {
   auto arguments = std::make_shared<OpsArguments>();
-  Command* command = app.add_subcommand("ops", "List the ops, or show one: formula, parameters, dtypes, example");
-  command->add_option("name", arguments->name, "An op's name or alias")->type_name("OP");
-  command->add_flag("--names", arguments->names, "Print the names alone, one a line");
+  Command* command = app.add_subcommand("ops", "List the ops, or show one with formula, parameters, dtypes and example");
+  command->add_option("name", arguments->name, "Name or alias of an op")->type_name("OP");
+  command->add_flag("--names", arguments->names, "Print only the names, one per line");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon ops\n  tenon ops softmax\n  tenon ops --json");
   command->callback([arguments, &session] { session.action = [arguments, &session] { return show_ops(*arguments, session); }; });

@@ -18,14 +18,14 @@ namespace tenon::cli {
 namespace {
 
 constexpr const char* kNotes = R"(The trace is a CSV file whose first line names its columns: arrivals in TIMESTAMP or
-arrival_seconds, service times in service_seconds (20 ms where there is no such column).
+arrival_seconds, service times in service_seconds (20 ms if the column is missing).
 Policies: close-at-once, linger=SECONDS, never, break-even, adaptive. The break-even is the
-idle time that costs as much as closing the device and opening it again.
+idle time that costs as much as closing and reopening the device.
 
-cost    idle holding plus closings, over what the best decisions would have cost
-cold    gaps whose next work found the device closed
+cost    idle holding plus closings, relative to the optimal decisions
+cold    share of gaps after which the device was closed
 held    time open without work
-waiter  how long another process waits that comes at any time; without yield: if it had to
+waiter  wait of another process that arrives at a random time; without yield: if it had to
         wait until the policy closes the device
 
 Examples:
@@ -57,8 +57,8 @@ NamedPolicy parse_policy(const std::string& text, double break_even) {
     if (read.ec == std::errc() && std::string_view(read.ptr, end) == unit && std::isfinite(seconds) && seconds >= 0)
       return {fmt::format("fixed-{}s", seconds), KeepOpen::linger(break_even, seconds)};
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("no policy is called '{}'", text),
-              "one of close-at-once, linger=SECONDS, never, break-even, adaptive");
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown policy '{}'", text),
+              "use close-at-once, linger=SECONDS, never, break-even or adaptive");
 }
 
 std::vector<NamedPolicy> chosen_policies(const PolicyArguments& arguments) {
@@ -96,7 +96,7 @@ void plot(std::ostream& out, int width, const std::vector<std::pair<std::string,
   double largest = 2;
   for (const auto& [name, result] : rows) largest = std::max(largest, result.cost_ratio);
   const double room = std::max(10, width - 14 - 12);
-  out << fmt::format("cost over the optimum, 1 to {:.3g}, logarithmic\n", largest);
+  out << fmt::format("cost relative to the optimum, 1 to {:.3g}, logarithmic\n", largest);
   for (const auto& [name, result] : rows) {
     const double part = std::log(std::max(1.0, result.cost_ratio)) / std::log(largest);
     out << fmt::format("{:<14}|{:#<{}} {:.3g}\n", name, "", static_cast<int>(std::lround(part * room)), result.cost_ratio);
@@ -145,15 +145,16 @@ int replay_trace(const PolicyArguments& arguments, const Session& session) {
 
 void add_policy_command(Command& app, Session& session) {
   auto arguments = std::make_shared<PolicyArguments>();
-  Command* command = app.add_subcommand("policy", "Study how long devices should stay open");
+  Command* command = app.add_subcommand("policy", "Compare policies for keeping devices open");
   command->require_subcommand(1, 1);
   command->footer("Examples:\n  tenon policy replay arrivals.csv");
-  Command* replay_command = command->add_subcommand("replay", "Replay arrivals against keep-open policies, in virtual time");
-  replay_command->add_option("trace", arguments->trace, "CSV file with the arrivals")->required()->type_name("TRACE.csv");
-  replay_command->add_option("--policy", arguments->policies, "Only these policies; may be given several times")
+  Command* replay_command =
+      command->add_subcommand("replay", "Replay recorded arrivals against keep-open policies in virtual time");
+  replay_command->add_option("trace", arguments->trace, "CSV file of arrivals")->required()->type_name("TRACE.csv");
+  replay_command->add_option("--policy", arguments->policies, "Replay only this policy; may be repeated")
       ->may_repeat()
       ->type_name("POLICY");
-  replay_command->add_option("--break-even", arguments->break_even, "Idle seconds that cost as much as closing and opening again")
+  replay_command->add_option("--break-even", arguments->break_even, "Idle seconds that cost as much as reopening the device")
       ->capture_default_str()
       ->check(in_range(1e-6, 1e9))
       ->type_name("SECONDS");

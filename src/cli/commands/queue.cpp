@@ -64,7 +64,7 @@ int show_queues(const Session& session) {
 }  // namespace
 
 void add_queue_command(Command& app, Session& session) {
-  Command* command = app.add_subcommand("queue", "Show who holds each device and who waits; opens none of them");
+  Command* command = app.add_subcommand("queue", "Show the holders and waiters of each device without opening it");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon queue\n  tenon queue --json");
   command->callback([&session] { session.action = [&session] { return show_queues(session); }; });

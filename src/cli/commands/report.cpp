@@ -94,32 +94,32 @@ void recommend_devices(const Report& report, std::vector<std::string>& all) {
       all.push_back(fmt::format("{} ({}) is not used: {}{}", device.id, device.name, device.reason,
                                 device.remedy.empty() ? "" : "; " + device.remedy));
     if (device.available && device.kind != DeviceKind::cpu && device.id != report.current.id)
-      all.push_back(fmt::format("{} ({}) was found but not selected: {}; --device {} uses it", device.id, device.name,
+      all.push_back(fmt::format("{} ({}) was found but not selected: {}; use it with --device {}", device.id, device.name,
                                 why_not(report, device), device.id));
     const int usable = count_of(device, "usable_cores"), threads = count_of(device, "threads");
     if (usable < threads)
-      all.push_back(fmt::format("this process may use {} of {} hardware threads; raise its CPU limit or affinity for more",
+      all.push_back(fmt::format("this process may use {} of {} hardware threads; raise its CPU limit or affinity to use more",
                                 usable, threads));
   }
-  if (!accelerator) all.push_back("no accelerator was found; programs run on the processor");
+  if (!accelerator) all.push_back("no accelerator was found; programs run on the CPU");
 }
 
 void recommend_use(const Report& report, std::vector<std::string>& all) {
   constexpr double kLongOpen = 600, kPoor = 0.1;
   const HardwareType hardware = hardware_type(report.current);
   if (report.current.kind != DeviceKind::cpu)
-    all.push_back(fmt::format("{} is busy from batches of about {} rows on; tenon tune measures it", report.current.id,
+    all.push_back(fmt::format("{} needs batches of about {} rows to be busy; tenon tune measures this", report.current.id,
                               batch_recommendation(hardware).optimal_batch_size));
   for (const UseSum& sum : report.costs.groups) {
     const auto efficiency = sum.efficiency();
     if (sum.key.starts_with("cpu:") || !efficiency || *efficiency >= kPoor || sum.open_seconds < kLongOpen) continue;
     all.push_back(fmt::format(
-        "{} computed {:.1f} % of the {} it was open; {}", sum.key, 100 * *efficiency, duration_text(sum.open_seconds),
+        "{} computed for {:.1f} % of the {} it was open; {}", sum.key, 100 * *efficiency, duration_text(sum.open_seconds),
         report.config.keep_open == KeepOpenPolicy::always ? "keep_open = adaptive closes it between runs"
-                                                          : "larger batches, or fewer openings in between, make more of it"));
+                                                          : "use larger batches or group runs to improve this"));
   }
   if (report.costs.total.money_is_estimate)
-    all.push_back("costs are at built-in estimates; prices of your own go into the configuration: see tenon config prices");
+    all.push_back("costs are based on built-in estimates; set your own prices in the configuration: see tenon config prices");
 }
 
 std::vector<std::string> recommend(const Report& report) {
@@ -135,11 +135,11 @@ void read_costs(Report& report, const Session& session) {
   const std::string directory = state_directory(session.console.environment);
   try {
     if (!ledger_is_built())
-      report.costs_problem = "this build keeps no ledger";
+      report.costs_problem = "this build of Tenon has no ledger";
     else if (!report.config.ledger)
       report.costs_problem = "the setting ledger is off";
     else if (std::error_code ignored; directory.empty() || !std::filesystem::exists(directory + "/ledger.db", ignored))
-      report.costs_problem = "no use of a device is recorded yet";
+      report.costs_problem = "no device usage is recorded yet";
     else
       report.costs = LedgerStore::open_existing(directory + "/ledger.db")
                          .sums({.since = std::chrono::system_clock::now() - kCostPeriod, .by = UseKey::device});
@@ -261,11 +261,11 @@ void print_use(const Report& report, std::ostream& out, const Console& console) 
                      fmt::join(kind_names(report.config), " > "));
   if (report.decision) out << fmt::format("  {}: {}\n", report.current.id, report.decision->reason);
   out << '\n' << console.bold("Batches") << '\n';
-  out << fmt::format("  {} for each row asked for, {} to {}, {} prepared ahead\n", report.batch.batch_size,
+  out << fmt::format("  batch size {} (from {} to {}), {} batches prefetched\n", report.batch.batch_size,
                      report.batch.min_batch_size, report.batch.max_batch_size, report.batch.prefetch_factor);
   out << '\n' << console.bold("Costs") << '\n';
   if (!report.costs_problem.empty() || report.costs.groups.empty()) {
-    out << fmt::format("  {}\n", report.costs_problem.empty() ? "no use of a device in the last 30 days" : report.costs_problem);
+    out << fmt::format("  {}\n", report.costs_problem.empty() ? "no device usage in the last 30 days" : report.costs_problem);
     return;
   }
   for (const UseSum& sum : report.costs.groups)
@@ -304,8 +304,8 @@ void print_report(const Report& report, bool verbose, const Console& console) {
 
 void add_report_command(Command& app, Session& session) {
   auto verbose = std::make_shared<bool>(false);
-  Command* command = app.add_subcommand("report", "Describe this machine: devices, settings, frameworks, what could be better");
-  command->add_flag("--verbose", *verbose, "Everything known of every device");
+  Command* command = app.add_subcommand("report", "Describe this machine: devices, settings, frameworks and recommendations");
+  command->add_flag("--verbose", *verbose, "Show everything known about every device");
   add_output_options(*command, session);
   command->footer("Examples:\n  tenon report\n  tenon report --verbose\n  tenon report --json");
   command->callback([verbose, &session] {

@@ -15,8 +15,8 @@
 namespace tenon::cli {
 namespace {
 
-constexpr const char* kNotes = R"(The server listens on this machine only, unless --host says otherwise; then a login is needed.
-SIGTERM and Ctrl-C let running requests end. Limits and routes: docs/http.md, GET /openapi.json.
+constexpr const char* kNotes = R"(By default the server listens only on this machine; with another --host a login is required.
+On SIGTERM and Ctrl-C running requests complete. Limits and routes: docs/http.md, GET /openapi.json.
 
 Examples:
   tenon serve
@@ -55,7 +55,7 @@ std::string ask(const Console& console, const char* question) {
   if (hidden.is_terminal()) console.err << question << std::flush;
   std::string line;
   if (!std::getline(std::cin, line))
-    throw Error(ErrorCode::invalid_argument, "no password was given", "type one, or give it as a line of standard input");
+    throw Error(ErrorCode::invalid_argument, "a password is required", "type one, or pass it as a line on standard input");
   if (hidden.is_terminal()) console.err << '\n';
   return line;
 }
@@ -63,7 +63,7 @@ std::string ask(const Console& console, const char* question) {
 // A line of the file is the account, a colon and the hash.
 std::string check_account(const std::string& name) {
   const bool fits = !name.empty() && name.size() <= 64 && name.find_first_of(": \t\r\n#") == std::string::npos;
-  return fits ? "" : fmt::format("must be a word of up to 64 characters without ':' and '#', not {}", name);
+  return fits ? "" : fmt::format("must be a word of at most 64 characters without ':' and '#', not {}", name);
 }
 
 int print_hash(const std::string& account, const Session& session) {
@@ -96,28 +96,28 @@ void add_limits(Command& command, ServeArguments& arguments) {
   const auto add_size = [&](const char* flag, auto& target, const char* text) {
     command.add_option(flag, target, text)->transform(size_in_bytes())->type_name("SIZE");
   };
-  add_size("--max-json", options.max_json_bytes, "Bytes of a JSON body (8 MiB)");
-  add_size("--max-body", options.max_body_bytes, "Bytes of a tensor body (256 MiB)");
+  add_size("--max-json", options.max_json_bytes, "Maximum size of a JSON body (8 MiB)");
+  add_size("--max-body", options.max_body_bytes, "Maximum size of a tensor body (256 MiB)");
   add_size("--max-request-memory", options.max_request_memory,
-           "Memory of one request (1 GiB, at most a quarter of the machine's)");
-  add_size("--max-memory", options.max_memory, "Memory of all requests together (half of what is available)");
-  command.add_option("--max-elements", options.max_elements, "Elements of a tensor")
+           "Maximum memory of one request (1 GiB, but at most a quarter of the machine's)");
+  add_size("--max-memory", options.max_memory, "Maximum memory of all requests together (half of the available memory)");
+  command.add_option("--max-elements", options.max_elements, "Maximum number of elements of a tensor")
       ->check(in_range(std::int64_t{1}, kMaxElements))
       ->type_name("N");
-  command.add_option("--max-operations", options.max_operations, "Arithmetic of one program")
+  command.add_option("--max-operations", options.max_operations, "Maximum number of arithmetic operations of one program")
       ->check(in_range(1.0, 1e30))
       ->type_name("N");
-  command.add_option("--max-waiting", options.max_waiting, "Requests that may wait for a worker")
+  command.add_option("--max-waiting", options.max_waiting, "Maximum number of requests waiting for a worker thread")
       ->check(in_range(0, 1'000'000))
       ->type_name("N");
   command.add_option("--max-connections", options.max_connections, "Connections")->check(in_range(1, 1'000'000))->type_name("N");
-  command.add_option("--threads", options.threads, "Threads that may compute or wait for a device (64)")
+  command.add_option("--threads", options.threads, "Threads that compute or wait for a device (64)")
       ->check(in_range(1, 4096))
       ->type_name("N");
-  command.add_option("--rate-limit", options.rate_limit, "Requests a second from one address; 0: no limit")
+  command.add_option("--rate-limit", options.rate_limit, "Maximum requests per second from one address; 0: no limit")
       ->check(in_range(0.0, 1e9))
       ->type_name("N");
-  command.add_option("--drain-seconds", arguments.drain_seconds, "How long running requests may take after SIGTERM")
+  command.add_option("--drain-seconds", arguments.drain_seconds, "Seconds that running requests may take after SIGTERM")
       ->capture_default_str()
       ->check(in_range(0.0, 86400.0))
       ->type_name("SECONDS");
@@ -128,28 +128,31 @@ void add_limits(Command& command, ServeArguments& arguments) {
 void add_serve_command(Command& app, Session& session) {
   auto arguments = std::make_shared<ServeArguments>();
   server::ServerOptions& options = arguments->options;
-  Command* command = app.add_subcommand("serve", "Serve the calculator: a page and an HTTP interface");
+  Command* command = app.add_subcommand("serve", "Serve the calculator: a web page and an HTTP interface");
   command->add_option("--host", options.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
-  command->add_option("--port", options.port, "Port, up to 65535; 0 takes a free one")
+  command->add_option("--port", options.port, "Port, up to 65535; 0: any free port")
       ->capture_default_str()
       ->check(in_range(0, 65535))
       ->type_name("PORT");
-  command->add_option("--password-file", options.password_file, "Accounts with hashed passwords, one a line")->type_name("FILE");
-  command->add_option("--token-file", options.token_file, "Bearer tokens, one a line")->type_name("FILE");
-  command->add_option("--allow-host", options.allowed_hosts, "A further name the server answers to without a login")
+  command->add_option("--password-file", options.password_file, "File of accounts with hashed passwords, one per line")
+      ->type_name("FILE");
+  command->add_option("--token-file", options.token_file, "File of bearer tokens, one per line")->type_name("FILE");
+  command->add_option("--allow-host", options.allowed_hosts, "Additional host name that is accepted without a login")
       ->type_name("NAME");
-  command->add_option("--trusted-proxy", options.trusted_proxy, "Address of a proxy whose X-Forwarded-For is believed")
+  command->add_option("--trusted-proxy", options.trusted_proxy, "Address of a proxy whose X-Forwarded-For is trusted")
       ->type_name("ADDRESS");
-  command->add_option("--report-dir", options.report_directory, "Where reports of users are written")->type_name("DIRECTORY");
-  command->add_flag("--log-requests", options.log_requests,
-                    "Log every request, one line each (TENON_LOG_FORMAT=json for objects)");
+  command->add_option("--report-dir", options.report_directory, "Folder for problem reports from users")->type_name("DIRECTORY");
+  command->add_flag("--log-requests", options.log_requests, "Log one line per request (TENON_LOG_FORMAT=json for JSON)");
   add_limits(*command, *arguments);
   command->footer(kNotes);
   command->require_subcommand(0, 1);
 
   auto account = std::make_shared<std::string>("admin");
-  Command* hash = command->add_subcommand("hash-password", "Ask for a password and print its line for --password-file");
-  hash->add_option("--account", *account, "Whose password it is")->capture_default_str()->check(check_account)->type_name("NAME");
+  Command* hash = command->add_subcommand("hash-password", "Ask for a password and print a line for --password-file");
+  hash->add_option("--account", *account, "Account of the password")
+      ->capture_default_str()
+      ->check(check_account)
+      ->type_name("NAME");
   hash->callback([account, &session] { session.action = [account, &session] { return print_hash(*account, session); }; });
   command->callback([command, arguments, &session] {
     if (!command->has_chosen_subcommand()) session.action = [arguments, &session] { return serve(*arguments, session); };

@@ -18,10 +18,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr const char* kNotes = R"(Looks at devices without opening them. STATE is free, held or shared (by a lease), in use (by
-a program that takes no leases), dirty (its last holder died) or unusable.
+constexpr const char* kNotes = R"(Monitors devices without opening them. STATE is free, held or shared (by leases), in use (by a
+program without a lease), dirty (the last holder died) or unusable.
 
-Keys: q quits, s changes the order, r reverses it, arrows select a device whose queue is shown.
+Keys: q quits, s changes the order, r reverses it, arrows select the device whose queue is shown.
 Without a terminal, or with --once, the table is printed once. With --json one document is
 printed; with --interval as well, one line of JSON at each interval.
 
@@ -170,9 +170,9 @@ int show(const TopArguments& arguments, const Session& session) {
 
 void add_top_command(Command& app, Session& session) {
   auto arguments = std::make_shared<TopArguments>();
-  Command* command = app.add_subcommand("top", "Watch the devices: state, holder, queue, load, memory, power, temperature");
+  Command* command = app.add_subcommand("top", "Monitor the devices: state, holder, queue, load, memory, power, temperature");
   command->add_flag("--once", arguments->once, "Print the table once");
-  Option* interval = command->add_option("--interval", arguments->interval_seconds, "Seconds between two looks; 1 by default")
+  Option* interval = command->add_option("--interval", arguments->interval_seconds, "Seconds between updates; 1 by default")
                          ->check(in_range(0.1, 86400.0))
                          ->type_name("SECONDS");
   add_output_options(*command, session);

@@ -29,10 +29,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kNotes = R"(The batch is doubled from 1 on the device itself; a batch's time is upload, compute and download
-of one run, the fastest of a few. The inputs that grow are the first one and every other one with
-as many rows, or those named by --grow; their values are repeated. The knee is the smallest batch
-with at least nine tenths of the best throughput.
+constexpr const char* kNotes =
+    R"(Starting from 1, the batch is doubled on the device itself. The time of a batch is upload, compute
+and download of one run, the fastest of a few. The first input and all inputs with the same number
+of rows grow with the batch, or those named by --grow; their values are repeated. The knee is the
+smallest batch with at least 90 % of the best throughput.
 
 Examples:
   tenon tune 'relu(x @ w)' x='rand([1, 512])' w='rand([512, 512])'
@@ -77,8 +78,8 @@ class Subject {
         inputs_(parse_inputs(arguments.inputs, dtype())),
         grows_(inputs_.size()) {
     if (inputs_.empty())
-      throw Error(ErrorCode::invalid_argument, "nothing grows with the batch: the expression has no input",
-                  "give one: x='rand([1, 64])'");
+      throw Error(ErrorCode::invalid_argument, "no input can grow with the batch: the expression has no inputs",
+                  "give one, e.g. x='rand([1, 64])'");
     for (const std::string& name : arguments_.grow) mark(name);
     if (arguments_.grow.empty()) mark_by_rows();
   }
@@ -127,7 +128,7 @@ class Subject {
       grows_[i] = true;
       return;
     }
-    throw Error(ErrorCode::invalid_argument, fmt::format("--grow {}: there is no such input", name));
+    throw Error(ErrorCode::invalid_argument, fmt::format("--grow {}: no input has this name", name));
   }
   void mark_by_rows() {
     if (!can_grow(inputs_[0].array)) refuse(inputs_[0]);
@@ -173,8 +174,8 @@ Curve curve_of(const TuneArguments& arguments, const DeviceInfo& device, const T
   Curve curve;
   curve.title = fmt::format("{} on {}", arguments.expression, device.id);
   curve.x_label = "batch";
-  curve.y_label = "rows a second";
-  curve.second_label = "seconds a batch";
+  curve.y_label = "rows per second";
+  curve.second_label = "seconds per batch";
   for (const TunePoint& point : result.points) {
     curve.points.push_back({static_cast<double>(point.batch), point.rows_per_second()});
     curve.second.push_back({static_cast<double>(point.batch), point.seconds});
@@ -227,7 +228,7 @@ void print_text(const TuneArguments& arguments, const DeviceInfo& device, const 
   }
   out << '\n' << plot_text(curve_of(arguments, device, result), std::min(console.width, 80), 14, !console.is_utf8()) << '\n';
   const TunePoint &knee = result.knee(), &fastest = result.fastest();
-  out << fmt::format("Use a batch of {}: {}, {:.0f} % of the best, {} a batch.\n", knee.batch,
+  out << fmt::format("Use a batch of {}: {}, {:.0f} % of the best, {} per batch.\n", knee.batch,
                      format_rows(knee.rows_per_second()), 100 * knee.rows_per_second() / fastest.rows_per_second(),
                      format_seconds(knee.seconds));
   out << console.dim(
@@ -294,7 +295,8 @@ int tune(const TuneArguments& arguments, const Session& session) {
     print_text(arguments, device, result, rule, session.console);
   if (arguments.svg.empty()) return 0;
   if (!(svg << plot_svg(curve_of(arguments, device, result)) << std::flush))
-    throw Error(ErrorCode::data_loss, fmt::format("cannot write {}", arguments.svg), "is there room for it?");
+    throw Error(ErrorCode::data_loss, fmt::format("cannot write {}", arguments.svg),
+                "check the free space and permissions of its folder");
   if (!session.json) session.console.out << "saved to " << arguments.svg << '\n';
   return 0;
 }
@@ -303,31 +305,31 @@ int tune(const TuneArguments& arguments, const Session& session) {
 
 void add_tune_command(Command& app, Session& session) {
   auto arguments = std::make_shared<TuneArguments>();
-  Command* command = app.add_subcommand("tune", "Find the batch size at which a device is busy");
-  command->add_option("expression", arguments->expression, "What to compute for each batch, e.g. 'relu(x @ w)'")
+  Command* command = app.add_subcommand("tune", "Find the batch size that keeps a device busy");
+  command->add_option("expression", arguments->expression, "Expression to compute for each batch, e.g. 'relu(x @ w)'")
       ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
-  command->add_option("inputs", arguments->inputs, "Values of the names in it, as for tenon run")->type_name("NAME=VALUE");
-  command->add_option("--batch-axis", arguments->axis, "The axis that grows")
+  command->add_option("inputs", arguments->inputs, "Values of its names, as for tenon run")->type_name("NAME=VALUE");
+  command->add_option("--batch-axis", arguments->axis, "Axis that grows with the batch")
       ->check(in_range(0, kMaxRank - 1))
       ->type_name("AXIS");
-  command->add_option("--grow", arguments->grow, "An input that grows; may be given several times")
+  command->add_option("--grow", arguments->grow, "Input that grows with the batch; may be repeated")
       ->may_repeat()
       ->type_name("NAME");
-  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, of float literals and of created tensors")
+  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, float literals and created tensors")
       ->type_name("DTYPE");
-  command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
-  command->add_option("--memory-budget", arguments->memory_bytes, "Most memory for a batch, e.g. 512MiB")
+  command->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+  command->add_option("--memory-budget", arguments->memory_bytes, "Maximum memory of a batch, e.g. 512MiB")
       ->transform(size_in_bytes())
       ->type_name("BYTES");
-  command->add_option("--latency", arguments->latency_seconds, "Longest time for a batch")
+  command->add_option("--latency", arguments->latency_seconds, "Maximum time of a batch in seconds")
       ->check(in_range(1e-9, 1e6))
       ->type_name("SECONDS");
   command->add_option("--max-batch", arguments->max_batch, "Largest batch to try")
       ->check(in_range(std::int64_t{1}, std::int64_t{1} << 40))
       ->type_name("N");
-  command->add_option("--seconds", arguments->seconds, "How long to measure at most")
+  command->add_option("--seconds", arguments->seconds, "Maximum measuring time in seconds")
       ->check(in_range(0.001, 3600.0))
       ->type_name("S");
   command->add_option("--svg", arguments->svg, "Save the curve as SVG")->type_name("FILE");

@@ -63,7 +63,7 @@ std::string gzip(const std::string& data) {
   boost::beast::error_code error;
   stream.write(parameters, zlib::Flush::finish, error);
   if (error && error != zlib::error::end_of_stream)
-    throw Error(ErrorCode::internal, fmt::format("compressing failed: {}", error.message()));
+    throw Error(ErrorCode::internal, fmt::format("compression failed: {}", error.message()));
   deflated.resize(parameters.total_out);
   boost::crc_32_type checksum;
   checksum.process_bytes(data.data(), data.size());

@@ -37,7 +37,8 @@ Check run_one(const std::string& device, DeviceManager& manager, const Diagnosti
     const double got = first_if_finite(result.outputs.at(0));
     if (wrong.empty() && std::fabs(got - diagnostic.expected) > diagnostic.tolerance)
       wrong = fmt::format("expected {}, got {}", diagnostic.expected, got);
-    if (!wrong.empty()) remedy = fmt::format("results of {} cannot be trusted: use another device and report this", device);
+    if (!wrong.empty())
+      remedy = fmt::format("results of {} cannot be trusted; use another device and report this problem", device);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;
     wrong = fmt::format("{}: {}", to_string(error.code()), error.what());
@@ -56,7 +57,7 @@ Check run_one(const std::string& device, DeviceManager& manager, const Diagnosti
 
 const std::vector<Diagnostic>& device_diagnostics() {
   static const std::vector<Diagnostic> all{
-      {"basic", Severity::critical, "the squares of 1 to 4 sum to 30", "sum([1.0, 2, 3, 4] ** 2)", 30, 0},
+      {"basic", Severity::critical, "the squares of 1 to 4 add up to 30", "sum([1.0, 2, 3, 4] ** 2)", 30, 0},
       // The gradients are checked along with the loss: a step against them must make it smaller.
       {"network", Severity::critical, "a network 128-64-8 learns from a batch of 16", R"(
 x = randn([16, 128], seed=1); t = randn([16, 8], seed=2)
@@ -69,7 +70,7 @@ after = mean((relu(x @ (w1 - 0.01 * dw1)) @ (w2 - 0.01 * dw2) - t) ** 2)
 cast(after < loss, float32), loss, dw1, dw2)",
        1, 0},
       // Multiplying by a vector first or last gives the same.
-      {"matmul", Severity::important, "a product of 1024 x 1024 matrices is right", R"(
+      {"matmul", Severity::important, "a product of 1024 x 1024 matrices is correct", R"(
 a = rand([1024, 1024], seed=5); b = rand([1024, 1024], seed=6); v = rand([1024, 1], seed=7)
 expected = a @ (b @ v)
 max(abs((a @ b) @ v - expected) / expected))",
@@ -80,7 +81,7 @@ alpha = (cos(arange(4.0) / 4 * pi / 2) ** 2)[:, None, None]
 noisy = sqrt(alpha) * q + sqrt(1 - alpha) * randn([4, 32, 64], seed=10)
 max(abs(attention(noisy, k, v) - 1)), noisy)",
        0, 1e-5},
-      {"memory", Severity::optional, "128 MiB fit and keep what is written", R"(
+      {"memory", Severity::optional, "128 MiB can be allocated, written and read back", R"(
 x = full([32, 1024, 1024], 1.5)
 x[31, 1023, 1023] - x[0, 0, 0] + 1.5, x)",
        1.5, 0},

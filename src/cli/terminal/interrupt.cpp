@@ -60,7 +60,7 @@ struct Interrupt::State {
       const int signal = ready > 0 ? static_cast<int>(info.ssi_signo) : exit_status - 128;
       if (exit_status != 0 || (may_end_now && may_end_now())) die_of(signal);
       exit_status = 128 + signal;
-      constexpr char kHeard[] = "\ntenon: stopping; once more to stop at once\n";
+      constexpr char kHeard[] = "\ntenon: stopping; press Ctrl-C again to stop at once\n";
       [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kHeard, sizeof kHeard - 1);
       stop.request_stop();
     }

@@ -88,7 +88,7 @@ bool Terminal::is_possible() {
 Terminal::Terminal() {
   std::array<int, 2> ends{};
   if (tcgetattr(STDIN_FILENO, &original) != 0 || pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
-    throw Error(ErrorCode::unavailable, "this is not a terminal that can show a live table", "give --once");
+    throw Error(ErrorCode::unavailable, "this terminal cannot show a live table", "use --once");
   wake_ = FileDescriptor(ends[0]);
   wake_fd = ends[1];
   for (const int signal : kEndings) handle(signal, end_by);

@@ -245,7 +245,7 @@ std::vector<std::string> TopScreen::details(const DeviceSample& sample) const {
   int place = 0;
   for (const Turnstile::Position& each : sample.queue.places)
     lines.push_back(fmt::format("  {:<8}  {}", each.is_holding ? "holds" : fmt::format("waits, {}", ++place), who_has(each)));
-  if (sample.queue.places.empty()) lines.emplace_back("  nobody holds it, nobody waits");
+  if (sample.queue.places.empty()) lines.emplace_back("  no holders, no waiters");
   return lines;
 }
 
@@ -263,7 +263,7 @@ std::vector<std::string> TopScreen::lines(const Shape& shape) const {
     return shape.has_colour ? fmt::format("\033[{}m{}\033[0m", code, cut) : cut;
   };
   const std::time_t when = std::chrono::system_clock::to_time_t(sample_.when);
-  std::vector<std::string> lines{fitted(fmt::format("tenon top  {:%H:%M:%S}  {} devices  by {}{}", fmt::localtime(when),
+  std::vector<std::string> lines{fitted(fmt::format("tenon top  {:%H:%M:%S}  {} devices  sorted by {}{}", fmt::localtime(when),
                                                     devices.size(), name(order_), is_reversed_ ? ", reversed" : ""),
                                         width),
                                  styled(table[0], "1")};

@@ -63,7 +63,7 @@ std::vector<std::string> split(std::string_view line, std::size_t number) {
       fields.back() += line[i];
     }
   }
-  if (is_quoted) bad_line(number, "a quoted field does not end");
+  if (is_quoted) bad_line(number, "a quoted field has no closing quote");
   return fields;
 }
 
@@ -163,7 +163,7 @@ Columns read_columns(const std::vector<std::string>& names) {
     columns.arrival = *timestamp;
     columns.is_timestamp = true;
   } else {
-    bad_line(1, "no column is called TIMESTAMP or arrival_seconds", "the first line must name the columns");
+    bad_line(1, "no column TIMESTAMP or arrival_seconds", "the first line must name the columns");
   }
   return columns;
 }
@@ -174,7 +174,7 @@ std::int64_t read_arrival(const std::string& text, bool is_timestamp, std::size_
     if (const auto time = TimestampReader(text).read()) return *time;
   const auto seconds = number_in(text);
   if (!seconds || std::fabs(*seconds) > 9e9)
-    bad_line(line, fmt::format("'{}' is no {}", shown(text),
+    bad_line(line, fmt::format("'{}' is not a {}", shown(text),
                                is_timestamp ? "time such as 2023-11-16 18:17:03.9799600" : "number of seconds"));
   return static_cast<std::int64_t>(std::llround(*seconds * static_cast<double>(kNanosecondsPerSecond)));
 }
@@ -198,7 +198,7 @@ std::vector<Arrival> parse_arrivals(std::string_view csv, double default_service
     if (columns.service) {
       const auto given = number_in(fields[*columns.service]);
       if (!given || *given < 0)
-        bad_line(line, fmt::format("'{}' is no service time in seconds", shown(fields[*columns.service])));
+        bad_line(line, fmt::format("'{}' is not a service time in seconds", shown(fields[*columns.service])));
       service = *given;
     }
     rows.emplace_back(arrival, service);

@@ -27,7 +27,8 @@ double checked_seconds(double seconds, const char* what) {
 
 double checked_break_even(double seconds) {
   if (!(seconds > 0) || !std::isfinite(seconds))
-    throw Error(ErrorCode::invalid_argument, fmt::format("the break-even must be a number of seconds above 0, not {}", seconds));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the break-even must be a number of seconds greater than 0, not {}", seconds));
   return seconds;
 }
 

@@ -38,7 +38,7 @@ int interrupt_signal() {
     sigemptyset(&action.sa_mask);
     if (sigaction(candidate, &action, nullptr) == 0) return chosen = candidate;
   }
-  throw Error(ErrorCode::resource_exhausted, "no real-time signal is free to end waits for a device");
+  throw Error(ErrorCode::resource_exhausted, "no real-time signal is available for ending waits for a device");
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void LockWait::arm() {
   event.sigev_signo = signal;
   event.sigev_notify_thread_id = gettid();
   if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0)
-    throw Error(ErrorCode::resource_exhausted, fmt::format("cannot make a timer for the wait: {}", std::strerror(errno)));
+    throw Error(ErrorCode::resource_exhausted, fmt::format("cannot create a timer for the wait: {}", std::strerror(errno)));
   sigset_t only{};
   sigemptyset(&only);
   sigaddset(&only, signal);

@@ -11,7 +11,7 @@ namespace tenon {
 
 std::string who(const Turnstile::Position& place) {
   if (!place.is_known) return fmt::format("ticket {}", place.ticket);
-  return fmt::format("pid {}{} ({}, {})", place.pid, place.is_in_this_pid_namespace ? "" : " of another container",
+  return fmt::format("pid {}{} ({}, {})", place.pid, place.is_in_this_pid_namespace ? "" : " in another container",
                      user_name(place.uid), place.command);
 }
 
@@ -32,7 +32,7 @@ std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket)
       ++others_held;
   }
   if (others_held > 0) holders += fmt::format(" and {} more", others_held);
-  const std::string place = before == 0 ? "you are next" : fmt::format("{} before you", before);
+  const std::string place = before == 0 ? "you are next" : fmt::format("{} ahead of you", before);
   // Between taking the ticket and looking, the holder may have left.
   if (holders.empty()) return fmt::format("waiting for {}: {}", queue.device, place);
   return fmt::format("waiting for {}: held by {}; {}", queue.device, holders, place);

@@ -54,12 +54,12 @@ bool is_trusted(uid_t owner) { return owner == 0 || owner == geteuid(); }
 void make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno == EEXIST) return;
-    fail(errno, fmt::format("cannot make the run directory {}", path), "set TENON_RUN_DIR to a directory of your own");
+    fail(errno, fmt::format("cannot create the run directory {}", path), "set TENON_RUN_DIR to a directory that you own");
   }
   const group* members = path == kSystemDirectory ? getgrnam("tenon") : nullptr;
   if (members == nullptr) return;
   if (chown(path.c_str(), static_cast<uid_t>(-1), members->gr_gid) == 0 && chmod(path.c_str(), 02770) == 0) return;
-  fail(errno, fmt::format("cannot give {} to the group tenon", path));
+  fail(errno, fmt::format("cannot change the group of {} to tenon", path));
 }
 
 // The directory to use; empty when none is named by the environment or made by the administrator.
@@ -80,8 +80,8 @@ std::string RunDirectory::process_environment(const char* name) {
 RunDirectory RunDirectory::open(const Environment& environment) {
   const std::string path = choose(environment);
   if (path.empty())
-    throw Error(ErrorCode::failed_precondition, "there is no run directory: neither /run/tenon nor XDG_RUNTIME_DIR",
-                "ask the administrator for /run/tenon, or set TENON_RUN_DIR to a directory of your own");
+    throw Error(ErrorCode::failed_precondition, "no run directory: neither /run/tenon nor XDG_RUNTIME_DIR exists",
+                "ask the administrator to create /run/tenon, or set TENON_RUN_DIR to a directory that you own");
   return at(path);
 }
 
@@ -107,7 +107,7 @@ RunDirectory RunDirectory::at(const std::string& path) {
       refuse(fmt::format("the run directory {} is a symbolic link", absolute), "set TENON_RUN_DIR to the directory itself");
     if (error == ENOTDIR) refuse(fmt::format("{} is no directory", absolute), "set TENON_RUN_DIR to a directory");
     fail(error, fmt::format("cannot open the run directory {}", absolute),
-         error == EACCES ? "join the group that owns it, or set TENON_RUN_DIR to a directory of your own" : "");
+         error == EACCES ? "join the group that owns it, or set TENON_RUN_DIR to a directory that you own" : "");
   }
   return RunDirectory(std::move(absolute), std::move(fd));
 }
@@ -118,10 +118,10 @@ RunDirectory::RunDirectory(std::string path, FileDescriptor fd)
   struct stat info{};
   if (fstat(fd_->get(), &info) != 0) fail(errno, fmt::format("cannot read the state of {}", path_));
   if (!is_trusted(info.st_uid))
-    refuse(fmt::format("the run directory {} belongs to user {}, neither to you nor to root", path_, info.st_uid),
-           "set TENON_RUN_DIR to a directory of your own, or ask the administrator for /run/tenon");
+    refuse(fmt::format("the run directory {} belongs to user {}, not to you or root", path_, info.st_uid),
+           "set TENON_RUN_DIR to a directory that you own, or ask the administrator to create /run/tenon");
   if ((info.st_mode & S_IWOTH) != 0)
-    refuse(fmt::format("everybody may write to the run directory {}", path_), fmt::format("chmod o-w {}", path_));
+    refuse(fmt::format("the run directory {} is world-writable", path_), fmt::format("chmod o-w {}", path_));
   owner_ = info.st_uid;
   group_ = info.st_gid;
   is_group_shared_ = (info.st_mode & S_IWGRP) != 0;
@@ -131,10 +131,10 @@ void RunDirectory::check_file(int fd, const std::string& name) const {
   struct stat info{};
   const std::string path = path_ + "/" + name;
   if (fstat(fd, &info) != 0) fail(errno, fmt::format("cannot read the state of {}", path));
-  const std::string remedy = fmt::format("look at what made it, then remove it while nothing uses the device: rm {}", path);
+  const std::string remedy = fmt::format("find out what created it, then remove it while the device is not in use: rm {}", path);
   if (!S_ISREG(info.st_mode)) refuse(fmt::format("{} is no regular file", path), remedy);
   if (info.st_nlink > 1) refuse(fmt::format("{} has further names", path), remedy);
-  if ((info.st_mode & S_IWOTH) != 0) refuse(fmt::format("everybody may write to {}", path), fmt::format("chmod o-w {}", path));
+  if ((info.st_mode & S_IWOTH) != 0) refuse(fmt::format("{} is world-writable", path), fmt::format("chmod o-w {}", path));
   // Where a group shares the directory, any member may have come first.
   if (!is_group_shared_ && !is_trusted(info.st_uid))
     refuse(fmt::format("{} belongs to user {}, neither to you nor to root", path, info.st_uid), remedy);
@@ -145,8 +145,8 @@ FileDescriptor RunDirectory::make_file(const std::string& name) const {
   const std::string passing = fmt::format(".{}.{}.{}", name, getpid(), gettid());
   FileDescriptor fd(openat(fd_->get(), passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd)
-    fail(errno, fmt::format("cannot make {}/{}", path_, name),
-         errno == EACCES ? "join the group that owns the directory, or set TENON_RUN_DIR to one of your own" : "");
+    fail(errno, fmt::format("cannot create {}/{}", path_, name),
+         errno == EACCES ? "join the group that owns the directory, or set TENON_RUN_DIR to a directory that you own" : "");
   if (is_group_shared_ && (fchown(fd.get(), static_cast<uid_t>(-1), group_) != 0 || fchmod(fd.get(), 0660) != 0)) {
     const int error = errno;
     unlinkat(fd_->get(), passing.c_str(), 0);
@@ -156,7 +156,7 @@ FileDescriptor RunDirectory::make_file(const std::string& name) const {
   if (renameat2(fd_->get(), passing.c_str(), fd_->get(), name.c_str(), RENAME_NOREPLACE) == 0) return fd;
   const int error = errno;
   unlinkat(fd_->get(), passing.c_str(), 0);
-  if (error != EEXIST) fail(error, fmt::format("cannot make {}/{}", path_, name));
+  if (error != EEXIST) fail(error, fmt::format("cannot create {}/{}", path_, name));
   return FileDescriptor();
 }
 

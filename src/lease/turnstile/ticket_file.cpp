@@ -32,7 +32,7 @@ std::int64_t byte_of(TicketNumber ticket, TicketKind kind) {
   // Only a file that somebody wrote nonsense to gets here.
   if (ticket >= static_cast<TicketNumber>(kRange))
     throw Error(ErrorCode::data_loss, fmt::format("ticket {} of a device's queue is out of range", ticket),
-                "remove the file while nothing uses the device");
+                "remove the file while the device is not in use");
   return first_byte(kind) + static_cast<std::int64_t>(ticket);
 }
 
@@ -52,9 +52,9 @@ void write_at(int fd, const void* data, std::size_t bytes, std::int64_t offset) 
   while (written < 0 && errno == EINTR);
   if (written != static_cast<ssize_t>(bytes))
     throw Error(ErrorCode::resource_exhausted,
-                fmt::format("cannot write to the queue of a device, {}: {}", path_of(fd),
+                fmt::format("cannot write to the queue file of a device, {}: {}", path_of(fd),
                             written < 0 ? std::strerror(errno) : "no space left"),
-                "make room there, or name another run directory with TENON_RUN_DIR");
+                "free some space, or set TENON_RUN_DIR to another directory");
 }
 
 // Bytes past the end of the file read as zeros.
@@ -79,8 +79,8 @@ TicketFile::Header TicketFile::read_header() const {
   if (header.magic == 0) return Header{.magic = kMagic, .next_ticket = 1};
   if (header.magic != kMagic)
     throw Error(ErrorCode::failed_precondition,
-                "a file in the run directory is not a device's queue, or of another version of Tenon",
-                "use one version of Tenon, or remove the file while nothing uses the device");
+                "a file in the run directory is not a device queue, or belongs to another version of Tenon",
+                "use the same version of Tenon everywhere, or remove the file while the device is not in use");
   return header;
 }
 
@@ -141,7 +141,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> TicketFile::conflict(std::i
   request.l_start = start;
   request.l_len = end - start;
   if (fcntl(fd_.get(), F_OFD_GETLK, &request) != 0)
-    throw Error(ErrorCode::unknown, fmt::format("cannot look at a device's queue: {}", std::strerror(errno)));
+    throw Error(ErrorCode::unknown, fmt::format("cannot inspect a device's queue: {}", std::strerror(errno)));
   if (request.l_type == F_UNLCK) return std::nullopt;
   const std::int64_t first = std::clamp<std::int64_t>(request.l_start, start, end - 1);
   const std::int64_t last = request.l_len == 0 ? end : std::clamp<std::int64_t>(request.l_start + request.l_len, first + 1, end);

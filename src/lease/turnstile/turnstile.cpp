@@ -80,7 +80,7 @@ TicketFile::Record record_of_this_process(TicketNumber ticket, TicketKind kind) 
 void check(LockWait::Outcome outcome, const std::string& device) {
   if (outcome == LockWait::Outcome::timed_out)
     throw Error(ErrorCode::deadline_exceeded, fmt::format("{} did not become free in the time given", device),
-                "tenon queue shows who holds it and who waits");
+                "wait for the current holder, or use another device");
   if (outcome == LockWait::Outcome::stopped)
     throw Error(ErrorCode::cancelled, fmt::format("the wait for {} was cancelled", device));
 }

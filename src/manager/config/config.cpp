@@ -61,7 +61,7 @@ double Config::budget_fraction() const {
   }
   if (!(memory_fraction >= 0.1 && memory_fraction <= 1.0))
     throw Error(ErrorCode::invalid_argument, fmt::format("memory_fraction is {}, not a number from 0.1 to 1", memory_fraction),
-                "0.75 uses three quarters of a device's memory");
+                "for example, 0.75 uses three quarters of a device's memory");
   return memory_fraction;
 }
 
@@ -79,10 +79,10 @@ void Config::check() const {
     }
   }
   if (batch_min > batch_max)
-    throw Error(ErrorCode::invalid_argument, fmt::format("batch_min is {}, more than batch_max, {}", batch_min, batch_max));
+    throw Error(ErrorCode::invalid_argument, fmt::format("batch_min ({}) is greater than batch_max ({})", batch_min, batch_max));
   if (routing == RoutingMode::pinned && prefer == "auto")
-    throw Error(ErrorCode::invalid_argument, "routing is pinned, and prefer does not say to what",
-                "set prefer to a kind or an id, or routing to prefer");
+    throw Error(ErrorCode::invalid_argument, "routing is pinned, but prefer names no device",
+                "set prefer to a kind or an id, or set routing to prefer");
 }
 
 Config Config::load() {
@@ -92,7 +92,8 @@ Config Config::load() {
 }
 
 Config optimize_for_model_size(Config base, double parameters) {
-  if (!(parameters >= 0)) throw Error(ErrorCode::invalid_argument, fmt::format("a model cannot have {} parameters", parameters));
+  if (!(parameters >= 0))
+    throw Error(ErrorCode::invalid_argument, fmt::format("the number of parameters must be positive, not {}", parameters));
   base.memory_strategy = parameters < 1e6   ? MemoryStrategy::conservative
                          : parameters < 1e8 ? MemoryStrategy::balanced
                                             : MemoryStrategy::aggressive;
@@ -112,7 +113,7 @@ Config configure_for_generative_models(Config base, MemoryStrategy strategy, boo
 void apply_environment(const Config& config) {
   for (const auto& [name, value] : config.environment)
     if (setenv(name.c_str(), value.c_str(), 1) != 0)
-      throw Error(ErrorCode::invalid_argument, fmt::format("'{}' cannot be the name of an environment variable", name));
+      throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a valid name of an environment variable", name));
 }
 
 void check_results(const Config& config, const Graph& graph) {
@@ -120,7 +121,7 @@ void check_results(const Config& config, const Graph& graph) {
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     const DType dtype = graph[graph.outputs()[i]].dtype;
     if (dtype != DType::f64 && dtype != DType::i64 && dtype != DType::u64) continue;
-    throw Error(ErrorCode::invalid_argument, fmt::format("result {} is {}, and enable_x64 is off", i, name(dtype)),
+    throw Error(ErrorCode::invalid_argument, fmt::format("result {} is {}, but enable_x64 is off", i, name(dtype)),
                 fmt::format("cast it to {}, or set enable_x64 to true", dtype == DType::f64 ? "float32" : "int32"));
   }
 }

@@ -54,7 +54,7 @@ std::string simulated_text(const std::string& path, const toml::node& node) {
   const toml::table* table = node.as_table();
   if (table == nullptr) return scalar_text(path, "sim", node);
   const toml::node* architecture = table->get("architecture");
-  if (architecture == nullptr) refuse(path, node, "an entry of sim needs its architecture: architecture = \"wormhole\"");
+  if (architecture == nullptr) refuse(path, node, "an entry of sim needs an architecture, e.g. architecture = \"wormhole\"");
   std::string text = scalar_text(path, "sim.architecture", *architecture);
   for (const auto& [key, value] : *table)
     if (key != "architecture")
@@ -103,7 +103,7 @@ void check_depth(const std::string& path, const std::string& text) {
     if (std::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(end), '.') > kMaxKeyParts)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} line {}: a key has more than {} parts", path, number, kMaxKeyParts),
-                  "the file is TOML: prefer = \"gpu\"");
+                  "the file must be TOML, e.g. prefer = \"gpu\"");
   }
 }
 
@@ -119,7 +119,7 @@ std::vector<FileValue> read_config_file(const std::string& path) {
     return values;
   } catch (const toml::parse_error& error) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} line {}: {}", path, error.source().begin.line, error.description()),
-                "the file is TOML: prefer = \"gpu\"");
+                "the file must be TOML, e.g. prefer = \"gpu\"");
   }
 }
 

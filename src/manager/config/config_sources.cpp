@@ -184,7 +184,7 @@ std::string process_variable(const char* name) {
 std::string find_config_file(const ConfigSources& sources) {
   const auto named = [](const std::string& path, const char* origin) {
     if (!is_file(path))
-      throw Error(ErrorCode::not_found, fmt::format("there is no configuration file {}, which {} names", path, origin));
+      throw Error(ErrorCode::not_found, fmt::format("the configuration file {}, set by {}, does not exist", path, origin));
     return path;
   };
   if (!sources.file.empty()) return named(sources.file, "--config");
@@ -200,7 +200,8 @@ std::string find_config_file(const ConfigSources& sources) {
 std::pair<std::string, std::string> parse_assignment(std::string_view text) {
   const std::size_t mark = text.find('=');
   if (mark == std::string_view::npos || mark == 0)
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' sets nothing", text), "--set takes NAME=VALUE: --set prefer=gpu");
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not of the form NAME=VALUE", text),
+                "for example: --set prefer=gpu");
   return {std::string(text.substr(0, mark)), std::string(text.substr(mark + 1))};
 }
 

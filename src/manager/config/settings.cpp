@@ -62,7 +62,7 @@ struct Described {
 
 template <class Value>
 Setting number(Described d, Value Config::* field, double low, double high) {
-  const char* const what = std::is_integral_v<Value> ? "a whole number" : "a number";
+  const char* const what = std::is_integral_v<Value> ? "an integer" : "a number";
   const std::string takes = fmt::format("{} from {} to {}", what, low, high);
   return {d.name,
           d.group,
@@ -163,7 +163,7 @@ Setting prefer(Described d) {
 }
 
 Setting platform_priority(Described d) {
-  const std::string takes = "kinds in order, separated by commas: cpu, gpu, tpu, tenstorrent, other; each at most once";
+  const std::string takes = "comma-separated kinds in order: cpu, gpu, tpu, tenstorrent, other; each at most once";
   return {d.name,
           d.group,
           takes,
@@ -198,7 +198,7 @@ Setting memory_fraction(Described d) {
 }
 
 Setting simulated(Described d) {
-  const std::string takes = "imagined devices, separated by semicolons: ARCHITECTURE[,key=value...]";
+  const std::string takes = "simulated devices, separated by semicolons: ARCHITECTURE[,key=value...]";
   return {d.name,
           d.group,
           takes,
@@ -218,7 +218,7 @@ Setting simulated(Described d) {
 }
 
 Setting prices(Described d) {
-  const std::string takes = "US dollars an hour from 0 to 1e+06 by id, kind or name: cuda:0=3.5,tpu=1.2";
+  const std::string takes = "US dollars per hour from 0 to 1e+06 by id, kind or name: cuda:0=3.5,tpu=1.2";
   return {d.name,
           d.group,
           takes,
@@ -294,31 +294,31 @@ std::vector<Setting> make_settings() {
   return {
       prefer({"prefer",
               device,
-              "The device to use; another one with a warning where it is missing",
+              "The device to use; if it is missing, another one with a warning",
               {"TENON_PREFER", "COMPUTE_PREFER"}}),
       choice({"routing",
               device,
-              "How auto chooses: by kind, the fastest or the cheapest by prediction, or only the preferred",
+              "How auto chooses a device: by kind, by predicted time or cost, or only the preferred one",
               {"TENON_ROUTING"}},
              &Config::routing, {R::prefer, R::fastest, R::cheapest, R::pinned}),
       platform_priority({"platform_priority",
                          device,
-                         "Which kinds auto looks for, best first; others are not used",
+                         "The kinds that auto considers, best first; other kinds are not used",
                          {"TENON_PLATFORM_PRIORITY"}}),
       flag({"allow_tpu", device, "Whether auto may choose a TPU", {"TENON_ALLOW_TPU", "COMPUTE_ALLOW_TPU"}}, &Config::allow_tpu),
       flag({"allow_simulated", device, "Whether auto may choose a simulated device", {"TENON_ALLOW_SIMULATED"}},
            &Config::allow_simulated),
       flag({"profile",
             device,
-            "Whether measured times are kept across runs; fastest and cheapest predict from them",
+            "Whether measured times are kept between processes; fastest and cheapest predict from them",
             {"TENON_PROFILE"}},
            &Config::profile),
-      simulated({"sim", device, "Devices that do not exist, for trying things out", {"TENON_SIM"}}),
+      simulated({"sim", device, "Simulated devices, for trying things without hardware", {"TENON_SIM"}}),
 
       // Before memory_strategy: of the two from one place the strategy is the stronger word.
       memory_fraction({"memory_fraction",
                        memory,
-                       "Of a device's memory, for the custom strategy, which setting it chooses",
+                       "The fraction of a device's memory to use; setting it selects the custom strategy",
                        {"TENON_MEMORY_FRACTION"}}),
       choice({"memory_strategy",
               memory,
@@ -328,65 +328,64 @@ std::vector<Setting> make_settings() {
 
       flag({"enable_x64", programs, "Whether results may be 64-bit floats and integers", {"TENON_ENABLE_X64"}},
            &Config::enable_x64),
-      flag({"enable_jit", programs, "Whether nodes are fused into one loop; off to debug", {"TENON_ENABLE_JIT"}},
+      flag({"enable_jit", programs, "Whether nodes are fused into one loop; turn it off for debugging", {"TENON_ENABLE_JIT"}},
            &Config::enable_jit),
-      flag({"isolate", programs, "Whether every backend runs in a process of its own", {"TENON_ISOLATE"}}, &Config::isolate),
-      environment({"environment", programs, "Variables set for backends before they load", {}}),
+      flag({"isolate", programs, "Whether every backend runs in a separate process", {"TENON_ISOLATE"}}, &Config::isolate),
+      environment({"environment", programs, "Environment variables that are set before backends load", {}}),
 
       number({"batch_min", batches, "The smallest batch", {"TENON_BATCH_MIN"}}, &Config::batch_min, 1, most),
       number({"batch_max", batches, "The largest batch", {"TENON_BATCH_MAX"}}, &Config::batch_max, 1, most),
-      number({"prefetch", batches, "Batches prepared ahead of the device", {"TENON_PREFETCH"}}, &Config::prefetch, 0, 1024),
+      number({"prefetch", batches, "How many batches are prepared ahead of the device", {"TENON_PREFETCH"}}, &Config::prefetch, 0,
+             1024),
       number({"tpu_batch_factor",
               batches,
-              "Batches on a TPU are this many times larger",
+              "The factor by which batches on a TPU are larger",
               {"TENON_TPU_BATCH_FACTOR", "COMPUTE_TPU_BATCH_FACTOR"}},
              &Config::tpu_batch_factor, 1, 1 << 20),
 
       choice({"keep_open", leases, "How long a device stays open without work", {"TENON_KEEP_OPEN"}}, &Config::keep_open,
              {K::on_demand, K::linger, K::adaptive, K::always}),
-      optional_seconds({"linger_seconds",
-                        leases,
-                        "For keep_open = linger; auto: as long as costs what opening again does",
-                        {"TENON_LINGER_SECONDS"}},
-                       &Config::linger_seconds, "auto", 0),
-      number({"worth", leases, "Seconds of idle holding that one second of opening is worth", {"TENON_WORTH"}}, &Config::worth, 0,
-             1e6),
+      optional_seconds(
+          {"linger_seconds", leases, "The hold time of keep_open = linger; auto: the break-even time", {"TENON_LINGER_SECONDS"}},
+          &Config::linger_seconds, "auto", 0),
+      number({"worth", leases, "How many seconds of idle holding cost as much as one second of opening", {"TENON_WORTH"}},
+             &Config::worth, 0, 1e6),
       optional_seconds({"quantum_seconds",
                         leases,
-                        "How long one process may go on while another waits; auto: 10 openings",
+                        "How long a process may continue while another waits; auto: 10 times the open and close time",
                         {"TENON_QUANTUM_SECONDS"}},
                        &Config::quantum_seconds, "auto", 0),
       optional_seconds({"min_hold_seconds",
                         leases,
-                        "The least a process keeps a device it opened; auto: one opening",
+                        "The minimum time a process keeps a device it opened; auto: the open and close time",
                         {"TENON_MIN_HOLD_SECONDS"}},
                        &Config::min_hold_seconds, "auto", 0),
       optional_seconds(
-          {"lease_timeout_seconds", leases, "How long to wait for a device; none: for ever", {"TENON_LEASE_TIMEOUT_SECONDS"}},
+          {"lease_timeout_seconds", leases, "How long to wait for a device; none: no limit", {"TENON_LEASE_TIMEOUT_SECONDS"}},
           &Config::lease_timeout_seconds, "none", 0),
 
-      prices({"prices", money, "What an hour of a device costs; built-in prices are estimates", {"TENON_PRICES"}}),
-      flag({"ledger", money, "Whether a record of leases is kept", {"TENON_LEDGER"}}, &Config::ledger),
+      prices({"prices", money, "The price of a device per hour; built-in prices are estimates", {"TENON_PRICES"}}),
+      flag({"ledger", money, "Whether the use of devices is recorded", {"TENON_LEDGER"}}, &Config::ledger),
 
-      variable({"threads", process, "Threads the processor computes with", {"TENON_THREADS"}}, "a whole number from 1",
+      variable({"threads", process, "The number of threads of the CPU backend", {"TENON_THREADS"}}, "an integer of at least 1",
                std::to_string(usable_cores())),
-      variable({"isa", process, "The instruction set level of the processor's kernels", {"TENON_ISA"}},
-               "v2, v3 or v4: no higher level than that", "best", one_of({"v2", "v3", "v4"})),
-      variable({"run_dir", process, "Where the processes of this machine meet to share devices", {"TENON_RUN_DIR"}}, "a folder",
-               "/run/tenon or $XDG_RUNTIME_DIR/tenon"),
-      variable({"state_dir", process, "Where profiles and the ledger are kept", {"TENON_STATE_DIR"}}, "a folder",
+      variable({"isa", process, "The highest instruction set level of CPU kernels", {"TENON_ISA"}}, "v2, v3 or v4", "best",
+               one_of({"v2", "v3", "v4"})),
+      variable({"run_dir", process, "The folder through which the processes of this machine share devices", {"TENON_RUN_DIR"}},
+               "a folder", "/run/tenon or $XDG_RUNTIME_DIR/tenon"),
+      variable({"state_dir", process, "The folder of profiles and the ledger", {"TENON_STATE_DIR"}}, "a folder",
                "$XDG_STATE_HOME/tenon or ~/.local/state/tenon"),
       variable({"ledger_rows",
                 process,
-                "Uses of devices the ledger keeps one by one; older ones become sums of a day",
+                "The number of single uses the ledger keeps; older ones are merged into daily sums",
                 {"TENON_LEDGER_ROWS"}},
-               "a whole number from 16", "100000", whole_number_from(16)),
-      variable({"ledger_mib", process, "How large the ledger may become, in MiB", {"TENON_LEDGER_MIB"}}, "a whole number from 1",
+               "an integer of at least 16", "100000", whole_number_from(16)),
+      variable({"ledger_mib", process, "The maximum size of the ledger in MiB", {"TENON_LEDGER_MIB"}}, "an integer of at least 1",
                "64", whole_number_from(1)),
-      variable({"log_format", process, "How log lines are written", {"TENON_LOG_FORMAT"}}, "text or json", "text",
+      variable({"log_format", process, "The format of log lines", {"TENON_LOG_FORMAT"}}, "text or json", "text",
                one_of({"text", "json"})),
-      variable({"log", process, "How much is logged to stderr", {"TENON_LOG"}}, "debug, info, warn, error or off", "warn",
-               one_of({"debug", "info", "warn", "error", "off"})),
+      variable({"log", process, "The lowest level that is logged to stderr", {"TENON_LOG"}}, "debug, info, warn, error or off",
+               "warn", one_of({"debug", "info", "warn", "error", "off"})),
   };
 }
 
@@ -406,8 +405,8 @@ const Setting& find_setting(std::string_view wanted) {
     known.push_back(setting.name);
   }
   const std::string near = nearest(wanted, known);
-  throw Error(ErrorCode::not_found, fmt::format("no setting is called '{}'", wanted),
-              near.empty() ? "tenon config lists them" : fmt::format("did you mean '{}'?", near));
+  throw Error(ErrorCode::not_found, fmt::format("unknown setting '{}'", wanted),
+              near.empty() ? "check its name in the list of settings" : fmt::format("did you mean '{}'?", near));
 }
 
 }  // namespace tenon

@@ -14,8 +14,8 @@ bool ledger_is_built() noexcept { return false; }
 
 namespace {
 [[noreturn]] void refuse() {
-  throw Error(ErrorCode::unimplemented, "this build has no ledger",
-              "build Tenon where the SQLite library is installed (libsqlite3-dev)");
+  throw Error(ErrorCode::unimplemented, "this build of Tenon has no ledger",
+              "build Tenon with the SQLite library installed (libsqlite3-dev)");
 }
 }  // namespace
 
@@ -252,7 +252,7 @@ struct LedgerStore::Database {
     const int found = static_cast<int>(ask(connection, "PRAGMA user_version"));
     if (found > kVersion || found < 0)
       throw Error(ErrorCode::failed_precondition,
-                  fmt::format("the ledger {} is of version {}, this program knows {}", file, found, kVersion),
+                  fmt::format("the ledger {} has version {}, but this program supports up to {}", file, found, kVersion),
                   "use the newer tenon that wrote it");
     return found;
   }
@@ -294,7 +294,7 @@ bool ledger_is_built() noexcept { return true; }
 
 LedgerStore::LedgerStore(const std::string& file, LedgerLimits limits, milliseconds patience) {
   if (file.empty())
-    throw Error(ErrorCode::unavailable, "there is no place for the ledger",
+    throw Error(ErrorCode::unavailable, "no folder for the ledger",
                 "set TENON_STATE_DIR to a folder that this user can write to");
   make_private_file(file);
   const std::uint64_t tried = identity_of(file);
@@ -311,8 +311,8 @@ LedgerStore::LedgerStore(const std::string& file, LedgerLimits limits, milliseco
 
 LedgerStore LedgerStore::open_existing(const std::string& file) {
   if (std::error_code ignored; file.empty() || !std::filesystem::exists(file, ignored))
-    throw Error(ErrorCode::not_found, file.empty() ? "there is no ledger" : fmt::format("there is no ledger {}", file),
-                "it is made when a device is first used");
+    throw Error(ErrorCode::not_found, file.empty() ? "there is no ledger" : fmt::format("the ledger {} does not exist", file),
+                "it is created when a device is first used");
   return LedgerStore(file, LedgerLimits::of_environment());
 }
 

@@ -105,13 +105,13 @@ struct Ledger::Writer {
       thread = std::thread([this] { work(); });
     } catch (const std::system_error& error) {
       has_given_up = true;
-      logging::warn("the ledger has no thread to write with: {}", error.what());
+      logging::warn("cannot start the ledger's writer thread: {}", error.what());
     }
   }
 
   void complain(const char* what) {
     if (std::exchange(has_complained, true)) return;
-    logging::warn("uses of devices are not written down for now: {}", what);
+    logging::warn("the use of devices is temporarily not recorded: {}", what);
   }
 
   void price(std::vector<Use>& uses) {
@@ -125,7 +125,7 @@ struct Ledger::Writer {
         if (options.describe) try {
             info = options.describe(use.device);
           } catch (const std::exception& error) {
-            logging::info("the ledger knows nothing of {}: {}", use.device, error.what());
+            logging::info("the ledger has no record of {}: {}", use.device, error.what());
           }
         info.id = use.device;
         found = known.emplace(use.device, with_price(std::move(info), options.prices)).first;

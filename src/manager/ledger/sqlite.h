@@ -27,7 +27,7 @@ class Statement {
  public:
   Statement(sqlite3* connection, std::string_view sql) : connection_(connection) {
     if (sqlite3_prepare_v2(connection, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr) != SQLITE_OK)
-      fail(connection, "the ledger does not understand a statement");
+      fail(connection, "the ledger refused a statement");
   }
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;

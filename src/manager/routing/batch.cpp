@@ -30,7 +30,7 @@ bool has(const DeviceInfo& device, std::string_view part) {
 }  // namespace
 
 BatchConfig batch_config(DeviceKind kind, std::int64_t base, const Config& config) {
-  if (base < 1) throw Error(ErrorCode::invalid_argument, fmt::format("a batch has at least 1 row, not {}", base));
+  if (base < 1) throw Error(ErrorCode::invalid_argument, fmt::format("a batch must have at least 1 row, not {}", base));
   BatchConfig batch;
   batch.prefetch_factor = config.prefetch;
   switch (kind) {
@@ -63,7 +63,8 @@ BatchConfig batch_config(DeviceKind kind, std::int64_t base, const Config& confi
 
 std::int64_t recommended_batch_size(double parameters, bool has_gpu, std::int64_t base) {
   if (!(parameters >= 0) || base < 1)
-    throw Error(ErrorCode::invalid_argument, fmt::format("no batch for {} parameters and a base of {}", parameters, base));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the number of parameters ({}) and the base ({}) must be positive", parameters, base));
   double size = static_cast<double>(std::min(base, kLargest));
   if (!has_gpu) size *= 0.25;
   if (parameters > 1e8) size *= 0.5;
@@ -121,7 +122,7 @@ BatchVerdict validate_batch_size(std::int64_t batch_size, HardwareType type) {
     return {false, fmt::format("a batch of {} is below the minimum of {} for {}; use {}", batch_size, advice.min_batch_size,
                                name(type), advice.optimal_batch_size)};
   if (batch_size < advice.critical_batch_size)
-    return {true, fmt::format("a batch of {} works, but {} is busy only from {} on", batch_size, name(type),
+    return {true, fmt::format("a batch of {} works, but {} needs at least {} to be busy", batch_size, name(type),
                               advice.critical_batch_size)};
   return {true, fmt::format("a batch of {} keeps {} busy", batch_size, name(type))};
 }

@@ -12,7 +12,7 @@ namespace tenon::placement {
 namespace {
 
 [[noreturn]] void nothing_visible() {
-  throw Error(ErrorCode::failed_precondition, "No devices are visible", "tenon doctor says why");
+  throw Error(ErrorCode::failed_precondition, "No devices are visible", "check the drivers of the devices");
 }
 
 std::optional<std::string> if_known(const std::string& text) {
@@ -86,7 +86,7 @@ Capabilities collect_capabilities(const std::function<std::vector<DeviceInfo>()>
   } catch (const std::exception& error) {
     unknown.error = error.what();
   } catch (...) {
-    unknown.error = "finding devices failed without saying why";
+    unknown.error = "device detection failed without a message";
   }
   return unknown;
 }
@@ -112,7 +112,8 @@ std::vector<DeviceInfo> distribution_targets(std::span<const DeviceInfo> devices
 
 std::vector<Shard> distribute_rows(std::int64_t rows, std::span<const DeviceInfo> targets, Remainder remainder) {
   if (targets.empty()) nothing_visible();
-  if (rows < 0) throw Error(ErrorCode::invalid_argument, fmt::format("a batch cannot have {} rows", rows));
+  if (rows < 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("the number of rows of a batch must be positive, not {}", rows));
   const auto count = static_cast<std::int64_t>(targets.size());
   std::vector<Shard> shards;
   std::int64_t begin = 0;
@@ -132,7 +133,8 @@ std::vector<Shard> distribute_rows(std::int64_t rows, std::span<const DeviceInfo
 HostArray rows(const HostArray& array, std::int64_t begin, std::int64_t end) {
   if (array.shape().rank() == 0) throw Error(ErrorCode::invalid_argument, "a scalar has no rows");
   if (begin < 0 || end < begin || end > array.shape()[0])
-    throw Error(ErrorCode::out_of_range, fmt::format("rows {} to {} of a tensor with {}", begin, end, array.shape()[0]));
+    throw Error(ErrorCode::out_of_range,
+                fmt::format("rows {} to {} are out of range for a tensor with {} rows", begin, end, array.shape()[0]));
   const Shape shape = array.shape().with(0, end - begin);
   if (begin == 0 && end == array.shape()[0]) return array;
   // Tiles of a block format span 32 rows of a matrix: those cannot be cut anywhere.
@@ -143,7 +145,7 @@ HostArray rows(const HostArray& array, std::int64_t begin, std::int64_t end) {
 }
 
 std::vector<Placed> distribute_data(const HostArray& batch, std::span<const DeviceInfo> targets, Remainder remainder) {
-  if (batch.shape().rank() == 0) throw Error(ErrorCode::invalid_argument, "a scalar cannot be divided among devices");
+  if (batch.shape().rank() == 0) throw Error(ErrorCode::invalid_argument, "a scalar cannot be split over devices");
   std::vector<Placed> placed;
   for (const Shard& shard : distribute_rows(batch.shape()[0], targets, remainder))
     placed.push_back({shard.device, rows(batch, shard.begin, shard.end)});
@@ -158,7 +160,7 @@ std::vector<Placed> replicate(const HostArray& array, std::span<const DeviceInfo
 }
 
 HostArray gather_data(std::span<const Placed> shards) {
-  if (shards.empty()) throw Error(ErrorCode::invalid_argument, "there are no shards to join");
+  if (shards.empty()) throw Error(ErrorCode::invalid_argument, "gather_data needs at least one shard");
   const HostArray& first = shards.front().array;
   std::int64_t total = 0;
   for (const Placed& shard : shards) {
@@ -166,7 +168,7 @@ HostArray gather_data(std::span<const Placed> shards) {
     if (array.dtype() != first.dtype() || array.shape().rank() == 0 || array.shape().rank() != first.shape().rank() ||
         !(array.shape().with(0, 0) == first.shape().with(0, 0)))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("shards of {} {} and {} {} do not fit together", name(first.dtype()), to_string(first.shape()),
+                  fmt::format("shards {} {} and {} {} cannot be joined", name(first.dtype()), to_string(first.shape()),
                               name(array.dtype()), to_string(array.shape())));
     total += array.shape()[0];
   }

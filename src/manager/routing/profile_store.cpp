@@ -185,7 +185,7 @@ bool ProfileStore::write(std::chrono::milliseconds patience) {
   try {
     make_private_directory(file_.substr(0, file_.find_last_of('/')));
   } catch (const Error& error) {
-    logging::debug("profiles are not kept: {}", error.what());
+    logging::debug("profiles are not saved: {}", error.what());
     read_once();
     pending_.clear();
     is_full_ = false;

@@ -42,7 +42,7 @@ class Router {
   Decision wished(std::string_view wish) {
     select(wish, true);
     if (eligible_.empty()) fail(wish);
-    return decide(fmt::format("{} was asked for", wish));
+    return decide(fmt::format("{} was requested", wish));
   }
 
   Decision configured() {
@@ -83,7 +83,7 @@ class Router {
       } else if (!by_caller && device.kind == DeviceKind::tpu && !config_.allow_tpu) {
         one.remark = "allow_tpu is off";
       } else if (!by_id && has_real && is_simulated(device)) {
-        one.remark = "simulated, and there is a real one";
+        one.remark = "simulated, and a real device of this kind exists";
       } else {
         admit(one);
       }
@@ -98,7 +98,7 @@ class Router {
       } else if (device.kind == DeviceKind::tpu && !config_.allow_tpu) {
         one.remark = "allow_tpu is off";
       } else if (is_simulated(device) && !config_.allow_simulated) {
-        one.remark = "simulated: used when asked for";
+        one.remark = "simulated; used only on request";
       } else if (priority(device) == kNoPriority) {
         one.remark = fmt::format("{} is not in platform_priority", name(device.kind));
       } else {
@@ -141,7 +141,7 @@ class Router {
   Decision decide(const std::string& why) {
     std::sort(eligible_.begin(), eligible_.end(), [this](const Considered* a, const Considered* b) { return is_better(*a, *b); });
     Considered& best = *eligible_.front();
-    best.remark = eligible_.size() == 1 ? (why.empty() ? "the only device that can be used" : why) : comparison(best, why);
+    best.remark = eligible_.size() == 1 ? (why.empty() ? "the only usable device" : why) : comparison(best, why);
     for (std::size_t i = 1; i < eligible_.size(); ++i) eligible_[i]->remark = why_behind(*eligible_[i], best);
     return result(best);
   }
@@ -172,7 +172,7 @@ class Router {
       return fmt::format("{} slower", format_seconds(one.predicted.total() - best.predicted.total()));
     if (one.candidate.device.kind != best.candidate.device.kind) return "later in platform_priority";
     if (one.candidate.ahead > best.candidate.ahead) return fmt::format("{} ahead in its queue", one.candidate.ahead);
-    return "another one of its kind";
+    return "another device of its kind is preferred";
   }
 
   std::string order_in_words() const {
@@ -202,8 +202,7 @@ class Router {
   }
 
   [[noreturn]] void fail(std::string_view wish) const {
-    if (wish == "auto")
-      throw Error(ErrorCode::unavailable, "there is no device that can be used", "tenon doctor says what is wrong with each");
+    if (wish == "auto") throw Error(ErrorCode::unavailable, "no usable device", "the list of devices gives the reason for each");
     std::vector<std::string> ids;
     for (const Considered& one : all_) {
       const DeviceInfo& device = one.candidate.device;
@@ -217,11 +216,11 @@ class Router {
             device.remedy);
       if (!one.candidate.refusal.empty())
         throw Error(ErrorCode::unimplemented, fmt::format("{} cannot run this program: {}", device.id, one.candidate.refusal),
-                    "--device cpu can");
+                    "use the device cpu");
       throw Error(ErrorCode::unavailable, fmt::format("{} is not used: {}", device.id, one.remark));
     }
     const std::string near = nearest(wish, ids);
-    throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", wish),
+    throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", wish),
                 near.empty() ? fmt::format("devices of this machine: {}", fmt::join(ids, ", "))
                              : fmt::format("did you mean '{}'?", near));
   }

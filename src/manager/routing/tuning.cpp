@@ -18,7 +18,7 @@ constexpr int kPatience = 3;
 bool by_throughput(const TunePoint& a, const TunePoint& b) { return a.rows_per_second() < b.rows_per_second(); }
 
 std::string over_memory(std::int64_t batch, std::uint64_t bytes, const TuneLimits& limits) {
-  return fmt::format("a batch of {} takes {}, more than the {} allowed", batch, format_bytes(static_cast<double>(bytes)),
+  return fmt::format("a batch of {} needs {}, more than the limit of {}", batch, format_bytes(static_cast<double>(bytes)),
                      format_bytes(static_cast<double>(limits.memory_bytes)));
 }
 
@@ -41,11 +41,11 @@ TuneResult find_batch_size(const TuneSubject& subject, const TuneLimits& limits)
   for (std::int64_t batch = 1;; batch *= 2) {
     const bool is_first = batch == 1;
     if (batch > limits.max_batch) {
-      result.stopped = fmt::format("{} is the largest batch asked for", limits.max_batch);
+      result.stopped = fmt::format("{} is the largest requested batch", limits.max_batch);
       break;
     }
     if (!is_first && limits.is_over && limits.is_over()) {
-      result.stopped = "the time for measuring is over";
+      result.stopped = "the measuring time is used up";
       break;
     }
     const std::uint64_t bytes = subject.bytes_of(batch);
@@ -63,7 +63,7 @@ TuneResult find_batch_size(const TuneSubject& subject, const TuneLimits& limits)
       break;
     }
     if (limits.latency_seconds && point.seconds > *limits.latency_seconds) {
-      result.stopped = fmt::format("a batch of {} takes {}, longer than the {} allowed", batch, format_seconds(point.seconds),
+      result.stopped = fmt::format("a batch of {} takes {}, longer than the limit of {}", batch, format_seconds(point.seconds),
                                    format_seconds(*limits.latency_seconds));
       break;
     }
@@ -71,12 +71,13 @@ TuneResult find_batch_size(const TuneSubject& subject, const TuneLimits& limits)
     without_gain = point.rows_per_second() > kWorthwhile * best ? 0 : without_gain + 1;
     best = std::max(best, point.rows_per_second());
     if (without_gain >= kPatience) {
-      result.stopped = "larger batches gain nothing";
+      result.stopped = "larger batches do not improve throughput";
       break;
     }
   }
   if (result.points.empty())
-    throw Error(ErrorCode::resource_exhausted, fmt::format("no batch keeps the limits: {}", result.stopped), "raise the limit");
+    throw Error(ErrorCode::resource_exhausted, fmt::format("no batch is within the limits: {}", result.stopped),
+                "raise the limit");
   result.knee_index = knee_of(result.points);
   return result;
 }

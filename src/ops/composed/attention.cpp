@@ -30,9 +30,9 @@ Results attention(const OpCall& call) {
   const Expr q = floating(input(call, 0)), k = floating(input(call, 1)), v = floating(input(call, 2));
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2) call.fail("expected q [..., l, e], k [..., s, e], v [..., s, d]");
   const std::int64_t width = q.extent(q.rank() - 1), keys = k.extent(k.rank() - 2);
-  if (k.extent(k.rank() - 1) != width) call.fail("q and k have rows of different length");
-  if (v.extent(v.rank() - 2) != keys) call.fail(fmt::format("there are {} keys and {} values", keys, v.extent(v.rank() - 2)));
-  if (keys == 0) call.fail("there are no keys to attend to");
+  if (k.extent(k.rank() - 1) != width) call.fail("the last axes of q and k differ");
+  if (v.extent(v.rank() - 2) != keys) call.fail(fmt::format("k has {} rows, but v has {}", keys, v.extent(v.rank() - 2)));
+  if (keys == 0) call.fail("k is empty; attention needs at least one key");
   const double scale =
       call.given("scale") ? call.number("scale") : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
 
@@ -41,7 +41,7 @@ Results attention(const OpCall& call) {
   if (masked) {
     const Expr mask = input(call, 3);
     if (!broadcastable(mask.shape(), scores.shape()))
-      call.fail(fmt::format("mask {} does not fit the scores {}", to_string(mask.shape()), to_string(scores.shape())));
+      call.fail(fmt::format("mask {} does not broadcast to the scores {}", to_string(mask.shape()), to_string(scores.shape())));
     scores = is_float(mask.dtype()) ? scores + mask : where(mask, scores, kMinusInfinity);
   }
   if (call.boolean("causal")) {
@@ -58,7 +58,7 @@ Results rope(const OpCall& call) {
   const int rank = x.rank();
   if (rank < 2) call.fail("expected x [..., positions, width]");
   const std::int64_t length = x.extent(rank - 2), width = x.extent(rank - 1), pairs = width / 2;
-  if (width % 2 != 0) call.fail(fmt::format("the width {} must be even", width));
+  if (width % 2 != 0) call.fail(fmt::format("the width must be even, but is {}", width));
   const double base = call.number("base");
   Graph& graph = call.graph();
 
@@ -66,7 +66,7 @@ Results rope(const OpCall& call) {
   if (call.has_input(1)) {
     const Expr given = input(call, 1);
     if (given.rank() < 1 || given.extent(given.rank() - 1) != length)
-      call.fail(fmt::format("positions {} do not fit {} rows", to_string(given.shape()), length));
+      call.fail(fmt::format("positions {} do not match {} rows", to_string(given.shape()), length));
     position = build::cast(given, DType::f64);
   }
   position = position + call.number("offset");
@@ -82,7 +82,7 @@ Results rope(const OpCall& call) {
     return {build::cast(build::concat(halves, rank - 1), x.dtype()).id()};
   }
   const auto [a, b] = rotate(narrow(x, rank - 1, 0, pairs, 2), narrow(x, rank - 1, pairs > 0 ? 1 : 0, pairs, 2));
-  if (rank == kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  if (rank == kMaxRank) call.fail(fmt::format("the input may have at most {} axes", kMaxRank - 1));
   const Expr columns[] = {build::unsqueeze(a, rank), build::unsqueeze(b, rank)};
   return {build::cast(build::reshape(build::concat(columns, rank), x.shape()), x.dtype()).id()};
 }
@@ -98,31 +98,35 @@ Results embedding(const OpCall& call) {
 void register_attention_ops(OpList& ops) {
   Entry(ops, {.category = "attention", .dtypes = float_dtypes()}, "scaled_dot_product_attention", attention)
       .inputs({"q", "k", "v", "mask"}, 3)
-      .parameters({boolean_parameter("causal", false, "row i attends to keys 0 to i only"),
-                   {.name = "scale", .type = ParameterType::number, .doc = "factor of the scores; none given: 1 / sqrt(width)"}})
+      .parameters(
+          {boolean_parameter("causal", false, "row i attends only to keys 0 to i"),
+           {.name = "scale", .type = ParameterType::number, .doc = "factor applied to the scores; default 1 / sqrt(width)"}})
       .aliases({"attention", "sdpa"})
       .formula("softmax(q k^T scale + mask) v")
-      .doc("Attention over [..., rows, width]; a bool mask is true where a key takes part, a float mask is added.")
+      .doc("Attention over [..., rows, width]. A bool mask is true for keys to attend to; a float mask is added to the scores.")
       .example(
           "scaled_dot_product_attention([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [3.0, "
           "4.0]], causal=true)");
   Entry(ops, {.category = "attention", .dtypes = float_dtypes()}, "rope", rope)
       .inputs({"x", "positions"}, 1)
-      .parameters({{.name = "base",
-                    .type = ParameterType::number,
-                    .fallback = 10000.0,
-                    .min = 1e-30,
-                    .doc = "slowest turn: 2 pi base positions"},
-                   boolean_parameter("interleaved", false, "pairs are neighbours, else the two halves of a row"),
-                   number_parameter("offset", 0, "added to every position")})
+      .parameters(
+          {{.name = "base",
+            .type = ParameterType::number,
+            .fallback = 10000.0,
+            .min = 1e-30,
+            .doc = "base of the frequencies; the longest period is about 2 pi base positions"},
+           boolean_parameter(
+               "interleaved", false,
+               "rotate adjacent elements as pairs; otherwise element j of the first half with element j of the second half"),
+           number_parameter("offset", 0, "number added to every position")})
       .aliases({"rotary_embedding"})
       .formula("(a cos t - b sin t, a sin t + b cos t), t = position base^(-2 j / width)")
-      .doc("Rotary position embedding of [..., positions, width]; positions 0, 1, ... if none are given.")
+      .doc("Rotary position embedding of [..., positions, width]; positions default to 0, 1, ...")
       .example("rope([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]])");
   Entry(ops, {.category = "indexing", .dtypes = integer_dtypes()}, "embedding", embedding)
       .inputs({"indices", "weight"})
       .formula("y[i] = weight[indices[i]]")
-      .doc("Rows of a table by index.")
+      .doc("Looks up rows of a table by index.")
       .example("embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]])");
 }
 

@@ -31,7 +31,7 @@ Expr add_bias(const OpCall& call, Expr y) {
   if (!call.has_input(2)) return y;
   const Expr bias = input(call, 2);
   if (bias.shape().elements() != y.extent(1))
-    call.fail(fmt::format("bias has {} elements for {} output channels", bias.shape().elements(), y.extent(1)));
+    call.fail(fmt::format("bias has {} elements, but there are {} output channels", bias.shape().elements(), y.extent(1)));
   return y + along(bias, 1, y.rank());
 }
 
@@ -53,9 +53,9 @@ Results conv(const OpCall& call) {
   attr.pad_low = low;
   attr.pad_high = high;
   if (batch.x.extent(1) != w.extent(1) * attr.groups)
-    call.fail(
-        fmt::format("x has {} channels, weight takes {} in {} groups", batch.x.extent(1), w.extent(1) * attr.groups, attr.groups),
-        "weight is [out, channels / groups, kernel...]");
+    call.fail(fmt::format("x has {} channels, but weight expects {} in {} groups", batch.x.extent(1), w.extent(1) * attr.groups,
+                          attr.groups),
+              "the shape of weight is [out, channels / groups, kernel...]");
   return batch.result(add_bias(call, Expr(call.graph(), call.graph().conv(batch.x.id(), w.id(), attr))));
 }
 
@@ -75,8 +75,8 @@ Results conv_transpose(const OpCall& call) {
   Expr w = kernel(call, n);
   const std::int64_t groups = call.integer("groups"), in = w.extent(0), out = w.extent(1);
   if (x.extent(1) != in || in % groups != 0)
-    call.fail(fmt::format("x has {} channels, weight takes {} in {} groups", x.extent(1), in, groups),
-              "weight is [channels, out / groups, kernel...]");
+    call.fail(fmt::format("x has {} channels, but weight expects {} in {} groups", x.extent(1), in, groups),
+              "the shape of weight is [channels, out / groups, kernel...]");
 
   const Spatial stride = spatial(call, "stride", n, 1), dilation = spatial(call, "dilation", n, 1);
   const Spatial extra = spatial(call, "output_padding", n, 0);
@@ -86,12 +86,12 @@ Results conv_transpose(const OpCall& call) {
     const int axis = i + 2;
     if (extra[s] >= std::max(stride[s], dilation[s])) call.fail("output_padding must be smaller than stride or dilation");
     x = spread(x, axis, stride[s] - 1);
-    if (w.extent(axis) > (std::int64_t{1} << 31)) call.fail("the kernel is too large");
+    if (w.extent(axis) > (std::int64_t{1} << 31)) call.fail("the kernel has more than 2^31 elements along an axis");
     const std::int64_t reach = dilation[s] * (w.extent(axis) - 1);
     const std::int64_t before = reach - low[s], after = reach - high[s] + extra[s];
     x = pad_axis(x, axis, std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0));
     const std::int64_t cut_before = std::max<std::int64_t>(-before, 0), cut_after = std::max<std::int64_t>(-after, 0);
-    if (cut_before + cut_after >= x.extent(axis)) call.fail("the padding leaves nothing of the result");
+    if (cut_before + cut_after >= x.extent(axis)) call.fail("the padding removes the whole result; use less padding");
     x = narrow(x, axis, cut_before, x.extent(axis) - cut_before - cut_after);
     w = reverse(w, axis);
   }
@@ -155,7 +155,7 @@ Parameter groups_parameter() {
           .fallback = std::int64_t{1},
           .min = 1.0,
           .max = 1048576.0,
-          .doc = "independent groups of channels"};
+          .doc = "number of independent groups of channels"};
 }
 
 void add_convolution(OpList& ops, int n, const std::string& x, const std::string& w, Results (*build)(const OpCall&)) {
@@ -168,7 +168,7 @@ void add_convolution(OpList& ops, int n, const std::string& x, const std::string
 }
 
 void add_transposed(OpList& ops, int n, const std::string& x, const std::string& w, Results (*build)(const OpCall&)) {
-  Parameter extra = integers_parameter("output_padding", {0}, "added to one side of the result");
+  Parameter extra = integers_parameter("output_padding", {0}, "extra extent added to one side of the result");
   extra.min = 0.0;
   Entry(ops, convolution_family(), fmt::format("conv_transpose{}d", n), build)
       .parameters({stride_parameter("1"), padding_parameter(), extra, groups_parameter(), dilation_parameter()})
@@ -190,19 +190,19 @@ void register_convolution_ops(OpList& ops) {
   add_transposed(ops, 2, x2, w2, conv_transpose<2>);
   add_transposed(ops, 3, x3, w3, conv_transpose<3>);
   Entry(ops, rearrangement_family(), "pixel_shuffle", pixel_shuffle)
-      .parameters({factor_parameter("how much larger the image gets")})
+      .parameters({factor_parameter("factor by which the image grows")})
       .formula("[n, c r^2, h, w] -> [n, c, h r, w r]")
-      .doc("Channels laid out as pixels of a larger image.")
+      .doc("Rearranges channels into the pixels of a larger image.")
       .example("pixel_shuffle([[[[1]], [[2]], [[3]], [[4]]]], factor=2)");
   Entry(ops, rearrangement_family(), "pixel_unshuffle", pixel_unshuffle)
-      .parameters({factor_parameter("how much smaller the image gets")})
+      .parameters({factor_parameter("factor by which the image shrinks")})
       .formula("[n, c, h r, w r] -> [n, c r^2, h, w]")
-      .doc("Pixels laid out as channels of a smaller image.")
+      .doc("Rearranges pixels into the channels of a smaller image.")
       .example("pixel_unshuffle([[[[1, 2], [3, 4]]]], factor=2)");
   Entry(ops, rearrangement_family(), "upsample_nearest", upsample_nearest)
-      .parameters({factor_parameter("how often each element is repeated")})
+      .parameters({factor_parameter("how many times each element is repeated")})
       .formula("y[i] = x[i div factor]")
-      .doc("Every spatial axis made longer by repeating elements.")
+      .doc("Upsamples every spatial axis by repeating elements.")
       .example("upsample_nearest([[[[1, 2], [3, 4]]]], factor=2)");
 }
 

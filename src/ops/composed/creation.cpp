@@ -49,9 +49,10 @@ Results arange(const OpCall& call) {
   else
     start = 0;
   if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    call.fail("start, stop and step must be finite, and step not 0");
+    call.fail("start, stop and step must be finite, and step must not be 0");
   const double count = std::max(0.0, std::ceil((stop - start) / step));
-  if (!(count <= static_cast<double>(kMaxElements))) call.fail(fmt::format("{} elements are too many", count));
+  if (!(count <= static_cast<double>(kMaxElements)))
+    call.fail(fmt::format("the result would have {} elements, which is too many", count));
   const bool whole = is_whole(start) && is_whole(stop) && is_whole(step);
   const DType dtype = call.given("dtype") ? call.dtype("dtype") : (whole ? DType::i64 : DType::f32);
   const Expr i = iota(call.graph(), Shape{static_cast<std::int64_t>(count)}, 0);
@@ -89,7 +90,8 @@ Results eye(const OpCall& call) {
 std::uint64_t seed(const OpCall& call) { return static_cast<std::uint64_t>(call.integer("seed")); }
 
 Expr uniform_of(const OpCall& call, const Shape& shape, DType dtype) {
-  if (!is_float(dtype)) call.fail(fmt::format("random numbers are floats, not {}", name(dtype)), "use randint for integers");
+  if (!is_float(dtype))
+    call.fail(fmt::format("the dtype must be a float type, not {}", name(dtype)), "use randint for random integers");
   return {call.graph(), call.graph().random(shape, dtype, false, seed(call))};
 }
 
@@ -97,13 +99,14 @@ Results rand(const OpCall& call) { return {uniform_of(call, shape_of(call), call
 
 Results randn(const OpCall& call) {
   const DType dtype = call.dtype("dtype");
-  if (!is_float(dtype)) call.fail(fmt::format("random numbers are floats, not {}", name(dtype)), "use randint for integers");
+  if (!is_float(dtype))
+    call.fail(fmt::format("the dtype must be a float type, not {}", name(dtype)), "use randint for random integers");
   return {call.graph().random(shape_of(call), dtype, true, seed(call))};
 }
 
 Results uniform(const OpCall& call) {
   const double low = call.number("low"), high = call.number("high");
-  if (!(low <= high)) call.fail("low must not exceed high");
+  if (!(low <= high)) call.fail("low must not be greater than high");
   return {(uniform_of(call, shape_of(call), call.dtype("dtype")) * (high - low) + low).id()};
 }
 
@@ -114,7 +117,7 @@ Results bernoulli(const OpCall& call) {
 
 Results randint(const OpCall& call) {
   const std::int64_t low = call.integer("low"), high = call.integer("high");
-  if (low >= high) call.fail(fmt::format("there is no integer from {} up to, without, {}", low, high));
+  if (low >= high) call.fail(fmt::format("low ({}) must be less than high ({})", low, high));
   const Expr u = uniform_of(call, shape_of(call), DType::f64);
   const Expr offset = build::cast(floor(u * static_cast<double>(high - low)), DType::i64);
   return {build::cast(offset + static_cast<double>(low), call.dtype("dtype")).id()};
@@ -133,13 +136,13 @@ Parameter required_number(std::string name, std::string doc) {
 }
 
 Parameter seed_parameter() {
-  Parameter p = integer_parameter("seed", 0, "equal seeds give equal numbers, on every device");
+  Parameter p = integer_parameter("seed", 0, "the same seed gives the same numbers on every device");
   p.min = 0.0;
   return p;
 }
 
 Parameter same_dtype_parameter() {
-  return {.name = "dtype", .type = ParameterType::dtype, .doc = "element type of the result; none given: that of x"};
+  return {.name = "dtype", .type = ParameterType::dtype, .doc = "element type of the result; default: that of x"};
 }
 
 Parameter bounded_integer(std::string name, double min, double max, std::string doc) {
@@ -156,36 +159,37 @@ void register_random_ops(OpList& ops) {
       .dtypes(float_dtypes())
       .parameters({shape_parameter(), dtype, seed_parameter()})
       .formula("x ~ U[0, 1)")
-      .doc("Random numbers, uniform from 0 up to 1.")
+      .doc("Uniform random numbers in [0, 1).")
       .example("rand(shape=[2, 3], seed=1)");
   Entry(ops, creation_family(), "randn", randn)
       .dtypes(float_dtypes())
       .parameters({shape_parameter(), dtype, seed_parameter()})
       .formula("x ~ N(0, 1)")
-      .doc("Random numbers, normal with mean 0 and variance 1.")
+      .doc("Normal random numbers with mean 0 and variance 1.")
       .example("randn(shape=[2, 3], seed=1)");
   Entry(ops, creation_family(), "uniform", uniform)
       .dtypes(float_dtypes())
       .parameters({shape_parameter(), number_parameter("low", 0, "smallest"), number_parameter("high", 1, "end"), dtype,
                    seed_parameter()})
       .formula("x ~ U[low, high)")
-      .doc("Random numbers, uniform from low up to high.")
+      .doc("Uniform random numbers in [low, high).")
       .example("uniform(shape=[3], low=-1, high=1, seed=1)");
   Entry(ops, creation_family(), "bernoulli", bernoulli)
-      .parameters({shape_parameter(),
-                   {.name = "p", .type = ParameterType::number, .fallback = 0.5, .min = 0.0, .max = 1.0, .doc = "share of ones"},
-                   dtype_parameter("bool"),
-                   seed_parameter()})
+      .parameters(
+          {shape_parameter(),
+           {.name = "p", .type = ParameterType::number, .fallback = 0.5, .min = 0.0, .max = 1.0, .doc = "probability of a one"},
+           dtype_parameter("bool"),
+           seed_parameter()})
       .formula("P(x = 1) = p")
       .doc("Random zeros and ones.")
       .example("bernoulli(shape=[4], p=0.5, seed=1)");
-  Parameter low = integer_parameter("low", 0, "smallest"), high = bounded_integer("high", -kExact, kExact, "end, not included");
+  Parameter low = integer_parameter("low", 0, "smallest"), high = bounded_integer("high", -kExact, kExact, "end (exclusive)");
   low.min = -kExact;
   low.max = kExact;
   Entry(ops, creation_family(), "randint", randint)
       .parameters({shape_parameter(), low, high, dtype_parameter("int64"), seed_parameter()})
       .formula("x ~ U{low, ..., high - 1}")
-      .doc("Random integers from low up to, without, high.")
+      .doc("Random integers in [low, high).")
       .example("randint(shape=[4], low=0, high=10, seed=1)");
   Entry(ops, creation_family(), "randperm", randperm)
       .parameters({bounded_integer("n", 0, kLargest, "how many"), dtype_parameter("int64"), seed_parameter()})
@@ -209,33 +213,34 @@ void register_creation_ops(OpList& ops) {
       .doc("A tensor of ones.")
       .example("ones(shape=[2, 3])");
   Entry(ops, creation_family(), "full", full)
-      .parameters({shape_parameter(), required_number("value", "every element"), dtype})
+      .parameters({shape_parameter(), required_number("value", "value of every element"), dtype})
       .formula("value")
-      .doc("A tensor of one value.")
+      .doc("A tensor filled with one value.")
       .example("full(shape=[2, 3], value=7)");
   Entry(ops, creation_like_family(), "zeros_like", constant_like<0>)
       .parameters({same_dtype_parameter()})
       .formula("0")
-      .doc("Zeros in the shape of x.")
+      .doc("Zeros with the shape of x.")
       .example("zeros_like([[1, 2], [3, 4]])");
   Entry(ops, creation_like_family(), "ones_like", constant_like<1>)
       .parameters({same_dtype_parameter()})
       .formula("1")
-      .doc("Ones in the shape of x.")
+      .doc("Ones with the shape of x.")
       .example("ones_like([[1, 2], [3, 4]])");
   Entry(ops, creation_like_family(), "full_like", full_like)
-      .parameters({required_number("value", "every element"), same_dtype_parameter()})
+      .parameters({required_number("value", "value of every element"), same_dtype_parameter()})
       .formula("value")
-      .doc("One value in the shape of x.")
+      .doc("One value with the shape of x.")
       .example("full_like([[1, 2], [3, 4]], value=7)");
   Entry(ops, creation_family(), "arange", arange)
-      .parameters(
-          {required_number("start", "first element; alone: the end, and 0 is first"),
-           {.name = "stop", .type = ParameterType::number, .doc = "end, not included"},
-           number_parameter("step", 1, "distance"),
-           {.name = "dtype", .type = ParameterType::dtype, .doc = "none given: int64 if all three are whole, else float32"}})
+      .parameters({required_number("start", "first element; if it is the only argument, the end, and the first element is 0"),
+                   {.name = "stop", .type = ParameterType::number, .doc = "end (exclusive)"},
+                   number_parameter("step", 1, "distance"),
+                   {.name = "dtype",
+                    .type = ParameterType::dtype,
+                    .doc = "element type of the result; default: int64 if all three are integers, else float32"}})
       .formula("start + i step")
-      .doc("Numbers at equal distances, up to an end.")
+      .doc("Evenly spaced numbers from start to stop (exclusive).")
       .example("arange(start=0, stop=10, step=2)");
   const Parameter num{.name = "num",
                       .type = ParameterType::integer,
@@ -246,25 +251,28 @@ void register_creation_ops(OpList& ops) {
   Entry(ops, creation_family(), "linspace", linspace)
       .parameters({required_number("start", "first element"), required_number("stop", "last element"), num, dtype})
       .formula("start + i (stop - start) / (num - 1)")
-      .doc("A number of elements at equal distances, both ends included.")
+      .doc("Evenly spaced numbers from start to stop (inclusive).")
       .example("linspace(start=0, stop=1, num=5)");
   Entry(ops, creation_family(), "logspace", logspace)
       .parameters({required_number("start", "first exponent"), required_number("stop", "last exponent"), num,
-                   number_parameter("base", 10, "what is raised"), dtype})
+                   number_parameter("base", 10, "base of the powers"), dtype})
       .formula("base^linspace(start, stop)")
-      .doc("A number of elements at equal ratios.")
+      .doc("Numbers spaced evenly on a logarithmic scale.")
       .example("logspace(start=0, stop=2, num=3)");
   Entry(ops, creation_family(), "eye", eye)
-      .parameters(
-          {bounded_integer("n", 0, 1e9, "rows"),
-           {.name = "m", .type = ParameterType::integer, .min = 0.0, .max = 1e9, .doc = "columns; none given: as many as rows"},
-           {.name = "k",
-            .type = ParameterType::integer,
-            .fallback = std::int64_t{0},
-            .min = -1e9,
-            .max = 1e9,
-            .doc = "diagonal above or below the main one"},
-           dtype})
+      .parameters({bounded_integer("n", 0, 1e9, "rows"),
+                   {.name = "m",
+                    .type = ParameterType::integer,
+                    .min = 0.0,
+                    .max = 1e9,
+                    .doc = "number of columns; default: the number of rows"},
+                   {.name = "k",
+                    .type = ParameterType::integer,
+                    .fallback = std::int64_t{0},
+                    .min = -1e9,
+                    .max = 1e9,
+                    .doc = "diagonal above (positive) or below the main diagonal"},
+                   dtype})
       .formula("1 where j = i + k, else 0")
       .doc("Ones on a diagonal.")
       .example("eye(n=3)");

@@ -14,7 +14,7 @@ using Results = std::vector<NodeId>;
 
 double order(const OpCall& call) {
   const double p = call.number("p");
-  if (!(p >= 0)) call.fail("p must not be negative");
+  if (!(p >= 0)) call.fail("p must be at least 0");
   return p;
 }
 
@@ -43,9 +43,9 @@ Results pairwise_distance(const OpCall& call) {
 
 Results cdist(const OpCall& call) {
   const Expr a = floating(input(call, 0)), b = floating(input(call, 1));
-  if (a.rank() < 2 || b.rank() < 2) call.fail("expected rows: [..., n, d] and [..., m, d]");
-  if (a.extent(a.rank() - 1) != b.extent(b.rank() - 1)) call.fail("the rows have different lengths");
-  if (std::max(a.rank(), b.rank()) >= kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  if (a.rank() < 2 || b.rank() < 2) call.fail("expected shapes [..., n, d] and [..., m, d]");
+  if (a.extent(a.rank() - 1) != b.extent(b.rank() - 1)) call.fail("the last axes of the inputs differ");
+  if (std::max(a.rank(), b.rank()) >= kMaxRank) call.fail(fmt::format("the input may have at most {} axes", kMaxRank - 1));
   // Differences, not |a|^2 + |b|^2 - 2 a.b: that cancels for rows close to each other.
   const Expr difference = unsqueeze(a, a.rank() - 1) - unsqueeze(b, b.rank() - 2);
   const AxisSet last = one_axis(difference.rank() - 1);
@@ -59,19 +59,19 @@ Family distance_family() { return {.category = "distance", .inputs = {"a", "b"},
 void register_distance_ops(OpList& ops) {
   const Parameter p = number_parameter("p", 2, "order of the norm: 2 Euclidean, 1 Manhattan, inf Chebyshev");
   Entry(ops, distance_family(), "cosine_similarity", cosine_similarity)
-      .parameters({axis_parameter(-1, "axis the vectors lie along"), eps_parameter(1e-8)})
+      .parameters({axis_parameter(-1, "axis along which the vectors lie"), eps_parameter(1e-8)})
       .formula("a . b / (max(|a|, eps) max(|b|, eps))")
       .doc("Cosine of the angle between vectors.")
       .example("cosine_similarity([[1.0, 0.0]], [[1.0, 1.0]])");
   Entry(ops, distance_family(), "pairwise_distance", pairwise_distance)
       .parameters({p, eps_parameter(1e-6), keepdims_parameter()})
       .formula("norm(a - b + eps, p)")
-      .doc("Distances between rows that stand side by side.")
+      .doc("Distances between corresponding rows.")
       .example("pairwise_distance([[0.0, 0.0]], [[3.0, 4.0]])");
   Entry(ops, distance_family(), "cdist", cdist)
       .parameters({p})
       .formula("d_ij = norm(a_i - b_j, p)")
-      .doc("Distances of every row of a to every row of b.")
+      .doc("Distances from every row of a to every row of b.")
       .example("cdist([[0.0, 0.0], [1.0, 1.0]], [[3.0, 4.0]])");
 }
 

@@ -65,7 +65,7 @@ class Einsum {
         terms.back() += c;
     }
     if (terms.size() != call_.inputs().size())
-      fail(fmt::format("{} terms for {} operands", terms.size(), call_.inputs().size()), "separate the terms with commas");
+      fail(fmt::format("{} terms, but {} operands", terms.size(), call_.inputs().size()), "separate the terms with commas");
     if (terms.size() > kMaxOperands)
       fail(fmt::format("{} operands are more than einsum's limit of {}", terms.size(), kMaxOperands),
            "split the equation into several calls");
@@ -83,7 +83,8 @@ class Einsum {
     }
     output_ = arrow == std::string::npos ? implied_output(uses, ellipsis) : parse_term(text.substr(arrow + 2), -1, ellipsis);
     for (std::size_t i = 0; i < output_.size(); ++i) {
-      if (!uses.contains(output_[i])) fail(fmt::format("'{}' of the result is in no operand", static_cast<char>(output_[i])));
+      if (!uses.contains(output_[i]))
+        fail(fmt::format("'{}' of the result does not appear in any operand", static_cast<char>(output_[i])));
       if (std::count(output_.begin(), output_.end(), output_[i]) > 1)
         fail(fmt::format("'{}' appears twice in the result", static_cast<char>(output_[i])));
     }
@@ -98,7 +99,7 @@ class Einsum {
     const int letters = static_cast<int>(term.size()) - (dots == std::string::npos ? 0 : 3);
     if (rank >= 0) ellipsis = rank - letters;
     if (rank >= 0 && (ellipsis < 0 || (dots == std::string::npos && ellipsis != 0)))
-      fail(fmt::format("'{}' names {} axes of an operand that has {}", term, letters, rank));
+      fail(fmt::format("'{}' names {} axes, but the operand has {}", term, letters, rank));
     for (std::size_t i = 0; i < term.size(); ++i) {
       if (i == dots) {
         for (int k = ellipsis - 1; k >= 0; --k) labels.push_back(kEllipsis + k);
@@ -125,7 +126,7 @@ class Einsum {
     const auto [known, is_new] = extents_.try_emplace(label, extent);
     if (is_new || known->second == extent || extent == 1) return;
     if (known->second != 1)
-      fail(fmt::format("axis '{}' has {} elements here and {} there",
+      fail(fmt::format("axis '{}' has {} elements in one operand and {} in another",
                        label >= kEllipsis ? "..." : std::string(1, static_cast<char>(label)), known->second, extent));
     known->second = extent;
   }
@@ -286,7 +287,7 @@ std::vector<NodeId> tensordot(const OpCall& call) {
   Dims out;
   for (int i = 0; i < n; ++i) {
     if (a.extent(a.rank() - n + i) != b.extent(i))
-      call.fail(fmt::format("the last {} extents of a and the first of b differ", n));
+      call.fail(fmt::format("the last {} axes of a and the first axes of b have different extents", n));
     inner *= b.extent(i);
   }
   for (int i = 0; i < a.rank() - n; ++i) {
@@ -308,9 +309,9 @@ void register_einsum_ops(OpList& ops) {
       .parameters({{.name = "equation",
                     .type = ParameterType::text,
                     .required = true,
-                    .doc = "axes by letters, e.g. \"ij,jk->ik\"; \"...\" for any others"}})
-      .formula("products, summed over letters not in the result")
-      .doc("Einstein summation over any number of operands: diagonals, sums, transposes, products.")
+                    .doc = "a letter for each axis, e.g. \"ij,jk->ik\"; \"...\" for any other axes"}})
+      .formula("products, summed over the letters that are not in the result")
+      .doc("Einstein summation over any number of operands: diagonals, sums, transpositions, products.")
       .example("einsum([[1, 2], [3, 4]], [[5, 6], [7, 8]], equation=\"ij,jk->ik\")");
   Entry(ops, {.category = "linear algebra", .dtypes = number_dtypes()}, "tensordot", tensordot)
       .inputs({"a", "b"})
@@ -319,7 +320,7 @@ void register_einsum_ops(OpList& ops) {
                     .fallback = std::int64_t{2},
                     .min = 0.0,
                     .max = kMaxRank,
-                    .doc = "how many of the last axes of a meet the first of b"}})
+                    .doc = "how many of the last axes of a are contracted with the first axes of b"}})
       .formula("sum over the last axes of a and the first of b")
       .doc("Products summed over several axes.")
       .example("tensordot([[1, 2], [3, 4]], [[5, 6], [7, 8]], axes=1)");

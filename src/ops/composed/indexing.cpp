@@ -19,7 +19,7 @@ Expr indices_at(const OpCall& call, std::size_t i) {
 
 void same_rank(const OpCall& call, Expr x, Expr indices) {
   if (x.rank() != indices.rank())
-    call.fail(fmt::format("indices have {} axes, x has {}", indices.rank(), x.rank()), "use take to select whole rows");
+    call.fail(fmt::format("indices have {} axes, but x has {}", indices.rank(), x.rank()), "use take to select whole rows");
 }
 
 Results gather_op(const OpCall& call) {
@@ -43,7 +43,8 @@ Results scatter(const OpCall& call) {
   const Expr x = input(call, 0), indices = indices_at(call, 1), updates = input(call, 2);
   same_rank(call, x, indices);
   if (!broadcastable(updates.shape(), indices.shape()))
-    call.fail(fmt::format("updates {} do not fit indices {}", to_string(updates.shape()), to_string(indices.shape())));
+    call.fail(fmt::format("the shape of updates, {}, differs from that of indices, {}", to_string(updates.shape()),
+                          to_string(indices.shape())));
   return {call.graph().scatter(x.id(), indices.id(), updates.id(), call.axis("axis", x.rank()), add)};
 }
 
@@ -63,7 +64,7 @@ Results select(const OpCall& call) {
   const Expr x = input(call, 0);
   const int axis = call.axis("axis", x.rank());
   const std::int64_t n = x.extent(axis), i = call.integer("index"), place = i < 0 ? i + n : i;
-  if (place < 0 || place >= n) call.fail(fmt::format("index {} is outside axis {} of {} elements", i, axis, n));
+  if (place < 0 || place >= n) call.fail(fmt::format("index {} is out of range for axis {} with {} elements", i, axis, n));
   return {squeeze(narrow(x, axis, place, 1), one_axis(axis)).id()};
 }
 
@@ -131,7 +132,7 @@ Parameter diagonal_axis(std::string name, std::int64_t fallback) {
 }  // namespace
 
 void register_indexing_ops(OpList& ops) {
-  const Parameter axis0 = axis_parameter(0, "axis the indices point into");
+  const Parameter axis0 = axis_parameter(0, "axis that is indexed");
   Entry(ops, indexing_family(), "gather", gather_op)
       .inputs({"x", "indices"})
       .parameters({axis0})
@@ -140,45 +141,46 @@ void register_indexing_ops(OpList& ops) {
       .example("gather([[1, 2], [3, 4]], [[0, 1]], axis=0)");
   Entry(ops, indexing_family(), "take_along_axis", take_along_axis)
       .inputs({"x", "indices"})
-      .parameters({axis_parameter(-1, "axis the indices point into")})
+      .parameters({axis_parameter(-1, "axis that is indexed")})
       .formula("y[i, j] = x[i, indices[i, j]]")
-      .doc("As gather, with the other axes broadcast.")
+      .doc("Like gather, with the other axes broadcast.")
       .example("take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1)");
   Entry(ops, indexing_family(), "scatter", scatter<false>)
       .inputs({"x", "indices", "updates"})
       .parameters({axis0})
       .formula("y = x; y[indices[i, j], j] = updates[i, j]")
-      .doc("A copy of x with elements replaced; of several to one place the last one stays.")
+      .doc("A copy of x with elements replaced. If several updates have the same index, the last one wins.")
       .example("scatter([0, 0, 0], [2, 0], [5, 7], axis=0)");
   Entry(ops, indexing_family(), "scatter_add", scatter<true>)
       .inputs({"x", "indices", "updates"})
       .dtypes(number_dtypes())
       .parameters({axis0})
       .formula("y = x; y[indices[i, j], j] += updates[i, j]")
-      .doc("A copy of x with elements added to; several to one place add up.")
+      .doc("A copy of x with updates added to its elements. Updates with the same index add up.")
       .example("scatter_add([0, 0, 0], [2, 2], [5, 7], axis=0)");
   Entry(ops, indexing_family(), "take", take_op)
       .inputs({"x", "indices"})
-      .parameters({optional_axis_parameter("axis to take from; none given: the tensor as one row")})
+      .parameters({optional_axis_parameter("axis to take from; default: the flattened tensor")})
       .formula("y = x[indices]")
-      .doc("Rows (or elements) by index, in the shape of the indices.")
+      .doc("Selects rows (or elements) by index; the result has the shape of the indices.")
       .example("take([10, 20, 30], [2, 0, -1])");
   Entry(ops, indexing_family(), "index_select", index_select)
       .inputs({"x", "indices"})
       .parameters({axis0})
       .formula("y[i] = x[indices[i]]")
-      .doc("Rows by a vector of indices.")
+      .doc("Selects rows by a vector of indices.")
       .example("index_select([[1, 2], [3, 4], [5, 6]], [2, 0])");
   Entry(ops, indexing_family(), "select", select)
-      .parameters({axis_parameter(0, "axis to take from"), integer_parameter("index", 0, "place; negative counts from the end")})
+      .parameters(
+          {axis_parameter(0, "axis to take from"), integer_parameter("index", 0, "index; negative values count from the end")})
       .formula("y = x[index]")
-      .doc("One row; its axis disappears.")
+      .doc("Selects one row and removes its axis.")
       .example("select([[1, 2], [3, 4]], axis=0, index=1)");
   Entry(ops, indexing_family(), "masked_fill", masked_fill)
       .inputs({"x", "mask"})
-      .parameters({number_parameter("value", 0, "what is put where the mask is true")})
+      .parameters({number_parameter("value", 0, "value where the mask is true")})
       .formula("value where mask, else x")
-      .doc("Elements under a mask replaced by a number.")
+      .doc("Replaces elements under a mask by a number.")
       .example("masked_fill([1, 2, 3], [1, 0, 1], value=9)");
   Entry(ops, indexing_family(), "tril", triangle<true>)
       .category("unary")
@@ -195,12 +197,12 @@ void register_indexing_ops(OpList& ops) {
   Entry(ops, indexing_family(), "diag", diag)
       .parameters({offset_parameter("offset")})
       .formula("y_ii = x_i, or y_i = x_ii")
-      .doc("A vector as the diagonal of a matrix, or a matrix's diagonal.")
+      .doc("The matrix with a vector as its diagonal, or the diagonal of a matrix.")
       .example("diag([1, 2, 3])");
   Entry(ops, indexing_family(), "diagonal", diagonal_op)
       .parameters({offset_parameter("offset"), diagonal_axis("axis1", -2), diagonal_axis("axis2", -1)})
       .formula("y_i = x_ii")
-      .doc("Diagonals of two axes, as a new last axis.")
+      .doc("The diagonals of two axes as a new last axis.")
       .example("diagonal([[1, 2], [3, 4]])");
 }
 

@@ -23,7 +23,7 @@ Expr repeated(Expr x, int axis, std::int64_t count, bool each) {
 }
 
 void check_rank_for_repeat(const OpCall& call, Expr x) {
-  if (x.rank() >= kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  if (x.rank() >= kMaxRank) call.fail(fmt::format("the input may have at most {} axes", kMaxRank - 1));
 }
 
 Results tile(const OpCall& call) {
@@ -65,13 +65,13 @@ Results roll(const OpCall& call) {
   Expr x = input(call, 0);
   const std::vector<std::int64_t> shifts = call.integers("shift");
   if (!call.given("axis")) {
-    if (shifts.size() != 1) call.fail("several shifts need as many axes");
+    if (shifts.size() != 1) call.fail("several shifts need the same number of axes");
     const Expr flat = build::reshape(x, Shape{x.shape().elements()});
     return {build::reshape(rolled(flat, 0, shifts[0]), x.shape()).id()};
   }
   const std::vector<std::int64_t> axes = call.integers("axis");
   if (axes.size() != shifts.size() && shifts.size() != 1)
-    call.fail(fmt::format("{} shifts for {} axes", shifts.size(), axes.size()));
+    call.fail(fmt::format("{} shifts, but {} axes", shifts.size(), axes.size()));
   for (std::size_t i = 0; i < axes.size(); ++i)
     x = rolled(x, normalize_axis(axes[i], x.rank()), shifts.size() == 1 ? shifts[0] : shifts[i]);
   return {x.id()};
@@ -85,7 +85,7 @@ Results concat_op(const OpCall& call) {
 Results stack(const OpCall& call) {
   std::vector<Expr> parts;
   const Shape first = call.node(0).shape;
-  if (first.rank() >= kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  if (first.rank() >= kMaxRank) call.fail(fmt::format("the input may have at most {} axes", kMaxRank - 1));
   const int axis = call.axis("axis", first.rank() + 1);
   for (std::size_t i = 0; i < call.inputs().size(); ++i) {
     if (!(call.node(i).shape == first)) call.fail("all tensors must have the same shape");
@@ -114,15 +114,16 @@ Results split(const OpCall& call) {
   if (sizes.size() == 1) {
     const std::int64_t parts = sizes[0];
     if (parts < 1 || parts > kMaxParts || n % parts != 0)
-      call.fail(fmt::format("{} elements do not split into {} equal parts", n, parts), "give the sizes as a list, or use chunk");
+      call.fail(fmt::format("{} elements cannot be split into {} equal parts", n, parts),
+                "pass the sizes as a list, or use chunk");
     sizes.assign(static_cast<std::size_t>(parts), n / parts);
   }
   std::int64_t total = 0;
   for (std::int64_t size : sizes) {
-    if (size < 0 || size > n) call.fail(fmt::format("a part of {} elements of {}", size, n));
+    if (size < 0 || size > n) call.fail(fmt::format("a part has {} elements, but the axis has {}", size, n));
     total += size;
   }
-  if (total != n) call.fail(fmt::format("the parts have {} elements together, the axis has {}", total, n));
+  if (total != n) call.fail(fmt::format("the parts add up to {} elements, but the axis has {}", total, n));
   return in_parts(x, axis, sizes);
 }
 
@@ -154,7 +155,7 @@ Results slice(const OpCall& call) {
   const auto optional = [&](const char* name) {
     std::vector<std::int64_t> values = call.given(name) ? call.integers(name) : std::vector<std::int64_t>{};
     if (!values.empty() && values.size() != start.size())
-      call.fail(fmt::format("{} has {} entries, start has {}", name, values.size(), start.size()));
+      call.fail(fmt::format("{} has {} entries, but start has {}", name, values.size(), start.size()));
     return values;
   };
   const std::vector<std::int64_t> stop = optional("stop"), step = optional("step"), axes = optional("axis");
@@ -196,7 +197,7 @@ Results pad(const OpCall& call) {
   for (std::size_t i = 0; i < rank; ++i) {
     const int axis = static_cast<int>(i);
     if (low[i] == 0 && high[i] == 0) continue;
-    if (x.extent(axis) == 0) call.fail(fmt::format("axis {} is empty: there is nothing to continue", axis));
+    if (x.extent(axis) == 0) call.fail(fmt::format("axis {} is empty, so its border cannot be filled", axis));
     x = build::take(x, border_index(call.graph(), x.extent(axis), low[i], high[i], mode), axis);
   }
   return {x.id()};
@@ -218,46 +219,46 @@ constexpr double kMaxStep = static_cast<double>(kMaxElements);
 
 void register_layout_ops(OpList& ops) {
   Entry(ops, shape_family(), "tile", tile)
-      .parameters({bounded(required_integers_parameter("reps", "how often along each axis"), 0, kMaxCount)})
+      .parameters({bounded(required_integers_parameter("reps", "number of repetitions along each axis"), 0, kMaxCount)})
       .formula("x x x ...")
-      .doc("The whole tensor repeated along its axes.")
+      .doc("Repeats the whole tensor along its axes.")
       .example("tile([1, 2], reps=[2, 2])");
   Entry(ops, shape_family(), "repeat", repeat)
-      .parameters({bounded(count_parameter("repeats", "how often each element"), 0, kMaxCount),
-                   optional_axis_parameter("axis to repeat along; none given: the tensor as one row")})
+      .parameters({bounded(count_parameter("repeats", "number of repetitions of each element"), 0, kMaxCount),
+                   optional_axis_parameter("axis to repeat along; default: the flattened tensor")})
       .aliases({"repeat_interleave"})
       .formula("x1 x1 x2 x2 ...")
-      .doc("Each element repeated.")
+      .doc("Repeats each element.")
       .example("repeat([1, 2, 3], repeats=2)");
   Entry(ops, shape_family(), "flip", flip)
-      .parameters({axes_parameter("axes to reverse; none given: all")})
+      .parameters({axes_parameter("axes to reverse; default: all")})
       .formula("y_i = x_(n - 1 - i)")
-      .doc("Axes in reverse.")
+      .doc("Reverses the order of elements along axes.")
       .example("flip([1, 2, 3])");
   Entry(ops, shape_family(), "roll", roll)
-      .parameters({required_integers_parameter("shift", "places to move by, for all axes or for each"),
-                   optional_integers_parameter("axis", "axes to move along; none given: the tensor as one row")})
+      .parameters({required_integers_parameter("shift", "number of positions to shift by, one for all axes or one per axis"),
+                   optional_integers_parameter("axis", "axes to shift along; default: the flattened tensor")})
       .formula("y_i = x_((i - shift) mod n)")
-      .doc("Elements moved along; what leaves at one end enters at the other.")
+      .doc("Shifts elements; those shifted past the end reappear at the start.")
       .example("roll([1, 2, 3, 4], shift=1)");
   Entry(ops, shape_family(), "concat", concat_op)
       .any_number_of("tensors")
       .parameters({axis_parameter(0, "axis to join along")})
       .aliases({"cat", "concatenate"})
       .formula("x1 x2 ...")
-      .doc("Tensors joined along an axis they have.")
+      .doc("Concatenates tensors along an existing axis.")
       .example("concat([1, 2], [3], axis=0)");
   Entry(ops, shape_family(), "stack", stack)
       .any_number_of("tensors")
-      .parameters({axis_parameter(0, "place of the new axis")})
+      .parameters({axis_parameter(0, "position of the new axis")})
       .formula("[x1, x2, ...]")
-      .doc("Tensors of one shape joined along a new axis.")
+      .doc("Joins tensors of the same shape along a new axis.")
       .example("stack([1, 2], [3, 4], axis=0)");
   Entry(ops, shape_family(), "split", split)
-      .parameters({required_integers_parameter("sections", "number of equal parts, or the list of their extents"),
-                   axis_parameter(0, "axis to cut")})
+      .parameters({required_integers_parameter("sections", "number of equal parts, or a list of their extents"),
+                   axis_parameter(0, "axis to split")})
       .formula("x -> x1, x2, ...")
-      .doc("Parts along an axis; as many results as parts.")
+      .doc("Splits a tensor along an axis; one result per part.")
       .example("split([1, 2, 3, 4], sections=2)");
   Entry(ops, shape_family(), "chunk", chunk)
       .parameters({{.name = "chunks",
@@ -265,26 +266,27 @@ void register_layout_ops(OpList& ops) {
                     .required = true,
                     .min = 1.0,
                     .max = kMaxParts,
-                    .doc = "how many, at most"},
-                   axis_parameter(0, "axis to cut")})
+                    .doc = "maximum number of parts"},
+                   axis_parameter(0, "axis to split")})
       .formula("x -> x1, x2, ...")
-      .doc("Parts of equal extent, the last one smaller; as many results as parts.")
+      .doc("Splits a tensor into parts of equal extent, the last of which may be smaller; one result per part.")
       .example("chunk([1, 2, 3, 4, 5], chunks=2)");
   Entry(ops, shape_family(), "slice", slice)
-      .parameters({required_integers_parameter("start", "first element for each axis"),
-                   optional_integers_parameter("stop", "end for each axis, not included; none given: all"),
-                   bounded(optional_integers_parameter("step", "step for each axis; none given: 1"), -kMaxStep, kMaxStep),
-                   optional_integers_parameter("axis", "the axes meant; none given: the first ones")})
+      .parameters({required_integers_parameter("start", "start index for each axis"),
+                   optional_integers_parameter("stop", "end index (exclusive) for each axis; default: the whole axis"),
+                   bounded(optional_integers_parameter("step", "step for each axis; default 1"), -kMaxStep, kMaxStep),
+                   optional_integers_parameter("axis", "axes to slice; default: the first ones")})
       .formula("x[start:stop:step]")
-      .doc("Part of a tensor, with Python's rules. Also x[1:3, ::2].")
+      .doc("Slices a tensor by Python's rules. Also x[1:3, ::2].")
       .example("slice([1, 2, 3, 4, 5], start=1, stop=4, step=2)");
   Entry(ops, shape_family(), "pad", pad)
-      .parameters({bounded(required_integers_parameter("padding", "border: one number, before and after, or both for each axis"),
+      .parameters({bounded(required_integers_parameter(
+                               "padding", "width of the border: one number, one before and one after, or both for each axis"),
                            0, kMaxPadding),
-                   choice_parameter("mode", {"constant", "edge", "reflect", "wrap"}, "what the border holds"),
-                   number_parameter("value", 0, "of a constant border")})
+                   choice_parameter("mode", {"constant", "edge", "reflect", "wrap"}, "how the border is filled"),
+                   number_parameter("value", 0, "value of a constant border")})
       .formula("v v x1 x2 ... v v")
-      .doc("A border around a tensor: a constant, the edge, a reflection, or the other end.")
+      .doc("Adds a border to a tensor: a constant, the edge, a reflection, or the opposite end.")
       .example("pad([1, 2, 3], padding=[1, 2], mode=\"edge\")");
 }
 

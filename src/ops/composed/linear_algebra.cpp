@@ -23,13 +23,14 @@ void need_matrix(const OpCall& call, Expr x) {
 
 // NumPy's rule: a vector is a row on the left, a column on the right, and its axis disappears from the result.
 Expr product(const OpCall& call, Expr a, Expr b) {
-  if (a.rank() == 0 || b.rank() == 0) call.fail("a scalar is not a matrix", "use * to scale");
+  if (a.rank() == 0 || b.rank() == 0) call.fail("an input is a scalar", "use * to scale");
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (row) a = unsqueeze(a, 0);
   if (column) b = unsqueeze(b, 1);
   const std::int64_t inner_a = a.extent(a.rank() - 1), inner_b = b.extent(b.rank() - 2);
   if (inner_a != inner_b)
-    call.fail(fmt::format("the inner extents {} and {} differ", inner_a, inner_b), "transpose one of them, or check their order");
+    call.fail(fmt::format("the inner dimensions {} and {} differ", inner_a, inner_b),
+              "transpose one of them, or check their order");
   Expr y = matmul(a, b);
   if (row) y = squeeze(y, one_axis(y.rank() - 2));
   if (column) y = squeeze(y, one_axis(y.rank() - 1));
@@ -40,7 +41,7 @@ Results matmul_op(const OpCall& call) { return {product(call, input(call, 0), in
 
 Results dot(const OpCall& call) {
   const Expr a = input(call, 0), b = input(call, 1);
-  if (a.rank() != 1 || b.rank() != 1) call.fail("dot takes two vectors", "use matmul for matrices, vecdot along an axis");
+  if (a.rank() != 1 || b.rank() != 1) call.fail("both inputs must be vectors", "use matmul for matrices, vecdot along an axis");
   return {product(call, a, b).id()};
 }
 
@@ -86,8 +87,8 @@ Results linear(const OpCall& call) {
   const Expr x = input(call, 0), w = input(call, 1);
   if (w.rank() != 2) call.fail("weight must be a matrix [out, in]");
   if (x.rank() < 1 || x.extent(x.rank() - 1) != w.extent(1))
-    call.fail(fmt::format("x has {} features, weight takes {}", x.rank() < 1 ? 0 : x.extent(x.rank() - 1), w.extent(1)),
-              "weight is [out, in]; transpose it if it is [in, out]");
+    call.fail(fmt::format("x has {} features, but weight expects {}", x.rank() < 1 ? 0 : x.extent(x.rank() - 1), w.extent(1)),
+              "the shape of weight is [out, in]; transpose it if it is [in, out]");
   // All rows as one matrix: one large product instead of a batch of small ones.
   Dims out = dims(x.shape());
   out.back() = w.extent(0);
@@ -106,7 +107,7 @@ Results inner(const OpCall& call) {
   const Expr a = input(call, 0), b = input(call, 1);
   if (a.rank() == 0 || b.rank() == 0) return {(a * b).id()};
   const std::int64_t n = a.extent(a.rank() - 1);
-  if (n != b.extent(b.rank() - 1)) call.fail("the last extents differ");
+  if (n != b.extent(b.rank() - 1)) call.fail("the last axes of the inputs have different extents");
   Dims out = dims(a.shape()), tail = dims(b.shape());
   out.pop_back();
   out.insert(out.end(), tail.begin(), tail.end() - 1);
@@ -118,7 +119,7 @@ Results inner(const OpCall& call) {
 Results kron(const OpCall& call) {
   const Expr a = input(call, 0), b = input(call, 1);
   if (a.rank() != b.rank() || 2 * a.rank() > kMaxRank)
-    call.fail(fmt::format("both need the same number of axes, at most {}", kMaxRank / 2));
+    call.fail(fmt::format("both inputs must have the same number of axes, at most {}", kMaxRank / 2));
   Dims da, db, out;
   for (int i = 0; i < a.rank(); ++i) {
     da.insert(da.end(), {a.extent(i), 1});
@@ -132,7 +133,7 @@ Results cross(const OpCall& call) {
   const Expr a = input(call, 0), b = input(call, 1);
   const Shape common = broadcast(a.shape(), b.shape());
   const int axis = call.axis("axis", common.rank());
-  if (common[axis] != 3) call.fail(fmt::format("axis {} must have 3 elements, it has {}", axis, common[axis]));
+  if (common[axis] != 3) call.fail(fmt::format("axis {} must have 3 elements, but has {}", axis, common[axis]));
   const Expr x = broadcast(a, common), y = broadcast(b, common);
   const auto part = [&](Expr v, int i) { return narrow(v, axis, i % 3, 1); };
   std::vector<Expr> parts;
@@ -153,7 +154,7 @@ Results matrix_power(const OpCall& call) {
   need_matrix(call, x);
   const int rank = x.rank();
   const std::int64_t n = x.extent(rank - 1);
-  if (x.extent(rank - 2) != n) call.fail("a power needs a square matrix");
+  if (x.extent(rank - 2) != n) call.fail("the matrix must be square");
   std::int64_t exponent = call.integer("n");
   if (exponent == 0) {
     const Shape square{n, n};
@@ -177,14 +178,14 @@ void register_linear_algebra_ops(OpList& ops) {
   Entry(ops, algebra_family(), "matmul", matmul_op)
       .aliases({"mm"})
       .formula("c_ij = sum_k a_ik b_kj")
-      .doc("Matrix product; leading axes are batches and broadcast, vectors are rows or columns. Also a @ b.")
+      .doc("Matrix product. Leading axes are batches and broadcast; vectors are rows or columns. Also a @ b.")
       .example("matmul([[1, 2], [3, 4]], [[5, 6], [7, 8]])");
   Entry(ops, algebra_family(), "dot", dot)
       .formula("sum_i a_i b_i")
       .doc("Inner product of two vectors.")
       .example("dot([1, 2, 3], [4, 5, 6])");
   Entry(ops, algebra_family(), "vecdot", vecdot)
-      .parameters({axis_parameter(-1, "axis the vectors lie along")})
+      .parameters({axis_parameter(-1, "axis along which the vectors lie")})
       .formula("sum_i a_i b_i")
       .doc("Inner products of the vectors along an axis.")
       .example("vecdot([[1, 2], [3, 4]], [[5, 6], [7, 8]])");
@@ -199,15 +200,15 @@ void register_linear_algebra_ops(OpList& ops) {
       .example("mv([[1, 2], [3, 4]], [5, 6])");
   Entry(ops, algebra_family(), "addmm", addmm)
       .inputs({"c", "a", "b"})
-      .parameters({number_parameter("beta", 1, "factor of c; with 0 it is not read"),
+      .parameters({number_parameter("beta", 1, "factor of c; if it is 0, c is ignored"),
                    number_parameter("alpha", 1, "factor of the product")})
       .formula("beta c + alpha (a @ b)")
-      .doc("Matrix product added to a tensor.")
+      .doc("Adds a matrix product to a tensor.")
       .example("addmm([[1, 1], [1, 1]], [[1, 2], [3, 4]], [[5, 6], [7, 8]], beta=2)");
   Entry(ops, algebra_family(), "linear", linear)
       .inputs({"x", "weight", "bias"}, 2)
       .formula("x weight^T + bias")
-      .doc("A dense layer: weight is [out, in], bias [out] may be left out.")
+      .doc("A dense layer: weight is [out, in]; bias [out] is optional.")
       .example("linear([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]], [0.5, 0.5])");
   Entry(ops, algebra_family(), "outer", outer)
       .aliases({"ger"})
@@ -234,7 +235,7 @@ void register_linear_algebra_ops(OpList& ops) {
                     .fallback = std::int64_t{0},
                     .min = -1e9,
                     .max = 1e9,
-                    .doc = "diagonal above (positive) or below the main one"}})
+                    .doc = "diagonal above (positive) or below the main diagonal"}})
       .formula("sum_i x_ii")
       .doc("Sum of a diagonal of the last two axes.")
       .example("trace([[1, 2], [3, 4]])");
@@ -242,7 +243,7 @@ void register_linear_algebra_ops(OpList& ops) {
       .inputs({"x"})
       .parameters({{.name = "n", .type = ParameterType::integer, .required = true, .min = 0.0, .max = 1e6, .doc = "exponent"}})
       .formula("x @ x @ ... @ x")
-      .doc("A square matrix times itself, n times.")
+      .doc("Power of a square matrix.")
       .example("matrix_power([[1, 1], [1, 0]], n=10)");
 }
 

@@ -75,7 +75,7 @@ Results negative_likelihood(const OpCall& call, Expr log_probability, int axis) 
   if (!is_integer(target.dtype())) call.fail("target must be class indices", "cast them, e.g. cast(t, int64)");
   const Expr expected = squeeze(narrow(log_probability, axis, 0, 1), one_axis(axis));
   if (!(expected.shape() == target.shape()))
-    call.fail(fmt::format("target must have the shape {}", to_string(expected.shape())), "one class index for each row");
+    call.fail(fmt::format("target must have the shape {}", to_string(expected.shape())), "pass one class index per row");
   return reduced(call, -squeeze(gather(log_probability, unsqueeze(target, axis), axis), one_axis(axis)));
 }
 
@@ -102,11 +102,11 @@ Family loss_family() {
   return {.category = "loss",
           .inputs = {"x", "target"},
           .dtypes = float_dtypes(),
-          .parameters = {choice_parameter("reduction", {"mean", "sum", "none"}, "what becomes of the single losses")}};
+          .parameters = {choice_parameter("reduction", {"mean", "sum", "none"}, "how the losses are combined")}};
 }
 
 Parameter threshold(std::string name, double min) {
-  Parameter p = number_parameter(std::move(name), 1, "error up to which the loss is a square");
+  Parameter p = number_parameter(std::move(name), 1, "error up to which the loss is quadratic");
   p.min = min;
   return p;
 }
@@ -125,12 +125,12 @@ void register_loss_ops(OpList& ops) {
   Entry(ops, loss_family(), "huber_loss", huber_loss)
       .parameters({threshold("delta", 1e-30)})
       .formula("e^2 / 2 if e <= delta, else delta (e - delta / 2); e = |x - t|")
-      .doc("Squared for small errors, linear for large ones.")
+      .doc("Quadratic for small errors, linear for large ones.")
       .example("huber_loss([1.0, 2.0], [1.5, 4.0])");
   Entry(ops, loss_family(), "smooth_l1_loss", smooth_l1_loss)
       .parameters({threshold("beta", 0)})
       .formula("e^2 / (2 beta) if e <= beta, else e - beta / 2; e = |x - t|")
-      .doc("Absolute error, rounded off near 0.")
+      .doc("Absolute error, smoothed near 0.")
       .example("smooth_l1_loss([1.0, 2.0], [1.5, 4.0])");
   Entry(ops, loss_family(), "binary_cross_entropy", binary_cross_entropy)
       .formula("-(t log x + (1 - t) log(1 - x))")
@@ -146,11 +146,11 @@ void register_loss_ops(OpList& ops) {
       .example("kl_div(log([0.5, 0.5]), [0.25, 0.75], reduction=\"sum\")");
   Entry(ops, loss_family(), "nll_loss", nll_loss)
       .formula("-x[target]")
-      .doc("Negative log-likelihood: x holds log-probabilities [n, classes, ...], target class indices.")
+      .doc("Negative log-likelihood of log-probabilities x [n, classes, ...]; target has class indices.")
       .example("nll_loss(log_softmax([[1.0, 2.0], [3.0, 1.0]]), [1, 0])");
   Entry(ops, loss_family(), "cross_entropy", cross_entropy)
       .formula("log(sum(exp(x))) - x[target]")
-      .doc("Cross entropy: x holds scores [n, classes, ...], target class indices.")
+      .doc("Cross entropy of scores x [n, classes, ...]; target has class indices.")
       .example("cross_entropy([[1.0, 2.0], [3.0, 1.0]], [1, 0])");
 }
 

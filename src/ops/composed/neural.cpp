@@ -14,7 +14,7 @@ using Results = std::vector<NodeId>;
 
 Results one_hot(const OpCall& call) {
   const Expr x = build::cast(input(call, 0), DType::i64);
-  if (x.rank() == kMaxRank) call.fail(fmt::format("at most {} axes", kMaxRank - 1));
+  if (x.rank() == kMaxRank) call.fail(fmt::format("the input may have at most {} axes", kMaxRank - 1));
   const Expr classes = iota(call.graph(), Shape{call.integer("classes")}, 0);
   return {build::cast(build::unsqueeze(x, x.rank()) == classes, call.dtype("dtype")).id()};
 }
@@ -26,7 +26,7 @@ struct Range {
 Range range_of(const OpCall& call, DType dtype, std::int64_t zero_point) {
   const Range range = dtype == DType::u8 ? Range{0, 255} : Range{-128, 127};
   if (static_cast<double>(zero_point) < range.low || static_cast<double>(zero_point) > range.high)
-    call.fail(fmt::format("zero_point {} is not a value of {}", zero_point, name(dtype)));
+    call.fail(fmt::format("zero_point {} is out of range for {}", zero_point, name(dtype)));
   return range;
 }
 
@@ -70,7 +70,7 @@ Results gated(const OpCall& call) {
   const Expr x = floating(input(call, 0));
   const int axis = call.axis("axis", x.rank());
   const std::int64_t n = x.extent(axis);
-  if (n % 2 != 0) call.fail(fmt::format("axis {} has {} elements: it must split into halves", axis, n));
+  if (n % 2 != 0) call.fail(fmt::format("axis {} must have an even number of elements, but has {}", axis, n));
   const Expr a = narrow(x, axis, 0, n / 2), b = narrow(x, axis, n > 0 ? n / 2 : 0, n / 2);
   if constexpr (gate == Gate::sigmoid) return {(a * sigmoid(b)).id()};
   if constexpr (gate == Gate::silu) return {(silu(a) * b).id()};
@@ -84,21 +84,21 @@ Family quantization_family() { return {.category = "quantization", .dtypes = flo
 }  // namespace
 
 void register_neural_ops(OpList& ops) {
-  const Parameter half = axis_parameter(-1, "axis that is split into halves a, b");
+  const Parameter half = axis_parameter(-1, "axis that is split into the halves a and b");
   Entry(ops, gated_family(), "glu", gated<Gate::sigmoid>)
       .parameters({half})
       .formula("a sigmoid(b)")
-      .doc("Gated linear unit of the two halves of an axis.")
+      .doc("Gated linear unit over the two halves of an axis.")
       .example("glu([1.0, 2.0, 3.0, 4.0])");
   Entry(ops, gated_family(), "swiglu", gated<Gate::silu>)
       .parameters({half})
       .formula("silu(a) b")
-      .doc("Gated unit with silu, of the two halves of an axis.")
+      .doc("Gated unit with silu over the two halves of an axis.")
       .example("swiglu([1.0, 2.0, 3.0, 4.0])");
   Entry(ops, gated_family(), "geglu", gated<Gate::gelu>)
       .parameters({half})
       .formula("gelu(a) b")
-      .doc("Gated unit with gelu, of the two halves of an axis.")
+      .doc("Gated unit with gelu over the two halves of an axis.")
       .example("geglu([1.0, 2.0, 3.0, 4.0])");
   Entry(ops, indexing_family(), "one_hot", one_hot)
       .dtypes(integer_dtypes())
@@ -110,33 +110,33 @@ void register_neural_ops(OpList& ops) {
                     .doc = "extent of the new axis"},
                    dtype_parameter("float32")})
       .formula("y[.., j] = 1 where j = x, else 0")
-      .doc("Each index as a row with a single 1; an index outside gives zeros.")
+      .doc("Encodes each index as a row with a single 1; an index out of range gives a row of zeros.")
       .example("one_hot([0, 2, 1], classes=3)");
 
   const Parameter scale{
-      .name = "scale", .type = ParameterType::number, .required = true, .doc = "distance of neighbouring values"};
+      .name = "scale", .type = ParameterType::number, .required = true, .doc = "distance between adjacent quantized values"};
   const Parameter zero{.name = "zero_point",
                        .type = ParameterType::integer,
                        .fallback = std::int64_t{0},
                        .min = -128.0,
                        .max = 255.0,
-                       .doc = "the integer that stands for 0"};
-  const Parameter dtype = choice_parameter("dtype", {"int8", "uint8"}, "type of the integers");
+                       .doc = "the integer that represents 0"};
+  const Parameter dtype = choice_parameter("dtype", {"int8", "uint8"}, "integer type of the result");
   Entry(ops, quantization_family(), "quantize", quantize)
       .parameters({scale, zero, dtype})
       .formula("clamp(round(x / scale) + zero_point)")
-      .doc("Floats as 8-bit integers; ties to even, saturating.")
+      .doc("Quantizes floats to 8-bit integers, rounding ties to even and saturating.")
       .example("quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)");
   Entry(ops, quantization_family(), "dequantize", dequantize)
       .dtypes({DType::i8, DType::u8})
       .parameters({scale, zero})
       .formula("(x - zero_point) scale")
-      .doc("8-bit integers back as float32.")
+      .doc("Converts quantized 8-bit integers back to float32.")
       .example("dequantize(cast([-10, 0, 127], dtype=int8), scale=0.1)");
   Entry(ops, quantization_family(), "fake_quantize", fake_quantize)
       .parameters({scale, zero, dtype})
       .formula("dequantize(quantize(x))")
-      .doc("What is left of x after 8-bit quantization.")
+      .doc("x after quantization to 8 bits and back.")
       .example("fake_quantize([-1.0, 0.24, 0.26, 100.0], scale=0.1)");
 }
 

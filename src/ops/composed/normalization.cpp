@@ -57,8 +57,8 @@ Expr scale_and_shift(const OpCall& call, Expr x, std::size_t first, Place&& plac
   const auto given = [&](std::size_t i) {
     const Expr w = place(input(call, i));
     if (!broadcastable(w.shape(), x.shape()))
-      call.fail(
-          fmt::format("{} of shape {} does not fit {}", call.op().input_names[i], to_string(w.shape()), to_string(x.shape())));
+      call.fail(fmt::format("{} has shape {}, which does not match {}", call.op().input_names[i], to_string(w.shape()),
+                            to_string(x.shape())));
     return w;
   };
   if (call.has_input(first)) x = x * given(first);
@@ -80,7 +80,7 @@ Results rms_norm(const OpCall& call) {
 
 Expr per_channel(const OpCall& call, Expr vector, Expr x, int axis, std::string_view what) {
   if (vector.shape().elements() != x.extent(axis))
-    call.fail(fmt::format("{} has {} elements for {} channels", what, vector.shape().elements(), x.extent(axis)));
+    call.fail(fmt::format("{} has {} elements, but there are {} channels", what, vector.shape().elements(), x.extent(axis)));
   return along(vector, axis, x.rank());
 }
 
@@ -101,7 +101,8 @@ Results group_norm(const OpCall& call) {
   const Expr x = floating(input(call, 0));
   check_channels(call, x);
   const std::int64_t groups = call.integer("groups"), channels = x.extent(1);
-  if (groups < 1 || channels % groups != 0) call.fail(fmt::format("{} groups do not divide {} channels", groups, channels));
+  if (groups < 1 || channels % groups != 0)
+    call.fail(fmt::format("{} channels cannot be divided into {} groups", groups, channels));
   const std::int64_t rows = x.extent(0) * groups;
   const Expr grouped = reshape(x, Shape{x.extent(0), groups, rows == 0 ? 0 : x.shape().elements() / rows});
   const Expr y = reshape(standardize(grouped, one_axis(2), call.number("eps")), x.shape());
@@ -123,7 +124,9 @@ Results normalize(const OpCall& call) {
 }
 
 Family softmax_family() {
-  return {.category = "normalization", .dtypes = number_dtypes(), .parameters = {axis_parameter(-1, "the axis that sums to 1")}};
+  return {.category = "normalization",
+          .dtypes = number_dtypes(),
+          .parameters = {axis_parameter(-1, "axis along which the result sums to 1")}};
 }
 Family normalization_family() { return {.category = "normalization", .dtypes = number_dtypes()}; }
 
@@ -148,23 +151,27 @@ void register_normalization_ops(OpList& ops) {
       .inputs({"x", "weight", "bias"}, 1)
       .parameters({last_axes(), eps_parameter(1e-5)})
       .formula("(x - mean(x)) / sqrt(var(x) + eps) * weight + bias")
-      .doc("Each row with mean 0 and variance 1, then scaled and shifted if weight and bias are given.")
+      .doc("Normalizes each row to mean 0 and variance 1, then applies weight and bias if given.")
       .example("layer_norm([[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]])");
   Entry(ops, normalization_family(), "rms_norm", rms_norm)
       .inputs({"x", "weight", "bias"}, 1)
       .parameters({last_axes(), eps_parameter(1e-6)})
       .formula("x / sqrt(mean(x^2) + eps) * weight + bias")
-      .doc("Each row with root mean square 1.")
+      .doc("Normalizes each row to root mean square 1.")
       .example("rms_norm([[1.0, 2.0, 3.0]], [1.0, 1.0, 2.0])");
   Entry(ops, normalization_family(), "batch_norm", batch_norm)
       .inputs({"x", "mean", "var", "weight", "bias"}, 3)
-      .parameters({axis_parameter(1, "the channel axis"), eps_parameter(1e-5)})
+      .parameters({axis_parameter(1, "channel axis"), eps_parameter(1e-5)})
       .formula("(x - mean) / sqrt(var + eps) * weight + bias")
-      .doc("Inference form of batch normalization: given mean and variance per channel.")
+      .doc("Batch normalization for inference, with a given mean and variance per channel.")
       .example("batch_norm([[1.0, 2.0], [3.0, 4.0]], [2.0, 3.0], [1.0, 1.0])");
   Entry(ops, normalization_family(), "group_norm", group_norm)
       .inputs({"x", "weight", "bias"}, 1)
-      .parameters({{.name = "groups", .type = ParameterType::integer, .required = true, .min = 1.0, .doc = "groups of channels"},
+      .parameters({{.name = "groups",
+                    .type = ParameterType::integer,
+                    .required = true,
+                    .min = 1.0,
+                    .doc = "number of groups of channels"},
                    eps_parameter(1e-5)})
       .formula("(x - mean(group)) / sqrt(var(group) + eps) * weight + bias")
       .doc("Normalizes each group of channels of [n, channels, ...]; weight and bias are per channel.")
@@ -179,7 +186,7 @@ void register_normalization_ops(OpList& ops) {
       .parameters({last_axes(), number_parameter("p", 2, "order of the norm"), eps_parameter(1e-12)})
       .aliases({"l2_normalize"})
       .formula("x / max(norm(x, p), eps)")
-      .doc("Rows of length 1.")
+      .doc("Normalizes rows to length 1.")
       .example("normalize([[3.0, 4.0]])");
 }
 

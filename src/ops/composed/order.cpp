@@ -31,7 +31,7 @@ Results top_k(const OpCall& call) {
   const Expr x = input(call, 0);
   const int axis = call.axis("axis", x.rank());
   const std::int64_t k = call.integer("k");
-  if (k > x.extent(axis)) call.fail(fmt::format("k is {}, axis {} has {} elements", k, axis, x.extent(axis)));
+  if (k > x.extent(axis)) call.fail(fmt::format("k is {}, but axis {} has {} elements", k, axis, x.extent(axis)));
   const Expr indices = narrow(arg_sort(x, axis, call.boolean("largest")), axis, 0, k);
   if (indices.shape().elements() == 0) return {narrow(x, axis, 0, k).id(), indices.id()};
   return {gather(x, indices, axis).id(), indices.id()};
@@ -73,11 +73,11 @@ Family sorting_family() { return {.category = "sorting"}; }
 }  // namespace
 
 void register_order_ops(OpList& ops) {
-  const Parameter descending = boolean_parameter("descending", false, "largest first; NaN stays last");
+  const Parameter descending = boolean_parameter("descending", false, "sort largest first; NaN stays last");
   Entry(ops, sorting_family(), "sort", sort)
       .parameters({axis_parameter(-1, "axis to sort along"), descending})
       .formula("x1 <= x2 <= ...")
-      .doc("Elements in order along an axis; stable, NaN last.")
+      .doc("Sorts the elements along an axis; stable, NaN last.")
       .example("sort([3, 1, 2])");
   Entry(ops, sorting_family(), "argsort", argsort)
       .parameters({axis_parameter(-1, "axis to sort along"), descending})
@@ -86,39 +86,40 @@ void register_order_ops(OpList& ops) {
       .example("argsort([3, 1, 2])");
   Entry(ops, sorting_family(), "top_k", top_k)
       .parameters({count_parameter("k", "how many"), axis_parameter(-1, "axis to search"),
-                   boolean_parameter("largest", true, "the largest, else the smallest")})
+                   boolean_parameter("largest", true, "select the largest elements; otherwise the smallest")})
       .aliases({"topk"})
       .formula("k largest x, and their indices")
-      .doc("The k largest elements in order, and where they stand. Two results.")
+      .doc("The k largest elements in order, and their indices. Two results.")
       .example("top_k([3, 1, 4, 1, 5], k=2)");
-  const Parameter axis = optional_axis_parameter("axis to reduce; none given: the whole tensor");
+  const Parameter axis = optional_axis_parameter("axis to reduce; default: the whole tensor");
   Entry(ops, sorting_family(), "median", median)
       .category("reduction")
       .dtypes(number_dtypes())
       .parameters({axis, keepdims_parameter()})
       .formula("middle of sorted x")
-      .doc("The middle element; the mean of the two middle ones where n is even.")
+      .doc("Median; the mean of the two middle elements if n is even.")
       .example("median([3.0, 1.0, 2.0, 10.0])");
   Entry(ops, sorting_family(), "quantile", quantile)
       .category("reduction")
       .dtypes(number_dtypes())
-      .parameters({{.name = "q", .type = ParameterType::number, .required = true, .min = 0.0, .max = 1.0, .doc = "share, 0 to 1"},
-                   axis,
-                   keepdims_parameter()})
+      .parameters(
+          {{.name = "q", .type = ParameterType::number, .required = true, .min = 0.0, .max = 1.0, .doc = "quantile, 0 to 1"},
+           axis,
+           keepdims_parameter()})
       .formula("sorted x at q (n - 1)")
-      .doc("The value below which a share q lies, interpolated linearly.")
+      .doc("Quantile q, with linear interpolation.")
       .example("quantile([3.0, 1.0, 2.0, 10.0], q=0.25)");
   Entry(ops, sorting_family(), "cumsum", cumulative<false>)
       .category("scan")
-      .parameters({axis_parameter(-1, "axis to run along")})
+      .parameters({axis_parameter(-1, "axis to accumulate along")})
       .formula("y_i = x_1 + ... + x_i")
-      .doc("Running sum along an axis; of bool and integers in 64 bits.")
+      .doc("Running sum along an axis; bool and integers are summed in 64 bits.")
       .example("cumsum([1, 2, 3])");
   Entry(ops, sorting_family(), "cumprod", cumulative<true>)
       .category("scan")
-      .parameters({axis_parameter(-1, "axis to run along")})
+      .parameters({axis_parameter(-1, "axis to accumulate along")})
       .formula("y_i = x_1 ... x_i")
-      .doc("Running product along an axis; of bool and integers in 64 bits.")
+      .doc("Running product along an axis; bool and integers are multiplied in 64 bits.")
       .example("cumprod([1, 2, 3])");
 }
 

@@ -139,7 +139,7 @@ Results adaptive_pool(const OpCall& call) {
   const Spatial out = spatial(call, "output_size", n, 1);
   Expr y = pool.x;
   for (int i = 0; i < n; ++i) {
-    if (y.extent(i + 2) == 0) call.fail("nothing to pool: a spatial axis is empty");
+    if (y.extent(i + 2) == 0) call.fail("a spatial axis is empty, so there is nothing to pool");
     y = adaptive_axis<max>(y, i + 2, out[static_cast<std::size_t>(i)]);
   }
   return pool.result(y);
@@ -150,7 +150,7 @@ Results global_pool(const OpCall& call) {
   const Expr x = input(call, 0);
   if (x.rank() < 3) call.fail("expected [n, channels, spatial...]");
   const AxisSet axes = static_cast<AxisSet>(all_axes(x.rank()) & ~3u);
-  if (max && extent_of(x.shape(), axes) == 0) call.fail("nothing to pool: a spatial axis is empty");
+  if (max && extent_of(x.shape(), axes) == 0) call.fail("a spatial axis is empty, so there is nothing to pool");
   return {(max ? max_keep(x, axes) : mean_keep(x, axes)).id()};
 }
 
@@ -159,31 +159,32 @@ Family pooling_family() { return {.category = "pooling", .dtypes = number_dtypes
 void add_pools(OpList& ops, int n, const std::string& x, Results (*max)(const OpCall&), Results (*avg)(const OpCall&),
                Results (*adaptive_max)(const OpCall&), Results (*adaptive_avg)(const OpCall&)) {
   const std::string axes = n == 1 ? "1 spatial axis" : fmt::format("{} spatial axes", n);
-  const Parameter kernel = at_least(required_integers_parameter("kernel", "extent of the window, for all axes or for each"), 1);
+  const Parameter kernel =
+      at_least(required_integers_parameter("kernel", "extent of the window, one for all axes or one per axis"), 1);
   std::vector<Parameter> parameters{kernel, stride_parameter("the kernel"), padding_parameter(), dilation_parameter()};
   Entry(ops, pooling_family(), fmt::format("max_pool{}d", n), max)
       .parameters(parameters)
       .formula("y = max over a window")
       .doc(fmt::format("Largest element of each window over {}.", axes))
       .example(fmt::format("max_pool{}d({}, kernel=2)", n, x));
-  parameters.push_back(boolean_parameter("count_include_pad", true, "count the border's zeros in the mean"));
+  parameters.push_back(boolean_parameter("count_include_pad", true, "include the zeros of the border in the mean"));
   Entry(ops, pooling_family(), fmt::format("avg_pool{}d", n), avg)
       .parameters(parameters)
       .formula("y = mean over a window")
       .doc(fmt::format("Mean of each window over {}.", axes))
       .example(fmt::format("avg_pool{}d({}, kernel=2)", n, x));
-  Parameter size = required_integers_parameter("output_size", "extents of the result, for all axes or for each");
+  Parameter size = required_integers_parameter("output_size", "extents of the result, one for all axes or one per axis");
   size.min = 1.0;
   size.max = 65536.0;
   Entry(ops, pooling_family(), fmt::format("adaptive_max_pool{}d", n), adaptive_max)
       .parameters({size})
       .formula("y_i = max x[floor(i n / m) : ceil((i + 1) n / m)]")
-      .doc(fmt::format("Maxima over {}, with as many windows as asked for.", axes))
+      .doc(fmt::format("Maximum of each window over {}, with the windows chosen to give the requested output size.", axes))
       .example(fmt::format("adaptive_max_pool{}d({}, output_size=1)", n, x));
   Entry(ops, pooling_family(), fmt::format("adaptive_avg_pool{}d", n), adaptive_avg)
       .parameters({size})
       .formula("y_i = mean x[floor(i n / m) : ceil((i + 1) n / m)]")
-      .doc(fmt::format("Means over {}, with as many windows as asked for.", axes))
+      .doc(fmt::format("Mean of each window over {}, with the windows chosen to give the requested output size.", axes))
       .example(fmt::format("adaptive_avg_pool{}d({}, output_size=1)", n, x));
 }
 

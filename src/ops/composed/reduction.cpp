@@ -54,7 +54,7 @@ Results norm(const OpCall& call) {
   const Expr x = floating(input(call, 0));
   const AxisSet axes = call.axes("axis", x.rank());
   const double p = call.number("p");
-  if (std::isnan(p)) call.fail("p must be a number");
+  if (std::isnan(p)) call.fail("p must not be NaN");
   return finish(call, norm_keep(x, axes, p), axes);
 }
 
@@ -88,7 +88,7 @@ Results arg_reduce(const OpCall& call) {
 Family reduction_family() { return {.category = "reduction", .parameters = {axes_parameter(), keepdims_parameter()}}; }
 Family arg_reduction_family() {
   return {.category = "reduction",
-          .parameters = {optional_axis_parameter("axis to search; none given: the tensor as one row"), keepdims_parameter()}};
+          .parameters = {optional_axis_parameter("axis to search; default: the flattened tensor"), keepdims_parameter()}};
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Family arg_reduction_family() {
 void register_reduction_ops(OpList& ops) {
   Entry(ops, reduction_family(), "sum", reduce<sum_keep>)
       .formula("sum(x)")
-      .doc("Sum of elements; of bool and integers in 64 bits.")
+      .doc("Sum of elements; bool and integers are summed in 64 bits.")
       .example("sum([[1, 2], [3, 4]], axis=0)");
   Entry(ops, reduction_family(), "mean", reduce<mean_keep>)
       .formula("sum(x) / n")
@@ -104,17 +104,17 @@ void register_reduction_ops(OpList& ops) {
       .example("mean([[1, 2], [3, 4]], axis=-1)");
   Entry(ops, reduction_family(), "prod", reduce<prod_keep>)
       .formula("product(x)")
-      .doc("Product of elements; of bool and integers in 64 bits.")
+      .doc("Product of elements; bool and integers are multiplied in 64 bits.")
       .example("prod([[1, 2], [3, 4]])");
   Entry(ops, reduction_family(), "max", reduce_nonempty<max_keep>)
       .aliases({"amax"})
       .formula("max(x)")
-      .doc("Largest element; NaN if there is one.")
+      .doc("Largest element; NaN if any element is NaN.")
       .example("max([[1, 5], [7, 3]], axis=1)");
   Entry(ops, reduction_family(), "min", reduce_nonempty<min_keep>)
       .aliases({"amin"})
       .formula("min(x)")
-      .doc("Smallest element; NaN if there is one.")
+      .doc("Smallest element; NaN if any element is NaN.")
       .example("min([[1, 5], [7, 3]], axis=1)");
   Entry(ops, reduction_family(), "any", reduce<any_keep>)
       .formula("x1 or x2 or ...")
@@ -126,7 +126,7 @@ void register_reduction_ops(OpList& ops) {
       .example("all([[1, 1], [0, 1]], axis=1)");
   Entry(ops, reduction_family(), "count_nonzero", reduce<count_nonzero>)
       .formula("sum(x != 0)")
-      .doc("How many elements are not 0.")
+      .doc("Number of elements that are not 0.")
       .example("count_nonzero([[0, 1], [2, 3]], axis=0)");
   Entry(ops, reduction_family(), "logsumexp", reduce<log_sum_exp>)
       .dtypes(number_dtypes())
@@ -138,7 +138,7 @@ void register_reduction_ops(OpList& ops) {
                              .type = ParameterType::number,
                              .fallback = 1.0,
                              .min = 0.0,
-                             .doc = "what is taken from n in the divisor: 1 for a sample, 0 for a population"};
+                             .doc = "number subtracted from n in the divisor: 1 for a sample, 0 for a population"};
   Entry(ops, reduction_family(), "var", var)
       .dtypes(number_dtypes())
       .parameters({correction})

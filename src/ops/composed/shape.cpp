@@ -15,7 +15,7 @@ using Results = std::vector<NodeId>;
 Results permuted(const OpCall& call, Expr x) {
   const std::vector<std::int64_t> axes = call.integers("axes");
   if (static_cast<int>(axes.size()) != x.rank())
-    call.fail(fmt::format("{} axes were named, there are {}", axes.size(), x.rank()));
+    call.fail(fmt::format("{} axes are given, but the tensor has {}", axes.size(), x.rank()));
   call.axes("axes", x.rank());  // refuses an axis named twice
   std::vector<int> perm;
   for (std::int64_t axis : axes) perm.push_back(normalize_axis(axis, x.rank()));
@@ -56,13 +56,13 @@ Results reshape_op(const OpCall& call) {
     *open = 1;
     const std::int64_t known = Shape(to).elements();
     if (known == 0 || x.shape().elements() % known != 0)
-      call.fail(fmt::format("{} elements do not divide into rows of {}", x.shape().elements(), known));
+      call.fail(fmt::format("{} elements cannot be divided into rows of {}", x.shape().elements(), known));
     *open = x.shape().elements() / known;
   }
   const Shape shape(to);
   if (shape.elements() != x.shape().elements())
-    call.fail(fmt::format("{} elements do not fill {}", x.shape().elements(), to_string(shape)),
-              "one extent may be -1: it is worked out");
+    call.fail(fmt::format("{} elements cannot be reshaped to {}", x.shape().elements(), to_string(shape)),
+              "one extent may be -1; it is then inferred");
   return {build::reshape(x, shape).id()};
 }
 
@@ -71,7 +71,8 @@ Results squeeze_op(const OpCall& call) {
   AxisSet axes = call.axes("axis", x.rank());
   for (int i = 0; i < x.rank(); ++i) {
     if (!(axes & one_axis(i)) || x.extent(i) == 1) continue;
-    if (call.given("axis")) call.fail(fmt::format("axis {} has {} elements, not 1", i, x.extent(i)));
+    if (call.given("axis"))
+      call.fail(fmt::format("axis {} has {} elements, but only axes of 1 element can be removed", i, x.extent(i)));
     axes = static_cast<AxisSet>(axes & ~one_axis(i));
   }
   return {build::squeeze(x, axes).id()};
@@ -79,7 +80,7 @@ Results squeeze_op(const OpCall& call) {
 
 Results unsqueeze_op(const OpCall& call) {
   const Expr x = input(call, 0);
-  if (x.rank() == kMaxRank) call.fail(fmt::format("a tensor has at most {} axes", kMaxRank));
+  if (x.rank() == kMaxRank) call.fail(fmt::format("the result would have more than {} axes", kMaxRank));
   return {build::unsqueeze(x, call.axis("axis", x.rank() + 1)).id()};
 }
 
@@ -87,7 +88,7 @@ Results flatten(const OpCall& call) {
   const Expr x = input(call, 0);
   if (x.rank() == 0) return {build::reshape(x, Shape{1}).id()};
   const int first = call.axis("start_axis", x.rank()), last = call.axis("end_axis", x.rank());
-  if (first > last) call.fail("start_axis is behind end_axis");
+  if (first > last) call.fail("start_axis must not be greater than end_axis");
   Dims to;
   std::int64_t joined = 1;
   for (int i = 0; i < x.rank(); ++i) {
@@ -106,13 +107,13 @@ Results expand(const OpCall& call) {
   const int added = static_cast<int>(to.size()) - x.rank();
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] != -1) continue;
-    if (static_cast<int>(i) < added) call.fail("-1 keeps an extent; a new axis needs a number");
+    if (static_cast<int>(i) < added) call.fail("-1 keeps an existing extent, but this axis is new; give its extent");
     to[i] = x.extent(static_cast<int>(i) - added);
   }
   const Shape shape(to);
   if (!broadcastable(x.shape(), shape))
     call.fail(fmt::format("{} does not broadcast to {}", to_string(x.shape()), to_string(shape)),
-              "only extents of 1 can be stretched");
+              "only axes with extent 1 can be broadcast");
   return {build::broadcast(x, shape).id()};
 }
 
@@ -136,62 +137,63 @@ Parameter required(Parameter p) {
 
 void register_shape_ops(OpList& ops) {
   Entry(ops, shape_family(), "transpose", transpose_op)
-      .parameters({optional_integers_parameter("axes", "new order of the axes; none given: reversed")})
+      .parameters({optional_integers_parameter("axes", "new order of the axes; default: reversed")})
       .formula("y[j, i] = x[i, j]")
-      .doc("Axes in another order; reversed if none is given.")
+      .doc("Permutes the axes; by default reverses them.")
       .example("transpose([[1, 2, 3], [4, 5, 6]])");
   Entry(ops, shape_family(), "permute", permute)
       .parameters({required_integers_parameter("axes", "new order of the axes")})
       .formula("y's axis i is x's axis axes[i]")
-      .doc("Axes in the order given.")
+      .doc("Permutes the axes into the given order.")
       .example("permute([[1, 2, 3], [4, 5, 6]], axes=[1, 0])");
   Entry(ops, shape_family(), "swapaxes", swapaxes)
       .parameters({named_axis("axis1", 0, "one axis"), named_axis("axis2", 1, "the other")})
       .formula("y[.. j .. i ..] = x[.. i .. j ..]")
-      .doc("Two axes exchanged.")
+      .doc("Swaps two axes.")
       .example("swapaxes([[1, 2, 3], [4, 5, 6]], axis1=0, axis2=1)");
   Entry(ops, shape_family(), "movedim", movedim)
-      .parameters({required(named_axis("source", 0, "axis to move")), required(named_axis("destination", 0, "where it goes"))})
+      .parameters(
+          {required(named_axis("source", 0, "axis to move")), required(named_axis("destination", 0, "new position of the axis"))})
       .aliases({"moveaxis"})
-      .formula("an axis at another place")
-      .doc("One axis moved, the others keep their order.")
+      .formula("one axis moved to another position")
+      .doc("Moves one axis; the others keep their order.")
       .example("movedim([[1, 2, 3], [4, 5, 6]], source=0, destination=1)");
   Entry(ops, shape_family(), "reshape", reshape_op)
       .parameters({required_integers_parameter("shape", "new extents; one may be -1")})
       .aliases({"view"})
       .formula("same elements in row-major order")
-      .doc("The same elements under another shape.")
+      .doc("The same elements with another shape.")
       .example("reshape([1, 2, 3, 4], shape=[2, -1])");
   Entry(ops, shape_family(), "squeeze", squeeze_op)
-      .parameters({axes_parameter("axes to remove; none given: all of extent 1")})
+      .parameters({axes_parameter("axes to remove; default: all axes with extent 1")})
       .formula("[1, n, 1] -> [n]")
-      .doc("Axes of extent 1 removed.")
+      .doc("Removes axes with extent 1.")
       .example("squeeze([[[1, 2, 3]]])");
   Entry(ops, shape_family(), "unsqueeze", unsqueeze_op)
-      .parameters({required(axis_parameter(0, "place of the new axis"))})
+      .parameters({required(axis_parameter(0, "position of the new axis"))})
       .aliases({"expand_dims"})
       .formula("[n] -> [1, n]")
-      .doc("A new axis of extent 1.")
+      .doc("Inserts an axis with extent 1.")
       .example("unsqueeze([1, 2, 3], axis=0)");
   Entry(ops, shape_family(), "flatten", flatten)
-      .parameters({named_axis("start_axis", 0, "first axis to join"), named_axis("end_axis", -1, "last axis to join")})
+      .parameters({named_axis("start_axis", 0, "first axis to merge"), named_axis("end_axis", -1, "last axis to merge")})
       .aliases({"ravel"})
       .formula("[a, b, c] -> [a b c]")
-      .doc("Neighbouring axes joined to one.")
+      .doc("Merges adjacent axes into one.")
       .example("flatten([[1, 2], [3, 4]])");
   Entry(ops, shape_family(), "expand", expand)
-      .parameters({required_integers_parameter("shape", "extents of the result; -1 keeps one")})
+      .parameters({required_integers_parameter("shape", "extents of the result; -1 keeps an extent")})
       .aliases({"broadcast_to"})
       .formula("[1, n] -> [m, n]")
-      .doc("Extents of 1 stretched and leading axes added, without copying.")
+      .doc("Broadcasts axes with extent 1 and adds leading axes, without copying.")
       .example("expand([1, 2, 3], shape=[2, 3])");
-  Parameter dtype = dtype_parameter("", "the type wanted");
+  Parameter dtype = dtype_parameter("", "element type of the result");
   Entry(ops, shape_family(), "cast", cast_op)
       .category("type")
       .parameters({required(dtype)})
       .aliases({"astype", "typecast"})
       .formula("x as dtype")
-      .doc("Another element type: floats round to nearest even, to integers they truncate and saturate.")
+      .doc("Converts to another element type. Floats round to nearest even; to integers they truncate and saturate.")
       .example("cast([1.5, -2.5, 300.0], dtype=int8)");
 }
 

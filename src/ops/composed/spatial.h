@@ -20,14 +20,15 @@ inline Parameter at_least(Parameter parameter, double min) {
   return parameter;
 }
 inline Parameter stride_parameter(const std::string& fallback) {
-  if (fallback == "1") return at_least(integers_parameter("stride", {1}, "step between windows, for all axes or for each"), 1);
-  return at_least(optional_integers_parameter("stride", "step between windows; none given: " + fallback), 1);
+  if (fallback == "1")
+    return at_least(integers_parameter("stride", {1}, "step between windows, one for all axes or one per axis"), 1);
+  return at_least(optional_integers_parameter("stride", "step between windows; default: " + fallback), 1);
 }
 inline Parameter padding_parameter() {
-  return at_least(integers_parameter("padding", {0}, "border: one number, one an axis, or before and after for each"), 0);
+  return at_least(integers_parameter("padding", {0}, "border: one number, one per axis, or before and after for each axis"), 0);
 }
 inline Parameter dilation_parameter() {
-  return at_least(integers_parameter("dilation", {1}, "distance between neighbours in a window"), 1);
+  return at_least(integers_parameter("dilation", {1}, "distance between adjacent elements of a window"), 1);
 }
 
 }  // namespace tenon

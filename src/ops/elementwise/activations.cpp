@@ -30,7 +30,7 @@ Nodes build_heaviside(const OpCall& call) {
 
 void register_piecewise(OpList& ops) {
   Entry(ops, "relu", E::Relu).formula("max(x, 0)").doc("Rectified linear unit.").example("relu([-1, 0, 2])");
-  Entry(ops, "relu6", E::Relu6).formula("min(max(x, 0), 6)").doc("ReLU cut at 6.").example("relu6([-1, 3, 9])");
+  Entry(ops, "relu6", E::Relu6).formula("min(max(x, 0), 6)").doc("ReLU with an upper limit of 6.").example("relu6([-1, 3, 9])");
   Entry(ops, "relu_squared", E::ReluSquared).formula("max(x, 0)²").doc("Square of ReLU.").example("relu_squared([-1, 3])");
   Entry(ops, "leaky_relu", E::LeakyRelu)
       .formula("x > 0 ? x : negative_slope·x")
@@ -39,41 +39,41 @@ void register_piecewise(OpList& ops) {
       .number("negative_slope", 0.01, "slope below 0");
   Entry(ops, "prelu", E::Prelu)
       .formula("x > 0 ? x : weight·x")
-      .doc("ReLU with a learnt slope below 0; the weight may be a tensor that broadcasts with x.")
+      .doc("ReLU with a learned slope below 0; the weight may be a tensor that broadcasts with x.")
       .example("prelu([-2, 2], 0.5)")
       .optional_input("weights")
       .number("weight", 0.25, "slope below 0")
       .build(build_prelu);
   Entry(ops, "hardtanh", E::Hardtanh)
       .formula("min(max(x, min_val), max_val)")
-      .doc("Values cut to a range, by default [-1, 1].")
+      .doc("Clamps values to a range, by default [-1, 1].")
       .example("hardtanh([-2, 0.5, 2])")
       .number("min_val", -1, "lower bound")
       .number("max_val", 1, "upper bound");
   Entry(ops, "hardsigmoid", E::Hardsigmoid)
       .formula("min(max(x + 3, 0), 6) / 6")
-      .doc("Sigmoid by three straight lines.")
+      .doc("Piecewise linear approximation of sigmoid.")
       .example("hardsigmoid([-4, 0, 4])");
   Entry(ops, "hardswish", E::Hardswish)
       .formula("x·min(max(x + 3, 0), 6) / 6")
-      .doc("silu with hardsigmoid for sigmoid.")
+      .doc("silu with hardsigmoid instead of sigmoid.")
       .example("hardswish([-4, -1, 4])");
   Entry(ops, "threshold", E::Threshold)
       .formula("x > threshold ? x : value")
-      .doc("Replaces what does not exceed a threshold.")
+      .doc("Replaces values that do not exceed a threshold.")
       .example("threshold([0.5, 2], 1, 99)")
-      .number("threshold", 0, "what x must exceed to stay")
-      .number("value", 0, "what replaces the rest");
+      .number("threshold", 0, "values up to this one are replaced")
+      .number("value", 0, "replacement value");
   Entry(ops, "hardshrink", E::Hardshrink)
       .formula("|x| > lambda ? x : 0")
       .doc("Sets small values to 0.")
       .example("hardshrink([-1, 0.2, 1])")
-      .at_least_zero("lambda", 0.5, "the largest magnitude that becomes 0");
+      .at_least_zero("lambda", 0.5, "largest magnitude that becomes 0");
   Entry(ops, "softshrink", E::Softshrink)
       .formula("sign(x)·max(|x| − lambda, 0)")
-      .doc("Moves values towards 0, small ones onto it.")
+      .doc("Shrinks values towards 0; small values become 0.")
       .example("softshrink([-1, 0.2, 1])")
-      .at_least_zero("lambda", 0.5, "how far values move");
+      .at_least_zero("lambda", 0.5, "amount by which values shrink");
   Entry(ops, "heaviside", E::Heaviside)
       .formula("x < 0 ? 0 : x = 0 ? value : 1")
       .doc("Unit step; its value at 0 may be a tensor that broadcasts with x.")
@@ -90,7 +90,7 @@ void register_smooth(OpList& ops) {
     if (name[7] == 0)
       entry.aliases({"expit"}).doc("Logistic function.").example("sigmoid([-1, 0, 1])");
     else
-      entry.doc("Logistic function; here sigmoid is as accurate.").example("sigmoid_accurate([-1, 0, 1])");
+      entry.doc("Logistic function; the same as sigmoid.").example("sigmoid_accurate([-1, 0, 1])");
   }
   Entry(ops, "log_sigmoid", E::LogSigmoid)
       .aliases({"logsigmoid"})
@@ -98,10 +98,10 @@ void register_smooth(OpList& ops) {
       .doc("Logarithm of sigmoid, accurate in both tails.")
       .example("log_sigmoid([-100, 0, 100])");
   Entry(ops, "silu", E::Silu).formula("x·sigmoid(x)").doc("Sigmoid linear unit.").example("silu([-1, 0, 1])");
-  Entry(ops, "swish", E::Silu).formula("x·sigmoid(x)").doc("Another name of silu.").example("swish([-1, 0, 1])");
+  Entry(ops, "swish", E::Silu).formula("x·sigmoid(x)").doc("The same as silu.").example("swish([-1, 0, 1])");
   Entry(ops, "gelu", E::Gelu)
       .formula("x·Φ(x)")
-      .doc("Gaussian error linear unit, exact or by the usual tanh formula.")
+      .doc("Gaussian error linear unit, exact or with the common tanh approximation.")
       .example("gelu([-1, 0, 1])")
       .choice("approximate", {"none", "tanh"}, "none: exact; tanh: x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))")
       .build(build_gelu);
@@ -117,27 +117,30 @@ void register_smooth(OpList& ops) {
       .formula("ln(1 + e^(beta·x)) / beta")
       .doc("Smooth ReLU; x itself where beta·x exceeds the threshold.")
       .example("softplus([-1, 0, 1])")
-      .positive("beta", 1, "sharpness of the bend")
-      .number("threshold", 20, "where it becomes x")
+      .positive("beta", 1, "sharpness of the transition")
+      .number("threshold", 20, "value of beta·x above which the result is x")
       .build(build_softplus);
   Entry(ops, "elu", E::Elu)
       .formula("x > 0 ? x : alpha·(eˣ − 1)")
       .doc("Exponential linear unit.")
       .example("elu([-1, 0, 1], alpha=2)")
-      .number("alpha", 1, "its limit to the left is -alpha");
+      .number("alpha", 1, "the limit towards minus infinity is -alpha");
   Entry(ops, "celu", E::Celu)
       .formula("x > 0 ? x : alpha·(e^(x/alpha) − 1)")
       .doc("Exponential linear unit whose slope is continuous for every alpha.")
       .example("celu([-1, 0, 1], alpha=2)")
-      .positive("alpha", 1, "its limit to the left is -alpha");
+      .positive("alpha", 1, "the limit towards minus infinity is -alpha");
   Entry(ops, "selu", E::Selu)
       .formula("1.0507·(x > 0 ? x : 1.6733·(eˣ − 1))")
       .doc("Exponential linear unit with self-normalising constants.")
       .example("selu([-1, 0, 1])");
-  Entry(ops, "softsign", E::Softsign).formula("x / (1 + |x|)").doc("Slow sigmoid, from -1 to 1.").example("softsign([-1, 0, 3])");
+  Entry(ops, "softsign", E::Softsign)
+      .formula("x / (1 + |x|)")
+      .doc("Smooth function from -1 to 1 that approaches its limits slowly.")
+      .example("softsign([-1, 0, 3])");
   Entry(ops, "tanhshrink", E::Tanhshrink)
       .formula("x − tanh x")
-      .doc("What tanh takes away, accurate near 0.")
+      .doc("x minus tanh x, accurate near 0.")
       .example("tanhshrink([-1, 0.001, 1])");
 }
 

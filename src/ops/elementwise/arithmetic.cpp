@@ -66,24 +66,26 @@ Nodes build_float_power(const OpCall& call) {
 void register_basic(OpList& ops) {
   Entry(ops, "add", E::Add).formula("x + y").doc("Sum. Integers wrap around.").example("add([1, 2], 10)");
   Entry(ops, "sub", E::Sub).formula("x − y").doc("Difference. Integers wrap around.").example("sub([5, 7], 2)");
-  Entry(ops, "subtract", E::Sub).formula("x − y").doc("Difference; the long name of sub.").example("subtract([5, 7], 2)");
+  Entry(ops, "subtract", E::Sub).formula("x − y").doc("Difference; the same as sub.").example("subtract([5, 7], 2)");
   Entry(ops, "rsub", E::ReverseSub)
       .formula("y − alpha·x")
-      .doc("Difference with the operands reversed, the subtracted one scaled.")
+      .doc("Difference with the operands reversed and the subtrahend scaled.")
       .example("rsub([1, 2], 10)")
       .number("alpha", 1, "factor of x");
   Entry(ops, "mul", E::Mul).formula("x · y").doc("Product. Integers wrap around.").example("mul([1, 2, 3], 0.5)");
-  Entry(ops, "multiply", E::Mul).formula("x · y").doc("Product; the long name of mul.").example("multiply([1, 2, 3], 4)");
+  Entry(ops, "multiply", E::Mul).formula("x · y").doc("Product; the same as mul.").example("multiply([1, 2, 3], 4)");
   for (const char* name : {"div", "divide"})
     Entry(ops, name, E::Div)
         .formula("x / y")
-        .doc("Quotient, a float also for integers; rounding_mode makes it an integer and keeps the inputs' type.")
+        .doc(
+            "Quotient; a float even for integers. With a rounding_mode the quotient is rounded and keeps the type of the inputs.")
         .example(name[3] == 0 ? "div([1, 2, 3], 2)" : "divide([7, -7], 2, rounding_mode='floor')")
-        .choice("rounding_mode", {"none", "trunc", "floor"}, "none: as it is; trunc: towards zero; floor: towards minus infinity")
+        .choice("rounding_mode", {"none", "trunc", "floor"},
+                "none: not rounded; trunc: towards zero; floor: towards minus infinity")
         .build(build_div);
   Entry(ops, "true_divide", E::Div)
       .formula("x / y")
-      .doc("Quotient, a float also for integers.")
+      .doc("Quotient; a float even for integers.")
       .example("true_divide(1, [2, 4])");
   Entry(ops, "div_no_nan", E::DivNoNan)
       .aliases({"divide_no_nan"})
@@ -102,16 +104,16 @@ void register_basic(OpList& ops) {
   Entry(ops, "remainder", E::Remainder)
       .aliases({"mod"})
       .formula("x − y·⌊x / y⌋")
-      .doc("Remainder with the sign of the divisor, as Python's %. Integers by 0 give 0, floats NaN.")
+      .doc("Remainder with the sign of the divisor, like Python's %. A divisor of 0 gives 0 for integers and NaN for floats.")
       .example("remainder([7, -7], 3)");
   Entry(ops, "fmod", E::Fmod)
       .formula("x − y·trunc(x / y)")
-      .doc("Remainder with the sign of the dividend, as in C. Integers by 0 give 0, floats NaN.")
+      .doc("Remainder with the sign of the dividend, as in C. A divisor of 0 gives 0 for integers and NaN for floats.")
       .example("fmod([7, -7], 3)");
   Entry(ops, "pow", E::Pow)
       .aliases({"power"})
       .formula("xʸ")
-      .doc("Power. Integers wrap around; to a negative power they give 0, except 1 and -1.")
+      .doc("Power. Integers wrap around; negative exponents give 0, except for the bases 1 and -1.")
       .example("pow([1, 2, 3], 2)")
       .inputs({"x", "exponent"});
   Entry(ops, "float_power", E::Pow)
@@ -127,7 +129,7 @@ void register_basic(OpList& ops) {
       .example("gcd([12, 18], 8)");
   Entry(ops, "lcm", E::Lcm)
       .formula("|x·y| / gcd(x, y)")
-      .doc("Least common multiple of integers; 0 where one is 0.")
+      .doc("Least common multiple of integers; 0 if one of them is 0.")
       .example("lcm([4, 6], 10)");
   Entry(ops, "squared_difference", E::SquaredDifference)
       .formula("(x − y)²")
@@ -146,76 +148,85 @@ void register_basic(OpList& ops) {
 }
 
 void register_extremes(OpList& ops) {
-  Entry(ops, "maximum", E::Maximum).formula("max(x, y)").doc("The larger; NaN if either is NaN.").example("maximum([1, 5], 3)");
-  Entry(ops, "minimum", E::Minimum).formula("min(x, y)").doc("The smaller; NaN if either is NaN.").example("minimum([1, 5], 3)");
-  Entry(ops, "fmax", E::Fmax).formula("max(x, y)").doc("The larger; a NaN loses to any number.").example("fmax([1, nan], 0)");
-  Entry(ops, "fmin", E::Fmin).formula("min(x, y)").doc("The smaller; a NaN loses to any number.").example("fmin([1, nan], 0)");
+  Entry(ops, "maximum", E::Maximum)
+      .formula("max(x, y)")
+      .doc("The larger value; NaN if either is NaN.")
+      .example("maximum([1, 5], 3)");
+  Entry(ops, "minimum", E::Minimum)
+      .formula("min(x, y)")
+      .doc("The smaller value; NaN if either is NaN.")
+      .example("minimum([1, 5], 3)");
+  Entry(ops, "fmax", E::Fmax)
+      .formula("max(x, y)")
+      .doc("The larger value; if one is NaN, the other.")
+      .example("fmax([1, nan], 0)");
+  Entry(ops, "fmin", E::Fmin)
+      .formula("min(x, y)")
+      .doc("The smaller value; if one is NaN, the other.")
+      .example("fmin([1, nan], 0)");
   for (const char* name : {"clamp", "clip"})
     Entry(ops, name, E::Clamp)
         .formula("min(max(x, min), max)")
-        .doc("Values cut to a range; NaN stays NaN. If min exceeds max, everything is max.")
+        .doc("Clamps values to a range; NaN stays NaN. If min exceeds max, every result is max.")
         .example(name[2] == 'a' ? "clamp([-2, 0, 7], min=-1, max=5)" : "clip([-2, 0, 7], -1, 5)")
-        .optional_number("min", "lower bound; none: unbounded")
-        .optional_number("max", "upper bound; none: unbounded")
+        .optional_number("min", "lower bound; default: unbounded")
+        .optional_number("max", "upper bound; default: unbounded")
         .build(build_clamp);
   Entry(ops, "clamp_min", E::Clamp)
       .formula("max(x, min)")
-      .doc("Values cut from below.")
+      .doc("Clamps values from below.")
       .example("clamp_min([-2, 0, 7], 1)")
       .number("min", 0, "lower bound")
       .build(build_clamp_min);
   Entry(ops, "clamp_max", E::Clamp)
       .formula("min(x, max)")
-      .doc("Values cut from above.")
+      .doc("Clamps values from above.")
       .example("clamp_max([-2, 0, 7], 1)")
       .number("max", 0, "upper bound")
       .build(build_clamp_max);
   Entry(ops, "nan_to_num", E::NanToNum)
       .formula("NaN → nan, ∞ → posinf, −∞ → neginf")
-      .doc("Replaces NaN and the infinities by numbers.")
+      .doc("Replaces NaN and infinities with numbers.")
       .example("nan_to_num([1, nan, inf])")
-      .number("nan", 0, "what NaN becomes")
-      .optional_number("posinf", "what infinity becomes; none: the largest finite value of the dtype")
-      .optional_number("neginf", "what minus infinity becomes; none: the smallest finite value of the dtype")
+      .number("nan", 0, "replacement for NaN")
+      .optional_number("posinf", "replacement for infinity; default: the largest finite value of the dtype")
+      .optional_number("neginf", "replacement for minus infinity; default: the smallest finite value of the dtype")
       .build(build_nan_to_num);
 }
 
 void register_sign_and_rounding(OpList& ops) {
   Entry(ops, "neg", E::Neg).aliases({"negative"}).formula("−x").doc("Negation. Integers wrap around.").example("neg([1, -2])");
   Entry(ops, "positive", E::Identity).formula("x").doc("The value itself.").example("positive([1, -2])");
-  Entry(ops, "identity", E::Identity).formula("x").doc("The value itself, in its own dtype.").example("identity([1, -2])");
+  Entry(ops, "identity", E::Identity).formula("x").doc("The value itself, with the same dtype.").example("identity([1, -2])");
   Entry(ops, "clone", E::Identity).formula("x").doc("A copy.").example("clone([1, 2])");
   Entry(ops, "abs", E::Abs)
       .aliases({"absolute"})
       .formula("|x|")
-      .doc("Magnitude. The smallest integer of a signed type has none and stays itself.")
+      .doc("Absolute value. The smallest integer of a signed type stays unchanged.")
       .example("abs([-1, 2])");
-  Entry(ops, "sign", E::Sign).formula("−1, 0 or 1").doc("Sign; NaN of NaN.").example("sign([-3, 0, 2])");
-  Entry(ops, "sgn", E::Sign).formula("−1, 0 or 1").doc("Sign, as sign for real numbers.").example("sgn([-3, 0, 2])");
+  Entry(ops, "sign", E::Sign).formula("−1, 0 or 1").doc("Sign; NaN gives NaN.").example("sign([-3, 0, 2])");
+  Entry(ops, "sgn", E::Sign).formula("−1, 0 or 1").doc("Sign; the same as sign for real numbers.").example("sgn([-3, 0, 2])");
   Entry(ops, "copysign", E::CopySign)
       .formula("|x|·sign(y)")
       .doc("The magnitude of x with the sign bit of y.")
       .example("copysign([1, 2], [-1, 1])");
   Entry(ops, "square", E::Square).formula("x²").doc("Square. Integers wrap around.").example("square([1, 2, 3])");
-  Entry(ops, "reciprocal", E::Reciprocal).formula("1 / x").doc("Inverse; infinite at 0.").example("reciprocal([1, 2, 4])");
+  Entry(ops, "reciprocal", E::Reciprocal).formula("1 / x").doc("Reciprocal; infinite at 0.").example("reciprocal([1, 2, 4])");
   Entry(ops, "ldexp", E::Ldexp)
       .formula("x · 2ʸ")
       .doc("Scales by a power of two without intermediate overflow.")
       .example("ldexp([1, 3], 4)")
       .inputs({"x", "exponent"});
-  Entry(ops, "floor", E::Floor).formula("⌊x⌋").doc("Rounds down; integers stay.").example("floor([-1.5, 1.5])");
-  Entry(ops, "ceil", E::Ceil).formula("⌈x⌉").doc("Rounds up; integers stay.").example("ceil([-1.5, 1.5])");
+  Entry(ops, "floor", E::Floor).formula("⌊x⌋").doc("Rounds down; integers are unchanged.").example("floor([-1.5, 1.5])");
+  Entry(ops, "ceil", E::Ceil).formula("⌈x⌉").doc("Rounds up; integers are unchanged.").example("ceil([-1.5, 1.5])");
   Entry(ops, "trunc", E::Trunc).aliases({"fix"}).formula("trunc(x)").doc("Rounds towards zero.").example("trunc([-1.5, 1.5])");
   Entry(ops, "round", E::Round)
       .formula("round(x·10ᵈ) / 10ᵈ")
-      .doc("Rounds to the nearest, halves to the even neighbour.")
+      .doc("Rounds to nearest, ties to even.")
       .example("round([0.5, 1.5, 2.567], decimals=0)")
-      .integer("decimals", 0, -300, 300, "digits kept after the point; negative: before it")
+      .integer("decimals", 0, -300, 300, "number of decimal digits to keep; negative values round before the decimal point")
       .build(build_round);
-  Entry(ops, "frac", E::Frac)
-      .formula("x − trunc(x)")
-      .doc("What follows the point, with the sign of x.")
-      .example("frac([-1.25, 2.5])");
+  Entry(ops, "frac", E::Frac).formula("x − trunc(x)").doc("Fractional part, with the sign of x.").example("frac([-1.25, 2.5])");
 }
 
 void register_three_inputs(OpList& ops) {
@@ -226,10 +237,10 @@ void register_three_inputs(OpList& ops) {
       .number("value", 1, "factor of the product");
   Entry(ops, "addcdiv", E::AddCDiv)
       .formula("x + value·y/z")
-      .doc("Adds a scaled quotient; integers are computed in float32.")
+      .doc("Adds a scaled quotient; integers are computed as float32.")
       .example("addcdiv(10, 6, 2, value=2)")
       .number("value", 1, "factor of the quotient");
-  Entry(ops, "mac", E::Mac).formula("x·y + z").doc("Multiply and accumulate.").example("mac([1, 2], 3, 4)");
+  Entry(ops, "mac", E::Mac).formula("x·y + z").doc("Multiply-add.").example("mac([1, 2], 3, 4)");
   Entry(ops, "lerp", E::Lerp)
       .formula("x + weight·(y − x)")
       .doc("Linear interpolation, exact at both ends.")
@@ -237,7 +248,7 @@ void register_three_inputs(OpList& ops) {
       .inputs({"x", "y", "weight"});
   Entry(ops, "where", E::Where)
       .formula("condition ? x : y")
-      .doc("Chooses per element; a condition that is not bool is true where it is not 0.")
+      .doc("Selects per element; a condition that is not bool is true where it is not 0.")
       .example("where([1, 2, 3] > 2, 10, 20)");
 }
 

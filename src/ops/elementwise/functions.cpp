@@ -13,35 +13,35 @@ std::vector<NodeId> build_logit(const OpCall& call) {
 
 void register_exponentials(OpList& ops) {
   Entry(ops, "sqrt", E::Sqrt).formula("√x").doc("Square root; NaN below 0.").example("sqrt([1, 4, 9])");
-  Entry(ops, "rsqrt", E::Rsqrt).formula("1 / √x").doc("Inverse of the square root; infinite at 0.").example("rsqrt([1, 4, 16])");
-  Entry(ops, "cbrt", E::Cbrt).formula("∛x").doc("Cube root, of negative numbers too.").example("cbrt([-8, 27])");
+  Entry(ops, "rsqrt", E::Rsqrt).formula("1 / √x").doc("Reciprocal square root; infinite at 0.").example("rsqrt([1, 4, 16])");
+  Entry(ops, "cbrt", E::Cbrt).formula("∛x").doc("Cube root; negative numbers are allowed.").example("cbrt([-8, 27])");
   Entry(ops, "exp", E::Exp).formula("eˣ").doc("Exponential function.").example("exp([0, 1])");
   Entry(ops, "exp2", E::Exp2).formula("2ˣ").doc("Power of two.").example("exp2([0, 0.5, 3])");
   Entry(ops, "exp10", E::Exp10).formula("10ˣ").doc("Power of ten.").example("exp10([-1, 0, 2])");
-  Entry(ops, "expm1", E::Expm1).formula("eˣ − 1").doc("Exponential less one, accurate near 0.").example("expm1([1e-8, 1])");
+  Entry(ops, "expm1", E::Expm1).formula("eˣ − 1").doc("Exponential minus one, accurate near 0.").example("expm1([1e-8, 1])");
   Entry(ops, "log", E::Log).formula("ln x").doc("Natural logarithm; -inf at 0, NaN below.").example("log([1, 2.718281828])");
   Entry(ops, "log2", E::Log2).formula("log₂ x").doc("Logarithm to base 2.").example("log2([1, 8])");
   Entry(ops, "log10", E::Log10).formula("log₁₀ x").doc("Logarithm to base 10.").example("log10([1, 1000])");
-  Entry(ops, "log1p", E::Log1p).formula("ln(1 + x)").doc("Logarithm of one more, accurate near 0.").example("log1p([1e-8, 1])");
+  Entry(ops, "log1p", E::Log1p).formula("ln(1 + x)").doc("Logarithm of 1 + x, accurate near 0.").example("log1p([1e-8, 1])");
   Entry(ops, "logaddexp", E::LogAddExp)
       .formula("ln(eˣ + eʸ)")
-      .doc("Sum of numbers given by their logarithms, without overflow.")
+      .doc("Logarithm of the sum of exponentials of two numbers, without overflow.")
       .example("logaddexp([1000, 0], 1000)");
   Entry(ops, "logaddexp2", E::LogAddExp2)
       .formula("log₂(2ˣ + 2ʸ)")
-      .doc("Sum of numbers given by their logarithms to base 2.")
+      .doc("Logarithm of the sum of powers of two, without overflow.")
       .example("logaddexp2([3, 0], 3)");
   Entry(ops, "xlogy", E::XLogY)
       .formula("x·ln y")
-      .doc("Product with a logarithm; 0 where x is 0, whatever number y is.")
+      .doc("Product with a logarithm; 0 where x is 0 and y is not NaN.")
       .example("xlogy([0, 2], [0, 3])");
   Entry(ops, "xlog1py", E::XLog1pY)
       .formula("x·ln(1 + y)")
-      .doc("Product with log1p; 0 where x is 0, whatever number y is.")
+      .doc("Product with log1p; 0 where x is 0 and y is not NaN.")
       .example("xlog1py([0, 2], [-1, 3])");
   Entry(ops, "entr", E::Entropy)
       .formula("−x·ln x")
-      .doc("A probability's part of the entropy; 0 at 0, -inf below.")
+      .doc("Contribution of a probability to the entropy; 0 at 0, -inf below.")
       .example("entr([0, 0.25, 0.5])");
   Entry(ops, "hypot", E::Hypot)
       .formula("√(x² + y²)")
@@ -51,7 +51,7 @@ void register_exponentials(OpList& ops) {
       .formula("ln(x / (1 − x))")
       .doc("Inverse of sigmoid; NaN outside [0, 1] unless eps is given.")
       .example("logit([0.1, 0.5, 0.9])")
-      .optional_number("eps", "x is first cut to [eps, 1 - eps]; none: not cut")
+      .optional_number("eps", "x is first clamped to [eps, 1 - eps]; default: not clamped")
       .build(build_logit);
 }
 
@@ -110,7 +110,7 @@ void register_special_functions(OpList& ops) {
   Entry(ops, "erf", E::Erf).formula("2/√π ∫₀ˣ e^(−t²) dt").doc("Error function.").example("erf([-1, 0, 1])");
   Entry(ops, "erfc", E::Erfc)
       .formula("1 − erf x")
-      .doc("What erf lacks to 1, accurate where that is tiny.")
+      .doc("Complementary error function, accurate where it is tiny.")
       .example("erfc([0, 1, 5])");
   Entry(ops, "erfinv", E::Erfinv)
       .formula("erf⁻¹(x)")
@@ -119,7 +119,7 @@ void register_special_functions(OpList& ops) {
   Entry(ops, "lgamma", E::Lgamma)
       .aliases({"gammaln"})
       .formula("ln |Γ(x)|")
-      .doc("Logarithm of the gamma function's magnitude; infinite at 0, -1, -2 ...")
+      .doc("Logarithm of the absolute value of the gamma function; infinite at 0, -1, -2 ...")
       .example("lgamma([1, 5, 0.5])");
   Entry(ops, "digamma", E::Digamma)
       .aliases({"psi"})
@@ -129,7 +129,7 @@ void register_special_functions(OpList& ops) {
   Entry(ops, "i0", E::I0).formula("I₀(x)").doc("Modified Bessel function of the first kind, order 0.").example("i0([0, 1, 5])");
   Entry(ops, "ndtr", E::Ndtr)
       .formula("Φ(x) = erfc(−x/√2) / 2")
-      .doc("Distribution function of the standard normal.")
+      .doc("Cumulative distribution function of the standard normal distribution.")
       .example("ndtr([-1.96, 0, 1.96])");
 }
 

@@ -17,7 +17,7 @@ void register_comparisons(OpList& ops) {
   Entry(ops, "ne", E::Ne)
       .aliases({"not_equal"})
       .formula("x ≠ y")
-      .doc("Not equal; NaN differs from all.")
+      .doc("Not equal; NaN differs from everything.")
       .example("ne([1, 2], 2)");
   Entry(ops, "lt", E::Lt).aliases({"less"}).formula("x < y").doc("Less than.").example("lt([1, 2, 3], 2)");
   Entry(ops, "le", E::Le).aliases({"less_equal"}).formula("x ≤ y").doc("Less than or equal.").example("le([1, 2, 3], 2)");
@@ -31,11 +31,11 @@ void register_comparisons(OpList& ops) {
   Entry(ops, "gez", E::Gez).formula("x ≥ 0").doc("True where zero or positive.").example("gez([-1, 0, 1])");
   Entry(ops, "isclose", E::IsClose)
       .formula("|x − y| ≤ atol + rtol·|y|")
-      .doc("Equal within a tolerance relative to y; infinities only to themselves. Integers are compared as float32.")
+      .doc("Equal within a tolerance; infinities are equal only to themselves. Integers are compared as float32.")
       .example("isclose([1, 1.1], 1.0000001)")
-      .at_least_zero("rtol", 1e-5, "tolerance as a part of |y|")
+      .at_least_zero("rtol", 1e-5, "tolerance relative to |y|")
       .at_least_zero("atol", 1e-8, "absolute tolerance")
-      .boolean("equal_nan", false, "whether NaN is close to NaN");
+      .boolean("equal_nan", false, "whether NaN equals NaN");
 }
 
 void register_logic(OpList& ops) {
@@ -62,29 +62,31 @@ void register_logic(OpList& ops) {
   Entry(ops, "isneginf", E::IsNegInf).formula("x = −∞").doc("True where minus infinity.").example("isneginf([inf, -inf])");
   Entry(ops, "signbit", E::SignBit)
       .formula("sign bit of x")
-      .doc("True where the sign bit is set, also that of -0.0.")
+      .doc("True where the sign bit is set, including for -0.0.")
       .example("signbit([-1.5, 0, 2])");
 }
 
 void register_bits(OpList& ops) {
   Entry(ops, "bitwise_and", E::BitwiseAnd).formula("x & y").doc("Bits set in both.").example("bitwise_and([12, 10], 6)");
   Entry(ops, "bitwise_or", E::BitwiseOr).formula("x | y").doc("Bits set in either.").example("bitwise_or([12, 10], 6)");
-  Entry(ops, "bitwise_xor", E::BitwiseXor).formula("x ^ y").doc("Bits set in one only.").example("bitwise_xor([12, 10], 6)");
+  Entry(ops, "bitwise_xor", E::BitwiseXor).formula("x ^ y").doc("Bits set in exactly one.").example("bitwise_xor([12, 10], 6)");
   Entry(ops, "bitwise_not", E::BitwiseNot)
       .aliases({"invert", "bitwise_invert"})
       .formula("~x")
-      .doc("Every bit turned; of a bool, its negation.")
+      .doc("Inverts every bit; for a bool, the negation.")
       .example("bitwise_not([0, 5])")
       .build(build_bitwise_not);
   Entry(ops, "left_shift", E::LeftShift)
       .aliases({"bitwise_left_shift"})
       .formula("x << y")
-      .doc("Bits moved up; 0 where moved by the type's width or more, or by a negative amount.")
+      .doc("Shifts bits left; 0 if shifted by the type's width or more, or by a negative amount.")
       .example("left_shift([1, 3], 4)");
   Entry(ops, "right_shift", E::RightShift)
       .aliases({"bitwise_right_shift"})
       .formula("x >> y")
-      .doc("Bits moved down, keeping the sign; every bit leaves where moved by the width or more, or by a negative amount.")
+      .doc(
+          "Shifts bits right, keeping the sign; shifting by the type's width or more, or by a negative amount, shifts out every "
+          "bit.")
       .example("right_shift([16, -16], 2)");
 }
 

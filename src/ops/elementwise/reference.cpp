@@ -81,7 +81,7 @@ Evaluator evaluator(ElementwiseOp op, DType dtype) {
 
 void evaluate_block(ElementwiseOp op, DType dtype, const void* const* in, void* out, std::int64_t n, const double* params) {
   const Evaluator run = evaluator(op, dtype);
-  if (!run) throw Error(ErrorCode::internal, fmt::format("{} has no evaluation in {}", name(op), name(dtype)));
+  if (!run) throw Error(ErrorCode::internal, fmt::format("{} cannot be evaluated in {}", name(op), name(dtype)));
   run(in, out, n, params);
 }
 

@@ -256,7 +256,8 @@ bool returns_mask(ScalarPrim prim) noexcept {
 
 SymbolicBody expand(ElementwiseOp op, bool integers) {
   const TermPtr result = record(op, integers);
-  if (!result) throw Error(ErrorCode::internal, fmt::format("{} has no body on {}", name(op), integers ? "integers" : "floats"));
+  if (!result)
+    throw Error(ErrorCode::internal, fmt::format("{} has no implementation for {}", name(op), integers ? "integers" : "floats"));
   Flattener flattener;
   flattener.add(result);
   return flattener.take();

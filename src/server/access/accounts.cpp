@@ -56,12 +56,12 @@ struct Line {
 std::vector<Line> read_lines(const std::string& file, const char* option, const std::string& anonymous, char secret_begin) {
   struct stat status{};
   if (stat(file.c_str(), &status) != 0)
-    throw Error(ErrorCode::not_found, fmt::format("{} {}: there is no such file", option, file));
+    throw Error(ErrorCode::not_found, fmt::format("{} {}: the file does not exist", option, file));
   if ((status.st_mode & (S_IROTH | S_IWOTH)) != 0)
-    throw Error(ErrorCode::permission_denied, fmt::format("{} {}: everybody may read or change it", option, file),
+    throw Error(ErrorCode::permission_denied, fmt::format("{} {}: other users can read or change the file", option, file),
                 fmt::format("chmod 600 {}", file));
   std::ifstream in(file);
-  if (!in) throw Error(ErrorCode::permission_denied, fmt::format("{} {}: it cannot be read", option, file));
+  if (!in) throw Error(ErrorCode::permission_denied, fmt::format("{} {}: the file cannot be read", option, file));
   std::vector<Line> lines;
   std::string text;
   for (int number = 1; std::getline(in, text); ++number) {
@@ -72,7 +72,7 @@ std::vector<Line> read_lines(const std::string& file, const char* option, const 
     lines.push_back({is_named ? text.substr(0, colon) : anonymous, is_named ? text.substr(colon + 1) : text, number});
     if (lines.back().account.size() > 64)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} line {}: an account's name has at most 64 characters", file, number));
+                  fmt::format("{} line {}: the name of an account may have at most 64 characters", file, number));
   }
   if (lines.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} {}: the file is empty", option, file));
   return lines;
@@ -91,13 +91,13 @@ bool has_passwords() noexcept {
 
 std::string hash_password(const std::string& password) {
   if (!has_passwords())
-    throw Error(ErrorCode::unimplemented, "this build has no passwords", "build with libsodium, or use --token-file");
-  if (password.size() < 8) throw Error(ErrorCode::invalid_argument, "a password has at least 8 characters");
+    throw Error(ErrorCode::unimplemented, "this build does not support passwords", "build with libsodium, or use --token-file");
+  if (password.size() < 8) throw Error(ErrorCode::invalid_argument, "a password must have at least 8 characters");
 #ifdef TENON_HAS_SODIUM
   char hash[crypto_pwhash_STRBYTES];
   if (crypto_pwhash_str(hash, password.data(), password.size(), crypto_pwhash_OPSLIMIT_INTERACTIVE,
                         crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
-    throw Error(ErrorCode::resource_exhausted, "there is not enough memory to hash a password");
+    throw Error(ErrorCode::resource_exhausted, "not enough memory to hash a password");
   return hash;
 #else
   return {};
@@ -137,15 +137,15 @@ Accounts::Accounts(Options options) : options_(std::move(options)) {
 
 void Accounts::read_passwords() {
   if (!has_passwords())
-    throw Error(ErrorCode::unimplemented, "this build has no passwords", "build with libsodium, or use --token-file");
+    throw Error(ErrorCode::unimplemented, "this build does not support passwords", "build with libsodium, or use --token-file");
   for (const Line& line : read_lines(options_.password_file, "--password-file", "admin", '$')) {
     if (!line.secret.starts_with("$argon2id$"))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} line {}: this is no argon2id hash", options_.password_file, line.number),
+                  fmt::format("{} line {}: not an argon2id hash", options_.password_file, line.number),
                   "tenon serve hash-password prints one");
     if (!hashes_.emplace(line.account, line.secret).second)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} line {}: account '{}' is there twice", options_.password_file, line.number, line.account));
+                  fmt::format("{} line {}: account '{}' appears twice", options_.password_file, line.number, line.account));
   }
 }
 
@@ -154,8 +154,8 @@ void Accounts::read_tokens() {
     if (line.secret.size() < kMinTokenLength)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("{} line {}: a token has at least {} characters", options_.token_file, line.number, kMinTokenLength),
-          "openssl rand -hex 32 makes one");
+          fmt::format("{} line {}: a token must have at least {} characters", options_.token_file, line.number, kMinTokenLength),
+          "create one with openssl rand -hex 32");
     tokens_.emplace_back(line.secret, line.account);
   }
 }
@@ -201,7 +201,7 @@ std::string Accounts::lock_key(const std::string& account, const std::string& ad
 Accounts::Attempt Accounts::begin_attempt(const std::string& account, const std::string& address, const Request& request) {
   const auto refuse = [](double left) {
     const int whole = static_cast<int>(left) + 1;
-    throw Problem(429, "resource_exhausted", "too many failed logins from here", "wait, or log in from elsewhere")
+    throw Problem(429, "resource_exhausted", "too many failed logins from this address", "wait, or log in from another address")
         .with_retry(whole)
         .with("locked_for_seconds", std::to_string(whole))
         .with("remaining_attempts", "0");
@@ -215,7 +215,7 @@ Accounts::Attempt Accounts::begin_attempt(const std::string& account, const std:
   if (now < failures.locked_until) refuse(seconds(failures.locked_until - now));
   if (now - failures.last >= options_.lockout) failures.count = 0;
   if (waiting_logins_ >= (is_stranger ? kMaxWaitingStrangers : kMaxWaitingLogins))
-    throw Problem(503, "overloaded", "too many people log in at this moment").with_retry(2);
+    throw Problem(503, "overloaded", "too many logins at the same time").with_retry(2);
   if (is_stranger) {
     Network& network = networks_[attempt.network];
     if (now - network.last >= options_.lockout) network.failures = 0;
@@ -249,7 +249,7 @@ void Accounts::end_attempt(const Attempt& attempt, bool is_right) {
   }
   const int remaining = std::max(0, options_.attempts - locks_[attempt.lock].count);
   throw Problem(401, "unauthenticated", "the account or the password is wrong",
-                remaining > 0 ? "" : "no further attempts for 15 minutes")
+                remaining > 0 ? "" : "no further attempts are allowed for 15 minutes")
       .with("remaining_attempts", std::to_string(remaining))
       .with("locked_for_seconds", std::to_string(remaining > 0 ? 0 : options_.lockout.count()));
 }

@@ -60,15 +60,16 @@ void check_host(const Request& request, std::span<const std::string> allowed) {
   if (is_loopback_host(name)) return;
   const auto is_same = [&](const std::string& host) { return equal_ignoring_case(host, name); };
   if (!name.empty() && std::any_of(allowed.begin(), allowed.end(), is_same)) return;
-  throw Problem(403, "permission_denied", fmt::format("this server does not answer to '{}'", field.substr(0, 100)),
-                "use localhost, or start it with --allow-host");
+  throw Problem(403, "permission_denied", fmt::format("this server does not accept the host name '{}'", field.substr(0, 100)),
+                "use localhost, or start the server with --allow-host");
 }
 
 void check_origin(const Request& request, bool has_login) {
   const bool only_reads = request.method == Method::get || request.method == Method::head || request.method == Method::options;
   if (only_reads && (has_login || !is_api(request))) return;
   const auto refuse = [] {
-    throw Problem(403, "permission_denied", "another site's page made this request", "use the server's own page, or no browser");
+    throw Problem(403, "permission_denied", "another site's page made this request",
+                  "use the server's own page or a client that is not a browser");
   };
   const std::string_view site = request.field("Sec-Fetch-Site");
   if (!site.empty() && site != "same-origin" && site != "none") refuse();

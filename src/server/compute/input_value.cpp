@@ -17,12 +17,12 @@ namespace json = boost::json;
 
 void check_size(const std::string& where, DType dtype, const Shape& shape, const ProgramReader& reader) {
   if (shape.elements() > reader.limits.elements)
-    throw Problem(
-        413, "too_large",
-        fmt::format("{}: {} has {} elements, {} are allowed", where, to_string(shape), shape.elements(), reader.limits.elements));
+    throw Problem(413, "too_large",
+                  fmt::format("{}: {} has {} elements, more than the limit of {}", where, to_string(shape), shape.elements(),
+                              reader.limits.elements));
   if (storage_bytes(dtype, shape) > reader.limits.memory_bytes)
     throw Problem(413, "too_large",
-                  fmt::format("{}: {} of {} is more than a request may have", where, to_string(shape), name(dtype)));
+                  fmt::format("{}: {} of {} exceeds the memory limit of a request", where, to_string(shape), name(dtype)));
 }
 
 HostArray compute(const Graph& graph, const ProgramReader& reader) {
@@ -49,7 +49,7 @@ void measure(const json::value& value, std::size_t axis, ListShape& shape, Membe
     if (axis != shape.extents.size()) members.fail("the lists in 'value' have different depths");
     shape.is_complete = true;
     shape.all_bools = shape.all_bools && value.is_bool();
-    if (!as_number(value)) members.fail("'value' must hold numbers, \"NaN\", \"Infinity\" or \"-Infinity\"");
+    if (!as_number(value)) members.fail("'value' must contain numbers, \"NaN\", \"Infinity\" or \"-Infinity\"");
     return;
   }
   const json::array& list = value.get_array();
@@ -109,7 +109,7 @@ HostArray from_list(const json::value& value, DType dtype, const Shape& shape) {
 // --- Generators ---
 
 HostArray eye(DType dtype, const Shape& shape, Members& members) {
-  if (shape.rank() < 2) members.fail("eye needs a shape of two axes or more");
+  if (shape.rank() < 2) members.fail("eye needs a shape with at least two axes");
   HostArray ones = HostArray::zeros(DType::u8, shape);
   const std::int64_t rows = shape[shape.rank() - 2], columns = shape[shape.rank() - 1];
   const std::int64_t matrix = rows * columns;
@@ -149,8 +149,9 @@ HostArray generate(const std::string& generator, DType dtype, const Shape& shape
   } else {
     static const std::vector<std::string> kGenerators{"constant", "uniform", "random", "normal", "range", "linspace", "eye"};
     const std::string near = nearest(generator, kGenerators);
-    members.fail(fmt::format("there is no generator '{}'", generator),
-                 near.empty() ? "constant, uniform, normal, range, linspace or eye" : fmt::format("did you mean '{}'?", near));
+    members.fail(fmt::format("unknown generator '{}'", generator), near.empty()
+                                                                       ? "use constant, uniform, normal, range, linspace or eye"
+                                                                       : fmt::format("did you mean '{}'?", near));
   }
   graph.set_outputs({graph.cast(node, dtype)});
   return compute(graph, reader);
@@ -193,7 +194,7 @@ void read_list(InputValue& input, const std::string& where, Members& members, co
   const DType wanted = dtype ? *dtype : measured.all_bools && natural.elements() > 0 ? DType::boolean : fallback;
   const Shape extents = shape.value_or(natural);
   if (extents.elements() != natural.elements())
-    members.fail(fmt::format("{} values do not fill the shape {}", natural.elements(), to_string(extents)));
+    members.fail(fmt::format("{} values do not match the shape {}", natural.elements(), to_string(extents)));
   check_size(where, wanted, extents, reader);
   take_memory(input, wanted, extents, reader);
   input.array = from_list(value, wanted, extents);
@@ -253,13 +254,13 @@ InputValue read_input(const json::value& value, const std::string& where, DType 
       input.array = generate(*generator, wanted, *shape, members, reader);
     } else if (const json::value* given = members.find("value")) {
       if (given->is_array()) {
-        if (is_scalar) members.fail("a scalar has one number, not a list");
+        if (is_scalar) members.fail("the value of a scalar must be one number, not a list");
         read_list(input, where, members, *given, dtype, fallback, shape, reader);
       } else {
         read_constant(input, where, members, *given, is_scalar, dtype, fallback, shape, reader);
       }
     } else {
-      members.fail("there is no 'value', 'generator', 'upload' or 'expression'");
+      members.fail("'value', 'generator', 'upload' or 'expression' is required");
     }
   } catch (const ExpressionError&) {
     throw;

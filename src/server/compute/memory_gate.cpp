@@ -14,7 +14,7 @@ void MemoryGate::reserve(std::uint64_t bytes) {
   const std::uint64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
   if (before + bytes > limit_ || before + bytes < before) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
-    throw Problem(503, "overloaded", "the server's memory for requests is in use", "try again in a moment").with_retry(1);
+    throw Problem(503, "overloaded", "the server's memory for requests is used up", "try again in a moment").with_retry(1);
   }
 }
 

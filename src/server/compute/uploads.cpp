@@ -13,7 +13,8 @@ namespace tenon::server {
 
 std::string random_id(std::string_view prefix) {
   std::uint64_t bits[2];
-  if (getrandom(bits, sizeof bits, 0) != sizeof bits) throw Error(ErrorCode::unavailable, "the system gives no random numbers");
+  if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+    throw Error(ErrorCode::unavailable, "the system provides no random numbers");
   return fmt::format("{}{:016x}{:016x}", prefix, bits[0], bits[1]);
 }
 
@@ -38,7 +39,7 @@ Upload UploadStore::add(const std::string& owner, const std::string& name, std::
   for (const auto& [id, other] : uploads_)
     if (other.upload.owner == owner) used += other.upload.bytes;
   if (used + bytes.size() > quota_bytes_)
-    throw Problem(429, "resource_exhausted", fmt::format("{} bytes are uploaded, {} are allowed", used, quota_bytes_),
+    throw Problem(429, "resource_exhausted", fmt::format("{} bytes are uploaded, more than the limit of {}", used, quota_bytes_),
                   "delete an upload, or wait until one expires")
         .with_retry(60);
   Upload shown = entry.upload;
@@ -48,8 +49,7 @@ Upload UploadStore::add(const std::string& owner, const std::string& name, std::
 
 UploadStore::Entry& UploadStore::find(const std::string& id) {
   const auto found = uploads_.find(id);
-  if (found == uploads_.end())
-    throw Error(ErrorCode::not_found, "there is no such upload", "it may have expired: upload it again");
+  if (found == uploads_.end()) throw Error(ErrorCode::not_found, "unknown upload", "it may have expired; upload the file again");
   found->second.upload.used = Clock::now();
   return found->second;
 }
@@ -67,8 +67,8 @@ HostArray UploadStore::load(const std::string& id, const std::string& tensor) {
   std::vector<std::string> names;
   for (const auto& entry : arrays) names.push_back(entry.first);
   if (tensor.empty())
-    throw Error(ErrorCode::invalid_argument, fmt::format("the upload holds {} tensors", names.size()),
-                fmt::format("choose one with 'tensor': {}", fmt::join(names, ", ")));
+    throw Error(ErrorCode::invalid_argument, fmt::format("the upload contains {} tensors", names.size()),
+                fmt::format("select one with 'tensor': {}", fmt::join(names, ", ")));
   const std::string near = nearest(tensor, names);
   throw Error(ErrorCode::not_found, fmt::format("the upload has no tensor '{}'", tensor),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
@@ -126,7 +126,7 @@ std::vector<HostArray> ResultStore::get(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = results_.find(id);
   if (found == results_.end())
-    throw Error(ErrorCode::not_found, "there is no such result", "results are kept for some minutes: compute it again");
+    throw Error(ErrorCode::not_found, "unknown result", "results are kept for 10 minutes; compute it again");
   return found->second.arrays;
 }
 

@@ -248,7 +248,7 @@ void Connection::header_arrived(std::size_t length) {
   const std::string_view connection = request_.field("Connection");
   request_.keep_alive = request_.version >= 11 ? !has_token(connection, "close") : has_token(connection, "keep-alive");
   if (!request_.keep_alive) closes_after_ = true;
-  if (!check_message()) throw Problem(400, "invalid_argument", "a request needs one Host field");
+  if (!check_message()) throw Problem(400, "invalid_argument", "a request needs exactly one Host field");
 
   admission_ = host_.application.admit(request_, address_);
   const bool is_chunked = parser_->chunked();
@@ -257,7 +257,7 @@ void Connection::header_arrived(std::size_t length) {
   const std::string_view encoding = request_.field("Transfer-Encoding");
   const bool is_plain_chunked = is_chunked && equal_ignoring_case(encoding, "chunked") &&
                                 request_.count("Transfer-Encoding") == 1 && request_.version >= 11;
-  if (!encoding.empty() && !is_plain_chunked) throw Problem(501, "unimplemented", "only chunked transfer encoding is understood");
+  if (!encoding.empty() && !is_plain_chunked) throw Problem(501, "unimplemented", "only chunked transfer encoding is supported");
   const std::uint64_t declared = content_length ? *content_length : 0;
   if (admission_.refusal && (is_chunked || declared > kSkipBytes)) {
     closes_after_ = true;
@@ -266,7 +266,7 @@ void Connection::header_arrived(std::size_t length) {
   const std::size_t limit = admission_.refusal ? kSkipBytes : admission_.max_body_bytes;
   if (declared > limit) {
     closes_after_ = true;
-    return respond(Problem(413, "too_large", fmt::format("the body has {} bytes, {} are allowed here", declared, limit))
+    return respond(Problem(413, "too_large", fmt::format("the body has {} bytes, more than the limit of {}", declared, limit))
                        .response(request_.path, admission_.request_id));
   }
   if (is_chunked) {
@@ -348,7 +348,7 @@ void Connection::read_chunks() {
     end_ = chunks_at_ + (end_ - begin_);
     begin_ = chunks_at_;
   }
-  if (end_ == buffer_.size()) return refuse(Problem(400, "invalid_argument", "a chunk's header is too long"));
+  if (end_ == buffer_.size()) return refuse(Problem(400, "invalid_argument", "the header of a chunk is too long"));
   socket_.async_read_some(asio::buffer(buffer_.data() + end_, buffer_.size() - end_),
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
                             if (self->state_ != State::chunks) return;

@@ -25,9 +25,9 @@ Method method_of(http::verb verb) {
 
 [[noreturn]] void refuse(const boost::beast::error_code& error) {
   if (error == http::error::header_limit) throw Problem(431, "too_large", "the header has too many fields");
-  if (error == http::error::body_limit) throw Problem(413, "too_large", "the body is larger than allowed here");
+  if (error == http::error::body_limit) throw Problem(413, "too_large", "the body is larger than the limit");
   if (error == http::error::bad_version) throw Problem(505, "invalid_argument", "the protocol is not HTTP/1.0 or HTTP/1.1");
-  throw Problem(400, "invalid_argument", "this is no HTTP request: " + error.message());
+  throw Problem(400, "invalid_argument", "not an HTTP request: " + error.message());
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ Method method_of(http::verb verb) {
 std::size_t find_header_end(std::string_view bytes, std::size_t& scanned) {
   for (std::size_t at = bytes.find('\n', scanned); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
     if (at == 0 || bytes[at - 1] != '\r')
-      throw Problem(400, "invalid_argument", "this is no HTTP request: a line ends without CR");
+      throw Problem(400, "invalid_argument", "not an HTTP request: a line ends without CR");
     if (at >= 3 && bytes[at - 2] == '\n') return at + 1;
   }
   scanned = bytes.size();
@@ -50,7 +50,7 @@ RequestParser::RequestParser(Request& request, std::string_view header) : reques
   error_code error;
   put(boost::asio::const_buffer(header.data(), header.size()), error);
   if (error == http::error::need_more || (!error && !is_header_done()))
-    throw Problem(400, "invalid_argument", "this is no HTTP request: the header does not end");
+    throw Problem(400, "invalid_argument", "not an HTTP request: the header does not end");
   if (error) refuse(error);
 }
 

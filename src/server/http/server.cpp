@@ -71,7 +71,7 @@ std::size_t connections_that_fit(std::size_t wanted) {
 }
 
 tcp::endpoint endpoint_of(const ServerOptions& options) {
-  return {address_of(options.host, "give an address of this machine, such as 127.0.0.1 or 0.0.0.0"), options.port};
+  return {address_of(options.host, "use an address of this machine, such as 127.0.0.1 or 0.0.0.0"), options.port};
 }
 
 }  // namespace
@@ -194,10 +194,11 @@ Server::Server(ServerOptions options, DeviceManager& manager) {
   const tcp::endpoint endpoint = endpoint_of(options);
   if (!options.trusted_proxy.empty())
     options.trusted_proxy =
-        address_of(options.trusted_proxy, "--trusted-proxy takes the address the proxy connects from").to_string();
+        address_of(options.trusted_proxy, "--trusted-proxy must be the address from which the proxy connects").to_string();
   const bool has_login = !options.password_file.empty() || !options.token_file.empty();
   if (!endpoint.address().is_loopback() && !has_login)
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} can be reached by others, and there is no login", options.host),
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is reachable from other machines, but no login is configured", options.host),
                 "add --password-file (tenon serve hash-password) or --token-file");
   options.max_connections = connections_that_fit(options.max_connections);
   state_ = std::make_unique<State>(std::move(options), manager);
@@ -225,7 +226,8 @@ void Server::listen() {
     state.acceptor.assign(name.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), passed, error);
     const tcp::endpoint local = state.acceptor.local_endpoint(error);
     if (!error && !local.address().is_loopback() && !state.application.has_login())
-      throw Error(ErrorCode::invalid_argument, "the socket passed in can be reached by others, and there is no login",
+      throw Error(ErrorCode::invalid_argument,
+                  "the inherited socket is reachable from other machines, but no login is configured",
                   "add --password-file or --token-file");
   } else {
     state.acceptor.open(endpoint.protocol(), error);
@@ -237,7 +239,7 @@ void Server::listen() {
     const bool denied = error == boost::system::errc::permission_denied;
     throw Error(denied ? ErrorCode::permission_denied : ErrorCode::unavailable,
                 fmt::format("cannot listen on {} port {}: {}", state.options.host, state.options.port, error.message()),
-                "--port chooses another one, --port 0 any that is free");
+                "use another --port; --port 0 selects a free one");
   }
   keep_from_children(state.acceptor.native_handle());
   state.port = state.acceptor.local_endpoint().port();

@@ -68,7 +68,7 @@ TEST_F(RunDirectoryTest, ASymbolicLinkIsRefused) {
 TEST_F(RunDirectoryTest, ADirectoryThatEverybodyMayWriteToIsRefused) {
   ASSERT_EQ(mkdir(path("open").c_str(), 0700), 0);
   ASSERT_EQ(chmod(path("open").c_str(), 01777), 0);
-  expect_refused([&] { RunDirectory::at(path("open")); }, ErrorCode::failed_precondition, "everybody may write");
+  expect_refused([&] { RunDirectory::at(path("open")); }, ErrorCode::failed_precondition, "world-writable");
 }
 
 TEST_F(RunDirectoryTest, AForeignDirectoryIsRefused) {
@@ -91,7 +91,7 @@ TEST_F(RunDirectoryTest, FilesThatCannotBeTrustedAreRefused) {
   expect_refused([&] { directory.open_file("fifo"); }, ErrorCode::failed_precondition, "no regular file");
   directory.open_file("open");
   ASSERT_EQ(chmod(path("run/open").c_str(), 0666), 0);
-  expect_refused([&] { directory.open_file("open"); }, ErrorCode::failed_precondition, "everybody may write");
+  expect_refused([&] { directory.open_file("open"); }, ErrorCode::failed_precondition, "world-writable");
   directory.open_file("twice");
   std::filesystem::create_hard_link(path("run/twice"), path("run/again"));
   expect_refused([&] { directory.open_file("twice"); }, ErrorCode::failed_precondition, "further names");

@@ -180,7 +180,7 @@ TEST(Settings, AnUnknownKeyIsAnErrorWithTheNearestName) {
   EXPECT_TRUE(contains(said, "line 2")) << said;
   EXPECT_TRUE(contains(said, "did you mean 'memory_strategy'?")) << said;
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"prefetchh", "1"}}); }), "did you mean 'prefetch'?"));
-  EXPECT_TRUE(contains(refusal([] { loaded({}, {{"nothing_like_it", "1"}}); }), "tenon config lists them"));
+  EXPECT_TRUE(contains(refusal([] { loaded({}, {{"nothing_like_it", "1"}}); }), "list of settings"));
   const std::string table = folder.write("table.toml", "[prizes]\ngpu = 1\n");
   EXPECT_TRUE(contains(refusal([&] { load_config(sources({}, {}, table)); }), "prizes"));
 }
@@ -229,7 +229,7 @@ TEST(Settings, AKeyTooDeepForTheParserIsRefused) {
 }
 
 TEST(Settings, SettingsThatContradictEachOtherAreRefused) {
-  EXPECT_TRUE(contains(refusal([] { loaded({}, {{"batch_min", "10"}, {"batch_max", "5"}}); }), "batch_min is 10"));
+  EXPECT_TRUE(contains(refusal([] { loaded({}, {{"batch_min", "10"}, {"batch_max", "5"}}); }), "batch_min (10) is greater than batch_max (5)"));
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"routing", "pinned"}}); }), "pinned"));
   EXPECT_EQ(loaded({}, {{"routing", "pinned"}, {"prefer", "cpu:0"}}).routing, RoutingMode::pinned);
 }

@@ -126,7 +126,7 @@ TEST_F(LedgerTest, AFailureIsLoggedOnceAndWrittenLaterWhenItIsOver) {
   ledger.record(run_of("train", 3, 1, 0.5));
   EXPECT_FALSE(ledger.flush());
   EXPECT_EQ(lines.lines().size(), 1U);
-  EXPECT_TRUE(lines.has("not written down"));
+  EXPECT_TRUE(lines.has("not recorded"));
   std::filesystem::remove(blocked);
   EXPECT_TRUE(ledger.flush());
   EXPECT_EQ(LedgerStore::open_existing(folder.file()).sums({}).total.runs, 2U);

@@ -116,7 +116,7 @@ TEST(Router, APreferenceOfAnIdOrAnAliasIsFollowed) {
 }
 
 TEST(Router, AWishOfTheCallerDoesNotFallBack) {
-  EXPECT_TRUE(contains(refusal([] { route({}, "gpu", std::vector{kCpu}); }, ErrorCode::not_found), "there is no device 'gpu'"));
+  EXPECT_TRUE(contains(refusal([] { route({}, "gpu", std::vector{kCpu}); }, ErrorCode::not_found), "unknown device 'gpu'"));
   EXPECT_TRUE(contains(refusal([] { route({}, "cpu:1", std::vector{kCpu}); }, ErrorCode::not_found), "did you mean 'cpu:0'?"));
   const std::string said =
       refusal([] { route({}, "gpu", std::vector{kCpu, unusable(kGpu, "no driver", "install it")}); }, ErrorCode::unavailable);

@@ -26,7 +26,7 @@ TEST(Tuning, TheKneeIsTheSmallestBatchWithNearlyTheBestThroughput) {
 TEST(Tuning, WithoutAStartingCostTheKneeIsOneRow) {
   const TuneResult found = find_batch_size(device(0, 1e-3), {});
   EXPECT_EQ(found.knee().batch, 1);
-  EXPECT_EQ(found.stopped, "larger batches gain nothing");
+  EXPECT_EQ(found.stopped, "larger batches do not improve throughput");
   EXPECT_LE(found.points.size(), 5u);
 }
 
@@ -35,7 +35,7 @@ TEST(Tuning, BatchesDouble) {
   std::vector<std::int64_t> batches;
   for (const TunePoint& point : found.points) batches.push_back(point.batch);
   EXPECT_EQ(batches, (std::vector<std::int64_t>{1, 2, 4, 8, 16, 32, 64}));
-  EXPECT_EQ(found.stopped, "64 is the largest batch asked for");
+  EXPECT_EQ(found.stopped, "64 is the largest requested batch");
 }
 
 TEST(Tuning, TheMemoryBudgetIsNeverExceeded) {
@@ -45,7 +45,7 @@ TEST(Tuning, TheMemoryBudgetIsNeverExceeded) {
   const TuneResult found = find_batch_size(subject, {.memory_bytes = 100 * 1024});
   EXPECT_EQ(largest, 64);
   EXPECT_EQ(found.points.back().bytes, 64u * 1024);
-  EXPECT_TRUE(contains(found.stopped, "a batch of 128 takes 128 KiB, more than the 100 KiB allowed")) << found.stopped;
+  EXPECT_TRUE(contains(found.stopped, "a batch of 128 needs 128 KiB, more than the limit of 100 KiB")) << found.stopped;
 }
 
 TEST(Tuning, TheLatencyLimitLeavesOutWhatIsSlower) {
@@ -83,14 +83,14 @@ TEST(Tuning, NoBatchWithinTheLimitsIsAnErrorThatSaysWhy) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::resource_exhausted);
-    EXPECT_TRUE(contains(error.what(), "a batch of 1 takes 1000 B")) << error.what();
+    EXPECT_TRUE(contains(error.what(), "a batch of 1 needs 1000 B")) << error.what();
   }
 }
 
 TEST(Tuning, StopsWhenTimeIsUpButMeasuresOneAnyhow) {
   const TuneResult found = find_batch_size(device(1, 1e-9), {.is_over = [] { return true; }});
   EXPECT_EQ(found.points.size(), 1u);
-  EXPECT_EQ(found.stopped, "the time for measuring is over");
+  EXPECT_EQ(found.stopped, "the measuring time is used up");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The calculator: what to compute on the left, what came out on the right.
+// The calculator: the setup on the left, the results on the right.
 import { useState } from 'preact/hooks';
 import type { Op, ProblemBody } from '../api';
 import { findOp, ops } from '../catalogue';
@@ -65,7 +65,7 @@ function Setup() {
             {now.mode === 'op' ? (
               <>
                 <OpSearch chosen={now.op} onChoose={(name) => edit((old) => withOp(old, name))} />
-                {op ? <About op={op} /> : <p class="wrong">No operation is called '{now.op}'.</p>}
+                {op ? <About op={op} /> : <p class="wrong">Unknown operation '{now.op}'.</p>}
               </>
             ) : (
               <ExpressionEditor
@@ -145,7 +145,7 @@ function Inputs({ now, op, about, detail }: { now: Program; op?: Op; about?: str
   );
 }
 
-// What will come out, or why nothing will: known before anything runs.
+// The shape of the result, or the error, before anything runs.
 function Forecast({ wrong }: { wrong?: string }) {
   const { key } = request.value;
   const verdict = checked.value?.key === key ? checked.value : undefined;
@@ -158,17 +158,17 @@ function Forecast({ wrong }: { wrong?: string }) {
   );
 }
 
-// Something to start from, each as an address of its own.
+// Examples to start from, each as an address.
 const kStarters: [string, string][] = [
   ['GELU of noise', 'op=gelu&i.x=random:normal:1:0:2&i.x.shape=32,32&i.x.dtype=bfloat16'],
   ['Product of matrices', 'op=matmul&i.a=random:uniform:1:-1:1&i.a.shape=64,64&i.a.dtype=float32&i.b=random:uniform:2:-1:1&i.b.shape=64,64&i.b.dtype=float32'],
   ['Attention scores', 'expr=softmax(q @ k.T / sqrt(64), axis=-1)&i.q=random:normal:1:0:1&i.q.shape=16,64&i.q.dtype=float32&i.k=random:normal:2:0:1&i.k.shape=16,64&i.k.dtype=float32'],
-  ['What four bits lose', 'expr=x - cast(cast(x, bfloat4_b), float32)&i.x=random:normal:1:0:1&i.x.shape=32,32&i.x.dtype=float32'],
+  ['Rounding error of 4 bits', 'expr=x - cast(cast(x, bfloat4_b), float32)&i.x=random:normal:1:0:1&i.x.shape=32,32&i.x.dtype=float32'],
 ];
 
 const Welcome = () => (
   <div class="empty">
-    <p>The result appears here: its values, how far they are from the reference, and where the time went.</p>
+    <p>The result appears here, with its values, its error against the reference, and where the time went.</p>
     <div class="starters">
       {kStarters.map(([title, hash]) => (
         <button type="button" onClick={() => edit((now) => fromHash(hash, now) ?? now)}>
@@ -177,7 +177,7 @@ const Welcome = () => (
       ))}
     </div>
     <p class="small">
-      <Link /> The address of this page always holds what is set up: share it.
+      <Link /> The address of this page always encodes the current setup, so you can share it.
     </p>
   </div>
 );

@@ -1,4 +1,4 @@
-// The computation as a program to take away.
+// Shows the computation as code in several languages.
 import { useState } from 'preact/hooks';
 import { CopyButton } from '../parts/copy_button';
 import { Dialog } from '../parts/dialog';

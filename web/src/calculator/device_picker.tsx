@@ -1,4 +1,4 @@
-// Where to compute: the server's choice, one device, or several side by side.
+// Selects the device: the server's choice, one device, or several for comparison.
 import { computed, effect } from '@preact/signals';
 import { accelerators, devices, devicesKnown } from '../connection';
 import type { Device, Route } from '../api';
@@ -8,7 +8,7 @@ import { checked, edit, program, request } from './state';
 import { computedProgram, runs } from './runs';
 import { recall, remember } from '../storage';
 
-// What the list held last time keeps its place until the server has answered: the list then moves nothing under the pointer.
+// Keeps the entries of the last visit in place until the server has responded, so that nothing moves under the pointer.
 const kSeen = 'devices seen';
 const recalled = recall<{ id: string; text: string }[]>(kSeen, []);
 const seen = Array.isArray(recalled) && recalled.length > 0 ? recalled : [{ id: '…', text: 'looking for devices' }];
@@ -30,7 +30,7 @@ export function DevicePicker() {
           <input type="checkbox" checked={chosen.length === 0} onChange={() => edit((now) => ({ ...now, devices: [] }))} />
           <span>
             <span class="chip-name">Auto</span>
-            <span class="small soft">the server picks</span>
+            <span class="small soft">chosen by the server</span>
           </span>
         </label>
         {!devicesKnown.value &&
@@ -82,7 +82,7 @@ function isUsable(device: Device): boolean {
 }
 
 function chipText(device: Device): string {
-  return isUsable(device) ? stateText(device) : device.reason || 'nothing here can drive it';
+  return isUsable(device) ? stateText(device) : device.reason || 'no backend supports it';
 }
 
 export function stateText(device: Device): string {
@@ -92,10 +92,10 @@ export function stateText(device: Device): string {
   return `${device.name}: ${status.state}${waiting}`;
 }
 
-// What auto took, or would take now.
+// The device that auto chose, or would choose now.
 function Explanation({ chosen }: { chosen: string[] }) {
-  if (chosen.length > 1) return <p class="hint">{`${chosen.length} devices compute the same, side by side.`}</p>;
-  if (chosen.length === 1) return <p class="hint">Choose more to compare them side by side.</p>;
+  if (chosen.length > 1) return <p class="hint">{`${chosen.length} devices compute the same program for comparison.`}</p>;
+  if (chosen.length === 1) return <p class="hint">Select more devices to compare them.</p>;
   const took = computedProgram.value === program.value ? runs.value[0]?.result?.route : undefined;
   const would = checked.value?.key === request.value.key ? checked.value.route : undefined;
   const route = took ?? would;
@@ -104,7 +104,7 @@ function Explanation({ chosen }: { chosen: string[] }) {
     return (
       <>
         <p class="hint">
-          {devicesKnown.value && accelerators.value.length === 0 ? 'There is no accelerator on this machine; the processor computes.' : 'The server picks a device and says why with the result.'}
+          {devicesKnown.value && accelerators.value.length === 0 ? 'This machine has no accelerator; programs run on the CPU.' : 'The server chooses a device and gives the reason with the result.'}
         </p>
         {several && <Comparison />}
       </>
@@ -114,7 +114,7 @@ function Explanation({ chosen }: { chosen: string[] }) {
   return (
     <>
       <p class="hint break">
-        {`Auto ${took ? 'took' : 'takes'} ${route.device}: ${route.reason.replace(/[.]$/, '')}.`}
+        {`Auto ${took ? 'chose' : 'chooses'} ${route.device}: ${route.reason.replace(/[.]$/, '')}.`}
         {route.warning && ` ${sentence(route.warning)}`}
       </p>
       {others.length > 1 && <Comparison considered={others} />}
@@ -122,11 +122,11 @@ function Explanation({ chosen }: { chosen: string[] }) {
   );
 }
 
-// What each device would take; a line that keeps its place until that is known.
+// Predicted time on each device; the line keeps its place until the predictions are known.
 function Comparison({ considered }: { considered?: Route['considered'] }) {
   return (
     <details class={`small ${considered ? '' : 'place-kept'}`}>
-      <summary class="soft">What each device would take</summary>
+      <summary class="soft">Predicted time on each device</summary>
       <table>
         <thead>
           <tr>

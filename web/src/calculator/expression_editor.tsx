@@ -1,4 +1,4 @@
-// The expression box: a text area whose text is drawn, coloured, by the layer behind it. An error is underlined at its column.
+// The expression box: a text area over a layer that draws the coloured text. An error is underlined at its column.
 import { useRef, useState } from 'preact/hooks';
 import type { Place } from '../api';
 import { findOp, ops } from '../catalogue';

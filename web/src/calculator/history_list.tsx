@@ -1,4 +1,4 @@
-// What was computed before, in this browser.
+// Earlier computations in this browser.
 import { formatAgo, formatSeconds } from '../numbers';
 import { clearHistory, past, program, type Remembered } from './state';
 
@@ -14,7 +14,7 @@ export function History() {
         )}
       </div>
       {past.value.length === 0 ? (
-        <p class="soft small">What you compute is listed here, in this browser only.</p>
+        <p class="soft small">Your computations are listed here, in this browser only.</p>
       ) : (
         <ol class="history">
           {past.value.map((entry) => (
@@ -31,7 +31,7 @@ const kMarks: Record<string, string> = { matches: 'good', differs: 'bad', failed
 function Entry({ entry }: { entry: Remembered }) {
   return (
     <li>
-      <button type="button" class="entry" onClick={() => (program.value = entry.program)} title="Set this up again">
+      <button type="button" class="entry" onClick={() => (program.value = entry.program)} title="Restore this setup">
         <span class="entry-title mono">{entry.title}</span>
         <span class="entry-facts small soft">
           <span class={`mark ${kMarks[entry.outcome] ?? ''}`}>{entry.outcome}</span>

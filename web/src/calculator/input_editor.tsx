@@ -1,4 +1,4 @@
-// One input: where its values come from, its shape and dtype, and what is left of its values in that dtype.
+// One input: the source of its values, its shape and dtype, and its values after rounding to that dtype.
 import { useState } from 'preact/hooks';
 import { upload } from '../api';
 import { problemFrom, sentence } from '../parts/problem';
@@ -175,7 +175,7 @@ function FileField({ id, input, onChange }: FieldProps) {
           void take(event.dataTransfer?.files[0]);
         }}
       >
-        <label for={id('file')}>.npy or .safetensors file, chosen or dropped here</label>
+        <label for={id('file')}>.npy or .safetensors file, selected or dropped here</label>
         <input id={id('file')} type="file" accept=".npy,.safetensors" onChange={(event) => void take(event.currentTarget.files?.[0])} />
         {state.busy && <span class="hint" role="status">{state.busy}</span>}
         {state.wrong && <span class="wrong" role="alert">{state.wrong}</span>}
@@ -194,7 +194,7 @@ function FileField({ id, input, onChange }: FieldProps) {
   );
 }
 
-// What the device will really get.
+// Describes what the device will actually receive.
 function note(input: Input): string {
   const { dtype } = input;
   if (input.kind === 'scalar' || input.source === 'constant') {
@@ -203,7 +203,7 @@ function note(input: Input): string {
     const [stored] = quantise([given], dtype);
     const count = input.kind === 'scalar' ? '' : `${elementsText(input.shape)}, `;
     if (Object.is(stored, given) || Number.isNaN(given)) return `${count}stored exactly in ${dtype}`;
-    const error = given === 0 ? '' : `, ${formatValue(Number((Math.abs(stored - given) / Math.abs(given)).toPrecision(2)), 'float64')} off relatively`;
+    const error = given === 0 ? '' : `, off by ${formatValue(Number(((100 * Math.abs(stored - given)) / Math.abs(given)).toPrecision(2)), 'float64')} %`;
     return `${count}stored as ${formatValue(stored, 'float64')} in ${dtype}${error}`;
   }
   if (input.source === 'list' || input.source === 'paste') {
@@ -220,7 +220,7 @@ function note(input: Input): string {
     const tensor = input.file?.tensors.find((each) => each.name === input.tensor) ?? input.file?.tensors[0];
     return tensor ? `${input.file!.name}: ${tensor.dtype}, ${shapeText(tensor.shape)}` : '';
   }
-  const grain = isBlock(dtype) ? `, 16 neighbours of a row share an exponent in ${dtype}` : '';
+  const grain = isBlock(dtype) ? `, 16 adjacent elements of a row share an exponent in ${dtype}` : '';
   return `${elementsText(input.shape)}${grain}`;
 }
 

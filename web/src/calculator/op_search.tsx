@@ -62,7 +62,7 @@ export function OpSearch({ chosen, onChoose }: { chosen: string; onChoose: (name
         onFocus={(event) => event.currentTarget.select()} onClick={() => !open && show(undefined)}
         onInput={(event) => show(event.currentTarget.value)} onKeyDown={key}
       />
-      <span id="op-keys" class="hidden">Type to search, arrow keys to move, Enter to choose, Escape to close.</span>
+      <span id="op-keys" class="hidden">Type to search, arrow keys to move, Enter to select, Escape to close.</span>
       <div class="popup" hidden={!open}>
         <ul id="op-list" role="listbox" aria-label="Operations" ref={list}>
           {hits.map((hit, i) => (

@@ -59,7 +59,7 @@ function defaultText(parameter: OpParameter): string {
 
 function describe({ doc, min, max, type }: OpParameter): string {
   const bounds = min !== null && max !== null ? `${min} to ${large(max)}` : min !== null ? `from ${min}` : max !== null ? `up to ${large(max)}` : '';
-  const kind = type === 'integers' ? 'whole numbers' : '';
+  const kind = type === 'integers' ? 'integers' : '';
   return [doc, bounds, kind].filter(Boolean).join('; ');
 }
 

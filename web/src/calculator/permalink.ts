@@ -1,4 +1,4 @@
-// A program as an address: readable, complete but for file contents, and never sent to the server (it is behind the '#').
+// A program as an address: readable, complete except for file contents, and never sent to the server (it follows the '#').
 //   #op=clamp&x=random:uniform:1:0:1&x.shape=4,4&x.dtype=float32&p.min=0&device=cpu:0
 import { findOp } from '../catalogue';
 import { type Input, inputsOf, kSources, newInput, type Program, type Source, withOp } from './program';
@@ -47,7 +47,7 @@ function inputFrom(text: string, shape: string | null, dtype: string | null): In
   return input;
 }
 
-// Undefined when the address holds no program.
+// Undefined if the address has no program.
 export function fromHash(hash: string, base: Program): Program | undefined {
   const query = new URLSearchParams(hash.replace(/^#/, ''));
   const expression = query.get('expr');

@@ -1,5 +1,5 @@
-// What the user has set up: an op or an expression, its inputs and parameters, where to run it. A plain value: it goes into the
-// history, into the address and into requests.
+// The user's setup: an op or an expression, its inputs and parameters, the devices. A plain value, used for the
+// history, the address and requests.
 import { exactInteger, type Op, type OpParameter, type Upload } from '../api';
 import { findOp } from '../catalogue';
 import { freeNames } from '../expression';
@@ -46,13 +46,13 @@ export function newProgram(): Program {
   return withOp({ mode: 'op', op: '', expression: 'softmax(a @ b / sqrt(64))', opInputs: [], named: {}, parameters: {}, devices: [] }, 'add');
 }
 
-// An op that only works on integers starts with integers: nobody has to guess.
+// Inputs of integer-only ops default to integers.
 export function defaultDType(op: Op): string {
   const usual = ['bfloat16', 'float32', 'int32', 'uint8', 'bool'];
   return usual.find((dtype) => op.dtypes.includes(dtype)) ?? op.dtypes[0] ?? 'float32';
 }
 
-// The same program with another op: inputs that fit stay, parameters go.
+// The same program with another op: keeps compatible inputs and drops parameters.
 export function withOp(program: Program, name: string): Program {
   const op = findOp(name);
   if (!op) return { ...program, op: name };
@@ -90,7 +90,7 @@ export function inputsOf(program: Program): { name: string; input: Input }[] {
   return freeNames(program.expression).map((name, i) => ({ name, input: program.named[name] ?? namedInput(i) }));
 }
 
-// Each with a seed of its own: equal tensors would make a poor example.
+// Each input gets a different seed, because equal tensors would make a poor example.
 const namedInput = (i: number) => newInput({ dtype: 'float32', source: 'random', shape: '4, 4', seed: String(i + 1) });
 
 export function withInput(program: Program, index: number, change: Partial<Input>): Program {
@@ -101,7 +101,7 @@ export function withInput(program: Program, index: number, change: Partial<Input
   return { ...program, named: { ...program.named, [name]: { ...input, ...change } } };
 }
 
-// What is wrong with an input, before it is sent; undefined when nothing is.
+// The problem with an input before it is sent; undefined if it is valid.
 export function inputError(input: Input): string | undefined {
   try {
     inputBody(input);
@@ -116,14 +116,14 @@ const jsonNumber = (value: number): number | string =>
 
 function numberOf(text: string, what: string): number | string {
   const value = parseNumber(text);
-  if (value === undefined) throw new Error(text.trim() === '' ? `${what} is missing` : `${what}: '${text.slice(0, 20)}' is no number`);
+  if (value === undefined) throw new Error(text.trim() === '' ? `${what} is missing` : `${what}: '${text.slice(0, 20)}' is not a number`);
   if (!Number.isSafeInteger(value) && /^-?\d+$/.test(text.trim())) return exactInteger(text.trim());
   return jsonNumber(value);
 }
 
 function shapeOf(text: string): number[] {
   const shape = parseShape(text);
-  if (!shape) throw new Error(`shape: '${text.slice(0, 20)}' is no list of extents; write 2, 3`);
+  if (!shape) throw new Error(`shape: '${text.slice(0, 20)}' is not a list of extents such as 2, 3`);
   return shape;
 }
 
@@ -141,13 +141,13 @@ function valuesBody(text: string, input: Input) {
   if (input.shape.trim() !== '') {
     const wanted = shapeOf(input.shape);
     const count = wanted.reduce((product, extent) => product * extent, 1);
-    if (count !== values.length) throw new Error(`shape ${wanted.join(', ')} has ${count} elements, ${values.length} values are given`);
+    if (count !== values.length) throw new Error(`shape ${wanted.join(', ')} has ${count} elements, but ${values.length} values are given`);
     body.shape = wanted;
   }
   return body;
 }
 
-// The input as docs/http.md has it. Throws an Error with a sentence for the user.
+// The input in the form of docs/http.md. Throws an Error with a message for the user.
 export function inputBody(input: Input): Record<string, unknown> {
   const { dtype } = input;
   if (input.kind === 'scalar') return { type: 'scalar', value: numberOf(input.value, 'value'), dtype };
@@ -161,7 +161,7 @@ export function inputBody(input: Input): Record<string, unknown> {
     case 'random': {
       const normal = input.distribution === 'normal';
       const seed = numberOf(input.seed, 'seed');
-      if (!/^\d+$/.test(input.seed.trim())) throw new Error('seed: a whole number from 0 is needed');
+      if (!/^\d+$/.test(input.seed.trim())) throw new Error('seed must be an integer of at least 0');
       const first = numberOf(input.first, normal ? 'mean' : 'low');
       const second = numberOf(input.second, normal ? 'deviation' : 'high');
       const bounds = normal ? { mean: first, deviation: second } : { low: first, high: second };
@@ -172,14 +172,14 @@ export function inputBody(input: Input): Record<string, unknown> {
     case 'eye':
       return { generator: 'eye', shape: shapeOf(input.shape), dtype };
     case 'file': {
-      if (!input.file) throw new Error('choose a .npy or .safetensors file');
+      if (!input.file) throw new Error('select a .npy or .safetensors file');
       const several = input.file.tensors.length > 1;
       return { upload: input.file.id, ...(several ? { tensor: input.tensor || input.file.tensors[0].name } : {}) };
     }
   }
 }
 
-// A parameter as typed. Throws an Error with a sentence for the user.
+// Parses a parameter. Throws an Error with a message for the user.
 export function parameterValue(parameter: OpParameter, text: string): unknown {
   const bare = text.trim();
   const within = (value: number) => {
@@ -192,16 +192,16 @@ export function parameterValue(parameter: OpParameter, text: string): unknown {
       return bare === 'true';
     case 'number': {
       const value = parseNumber(bare);
-      if (value === undefined) throw new Error(`${parameter.name}: a number is needed`);
+      if (value === undefined) throw new Error(`${parameter.name} must be a number`);
       return jsonNumber(within(value));
     }
     case 'integer':
-      if (!/^[+-]?\d+$/.test(bare)) throw new Error(`${parameter.name}: a whole number is needed`);
+      if (!/^[+-]?\d+$/.test(bare)) throw new Error(`${parameter.name} must be an integer`);
       return within(Number(bare));
     case 'integers': {
       const parts = bare.replace(/^[[(]|[\])]$/g, '').split(/[,\s]+/).filter((part) => part !== '');
       return parts.map((part) => {
-        if (!/^[+-]?\d+$/.test(part)) throw new Error(`${parameter.name}: whole numbers are needed, such as 0, 1`);
+        if (!/^[+-]?\d+$/.test(part)) throw new Error(`${parameter.name} must be a list of integers such as 0, 1`);
         return within(Number(part));
       });
     }
@@ -211,7 +211,7 @@ export function parameterValue(parameter: OpParameter, text: string): unknown {
 }
 
 export function parameterError(parameter: OpParameter, text: string | undefined): string | undefined {
-  if (text === undefined || text.trim() === '') return parameter.required ? `${parameter.name} is needed` : undefined;
+  if (text === undefined || text.trim() === '') return parameter.required ? `give a value for ${parameter.name}` : undefined;
   try {
     parameterValue(parameter, text);
     return undefined;
@@ -220,7 +220,7 @@ export function parameterError(parameter: OpParameter, text: string | undefined)
   }
 }
 
-// The body for /api/execute and its kin, for one device. Throws an Error with a sentence for the user.
+// The request body of /api/execute and similar routes, for one device. Throws an Error with a message for the user.
 export function requestBody(program: Program, device = 'auto'): Record<string, unknown> {
   const named = inputsOf(program).map(({ name, input }) => {
     try {
@@ -234,7 +234,7 @@ export function requestBody(program: Program, device = 'auto'): Record<string, u
     return { expression: program.expression, inputs: Object.fromEntries(named), device };
   }
   const op = findOp(program.op);
-  if (!op) throw new Error(`No operation is called '${program.op}'.`);
+  if (!op) throw new Error(`Unknown operation '${program.op}'.`);
   const parameters: Record<string, unknown> = {};
   for (const parameter of op.parameters) {
     const text = program.parameters[parameter.name];

@@ -1,4 +1,4 @@
-// What came out on one device.
+// The result of one device.
 import { useState } from 'preact/hooks';
 import { Download } from '../parts/icons';
 import { ProblemNotice } from '../parts/problem';
@@ -16,7 +16,7 @@ const kViews: { id: View; label: string }[] = [
 
 export function ResultCard({ run }: { run: Run }) {
   const device = run.result?.device;
-  const title = device?.id ?? (run.progress?.device || (run.wish !== 'auto' ? run.wish : isActive(run) ? 'Choosing a device' : 'Not computed'));
+  const title = device?.id ?? (run.progress?.device || (run.requested !== 'auto' ? run.requested : isActive(run) ? 'Choosing a device' : 'Not computed'));
   return (
     <article class="card result stack" aria-label={`Result on ${title}`} aria-busy={isActive(run)}>
       <header class="row">
@@ -103,12 +103,12 @@ function Outcome({ run }: { run: Run }) {
   );
 }
 
-// What the device got, after rounding.
+// The inputs as the device received them, after rounding.
 function InputsView({ run }: { run: Run }) {
   const inputs = run.result!.inputs ?? [];
-  if (inputs.length === 0) return <p class="soft">There are no inputs.</p>;
+  if (inputs.length === 0) return <p class="soft">This computation has no inputs.</p>;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Inputs as the device got them">
+    <div class="scroll" tabIndex={0} role="region" aria-label="Inputs as the device received them">
       <table>
         <thead>
           <tr>

@@ -1,4 +1,4 @@
-// A result as a table, a heat map, a histogram; and how far it is from the reference.
+// A result as a table, a heat map and a histogram, and its error against the reference.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Comparison, Result, Scalar } from '../api';
 import { formatError, formatValue, shapeText } from '../numbers';
@@ -6,7 +6,7 @@ import { colour, paletteVersion } from '../theme';
 
 export const numeric = (value: Scalar | null | undefined) => (value === null || value === undefined ? NaN : Number(value));
 
-// At most 16 x 12 cells at once: more is no table to read. The server's sample says which rows and columns there are.
+// At most 12 x 8 cells unless all are requested, so that the table stays readable. The server's sample determines the rows and columns.
 export function TableView({ result }: { result: Result }) {
   const [all, setAll] = useState(false);
   const grid = result.grid;
@@ -58,7 +58,7 @@ const Samples = ({ result }: { result: Result }) => (
   <p class="number break">{result.elements === 0 ? 'The result has no elements.' : result.sample_values.map((value) => formatValue(value, result.dtype)).join(', ')}</p>
 );
 
-// Two-ended where values have both signs, one-ended otherwise; NaN and infinities stand out.
+// A diverging scale if values have both signs, a sequential one otherwise; NaN and infinities stand out.
 export function HeatMap({ result }: { result: Result }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [pointed, setPointed] = useState<[number, number]>([0, 0]);
@@ -91,7 +91,7 @@ export function HeatMap({ result }: { result: Result }) {
   return (
     <div class="stack tight">
       <div
-        class="heat" tabIndex={0} role="slider" aria-label="Heat map of the result; arrow keys read single values" aria-orientation="horizontal"
+        class="heat" tabIndex={0} role="slider" aria-label="Heat map of the result; use the arrow keys to read single values" aria-orientation="horizontal"
         aria-valuemin={0} aria-valuemax={rows * columns - 1} aria-valuenow={r * columns + c} aria-valuetext={`${place} is ${value}`} onKeyDown={key}
       >
         <canvas ref={canvas} onPointerMove={point} style={{ aspectRatio: `${columns} / ${rows}` }} />
@@ -168,7 +168,7 @@ export function Bars({ counts, labels, name }: { counts: number[]; labels: strin
   const width = 100 / counts.length;
   const largest = counts.indexOf(most);
   return (
-    <svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={`${name}: ${counts.length} bins, the largest holds ${counts[largest] ?? 0} elements (${labels[largest] ?? ''})`}>
+    <svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={`${name}: ${counts.length} bins, the largest has ${counts[largest] ?? 0} elements (${labels[largest] ?? ''})`}>
       {counts.map((count, i) => {
         const height = count === 0 ? 0 : Math.max(0.6, (count / most) * 40);
         return (
@@ -198,12 +198,12 @@ export function ErrorView({ comparison, result }: { comparison: Comparison | nul
     <div class="stack tight">
       <dl class="facts small">
         <Fact name="Largest error" value={formatError(comparison.max_abs)} title="Absolute, over the whole tensor" />
-        <Fact name="Relative" value={formatError(comparison.max_rel)} title="Where the reference is not 0" />
+        <Fact name="Relative" value={formatError(comparison.max_rel)} title="Relative, where the reference is not 0" />
         <Fact name="In ULP" value={formatError(comparison.max_ulp)} title={`Units in the last place of ${result.dtype}`} />
         <Fact name="Correlation" value={comparison.pcc === null ? '–' : formatPcc(comparison.pcc)} title="Pearson's correlation with the reference" />
         <Fact name="Beyond tolerance" value={`${comparison.mismatches} of ${result.elements}`} />
-        {odd && <Fact name="NaN here, there" value={`${comparison.nan}, ${comparison.reference_nan}`} />}
-        {odd && <Fact name="Infinite here, there" value={`${comparison.infinity}, ${comparison.reference_infinity}`} />}
+        {odd && <Fact name="NaN in result, reference" value={`${comparison.nan}, ${comparison.reference_nan}`} />}
+        {odd && <Fact name="Infinities in result, reference" value={`${comparison.infinity}, ${comparison.reference_infinity}`} />}
       </dl>
       {comparison.worst_index && (
         <p class="small soft break">
@@ -211,14 +211,14 @@ export function ErrorView({ comparison, result }: { comparison: Comparison | nul
           <span class="number">{formatValue(comparison.worst_reference, 'float64')}</span> by the reference.
         </p>
       )}
-      <Bars counts={counts} labels={labels} name="Errors in units of the last place" />
+      <Bars counts={counts} labels={labels} name="Errors in ULP" />
       <p class="row between small soft number edges">
         {edges.map((edge) => (
           <span>{edge}</span>
         ))}
       </p>
       <p class="small soft">
-        Errors in units of the last place of {result.dtype}. An element matches within {comparison.tolerance.ulp} of them, or within{' '}
+        Errors in ULP of {result.dtype}. An element matches within {comparison.tolerance.ulp} of them, or within{' '}
         {formatError(comparison.tolerance.relative_to_largest)} of the largest value.
       </p>
     </div>

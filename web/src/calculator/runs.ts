@@ -1,5 +1,5 @@
-// Computations under way and done: one per device chosen, side by side. Each is a job of the server; its stream of events says
-// which stage it is in and what place in the queue it has.
+// Running and finished computations, one per selected device. Each is a job on the server; its event stream reports its
+// stage and its position in the queue.
 import { computed, signal } from '@preact/signals';
 import { type Execution, get, type Job, parseJson, post, Problem, type ProblemBody, type Progress, send, Unreachable } from '../api';
 import { announce } from '../parts/announcer';
@@ -11,7 +11,7 @@ import { addToHistory, program } from './state';
 
 export interface Run {
   key: number;
-  wish: string;
+  requested: string;
   status: 'sending' | Job['status'];
   begun: number;
   ended?: number;
@@ -26,7 +26,7 @@ export interface Run {
 export const runs = signal<Run[]>([]);
 export const isActive = (run: Run) => run.status === 'sending' || run.status === 'queued' || run.status === 'running';
 export const active = computed(() => runs.value.some(isActive));
-// What was computed: the program at the time the button was pressed.
+// The program at the time when Calculate was pressed.
 export const computedProgram = signal<Program | undefined>(undefined);
 
 let keys = 0;
@@ -39,18 +39,18 @@ const find = (key: number) => runs.value.find((run) => run.key === key);
 
 export function start() {
   const chosen = program.value;
-  const wishes = chosen.devices.length === 0 ? ['auto'] : chosen.devices;
+  const requests = chosen.devices.length === 0 ? ['auto'] : chosen.devices;
   streams.forEach((stream) => stream.close());
   streams.clear();
   computedProgram.value = chosen;
-  runs.value = wishes.map((wish) => ({ key: ++keys, wish, status: 'sending', begun: performance.now(), stages: [], log: [] }));
+  runs.value = requests.map((requested) => ({ key: ++keys, requested, status: 'sending', begun: performance.now(), stages: [], log: [] }));
   announce('Computing.');
   runs.value.forEach((run) => void begin(run, chosen));
 }
 
 async function begin(run: Run, chosen: Program) {
   try {
-    const job = await post<Job>('/api/jobs', { ...requestBody(chosen, run.wish), keep: true });
+    const job = await post<Job>('/api/jobs', { ...requestBody(chosen, run.requested), keep: true });
     change(run.key, { job: job.id, status: job.status });
     apply(run.key, job);
     if (find(run.key)?.status === 'cancelled') void send(`/api/jobs/${job.id}`, { method: 'DELETE' });
@@ -77,7 +77,7 @@ function follow(key: number, job: Job) {
   };
 }
 
-// The stream broke: the job may still be there, or the server may have been started anew.
+// The stream broke: the job may still be there, or the server may have restarted.
 async function poll(key: number, id: string, attempt: number) {
   const run = find(key);
   if (!run || !isActive(run)) return;
@@ -89,7 +89,7 @@ async function poll(key: number, id: string, attempt: number) {
     if (error instanceof Unreachable && attempt < 60) {
       setTimeout(() => void poll(key, id, attempt + 1), 1000);
     } else if (error instanceof Problem && error.body.status === 404) {
-      const detail = 'The server was started anew while this was computed, and does not know of it.';
+      const detail = 'The server restarted during this computation, and the result is lost.';
       finish(key, { status: 'failed', problem: { status: 404, title: '', code: 'unavailable', detail, hint: 'Compute it again.' } });
     } else {
       finish(key, { status: 'failed', problem: problemFrom(error) });
@@ -126,7 +126,7 @@ function finish(key: number, update: Partial<Run>) {
   else announce(update.status === 'cancelled' ? 'Cancelled.' : `Failed. ${sentence(update.problem?.detail ?? '')}`);
   if (computedProgram.value) {
     addToHistory({
-      program: computedProgram.value, outcome, device: result?.device.id ?? run.wish, seconds: result?.seconds ?? 0,
+      program: computedProgram.value, outcome, device: result?.device.id ?? run.requested, seconds: result?.seconds ?? 0,
       value: first ? formatValue(first.value, first.dtype) : '',
     });
   }
@@ -142,10 +142,10 @@ export function cancel() {
 
 export function placeText(progress: Progress): string {
   const ahead = progress.ahead_here + progress.ahead_elsewhere;
-  if (ahead === 0) return `Next in line for ${progress.device || 'the device'}.`;
+  if (ahead === 0) return `Next in the queue for ${progress.device || 'the device'}.`;
   const who = [
     progress.ahead_here > 0 ? `${progress.ahead_here} on this server` : '',
     progress.ahead_elsewhere > 0 ? `${progress.ahead_elsewhere} in other programs` : '',
   ].filter(Boolean).join(', ');
-  return `Place ${ahead + 1} in line for ${progress.device || 'the device'}: ${who} before you.`;
+  return `Position ${ahead + 1} in the queue for ${progress.device || 'the device'}: ${who} ahead of you.`;
 }

@@ -1,4 +1,4 @@
-// Several devices, one line each: which was faster, which was closer.
+// Compares several devices, one row each, by time and error.
 import { formatError, formatSeconds, formatValue } from '../numbers';
 import { runs } from './runs';
 
@@ -8,8 +8,8 @@ export function SideBySide() {
   const fastest = Math.min(...done.map((run) => run.result!.seconds));
   return (
     <section class="card stack tight" aria-labelledby="side-title">
-      <h2 id="side-title">Side by side</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Devices side by side">
+      <h2 id="side-title">Comparison</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Comparison of devices">
         <table>
           <thead>
             <tr>
@@ -17,8 +17,8 @@ export function SideBySide() {
               <th scope="col" class="number">First value</th>
               <th scope="col" class="number">Error, ULP</th>
               <th scope="col" class="number">Computing</th>
-              <th scope="col" class="number">In all</th>
-              <th scope="col" class="number">Against the fastest</th>
+              <th scope="col" class="number">Total</th>
+              <th scope="col" class="number">Relative to the fastest</th>
             </tr>
           </thead>
           <tbody>

@@ -1,4 +1,4 @@
-// The same computation as a program: C++, Python, curl.
+// The computation as code: C++, Python, curl.
 import { toBody } from '../api';
 import { findOp } from '../catalogue';
 import { elementCount, parseShape, parseTensor } from '../numbers';
@@ -100,7 +100,7 @@ function cpp(program: Program, device: string): string {
   return lines.join('\n');
 }
 
-// The standard library and the server: works before and after a Python module is installed.
+// Uses only Python's standard library and the server.
 function python(program: Program, device: string): string {
   const body = JSON.stringify(JSON.parse(toBody(requestBody(program, device))), null, 4)
     .replace(/\btrue\b/g, 'True').replace(/\bfalse\b/g, 'False').replace(/\bnull\b/g, 'None');

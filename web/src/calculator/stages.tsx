@@ -1,4 +1,4 @@
-// The stages of a run: while it goes, where it is and what place in the queue it has; afterwards, where the time went.
+// The stages of a run: its current stage and position in the queue while it runs; afterwards, where the time went.
 import { useEffect, useState } from 'preact/hooks';
 import type { Span } from '../api';
 import { formatSeconds } from '../numbers';
@@ -6,7 +6,7 @@ import { isActive, placeText, type Run } from './runs';
 
 const kOrder = ['queued', 'opening', 'compiling', 'uploading', 'computing', 'downloading'];
 const kNames: Record<string, string> = {
-  waiting: 'Waiting for a worker', queued: 'Queued', opening: 'Opening', compiling: 'Compiling', uploading: 'Sending up', computing: 'Computing',
+  waiting: 'Waiting for a server thread', queued: 'Queued', opening: 'Opening', compiling: 'Compiling', uploading: 'Uploading', computing: 'Computing',
   downloading: 'Fetching', closing: 'Closing',
 };
 export const stageName = (stage: string) => kNames[stage] ?? stage;

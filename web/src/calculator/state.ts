@@ -1,4 +1,4 @@
-// The calculator's state: the program, what the server thinks of it, the history.
+// The calculator's state: the program, the server's check of it, the history.
 import { computed, effect, signal } from '@preact/signals';
 import { post, Problem, type ProblemBody, type Route } from '../api';
 import { ops } from '../catalogue';
@@ -9,13 +9,13 @@ import { type Input, newProgram, type Program, requestBody, titleOf } from './pr
 export const program = signal<Program>(newProgram());
 export const edit = (change: (now: Program) => Program) => (program.value = change(program.value));
 
-// Called when the catalogue is there: the address decides, then what was set up last, then add(1, 2).
+// Called when the catalogue is loaded: restores the program from the address, else the last one, else add(1, 2).
 export function restoreProgram() {
   const linked = fromHash(location.hash, newProgram());
   program.value = linked ?? { ...newProgram(), ...recall<Partial<Program>>('program', {}) };
 }
 
-// Browsers count changes of the address: a moment after the last key is often enough.
+// Browsers limit changes of the address, so it is updated a moment after the last key.
 let addressTimer = 0;
 effect(() => {
   if (ops.value.length === 0) return;
@@ -31,7 +31,7 @@ const withoutFile = (input: Input): Input => ({ ...input, file: undefined });
 const mapValues = <T,>(object: Record<string, T>, change: (value: T) => T) =>
   Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
 
-// The address was changed by hand or by a link.
+// The address was changed by the user or by a link.
 addEventListener('hashchange', () => {
   const linked = fromHash(location.hash, newProgram());
   if (linked && toHash(linked) !== toHash(program.value)) program.value = linked;
@@ -59,7 +59,7 @@ export const request = computed<{ key: string; body?: Record<string, unknown>; w
 let pending: AbortController | undefined;
 let timer = 0;
 
-// The server infers shapes and places errors as the user types, a moment after the last key.
+// The server infers shapes and locates errors while the user types, a moment after the last key.
 effect(() => {
   const { key, body } = request.value;
   clearTimeout(timer);

@@ -15,7 +15,7 @@ export function DeviceCard({ device }: { device: Device }) {
     <article class="card device stack tight" aria-label={`Device ${device.id}`}>
       <header class="row">
         <h2 class="mono">{device.id}</h2>
-        <span class={`tag end ${device.available ? (kTones[status?.state ?? ''] ?? '') : 'bad'}`}>{device.available ? (status?.state ?? 'not driven') : 'not usable'}</span>
+        <span class={`tag end ${device.available ? (kTones[status?.state ?? ''] ?? '') : 'bad'}`}>{device.available ? (status?.state ?? 'no backend') : 'unavailable'}</span>
       </header>
       <p class="row small soft break">
         {device.simulated && <span class="tag warn">simulated</span>}
@@ -49,15 +49,15 @@ function Status({ status, device }: { status: DeviceStatus; device: Device }) {
       {status.reason && <p class="small break">{sentence(status.reason)}</p>}
       <dl class="facts small">
         <Fact name={`${status.state[0].toUpperCase()}${status.state.slice(1)} for`} value={status.state_seconds > 0 ? formatSeconds(status.state_seconds) : '–'} />
-        <Fact name="Open in all" value={formatSeconds(status.open_seconds)} />
-        <Fact name="Utilisation" value={formatShare(status.utilisation)} title="Computing time over open time" />
-        <Fact name="Efficiency" value={formatShare(status.efficiency)} title="Busy time over all the time the device cost, opening and closing included" />
+        <Fact name="Total open time" value={formatSeconds(status.open_seconds)} />
+        <Fact name="Utilisation" value={formatShare(status.utilisation)} title="Computing time divided by open time" />
+        <Fact name="Efficiency" value={formatShare(status.efficiency)} title="Busy time divided by all time the device cost, including opening and closing" />
         <Fact name="Runs" value={String(counters.runs ?? 0)} />
         <Fact name="Opened" value={`${counters.opens ?? 0} ×`} title={`${counters.warm ?? 0} leases found it open, ${counters.cold ?? 0} did not`} />
         {device.power_watts !== null && <Fact name="Power" value={`${device.power_watts.toFixed(0)} W`} />}
         {device.temperature_celsius !== null && <Fact name="Temperature" value={`${device.temperature_celsius.toFixed(0)} °C`} />}
         {device.cost_per_hour !== null && device.cost_per_hour > 0 && (
-          <Fact name={device.cost_is_estimate ? 'Cost, estimated' : 'Cost'} value={`$${device.cost_per_hour.toFixed(2)} / h`} />
+          <Fact name={device.cost_is_estimate ? 'Estimated cost' : 'Cost'} value={`$${device.cost_per_hour.toFixed(2)} / h`} />
         )}
       </dl>
       <Meter name="Memory" used={memory.used_bytes} limit={memory.limit_bytes || device.memory_total_bytes || 0} peak={memory.peak_bytes} />
@@ -109,7 +109,7 @@ function Meter({ name, used, limit, peak }: { name: string; used: number; limit:
     <div class="meter">
       <div class="row between small">
         <span class="label">{name}</span>
-        <span class="number" title={`At most ${formatBytes(peak)} were used at once`}>{text}</span>
+        <span class="number" title={`Peak use: ${formatBytes(peak)}`}>{text}</span>
       </div>
       <div class="meter-bar" role="meter" aria-label={name} aria-valuemin={0} aria-valuemax={limit || 1} aria-valuenow={used} aria-valuetext={text}>
         <span style={{ width: `${share * 100}%` }} />

@@ -1,4 +1,4 @@
-// The dashboard: every device, who has it, who waits, what it cost.
+// The dashboard: every device with its holders, waiters and cost.
 import { useEffect } from 'preact/hooks';
 import { get, type DeviceEvent } from '../api';
 import { accelerators, addEvents, devices, devicesKnown, dropped, reconnects } from '../connection';
@@ -21,7 +21,7 @@ export function Devices() {
         <div class="notice">
           <p class="title">No accelerator was found on this machine.</p>
           <p>
-            Everything is computed by the processor. <code>tenon doctor</code> says why; <code>tenon serve --sim wormhole</code> adds an imagined device to try things with.
+            Programs run on the CPU. If the machine has an accelerator, check its driver on the server. The server can also be started with a simulated device for trying things out.
           </p>
         </div>
       )}

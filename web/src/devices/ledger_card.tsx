@@ -28,7 +28,7 @@ export function LedgerCard() {
     pending.current = window.setTimeout(read, ledger ? 2000 : 0);
   }, [last, reconnects.value]);
   useEffect(() => () => clearTimeout(pending.current), []);
-  // Where nothing cost anything, time says more.
+  // If nothing had a cost, show time instead.
   const measure = chosen ?? (ledger?.days.some((row) => (row.cost_dollars ?? 0) > 0) ? 'cost_dollars' : 'held_seconds');
   return (
     <section class="card stack" aria-labelledby="ledger-title">
@@ -45,7 +45,7 @@ export function LedgerCard() {
       {!ledger ? (
         <p class="soft">Loading …</p>
       ) : !ledger.enabled ? (
-        <p class="soft">{ledger.reason ? sentence(ledger.reason) : 'This server keeps no ledger.'}</p>
+        <p class="soft">{ledger.reason ? sentence(ledger.reason) : 'This server has no ledger.'}</p>
       ) : (
         <>
           <Chart ledger={ledger} measure={measure} />
@@ -57,7 +57,7 @@ export function LedgerCard() {
 }
 
 function Totals({ ledger }: { ledger: Ledger }) {
-  if (ledger.totals.length === 0) return <p class="small soft">Nothing was leased yet.</p>;
+  if (ledger.totals.length === 0) return <p class="small soft">No device has been leased yet.</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Ledger totals">
       <table>
@@ -86,7 +86,7 @@ function Totals({ ledger }: { ledger: Ledger }) {
   );
 }
 
-// A server may give one sum for all devices.
+// A server may return one total for all devices.
 const deviceOf = (row: Ledger['days'][number]) => row.device ?? 'all devices';
 
 function Chart({ ledger, measure }: { ledger: Ledger; measure: Measure }) {
@@ -117,7 +117,7 @@ function Chart({ ledger, measure }: { ledger: Ledger; measure: Measure }) {
     size.observe(holder.current);
     return () => (size.disconnect(), chart.destroy());
   }, [ledger, measure, palette]);
-  if (days.length === 0) return <p class="small soft">Nothing was leased yet.</p>;
+  if (days.length === 0) return <p class="small soft">No device has been leased yet.</p>;
   const summary = names.map((name, i) => `${name} ${text(measure, series[i].reduce((sum, value) => sum + value, 0))}`).join(', ');
   return (
     <figure>

@@ -1,4 +1,4 @@
-// The dashboard comes in a file of its own: the calculator does not wait for its charts.
+// The dashboard is a separate bundle, so that the calculator does not wait for its charts.
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
@@ -11,6 +11,6 @@ export function DevicesLoader() {
       () => setWrong(true),
     );
   }, []);
-  if (wrong) return <p class="empty">This view could not be loaded. Reload the page when the server answers again.</p>;
+  if (wrong) return <p class="empty">This view could not be loaded. Reload the page when the server responds again.</p>;
   return page ? <page.Page /> : <p class="empty" role="status">Loading …</p>;
 }

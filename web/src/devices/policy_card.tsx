@@ -1,4 +1,4 @@
-// When devices are kept open: the policy, its threshold now, and what it cost over the best possible.
+// The keep-open policy, its current threshold, and its cost relative to the optimum.
 import { useEffect, useState } from 'preact/hooks';
 import { get, type Policy } from '../api';
 import { devices, reconnects } from '../connection';
@@ -7,8 +7,8 @@ import { formatSeconds } from '../numbers';
 const kMeaning: Record<string, string> = {
   on_demand: 'A device closes as soon as its work is done.',
   linger: 'A device stays open for a fixed time after its work.',
-  adaptive: 'A device stays open after its work as long as waiting for the next costs less than opening it again; the threshold is learnt from arrivals.',
-  always: 'A device stays open until the program ends.',
+  adaptive: 'A device stays open after its work as long as waiting for the next request costs less than reopening it; the threshold is learned from arrivals.',
+  always: 'A device stays open until the server ends.',
 };
 
 export function PolicyCard() {
@@ -33,7 +33,7 @@ export function PolicyCard() {
               <th scope="col">Policy</th>
               <th scope="col" class="number">Stays open</th>
               <th scope="col" class="number">Break-even</th>
-              <th scope="col" class="number">Cost over optimum</th>
+              <th scope="col" class="number">Cost relative to optimum</th>
             </tr>
           </thead>
           <tbody>
@@ -51,8 +51,8 @@ export function PolicyCard() {
       </div>
       <p class="small soft">
         {policy?.quantum_seconds
-          ? `While another program waits, a lease keeps its device for ${formatSeconds(policy.quantum_seconds)} at most.`
-          : 'While another program waits, a lease keeps its device for ten times what opening and closing take, at least a second.'}
+          ? `While another program waits, a lease keeps its device for at most ${formatSeconds(policy.quantum_seconds)}.`
+          : 'While another program waits, a lease keeps its device for ten times the open and close time, at least one second.'}
       </p>
     </section>
   );

@@ -1,4 +1,4 @@
-// What happened on the devices, as intervals to draw: pure, from events to bars.
+// Converts device events to intervals to draw; pure functions.
 import type { DeviceEvent } from '../api';
 
 export type BarKind = 'open' | 'opening' | 'closing' | 'held' | 'waited' | 'ran' | 'lost' | 'failed';
@@ -13,7 +13,7 @@ export interface Lane {
   bars: Bar[];
 }
 
-// |now| ends what has not ended yet.
+// |now| ends intervals that are still open.
 export function lanes(events: readonly DeviceEvent[], devices: readonly string[], now: number): Lane[] {
   const byDevice = new Map<string, Bar[]>(devices.map((device) => [device, []]));
   const openSince = new Map<string, number>();

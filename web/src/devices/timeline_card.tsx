@@ -1,4 +1,4 @@
-// Who held which device when: bars on a canvas, to be zoomed and moved; the same as a list for those who do not see it.
+// Shows who held which device when: bars on a canvas that can be zoomed and moved, and the same as an accessible list.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { deviceEvents, devices } from '../connection';
 import { formatSeconds } from '../numbers';
@@ -97,7 +97,7 @@ export function TimelineCard() {
         </ul>
         <canvas
           ref={canvas} tabIndex={0} role="img" style={{ height: `${rows.length * kLane + kAxis}px` }}
-          aria-label="Who held which device when. Plus and minus zoom, arrow keys move, End follows the clock. The list below has the same." onKeyDown={key}
+          aria-label="Shows who held which device when. Plus and minus zoom, arrow keys move, End follows the clock. The list below has the same events." onKeyDown={key}
           onPointerDown={(event) => (canvas.current!.setPointerCapture(event.pointerId), (drag.current = { x: event.clientX, end: to }))} onPointerMove={point}
           onPointerUp={() => (drag.current = undefined)} onPointerLeave={() => setPointed('')}
         />

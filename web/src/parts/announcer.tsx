@@ -1,10 +1,10 @@
-// What a screen reader is told: one polite live region for the whole page.
+// Announcements for screen readers: one polite live region for the whole page.
 import { signal } from '@preact/signals';
 
 const message = signal('');
 
 export function announce(text: string) {
-  // The same text twice is said twice only if the region changes in between.
+  // A repeated text is announced again only if the region changes in between.
   message.value = message.value === text ? `${text}\u00a0` : text;
 }
 

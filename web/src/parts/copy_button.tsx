@@ -2,13 +2,13 @@ import { useState } from 'preact/hooks';
 import { announce } from './announcer';
 import { Copy } from './icons';
 
-// Copies |text| when pressed, and says so.
+// Copies |text| when pressed and confirms it.
 export function CopyButton({ text, label, plain }: { text: () => string; label: string; plain?: boolean }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
     const copied = await copyText(text());
     setDone(copied);
-    announce(copied ? 'Copied.' : 'The browser does not allow copying here.');
+    announce(copied ? 'Copied.' : 'The browser does not allow copying here; select the text instead.');
     setTimeout(() => setDone(false), 2000);
   };
   return (
@@ -19,7 +19,7 @@ export function CopyButton({ text, label, plain }: { text: () => string; label: 
   );
 }
 
-// Without a secure context (plain HTTP from another machine) there is no clipboard interface; a selection still copies.
+// Without a secure context (plain HTTP from another machine) there is no clipboard API, but a selection can be copied.
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -20,17 +20,17 @@ export function ProblemNotice({ problem }: { problem: ProblemBody }) {
 
 function heading(problem: ProblemBody): string {
   switch (problem.code) {
-    case 'unavailable': return 'Not available now';
-    case 'overloaded': return 'The server is full';
-    case 'deadline_exceeded': return 'The device was not free in time';
-    case 'resource_exhausted': return 'Too much for now';
+    case 'unavailable': return 'Not available at the moment';
+    case 'overloaded': return 'The server is overloaded';
+    case 'deadline_exceeded': return 'The device did not become free in time';
+    case 'resource_exhausted': return 'A limit was reached';
     case 'too_large': return 'Too large';
     case 'unimplemented': return 'Not supported by this device';
     case 'data_loss': return 'The device was lost';
-    case 'unreachable': return 'The server is gone';
+    case 'unreachable': return 'The server is unreachable';
     case 'not_found': return 'Not found';
-    case 'internal': return 'A fault in Tenon';
-    default: return 'This does not work';
+    case 'internal': return 'Internal error';
+    default: return 'The request is invalid';
   }
 }
 
@@ -44,7 +44,7 @@ export function sentence(text: string): string {
 export function problemFrom(error: unknown): ProblemBody {
   if (error instanceof Problem) return error.body;
   if (error instanceof Unreachable) {
-    return { status: 0, title: '', code: 'unreachable', detail: error.message, hint: 'The page tries again by itself; what you set up is kept.' };
+    return { status: 0, title: '', code: 'unreachable', detail: error.message, hint: 'The page reconnects automatically and keeps your setup. Press Calculate when the server is back.' };
   }
   return { status: 0, title: '', code: 'invalid_argument', detail: error instanceof Error ? error.message : String(error) };
 }

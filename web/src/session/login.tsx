@@ -1,4 +1,4 @@
-// The login: says how many attempts remain, and waits out a lockout with the user.
+// The login: shows the remaining attempts and counts down a lockout.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, loginNeeded, post, Problem, type Session } from '../api';
 import { Eye } from '../parts/icons';
@@ -44,7 +44,7 @@ export function Login({ onDone }: { onDone: () => void }) {
         setLockedUntil(Date.now() + problem.locked_for_seconds * 1000);
       } else if (error instanceof Problem && problem.status === 401) {
         const left = problem.remaining_attempts;
-        setMessage(`This is not the password.${left === undefined ? '' : ` ${left} ${left === 1 ? 'attempt' : 'attempts'} left.`}`);
+        setMessage(`The password is wrong.${left === undefined ? '' : ` ${left} ${left === 1 ? 'attempt' : 'attempts'} left.`}`);
       } else {
         setMessage(problem.detail);
       }
@@ -55,7 +55,7 @@ export function Login({ onDone }: { onDone: () => void }) {
   return (
     <form class="card stack login" onSubmit={submit} aria-labelledby="login-title">
       <h1 id="login-title" class="h2">Log in</h1>
-      <p class="soft small">This server asks who you are before it computes.</p>
+      <p class="soft small">This server requires a login.</p>
       <div class="field">
         <label for="account">Account</label>
         <input id="account" type="text" autocomplete="username" value={account} onInput={(event) => setAccount(event.currentTarget.value)} />
@@ -73,7 +73,7 @@ export function Login({ onDone }: { onDone: () => void }) {
         </div>
       </div>
       <p id="login-note" class="wrong" role="alert">
-        {locked ? `Too many failures. Try again in ${formatSeconds(Math.ceil((lockedUntil - now) / 1000))}.` : message}
+        {locked ? `Too many failed attempts. Try again in ${formatSeconds(Math.ceil((lockedUntil - now) / 1000))}.` : message}
       </p>
       <button type="submit" class="primary" disabled={busy || locked || password === ''}>
         {busy ? 'Checking …' : 'Log in'}

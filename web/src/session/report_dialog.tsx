@@ -1,4 +1,4 @@
-// A report of something wrong, kept on the server with the last request and its result.
+// Saves a problem report on the server with the last request and its result.
 import { useState } from 'preact/hooks';
 import { post, type ProblemBody } from '../api';
 import { requestBody } from '../calculator/program';
@@ -10,7 +10,7 @@ function attachment() {
   const program = computedProgram.value;
   if (!program) return {};
   const request = requestBody(program, program.devices[0]);
-  const results = runs.value.map((run) => ({ device: run.wish, status: run.status, problem: run.problem ?? null, status_log: run.log, result: run.result ?? null }));
+  const results = runs.value.map((run) => ({ device: run.requested, status: run.status, problem: run.problem ?? null, status_log: run.log, result: run.result ?? null }));
   return { operation: request.operation ?? request.expression, inputs: request.inputs, parameters: request.parameters ?? {}, result: results };
 }
 
@@ -38,7 +38,7 @@ export function ReportDialog({ onClose }: { onClose: () => void }) {
           <label for="report-text">What did you expect, and what happened?</label>
           <textarea id="report-text" rows={6} value={text} onInput={(event) => setText(event.currentTarget.value)} />
           <p class="hint">
-            {computedProgram.value ? 'The last computation and its result go with it. ' : ''}The report stays on the server's machine; nothing is sent elsewhere.
+            {computedProgram.value ? 'The last computation and its result are included. ' : ''}The report stays on the server's machine; nothing is sent elsewhere.
           </p>
         </div>
       )}

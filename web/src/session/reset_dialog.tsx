@@ -42,7 +42,7 @@ export function ResetDialog({ device: first, onClose }: { device?: string; onClo
           ))}
         </select>
       </div>
-      {!asked && !done && <p class="small soft">What runs on it ends first. It is not reset while another program holds it.</p>}
+      {!asked && !done && <p class="small soft">Running programs end first. The device is not reset while another program holds it.</p>}
       {asked && !done && <p class="notice warn" role="alert">{sentence(asked.message)}</p>}
       {done && (
         <div class="notice" role="status">

@@ -1,9 +1,9 @@
-// The session: who is logged in, and when it ends.
+// The session: the account and the expiry time.
 import { signal } from '@preact/signals';
 import { get, post, type Session } from '../api';
 
 export const session = signal<Session | undefined>(undefined);
-// When the session ends unless something is done; 0 when there is none.
+// When the session expires without activity; 0 if there is no session.
 export const endsAt = signal(0);
 
 export async function loadSession() {

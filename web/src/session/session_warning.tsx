@@ -15,14 +15,14 @@ export function SessionWarning() {
       if (endsAt.value === 0) return setLeft(Infinity);
       const seconds = (endsAt.value - Date.now()) / 1000;
       setLeft(seconds);
-      // Other work may have prolonged it: ask before worrying anybody.
+      // Other requests may have extended the session, so check before warning the user.
       if (seconds < kWarnSeconds && !asking) {
         asking = true;
         try {
           const now = await loadSession();
           if (!now.authenticated) loginNeeded.value = true;
         } catch {
-          // The connection banner speaks of it.
+          // The connection banner reports this.
         }
         asking = false;
       }
@@ -32,8 +32,8 @@ export function SessionWarning() {
   if (left > kWarnSeconds || loginNeeded.value) return null;
   const stay = () => void keepAlive().then(() => setLeft(Infinity));
   return (
-    <Dialog title="Still there?" onClose={stay}>
-      <p>The session ends in {formatSeconds(Math.max(0, Math.ceil(left)))}, as nothing was done for a while. What you set up is kept.</p>
+    <Dialog title="Session expires soon" onClose={stay}>
+      <p>The session ends in {formatSeconds(Math.max(0, Math.ceil(left)))}because of inactivity. Your setup is kept.</p>
       <div class="row">
         <button type="button" class="primary" onClick={stay}>
           Stay logged in
