@@ -160,7 +160,8 @@ TEST(Ops, TheListHasEveryOpUnderItsCategory) {
   const Outcome outcome = tenon({"ops"});
   for (const OpInfo& op : all_ops())
     EXPECT_TRUE(contains(outcome.out, "\n  " + op.name + " ") || contains(outcome.out, "\n  " + op.name + "\n")) << op.name;
-  for (const std::string& category : present::categories()) EXPECT_TRUE(contains("\n" + outcome.out, "\n" + category + "\n")) << category;
+  for (const std::string& category : present::categories())
+    EXPECT_TRUE(contains("\n" + outcome.out, "\n" + category + "\n")) << category;
 }
 
 TEST(Ops, LinesFitTheTerminal) {

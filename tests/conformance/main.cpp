@@ -196,7 +196,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Validator(tenon::cli::in_range(0, 1'000'000), ""));
   app.add_option("--every", options.every, "run one of this many cases only")->check(count);
   app.add_option("--sample", options.sample, "at most this many cases of each op and type")->check(count);
-  app.add_option("--types", options.types, "at most this many element types of each op, different ones for the next op")->check(count);
+  app.add_option("--types", options.types, "at most this many element types of each op, different ones for the next op")
+      ->check(count);
   app.add_flag("--elementwise", options.elementwise, "elementwise ops only");
   app.add_flag("--quick", options.quick, "fewer and smaller cases");
   app.add_flag("--matrix", options.matrix, "print the support matrix");

@@ -52,7 +52,9 @@ TEST_F(InterruptTest, ProgramsAreToldOfTheQueueInObjects) {
     Program waiter(command, variables());
     std::string line = waiter.err_line();
     while (line.starts_with(R"({"progress":{"stage":"opening",)")) line = waiter.err_line();
-    EXPECT_TRUE(line.starts_with(R"({"progress":{"stage":"queued","device":"sim:0","ahead_here":0,"ahead_elsewhere":1,"holder":"pid )")) << line;
+    EXPECT_TRUE(
+        line.starts_with(R"({"progress":{"stage":"queued","device":"sim:0","ahead_here":0,"ahead_elsewhere":1,"holder":"pid )"))
+        << line;
     EXPECT_TRUE(line.ends_with("}}")) << line;
     waiter.send(SIGINT);
     EXPECT_EQ(waiter.exit_status(), 130) << command[1];

@@ -106,7 +106,8 @@ TEST_F(Execute, GeneratorsMakeWhatTheyPromise) {
         at(run(std::string(R"({"operation":"identity","output":"full","inputs":[)") + input + "]}"), "full_output"));
   };
   EXPECT_EQ(values(R"({"generator":"range","shape":[2,2],"start":1,"step":2,"dtype":"int32"})"), "[[1,3],[5,7]]");
-  EXPECT_EQ(values(R"({"generator":"linspace","shape":[5],"start":0,"stop":1,"dtype":"float64"})"), "[0E0,2.5E-1,5E-1,7.5E-1,1E0]");
+  EXPECT_EQ(values(R"({"generator":"linspace","shape":[5],"start":0,"stop":1,"dtype":"float64"})"),
+            "[0E0,2.5E-1,5E-1,7.5E-1,1E0]");
   EXPECT_EQ(values(R"({"generator":"eye","shape":[2,3],"dtype":"int8"})"), "[[1,0,0],[0,1,0]]");
   EXPECT_EQ(values(R"({"generator":"constant","value":2,"shape":[2],"dtype":"int8"})"), "[2,2]");
   EXPECT_EQ(values(R"({"expression":"[1, 2] + 1","dtype":"int8"})"), "[2,3]");

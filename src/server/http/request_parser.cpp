@@ -34,8 +34,7 @@ Method method_of(http::verb verb) {
 
 std::size_t find_header_end(std::string_view bytes, std::size_t& scanned) {
   for (std::size_t at = bytes.find('\n', scanned); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
-    if (at == 0 || bytes[at - 1] != '\r')
-      throw Problem(400, "invalid_argument", "not an HTTP request: a line ends without CR");
+    if (at == 0 || bytes[at - 1] != '\r') throw Problem(400, "invalid_argument", "not an HTTP request: a line ends without CR");
     if (at >= 3 && bytes[at - 2] == '\n') return at + 1;
   }
   scanned = bytes.size();

@@ -229,7 +229,8 @@ TEST(Settings, AKeyTooDeepForTheParserIsRefused) {
 }
 
 TEST(Settings, SettingsThatContradictEachOtherAreRefused) {
-  EXPECT_TRUE(contains(refusal([] { loaded({}, {{"batch_min", "10"}, {"batch_max", "5"}}); }), "batch_min (10) is greater than batch_max (5)"));
+  EXPECT_TRUE(contains(refusal([] { loaded({}, {{"batch_min", "10"}, {"batch_max", "5"}}); }),
+                       "batch_min (10) is greater than batch_max (5)"));
   EXPECT_TRUE(contains(refusal([] { loaded({}, {{"routing", "pinned"}}); }), "pinned"));
   EXPECT_EQ(loaded({}, {{"routing", "pinned"}, {"prefer", "cpu:0"}}).routing, RoutingMode::pinned);
 }
