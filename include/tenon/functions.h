@@ -1,8 +1,8 @@
-// Every op of the catalogue as a function of tensors. Made by tools/docs from the catalogue; not to be edited.
+// Every op of the catalogue as a function of tensors. Generated from the catalogue by tools/docs; do not edit.
 //
-// An op's inputs come first, then its parameters, under the names and with the defaults that docs/ops.md has. Inputs that
-// may be left out come after the parameters that may not. A name that C++ keeps for itself has an underscore behind it.
-// Nothing is computed: see tensor.h. Errors: invalid_argument and out_of_range, at once, naming the op and the shapes.
+// The inputs of an op come first, then its parameters, with the names and defaults of docs/ops.md. Optional inputs come
+// after required parameters. An op whose name is a C++ keyword has a trailing underscore.
+// The functions compute nothing: see tensor.h. They throw invalid_argument and out_of_range, naming the op and the shapes.
 //
 //   Tensor y = softmax(linear(x, weight, bias), /*axis=*/-1);
 //   Tensor m = mean(y, {0, 1}, /*keepdims=*/true);
@@ -22,25 +22,25 @@ namespace tenon {
 
 // --- activation ---
 
-// Gated unit with gelu, of the two halves of an axis.
+// Gated unit with gelu over the two halves of an axis.
 //   gelu(a) b
 Tensor geglu(const Tensor& x, std::int64_t axis = -1);
 
-// Gated linear unit of the two halves of an axis.
+// Gated linear unit over the two halves of an axis.
 //   a sigmoid(b)
 Tensor glu(const Tensor& x, std::int64_t axis = -1);
 
-// Gated unit with silu, of the two halves of an axis.
+// Gated unit with silu over the two halves of an axis.
 //   silu(a) b
 Tensor swiglu(const Tensor& x, std::int64_t axis = -1);
 
 // --- attention ---
 
-// Rotary position embedding of [..., positions, width]; positions 0, 1, ... if none are given.
+// Rotary position embedding of [..., positions, width]; positions default to 0, 1, ...
 //   (a cos t - b sin t, a sin t + b cos t), t = position base^(-2 j / width)
 Tensor rope(const Tensor& x, const Tensor& positions = {}, double base = 10000, bool interleaved = false, double offset = 0);
 
-// Attention over [..., rows, width]; a bool mask is true where a key takes part, a float mask is added.
+// Attention over [..., rows, width]. A bool mask is true for keys to attend to; a float mask is added to the scores.
 //   softmax(q k^T scale + mask) v
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {},
                                     bool causal = false, std::optional<double> scale = std::nullopt);
@@ -67,7 +67,7 @@ Tensor bitwise_and(const Tensor& x, const Tensor& y);
 //   x | y
 Tensor bitwise_or(const Tensor& x, const Tensor& y);
 
-// Bits set in one only.
+// Bits set in exactly one.
 //   x ^ y
 Tensor bitwise_xor(const Tensor& x, const Tensor& y);
 
@@ -75,7 +75,7 @@ Tensor bitwise_xor(const Tensor& x, const Tensor& y);
 //   |x|·sign(y)
 Tensor copysign(const Tensor& x, const Tensor& y);
 
-// Quotient, a float also for integers; rounding_mode makes it an integer and keeps the inputs' type.
+// Quotient; a float even for integers. With a rounding_mode the quotient is rounded and keeps the type of the inputs.
 //   x / y
 Tensor div(const Tensor& x, const Tensor& y, std::string_view rounding_mode = "none");
 
@@ -83,7 +83,7 @@ Tensor div(const Tensor& x, const Tensor& y, std::string_view rounding_mode = "n
 //   y = 0 ? 0 : x / y
 Tensor div_no_nan(const Tensor& x, const Tensor& y);
 
-// Quotient, a float also for integers; rounding_mode makes it an integer and keeps the inputs' type.
+// Quotient; a float even for integers. With a rounding_mode the quotient is rounded and keeps the type of the inputs.
 //   x / y
 Tensor divide(const Tensor& x, const Tensor& y, std::string_view rounding_mode = "none");
 
@@ -99,15 +99,15 @@ Tensor float_power(const Tensor& x, const Tensor& exponent);
 //   ⌊x / y⌋
 Tensor floor_div(const Tensor& x, const Tensor& y);
 
-// The larger; a NaN loses to any number.
+// The larger value; if one is NaN, the other.
 //   max(x, y)
 Tensor fmax(const Tensor& x, const Tensor& y);
 
-// The smaller; a NaN loses to any number.
+// The smaller value; if one is NaN, the other.
 //   min(x, y)
 Tensor fmin(const Tensor& x, const Tensor& y);
 
-// Remainder with the sign of the dividend, as in C. Integers by 0 give 0, floats NaN.
+// Remainder with the sign of the dividend, as in C. A divisor of 0 gives 0 for integers and NaN for floats.
 //   x − y·trunc(x / y)
 Tensor fmod(const Tensor& x, const Tensor& y);
 
@@ -127,11 +127,11 @@ Tensor gt(const Tensor& x, const Tensor& y);
 //   √(x² + y²)
 Tensor hypot(const Tensor& x, const Tensor& y);
 
-// Equal within a tolerance relative to y; infinities only to themselves. Integers are compared as float32.
+// Equal within a tolerance; infinities are equal only to themselves. Integers are compared as float32.
 //   |x − y| ≤ atol + rtol·|y|
 Tensor isclose(const Tensor& x, const Tensor& y, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false);
 
-// Least common multiple of integers; 0 where one is 0.
+// Least common multiple of integers; 0 if one of them is 0.
 //   |x·y| / gcd(x, y)
 Tensor lcm(const Tensor& x, const Tensor& y);
 
@@ -143,15 +143,15 @@ Tensor ldexp(const Tensor& x, const Tensor& exponent);
 //   x ≤ y
 Tensor le(const Tensor& x, const Tensor& y);
 
-// Bits moved up; 0 where moved by the type's width or more, or by a negative amount.
+// Shifts bits left; 0 if shifted by the type's width or more, or by a negative amount.
 //   x << y
 Tensor left_shift(const Tensor& x, const Tensor& y);
 
-// Sum of numbers given by their logarithms, without overflow.
+// Logarithm of the sum of exponentials of two numbers, without overflow.
 //   ln(eˣ + eʸ)
 Tensor logaddexp(const Tensor& x, const Tensor& y);
 
-// Sum of numbers given by their logarithms to base 2.
+// Logarithm of the sum of powers of two, without overflow.
 //   log₂(2ˣ + 2ʸ)
 Tensor logaddexp2(const Tensor& x, const Tensor& y);
 
@@ -171,11 +171,11 @@ Tensor logical_xor(const Tensor& x, const Tensor& y);
 //   x < y
 Tensor lt(const Tensor& x, const Tensor& y);
 
-// The larger; NaN if either is NaN.
+// The larger value; NaN if either is NaN.
 //   max(x, y)
 Tensor maximum(const Tensor& x, const Tensor& y);
 
-// The smaller; NaN if either is NaN.
+// The smaller value; NaN if either is NaN.
 //   min(x, y)
 Tensor minimum(const Tensor& x, const Tensor& y);
 
@@ -183,27 +183,27 @@ Tensor minimum(const Tensor& x, const Tensor& y);
 //   x · y
 Tensor mul(const Tensor& x, const Tensor& y);
 
-// Product; the long name of mul.
+// Product; the same as mul.
 //   x · y
 Tensor multiply(const Tensor& x, const Tensor& y);
 
-// Not equal; NaN differs from all.
+// Not equal; NaN differs from everything.
 //   x ≠ y
 Tensor ne(const Tensor& x, const Tensor& y);
 
-// Power. Integers wrap around; to a negative power they give 0, except 1 and -1.
+// Power. Integers wrap around; negative exponents give 0, except for the bases 1 and -1.
 //   xʸ
 Tensor pow(const Tensor& x, const Tensor& exponent);
 
-// Remainder with the sign of the divisor, as Python's %. Integers by 0 give 0, floats NaN.
+// Remainder with the sign of the divisor, like Python's %. A divisor of 0 gives 0 for integers and NaN for floats.
 //   x − y·⌊x / y⌋
 Tensor remainder(const Tensor& x, const Tensor& y);
 
-// Bits moved down, keeping the sign; every bit leaves where moved by the width or more, or by a negative amount.
+// Shifts bits right, keeping the sign; shifting by the type's width or more, or by a negative amount, shifts out every bit.
 //   x >> y
 Tensor right_shift(const Tensor& x, const Tensor& y);
 
-// Difference with the operands reversed, the subtracted one scaled.
+// Difference with the operands reversed and the subtrahend scaled.
 //   y − alpha·x
 Tensor rsub(const Tensor& x, const Tensor& y, double alpha = 1);
 
@@ -219,11 +219,11 @@ Tensor sub(const Tensor& x, const Tensor& y);
 //   x − alpha·y
 Tensor subalpha(const Tensor& x, const Tensor& y, double alpha = 1);
 
-// Difference; the long name of sub.
+// Difference; the same as sub.
 //   x − y
 Tensor subtract(const Tensor& x, const Tensor& y);
 
-// Quotient, a float also for integers.
+// Quotient; a float even for integers.
 //   x / y
 Tensor true_divide(const Tensor& x, const Tensor& y);
 
@@ -231,11 +231,11 @@ Tensor true_divide(const Tensor& x, const Tensor& y);
 //   trunc(x / y)
 Tensor trunc_div(const Tensor& x, const Tensor& y);
 
-// Product with log1p; 0 where x is 0, whatever number y is.
+// Product with log1p; 0 where x is 0 and y is not NaN.
 //   x·ln(1 + y)
 Tensor xlog1py(const Tensor& x, const Tensor& y);
 
-// Product with a logarithm; 0 where x is 0, whatever number y is.
+// Product with a logarithm; 0 where x is 0 and y is not NaN.
 //   x·ln y
 Tensor xlogy(const Tensor& x, const Tensor& y);
 
@@ -274,21 +274,21 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const Integers& padding = 0, const Integers& output_padding = 0, std::int64_t groups = 1,
                         const Integers& dilation = 1);
 
-// Channels laid out as pixels of a larger image.
+// Rearranges channels into the pixels of a larger image.
 //   [n, c r^2, h, w] -> [n, c, h r, w r]
 Tensor pixel_shuffle(const Tensor& x, std::int64_t factor);
 
-// Pixels laid out as channels of a smaller image.
+// Rearranges pixels into the channels of a smaller image.
 //   [n, c, h r, w r] -> [n, c r^2, h, w]
 Tensor pixel_unshuffle(const Tensor& x, std::int64_t factor);
 
-// Every spatial axis made longer by repeating elements.
+// Upsamples every spatial axis by repeating elements.
 //   y[i] = x[i div factor]
 Tensor upsample_nearest(const Tensor& x, std::int64_t factor);
 
 // --- creation ---
 
-// Numbers at equal distances, up to an end.
+// Evenly spaced numbers from start to stop (exclusive).
 //   start + i step
 Tensor arange(double start, std::optional<double> stop = std::nullopt, double step = 1,
               std::optional<DType> dtype = std::nullopt);
@@ -301,19 +301,19 @@ Tensor bernoulli(const Integers& shape, double p = 0.5, DType dtype = DType::boo
 //   1 where j = i + k, else 0
 Tensor eye(std::int64_t n, std::optional<std::int64_t> m = std::nullopt, std::int64_t k = 0, DType dtype = DType::f32);
 
-// A tensor of one value.
+// A tensor filled with one value.
 //   value
 Tensor full(const Integers& shape, double value, DType dtype = DType::f32);
 
-// One value in the shape of x.
+// One value with the shape of x.
 //   value
 Tensor full_like(const Tensor& x, double value, std::optional<DType> dtype = std::nullopt);
 
-// A number of elements at equal distances, both ends included.
+// Evenly spaced numbers from start to stop (inclusive).
 //   start + i (stop - start) / (num - 1)
 Tensor linspace(double start, double stop, std::int64_t num = 50, DType dtype = DType::f32);
 
-// A number of elements at equal ratios.
+// Numbers spaced evenly on a logarithmic scale.
 //   base^linspace(start, stop)
 Tensor logspace(double start, double stop, std::int64_t num = 50, double base = 10, DType dtype = DType::f32);
 
@@ -321,19 +321,19 @@ Tensor logspace(double start, double stop, std::int64_t num = 50, double base = 
 //   1
 Tensor ones(const Integers& shape, DType dtype = DType::f32);
 
-// Ones in the shape of x.
+// Ones with the shape of x.
 //   1
 Tensor ones_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
 
-// Random numbers, uniform from 0 up to 1.
+// Uniform random numbers in [0, 1).
 //   x ~ U[0, 1)
 Tensor rand(const Integers& shape, DType dtype = DType::f32, std::int64_t seed = 0);
 
-// Random integers from low up to, without, high.
+// Random integers in [low, high).
 //   x ~ U{low, ..., high - 1}
 Tensor randint(const Integers& shape, std::int64_t low, std::int64_t high, DType dtype = DType::i64, std::int64_t seed = 0);
 
-// Random numbers, normal with mean 0 and variance 1.
+// Normal random numbers with mean 0 and variance 1.
 //   x ~ N(0, 1)
 Tensor randn(const Integers& shape, DType dtype = DType::f32, std::int64_t seed = 0);
 
@@ -341,7 +341,7 @@ Tensor randn(const Integers& shape, DType dtype = DType::f32, std::int64_t seed 
 //   a permutation of 0 .. n - 1
 Tensor randperm(std::int64_t n, DType dtype = DType::i64, std::int64_t seed = 0);
 
-// Random numbers, uniform from low up to high.
+// Uniform random numbers in [low, high).
 //   x ~ U[low, high)
 Tensor uniform(const Integers& shape, double low = 0, double high = 1, DType dtype = DType::f32, std::int64_t seed = 0);
 
@@ -349,13 +349,13 @@ Tensor uniform(const Integers& shape, double low = 0, double high = 1, DType dty
 //   0
 Tensor zeros(const Integers& shape, DType dtype = DType::f32);
 
-// Zeros in the shape of x.
+// Zeros with the shape of x.
 //   0
 Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
 
 // --- distance ---
 
-// Distances of every row of a to every row of b.
+// Distances from every row of a to every row of b.
 //   d_ij = norm(a_i - b_j, p)
 Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
 
@@ -363,21 +363,21 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
 //   a . b / (max(|a|, eps) max(|b|, eps))
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t axis = -1, double eps = 1e-08);
 
-// Distances between rows that stand side by side.
+// Distances between corresponding rows.
 //   norm(a - b + eps, p)
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-06, bool keepdims = false);
 
 // --- indexing ---
 
-// A vector as the diagonal of a matrix, or a matrix's diagonal.
+// The matrix with a vector as its diagonal, or the diagonal of a matrix.
 //   y_ii = x_i, or y_i = x_ii
 Tensor diag(const Tensor& x, std::int64_t offset = 0);
 
-// Diagonals of two axes, as a new last axis.
+// The diagonals of two axes as a new last axis.
 //   y_i = x_ii
 Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t axis1 = -2, std::int64_t axis2 = -1);
 
-// Rows of a table by index.
+// Looks up rows of a table by index.
 //   y[i] = weight[indices[i]]
 Tensor embedding(const Tensor& indices, const Tensor& weight);
 
@@ -385,41 +385,41 @@ Tensor embedding(const Tensor& indices, const Tensor& weight);
 //   y[i, j] = x[indices[i, j], j]
 Tensor gather(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
 
-// Rows by a vector of indices.
+// Selects rows by a vector of indices.
 //   y[i] = x[indices[i]]
 Tensor index_select(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
 
-// Elements under a mask replaced by a number.
+// Replaces elements under a mask by a number.
 //   value where mask, else x
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value = 0);
 
-// Each index as a row with a single 1; an index outside gives zeros.
+// Encodes each index as a row with a single 1; an index out of range gives a row of zeros.
 //   y[.., j] = 1 where j = x, else 0
 Tensor one_hot(const Tensor& x, std::int64_t classes, DType dtype = DType::f32);
 
-// A copy of x with elements replaced; of several to one place the last one stays.
+// A copy of x with elements replaced. If several updates have the same index, the last one wins.
 //   y = x; y[indices[i, j], j] = updates[i, j]
 Tensor scatter(const Tensor& x, const Tensor& indices, const Tensor& updates, std::int64_t axis = 0);
 
-// A copy of x with elements added to; several to one place add up.
+// A copy of x with updates added to its elements. Updates with the same index add up.
 //   y = x; y[indices[i, j], j] += updates[i, j]
 Tensor scatter_add(const Tensor& x, const Tensor& indices, const Tensor& updates, std::int64_t axis = 0);
 
-// One row; its axis disappears.
+// Selects one row and removes its axis.
 //   y = x[index]
 Tensor select(const Tensor& x, std::int64_t axis = 0, std::int64_t index = 0);
 
-// Rows (or elements) by index, in the shape of the indices.
+// Selects rows (or elements) by index; the result has the shape of the indices.
 //   y = x[indices]
 Tensor take(const Tensor& x, const Tensor& indices, std::optional<std::int64_t> axis = std::nullopt);
 
-// As gather, with the other axes broadcast.
+// Like gather, with the other axes broadcast.
 //   y[i, j] = x[i, indices[i, j]]
 Tensor take_along_axis(const Tensor& x, const Tensor& indices, std::int64_t axis = -1);
 
 // --- linear algebra ---
 
-// Matrix product added to a tensor.
+// Adds a matrix product to a tensor.
 //   beta c + alpha (a @ b)
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1);
 
@@ -435,8 +435,8 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis = -1);
 //   sum_i a_i b_i
 Tensor dot(const Tensor& a, const Tensor& b);
 
-// Einstein summation over any number of operands: diagonals, sums, transposes, products.
-//   products, summed over letters not in the result
+// Einstein summation over any number of operands: diagonals, sums, transpositions, products.
+//   products, summed over the letters that are not in the result
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
 // Products summed over the last axis of both.
@@ -447,15 +447,15 @@ Tensor inner(const Tensor& a, const Tensor& b);
 //   blocks a_ij b
 Tensor kron(const Tensor& a, const Tensor& b);
 
-// A dense layer: weight is [out, in], bias [out] may be left out.
+// A dense layer: weight is [out, in]; bias [out] is optional.
 //   x weight^T + bias
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-// Matrix product; leading axes are batches and broadcast, vectors are rows or columns. Also a @ b.
+// Matrix product. Leading axes are batches and broadcast; vectors are rows or columns. Also a @ b.
 //   c_ij = sum_k a_ik b_kj
 Tensor matmul(const Tensor& a, const Tensor& b);
 
-// A square matrix times itself, n times.
+// Power of a square matrix.
 //   x @ x @ ... @ x
 Tensor matrix_power(const Tensor& x, std::int64_t n);
 
@@ -489,11 +489,11 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, std::string_v
 //   max(x, 0) - x t + log(1 + exp(-|x|))
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, std::string_view reduction = "mean");
 
-// Cross entropy: x holds scores [n, classes, ...], target class indices.
+// Cross entropy of scores x [n, classes, ...]; target has class indices.
 //   log(sum(exp(x))) - x[target]
 Tensor cross_entropy(const Tensor& x, const Tensor& target, std::string_view reduction = "mean");
 
-// Squared for small errors, linear for large ones.
+// Quadratic for small errors, linear for large ones.
 //   e^2 / 2 if e <= delta, else delta (e - delta / 2); e = |x - t|
 Tensor huber_loss(const Tensor& x, const Tensor& target, std::string_view reduction = "mean", double delta = 1);
 
@@ -509,17 +509,17 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, std::string_view reduction
 //   mean((x - t)^2)
 Tensor mse_loss(const Tensor& x, const Tensor& target, std::string_view reduction = "mean");
 
-// Negative log-likelihood: x holds log-probabilities [n, classes, ...], target class indices.
+// Negative log-likelihood of log-probabilities x [n, classes, ...]; target has class indices.
 //   -x[target]
 Tensor nll_loss(const Tensor& x, const Tensor& target, std::string_view reduction = "mean");
 
-// Absolute error, rounded off near 0.
+// Absolute error, smoothed near 0.
 //   e^2 / (2 beta) if e <= beta, else e - beta / 2; e = |x - t|
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, std::string_view reduction = "mean", double beta = 1);
 
 // --- normalization ---
 
-// Inference form of batch normalization: given mean and variance per channel.
+// Batch normalization for inference, with a given mean and variance per channel.
 //   (x - mean) / sqrt(var + eps) * weight + bias
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight = {}, const Tensor& bias = {},
                   std::int64_t axis = 1, double eps = 1e-05);
@@ -532,7 +532,7 @@ Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {
 //   (x - mean(channel)) / sqrt(var(channel) + eps) * weight + bias
 Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
 
-// Each row with mean 0 and variance 1, then scaled and shifted if weight and bias are given.
+// Normalizes each row to mean 0 and variance 1, then applies weight and bias if given.
 //   (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const Integers& axis = -1,
                   double eps = 1e-05);
@@ -541,11 +541,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias
 //   x - log(sum(exp(x)))
 Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
 
-// Rows of length 1.
+// Normalizes rows to length 1.
 //   x / max(norm(x, p), eps)
 Tensor normalize(const Tensor& x, const Integers& axis = -1, double p = 2, double eps = 1e-12);
 
-// Each row with root mean square 1.
+// Normalizes each row to root mean square 1.
 //   x / sqrt(mean(x^2) + eps) * weight + bias
 Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const Integers& axis = -1,
                 double eps = 1e-06);
@@ -560,27 +560,27 @@ Tensor softmin(const Tensor& x, std::int64_t axis = -1);
 
 // --- pooling ---
 
-// Means over 1 spatial axis, with as many windows as asked for.
+// Mean of each window over 1 spatial axis, with the windows chosen to give the requested output size.
 //   y_i = mean x[floor(i n / m) : ceil((i + 1) n / m)]
 Tensor adaptive_avg_pool1d(const Tensor& x, const Integers& output_size);
 
-// Means over 2 spatial axes, with as many windows as asked for.
+// Mean of each window over 2 spatial axes, with the windows chosen to give the requested output size.
 //   y_i = mean x[floor(i n / m) : ceil((i + 1) n / m)]
 Tensor adaptive_avg_pool2d(const Tensor& x, const Integers& output_size);
 
-// Means over 3 spatial axes, with as many windows as asked for.
+// Mean of each window over 3 spatial axes, with the windows chosen to give the requested output size.
 //   y_i = mean x[floor(i n / m) : ceil((i + 1) n / m)]
 Tensor adaptive_avg_pool3d(const Tensor& x, const Integers& output_size);
 
-// Maxima over 1 spatial axis, with as many windows as asked for.
+// Maximum of each window over 1 spatial axis, with the windows chosen to give the requested output size.
 //   y_i = max x[floor(i n / m) : ceil((i + 1) n / m)]
 Tensor adaptive_max_pool1d(const Tensor& x, const Integers& output_size);
 
-// Maxima over 2 spatial axes, with as many windows as asked for.
+// Maximum of each window over 2 spatial axes, with the windows chosen to give the requested output size.
 //   y_i = max x[floor(i n / m) : ceil((i + 1) n / m)]
 Tensor adaptive_max_pool2d(const Tensor& x, const Integers& output_size);
 
-// Maxima over 3 spatial axes, with as many windows as asked for.
+// Maximum of each window over 3 spatial axes, with the windows chosen to give the requested output size.
 //   y_i = max x[floor(i n / m) : ceil((i + 1) n / m)]
 Tensor adaptive_max_pool3d(const Tensor& x, const Integers& output_size);
 
@@ -624,15 +624,15 @@ Tensor max_pool3d(const Tensor& x, const Integers& kernel, const Integers& strid
 
 // --- quantization ---
 
-// 8-bit integers back as float32.
+// Converts quantized 8-bit integers back to float32.
 //   (x - zero_point) scale
 Tensor dequantize(const Tensor& x, double scale, std::int64_t zero_point = 0);
 
-// What is left of x after 8-bit quantization.
+// x after quantization to 8 bits and back.
 //   dequantize(quantize(x))
 Tensor fake_quantize(const Tensor& x, double scale, std::int64_t zero_point = 0, std::string_view dtype = "int8");
 
-// Floats as 8-bit integers; ties to even, saturating.
+// Quantizes floats to 8-bit integers, rounding ties to even and saturating.
 //   clamp(round(x / scale) + zero_point)
 Tensor quantize(const Tensor& x, double scale, std::int64_t zero_point = 0, std::string_view dtype = "int8");
 
@@ -654,7 +654,7 @@ Tensor argmax(const Tensor& x, std::optional<std::int64_t> axis = std::nullopt, 
 //   first i with x[i] = min(x)
 Tensor argmin(const Tensor& x, std::optional<std::int64_t> axis = std::nullopt, bool keepdims = false);
 
-// How many elements are not 0.
+// Number of elements that are not 0.
 //   sum(x != 0)
 Tensor count_nonzero(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
@@ -662,7 +662,7 @@ Tensor count_nonzero(const Tensor& x, const Integers& axis = std::nullopt, bool 
 //   log(sum(exp(x)))
 Tensor logsumexp(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
-// Largest element; NaN if there is one.
+// Largest element; NaN if any element is NaN.
 //   max(x)
 Tensor max(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
@@ -670,11 +670,11 @@ Tensor max(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims =
 //   sum(x) / n
 Tensor mean(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
-// The middle element; the mean of the two middle ones where n is even.
+// Median; the mean of the two middle elements if n is even.
 //   middle of sorted x
 Tensor median(const Tensor& x, std::optional<std::int64_t> axis = std::nullopt, bool keepdims = false);
 
-// Smallest element; NaN if there is one.
+// Smallest element; NaN if any element is NaN.
 //   min(x)
 Tensor min(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
@@ -682,11 +682,11 @@ Tensor min(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims =
 //   (sum |x|^p)^(1/p)
 Tensor norm(const Tensor& x, double p = 2, const Integers& axis = std::nullopt, bool keepdims = false);
 
-// Product of elements; of bool and integers in 64 bits.
+// Product of elements; bool and integers are multiplied in 64 bits.
 //   product(x)
 Tensor prod(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
-// The value below which a share q lies, interpolated linearly.
+// Quantile q, with linear interpolation.
 //   sorted x at q (n - 1)
 Tensor quantile(const Tensor& x, double q, std::optional<std::int64_t> axis = std::nullopt, bool keepdims = false);
 
@@ -694,7 +694,7 @@ Tensor quantile(const Tensor& x, double q, std::optional<std::int64_t> axis = st
 //   sqrt(var(x))
 Tensor std(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false, double correction = 1);
 
-// Sum of elements; of bool and integers in 64 bits.
+// Sum of elements; bool and integers are summed in 64 bits.
 //   sum(x)
 Tensor sum(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false);
 
@@ -704,90 +704,90 @@ Tensor var(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims =
 
 // --- scan ---
 
-// Running product along an axis; of bool and integers in 64 bits.
+// Running product along an axis; bool and integers are multiplied in 64 bits.
 //   y_i = x_1 ... x_i
 Tensor cumprod(const Tensor& x, std::int64_t axis = -1);
 
-// Running sum along an axis; of bool and integers in 64 bits.
+// Running sum along an axis; bool and integers are summed in 64 bits.
 //   y_i = x_1 + ... + x_i
 Tensor cumsum(const Tensor& x, std::int64_t axis = -1);
 
 // --- shape ---
 
-// Parts of equal extent, the last one smaller; as many results as parts.
+// Splits a tensor into parts of equal extent, the last of which may be smaller; one result per part.
 //   x -> x1, x2, ...
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t axis = 0);
 
-// Tensors joined along an axis they have.
+// Concatenates tensors along an existing axis.
 //   x1 x2 ...
 Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis = 0);
 
-// Extents of 1 stretched and leading axes added, without copying.
+// Broadcasts axes with extent 1 and adds leading axes, without copying.
 //   [1, n] -> [m, n]
 Tensor expand(const Tensor& x, const Integers& shape);
 
-// Neighbouring axes joined to one.
+// Merges adjacent axes into one.
 //   [a, b, c] -> [a b c]
 Tensor flatten(const Tensor& x, std::int64_t start_axis = 0, std::int64_t end_axis = -1);
 
-// Axes in reverse.
+// Reverses the order of elements along axes.
 //   y_i = x_(n - 1 - i)
 Tensor flip(const Tensor& x, const Integers& axis = std::nullopt);
 
-// One axis moved, the others keep their order.
-//   an axis at another place
+// Moves one axis; the others keep their order.
+//   one axis moved to another position
 Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination);
 
-// A border around a tensor: a constant, the edge, a reflection, or the other end.
+// Adds a border to a tensor: a constant, the edge, a reflection, or the opposite end.
 //   v v x1 x2 ... v v
 Tensor pad(const Tensor& x, const Integers& padding, std::string_view mode = "constant", double value = 0);
 
-// Axes in the order given.
+// Permutes the axes into the given order.
 //   y's axis i is x's axis axes[i]
 Tensor permute(const Tensor& x, const Integers& axes);
 
-// Each element repeated.
+// Repeats each element.
 //   x1 x1 x2 x2 ...
 Tensor repeat(const Tensor& x, std::int64_t repeats, std::optional<std::int64_t> axis = std::nullopt);
 
-// The same elements under another shape.
+// The same elements with another shape.
 //   same elements in row-major order
 Tensor reshape(const Tensor& x, const Integers& shape);
 
-// Elements moved along; what leaves at one end enters at the other.
+// Shifts elements; those shifted past the end reappear at the start.
 //   y_i = x_((i - shift) mod n)
 Tensor roll(const Tensor& x, const Integers& shift, const Integers& axis = std::nullopt);
 
-// Part of a tensor, with Python's rules. Also x[1:3, ::2].
+// Slices a tensor by Python's rules. Also x[1:3, ::2].
 //   x[start:stop:step]
 Tensor slice(const Tensor& x, const Integers& start, const Integers& stop = std::nullopt, const Integers& step = std::nullopt,
              const Integers& axis = std::nullopt);
 
-// Parts along an axis; as many results as parts.
+// Splits a tensor along an axis; one result per part.
 //   x -> x1, x2, ...
 std::vector<Tensor> split(const Tensor& x, const Integers& sections, std::int64_t axis = 0);
 
-// Axes of extent 1 removed.
+// Removes axes with extent 1.
 //   [1, n, 1] -> [n]
 Tensor squeeze(const Tensor& x, const Integers& axis = std::nullopt);
 
-// Tensors of one shape joined along a new axis.
+// Joins tensors of the same shape along a new axis.
 //   [x1, x2, ...]
 Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis = 0);
 
-// Two axes exchanged.
+// Swaps two axes.
 //   y[.. j .. i ..] = x[.. i .. j ..]
 Tensor swapaxes(const Tensor& x, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
 
-// The whole tensor repeated along its axes.
+// Repeats the whole tensor along its axes.
 //   x x x ...
 Tensor tile(const Tensor& x, const Integers& reps);
 
-// Axes in another order; reversed if none is given.
+// Permutes the axes; by default reverses them.
 //   y[j, i] = x[i, j]
 Tensor transpose(const Tensor& x, const Integers& axes = std::nullopt);
 
-// A new axis of extent 1.
+// Inserts an axis with extent 1.
 //   [n] -> [1, n]
 Tensor unsqueeze(const Tensor& x, std::int64_t axis);
 
@@ -797,17 +797,17 @@ Tensor unsqueeze(const Tensor& x, std::int64_t axis);
 //   i with x[i1] <= x[i2] <= ...
 Tensor argsort(const Tensor& x, std::int64_t axis = -1, bool descending = false);
 
-// Elements in order along an axis; stable, NaN last.
+// Sorts the elements along an axis; stable, NaN last.
 //   x1 <= x2 <= ...
 Tensor sort(const Tensor& x, std::int64_t axis = -1, bool descending = false);
 
-// The k largest elements in order, and where they stand. Two results.
+// The k largest elements in order, and their indices. Two results.
 //   k largest x, and their indices
 std::vector<Tensor> top_k(const Tensor& x, std::int64_t k, std::int64_t axis = -1, bool largest = true);
 
 // --- ternary ---
 
-// Adds a scaled quotient; integers are computed in float32.
+// Adds a scaled quotient; integers are computed as float32.
 //   x + value·y/z
 Tensor addcdiv(const Tensor& x, const Tensor& y, const Tensor& z, double value = 1);
 
@@ -819,23 +819,23 @@ Tensor addcmul(const Tensor& x, const Tensor& y, const Tensor& z, double value =
 //   x + weight·(y − x)
 Tensor lerp(const Tensor& x, const Tensor& y, const Tensor& weight);
 
-// Multiply and accumulate.
+// Multiply-add.
 //   x·y + z
 Tensor mac(const Tensor& x, const Tensor& y, const Tensor& z);
 
-// Chooses per element; a condition that is not bool is true where it is not 0.
+// Selects per element; a condition that is not bool is true where it is not 0.
 //   condition ? x : y
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 
 // --- type ---
 
-// Another element type: floats round to nearest even, to integers they truncate and saturate.
+// Converts to another element type. Floats round to nearest even; to integers they truncate and saturate.
 //   x as dtype
 Tensor cast(const Tensor& x, DType dtype);
 
 // --- unary ---
 
-// Magnitude. The smallest integer of a signed type has none and stays itself.
+// Absolute value. The smallest integer of a signed type stays unchanged.
 //   |x|
 Tensor abs(const Tensor& x);
 
@@ -863,15 +863,15 @@ Tensor atan(const Tensor& x);
 //   artanh x
 Tensor atanh(const Tensor& x);
 
-// Every bit turned; of a bool, its negation.
+// Inverts every bit; for a bool, the negation.
 //   ~x
 Tensor bitwise_not(const Tensor& x);
 
-// Cube root, of negative numbers too.
+// Cube root; negative numbers are allowed.
 //   ∛x
 Tensor cbrt(const Tensor& x);
 
-// Rounds up; integers stay.
+// Rounds up; integers are unchanged.
 //   ⌈x⌉
 Tensor ceil(const Tensor& x);
 
@@ -879,19 +879,19 @@ Tensor ceil(const Tensor& x);
 //   x > 0 ? x : alpha·(e^(x/alpha) − 1)
 Tensor celu(const Tensor& x, double alpha = 1);
 
-// Values cut to a range; NaN stays NaN. If min exceeds max, everything is max.
+// Clamps values to a range; NaN stays NaN. If min exceeds max, every result is max.
 //   min(max(x, min), max)
 Tensor clamp(const Tensor& x, std::optional<double> min = std::nullopt, std::optional<double> max = std::nullopt);
 
-// Values cut from above.
+// Clamps values from above.
 //   min(x, max)
 Tensor clamp_max(const Tensor& x, double max = 0);
 
-// Values cut from below.
+// Clamps values from below.
 //   max(x, min)
 Tensor clamp_min(const Tensor& x, double min = 0);
 
-// Values cut to a range; NaN stays NaN. If min exceeds max, everything is max.
+// Clamps values to a range; NaN stays NaN. If min exceeds max, every result is max.
 //   min(max(x, min), max)
 Tensor clip(const Tensor& x, std::optional<double> min = std::nullopt, std::optional<double> max = std::nullopt);
 
@@ -919,7 +919,7 @@ Tensor digamma(const Tensor& x);
 //   x > 0 ? x : alpha·(eˣ − 1)
 Tensor elu(const Tensor& x, double alpha = 1);
 
-// A probability's part of the entropy; 0 at 0, -inf below.
+// Contribution of a probability to the entropy; 0 at 0, -inf below.
 //   −x·ln x
 Tensor entr(const Tensor& x);
 
@@ -931,7 +931,7 @@ Tensor eqz(const Tensor& x);
 //   2/√π ∫₀ˣ e^(−t²) dt
 Tensor erf(const Tensor& x);
 
-// What erf lacks to 1, accurate where that is tiny.
+// Complementary error function, accurate where it is tiny.
 //   1 − erf x
 Tensor erfc(const Tensor& x);
 
@@ -951,19 +951,19 @@ Tensor exp10(const Tensor& x);
 //   2ˣ
 Tensor exp2(const Tensor& x);
 
-// Exponential less one, accurate near 0.
+// Exponential minus one, accurate near 0.
 //   eˣ − 1
 Tensor expm1(const Tensor& x);
 
-// Rounds down; integers stay.
+// Rounds down; integers are unchanged.
 //   ⌊x⌋
 Tensor floor(const Tensor& x);
 
-// What follows the point, with the sign of x.
+// Fractional part, with the sign of x.
 //   x − trunc(x)
 Tensor frac(const Tensor& x);
 
-// Gaussian error linear unit, exact or by the usual tanh formula.
+// Gaussian error linear unit, exact or with the common tanh approximation.
 //   x·Φ(x)
 Tensor gelu(const Tensor& x, std::string_view approximate = "none");
 
@@ -979,15 +979,15 @@ Tensor gtz(const Tensor& x);
 //   |x| > lambda ? x : 0
 Tensor hardshrink(const Tensor& x, double lambda = 0.5);
 
-// Sigmoid by three straight lines.
+// Piecewise linear approximation of sigmoid.
 //   min(max(x + 3, 0), 6) / 6
 Tensor hardsigmoid(const Tensor& x);
 
-// silu with hardsigmoid for sigmoid.
+// silu with hardsigmoid instead of sigmoid.
 //   x·min(max(x + 3, 0), 6) / 6
 Tensor hardswish(const Tensor& x);
 
-// Values cut to a range, by default [-1, 1].
+// Clamps values to a range, by default [-1, 1].
 //   min(max(x, min_val), max_val)
 Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1);
 
@@ -999,7 +999,7 @@ Tensor heaviside(const Tensor& x, const Tensor& values = {}, double value = 0);
 //   I₀(x)
 Tensor i0(const Tensor& x);
 
-// The value itself, in its own dtype.
+// The value itself, with the same dtype.
 //   x
 Tensor identity(const Tensor& x);
 
@@ -1031,7 +1031,7 @@ Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 //   x ≤ 0
 Tensor lez(const Tensor& x);
 
-// Logarithm of the gamma function's magnitude; infinite at 0, -1, -2 ...
+// Logarithm of the absolute value of the gamma function; infinite at 0, -1, -2 ...
 //   ln |Γ(x)|
 Tensor lgamma(const Tensor& x);
 
@@ -1043,7 +1043,7 @@ Tensor log(const Tensor& x);
 //   log₁₀ x
 Tensor log10(const Tensor& x);
 
-// Logarithm of one more, accurate near 0.
+// Logarithm of 1 + x, accurate near 0.
 //   ln(1 + x)
 Tensor log1p(const Tensor& x);
 
@@ -1071,12 +1071,12 @@ Tensor ltz(const Tensor& x);
 //   x·tanh(softplus(x))
 Tensor mish(const Tensor& x);
 
-// Replaces NaN and the infinities by numbers.
+// Replaces NaN and infinities with numbers.
 //   NaN → nan, ∞ → posinf, −∞ → neginf
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = std::nullopt,
                   std::optional<double> neginf = std::nullopt);
 
-// Distribution function of the standard normal.
+// Cumulative distribution function of the standard normal distribution.
 //   Φ(x) = erfc(−x/√2) / 2
 Tensor ndtr(const Tensor& x);
 
@@ -1092,7 +1092,7 @@ Tensor nez(const Tensor& x);
 //   x
 Tensor positive(const Tensor& x);
 
-// ReLU with a learnt slope below 0; the weight may be a tensor that broadcasts with x.
+// ReLU with a learned slope below 0; the weight may be a tensor that broadcasts with x.
 //   x > 0 ? x : weight·x
 Tensor prelu(const Tensor& x, const Tensor& weights = {}, double weight = 0.25);
 
@@ -1104,7 +1104,7 @@ Tensor quick_gelu(const Tensor& x);
 //   x·180 / π
 Tensor rad2deg(const Tensor& x);
 
-// Inverse; infinite at 0.
+// Reciprocal; infinite at 0.
 //   1 / x
 Tensor reciprocal(const Tensor& x);
 
@@ -1112,7 +1112,7 @@ Tensor reciprocal(const Tensor& x);
 //   max(x, 0)
 Tensor relu(const Tensor& x);
 
-// ReLU cut at 6.
+// ReLU with an upper limit of 6.
 //   min(max(x, 0), 6)
 Tensor relu6(const Tensor& x);
 
@@ -1120,11 +1120,11 @@ Tensor relu6(const Tensor& x);
 //   max(x, 0)²
 Tensor relu_squared(const Tensor& x);
 
-// Rounds to the nearest, halves to the even neighbour.
+// Rounds to nearest, ties to even.
 //   round(x·10ᵈ) / 10ᵈ
 Tensor round(const Tensor& x, std::int64_t decimals = 0);
 
-// Inverse of the square root; infinite at 0.
+// Reciprocal square root; infinite at 0.
 //   1 / √x
 Tensor rsqrt(const Tensor& x);
 
@@ -1132,7 +1132,7 @@ Tensor rsqrt(const Tensor& x);
 //   1.0507·(x > 0 ? x : 1.6733·(eˣ − 1))
 Tensor selu(const Tensor& x);
 
-// Sign, as sign for real numbers.
+// Sign; the same as sign for real numbers.
 //   −1, 0 or 1
 Tensor sgn(const Tensor& x);
 
@@ -1140,15 +1140,15 @@ Tensor sgn(const Tensor& x);
 //   1 / (1 + e⁻ˣ)
 Tensor sigmoid(const Tensor& x);
 
-// Logistic function; here sigmoid is as accurate.
+// Logistic function; the same as sigmoid.
 //   1 / (1 + e⁻ˣ)
 Tensor sigmoid_accurate(const Tensor& x);
 
-// Sign; NaN of NaN.
+// Sign; NaN gives NaN.
 //   −1, 0 or 1
 Tensor sign(const Tensor& x);
 
-// True where the sign bit is set, also that of -0.0.
+// True where the sign bit is set, including for -0.0.
 //   sign bit of x
 Tensor signbit(const Tensor& x);
 
@@ -1172,11 +1172,11 @@ Tensor sinh(const Tensor& x);
 //   ln(1 + e^(beta·x)) / beta
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
 
-// Moves values towards 0, small ones onto it.
+// Shrinks values towards 0; small values become 0.
 //   sign(x)·max(|x| − lambda, 0)
 Tensor softshrink(const Tensor& x, double lambda = 0.5);
 
-// Slow sigmoid, from -1 to 1.
+// Smooth function from -1 to 1 that approaches its limits slowly.
 //   x / (1 + |x|)
 Tensor softsign(const Tensor& x);
 
@@ -1188,7 +1188,7 @@ Tensor sqrt(const Tensor& x);
 //   x²
 Tensor square(const Tensor& x);
 
-// Another name of silu.
+// The same as silu.
 //   x·sigmoid(x)
 Tensor swish(const Tensor& x);
 
@@ -1200,11 +1200,11 @@ Tensor tan(const Tensor& x);
 //   sinh x / cosh x
 Tensor tanh(const Tensor& x);
 
-// What tanh takes away, accurate near 0.
+// x minus tanh x, accurate near 0.
 //   x − tanh x
 Tensor tanhshrink(const Tensor& x);
 
-// Replaces what does not exceed a threshold.
+// Replaces values that do not exceed a threshold.
 //   x > threshold ? x : value
 Tensor threshold(const Tensor& x, double threshold = 0, double value = 0);
 
