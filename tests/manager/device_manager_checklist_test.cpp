@@ -377,7 +377,7 @@ TEST(HardwareTable, ABatchIsValidatedWithAMessage) {
   EXPECT_EQ(small.message, "a batch of 32 is below the minimum of 64 for H100; use 320");
   const BatchVerdict fair = validate_batch_size(128, HardwareType::h100);
   EXPECT_TRUE(fair.ok);
-  EXPECT_NE(fair.message.find("from 298 on"), std::string::npos);
+  EXPECT_NE(fair.message.find("needs at least 298"), std::string::npos);
   const BatchVerdict good = validate_batch_size(320, HardwareType::h100);
   EXPECT_TRUE(good.ok);
   EXPECT_EQ(good.message, "a batch of 320 keeps H100 busy");

@@ -53,7 +53,7 @@ TEST(ArrivalTrace, RefusesBadRowsByTheirLine) {
   for (const char* time : {"2023-13-01 00:00:00", "2023-02-30 00:00:00", "2023-01-01 24:00:00", "2023-01-01",
                            "2023-01-01 00:00:00.", "2023-01-01 00:00:00 x", "2023-01-01 00:00:00+2"})
     EXPECT_NE(refusal(std::string("TIMESTAMP\n") + time).find("line 2: "), std::string::npos) << time;
-  EXPECT_NE(refusal("arrival_seconds,service_seconds\n1,-1").find("line 2: '-1' is no service time"), std::string::npos);
+  EXPECT_NE(refusal("arrival_seconds,service_seconds\n1,-1").find("line 2: '-1' is not a service time"), std::string::npos);
 }
 
 TEST(ArrivalTrace, NamesTheFileThatCannotBeRead) {

@@ -222,7 +222,7 @@ TEST(Router, OfEqualDevicesTheOneThatIsFreeThenTheOneThatIsOpen) {
 }
 
 TEST(Router, WithoutAnyDeviceThereIsAClearError) {
-  EXPECT_TRUE(contains(refusal([] { route({}, "auto", {}); }, ErrorCode::unavailable), "no device"));
+  EXPECT_TRUE(contains(refusal([] { route({}, "auto", {}); }, ErrorCode::unavailable), "no usable device"));
 }
 
 TEST(Router, EveryCandidateIsInTheDecisionTheChosenOneFirst) {

@@ -52,7 +52,7 @@ TEST(Tuning, TheLatencyLimitLeavesOutWhatIsSlower) {
   const TuneResult found = find_batch_size(device(0.001, 0.001), {.latency_seconds = 0.01});
   EXPECT_EQ(found.points.back().batch, 8);
   EXPECT_LE(found.knee().seconds, 0.01);
-  EXPECT_TRUE(contains(found.stopped, "longer than the 10.0 ms allowed")) << found.stopped;
+  EXPECT_TRUE(contains(found.stopped, "longer than the limit of 10.0 ms")) << found.stopped;
 }
 
 TEST(Tuning, ADeviceOutOfMemoryEndsTheSearchWithItsWords) {
