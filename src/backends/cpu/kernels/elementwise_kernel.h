@@ -102,7 +102,7 @@ TENON_INLINE void store_some(std::uint8_t* p, LaneMask<T> m, std::int64_t n) {
 }
 
 // --- One op on one vector ---
-// By the type's own formula where there is one (kernels_native.h), or by the op's body.
+// By the type's own formula where there is one (native.h), or by the op's body.
 template <class Op, class... V>
 TENON_INLINE auto apply_body(V... values) {
   if constexpr (requires { native(Op{}, values...); })
