@@ -118,7 +118,7 @@ std::chrono::system_clock::time_point parse_since(std::string_view text, std::ch
     // The 31st of February becomes a day of March.
     if (time != -1 && parts.tm_mday == day) return std::chrono::system_clock::from_time_t(time);
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no time in the past", text),
+  throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a time in the past", text),
               "write 30m, 12h, 7d or 4w, or a date such as 2026-11-01");
 }
 

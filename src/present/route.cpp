@@ -68,7 +68,7 @@ std::string route_text(const Decision& decision, const TextStyle& style) {
   }
   text += fmt::format("{}: {}\n", decision.device.id, decision.reason);
   if (!decision.warning.empty()) text += fmt::format("warning: {}\n", decision.warning);
-  if (has_guess) text += style.dim("~ guessed from other programs; it is measured when it has run there") + "\n";
+  if (has_guess) text += style.dim("~ estimated from other programs; measured once the program has run there") + "\n";
   return text;
 }
 

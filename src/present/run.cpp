@@ -41,7 +41,7 @@ std::string progress_text(const Progress& progress) {
   if (progress.stage != "queued") return progress.stage + " on " + progress.device;
   const int ahead = place.ahead_here + place.ahead_elsewhere;
   if (ahead == 0) return "waiting for " + progress.device;
-  return fmt::format("waiting for {}: {}{} before this one", progress.device,
+  return fmt::format("waiting for {}: {}{} ahead of this one", progress.device,
                      place.holder.empty() ? "" : "held by " + place.holder + "; ", ahead);
 }
 

@@ -15,7 +15,7 @@ std::string timeline_text(const Timeline& timeline);
 
 // {"stage", "device", "ahead_here", "ahead_elsewhere", "holder"}
 void write_progress(JsonWriter& json, const Progress& progress);
-// "opening cuda:0", "computing on cuda:0", "waiting for cuda:0: held by pid 4242 (ada, train.py); 2 before this one"
+// "opening cuda:0", "computing on cuda:0", "waiting for cuda:0: held by pid 4242 (ada, train.py); 2 ahead of this one"
 std::string progress_text(const Progress& progress);
 
 }  // namespace tenon::present

@@ -80,7 +80,7 @@ void check_media(const Request& request, const Route& route) {
                   fmt::format("send Content-Type: {}", wanted));
   };
   if (!request.field("Content-Encoding").empty() && !equal_ignoring_case(request.field("Content-Encoding"), "identity"))
-    throw Problem(415, "invalid_argument", "compressed bodies are not read");
+    throw Problem(415, "invalid_argument", "compressed bodies are not supported");
   switch (route.body) {
     case BodyKind::json:
       if (!is_media(type, "application/json")) refuse("application/json");
@@ -193,11 +193,12 @@ Admission Application::admit(const Request& request, const std::string& peer) {
         }
       }
       if (match.allow.empty())
-        throw Problem(404, "not_found", fmt::format("there is nothing at {}", request.path.substr(0, 200)),
+        throw Problem(404, "not_found", fmt::format("unknown path {}", request.path.substr(0, 200)),
                       "GET /openapi.json lists the routes");
-      throw Problem(405, "method_not_allowed",
-                    fmt::format("{} does not go with {}", request.method_text.substr(0, 20), request.path.substr(0, 200)),
-                    fmt::format("possible: {}", match.allow))
+      throw Problem(
+          405, "method_not_allowed",
+          fmt::format("method {} is not allowed for {}", request.method_text.substr(0, 20), request.path.substr(0, 200)),
+          fmt::format("allowed methods: {}", match.allow))
           .with_field("Allow", match.allow);
     }
     if (services.is_draining && match.route->access != Access::open)
@@ -249,7 +250,7 @@ void Application::answer(const Request& request, const Admission& admission, std
     services.post([done, response] { done(std::move(*response)); });
   });
   if (!is_taken)
-    done(Problem(503, "overloaded", "too many requests wait for a worker", "try again in a moment")
+    done(Problem(503, "overloaded", "too many requests are waiting", "try again in a moment")
              .with_retry(1)
              .response(request.path, admission.request_id));
 }

@@ -124,7 +124,7 @@ TEST(Application, PlacesInAnExpressionThatBeginsWithADashAreThoseThatWereTyped) 
   const Outcome outcome = tenon({"run", "-foo(1)", "--json"});
   EXPECT_EQ(outcome.json()["error"].as_object()["column"], 2);
   EXPECT_TRUE(contains(tenon({"run", "-foo(1)"}).err, "\n  -foo(1)\n   ^~~\n"));
-  EXPECT_TRUE(contains(tenon({"cost", "--since", "-3d"}).err, "'-3d' is no time"));
+  EXPECT_TRUE(contains(tenon({"cost", "--since", "-3d"}).err, "'-3d' is not a time"));
   EXPECT_EQ(tenon({"run", "-2 + 1"}).status, 0);
 }
 

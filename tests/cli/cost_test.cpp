@@ -100,13 +100,13 @@ TEST_F(Cost, SinceLeavesOutWhatIsOlder) {
   const boost::json::object week = cost({"--since", "7d", "--by", "program", "--json"}).json();
   ASSERT_EQ(week.at("groups").as_array().size(), 1U);
   EXPECT_EQ(group(week, 0).at("program").as_string(), "new");
-  EXPECT_TRUE(contains(cost({"--since", "1h"}).out, "no use of a device is recorded since"));
+  EXPECT_TRUE(contains(cost({"--since", "1h"}).out, "no device usage is recorded since"));
 }
 
 TEST_F(Cost, WithoutALedgerThereIsNothingToShowAndNothingIsMade) {
   const Outcome shown = cost({});
   EXPECT_EQ(shown.status, 0);
-  EXPECT_EQ(shown.out, "no use of a device is recorded yet\n");
+  EXPECT_EQ(shown.out, "no device usage is recorded yet\n");
   EXPECT_TRUE(cost({"--json"}).json().at("groups").as_array().empty());
   EXPECT_FALSE(std::filesystem::exists(folder / "ledger.db"));
 }
@@ -115,7 +115,7 @@ TEST_F(Cost, WrongArgumentsAreUsageErrors) {
   EXPECT_EQ(cost({"--since", "yesterday"}).status, 2);
   const Outcome wrong = cost({"--by", "user"});
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_TRUE(contains(wrong.err, "device, program, day")) << wrong.err;
+  EXPECT_TRUE(contains(wrong.err, "device, program or day")) << wrong.err;
 }
 
 TEST(Since, IsATimeAgoOrADate) {

@@ -48,7 +48,7 @@ TEST(Route, TextIsATableWithTheReasonBelow) {
             "  tpu:0  in use by pid 7\n"
             "cpu:0: fastest: 5 us, against 180 ms on cuda:0\n"
             "warning: tpu requested but none was found; using cpu:0\n"
-            "~ guessed from other programs; it is measured when it has run there\n");
+            "~ estimated from other programs; measured once the program has run there\n");
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ TEST(Progress, TextIsASentence) {
   EXPECT_EQ(progress_text({"opening", "cuda:0", {}}), "opening cuda:0");
   EXPECT_EQ(progress_text({"computing", "cuda:0", {}}), "computing on cuda:0");
   EXPECT_EQ(progress_text({"queued", "cuda:0", {}}), "waiting for cuda:0");
-  EXPECT_EQ(progress_text({"queued", "cuda:0", {1, 2, ""}}), "waiting for cuda:0: 3 before this one");
-  EXPECT_EQ(progress_text({"queued", "cuda:0", {0, 1, "pid 7"}}), "waiting for cuda:0: held by pid 7; 1 before this one");
+  EXPECT_EQ(progress_text({"queued", "cuda:0", {1, 2, ""}}), "waiting for cuda:0: 3 ahead of this one");
+  EXPECT_EQ(progress_text({"queued", "cuda:0", {0, 1, "pid 7"}}), "waiting for cuda:0: held by pid 7; 1 ahead of this one");
 }
 
 }  // namespace

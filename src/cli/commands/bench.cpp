@@ -20,9 +20,10 @@
 namespace tenon::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Compute alone runs the compiled program on tensors that are already on the device; end to end
-also finds the program, uploads the inputs and downloads the results. Bytes are those of the
-inputs and outputs, operations those of the graph, each counted once.
+constexpr const char* kExamples =
+    R"("compute" runs the compiled program on tensors that are already on the device; "end to end" also
+looks up the program, uploads the inputs and downloads the results. Bytes are those of the inputs
+and outputs, operations are those of the graph, each counted once.
 
 Examples:
   tenon bench 'gelu(a * b + 0.5)' a='rand([1000000])' b='rand([1000000])'
@@ -134,7 +135,7 @@ int bench(const BenchArguments& arguments, const Session& session) {
   const std::string head =
       fmt::format("{:<12}{:>10}   {:>10}    {:<10}{:>12}   {:>14}", "", "median", "p10", "p90", "moved", "computed");
   out << session.console.bold(head) << '\n' << row("compute", compute, work) << row("end to end", whole, work);
-  out << session.console.dim(fmt::format("on {}, {} read, {} written, {} a call", device.id,
+  out << session.console.dim(fmt::format("on {}, {} read, {} written, {} per call", device.id,
                                          format_bytes(static_cast<double>(work.bytes_read)),
                                          format_bytes(static_cast<double>(work.bytes_written)), format_rate(work.flops, "FLOP")))
       << '\n';
@@ -145,18 +146,16 @@ int bench(const BenchArguments& arguments, const Session& session) {
 
 void add_bench_command(Command& app, Session& session) {
   auto arguments = std::make_shared<BenchArguments>();
-  Command* command = app.add_subcommand("bench", "Measure an expression: compute alone and end to end");
-  command->add_option("expression", arguments->expression, "What to measure, e.g. 'a @ b'")
+  Command* command = app.add_subcommand("bench", "Measure an expression: compute only and end to end");
+  command->add_option("expression", arguments->expression, "Expression to measure, e.g. 'a @ b'")
       ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
-  command->add_option("inputs", arguments->inputs, "Values of the names in it, as for tenon run")->type_name("NAME=VALUE");
-  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, of float literals and of created tensors")
+  command->add_option("inputs", arguments->inputs, "Values of its names, as for tenon run")->type_name("NAME=VALUE");
+  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, float literals and created tensors")
       ->type_name("DTYPE");
-  command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
-  command->add_option("--seconds", arguments->seconds, "How long to measure in all")
-      ->check(in_range(0.001, 3600.0))
-      ->type_name("S");
+  command->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+  command->add_option("--seconds", arguments->seconds, "Total measuring time")->check(in_range(0.001, 3600.0))->type_name("S");
   add_output_options(*command, session);
   command->footer(kExamples);
   command->callback([arguments, &session] { session.action = [arguments, &session] { return bench(*arguments, session); }; });

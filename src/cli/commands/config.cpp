@@ -11,22 +11,22 @@
 namespace tenon::cli {
 namespace {
 
-constexpr const char* kNotes = R"(A value comes from the strongest of: a flag of any command (--set NAME=VALUE, --sim TEXT), the
-environment (TENON_NAME), the configuration file, the built-in default. The file is the one
---config or TENON_CONFIG names, else $XDG_CONFIG_HOME/tenon/config.toml, else
+constexpr const char* kNotes = R"(In order of precedence, a value comes from a flag of any command (--set NAME=VALUE, --sim TEXT),
+the environment (TENON_NAME), the configuration file, or the built-in default. The file is the
+one named by --config or TENON_CONFIG, else $XDG_CONFIG_HOME/tenon/config.toml, else
 ~/.config/tenon/config.toml, else /etc/tenon/config.toml. It is TOML:
 
   prefer = "gpu"
   memory_strategy = "conservative"
   platform_priority = ["tpu", "gpu", "cpu"]
 
-  [prices]                       # US dollars an hour, by id, kind or name
+  [prices]                       # US dollars per hour, by id, kind or name
   "cuda:0" = 3.5
 
   [environment]                  # set before a backend loads
   XLA_PYTHON_CLIENT_PREALLOCATE = "false"
 
-  [[sim]]                        # a device that does not exist
+  [[sim]]                        # a simulated device
   architecture = "wormhole"
   open = 0.1
 
@@ -128,8 +128,8 @@ int show(const std::string& name, const Session& session) {
 
 void add_config_command(Command& app, Session& session) {
   auto name = std::make_shared<std::string>();
-  Command* command = app.add_subcommand("config", "Show every setting, its value and where that came from");
-  command->add_option("name", *name, "Explain this one")->type_name("SETTING");
+  Command* command = app.add_subcommand("config", "Show every setting, its value and the source of the value");
+  command->add_option("name", *name, "Explain only this setting")->type_name("SETTING");
   add_output_options(*command, session);
   command->footer(kNotes);
   command->callback([name, &session] { session.action = [name, &session] { return show(*name, session); }; });

@@ -21,14 +21,14 @@ namespace {
 using present::duration_text;
 using present::money_text;
 
-constexpr const char* kNotes = R"(COST         the time a device was open, at its price of that time
-OPEN         from the beginning of its opening to the end of its closing
-COMPUTE      of that, spent computing; EFFICIENCY is the ratio of the two
-ALWAYS OPEN  what the device would have cost, open ever since its first use in that time
+constexpr const char* kNotes = R"(COST         open time multiplied by the price at that time
+OPEN         from the start of opening to the end of closing
+COMPUTE      the part of it spent computing; EFFICIENCY is COMPUTE / OPEN
+ALWAYS OPEN  the cost if the device had been open since its first use in the period
 
-Prices come from the configuration (tenon config prices); built-in ones are estimates and
-marked with ~. Work on the processor costs nothing, and short runs on it are not recorded
-one by one: see docs/cost.md.
+Prices come from the configuration (tenon config prices); built-in prices are estimates and
+marked with ~. Work on the CPU costs nothing, and short runs on it are not recorded
+individually: see docs/cost.md.
 
 Examples:
   tenon cost
@@ -60,8 +60,8 @@ std::vector<std::string> row_of(const UseSum& sum) {
 void print(const UseReport& report, UseKey by, const std::optional<SystemTime>& since, const Console& console) {
   std::ostream& out = console.out;
   if (report.groups.empty()) {
-    out << (since ? fmt::format("no use of a device is recorded since {}\n", date_text(*since))
-                  : std::string("no use of a device is recorded yet\n"));
+    out << (since ? fmt::format("no device usage is recorded since {}\n", date_text(*since))
+                  : std::string("no device usage is recorded yet\n"));
     return;
   }
   out << fmt::format("since {}\n\n", date_text(since && *since > *report.first ? *since : *report.first));
@@ -75,13 +75,13 @@ void print(const UseReport& report, UseKey by, const std::optional<SystemTime>& 
   out << present::table(rows, console.style());
   if (report.total.money_is_estimate) out << "\n~ at built-in estimates; set your own prices in the configuration\n";
   if (report.total.unpriced_open_seconds > 0)
-    out << fmt::format("\n{} were at no known price\n", duration_text(report.total.unpriced_open_seconds));
+    out << fmt::format("\n{} had no known price\n", duration_text(report.total.unpriced_open_seconds));
 }
 
 UseKey key_of(const std::string& text) {
   for (const UseKey key : {UseKey::device, UseKey::program, UseKey::day})
     if (text == name(key)) return key;
-  throw Error(ErrorCode::invalid_argument, fmt::format("uses cannot be summed by '{}'", text), "one of device, program, day");
+  throw Error(ErrorCode::invalid_argument, fmt::format("usage cannot be grouped by '{}'", text), "use device, program or day");
 }
 
 int show_cost(const CostArguments& arguments, const Session& session) {
@@ -89,8 +89,8 @@ int show_cost(const CostArguments& arguments, const Session& session) {
   std::optional<SystemTime> since;
   if (!arguments.since.empty()) since = parse_since(arguments.since, std::chrono::system_clock::now());
   if (!ledger_is_built())
-    throw Error(ErrorCode::unimplemented, "this build keeps no ledger",
-                "build Tenon where the SQLite library is installed (libsqlite3-dev)");
+    throw Error(ErrorCode::unimplemented, "this build of Tenon has no ledger",
+                "build Tenon with the SQLite library installed (libsqlite3-dev)");
   const bool is_kept = load_config(session.config_sources()).config.ledger;
   const std::string directory = state_directory(session.console.environment);
   const std::string file = directory.empty() ? "" : directory + "/ledger.db";
@@ -114,7 +114,7 @@ int show_cost(const CostArguments& arguments, const Session& session) {
     return 0;
   }
   print(report, by, since, session.console);
-  if (!is_kept) session.console.err << "tenon: nothing is recorded now: the setting ledger is off\n";
+  if (!is_kept) session.console.err << "tenon: usage is not being recorded, because the setting ledger is off\n";
   return 0;
 }
 
@@ -122,11 +122,11 @@ int show_cost(const CostArguments& arguments, const Session& session) {
 
 void add_cost_command(Command& app, Session& session) {
   auto arguments = std::make_shared<CostArguments>();
-  Command* command = app.add_subcommand("cost", "What the use of devices has cost, and how much of it was computing");
-  command->add_option("--since", arguments->since, "Only what came after: 30m, 12h, 7d, 4w ago, or a date 2026-11-01")
+  Command* command = app.add_subcommand("cost", "Show what devices have cost and how much of that time was computing");
+  command->add_option("--since", arguments->since, "Start of the period: 30m, 12h, 7d or 4w ago, or a date such as 2026-11-01")
       ->transform(as_typed())
       ->type_name("TIME");
-  command->add_option("--by", arguments->by, "Sum by device, program or day; device by default")->type_name("KEY");
+  command->add_option("--by", arguments->by, "Group by device, program or day; device by default")->type_name("KEY");
   add_output_options(*command, session);
   command->footer(kNotes);
   command->callback([arguments, &session] { session.action = [arguments, &session] { return show_cost(*arguments, session); }; });

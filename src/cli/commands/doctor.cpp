@@ -129,7 +129,7 @@ void check_ledger(const Session& session, Findings& checks) {
   const std::string file = directory + "/ledger.db";
   try {
     if (!ledger_is_built()) {
-      check.text = "this build has no ledger";
+      check.text = "this build of Tenon has no ledger";
     } else if (directory.empty()) {
       check.verdict = Verdict::warn;
       check.text = "no folder for it";

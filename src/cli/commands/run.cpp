@@ -30,9 +30,9 @@ namespace {
 constexpr const char* kExamples = R"(Inputs:
   name=VALUE             a number, a literal [[1, 2], [3, 4]], or an expression such as rand([8, 8], seed=1)
   name=@FILE.npy         a NumPy file
-  name=@FILE.safetensors the only tensor of the file; FILE.safetensors:TENSOR chooses one
+  name=@FILE.safetensors the only tensor of the file; FILE.safetensors:TENSOR selects one
 
---compare: an element matches within 16 units in the last place (2 for 16-bit and block formats), or
+--compare: an element matches if it is within 16 ULP (2 for 16-bit and block formats), or
 within 2^-15 of the largest value (1e-10 for float64); integers and bools must be equal.
 
 Examples:
@@ -57,10 +57,11 @@ void check_output(const std::string& path, std::size_t results) {
   if (path.empty()) return;
   if (path.ends_with(".safetensors")) return;
   if (!path.ends_with(".npy"))
-    throw Error(ErrorCode::invalid_argument, fmt::format("cannot tell the format of '{}'", path), "name it .npy or .safetensors");
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot tell the file format of '{}'", path),
+                "use a name that ends in .npy or .safetensors");
   if (results != 1)
-    throw Error(ErrorCode::invalid_argument, fmt::format("a .npy file holds one tensor, the result has {}", results),
-                "name it .safetensors");
+    throw Error(ErrorCode::invalid_argument, fmt::format("a .npy file can store one tensor, but there are {} results", results),
+                "use a name that ends in .safetensors");
 }
 
 void save(const std::string& path, const std::vector<HostArray>& outputs) {
@@ -178,25 +179,24 @@ int run(const RunArguments& arguments, const Session& session) {
 void add_run_command(Command& app, Session& session) {
   auto arguments = std::make_shared<RunArguments>();
   Command* command = app.add_subcommand("run", "Compute an expression and print the result");
-  command->add_option("expression", arguments->expression, "What to compute, e.g. 'gelu(a @ b + 0.5)'")
+  command->add_option("expression", arguments->expression, "Expression to compute, e.g. 'gelu(a @ b + 0.5)'")
       ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
-  command->add_option("inputs", arguments->inputs, "Values of the names in it: name=VALUE or name=@file.npy")
-      ->type_name("NAME=VALUE");
+  command->add_option("inputs", arguments->inputs, "Values of its names: name=VALUE or name=@file.npy")->type_name("NAME=VALUE");
   command->add_option("-o,--output", arguments->output, "Save the result as .npy or .safetensors instead of printing it")
       ->type_name("FILE");
-  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, of float literals and of created tensors")
+  command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, float literals and created tensors")
       ->type_name("DTYPE");
-  command->add_option("--device", arguments->device, "auto, a kind (cpu), or an id (cpu:0)")->type_name("DEVICE");
+  command->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
   command->add_option("--repeat", arguments->repeat, "Compute N times and report the fastest")
       ->check(in_range(1, 1'000'000))
       ->type_name("N");
-  command->add_option("--timeout", arguments->timeout_seconds, "Give up waiting for the device after this time; exit 4")
+  command->add_option("--timeout", arguments->timeout_seconds, "Seconds to wait for the device; exit status 4 on timeout")
       ->check(in_range(0.0, 1e9))
       ->type_name("SECONDS");
-  command->add_flag("--explain", arguments->explain, "Say what each device would take, and why one was chosen");
-  command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit 5 if they differ");
+  command->add_flag("--explain", arguments->explain, "Show the predicted time of each device and why one was chosen");
+  command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit status 5 if they differ");
   add_output_options(*command, session);
   command->footer(kExamples);
   command->callback([arguments, &session] { session.action = [arguments, &session] { return run(*arguments, session); }; });

@@ -199,7 +199,8 @@ Response file_response(const std::vector<HostArray>& arrays, std::string_view fo
   response.content_type = "application/octet-stream";
   std::vector<std::byte> bytes;
   if (format == "npy") {
-    if (index >= arrays.size()) throw Error(ErrorCode::out_of_range, fmt::format("there are {} results", arrays.size()));
+    if (index >= arrays.size())
+      throw Error(ErrorCode::out_of_range, fmt::format("the computation has {} results", arrays.size()));
     bytes = format_npy(arrays[index]);
   } else if (format == "safetensors") {
     bytes = format_safetensors(present::results_file(arrays));

@@ -82,7 +82,7 @@ JobBoard::~JobBoard() { cancel_all(); }
 std::shared_ptr<JobBoard::Job> JobBoard::find(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) throw Error(ErrorCode::not_found, "there is no such job", "finished jobs are kept for some minutes");
+  if (found == jobs_.end()) throw Error(ErrorCode::not_found, "unknown job", "finished jobs are kept for 10 minutes");
   return found->second;
 }
 
@@ -100,7 +100,8 @@ Response JobBoard::create(const Call& call) {
       mine += other->owner == job->owner && !other->is_finished();
     }
     if (mine >= services_.options.max_jobs || jobs_.size() >= services_.options.max_jobs * 64)
-      throw Problem(429, "resource_exhausted", fmt::format("{} jobs of this client have not ended", mine), "cancel one, or wait")
+      throw Problem(429, "resource_exhausted", fmt::format("this client already has {} unfinished jobs", mine),
+                    "cancel a job, or wait until one ends")
           .with_retry(5);
     jobs_.emplace(job->id, job);
   }
@@ -112,7 +113,7 @@ Response JobBoard::create(const Call& call) {
   if (!services_.workers.submit("job " + job->program->device, [this, job] { run(job); })) {
     const std::lock_guard lock(mutex_);
     jobs_.erase(job->id);
-    throw Problem(503, "overloaded", "too many requests wait for a worker").with_retry(2);
+    throw Problem(503, "overloaded", "too many requests are waiting").with_retry(2);
   }
   Response response;
   response.status = 202;
@@ -125,7 +126,7 @@ Response JobBoard::create(const Call& call) {
 void JobBoard::run(const std::shared_ptr<Job>& job) {
   const std::string path = "/api/jobs/" + job->id;
   try {
-    if (job->stop.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled before it began");
+    if (job->stop.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled before it started");
     ExecutionOptions options;
     options.cancel = job->stop.get_token();
     options.on_progress = [&](const Progress& progress, const std::vector<std::string>& status_log) {

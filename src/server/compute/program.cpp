@@ -35,7 +35,7 @@ std::int64_t whole_number(const OpInfo& op, const Parameter& parameter, const js
   if (value.is_int64()) return value.get_int64();
   if (value.is_double() && value.get_double() == std::floor(value.get_double()) && std::fabs(value.get_double()) < 0x1p53)
     return static_cast<std::int64_t>(value.get_double());
-  bad_parameter(op, parameter, "a whole number");
+  bad_parameter(op, parameter, "an integer");
 }
 
 ParameterValue parameter_value(const OpInfo& op, const Parameter& parameter, const json::value& value) {
@@ -60,7 +60,7 @@ ParameterValue parameter_value(const OpInfo& op, const Parameter& parameter, con
     case ParameterType::dtype:
     case ParameterType::text:
       if (value.is_string()) return std::string(value.get_string());
-      bad_parameter(op, parameter, parameter.type == ParameterType::dtype ? "a dtype's name" : "a text");
+      bad_parameter(op, parameter, parameter.type == ParameterType::dtype ? "the name of a dtype" : "a text");
   }
   bad_parameter(op, parameter, "a value");
 }
@@ -118,7 +118,7 @@ std::vector<std::pair<std::string, const json::value*>> op_inputs(Members& reque
   for (std::size_t i = 0; inputs.size() < named.size(); ++i) {
     const std::string wanted = input_name(op, i);
     const json::value* value = named.if_contains(wanted);
-    if (value == nullptr || i > 1000) request.fail(fmt::format("{}: there is no input '{}'", op.name, wanted));
+    if (value == nullptr || i > 1000) request.fail(fmt::format("{}: unknown input '{}'", op.name, wanted));
     inputs.emplace_back(wanted, value);
   }
   return inputs;
@@ -160,7 +160,7 @@ void read_expression_inputs(Program& program, Members& request, DType fallback, 
   if (!given->is_object()) request.fail("'inputs' of an expression must be an object by name");
   for (const auto& member : given->get_object()) {
     const std::string name(member.key());
-    if (!is_identifier(name)) request.fail(fmt::format("'{}' is not a name an input can have", name.substr(0, 64)));
+    if (!is_identifier(name)) request.fail(fmt::format("'{}' is not a valid name of an input", name.substr(0, 64)));
     require_used(name, read);
     InputValue input = read_input(member.value(), fmt::format("input '{}'", name), fallback, reader);
     program.arrays.push_back(input.array);
@@ -218,8 +218,8 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
     const Node& node = graph[id];
     if (node.shape.elements() > limits.elements)
       throw Problem(413, "too_large",
-                    fmt::format("a tensor of {} has {} elements, {} are allowed", to_string(node.shape), node.shape.elements(),
-                                limits.elements));
+                    fmt::format("a tensor of {} has {} elements, more than the limit of {}", to_string(node.shape),
+                                node.shape.elements(), limits.elements));
     if (is_view(node.prim) || node.prim == Prim::elementwise) continue;
     is_stored[static_cast<std::size_t>(id)] = true;
     for (const NodeId input : node.inputs) is_stored[static_cast<std::size_t>(input)] = true;
@@ -231,14 +231,14 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
       bytes += storage_bytes(graph[id].dtype, graph[id].shape);
   if (bytes > limits.memory_bytes)
     throw Problem(413, "too_large",
-                  fmt::format("this needs about {}, a request may have {}", format_bytes(static_cast<double>(bytes)),
-                              format_bytes(static_cast<double>(limits.memory_bytes))),
-                  "use smaller tensors, or start the server with --max-request-memory");
+                  fmt::format("this needs about {} of memory; the limit of a request is {}",
+                              format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(limits.memory_bytes))),
+                  "use smaller tensors, or raise the server's --max-request-memory");
   const double operations = cost(graph).flops;
   if (operations > limits.operations)
     throw Problem(413, "too_large",
-                  fmt::format("this takes {:.3g} operations, {:.3g} are allowed", operations, limits.operations),
-                  "use smaller tensors, or start the server with --max-operations");
+                  fmt::format("this needs {:.3g} operations; the limit is {:.3g}", operations, limits.operations),
+                  "use smaller tensors, or raise the server's --max-operations");
   return bytes;
 }
 
@@ -255,14 +255,14 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   Check check;
   for (const char* either : {"operation", "expression"})
     if (const json::value* given = document.if_contains(either); given != nullptr && !given->is_string())
-      request.fail(fmt::format("'{}' must be a text", either));
+      request.fail(fmt::format("'{}' must be a string", either));
   program->operation = request.text("operation").value_or("");
   program->expression = request.text("expression").value_or("");
   if (program->operation.empty() == program->expression.empty())
     request.fail("give either 'operation' or 'expression'", "see docs/http.md, or GET /api/catalogue for the operations");
   if (program->expression.size() > ProgramLimits::kExpression)
-    request.fail(
-        fmt::format("the expression has {} characters, {} are allowed", program->expression.size(), ProgramLimits::kExpression));
+    request.fail(fmt::format("the expression has {} characters, more than the limit of {}", program->expression.size(),
+                             ProgramLimits::kExpression));
   read_options(*program, request);
   const std::optional<DType> dtype = request.dtype("dtype");
   for (const char* known : {"inputs", "parameters", "optional_param", "optional_param_2"}) request.find(known);
@@ -271,7 +271,7 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
     build_operation(*program, request, dtype, *this);
   } else {
     for (const char* foreign : {"parameters", "optional_param", "optional_param_2"})
-      if (request.has(foreign)) request.fail(fmt::format("'{}' belongs to an 'operation'", foreign));
+      if (request.has(foreign)) request.fail(fmt::format("'{}' is allowed only with 'operation'", foreign));
     try {
       build_expression(*program, request, dtype, *this, check);
     } catch (const ExpressionError&) {
@@ -283,12 +283,12 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   program->memory_bytes = check_limits(program->graph, limits);
   if (program->memory_bytes >= (64u << 10)) program->memory.push_back(gate.take(program->memory_bytes));
   if (program->output == OutputForm::npy && program->graph.outputs().size() != 1)
-    request.fail(fmt::format("a .npy file holds one tensor, there are {} results", program->graph.outputs().size()),
+    request.fail(fmt::format("a .npy file can store one tensor, but there are {} results", program->graph.outputs().size()),
                  "use safetensors");
   if (program->output == OutputForm::full)
     for (const NodeId output : program->graph.outputs())
       if (program->graph[output].shape.elements() > ProgramLimits::kFullOutput)
-        throw Problem(413, "too_large", fmt::format("a full output may have {} elements", ProgramLimits::kFullOutput),
+        throw Problem(413, "too_large", fmt::format("the full output may have at most {} elements", ProgramLimits::kFullOutput),
                       "use npy or safetensors");
   check.program = std::move(program);
   return check;

@@ -35,8 +35,8 @@ json::object parse_object(std::string_view text) {
   if (!error) parser.finish(error);
   if (error == json::error::too_deep) throw Error(ErrorCode::invalid_argument, "the JSON is nested deeper than 24 levels");
   if (error || used != text.size())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the body is not JSON: {} at byte {}", error ? error.message() : "more follows its end", used));
+    throw Error(ErrorCode::invalid_argument, fmt::format("the body is not JSON: {} at byte {}",
+                                                         error ? error.message() : "unexpected data after the end", used));
   json::value document = parser.release();
   if (!document.is_object()) throw Error(ErrorCode::invalid_argument, "the body must be a JSON object");
   return std::move(document.get_object());
@@ -68,7 +68,7 @@ const json::value* Members::find(std::string_view name) {
 std::optional<std::string> Members::text(std::string_view name) {
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_string()) fail(fmt::format("'{}' must be a text", name));
+  if (!value->is_string()) fail(fmt::format("'{}' must be a string", name));
   return std::string(value->get_string());
 }
 
@@ -91,7 +91,7 @@ std::optional<std::int64_t> Members::integer(std::string_view name, std::int64_t
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
   const std::optional<std::int64_t> number = as_integer(*value);
-  if (!number || *number < min || *number > max) fail(fmt::format("'{}' must be a whole number from {} to {}", name, min, max));
+  if (!number || *number < min || *number > max) fail(fmt::format("'{}' must be an integer from {} to {}", name, min, max));
   return number;
 }
 
@@ -99,7 +99,7 @@ std::optional<std::uint64_t> Members::natural(std::string_view name) {
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
   if (value->is_uint64()) return value->get_uint64();
-  if (!value->is_int64() || value->get_int64() < 0) fail(fmt::format("'{}' must be a whole number, 0 or more", name));
+  if (!value->is_int64() || value->get_int64() < 0) fail(fmt::format("'{}' must be an integer of at least 0", name));
   return static_cast<std::uint64_t>(value->get_int64());
 }
 
@@ -116,7 +116,7 @@ std::optional<DType> Members::dtype(std::string_view name) {
 std::optional<Shape> Members::shape(std::string_view name) {
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
-  const std::string must = fmt::format("'{}' must be a list of extents such as [2, 3], or the text \"2,3\"", name);
+  const std::string must = fmt::format("'{}' must be a list of extents such as [2, 3], or the string \"2,3\"", name);
   std::vector<std::int64_t> extents;
   if (value->is_array()) {
     for (const json::value& extent : value->get_array()) {
@@ -156,7 +156,7 @@ void Members::done() {
     const std::string_view key = member.key();
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string near = nearest(key, known_);
-    fail(fmt::format("there is no member '{}' here", key.substr(0, 64)),
+    fail(fmt::format("unknown member '{}'", key.substr(0, 64)),
          near.empty() ? "docs/http.md lists the members" : fmt::format("did you mean '{}'?", near));
   }
 }

@@ -75,8 +75,8 @@ Problem Problem::of(const std::exception& error, Stage stage) {
     return problem;
   }
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return Problem(503, "overloaded", "the server has no memory left for this").with_retry(5);
-  return Problem(500, "internal", "the server failed", "the log has the request id and the reason");
+    return Problem(503, "overloaded", "the server is out of memory").with_retry(5);
+  return Problem(500, "internal", "internal server error", "the server's log has the reason under this request id");
 }
 
 std::string Problem::document(std::string_view path, std::string_view request_id) const {

@@ -129,7 +129,7 @@ void add_catalogue_routes(RouteTable& routes, Services& services) {
       {.method = Method::get,
        .path = "/api/operations/params",
        .tag = "catalogue",
-       .summary = "Parameters of the ops that have some",
+       .summary = "Parameters of the ops that have parameters",
        .response_schema = R"({"type":"object","additionalProperties":{"type":"object","required":["param_name","parameters"]}})",
        .handler = fixed_document(operation_parameters())});
 }

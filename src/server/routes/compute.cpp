@@ -160,7 +160,7 @@ Response fetch_result(Services& services, const Call& call) {
   const std::string format = call.request.parameter("format").value_or("npy");
   const std::string index = call.request.parameter("index").value_or("0");
   if (index.size() > 3 || index.empty() || index.find_first_not_of("0123456789") != std::string::npos)
-    throw Error(ErrorCode::invalid_argument, "'index' must be a whole number");
+    throw Error(ErrorCode::invalid_argument, "'index' must be an integer");
   return file_response(services.results.get(call.arguments[0]), format, static_cast<std::size_t>(std::stoi(index)));
 }
 
@@ -199,7 +199,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
       {.method = Method::get,
        .path = "/api/results/{id}",
        .tag = "compute",
-       .summary = "A kept result as a file",
+       .summary = "Download a kept result as a file",
        .runs = Runs::in_worker,
        .media = "application/octet-stream",
        .parameters = {R"(format: {"enum":["npy","safetensors"]})", R"(index: {"type":"integer","minimum":0,"maximum":999})"},
@@ -225,13 +225,13 @@ void add_compute_routes(RouteTable& routes, Services& services) {
   routes.add({.method = Method::get,
               .path = "/api/uploads",
               .tag = "compute",
-              .summary = "This client's uploads",
+              .summary = "List this client's uploads",
               .response_schema = R"({"type":"object","required":["uploads","quota_bytes","used_bytes"]})",
               .handler = [&services](const Call& call) { return list_uploads(services, call); }});
   routes.add({.method = Method::get,
               .path = "/api/uploads/{id}",
               .tag = "compute",
-              .summary = "One upload",
+              .summary = "Show one upload",
               .response_schema = "Upload",
               .failures = {404},
               .handler = [&services](const Call& call) {
@@ -240,7 +240,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
   routes.add({.method = Method::delete_,
               .path = "/api/uploads/{id}",
               .tag = "compute",
-              .summary = "Drop an upload",
+              .summary = "Delete an upload",
               .success = 204,
               .failures = {404},
               .handler = [&services](const Call& call) {

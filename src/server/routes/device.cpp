@@ -24,7 +24,7 @@ std::uint64_t natural_parameter(const Call& call, std::string_view name, std::ui
   std::uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (failure != std::errc() || end != text->data() + text->size() || value > kMaxInteger)
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' must be a whole number", name));
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' must be an integer", name));
   return value;
 }
 
@@ -79,7 +79,7 @@ Response device_status(Services& services, const Call& call) {
   const std::string id = wished.empty() ? services.manager.default_device().id : wished;
   const auto found = std::find_if(table.found.devices.begin(), table.found.devices.end(),
                                   [&](const DeviceInfo& device) { return device.id == id; });
-  if (found == table.found.devices.end()) throw Error(ErrorCode::not_found, fmt::format("there is no device '{}'", id));
+  if (found == table.found.devices.end()) throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", id));
   const DeviceStatus* status = table.status_of(id);
   const bool in_use = status != nullptr && std::any_of(status->users.begin(), status->users.end(),
                                                        [](const DeviceUser& user) { return user.is_holding; });
@@ -88,7 +88,8 @@ Response device_status(Services& services, const Call& call) {
   json.begin_object();
   json.member("available", found->available);
   json.member("mode", found->exclusive ? "serialized" : "shared");
-  const std::string state = status != nullptr ? std::string(name(status->state)) : std::string("not driven here");
+  const std::string state =
+      status != nullptr ? std::string(name(status->state)) : std::string("no backend of this server supports it");
   const char* const outlook = status != nullptr && status->state == DeviceState::closed ? "; it opens when there is work" : "";
   json.member("message",
               found->available ? fmt::format("{} is {}{}", id, state, outlook) : fmt::format("{}: {}", id, found->reason));
@@ -208,7 +209,7 @@ Response ledger(Services& services, const Call& call) {
     json.end_object();
     return std::move(response);
   };
-  if (!ledger_is_built()) return without("this build has no ledger (SQLite)");
+  if (!ledger_is_built()) return without("this build of Tenon has no ledger (SQLite)");
   if (!services.manager.config().ledger) return without("the ledger is off in the configuration");
   try {
     json.begin_object();
@@ -272,24 +273,24 @@ void add_device_routes(RouteTable& routes, Services& services) {
                 .failures = {404},
                 .handler = std::move(handler)});
   };
-  add("/api/devices", "Every device of the machine with its state", "Devices", {},
+  add("/api/devices", "List the devices of the machine with their state", "Devices", {},
       [&](const Call&) { return devices(services); });
-  add("/api/device/status", "Whether a device can be used, and who uses it", "DeviceStatus", {"device: string"},
+  add("/api/device/status", "Show whether a device can be used, and who uses it", "DeviceStatus", {"device: string"},
       [&](const Call& call) { return device_status(services, call); });
-  add("/api/device/queue", "How many wait, and for how long", "DeviceQueue", {"device: string"},
+  add("/api/device/queue", "Show how many requests wait, and for how long", "DeviceQueue", {"device: string"},
       [&](const Call& call) { return device_queue(services, call); });
-  add("/api/leases", "Who holds which device, and who waits", R"({"type":"object","required":["leases"]})", {},
+  add("/api/leases", "List holders and waiters of devices", R"({"type":"object","required":["leases"]})", {},
       [&](const Call&) { return leases(services); });
-  add("/api/policy", "How long devices are kept open", R"({"type":"object","required":["keep_open","worth","devices"]})", {},
+  add("/api/policy", "Show how long devices are kept open", R"({"type":"object","required":["keep_open","worth","devices"]})", {},
       [&](const Call&) { return policy(services); });
-  add("/api/ledger", "What devices were used for and what it cost", "Ledger", {"since: integer", "limit: integer"},
+  add("/api/ledger", "Show the use and cost of devices", "Ledger", {"since: integer", "limit: integer"},
       [&](const Call& call) { return ledger(services, call); });
-  add("/api/timeline", "What happened to devices", R"({"type":"object","required":["events","next"]})", {"since: integer"},
+  add("/api/timeline", "List past device events", R"({"type":"object","required":["events","next"]})", {"since: integer"},
       [&](const Call& call) { return timeline(services, call); });
   routes.add({.method = Method::get,
               .path = "/api/events",
               .tag = "devices",
-              .summary = "What happens to devices, live (server-sent events)",
+              .summary = "Stream device events (server-sent events)",
               .media = "text/event-stream",
               .parameters = {"since: integer"},
               .renews_session = false,

@@ -33,8 +33,8 @@ constexpr Datatype kDatatypes[] = {{"BOOL", DType::boolean}, {"UINT8", DType::u8
 DType dtype_of_datatype(std::string_view name) {
   for (const Datatype& d : kDatatypes)
     if (d.name == name) return d.dtype;
-  throw Error(ErrorCode::invalid_argument, fmt::format("there is no datatype '{}'", name.substr(0, 32)),
-              "BOOL, INT32, FP32, BF16 ...");
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown datatype '{}'", name.substr(0, 32)),
+              "use BOOL, INT32, FP32, BF16 ...");
 }
 
 // Block formats have no name in the protocol: they go out as FP32.
@@ -46,13 +46,13 @@ std::string_view datatype_of(DType dtype) {
 
 const OpInfo& op_of_model(const std::string& model) {
   if (!model.starts_with(kPrefix))
-    throw Error(ErrorCode::not_found, fmt::format("there is no model '{}'", model), "models are called op.<name>, as op.softmax");
+    throw Error(ErrorCode::not_found, fmt::format("unknown model '{}'", model), "models are named op.<name>, e.g. op.softmax");
   return find_op(std::string_view(model).substr(kPrefix.size()));
 }
 
 void check_version(const Call& call) {
   if (call.arguments.size() > 1 && call.arguments[1] != "1")
-    throw Error(ErrorCode::not_found, fmt::format("model {} has version 1 only", call.arguments[0]));
+    throw Error(ErrorCode::not_found, fmt::format("model {} has only version 1", call.arguments[0]));
 }
 
 // --- Describing ---
@@ -200,7 +200,7 @@ std::size_t header_length(const Request& request) {
   std::size_t length = 0;
   for (const char c : text) {
     if (c < '0' || c > '9' || length > (std::size_t{1} << 40))
-      throw Error(ErrorCode::invalid_argument, "Inference-Header-Content-Length is no number");
+      throw Error(ErrorCode::invalid_argument, "Inference-Header-Content-Length is not a number");
     length = length * 10 + static_cast<std::size_t>(c - '0');
   }
   if (length > request.text().size())
@@ -253,9 +253,9 @@ void read_inputs(Inference& inference, Members& request, const OpInfo& op, const
     members.text("name");
     const DType dtype = dtype_of_datatype(members.text("datatype").value_or(""));
     const std::optional<Shape> shape = members.shape("shape");
-    if (!shape) members.fail("there is no 'shape'");
+    if (!shape) members.fail("'shape' is required");
     if (shape->elements() > reader.limits.elements)
-      throw Problem(413, "too_large", fmt::format("{}: {} elements are allowed", where, reader.limits.elements));
+      throw Problem(413, "too_large", fmt::format("{}: more than the limit of {} elements", where, reader.limits.elements));
     const json::value* parameters = members.find("parameters");
     const json::value* size =
         parameters != nullptr && parameters->is_object() ? parameters->get_object().if_contains("binary_data_size") : nullptr;
@@ -266,15 +266,15 @@ void read_inputs(Inference& inference, Members& request, const OpInfo& op, const
     if (size != nullptr) {
       const std::size_t bytes = storage_bytes(dtype, *shape);
       if (!size->is_int64() || size->get_int64() < 0 || static_cast<std::size_t>(size->get_int64()) != bytes)
-        members.fail(fmt::format("{} of {} has {} bytes, 'binary_data_size' says otherwise", to_string(*shape),
+        members.fail(fmt::format("{} of {} has {} bytes, which differs from 'binary_data_size'", to_string(*shape),
                                  tenon::name(dtype), bytes));
-      if (bytes > call.request.text().size() - binary_at) members.fail("the body ends before the tensor does");
+      if (bytes > call.request.text().size() - binary_at) members.fail("the body ends before the end of the tensor");
       named[name] = binary_tensor(call.request, binary_at, dtype, *shape);
       binary_at += bytes;
     } else if (data != nullptr) {
       named[name] = listed_tensor(*data, where, dtype, *shape, reader);
     } else {
-      members.fail("there is neither 'data' nor 'binary_data_size'");
+      members.fail("'data' or 'binary_data_size' is required");
     }
   }
   if (binary_at != call.request.text().size()) request.fail("bytes follow the last tensor");
@@ -283,7 +283,7 @@ void read_inputs(Inference& inference, Members& request, const OpInfo& op, const
     const auto found = named.find(wanted);
     if (found == named.end())
       request.fail(fmt::format("{} has no input '{}'", op.name, order[i].substr(0, 64)),
-                   fmt::format("input {} is called '{}'", i, wanted));
+                   fmt::format("input {} is named '{}'", i, wanted));
     nodes.push_back(inference.graph.input(wanted, found->second.dtype(), found->second.shape()));
     inference.arrays.push_back(std::move(found->second));
   }
@@ -313,13 +313,12 @@ void read_request_parameters(Inference& inference, Members& request, const OpInf
     } else if (value.is_array()) {
       std::vector<std::int64_t> list;
       for (const json::value& item : value.get_array()) {
-        if (!item.is_int64())
-          request.fail(fmt::format("parameter '{}' of {} must hold whole numbers", key.substr(0, 64), op.name));
+        if (!item.is_int64()) request.fail(fmt::format("parameter '{}' of {} must contain integers", key.substr(0, 64), op.name));
         list.push_back(item.get_int64());
       }
       values.emplace_back(key, std::move(list));
     } else {
-      request.fail(fmt::format("parameter '{}' has no usable value", key.substr(0, 64)));
+      request.fail(fmt::format("parameter '{}' has an invalid value", key.substr(0, 64)));
     }
   }
 }
@@ -381,7 +380,7 @@ Response write_inference(const OpInfo& op, Inference& inference, const RunResult
     while (index < run.outputs.size() && output_name(index) != wanted.name) ++index;
     if (index == run.outputs.size())
       throw Error(ErrorCode::not_found, fmt::format("{} has no output '{}'", op.name, wanted.name.substr(0, 64)),
-                  fmt::format("it has '{}'", output_name(0)));
+                  fmt::format("its outputs: '{}'", output_name(0)));
     HostArray array = run.outputs[index];
     if (is_block(array.dtype())) array = array.cast(DType::f32);
     const bool is_binary = wanted.is_binary || inference.all_binary;
@@ -396,9 +395,10 @@ Response write_inference(const OpInfo& op, Inference& inference, const RunResult
       response.tail.push_back(std::move(array));
     } else {
       if (array.elements() > ProgramLimits::kFullOutput)
-        throw Problem(413, "too_large",
-                      fmt::format("more than {} elements go out as binary data only", ProgramLimits::kFullOutput),
-                      "set binary_data");
+        throw Problem(
+            413, "too_large",
+            fmt::format("outputs of more than {} elements are returned as binary data only", ProgramLimits::kFullOutput),
+            "set binary_data");
       out.key("data");
       present::write_values(out, array.reshape({array.elements()}));
     }
@@ -457,21 +457,22 @@ void add_inference_routes(RouteTable& routes, Services& services) {
     op_of_model(call.arguments[0]);
     return healthy(!services.is_draining);
   };
-  get("/v2", "The server, by the Open Inference Protocol", "", [](const Call&) { return server_metadata(); });
-  get("/v2/health/live", "Whether it can answer", "", [](const Call&) { return healthy(true); }, Access::open);
+  get("/v2", "Describe the server (Open Inference Protocol)", "", [](const Call&) { return server_metadata(); });
+  get("/v2/health/live", "Show whether the server responds", "", [](const Call&) { return healthy(true); }, Access::open);
   get(
-      "/v2/health/ready", "Whether it takes requests", "", [&services](const Call&) { return healthy(!services.is_draining); },
-      Access::open);
-  get("/v2/models/{model}", "An op as a model", "Model", model_metadata);
-  get("/v2/models/{model}/versions/{version}", "An op as a model", "Model", model_metadata);
-  get("/v2/models/{model}/ready", "Whether it can be used", "", ready);
-  get("/v2/models/{model}/versions/{version}/ready", "Whether it can be used", "", ready);
-  get("/v2/models/{model}/config", "Its inputs, outputs and parameters", "", model_config);
-  get("/v2/models/{model}/stats", "How often it was used", "", [counts](const Call& call) { return counts->statistics(call); });
+      "/v2/health/ready", "Show whether the server accepts requests", "",
+      [&services](const Call&) { return healthy(!services.is_draining); }, Access::open);
+  get("/v2/models/{model}", "Describe an op as a model", "Model", model_metadata);
+  get("/v2/models/{model}/versions/{version}", "Describe an op as a model", "Model", model_metadata);
+  get("/v2/models/{model}/ready", "Show whether a model can be used", "", ready);
+  get("/v2/models/{model}/versions/{version}/ready", "Show whether a model can be used", "", ready);
+  get("/v2/models/{model}/config", "Show the inputs, outputs and parameters of a model", "", model_config);
+  get("/v2/models/{model}/stats", "Show how often a model was used", "",
+      [counts](const Call& call) { return counts->statistics(call); });
   routes.add({.method = Method::post,
               .path = "/v2/repository/index",
               .tag = "inference",
-              .summary = "All models",
+              .summary = "List all models",
               .response_schema = R"({"type":"array","items":{"type":"object","required":["name"]}})",
               .handler = [](const Call&) { return repository_index(); }});
   for (const char* path : {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"})

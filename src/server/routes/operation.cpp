@@ -75,7 +75,7 @@ Response machine_info(Services& services) {
 std::filesystem::path report_directory(const ServerOptions& options) {
   if (!options.report_directory.empty()) return options.report_directory;
   if (const std::string state = state_directory(); !state.empty()) return std::filesystem::path(state) / "reports";
-  throw Error(ErrorCode::failed_precondition, "there is no place for reports", "start the server with --report-dir");
+  throw Error(ErrorCode::failed_precondition, "the server has no folder for reports", "start the server with --report-dir");
 }
 
 Response bug_report(Services& services, const Call& call) {
@@ -84,10 +84,10 @@ Response bug_report(Services& services, const Call& call) {
   const std::string description = members.text("description").value_or("");
   const boost::json::value* data = members.find("report_data");
   members.done();
-  if (description.empty()) members.fail("there is no 'description'");
+  if (description.empty()) members.fail("'description' is required");
   const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
   if (std::count_if(description.begin(), description.end(), begins_character) > 20'000)
-    members.fail("a description has at most 20,000 characters");
+    members.fail("the description may have at most 20,000 characters");
   const std::filesystem::path directory = report_directory(services.options);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
@@ -96,7 +96,8 @@ Response bug_report(Services& services, const Call& call) {
        at.increment(error))
     ++count;
   if (count >= kMaxReports)
-    throw Problem(429, "resource_exhausted", "there are too many reports already", "whoever runs the server has to read them")
+    throw Problem(429, "resource_exhausted", "the limit of reports is reached",
+                  "the administrator of the server must read and remove them")
         .with_retry(3600);
   const std::string id = random_id("b_");
   const std::filesystem::path file = directory / (id + ".json");
@@ -144,15 +145,17 @@ void add_operation_routes(RouteTable& routes, Services& services) {
                 .renews_session = false,
                 .handler = std::move(handler)});
   };
-  add("/livez", "Whether the process can answer", Runs::here, Access::open, [](const Call&) {
+  add("/livez", "Show whether the process responds", Runs::here, Access::open, [](const Call&) {
     Response response;
     response.body = R"({"status":"ok"})";
     return response;
   });
-  add("/readyz", "Whether requests are taken", Runs::here, Access::open, [&services](const Call&) { return ready(services); });
-  add("/api/machine/info", "The machine", Runs::in_worker, Access::login,
+  add("/readyz", "Show whether requests are accepted", Runs::here, Access::open,
+      [&services](const Call&) { return ready(services); });
+  add("/api/machine/info", "Describe the machine", Runs::in_worker, Access::login,
       [&services](const Call&) { return machine_info(services); });
-  add("/api/git/info", "What Tenon was built from", Runs::here, Access::login, [](const Call&) { return git_info(); });
+  add("/api/git/info", "Show the revision Tenon was built from", Runs::here, Access::login,
+      [](const Call&) { return git_info(); });
   add("/openapi.json", "This interface as an OpenAPI document", Runs::here, Access::login, [&services](const Call&) {
     Response response;
     response.body = openapi_document(services.routes, services.accounts.is_required());
@@ -174,7 +177,7 @@ void add_operation_routes(RouteTable& routes, Services& services) {
   routes.add({.method = Method::post,
               .path = "/api/bug-report",
               .tag = "operation",
-              .summary = "Leave a report for whoever runs the server",
+              .summary = "Save a problem report for the administrator of the server",
               .runs = Runs::in_worker,
               .body = BodyKind::json,
               .request_schema = "BugReport",

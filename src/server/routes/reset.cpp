@@ -29,7 +29,8 @@ class Confirmations {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     std::erase_if(asked_, [&](const auto& entry) { return now - entry.second.when >= kConfirmWithin; });
-    if (asked_.size() >= 1000) throw Problem(429, "resource_exhausted", "too many resets wait for confirmation").with_retry(60);
+    if (asked_.size() >= 1000)
+      throw Problem(429, "resource_exhausted", "too many resets are waiting for confirmation").with_retry(60);
     const std::string token = random_id("c_");
     asked_[token] = {device, now};
     return token;
@@ -69,7 +70,7 @@ std::vector<std::string> reset_command(const DeviceInfo& device) {
 DeviceStatus status_of(Services& services, const std::string& id) {
   for (DeviceStatus& status : services.manager.status())
     if (status.device.id == id) return std::move(status);
-  throw Error(ErrorCode::failed_precondition, fmt::format("{} is not driven by this server", id));
+  throw Error(ErrorCode::failed_precondition, fmt::format("no backend of this server supports {}", id));
 }
 
 void refuse_if_foreign(const DeviceStatus& status) {
@@ -77,7 +78,7 @@ void refuse_if_foreign(const DeviceStatus& status) {
     if (!user.is_here)
       throw Error(ErrorCode::failed_precondition,
                   fmt::format("{} is {} by {}", status.device.id, user.is_holding ? "held" : "waited for", user.who),
-                  "a device is not reset under somebody else; end that process, or wait");
+                  "a device in use by others is not reset; end that process, or wait");
 }
 
 // Programs that do not queue with us, seen by what they have open. Asked after this server has closed the device itself.
@@ -85,15 +86,15 @@ void refuse_if_open_elsewhere(const Services& services, const std::string& id) {
   for (const DeviceInfo& device : services.manager.devices())
     if (device.id == id && !device.holders.empty())
       throw Error(ErrorCode::failed_precondition, fmt::format("{} is open in process {}", id, fmt::join(device.holders, ", ")),
-                  "a device is not reset under somebody else; end that process, or wait");
+                  "a device in use by others is not reset; end that process, or wait");
 }
 
 std::string run_tool(const std::vector<std::string>& command, std::string& output) {
-  if (command.empty()) return "closed; it has no reset tool and opens afresh with the next request";
+  if (command.empty()) return "closed; there is no reset tool for it, and the next request opens it again";
   const std::optional<std::string> printed = child_output(command, kToolTimeout);
   if (!printed)
-    throw Error(ErrorCode::unavailable, fmt::format("the device is closed, but {} is not installed or failed", command[0]),
-                fmt::format("run it by hand: {}", fmt::join(command, " ")));
+    throw Error(ErrorCode::unavailable, fmt::format("the device is closed, but {} failed or is not installed", command[0]),
+                fmt::format("run it manually: {}", fmt::join(command, " ")));
   output = printed->substr(0, 16 << 10);
   return fmt::format("reset with {}", command[0]);
 }
@@ -116,13 +117,15 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
     json.member("confirmation_required", true);
     json.member("confirm", confirmations.ask(device.id));
     json.member("expires_in_seconds", kConfirmWithin.count());
-    json.member("message", fmt::format("{} is {}, {} use it or wait. What runs will end first, then it is closed and reset.",
-                                       device.id, name(status.state), status.users.size()));
+    json.member(
+        "message",
+        fmt::format("{} is {}; {} hold it or wait for it. Running programs end first; then the device is closed and reset.",
+                    device.id, name(status.state), status.users.size()));
     json.end_object();
     return response;
   }
   if (!confirmations.take(*confirm, device.id))
-    throw Error(ErrorCode::failed_precondition, "the confirmation is not valid any more", "ask again without 'confirm'");
+    throw Error(ErrorCode::failed_precondition, "the confirmation has expired", "send the request again without 'confirm'");
   services.manager.close(device.id);
   // Our place in the queue between processes: nobody opens the device under the tool, whether it can be shared or not.
   Turnstile::Pass pass;
@@ -147,7 +150,7 @@ void add_reset_route(RouteTable& routes, Services& services) {
   routes.add({.method = Method::post,
               .path = "/api/device/reset",
               .tag = "devices",
-              .summary = "Close and reset a device; must be confirmed with the token the first answer has",
+              .summary = "Close and reset a device; must be confirmed with the token of the first response",
               .runs = Runs::in_worker,
               .body = BodyKind::json,
               .request_schema = "ResetRequest",

@@ -31,7 +31,7 @@ Credentials read_credentials(const Request& request) {
     members.done();
   }
   if (credentials.account.empty()) credentials.account = "admin";
-  if (credentials.password.empty()) throw Problem(400, "invalid_argument", "there is no 'password'");
+  if (credentials.password.empty()) throw Problem(400, "invalid_argument", "'password' is required");
   return credentials;
 }
 
@@ -54,7 +54,7 @@ Response redirect_home() {
 Response login(Services& services, const Call& call) {
   const Credentials credentials = read_credentials(call.request);
   if (!services.accounts.is_required())
-    throw Error(ErrorCode::failed_precondition, "this server has no login", "it is only for this machine");
+    throw Error(ErrorCode::failed_precondition, "this server has no login", "it is reachable only from this machine");
   const Accounts::Login login =
       services.accounts.login(credentials.account, credentials.password, call.client.address, call.request);
   Response response;
@@ -139,16 +139,16 @@ void add_session_routes(RouteTable& routes, Services& services) {
                 .success = method == Method::get ? 303 : 200,
                 .handler = [&services](const Call& call) { return logout(services, call); }});
   for (const Method method : {Method::get, Method::post})
-    routes.add(
-        {.method = method,
-         .path = "/api/session",
-         .tag = "session",
-         .summary = method == Method::get ? "Whether a login is needed, and how this client stands" : "Keep the session alive",
-         .access = Access::open,
-         .response_schema = "Session",
-         .parameters = {"account: string"},
-         .renews_session = method == Method::post,
-         .handler = [&services](const Call& call) { return session(services, call); }});
+    routes.add({.method = method,
+                .path = "/api/session",
+                .tag = "session",
+                .summary = method == Method::get ? "Show whether a login is required and the state of this client's session"
+                                                 : "Keep the session alive",
+                .access = Access::open,
+                .response_schema = "Session",
+                .parameters = {"account: string"},
+                .renews_session = method == Method::post,
+                .handler = [&services](const Call& call) { return session(services, call); }});
 }
 
 }  // namespace tenon::server

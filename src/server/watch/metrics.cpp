@@ -50,48 +50,48 @@ constexpr DeviceFamily kDeviceFamilies[] = {
        return static_cast<double>(
            std::count_if(s.users.begin(), s.users.end(), [](const DeviceUser& u) { return !u.is_holding; }));
      }},
-    {"tenon_device_oldest_wait_seconds", "gauge", "For this long the one who waits longest has waited.",
+    {"tenon_device_oldest_wait_seconds", "gauge", "Longest current wait.",
      [](const DeviceStatus& s) {
        double oldest = 0;
        for (const DeviceUser& user : s.users)
          if (!user.is_holding) oldest = std::max(oldest, user.seconds);
        return oldest;
      }},
-    {"tenon_device_epoch", "gauge", "Number of this process' hold on the device, 0 without one; grows with every holder.",
+    {"tenon_device_epoch", "gauge", "Epoch of this process's hold on the device, 0 without one; grows with every holder.",
      [](const DeviceStatus& s) { return static_cast<double>(s.epoch); }},
-    {"tenon_device_memory_used_bytes", "gauge", "Memory this process has on the device.",
+    {"tenon_device_memory_used_bytes", "gauge", "Memory this process uses on the device.",
      [](const DeviceStatus& s) { return static_cast<double>(s.memory_used_bytes); }},
-    {"tenon_device_memory_limit_bytes", "gauge", "Memory this process may have on the device.",
+    {"tenon_device_memory_limit_bytes", "gauge", "Memory limit of this process on the device.",
      [](const DeviceStatus& s) { return static_cast<double>(s.memory_limit_bytes); }},
-    {"tenon_device_keep_open_threshold_seconds", "gauge", "How long the device would be kept open idle now.",
+    {"tenon_device_keep_open_threshold_seconds", "gauge", "How long the device would currently be kept open while idle.",
      [](const DeviceStatus& s) { return s.threshold_seconds; }},
-    {"tenon_device_break_even_seconds", "gauge", "Idle time that is worth as much as opening and closing once.",
+    {"tenon_device_break_even_seconds", "gauge", "Idle time that costs as much as opening and closing once.",
      [](const DeviceStatus& s) { return s.break_even_seconds; }},
-    {"tenon_device_cost_over_optimum_ratio", "gauge", "Cost of keeping open over that of the best choice in hindsight.",
+    {"tenon_device_cost_over_optimum_ratio", "gauge", "Cost of keeping the device open relative to the offline optimum.",
      [](const DeviceStatus& s) { return s.cost_over_optimum; }},
     {"tenon_device_leases_total", "counter", "Leases granted.", counter<&C::leases>},
     {"tenon_device_warm_leases_total", "counter", "Leases that found the device open.", counter<&C::warm>},
     {"tenon_device_cold_leases_total", "counter", "Leases that had to open it.", counter<&C::cold>},
     {"tenon_device_queued_leases_total", "counter", "Leases that had to wait.", counter<&C::queued>},
-    {"tenon_device_lease_timeouts_total", "counter", "Leases whose time to wait ran out.", counter<&C::timeouts>},
-    {"tenon_device_lease_cancellations_total", "counter", "Leases cancelled while they waited.", counter<&C::cancellations>},
+    {"tenon_device_lease_timeouts_total", "counter", "Leases that timed out.", counter<&C::timeouts>},
+    {"tenon_device_lease_cancellations_total", "counter", "Leases cancelled while waiting.", counter<&C::cancellations>},
     {"tenon_device_overtakes_total", "counter", "Leases granted after a later one of the same priority: always 0.",
      counter<&C::overtakes>},
     {"tenon_device_opens_total", "counter", "Times the device was opened.", counter<&C::opens>},
     {"tenon_device_open_failures_total", "counter", "Times opening failed.", counter<&C::open_failures>},
     {"tenon_device_closes_total", "counter", "Times the device was closed.", counter<&C::closes>},
     {"tenon_device_close_failures_total", "counter", "Times closing failed.", counter<&C::close_failures>},
-    {"tenon_device_dirty_grants_total", "counter", "Times the user before had died or left the device in doubt.",
-     counter<&C::dirty_grants>},
-    {"tenon_device_requeued_at_close_total", "counter", "Leases that met the device closing and opened it again.",
+    {"tenon_device_dirty_grants_total", "counter",
+     "Grants of a dirty device: the previous holder died or did not close it cleanly.", counter<&C::dirty_grants>},
+    {"tenon_device_requeued_at_close_total", "counter", "Leases that arrived while the device was closing and reopened it.",
      counter<&C::requeued_at_close>},
-    {"tenon_device_lost_total", "counter", "Times the device went away while open.", counter<&C::lost>},
-    {"tenon_device_yields_total", "counter", "Times the device was given to another process.", counter<&C::yields>},
+    {"tenon_device_lost_total", "counter", "Times the device was lost while open.", counter<&C::lost>},
+    {"tenon_device_yields_total", "counter", "Times the device was yielded to another process.", counter<&C::yields>},
     {"tenon_device_runs_total", "counter", "Programs run.", counter<&C::runs>},
     {"tenon_device_run_failures_total", "counter", "Programs that failed.", counter<&C::run_failures>},
     {"tenon_device_spills_total", "counter", "Tensors moved to host memory before a close.", counter<&C::spills>},
     {"tenon_device_restores_total", "counter", "Tensors moved back to a device.", counter<&C::restores>},
-    {"tenon_device_evictions_total", "counter", "Tensors moved to host memory to make room.", counter<&C::evictions>},
+    {"tenon_device_evictions_total", "counter", "Tensors evicted to host memory.", counter<&C::evictions>},
     {"tenon_device_uploaded_bytes_total", "counter", "Bytes moved to the device.", counter<&C::bytes_up>},
     {"tenon_device_downloaded_bytes_total", "counter", "Bytes moved from the device.", counter<&C::bytes_down>},
     {"tenon_device_open_seconds_total", "counter", "Time spent opening.", counter<&C::open_seconds>},
@@ -117,7 +117,7 @@ void write_states(std::string& out, const std::vector<DeviceStatus>& status) {
     for (const DeviceState state : kStates)
       fmt::format_to(std::back_inserter(out), "tenon_device_state{{device=\"{}\",state=\"{}\"}} {}\n", escaped(s.device.id),
                      name(state), s.state == state ? 1 : 0);
-  family(out, "tenon_device_held_seconds", "gauge", "For this long the holder has had the device.");
+  family(out, "tenon_device_held_seconds", "gauge", "How long the holder has had the device.");
   for (const DeviceStatus& s : status) {
     std::map<std::string, double> held;  // by holder: several leases of this process are one
     for (const DeviceUser& user : s.users)
@@ -130,7 +130,8 @@ void write_states(std::string& out, const std::vector<DeviceStatus>& status) {
 
 void write_waits(std::string& out, const std::vector<DeviceStatus>& status) {
   family(out, "tenon_device_lease_wait_seconds", "histogram",
-         "From asking for a lease to the grant: device open and free, had to be opened, or had others before.");
+         "Time from the request of a lease to its grant: warm (device open and free), cold (had to be opened), queued (others "
+         "were ahead).");
   for (const DeviceStatus& s : status)
     for (const WaitFamily& f : kWaits) {
       const WaitHistogram& waits = s.counters.*f.histogram;
@@ -150,7 +151,7 @@ void write_waits(std::string& out, const std::vector<DeviceStatus>& status) {
 }
 
 void write_devices(std::string& out, const std::vector<DeviceStatus>& status) {
-  family(out, "tenon_device_info", "gauge", "The devices there are.");
+  family(out, "tenon_device_info", "gauge", "Devices of the machine.");
   for (const DeviceStatus& s : status)
     fmt::format_to(std::back_inserter(out), "tenon_device_info{{device=\"{}\",kind=\"{}\",name=\"{}\",simulated=\"{}\"}} 1\n",
                    escaped(s.device.id), name(s.device.kind), escaped(s.device.name), is_simulated(s.device));
@@ -199,7 +200,7 @@ void Metrics::write(std::string& out) const {
     for (const auto& [status, count] : of.by_status)
       fmt::format_to(std::back_inserter(out), "tenon_http_requests_total{{method=\"{}\",route=\"{}\",status=\"{}\"}} {}\n",
                      method(route), label(route), status, count);
-  family(out, "tenon_http_request_seconds", "histogram", "From the header's arrival to the answer.");
+  family(out, "tenon_http_request_seconds", "histogram", "Time from the arrival of the header to the response.");
   for (const auto& [route, of] : routes_) {
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < kSeconds.size(); ++i) {
@@ -219,31 +220,32 @@ void Metrics::write(std::string& out) const {
 
 std::string prometheus_text(Services& services, const std::vector<DeviceStatus>& status) {
   std::string out;
-  family(out, "tenon_build_info", "gauge", "The version that runs.");
+  family(out, "tenon_build_info", "gauge", "Version of the server.");
   fmt::format_to(std::back_inserter(out), "tenon_build_info{{version=\"{}\"}} 1\n", TENON_VERSION);
   const double uptime = std::chrono::duration<double>(std::chrono::steady_clock::now() - services.started).count();
-  single(out, "tenon_uptime_seconds", "gauge", "Since the server started.", uptime);
+  single(out, "tenon_uptime_seconds", "gauge", "Seconds since the server started.", uptime);
   services.metrics.write(out);
   const Traffic& t = services.traffic;
   single(out, "tenon_http_connections", "gauge", "Open connections.", static_cast<double>(t.connections));
   single(out, "tenon_http_streams", "gauge", "Open event streams.", static_cast<double>(t.streams));
   single(out, "tenon_http_connections_accepted_total", "counter", "Connections accepted.", static_cast<double>(t.accepted));
-  single(out, "tenon_http_connections_refused_total", "counter", "Connections beyond the limit.", static_cast<double>(t.refused));
+  single(out, "tenon_http_connections_refused_total", "counter", "Connections refused because of the limit.",
+         static_cast<double>(t.refused));
   single(out, "tenon_http_timeouts_total", "counter", "Requests that did not arrive in time.", static_cast<double>(t.timed_out));
-  single(out, "tenon_http_malformed_total", "counter", "What was no HTTP request.", static_cast<double>(t.malformed));
-  single(out, "tenon_requests_running", "gauge", "Requests a worker is busy with.",
-         static_cast<double>(services.workers.running()));
-  single(out, "tenon_requests_waiting", "gauge", "Requests that wait for a worker.",
+  single(out, "tenon_http_malformed_total", "counter", "Messages that were not HTTP requests.", static_cast<double>(t.malformed));
+  single(out, "tenon_requests_running", "gauge", "Requests being processed.", static_cast<double>(services.workers.running()));
+  single(out, "tenon_requests_waiting", "gauge", "Requests waiting for a worker thread.",
          static_cast<double>(services.workers.waiting()));
-  single(out, "tenon_jobs", "gauge", "Jobs that have not ended.", static_cast<double>(services.jobs.unfinished()));
-  single(out, "tenon_request_memory_used_bytes", "gauge", "Memory of requests.", static_cast<double>(services.memory.used()));
-  single(out, "tenon_request_memory_limit_bytes", "gauge", "Memory all requests may have.",
+  single(out, "tenon_jobs", "gauge", "Unfinished jobs.", static_cast<double>(services.jobs.unfinished()));
+  single(out, "tenon_request_memory_used_bytes", "gauge", "Memory used by requests.",
+         static_cast<double>(services.memory.used()));
+  single(out, "tenon_request_memory_limit_bytes", "gauge", "Memory limit of all requests.",
          static_cast<double>(services.memory.limit()));
-  single(out, "tenon_program_cache_hits_total", "counter", "Requests that were read before.",
+  single(out, "tenon_program_cache_hits_total", "counter", "Requests found in the program cache.",
          static_cast<double>(services.programs.hits()));
-  single(out, "tenon_program_cache_misses_total", "counter", "Requests that had to be read.",
+  single(out, "tenon_program_cache_misses_total", "counter", "Requests not found in the program cache.",
          static_cast<double>(services.programs.misses()));
-  single(out, "tenon_sessions", "gauge", "People logged in.", static_cast<double>(services.accounts.sessions()));
+  single(out, "tenon_sessions", "gauge", "Active sessions.", static_cast<double>(services.accounts.sessions()));
   single(out, "tenon_login_failures_total", "counter", "Failed logins.", static_cast<double>(services.accounts.failures()));
   write_devices(out, status);
   return out;
