@@ -330,6 +330,22 @@ TEST_F(DeviceOwnerTest, CloseWaitsForTheOperationAndKeepsTheLease) {
   EXPECT_EQ(counters().opens, 2u);
 }
 
+TEST_F(DeviceOwnerTest, DrainingDeviceIsGrantedToNobody) {
+  options_.device.exclusive = false;
+  const Lease held = lease();
+  std::optional<DeviceOwner::Operation> operation = owner().begin(DeviceOwner::grant_of(held));
+  auto closing = std::async(std::launch::async, [&] { owner().close(); });
+  EXPECT_TRUE(reaches(DeviceState::draining));
+  Asked<Lease> asking = ask();
+  EXPECT_TRUE(eventually(kLimit, [&] { return counters().requeued_at_close == 1; }));
+  EXPECT_TRUE(settles());
+  EXPECT_EQ(counters().leases, 1u);
+  operation.reset();
+  closing.get();
+  EXPECT_TRUE(asking.get());
+  EXPECT_EQ(counters().opens, 2u);
+}
+
 class ValuesOnTheCard : public DeviceOwnerTest {
  protected:
   // 7, on the card alone.
