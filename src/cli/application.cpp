@@ -190,9 +190,9 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
     chosen_command(app, words);
     usage(in_words(error), fmt::format("see {} --help", words));
   }
-  session.console.set_colour(session.colour == "always"  ? ColourWish::always
-                             : session.colour == "never" ? ColourWish::never
-                                                         : ColourWish::automatic);
+  session.console.set_colour(session.colour == "always"  ? ColourMode::always
+                             : session.colour == "never" ? ColourMode::never
+                                                         : ColourMode::automatic);
   if (session.quiet && session.progress == "json")
     usage("--quiet and --progress=json cannot be combined", "use only one of them");
   session.console.progress = session.quiet                ? ProgressStyle::none

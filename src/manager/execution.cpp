@@ -58,16 +58,16 @@ class Recorder {
   Timeline timeline_;
 };
 
-LeaseOptions lease_wish(const RunOptions& options, const Recorder& recorder) {
-  LeaseOptions wish;
-  wish.timeout = options.timeout;
-  wish.priority = options.priority;
-  wish.cancel = options.cancel;
+LeaseOptions lease_request(const RunOptions& options, const Recorder& recorder) {
+  LeaseOptions requested;
+  requested.timeout = options.timeout;
+  requested.priority = options.priority;
+  requested.cancel = options.cancel;
   if (options.on_progress)
-    wish.on_wait = [&](const QueuePlace& place) {
+    requested.on_wait = [&](const QueuePlace& place) {
       recorder.tell(place.ahead_here + place.ahead_elsewhere > 0 ? "queued" : "opening", place);
     };
-  return wish;
+  return requested;
 }
 
 struct Compiled {
@@ -123,7 +123,7 @@ struct Execution {
     if (options.on_decision) options.on_decision(*decision);
 
     Recorder recorder(options, owner->device().id);
-    const Lease lease = state.acquire(*owner, lease_wish(options, recorder));
+    const Lease lease = state.acquire(*owner, lease_request(options, recorder));
     recorder.add("queued", DeviceOwner::grant_of(lease).queued_seconds());
     recorder.add("opening", DeviceOwner::grant_of(lease).open_seconds);
     DeviceOwner::Operation operation = owner->begin(DeviceOwner::grant_of(lease), options.cancel);

@@ -30,7 +30,7 @@ void mark_undriven(DeviceInfo& device) {
       "use another device; programs that drive it themselves can queue for it: tenon exec --device {} -- COMMAND", device.id);
 }
 
-// A second way to the processor: the same silicon and memory, another driver.
+// A second way to the CPU: the same silicon and memory, another driver.
 void describe_as(DeviceInfo& way, const DeviceInfo& processor) {
   if (way.vendor.empty()) way.vendor = processor.vendor;
   if (way.architecture.empty()) way.architecture = processor.architecture;
@@ -62,11 +62,11 @@ std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const Backen
   return detected;
 }
 
-const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view wish) {
+const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view requested) {
   const DeviceInfo* found = nullptr;
   for (const DeviceInfo& device : devices) {
-    if (is_called(device, wish)) return &device;
-    if (wish == name(device.kind) && (!found || (!found->available && device.available))) found = &device;
+    if (is_called(device, requested)) return &device;
+    if (requested == name(device.kind) && (!found || (!found->available && device.available))) found = &device;
   }
   return found;
 }

@@ -13,8 +13,8 @@ namespace tenon {
 // backend are marked as unavailable with the reason.
 std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const BackendRegistry& registry);
 
-// The device with the id or alias |wish|; else the first of that kind, preferably an available one. nullptr if there is
+// The device with the id or alias |requested|; else the first of that kind, preferably an available one. nullptr if there is
 // none.
-const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view wish);
+const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view requested);
 
 }  // namespace tenon

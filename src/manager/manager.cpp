@@ -86,21 +86,21 @@ std::shared_ptr<OpenDevice> DeviceManager::open(const LeaseOptions& options) {
   return {use, &use->operation.device()};
 }
 
-std::shared_ptr<OpenDevice> DeviceManager::open(std::string_view wish) {
+std::shared_ptr<OpenDevice> DeviceManager::open(std::string_view requested) {
   LeaseOptions options;
-  options.device = wish;
+  options.device = requested;
   return open(options);
 }
 
-void DeviceManager::close(std::string_view wish) {
-  if (wish == "auto") {
-    state_->routing.owner_for(wish)->close();
+void DeviceManager::close(std::string_view requested) {
+  if (requested == "auto") {
+    state_->routing.owner_for(requested)->close();
     return;
   }
   for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) {
     const DeviceInfo& device = owner->device();
-    if (device.id == wish || name(device.kind) == wish ||
-        std::find(device.aliases.begin(), device.aliases.end(), wish) != device.aliases.end())
+    if (device.id == requested || name(device.kind) == requested ||
+        std::find(device.aliases.begin(), device.aliases.end(), requested) != device.aliases.end())
       owner->close();
   }
 }

@@ -76,24 +76,25 @@ class Claim {
 
 struct Task {
   Nodes targets;
-  std::string wish;
+  std::string requested;
 };
 
-// The wish of each planned node: its own, or the first one found on the way to its inputs.
-std::vector<const std::string*> wishes_of(const std::vector<PlannedNode>& planned) {
-  std::vector<const std::string*> wishes(planned.size());
+// The device requested for each planned node: its own, or the first one found on the way to its inputs.
+std::vector<const std::string*> requests_of(const std::vector<PlannedNode>& planned) {
+  std::vector<const std::string*> requests(planned.size());
   for (std::size_t i = 0; i < planned.size(); ++i) {
-    wishes[i] = &planned[i].node->wish;
-    for (std::size_t k = 0; k < planned[i].inputs.size() && wishes[i]->empty(); ++k) wishes[i] = wishes[planned[i].inputs[k]];
+    requests[i] = &planned[i].node->requested;
+    for (std::size_t k = 0; k < planned[i].inputs.size() && requests[i]->empty(); ++k)
+      requests[i] = requests[planned[i].inputs[k]];
   }
-  return wishes;
+  return requests;
 }
 
 // The one device that is wished for anywhere in the plan; "auto" for none at all, nothing for several.
 std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planned) {
   std::string_view only;
   for (const PlannedNode& node : planned) {
-    const std::string& own = node.node->wish;
+    const std::string& own = node.node->requested;
     if (own.empty() || own == only) continue;
     if (!only.empty()) return std::nullopt;
     only = own;
@@ -101,19 +102,19 @@ std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planne
   return only.empty() ? "auto" : only;
 }
 
-// Targets with the same wish together; those without one join the first.
+// Targets that request the same device together; those without one join the first.
 std::vector<Task> tasks_for(const std::vector<PlannedNode>& planned) {
-  const std::vector<const std::string*> wishes = wishes_of(planned);
+  const std::vector<const std::string*> requests = requests_of(planned);
   std::vector<Task> tasks;
   Nodes anywhere;
   for (std::size_t i = 0; i < planned.size(); ++i) {
     if (!planned[i].is_target) continue;
-    if (wishes[i]->empty()) {
+    if (requests[i]->empty()) {
       anywhere.push_back(planned[i].node);
       continue;
     }
-    auto task = std::find_if(tasks.begin(), tasks.end(), [&](const Task& known) { return known.wish == *wishes[i]; });
-    if (task == tasks.end()) task = tasks.insert(tasks.end(), Task{{}, *wishes[i]});
+    auto task = std::find_if(tasks.begin(), tasks.end(), [&](const Task& known) { return known.requested == *requests[i]; });
+    if (task == tasks.end()) task = tasks.insert(tasks.end(), Task{{}, *requests[i]});
     task->targets.push_back(planned[i].node);
   }
   if (anywhere.empty()) return tasks;
@@ -122,14 +123,14 @@ std::vector<Task> tasks_for(const std::vector<PlannedNode>& planned) {
   return tasks;
 }
 
-// The unevaluated nodes of the plan that wish for another device than |wish|, one device at a time.
-Task elsewhere(const std::vector<PlannedNode>& planned, const std::string& wish) {
+// The unevaluated nodes of the plan that request another device than |requested|, one device at a time.
+Task elsewhere(const std::vector<PlannedNode>& planned, const std::string& requested) {
   Task task;
   for (const PlannedNode& node : planned) {
-    const std::string& own = node.node->wish;
-    if (!node.expression || node.is_target || own.empty() || own == wish || node.node->weak) continue;
-    if (task.wish.empty()) task.wish = own;
-    if (task.wish == own) task.targets.push_back(node.node);
+    const std::string& own = node.node->requested;
+    if (!node.expression || node.is_target || own.empty() || own == requested || node.node->weak) continue;
+    if (task.requested.empty()) task.requested = own;
+    if (task.requested == own) task.targets.push_back(node.node);
   }
   return task;
 }
@@ -138,12 +139,12 @@ void run_tasks(std::vector<Task> waiting, DeviceManager& manager, const RunOptio
   std::reverse(waiting.begin(), waiting.end());
   while (!waiting.empty()) {
     std::vector<PlannedNode> planned = plan(waiting.back().targets);
-    if (Task first = elsewhere(planned, waiting.back().wish); !first.targets.empty()) {
+    if (Task first = elsewhere(planned, waiting.back().requested); !first.targets.empty()) {
       waiting.push_back(std::move(first));
       continue;
     }
     RunOptions here = options;
-    here.device = waiting.back().wish;
+    here.device = waiting.back().requested;
     run_plan(planned, manager, here, evaluation);
     waiting.pop_back();
   }
@@ -168,9 +169,9 @@ Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
   std::vector<PlannedNode> planned = plan(claim.nodes());
   if (options.device != "auto") {
     run_plan(planned, manager, options, evaluation);
-  } else if (const std::optional<std::string_view> wish = only_wish(planned)) {
+  } else if (const std::optional<std::string_view> requested = only_wish(planned)) {
     RunOptions here = options;
-    here.device = *wish;
+    here.device = *requested;
     run_plan(planned, manager, here, evaluation);
   } else {
     run_tasks(tasks_for(planned), manager, options, evaluation);

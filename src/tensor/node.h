@@ -33,7 +33,7 @@ struct TensorNode {
   bool weak = false;
   Shape shape;
   std::variant<std::monostate, std::int64_t, double> literal;
-  std::string wish;         // where to evaluate it; "" for no wish
+  std::string requested;    // where to evaluate it; "" where the caller did not say
   std::size_t result = 0;   // of the expression
   bool is_claimed = false;  // a thread evaluates it; guarded by the mutex of all claims
 

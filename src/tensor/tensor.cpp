@@ -124,13 +124,13 @@ dlpack::ManagedTensorVersioned* Tensor::to_dlpack_versioned() const { return ten
 Tensor Tensor::on(std::string_view device) const {
   const std::shared_ptr<TensorNode>& node = node_of(*this);
   if (device.empty()) throw Error(ErrorCode::invalid_argument, "on: the device request is empty");
-  Tensor wishing = std::move(make_results(
+  Tensor placed = std::move(make_results(
       "on",
       {[](Graph&, std::span<const NodeId> inputs) { return std::vector<NodeId>(inputs.begin(), inputs.end()); }, {node}})[0]);
-  wishing.node_->wish = device;
+  placed.node_->requested = device;
   // The value is the same one, if there is one.
-  if (const TensorNode::State state = node->state(); state.storage && !node->weak) wishing.node_->set_storage(state.storage);
-  return wishing;
+  if (const TensorNode::State state = node->state(); state.storage && !node->weak) placed.node_->set_storage(state.storage);
+  return placed;
 }
 
 Tensor Tensor::to(std::string_view device) const {

@@ -41,7 +41,7 @@ inline Outcome tenon(std::vector<std::string> arguments, const Surroundings& sur
     const char* const own = is_folder ? std::getenv(name) : nullptr;
     return std::string(own != nullptr ? own : "");
   };
-  console.set_colour(ColourWish::automatic);
+  console.set_colour(ColourMode::automatic);
   const int status = run_application(std::move(arguments), console);
   return {status, out.str(), err.str()};
 }

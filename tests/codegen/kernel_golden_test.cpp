@@ -41,7 +41,7 @@ constexpr GoldenCase kCases[] = {
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
-    // primitives/turned_copy.cpp
+    // primitives/transposed_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},
     {"random", "randn([64], seed=7)"},
     {"iota", "arange(64)"},

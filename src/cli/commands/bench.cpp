@@ -84,15 +84,15 @@ struct Measured {
 Measured measure_both(const BenchArguments& arguments, const Graph& graph, const std::vector<HostArray>& arrays,
                       Interrupt& interrupt, const Session& session) {
   DeviceManager& manager = process_manager();
-  LeaseOptions wish;
-  wish.device = arguments.device;
-  wish.cancel = interrupt.token();
+  LeaseOptions requested;
+  requested.device = arguments.device;
+  requested.cancel = interrupt.token();
   ProgressTalk talk(session.console);
-  wish.on_wait = [&](const QueuePlace& place) { talk.waiting(wish.device, place); };
-  const std::shared_ptr<OpenDevice> device = manager.open(wish);
+  requested.on_wait = [&](const QueuePlace& place) { talk.waiting(requested.device, place); };
+  const std::shared_ptr<OpenDevice> device = manager.open(requested);
   const double half = arguments.seconds / 2;
   Measured measured{.device = device->info(), .compute = {}, .whole = {}};
-  measured.compute = measure_compute(*device, graph, arrays, half, wish.cancel, talk.measuring("compute"));
+  measured.compute = measure_compute(*device, graph, arrays, half, requested.cancel, talk.measuring("compute"));
   RunOptions options;
   options.device = measured.device.id;
   options.cancel = interrupt.token();

@@ -166,9 +166,9 @@ std::vector<std::string> to_examine(const Detection& found, const std::string& w
   return usable;
 }
 
-std::vector<Check> examine(const std::string& wish, Interrupt& interrupt, const Session& session) {
+std::vector<Check> examine(const std::string& requested, Interrupt& interrupt, const Session& session) {
   const Detection found = process_manager().detect();
-  const std::string wanted = wish.empty() ? "" : process_manager().find(wish).id;
+  const std::string wanted = requested.empty() ? "" : process_manager().find(requested).id;
   Findings checks(session);
   check_devices(found, wanted, checks);
   check_memory(found, checks);

@@ -148,7 +148,7 @@ void read_costs(Report& report, const Session& session) {
   }
 }
 
-// Without a program only the kinds and the wishes of the configuration decide.
+// Without a program only the kinds and the preferences of the configuration decide.
 std::optional<Decision> decide(const Report& report) {
   std::vector<Candidate> candidates;
   for (const DeviceInfo& device : report.found.devices) candidates.push_back({.device = device});

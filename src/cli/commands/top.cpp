@@ -36,7 +36,7 @@ struct TopArguments {
   bool has_interval = false;
 };
 
-// The share of its time the processor was busy since the last question.
+// The share of time the CPU was busy since the last call.
 class ProcessorLoad {
  public:
   std::optional<double> since_last() {
@@ -134,7 +134,7 @@ int show_live(const TopArguments& arguments, const Session& session) {
 
 int show_once(const Session& session) {
   ProcessorLoad load;
-  // The processor's load needs two looks, a little apart.
+  // The CPU's load needs two samples, a little apart.
   load.since_last();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const TopSample sample = take_sample(load, session);

@@ -271,16 +271,16 @@ int tune(const TuneArguments& arguments, const Session& session) {
   std::ofstream svg;
   if (!arguments.svg.empty()) svg = open_svg(arguments.svg);
   Interrupt interrupt(nothing_needs_closing);
-  LeaseOptions wish;
-  wish.device = manager.explain(smallest, arguments.device).device.id;
-  wish.cancel = interrupt.token();
+  LeaseOptions requested;
+  requested.device = manager.explain(smallest, arguments.device).device.id;
+  requested.cancel = interrupt.token();
   ProgressTalk talk(session.console);
-  wish.on_wait = [&](const QueuePlace& place) { talk.waiting(wish.device, place); };
+  requested.on_wait = [&](const QueuePlace& place) { talk.waiting(requested.device, place); };
   Lease lease;
   TuneResult result;
   try {
-    lease = manager.lease(wish);
-    result = find_on(lease, arguments, subject, wish.cancel, talk);
+    lease = manager.lease(requested);
+    result = find_on(lease, arguments, subject, requested.cancel, talk);
   } catch (const Error& error) {
     if (interrupt.exit_status() != 0 && error.code() == ErrorCode::cancelled) return interrupt.exit_status();
     throw;

@@ -21,8 +21,8 @@ int terminal_width(const Environment& environment) {
 
 }  // namespace
 
-bool use_colour(ColourWish wish, bool is_terminal, const Environment& environment) {
-  if (wish != ColourWish::automatic) return wish == ColourWish::always;
+bool use_colour(ColourMode mode, bool is_terminal, const Environment& environment) {
+  if (mode != ColourMode::automatic) return mode == ColourMode::always;
   if (!environment("NO_COLOR").empty()) return false;
   for (const char* force : {"FORCE_COLOR", "CLICOLOR_FORCE"}) {
     const std::string value = environment(force);
@@ -38,9 +38,9 @@ bool Console::is_utf8() const {
   return false;
 }
 
-void Console::set_colour(ColourWish wish) {
-  colour_out = use_colour(wish, out_is_terminal, environment);
-  colour_err = use_colour(wish, err_is_terminal, environment);
+void Console::set_colour(ColourMode mode) {
+  colour_out = use_colour(mode, out_is_terminal, environment);
+  colour_err = use_colour(mode, err_is_terminal, environment);
 }
 
 Console process_console() {
@@ -52,7 +52,7 @@ Console process_console() {
   console.out_is_terminal = isatty(STDOUT_FILENO) != 0;
   console.err_is_terminal = isatty(STDERR_FILENO) != 0;
   console.width = terminal_width(console.environment);
-  console.set_colour(ColourWish::automatic);
+  console.set_colour(ColourMode::automatic);
   return console;
 }
 

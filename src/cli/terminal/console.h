@@ -13,14 +13,14 @@
 
 namespace tenon::cli {
 
-enum class ColourWish { automatic, always, never };
+enum class ColourMode { automatic, always, never };
 enum class ProgressStyle { automatic, none, json };  // progress_talk.h
 
 using Environment = std::function<std::string(const char*)>;  // "" when unset
 
 // Whether to colour what goes to a place that is or is not a terminal. The flag is stronger than the environment; NO_COLOR is
 // stronger than FORCE_COLOR and CLICOLOR_FORCE; an empty variable counts as unset.
-bool use_colour(ColourWish wish, bool is_terminal, const Environment& environment);
+bool use_colour(ColourMode mode, bool is_terminal, const Environment& environment);
 
 struct Console {
   std::ostream& out;
@@ -40,7 +40,7 @@ struct Console {
   // Whether the locale lets characters beyond ASCII through.
   bool is_utf8() const;
 
-  void set_colour(ColourWish wish);
+  void set_colour(ColourMode mode);
 };
 
 // stdout and stderr of this process; the width is the terminal's, or $COLUMNS, or 80.

@@ -31,7 +31,7 @@ struct DeviceSample {
   std::optional<std::uint64_t> memory_used() const;  // bytes
 };
 
-// The share of its time |device| is busy, as its maker's software says, or |processor| for the processor.
+// The share of its time |device| is busy, as its maker's software says, or |processor| for the CPU.
 std::optional<double> utilisation_of(const DeviceInfo& device, const std::optional<double>& processor);
 
 struct TopSample {

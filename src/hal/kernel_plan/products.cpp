@@ -69,9 +69,10 @@ PlanProducts::Operand PlanProducts::operand_with_columns_together(NodeId id, boo
   const int rank = shape.rank();
   Access from = values_.stored(id);
   std::swap(from.strides[at(rank - 1)], from.strides[at(rank - 2)]);
-  const Shape turned = shape.with(rank - 1, shape[rank - 2]).with(rank - 2, shape[rank - 1]);
-  const int to = steps_.temporary(from.stored, turned);
-  if (turned.elements() > 0) steps_.add(emit_copy(target_, turned, from, dense_access(to, from.stored, turned)));
+  const Shape transposed_shape = shape.with(rank - 1, shape[rank - 2]).with(rank - 2, shape[rank - 1]);
+  const int to = steps_.temporary(from.stored, transposed_shape);
+  if (transposed_shape.elements() > 0)
+    steps_.add(emit_copy(target_, transposed_shape, from, dense_access(to, from.stored, transposed_shape)));
   MatrixOperand x;
   x.stored = from.stored;
   x.row_stride = shape[rank - 2];

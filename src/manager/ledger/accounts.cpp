@@ -124,7 +124,7 @@ void LedgerAccounts::end_open(const DeviceEvent& event) {
 
 void LedgerAccounts::add(const DeviceEvent& event) {
   if (event.kind == Kind::ran) return add_run(event);
-  // Leases of the processor come with every run and say nothing that the run does not.
+  // Leases of the CPU come with every run and say nothing that the run does not.
   if (is_processor(event.device)) return;
   const auto failure = [&](const char* result) {
     ++row(event.device, program_on(event.device), result, event.epoch, earlier(event.when, event.seconds)).failures;

@@ -144,7 +144,7 @@ struct Ledger::Writer {
       store->append(uses);
       return true;
     } catch (const std::exception& error) {
-      // A file that was moved away or has filled its disk may be fine when opened anew.
+      // A file that was moved away or has filled its disk may be fine when opened again.
       store.reset();
       complain(error.what());
       return false;

@@ -39,10 +39,10 @@ class Router {
     }
   }
 
-  Decision wished(std::string_view wish) {
-    select(wish, true);
-    if (eligible_.empty()) fail(wish);
-    return decide(fmt::format("{} was requested", wish));
+  Decision requested_device(std::string_view wanted_device) {
+    select(wanted_device, true);
+    if (eligible_.empty()) fail(wanted_device);
+    return decide(fmt::format("{} was requested", wanted_device));
   }
 
   Decision configured() {
@@ -67,17 +67,18 @@ class Router {
     eligible_.push_back(&one);
   }
 
-  // Devices that |wish| means. A wish of the caller is stronger than allow_tpu, which is about what happens by itself.
-  void select(std::string_view wish, bool by_caller) {
-    const std::optional<DeviceKind> kind = parse_device_kind(wish);
+  // Devices that |wanted_device| means. A device the caller asks for is stronger than allow_tpu, which is about what happens by
+  // itself.
+  void select(std::string_view wanted_device, bool by_caller) {
+    const std::optional<DeviceKind> kind = parse_device_kind(wanted_device);
     bool has_real = false;
     for (const Considered& one : all_)
       has_real |= kind && one.candidate.device.kind == *kind && can_run(one) && !is_simulated(one.candidate.device);
     for (Considered& one : all_) {
       const DeviceInfo& device = one.candidate.device;
-      const bool by_id = is_called(device, wish);
+      const bool by_id = is_called(device, wanted_device);
       if (!by_id && !(kind && device.kind == *kind)) {
-        one.remark = fmt::format("not {}", wish);
+        one.remark = fmt::format("not {}", wanted_device);
       } else if (!can_run(one)) {
         one.remark = why_not(one);
       } else if (!by_caller && device.kind == DeviceKind::tpu && !config_.allow_tpu) {
@@ -201,14 +202,15 @@ class Router {
     return decision;
   }
 
-  [[noreturn]] void fail(std::string_view wish) const {
-    if (wish == "auto") throw Error(ErrorCode::unavailable, "no usable device", "the list of devices gives the reason for each");
+  [[noreturn]] void fail(std::string_view wanted_device) const {
+    if (wanted_device == "auto")
+      throw Error(ErrorCode::unavailable, "no usable device", "the list of devices gives the reason for each");
     std::vector<std::string> ids;
     for (const Considered& one : all_) {
       const DeviceInfo& device = one.candidate.device;
-      const std::optional<DeviceKind> kind = parse_device_kind(wish);
+      const std::optional<DeviceKind> kind = parse_device_kind(wanted_device);
       ids.push_back(device.id);
-      if (!is_called(device, wish) && !(kind && device.kind == *kind)) continue;
+      if (!is_called(device, wanted_device) && !(kind && device.kind == *kind)) continue;
       if (!device.available)
         throw Error(
             ErrorCode::unavailable,
@@ -219,8 +221,8 @@ class Router {
                     "use the device cpu");
       throw Error(ErrorCode::unavailable, fmt::format("{} is not used: {}", device.id, one.remark));
     }
-    const std::string near = nearest(wish, ids);
-    throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", wish),
+    const std::string near = nearest(wanted_device, ids);
+    throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", wanted_device),
                 near.empty() ? fmt::format("devices of this machine: {}", fmt::join(ids, ", "))
                              : fmt::format("did you mean '{}'?", near));
   }
@@ -242,9 +244,10 @@ class Router {
 
 }  // namespace
 
-Decision route(const Config& config, std::string_view wish, std::span<const Candidate> candidates, const Predictor& predict) {
+Decision route(const Config& config, std::string_view wanted_device, std::span<const Candidate> candidates,
+               const Predictor& predict) {
   Router router(config, candidates, predict);
-  return wish.empty() || wish == "auto" ? router.configured() : router.wished(wish);
+  return wanted_device.empty() || wanted_device == "auto" ? router.configured() : router.requested_device(wanted_device);
 }
 
 std::optional<double> price_of(const Config& config, const DeviceInfo& device) {

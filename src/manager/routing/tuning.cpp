@@ -11,7 +11,7 @@ namespace tenon {
 namespace {
 
 constexpr double kNearlyBest = 0.9;
-// So many doublings in a row without this gain, and there is nothing more to find.
+// The search ends after this many doublings in a row without this gain.
 constexpr double kWorthwhile = 1.05;
 constexpr int kPatience = 3;
 

@@ -67,7 +67,7 @@ Expr spread(Expr x, int axis, std::int64_t count) {
   return narrow(reshape(padded, x.shape().with(axis, n * (count + 1))), axis, 0, n * (count + 1) - count);
 }
 
-// The gradient of a convolution: x spread by the stride, convolved with the kernel turned around, groups by groups.
+// The gradient of a convolution: x spread by the stride, convolved with the flipped kernel, group by group.
 template <int n>
 Results conv_transpose(const OpCall& call) {
   const Batch batch = batched(call, n);

@@ -27,7 +27,7 @@ constexpr std::size_t kJoinBytes = 16 << 10;
 constexpr std::size_t kSkipBytes = 64 << 10;
 constexpr std::size_t kMaxLinger = std::size_t{64} << 20;
 constexpr std::size_t kTensorAlignment = 64;
-// So many answers at most wait for each other.
+// At most this many answers are sent together.
 constexpr std::size_t kSentTogether = 16;
 // Written at once at most, so that progress is seen.
 constexpr std::size_t kMostWritten = std::size_t{1} << 20;

@@ -34,7 +34,7 @@ struct ConnectionHost {
   std::string date = {};                                         // of the Date field, renewed by the tick
   bool is_draining = false;
   // Answers that are ready. They are sent together, when the requests that have come are looked at: computing and sending in turn
-  // would have each throw the other out of the processor's caches, and wake the client for every answer.
+  // would make each evict the other from the CPU's caches, and wake the client for every answer.
   std::vector<std::shared_ptr<Connection>> unsent = {};
 };
 

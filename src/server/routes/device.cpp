@@ -67,16 +67,16 @@ void write_queue(JsonWriter& json, const QueueStatistics& queue) {
   json.member("max_wait_time_seconds", queue.longest_seconds);
 }
 
-// The device a wish stands for; "" for none given.
-std::string wished_device(Services& services, const Call& call) {
-  const std::optional<std::string> wish = call.request.parameter("device");
-  return wish && !wish->empty() ? services.manager.find(*wish).id : std::string();
+// The id of the device that the request names; "" if it names none.
+std::string requested_device(Services& services, const Call& call) {
+  const std::optional<std::string> requested = call.request.parameter("device");
+  return requested && !requested->empty() ? services.manager.find(*requested).id : std::string();
 }
 
 Response device_status(Services& services, const Call& call) {
-  const std::string wished = wished_device(services, call);
+  const std::string requested = requested_device(services, call);
   const DeviceTable table = DeviceTable::read(services.manager);
-  const std::string id = wished.empty() ? services.manager.default_device().id : wished;
+  const std::string id = requested.empty() ? services.manager.default_device().id : requested;
   const auto found = std::find_if(table.found.devices.begin(), table.found.devices.end(),
                                   [&](const DeviceInfo& device) { return device.id == id; });
   if (found == table.found.devices.end()) throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", id));
@@ -105,7 +105,7 @@ Response device_status(Services& services, const Call& call) {
 }
 
 Response device_queue(Services& services, const Call& call) {
-  const std::string only = wished_device(services, call);
+  const std::string only = requested_device(services, call);
   const std::vector<DeviceStatus> status = services.manager.status();
   Response response;
   JsonWriter json(response.body);

@@ -102,11 +102,11 @@ std::string run_tool(const std::vector<std::string>& command, std::string& outpu
 Response reset(Services& services, Confirmations& confirmations, const Call& call) {
   const boost::json::object document = parse_object(call.request.text());
   Members members(document, "");
-  const std::optional<std::string> wish = members.text("device");
+  const std::optional<std::string> requested = members.text("device");
   const std::optional<std::string> confirm = members.text("confirm");
   members.done();
-  if (!wish || wish->empty()) members.fail("'device' must name the device to reset");
-  const DeviceInfo device = services.manager.find(*wish);
+  if (!requested || requested->empty()) members.fail("'device' must name the device to reset");
+  const DeviceInfo device = services.manager.find(*requested);
   const DeviceStatus status = status_of(services, device.id);
   refuse_if_foreign(status);
   Response response;

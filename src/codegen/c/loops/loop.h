@@ -23,7 +23,7 @@ struct Launch {
   std::vector<ArgumentValue> arguments;
 };
 
-// Wraps |statements| into a kernel and names it. |least_groups|: so many should run on a multiprocessor at once (CUDA).
+// Wraps |statements| into a kernel and names it. |least_groups|: how many should run on a multiprocessor at once (CUDA).
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
                    int least_groups = 0);
 
@@ -47,7 +47,7 @@ using MapBody = std::function<std::string(const MapContext& context, std::vector
 Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const Access> inputs, std::span<const Access> outputs,
                 const MapBody& body);
 // The same where source and target are together along different axes; nothing where emit_copy() is as good.
-std::optional<Launch> emit_turned_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
+std::optional<Launch> emit_transposed_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
 // The elements of |from| in the type of |to|, converted if the types differ.
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
 

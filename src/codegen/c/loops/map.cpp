@@ -41,7 +41,7 @@ class MapEmitter {
     for (const Access& input : inputs_) pointers_.push_back(parameters_.input(input.stored, input.slot));
     for (const Access& output : outputs_) pointers_.push_back(parameters_.output(output.stored, output.slot));
     n_ = parameters_.index(inner_);
-    return target_.is_cpu ? on_processor() : on_gpu();
+    return target_.is_cpu ? on_cpu() : on_gpu();
   }
 
  private:
@@ -84,7 +84,7 @@ class MapEmitter {
         });
   }
 
-  Launch on_processor() {
+  Launch on_cpu() {
     // Enough pieces for every core to find work at the end, none so small that starting it costs more than running it.
     constexpr std::int64_t kMinimum = 8192;
     const std::int64_t total = rows_ * inner_;
@@ -240,7 +240,7 @@ Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const
 
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
   if (!target.is_cpu)
-    if (std::optional<Launch> turned = emit_turned_copy(target, shape, from, to)) return *turned;
+    if (std::optional<Launch> transposed = emit_transposed_copy(target, shape, from, to)) return *transposed;
   const MapBody body = [&](const MapContext& context, std::vector<std::string>& outputs) {
     // The store rounds to f16 and bf16 itself.
     const DType wanted = compute_dtype(to.stored);

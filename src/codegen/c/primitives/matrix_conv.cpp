@@ -29,8 +29,8 @@ struct Plane {
   Plane(const Spatial& of, int rank, std::int64_t missing) : rows(rank == 2 ? of[0] : missing), columns(of[rank == 2 ? 1 : 0]) {}
 };
 
-// The warps of a work-group: |outs| times |pixels| of them, each with 8 * |tiles| pixels. |resident|: so many work-groups find
-// their registers on a multiprocessor.
+// The warps of a work-group: |outs| times |pixels| of them, each with 8 * |tiles| pixels. |resident|: how many work-groups
+// have room for their registers on a multiprocessor.
 struct Warps {
   int outs, pixels, tiles, resident;
 

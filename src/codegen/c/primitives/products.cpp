@@ -40,7 +40,7 @@ class MatMulEmitter {
     n_ = p_.index(size_.n);
     k_ = p_.index(size_.k);
     batches_ = p_.index(size_.batches);
-    return target_.is_cpu ? on_processor() : on_gpu();
+    return target_.is_cpu ? on_cpu() : on_gpu();
   }
 
  private:
@@ -61,7 +61,7 @@ class MatMulEmitter {
   }
 
   // Four rows of up to 64 columns a work-item and step.
-  Launch on_processor() {
+  Launch on_cpu() {
     constexpr int kRows = 4, kColumns = 64;
     const std::int64_t row_tiles = ceil_div(size_.m, kRows), column_tiles = ceil_div(size_.n, kColumns);
     std::string text = fmt::format(

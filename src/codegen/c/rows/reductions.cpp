@@ -14,8 +14,8 @@ bool is_vectorised(const RowsText& text) {
 }
 
 // Vectorised, a row is summed in sixteen parts. Where it is not, f32 is summed in f64; f64 with its rounding errors beside it.
-void add_on_processor(RowsText& text, ReduceKind kind, DType dtype, const std::string& value, const std::string& result,
-                      PassText& pass) {
+void add_on_cpu(RowsText& text, ReduceKind kind, DType dtype, const std::string& value, const std::string& result,
+                PassText& pass) {
   const std::string sum = "s" + result;
   if (is_float(dtype) && (kind == ReduceKind::max || kind == ReduceKind::min))
     return extreme_text(text.body, kind, dtype, sum, result, value, pass.before, pass.inside, pass.after);
@@ -77,7 +77,7 @@ void add_on_gpu(RowsText& text, ReduceKind kind, DType dtype, const std::string&
 
 void add_reduction(RowsText& text, NodeId id, PassText& pass) {
   const Node& node = text.graph[id];
-  const auto add = text.target.is_cpu ? add_on_processor : add_on_gpu;
+  const auto add = text.target.is_cpu ? add_on_cpu : add_on_gpu;
   add(text, node.as<ReduceAttr>().kind, compute_dtype(node.dtype), text.variable(node.inputs[0]), text.reader.name(id), pass);
 }
 

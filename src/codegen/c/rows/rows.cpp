@@ -21,7 +21,7 @@ class RowsEmitter {
   Launch run() {
     const std::string rows = text_.parameters.index(shape_.rows);
     const std::string kept = kept_arrays();
-    return text_.target.is_cpu ? on_processor(rows, kept) : on_gpu(rows, kept);
+    return text_.target.is_cpu ? on_cpu(rows, kept) : on_gpu(rows, kept);
   }
 
  private:
@@ -30,7 +30,7 @@ class RowsEmitter {
 
   // --- The loop over rows ---
   // A work-item takes a stretch of rows.
-  Launch on_processor(const std::string& rows, const std::string& kept) {
+  Launch on_cpu(const std::string& rows, const std::string& kept) {
     const std::int64_t pieces = std::clamp<std::int64_t>(shape_.rows * shape_.columns / 8192, 1, text_.target.compute_units * 8);
     const std::int64_t chunk = ceil_div(shape_.rows, pieces);
     std::string statements = kept;
@@ -56,7 +56,7 @@ class RowsEmitter {
                        least_groups());
   }
 
-  // How many groups a multiprocessor should have room for, which bounds the registers of a lane. 0: no wish.
+  // How many groups a multiprocessor should have room for, which bounds the registers of a lane. 0: no preference.
   int least_groups() const {
     constexpr int kUnitLanes = 1024;  // that a multiprocessor computes at a time
     // One value kept at a time fits beside everything else.

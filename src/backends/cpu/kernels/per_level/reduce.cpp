@@ -24,7 +24,7 @@ inline constexpr int kBlockBytes = 256;
 inline constexpr int kVectors = kBlockBytes / kVectorBytes;
 template <class T>
 inline constexpr int kBlock = kBlockBytes / static_cast<int>(sizeof(T));
-// Sums of so many elements are added in the elements' own type before they go to double.
+// Sums of up to this many elements are added in the elements' own type before they go to double.
 inline constexpr std::int64_t kChunk = 1024;
 
 TENON_INLINE double max(double x, double y) { return x > y || x != x ? x : y; }

@@ -14,7 +14,7 @@ constexpr int kTile = 64, kLines = 4;
 constexpr std::int64_t kSmallest = 16;  // below, most of a tile would be empty
 
 // The axis that is together in the source and not in the target; nothing where a plain copy is as good.
-std::optional<std::size_t> turned_axis(const Axes& axes) {
+std::optional<std::size_t> transposed_axis(const Axes& axes) {
   if (axes.extents.size() < 2) return std::nullopt;
   const std::size_t last = axes.extents.size() - 1;
   if (axes.strides[1][last] != 1 || axes.strides[0][last] == 1 || axes.strides[0][last] == 0) return std::nullopt;
@@ -25,20 +25,20 @@ std::optional<std::size_t> turned_axis(const Axes& axes) {
 
 }  // namespace
 
-std::optional<Launch> emit_turned_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
+std::optional<Launch> emit_transposed_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
   const Axes axes = joined({shape.begin(), shape.end()}, {from.strides, to.strides});
-  const std::optional<std::size_t> turned = turned_axis(axes);
-  if (!turned) return std::nullopt;
+  const std::optional<std::size_t> transposed = transposed_axis(axes);
+  if (!transposed) return std::nullopt;
   if (target.max_group_size < kTile * kLines || target.local_bytes < kTile * (kTile + 1) * sizeof(double)) return std::nullopt;
   const std::size_t last = axes.extents.size() - 1;
   Axes others;
   others.strides.resize(2);
   for (std::size_t d = 0; d < last; ++d) {
-    if (d == *turned) continue;
+    if (d == *transposed) continue;
     others.extents.push_back(axes.extents[d]);
     for (std::size_t k = 0; k < 2; ++k) others.strides[k].push_back(axes.strides[k][d]);
   }
-  const std::int64_t width = axes.extents[*turned], height = axes.extents[last];
+  const std::int64_t width = axes.extents[*transposed], height = axes.extents[last];
   const std::int64_t across = ceil_div(width, kTile), down = ceil_div(height, kTile);
   const std::int64_t tiles = across * down * others.elements();
   if (tiles >= std::int64_t{1} << 30) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<Launch> emit_turned_copy(const KernelTarget& target, const Shape& 
   const std::string source = parameters.input(from.stored, from.slot), result = parameters.output(to.stored, to.slot);
   const std::string w = parameters.index(width), h = parameters.index(height);
   const std::string source_step = parameters.index(axes.strides[0][last]),
-                    result_step = parameters.index(axes.strides[1][*turned]);
+                    result_step = parameters.index(axes.strides[1][*transposed]);
   std::string text = fmt::format("LOCAL {} tile[{}][{}];\n", stored_type(from.stored), kTile, kTile + 1);
   text += "const i32 x = local_id(0), y = local_id(1);\n";
   text += fmt::format("const {0} number = group_id(0), column = number % {1} * {2}, rest = number / {1};\n", ix,
