@@ -33,6 +33,7 @@ struct Machine {
     file = directory.open_file(directory.files("").at(0));
   }
   void write(fuzz::Bytes bytes) const {
+    if (bytes.empty()) return;
     if (pwrite(file.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
       throw std::runtime_error("cannot write the file");
   }
@@ -58,7 +59,7 @@ void hold(TicketKind kind, fuzz::Bytes record_bytes, fuzz::Bytes header_bytes) {
   Turnstile::Pass pass = turnstile.enter({.kind = kind, .timeout = std::chrono::nanoseconds(0)});
   fuzz::require(pass.epoch() > 0, "a grant without an epoch");
   TicketFile::Record record{};
-  std::memcpy(&record, record_bytes.data(), record_bytes.size());
+  if (!record_bytes.empty()) std::memcpy(&record, record_bytes.data(), record_bytes.size());
   record.ticket = pass.epoch();
   record.kind = kind;
   TicketFile(machine().directory.open_file(machine().directory.files("").at(0))).write_record(record);

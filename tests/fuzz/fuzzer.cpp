@@ -7,12 +7,30 @@
 #include <exception>
 #include <new>
 
+#ifdef TENON_FUZZ_WITH_ASAN
+#include <sanitizer/allocator_interface.h>
+#endif
+
 #include "array/host_memory.h"
 #include "tenon/error.h"
 
 namespace {
 
 std::uint64_t new_bytes = 0;  // the fuzzers have one thread
+
+}  // namespace
+
+#ifdef TENON_FUZZ_WITH_ASAN
+namespace {
+
+// Operators of our own beside those of the sanitizer would mix memory of the two.
+void count(const volatile void*, std::size_t bytes) { new_bytes += bytes; }
+void ignore(const volatile void*) {}
+[[maybe_unused]] const int kInstalled = __sanitizer_install_malloc_and_free_hooks(count, ignore);
+
+}  // namespace
+#else
+namespace {
 
 void* counted(std::size_t bytes) {
   new_bytes += bytes;
@@ -28,6 +46,7 @@ void operator delete(void* block) noexcept { std::free(block); }
 void operator delete[](void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
+#endif
 
 namespace tenon::fuzz {
 

@@ -16,7 +16,10 @@ std::string who(const Turnstile::Position& place) {
 }
 
 double seconds_since(const Turnstile::Position& place) {
-  return std::max(0.0, std::chrono::duration<double>(std::chrono::system_clock::now() - place.since).count());
+  // As doubles: a record that somebody damaged can name any time, and the difference of two such does not fit.
+  using Seconds = std::chrono::duration<double>;
+  return std::max(
+      0.0, (Seconds(std::chrono::system_clock::now().time_since_epoch()) - Seconds(place.since.time_since_epoch())).count());
 }
 
 std::string waiting_sentence(const Turnstile::Queue& queue, TicketNumber ticket) {

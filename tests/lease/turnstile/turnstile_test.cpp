@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "lease/turnstile/queue_text.h"
 #include "lease/turnstile/turnstile_log.h"
 #include "lease/turnstile/turnstile_testing.h"
 #include "tenon/error.h"
@@ -477,6 +478,12 @@ TEST_F(TurnstileTest, UsersOfOneGroupShareAQueue) {
   EXPECT_TRUE(is_granted(root.hear(), "dirty"));
   Client stranger(shared, "sim:0", user("61003", "61003"));
   EXPECT_EQ(stranger.hear(), "");
+}
+
+TEST(QueueText, ADamagedRecordsTimeIsLongAgoOrNowAndNeverNegative) {
+  using Time = std::chrono::system_clock::time_point;
+  EXPECT_GT(seconds_since({.since = Time::min()}), 9e9);
+  EXPECT_EQ(seconds_since({.since = Time::max()}), 0);
 }
 
 }  // namespace
