@@ -263,7 +263,7 @@ TEST_F(Reset, AToolThatFailsOrIsMissingIsSaidWithItsCommand) {
   install("tt-smi", 1);
   const Reply failed = reset();
   EXPECT_EQ(failed.status, 503) << failed.body;
-  EXPECT_NE(failed.body.find("run it by hand: tt-smi -r 3"), std::string::npos) << failed.body;
+  EXPECT_NE(failed.body.find("run it manually: tt-smi -r 3"), std::string::npos) << failed.body;
   EXPECT_EQ(compute().status, 200) << "the device is not locked afterwards";
 }
 
