@@ -68,13 +68,6 @@ std::string mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-std::size_t resident_bytes() {
-  std::ifstream status("/proc/self/statm");
-  std::size_t pages = 0;
-  status >> pages >> pages;
-  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 TEST(HostileClients, MutatedRequestsAreAnsweredOrClosedAndNeverHurt) {
   ServerOptions options;
   options.header_timeout = options.body_timeout = std::chrono::milliseconds(500);

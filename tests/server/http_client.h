@@ -194,6 +194,14 @@ class TestServer {
 };
 
 // A step into a document: a member's name or an index.
+// Of this process, the server included.
+inline std::size_t resident_bytes() {
+  std::ifstream status("/proc/self/statm");
+  std::size_t pages = 0;
+  status >> pages >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 struct Step {
   Step(std::string_view wanted) : name(wanted) {}
   Step(const char* wanted) : name(wanted) {}
