@@ -36,7 +36,6 @@ struct ComputeNode {
 std::map<std::string, std::uint64_t> read_properties(const SystemRoot& machine, const std::string& file) {
   std::map<std::string, std::uint64_t> properties;
   std::istringstream lines(machine.read(file).value_or(""));
-  std::string key;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos) continue;
