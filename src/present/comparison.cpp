@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <span>
 
 #include "present/tensor.h"
 
@@ -27,11 +25,18 @@ void write_worst(JsonWriter& json, const HostArray& result, const Compared& comp
     rest %= stride;
   }
   json.end_array();
-  json.member("worst_value", result.value(worst));
-  json.member("worst_reference", compared.reference[static_cast<std::size_t>(worst)]);
+  json.key("worst_value");
+  write_element(json, result, worst);
+  json.key("worst_reference");
+  write_reference_element(json, compared, worst);
 }
 
 }  // namespace
+
+void write_reference_element(JsonWriter& json, const Compared& compared, std::int64_t index) {
+  if (compared.exact.elements() > index) return write_element(json, compared.exact, index);
+  json.value(compared.reference[static_cast<std::size_t>(index)]);
+}
 
 void write_comparison(JsonWriter& json, const HostArray& result, const Compared& compared, double reference_seconds) {
   const Comparison& c = compared.comparison;
@@ -57,8 +62,15 @@ void write_comparison(JsonWriter& json, const HostArray& result, const Compared&
   json.member("ulp", tolerance.ulp);
   json.member("relative_to_largest", tolerance.scale);
   json.end_object();
-  json.member("reference_value", reference.empty() ? std::nullopt : std::optional(reference[0]));
-  json.list("reference_sample_values", std::span(reference).first(std::min<std::size_t>(reference.size(), kSampleValues)));
+  json.key("reference_value");
+  if (reference.empty())
+    json.null();
+  else
+    write_reference_element(json, compared, 0);
+  json.key("reference_sample_values").begin_array();
+  for (std::int64_t i = 0; i < std::min(static_cast<std::int64_t>(reference.size()), kSampleValues); ++i)
+    write_reference_element(json, compared, i);
+  json.end_array();
   json.seconds("reference_seconds", reference_seconds);
   json.end_object();
 }

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "tenon/error.h"
+
 namespace tenon::present {
 namespace {
 
@@ -121,23 +123,26 @@ std::vector<std::int64_t> evenly(std::int64_t extent) {
   return indices;
 }
 
-void write_grid(JsonWriter& json, const HostArray& array) {
-  const Shape& shape = array.shape();
-  const std::int64_t columns = shape.rank() >= 1 ? shape[shape.rank() - 1] : 1;
-  const std::int64_t rows = shape.rank() >= 2 ? shape[shape.rank() - 2] : 1;
-  const bool is_empty = array.elements() == 0;
-  const std::vector<std::int64_t> row_indices = evenly(is_empty ? 0 : rows), column_indices = evenly(is_empty ? 0 : columns);
-  json.key("grid").begin_object();
-  json.list("rows", row_indices);
-  json.list("columns", column_indices);
-  json.key("values").begin_array();
-  for (const std::int64_t row : row_indices) {
-    json.begin_array();
-    for (const std::int64_t column : column_indices) write_element(json, array, row * columns + column);
-    json.end_array();
-  }
-  json.end_array();
-  json.end_object();
+std::int64_t extent_from_end(const Shape& shape, int axis) { return shape.rank() >= axis ? shape[shape.rank() - axis] : 1; }
+
+void check_place(const Shape& shape, const std::vector<std::int64_t>& at) {
+  const int leading = std::max(0, shape.rank() - 2);
+  if (static_cast<int>(at.size()) != leading)
+    throw Error(ErrorCode::out_of_range,
+                fmt::format("a matrix of {} is chosen by {} indices, but {} are given", to_string(shape), leading, at.size()));
+  for (int axis = 0; axis < leading; ++axis)
+    if (const std::int64_t index = at[static_cast<std::size_t>(axis)]; index < 0 || index >= shape[axis])
+      throw Error(ErrorCode::out_of_range,
+                  fmt::format("index {} is out of range for axis {} of {}", index, axis, to_string(shape)));
+}
+
+std::vector<std::int64_t> run_of(std::int64_t first, std::int64_t count, std::int64_t extent, const char* what) {
+  if (first < 0 || first >= extent)
+    throw Error(ErrorCode::out_of_range, fmt::format("{} {} is outside: there are {}", what, first, extent));
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = first; i < std::min(extent, first + std::clamp<std::int64_t>(count, 1, kGridSide)); ++i)
+    indices.push_back(i);
+  return indices;
 }
 
 }  // namespace
@@ -184,7 +189,44 @@ void write_details(JsonWriter& json, const HostArray& array) {
   const Statistics statistics = measure(values);
   write_statistics(json, statistics);
   write_histogram(json, values, statistics);
-  write_grid(json, is_block(array.dtype()) ? array.cast(DType::f32) : array);
+  json.key("grid");
+  write_slice(json, array, sample_of(array.shape(), {}));
+}
+
+Slice2d window_of(const Shape& shape, std::vector<std::int64_t> at, std::int64_t row, std::int64_t column, std::int64_t rows,
+                  std::int64_t columns) {
+  check_place(shape, at);
+  if (shape.elements() == 0) return {std::move(at), {}, {}};
+  return {std::move(at), run_of(row, rows, extent_from_end(shape, 2), "row"),
+          run_of(column, columns, extent_from_end(shape, 1), "column")};
+}
+
+Slice2d sample_of(const Shape& shape, std::vector<std::int64_t> at) {
+  at.resize(std::max(at.size(), static_cast<std::size_t>(std::max(0, shape.rank() - 2))));
+  if (shape.elements() == 0) return {std::move(at), {}, {}};
+  check_place(shape, at);
+  return {std::move(at), evenly(extent_from_end(shape, 2)), evenly(extent_from_end(shape, 1))};
+}
+
+void write_slice(JsonWriter& json, const HostArray& given, const Slice2d& slice) {
+  const HostArray array = is_block(given.dtype()) ? given.cast(DType::f32) : given;
+  const Shape& shape = array.shape();
+  const std::int64_t columns = extent_from_end(shape, 1);
+  std::int64_t matrix = 0;
+  for (std::size_t axis = 0; axis < slice.at.size(); ++axis) matrix = matrix * shape[static_cast<int>(axis)] + slice.at[axis];
+  json.begin_object();
+  json.list("at", slice.at);
+  json.list("rows", slice.rows);
+  json.list("columns", slice.columns);
+  json.key("values").begin_array();
+  for (const std::int64_t row : slice.rows) {
+    json.begin_array();
+    for (const std::int64_t column : slice.columns)
+      write_element(json, array, (matrix * extent_from_end(shape, 2) + row) * columns + column);
+    json.end_array();
+  }
+  json.end_array();
+  json.end_object();
 }
 
 void write_values(JsonWriter& json, const HostArray& array) {
@@ -197,9 +239,10 @@ void write_values(JsonWriter& json, const HostArray& array) {
 
 std::string result_name(std::size_t index, std::size_t count) { return count == 1 ? "result" : fmt::format("result{}", index); }
 
-ArrayFile results_file(std::span<const HostArray> results) {
+ArrayFile results_file(std::span<const HostArray> results, std::span<const std::string> names) {
   ArrayFile file;
-  for (std::size_t i = 0; i < results.size(); ++i) file.arrays.emplace(result_name(i, results.size()), results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    file.arrays.emplace(names.empty() ? result_name(i, results.size()) : names[i], results[i]);
   return file;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "reference/reference.h"
@@ -71,6 +72,27 @@ std::optional<double> correlation(std::span<const double> a, std::span<const dou
   return std::clamp(ab / std::sqrt(aa) / std::sqrt(bb), -1.0, 1.0);
 }
 
+template <class T>
+Comparison compare_integers(std::span<const T> values, std::span<const T> reference) {
+  Comparison comparison;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    // Unsigned, because the distance of two int64 may exceed an int64.
+    const auto low = static_cast<std::uint64_t>(std::min(values[i], reference[i]));
+    const double error = static_cast<double>(static_cast<std::uint64_t>(std::max(values[i], reference[i])) - low);
+    comparison.mismatches += error != 0;
+    comparison.max_abs = std::max(comparison.max_abs, error);
+    if (reference[i] != 0)
+      comparison.max_rel = std::max(comparison.max_rel, error / std::fabs(static_cast<double>(reference[i])));
+    if (error > comparison.max_ulp) {
+      comparison.max_ulp = error;
+      comparison.worst = static_cast<std::int64_t>(i);
+    }
+    const auto edge = std::upper_bound(kUlpEdges.begin(), kUlpEdges.end(), error);
+    ++comparison.ulp_counts[static_cast<std::size_t>(edge - kUlpEdges.begin()) - 1];
+  }
+  return comparison;
+}
+
 }  // namespace
 
 Tolerance tolerance_of(DType dtype) noexcept {
@@ -123,13 +145,28 @@ Comparison compare(const HostArray& result, std::span<const double> reference) {
   return comparison;
 }
 
+Comparison compare_exactly(const HostArray& result, const HostArray& reference) {
+  Comparison comparison = result.dtype() == DType::i64
+                              ? compare_integers(result.view<std::int64_t>(), reference.view<std::int64_t>())
+                              : compare_integers(result.view<std::uint64_t>(), reference.view<std::uint64_t>());
+  comparison.pcc = correlation(result.to_doubles(), reference.to_doubles());
+  return comparison;
+}
+
 ComparedResults compare_with_reference(const Graph& graph, std::span<const HostArray> inputs,
                                        std::span<const HostArray> results) {
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<std::vector<double>> reference = reference_doubles(graph, inputs);
+  std::vector<HostArray> reference = reference_unrounded(graph, inputs);
   ComparedResults compared;
-  for (std::size_t i = 0; i < results.size(); ++i)
-    compared.results.push_back({compare(results[i], reference[i]), std::move(reference[i])});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const DType dtype = results[i].dtype();
+    Compared each;
+    each.reference = reference[i].to_doubles();
+    if (!is_float(dtype)) each.exact = std::move(reference[i]);
+    const bool is_wide = dtype == DType::i64 || dtype == DType::u64;
+    each.comparison = is_wide ? compare_exactly(results[i], each.exact) : compare(results[i], each.reference);
+    compared.results.push_back(std::move(each));
+  }
   compared.reference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return compared;
 }

@@ -105,8 +105,9 @@ HostArray evaluate(const Node& node, std::span<const HostArray> in, std::span<co
   throw Error(ErrorCode::internal, "the reference does not support this primitive");
 }
 
-// The outputs in storage dtypes.
-std::vector<HostArray> run_unrounded(const Graph& graph, std::span<const HostArray> arguments) {
+}  // namespace
+
+std::vector<HostArray> reference_unrounded(const Graph& graph, std::span<const HostArray> arguments) {
   check_inputs(graph, arguments);
   const std::vector<NodeId> last = last_uses(graph);
   check_memory(graph, last);
@@ -126,17 +127,15 @@ std::vector<HostArray> run_unrounded(const Graph& graph, std::span<const HostArr
   return outputs;
 }
 
-}  // namespace
-
 std::vector<HostArray> reference_run(const Graph& graph, std::span<const HostArray> inputs) {
-  std::vector<HostArray> outputs = run_unrounded(graph, inputs);
+  std::vector<HostArray> outputs = reference_unrounded(graph, inputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[i].cast(graph[graph.outputs()[i]].dtype);
   return outputs;
 }
 
 std::vector<std::vector<double>> reference_doubles(const Graph& graph, std::span<const HostArray> inputs) {
   std::vector<std::vector<double>> values;
-  for (const HostArray& output : run_unrounded(graph, inputs)) values.push_back(output.to_doubles());
+  for (const HostArray& output : reference_unrounded(graph, inputs)) values.push_back(output.to_doubles());
   return values;
 }
 

@@ -129,6 +129,7 @@ Application::Application(const ServerOptions& options, DeviceManager& manager, P
     : services_(std::make_unique<Services>(options, manager, std::move(post))) {
   Services& services = *services_;
   add_compute_routes(services.routes, services);
+  add_result_routes(services.routes, services);
   add_job_routes(services.routes, services);
   add_catalogue_routes(services.routes, services);
   add_device_routes(services.routes, services);

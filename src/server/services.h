@@ -55,6 +55,7 @@ struct Services {
 
 // The routes, by subject.
 void add_compute_routes(RouteTable& routes, Services& services);
+void add_result_routes(RouteTable& routes, Services& services);
 void add_catalogue_routes(RouteTable& routes, Services& services);
 void add_device_routes(RouteTable& routes, Services& services);
 void add_reset_route(RouteTable& routes, Services& services);

@@ -5,6 +5,7 @@
 
 #include "present/comparison.h"
 #include "present/present_testing.h"
+#include "tenon/error.h"
 
 namespace tenon::present::testing {
 namespace {
@@ -58,16 +59,31 @@ TEST(Tensor, DetailsAreStatisticsAHistogramAndAGrid) {
   EXPECT_EQ(object_of([](JsonWriter& json) { write_details(json, HostArray::from<float>({1, 3}, {2, 2, NAN})); }),
             R"({"statistics":{"min":2.0,"max":2.0,"mean":2.0,"deviation":0.0,"nan":1,"positive_infinity":0,)"
             R"("negative_infinity":0,"zero":0},"histogram":{"low":2.0,"high":2.0,"counts":[2]},)"
-            R"("grid":{"rows":[0],"columns":[0,1,2],"values":[[2.0,2.0,"NaN"]]}})");
+            R"("grid":{"at":[],"rows":[0],"columns":[0,1,2],"values":[[2.0,2.0,"NaN"]]}})");
   EXPECT_EQ(object_of([](JsonWriter& json) { write_details(json, HostArray::from<float>({1}, {NAN})); }),
             R"({"statistics":{"min":null,"max":null,"mean":null,"deviation":null,"nan":1,"positive_infinity":0,)"
-            R"("negative_infinity":0,"zero":0},"histogram":null,"grid":{"rows":[0],"columns":[0],"values":[["NaN"]]}})");
+            R"("negative_infinity":0,"zero":0},"histogram":null,"grid":{"at":[],"rows":[0],"columns":[0],"values":[["NaN"]]}})");
 }
 
 TEST(Tensor, AGridOfALargeTensorHasItsEdges) {
   const std::string text = object_of([](JsonWriter& json) { write_details(json, HostArray::zeros(DType::f32, {1000, 2})); });
-  EXPECT_NE(text.find(R"("grid":{"rows":[0,15,)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("grid":{"at":[],"rows":[0,15,)"), std::string::npos) << text;
   EXPECT_NE(text.find(R"(983,999],"columns":[0,1])"), std::string::npos) << text;
+}
+
+TEST(Tensor, AWindowIsCutAtTheEdgesAndReadAtItsPlace) {
+  std::vector<std::int64_t> numbers(2 * 3 * 100 * 70);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
+  const HostArray deep = HostArray::from<std::int64_t>({2, 3, 100, 70}, numbers);
+  const Slice2d window = window_of(deep.shape(), {1, 2}, 98, 69, 10, 10);
+  EXPECT_EQ(json_of([&](JsonWriter& json) { write_slice(json, deep, window); }),
+            R"({"at":[1,2],"rows":[98,99],"columns":[69],"values":[[41929],[41999]]})");
+  EXPECT_EQ(window_of(deep.shape(), {0, 0}, 0, 0, 1000, 1000).rows.size(), 64u);
+  EXPECT_EQ(sample_of(deep.shape(), {1, 0}).rows.back(), 99);
+  EXPECT_THROW(window_of(deep.shape(), {1, 3}, 0, 0, 1, 1), Error);
+  EXPECT_THROW(window_of(deep.shape(), {1}, 0, 0, 1, 1), Error);
+  EXPECT_THROW(window_of(deep.shape(), {1, 2}, 100, 0, 1, 1), Error);
+  EXPECT_TRUE(window_of({0, 4}, {}, 0, 0, 1, 1).rows.empty());
 }
 
 TEST(Tensor, ResultsAreCalledTheSameEverywhere) {
@@ -75,6 +91,7 @@ TEST(Tensor, ResultsAreCalledTheSameEverywhere) {
   EXPECT_EQ(result_name(1, 2), "result1");
   const std::vector<HostArray> two{HostArray::zeros(DType::f32, {1}), HostArray::zeros(DType::f32, {2})};
   EXPECT_EQ(results_file(two).arrays.at("result1").elements(), 2);
+  EXPECT_EQ(results_file(two, std::vector<std::string>{"values", "indices"}).arrays.at("indices").elements(), 2);
 }
 
 Compared compared_with(const HostArray& result, std::vector<double> reference) {
@@ -91,6 +108,20 @@ TEST(Comparison, JsonNamesTheWorstElementAndTheTolerance) {
             R"("nan":0,"reference_nan":0,"infinity":0,"reference_infinity":0,)"
             R"("tolerance":{"ulp":16.0,"relative_to_largest":3.0517578125e-05},"reference_value":1.0,)"
             R"("reference_sample_values":[1.0,2.0,3.0,4.0],"reference_seconds":0.25})");
+}
+
+TEST(Comparison, OfWideIntegersCountsEveryUnit) {
+  const HostArray result = HostArray::from<std::int64_t>({3}, {9007199254740993, INT64_MIN, -1});
+  const HostArray reference = HostArray::from<std::int64_t>({3}, {9007199254740992, INT64_MAX, -1});
+  const Comparison comparison = compare_exactly(result, reference);
+  EXPECT_EQ(comparison.mismatches, 2);
+  EXPECT_EQ(comparison.worst, 1);
+  EXPECT_EQ(comparison.max_abs, 0x1p64);
+  EXPECT_EQ(compare_exactly(result, result).mismatches, 0);
+  const std::string text =
+      json_of([&](JsonWriter& json) { write_comparison(json, result, {comparison, reference.to_doubles(), reference}, 0); });
+  EXPECT_NE(text.find(R"("worst_value":-9223372036854775808,"worst_reference":9223372036854775807)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("reference_value":9007199254740992,)"), std::string::npos) << text;
 }
 
 TEST(Comparison, OfNothingHasNoWorstElement) {

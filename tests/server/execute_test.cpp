@@ -172,6 +172,31 @@ TEST_F(Execute, ResultsComeAsFiles) {
   EXPECT_EQ(server().get("/api/results/r_0").status, 404);
 }
 
+TEST_F(Execute, AnyPartOfAKeptResultCanBeRead) {
+  const json::value kept = run(
+      R"({"expression":"t = reshape(arange(0, 60000), [3, 200, 100]); v, i = top_k(t, 1); t, v","keep":true,"compare":false})");
+  EXPECT_EQ(at(kept, "results", 0, "name"), "t");
+  EXPECT_EQ(at(kept, "results", 1, "name"), "v");
+  const std::string place(at(kept, "download").as_string());
+  const auto values = [&](const std::string& query) { return json::parse(server().get(place + "/values" + query).body); };
+  const json::value window = values("?at=2&row=198&column=97&rows=5&columns=2");
+  EXPECT_EQ(at(window, "slice", "rows").as_array().size(), 2u);
+  EXPECT_EQ(at(window, "slice", "values", 1, 1), 59998);
+  EXPECT_EQ(at(values("?at=1"), "slice", "values", 63, 63), 39999);
+  EXPECT_EQ(at(values("?index=1&at=2&row=0"), "slice", "values", 0, 0), 40099);
+  for (const char* query : {"?at=3&row=0", "?at=0&row=200", "?row=0", "?at=x&row=0", "?index=2"})
+    EXPECT_EQ(server().get(place + "/values" + query).status, 400) << query;
+}
+
+TEST_F(Execute, TheReferenceOfIntegersIsExact) {
+  const json::value answer =
+      run(R"({"expression":"x + 0","inputs":{"x":{"value":[9007199254740993, -9223372036854775807],"dtype":"int64"}}})");
+  EXPECT_EQ(at(answer, "results", 0, "comparison", "reference_value"), 9007199254740993);
+  EXPECT_EQ(at(answer, "results", 0, "comparison", "reference_sample_values", 1), -9223372036854775807);
+  EXPECT_EQ(at(answer, "results", 0, "comparison", "matches"), true);
+  EXPECT_EQ(at(answer, "torch_value"), 9007199254740993);
+}
+
 TEST_F(Execute, TheGridShowsAnySizeInAtMost64By64) {
   const json::value answer =
       run(R"({"operation":"identity","inputs":[{"generator":"range","shape":[2,1000,100]}],"compare":false})");

@@ -84,7 +84,7 @@ void write_results(JsonWriter& json, const Program& program, const Outcome& outc
   json.key("results").begin_array();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     json.begin_object();
-    json.member("name", present::result_name(i, outputs.size()));
+    json.member("name", program.names[i]);
     present::write_type(json, outputs[i].dtype(), outputs[i].shape());
     present::write_size(json, outputs[i].dtype(), outputs[i].shape());
     if (i == 0)
@@ -108,8 +108,12 @@ void write_first_result(JsonWriter& json, const Program& program, const Outcome&
   if (outcome.compared.results.empty()) {
     for (const char* reference : {"torch_value", "torch_dtype", "torch_shape"}) json.key(reference).null();
   } else {
-    const std::vector<double>& reference = outcome.compared.results[0].reference;
-    json.member("torch_value", reference.empty() ? std::nullopt : std::optional(reference[0]));
+    const Compared& compared = outcome.compared.results[0];
+    json.key("torch_value");
+    if (compared.reference.empty())
+      json.null();
+    else
+      present::write_reference_element(json, compared, 0);
     json.member("torch_dtype", "float64");
     json.list("torch_shape", first.shape());
   }
@@ -194,16 +198,16 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   return text;
 }
 
-Response file_response(const std::vector<HostArray>& arrays, std::string_view format, std::size_t index) {
+Response file_response(const KeptResults& results, std::string_view format, std::size_t index) {
   Response response;
   response.content_type = "application/octet-stream";
   std::vector<std::byte> bytes;
   if (format == "npy") {
-    if (index >= arrays.size())
-      throw Error(ErrorCode::out_of_range, fmt::format("the computation has {} results", arrays.size()));
-    bytes = format_npy(arrays[index]);
+    if (index >= results.arrays.size())
+      throw Error(ErrorCode::out_of_range, fmt::format("the computation has {} results", results.arrays.size()));
+    bytes = format_npy(results.arrays[index]);
   } else if (format == "safetensors") {
-    bytes = format_safetensors(present::results_file(arrays));
+    bytes = format_safetensors(present::results_file(results.arrays, results.names));
   } else {
     throw Error(ErrorCode::invalid_argument, "'format' must be npy or safetensors");
   }
@@ -217,7 +221,8 @@ Response file_response(const std::vector<HostArray>& arrays, std::string_view fo
 
 Response answer(const Program& program, const Outcome& outcome, std::string_view request_id) {
   if (program.output == OutputForm::npy || program.output == OutputForm::safetensors) {
-    Response response = file_response(outcome.run.outputs, program.output == OutputForm::npy ? "npy" : "safetensors", 0);
+    Response response =
+        file_response({outcome.run.outputs, program.names}, program.output == OutputForm::npy ? "npy" : "safetensors", 0);
     response.fields.emplace_back("X-Tenon-Device", outcome.run.device.id);
     response.fields.emplace_back("Server-Timing", server_timing(outcome.run.timeline));
     return response;

@@ -40,6 +40,6 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
 // The answer itself, a file where the program asks for one.
 Response answer(const Program& program, const Outcome& outcome, std::string_view request_id);
 // A result as a file. |format| is npy or safetensors; throws invalid_argument for another.
-Response file_response(const std::vector<HostArray>& arrays, std::string_view format, std::size_t index);
+Response file_response(const KeptResults& results, std::string_view format, std::size_t index);
 
 }  // namespace tenon::server

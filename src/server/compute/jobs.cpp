@@ -143,7 +143,7 @@ void JobBoard::run(const std::shared_ptr<Job>& job) {
     if (job->program->keep || job->program->output == OutputForm::npy || job->program->output == OutputForm::safetensors) {
       std::uint64_t bytes = 0;
       for (const HostArray& array : outcome.run.outputs) bytes += array.bytes();
-      const std::string id = services_.results.keep(outcome.run.outputs, services_.memory.take(bytes));
+      const std::string id = services_.results.keep({outcome.run.outputs, job->program->names}, services_.memory.take(bytes));
       if (!id.empty()) outcome.download = "/api/results/" + id;
     }
     {

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "expression/input_names.h"
+#include "expression/result_names.h"
 #include "graph/work.h"
 #include "ops/names.h"
 #include "server/compute/input_value.h"
@@ -280,6 +281,9 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
       return check;
     }
   }
+  const std::size_t results = program->graph.outputs().size();
+  program->names =
+      program->operation.empty() ? result_names(program->expression, results) : op_result_names(program->operation, results);
   program->memory_bytes = check_limits(program->graph, limits);
   if (program->memory_bytes >= (64u << 10)) program->memory.push_back(gate.take(program->memory_bytes));
   if (program->output == OutputForm::npy && program->graph.outputs().size() != 1)

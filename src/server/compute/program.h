@@ -42,6 +42,7 @@ struct Program {
   Graph graph;
   std::vector<ProgramInput> inputs;  // as given, literals included
   std::vector<HostArray> arrays;     // of the graph's inputs
+  std::vector<std::string> names;    // of the results
   std::string device = "auto";
   OutputForm output = OutputForm::sample;
   bool compare = true, details = true, keep = false;

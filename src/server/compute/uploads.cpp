@@ -105,9 +105,9 @@ void UploadStore::expire(Clock::time_point now) {
   }
 }
 
-std::string ResultStore::keep(std::vector<HostArray> arrays, MemoryGate::Share memory) {
-  Entry entry{std::move(arrays), 0, std::move(memory), Clock::now()};
-  for (const HostArray& array : entry.arrays) entry.bytes += array.bytes();
+std::string ResultStore::keep(KeptResults results, MemoryGate::Share memory) {
+  Entry entry{std::move(results), 0, std::move(memory), Clock::now()};
+  for (const HostArray& array : entry.results.arrays) entry.bytes += array.bytes();
   if (entry.bytes > kMaxBytes / 4) return {};
   std::string id = random_id("r_");
   const std::lock_guard lock(mutex_);
@@ -122,12 +122,12 @@ std::string ResultStore::keep(std::vector<HostArray> arrays, MemoryGate::Share m
   return id;
 }
 
-std::vector<HostArray> ResultStore::get(const std::string& id) const {
+KeptResults ResultStore::get(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = results_.find(id);
   if (found == results_.end())
     throw Error(ErrorCode::not_found, "unknown result", "results are kept for 10 minutes; compute it again");
-  return found->second.arrays;
+  return found->second.results;
 }
 
 void ResultStore::expire(Clock::time_point now) {

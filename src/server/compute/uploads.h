@@ -63,6 +63,12 @@ class UploadStore {
   std::map<std::string, Entry> uploads_;
 };
 
+// The results of a computation, in its order.
+struct KeptResults {
+  std::vector<HostArray> arrays;
+  std::vector<std::string> names;
+};
+
 class ResultStore {
  public:
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // the oldest go first
@@ -70,14 +76,14 @@ class ResultStore {
   explicit ResultStore(std::chrono::seconds lifetime) : lifetime_(lifetime) {}
 
   // The id under which they are kept; "" when they are too large to keep.
-  std::string keep(std::vector<HostArray> arrays, MemoryGate::Share memory);
+  std::string keep(KeptResults results, MemoryGate::Share memory);
   // Throws not_found.
-  std::vector<HostArray> get(const std::string& id) const;
+  KeptResults get(const std::string& id) const;
   void expire(Clock::time_point now);
 
  private:
   struct Entry {
-    std::vector<HostArray> arrays;
+    KeptResults results;
     std::uint64_t bytes = 0;
     MemoryGate::Share memory;
     Clock::time_point made;

@@ -1,4 +1,4 @@
-// /api/execute, /api/check, /api/uploads, /api/results.
+// /api/execute, /api/check, /api/uploads.
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
@@ -38,7 +38,7 @@ Response run_program(Services& services, const Program& program, const Call& cal
     if (program.keep) {
       std::uint64_t bytes = 0;
       for (const HostArray& array : outcome.run.outputs) bytes += array.bytes();
-      const std::string id = services.results.keep(outcome.run.outputs, services.memory.take(bytes));
+      const std::string id = services.results.keep({outcome.run.outputs, program.names}, services.memory.take(bytes));
       if (!id.empty()) outcome.download = "/api/results/" + id;
     }
     return answer(program, outcome, call.id);
@@ -83,6 +83,7 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
       json.begin_object();
       json.member("name", input.name);
       present::write_type(json, input.array.dtype(), input.array.shape());
+      present::write_first_values(json, input.array);
       json.end_object();
     }
   }
@@ -156,14 +157,6 @@ Response upload_response(const Upload& upload, const UploadStore& store, int sta
   return json_response(std::move(text), status);
 }
 
-Response fetch_result(Services& services, const Call& call) {
-  const std::string format = call.request.parameter("format").value_or("npy");
-  const std::string index = call.request.parameter("index").value_or("0");
-  if (index.size() > 3 || index.empty() || index.find_first_not_of("0123456789") != std::string::npos)
-    throw Error(ErrorCode::invalid_argument, "'index' must be an integer");
-  return file_response(services.results.get(call.arguments[0]), format, static_cast<std::size_t>(std::stoi(index)));
-}
-
 }  // namespace
 
 void add_compute_routes(RouteTable& routes, Services& services) {
@@ -195,16 +188,6 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .handler = [&services](const Call& call) {
                 return json_response(check_json(services.reader().check(call.request.text()), services.manager));
               }});
-  routes.add(
-      {.method = Method::get,
-       .path = "/api/results/{id}",
-       .tag = "compute",
-       .summary = "Download a kept result as a file",
-       .runs = Runs::in_worker,
-       .media = "application/octet-stream",
-       .parameters = {R"(format: {"enum":["npy","safetensors"]})", R"(index: {"type":"integer","minimum":0,"maximum":999})"},
-       .failures = {404},
-       .handler = [&services](const Call& call) { return fetch_result(services, call); }});
   routes.add({.method = Method::post,
               .path = "/api/uploads",
               .tag = "compute",
