@@ -123,14 +123,21 @@ scenario('without an accelerator the page says so, and what to do', () => dashbo
   await page.getByText(/This machine has no accelerator; programs run on the CPU\.|^Auto chooses /).waitFor();
 });
 
-scenario('several devices compute side by side', () => calculator(browser, server), async (page) => {
-  await page.getByLabel('cpu:0').check();
-  await page.getByLabel(kDevice).check();
+scenario('the timeline has the time before this page, and holds of other programs', () => calculator(browser, server, `#op=add&device=${kDevice}`), async (page) => {
+  await compute();
   await calculate(page);
-  await page.getByRole('region', { name: 'Comparison of devices' }).waitFor();
-  assert.equal(await page.locator('article.result').count(), 2);
-  assert.match(await (await outcome(page, kDevice)).innerText(), /simulated/);
-  assert.match(page.url(), new RegExp(`device=cpu:0,${kDevice}`));
+  await outcome(page, kDevice);
+  const neighbour = await Server.startIn(server, '--sim', 'wormhole,open=50ms,close=50ms', '--set', 'keep_open=always');
+  assert.equal((await neighbour.post('/api/execute', { operation: 'add', inputs: [{ value: 1 }, { value: 2 }], device: kDevice })).success, true);
+  await page.getByRole('link', { name: 'Devices' }).click();
+  await page.getByText('Last events').click();
+  const events = page.getByRole('region', { name: 'Last events' });
+  const record = (await (await fetch(`${server.url}/api/timeline`)).json()).events;
+  const first = record.find((event) => event.kind === 'ran');
+  assert.ok(first.time < Date.now() / 1000);
+  await events.getByRole('row').filter({ hasText: 'held by another program' }).filter({ hasText: `pid ${neighbour.process.pid}` }).first().waitFor();
+  await page.waitForFunction(([count]) => document.querySelectorAll('[aria-label="Last events"] tbody tr').length >= count, [Math.min(50, record.length)]);
+  await neighbour.end();
 });
 
 scenario('auto says what it took, and why', () => calculator(browser, server), async (page) => {

@@ -106,6 +106,13 @@ export class Server {
   }
 }
 
+// With TENON_PAGE=FOLDER the page's files come from there (`vite build --outDir FOLDER`), so that a change can be tried without
+// linking the program.
+async function fromFolder(route) {
+  const path = new URL(route.request().url()).pathname;
+  await route.fulfill({ path: join(process.env.TENON_PAGE, path.startsWith('/assets/') ? path : 'index.html') });
+}
+
 // A page of a user of their own. What the browser complains about fails the test that did not expect it.
 export async function visit(browser, server, path = '/', options = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
@@ -118,6 +125,7 @@ export async function visit(browser, server, path = '/', options = {}) {
     if (message.type() === 'error' && !/status of (4|5)\d\d|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/.test(message.text())) page.complaints.push(message.text());
   });
   page.on('request', (request) => page.requests.push(request.url()));
+  if (process.env.TENON_PAGE) await context.route(/\/(assets\/[^?#]*|devices|login)?(#.*)?$/, fromFolder);
   await page.goto(server.url + path);
   return page;
 }
@@ -157,4 +165,24 @@ export async function outcome(page, device = '') {
   const card = page.locator('article.result').filter({ hasText: device }).first();
   await card.locator('.values, .notice').first().waitFor();
   return card;
+}
+
+// A .npy file of float32.
+export function npy(shape, floats) {
+  let header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${shape.join(', ')},), }`;
+  header = header.padEnd(128 - 10 - 1) + '\n';
+  const head = Buffer.from([0x93, ...Buffer.from('NUMPY'), 1, 0, header.length & 255, header.length >> 8]);
+  return Buffer.concat([head, Buffer.from(header, 'latin1'), Buffer.from(new Float32Array(floats).buffer)]);
+}
+
+// A safetensors file of float32.
+export function safetensors(tensors) {
+  let at = 0;
+  const header = Object.fromEntries(
+    Object.entries(tensors).map(([name, floats]) => [name, { dtype: 'F32', shape: [floats.length], data_offsets: [at, (at += floats.length * 4)] }]),
+  );
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([length, text, ...Object.values(tensors).map((floats) => Buffer.from(new Float32Array(floats).buffer))]);
 }

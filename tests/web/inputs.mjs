@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { calculate, calculator, launch, outcome, scenario, Server } from './harness.mjs';
+import { calculate, calculator, launch, npy, outcome, safetensors, scenario, Server } from './harness.mjs';
 import { load } from './page_modules.mjs';
 
 const browser = await launch();
@@ -92,24 +92,6 @@ scenario('64-bit integers keep every digit', fresh('#op=identity&i.x=constant:90
   assert.equal(await value(page), '9007199254740993');
 });
 
-function npy(shape, floats) {
-  let header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${shape.join(', ')},), }`;
-  header = header.padEnd(128 - 10 - 1) + '\n';
-  const head = Buffer.from([0x93, ...Buffer.from('NUMPY'), 1, 0, header.length & 255, header.length >> 8]);
-  return Buffer.concat([head, Buffer.from(header, 'latin1'), Buffer.from(new Float32Array(floats).buffer)]);
-}
-
-function safetensors(tensors) {
-  let at = 0;
-  const header = Object.fromEntries(
-    Object.entries(tensors).map(([name, floats]) => [name, { dtype: 'F32', shape: [floats.length], data_offsets: [at, (at += floats.length * 4)] }]),
-  );
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([length, text, ...Object.values(tensors).map((floats) => Buffer.from(new Float32Array(floats).buffer))]);
-}
-
 scenario('a file is uploaded and computed with', fresh(), async (page) => {
   await page.locator('#input-0-source').selectOption('file');
   const chosen = page.locator('#input-0-file');
@@ -120,7 +102,52 @@ scenario('a file is uploaded and computed with', fresh(), async (page) => {
   await page.locator('#input-0-tensor').selectOption('bias');
   assert.deepEqual(await values(page), [9]);
   await chosen.setInputFiles({ name: 'bad.npy', mimeType: 'application/octet-stream', buffer: Buffer.from('this is no array') });
-  await page.locator('.drop .wrong').waitFor();
+  await page.locator('.drop .wrong').getByText(/^bad\.npy: /).waitFor();
+  assert.equal(await chosen.inputValue(), '', 'a refused file leaves none');
+  await page.getByText('Select a file.').or(page.getByText('x: select a file.')).first().waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Calculate' }).isDisabled(), true);
+});
+
+scenario('a file dropped on any input makes it a file', fresh(), async (page) => {
+  const transfer = await page.evaluateHandle((data) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([new Uint8Array(data)], 'late.npy'));
+    return carried;
+  }, [...npy([2], [6, 7])]);
+  await page.locator('fieldset.input').first().dispatchEvent('drop', { dataTransfer: transfer });
+  await page.getByText('late.npy: float32, 2').waitFor();
+  assert.equal(await page.locator('#input-0-source').inputValue(), 'file');
+  assert.deepEqual(await values(page), [6, 7]);
+});
+
+scenario('a .csv file is read with its head left out', fresh(), async (page) => {
+  await page.locator('#input-0-source').selectOption('file');
+  await page.locator('#input-0-file').setInputFiles({ name: 'table.csv', mimeType: 'text/csv', buffer: Buffer.from('height,width\r\n1.5,2\r\n3,4.25\r\n') });
+  await page.getByText(/2 × 2, all stored exactly in float32; the first row, which has no numbers, is left out/).waitFor();
+  assert.deepEqual(await values(page), [1.5, 2, 3, 4.25]);
+});
+
+const pasted = [
+  ['tensor([[1., 2.],\n        [3., 4.]])', [1, 2, 3, 4]], ["tensor([1, 2], device='cuda:0', dtype=torch.int32)", [1, 2]], ['array([[1, 2],\n       [3, 4]], dtype=float32)', [1, 2, 3, 4]],
+  ['[[1. 2.]\n [3. 4.]]', [1, 2, 3, 4]], ['1;2\n3;4', [1, 2, 3, 4]], ['1,5;2\n2,5;3', [1.5, 2, 2.5, 3]], ['1 2; 3 4', [1, 2, 3, 4]], ['"1","2"', [1, 2]],
+];
+scenario('text is pasted as Python, PyTorch, NumPy and spreadsheets write it', fresh(), async (page) => {
+  await page.locator('#input-0-source').selectOption('paste');
+  await page.locator('#input-0-dtype').selectOption('float32');
+  for (const [text, wanted] of pasted) {
+    await page.locator('#input-0-paste').fill(text);
+    assert.deepEqual(await values(page), wanted, text);
+  }
+  await page.locator('#input-0-paste').fill('[1, 2, ..., 9]');
+  await page.getByText(/abbreviated with "\.\.\."; print the whole tensor/).first().waitFor();
+});
+
+scenario('the shape of a tile fits its field, and generated values are shown before the run', fresh('#op=identity&i.x=random:uniform:1:0:1&i.x.shape=1,1,32,32&i.x.dtype=float32'), async (page) => {
+  await page.locator('#input-0-shape').fill('16, 128, 1024, 1024');
+  const fits = await page.locator('#input-0-shape').evaluate((field) => field.scrollWidth <= field.clientWidth);
+  assert.ok(fits, 'the text is not cut off');
+  await page.locator('#input-0-shape').fill('1, 1, 32, 32');
+  await page.getByText(/^1,024 elements: 0\.\d+, 0\.\d+, 0\.\d+, 0\.\d+ …$/).waitFor();
 });
 
 scenario('a dropped file is taken', fresh(), async (page) => {

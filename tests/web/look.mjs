@@ -43,7 +43,7 @@ for (const colorScheme of ['light', 'dark']) {
       if (name === 'wide') await check(page, 'the search');
       await page.keyboard.press('Escape');
       await page.getByRole('tab', { name: 'Expression' }).click();
-      await page.getByRole('textbox', { name: 'Expression' }).fill('y = gelu(x @ w + b)  # a layer\nsofmax(y, axis=-1) * 0.5');
+      await page.getByRole('textbox', { name: 'Expression' }).fill('y = gelu(x @ x.T + 0.5)  # a layer\nsofmax(y, axis=-1) * 0.5');
       await page.locator('.t-wrong').waitFor();
       await shot(page, 'expression');
       await check(page, 'an expression');

@@ -7,6 +7,8 @@ const { quantise } = await load('quantise');
 const numbers = await load('numbers');
 const { freeNames, offsetOf, tokens } = await load('expression');
 const { lanes, tickStep } = await load('devices/timeline');
+const { parseTensor } = await load('tensor_text');
+const { merged, withOthers } = await load('device_history');
 
 test('bfloat16 and float16 round to nearest, ties to even', () => {
   assert.deepEqual(quantise([0.1, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.39e38, 3.4e38], 'bfloat16'), [0.10009765625, 1, 1 + 2 ** -6, 3.3895313892515355e38, Infinity]);
@@ -31,11 +33,38 @@ test('shapes are read as people write them, and nothing else is', () => {
 });
 
 test('pasted text is rows of numbers, with the place of what is none', () => {
-  assert.deepEqual(numbers.parseTensor('1\t2\n3\t4'), { shape: [2, 2], values: [1, 2, 3, 4] });
-  assert.deepEqual(numbers.parseTensor('[[1, nan], [-inf, 4e-2]]').values.map(String), ['1', 'NaN', '-Infinity', '0.04']);
-  assert.throws(() => numbers.parseTensor('1 2\n3 x'), /row 2, value 2: 'x' is not a number/);
-  assert.throws(() => numbers.parseTensor('1 2\n3'), /row 2 has 1 values, but row 1 has 2/);
-  assert.throws(() => numbers.parseTensor('[[1, 2], [3]]'), /same length/);
+  const read = (text) => {
+    const { shape, values } = parseTensor(text);
+    return { shape, values };
+  };
+  assert.deepEqual(read('1\t2\n3\t4'), { shape: [2, 2], values: [1, 2, 3, 4] });
+  assert.deepEqual(read('1;2;3\n4;5;6'), { shape: [2, 3], values: [1, 2, 3, 4, 5, 6] });
+  assert.deepEqual(read('1;2;3'), { shape: [3], values: [1, 2, 3] });
+  assert.deepEqual(read('1 2; 3 4'), { shape: [2, 2], values: [1, 2, 3, 4] });
+  assert.deepEqual(read('1,5;-2,25\n3;4'), { shape: [2, 2], values: [1.5, -2.25, 3, 4] });
+  assert.deepEqual(parseTensor('[[1, nan], [-inf, 4e-2]]').values.map(String), ['1', 'NaN', '-Infinity', '0.04']);
+  assert.deepEqual(read("tensor([[[1., 2.]]], device='cuda:0', grad_fn=<AddBackward0>)"), { shape: [1, 1, 2], values: [1, 2] });
+  assert.deepEqual(read('np.array([(1, 2), (3, 4)])'), { shape: [2, 2], values: [1, 2, 3, 4] });
+  assert.deepEqual(read('[]'), { shape: [0], values: [] });
+  assert.deepEqual(parseTensor('[9007199254740993]').texts, ['9007199254740993']);
+  assert.match(parseTensor('a,b\n1,2').note, /first row/);
+  assert.throws(() => parseTensor('1 2\n3 x'), /row 2, value 2: 'x' is not a number/);
+  assert.throws(() => parseTensor('1 2\n3'), /row 2 has 1 values, but row 1 has 2/);
+  assert.throws(() => parseTensor('[[1, 2], [3]]'), /same length/);
+  assert.throws(() => parseTensor('[[1, 2], 3]'), /same length/);
+  assert.throws(() => parseTensor('[1, 2'), /not closed/);
+  assert.throws(() => parseTensor('[1] 2'), /unexpected text/);
+});
+
+test('values are written exactly where that is short, else as float32 reads them back', () => {
+  const { formatValue, formatMoney } = numbers;
+  for (const [value, dtype, text] of [
+    [1.3125, 'bfloat16', '1.3125'], [0.100097656, 'bfloat16', '0.10009765625'], [0.05960715, 'float32', '0.05960715'], [Math.fround(0.1), 'float32', '0.1'],
+    [0.1, 'float64', '0.1'], [1 / 3, 'float64', '0.3333333333333333'], [3e38, 'float32', '3e+38'], [1e-10, 'bfloat16', '1e-10'], [16777216, 'float32', '16777216'],
+    ['9007199254740993', 'int64', '9007199254740993'], ['Infinity', 'float32', 'inf'], [true, 'bool', 'true'], [-0, 'float32', '-0'], [123456.79, 'float32', '123456.79'],
+  ]) assert.equal(formatValue(value, dtype), text);
+  assert.equal(formatMoney(0.000019), '$0.000019');
+  assert.equal(formatMoney(1.5), '$1.50');
 });
 
 test('names an expression reads without assigning them become inputs', () => {
@@ -75,4 +104,24 @@ test('what has not ended yet lasts until now', () => {
   const events = [{ id: 1, kind: 'opened', device: 'd:0', time: 10, seconds: 0, message: '', program: '', timeline: [] }];
   assert.deepEqual(lanes(events, [], 30)[0].bars.find((bar) => bar.kind === 'open').to, 30);
   assert.equal(tickStep(120, 10), 15);
+});
+
+test('events from the record and from the stream become one history', () => {
+  const event = (id, time) => ({ id, time, kind: 'ran', device: 'd:0', seconds: 0, timeline: [] });
+  const live = merged([], [event(5, 50), event(6, 60)]);
+  const whole = merged(live, [event(1, 10), event(5, 50), event(2, 20)]);
+  assert.deepEqual(whole.map(({ id }) => id), [1, 2, 5, 6]);
+  assert.deepEqual(merged(whole, [event(1, 100)]).map(({ time }) => time), [10, 20, 50, 60, 100], 'a restarted server counts from 1');
+  assert.equal(merged(whole, [event(6, 60)]), whole);
+});
+
+test('holds of other processes are kept and drawn', () => {
+  const device = (users) => [{ id: 'd:0', status: { users } }];
+  const user = (who, holding, here, seconds) => ({ who, holding, here, seconds });
+  let seen = withOthers([], device([user('pid 7', true, false, 3), user('here', true, true, 1)]), 100);
+  seen = withOthers(seen, device([user('pid 7', true, false, 4.1), user('pid 8', false, false, 1)]), 101);
+  seen = withOthers(seen, device([user('pid 8', true, false, 0.5)]), 103);
+  assert.deepEqual(seen.map(({ who, holding, from, to }) => [who, holding, from, to]), [['pid 7', true, 97, 101], ['pid 8', false, 100, 101], ['pid 8', true, 102.5, 103]]);
+  const [{ bars }] = lanes([], ['d:0'], 110, seen);
+  assert.deepEqual(bars.map(({ kind, text }) => [kind, text]), [['elsewhere', 'held by pid 7'], ['waited', 'pid 8 waited'], ['elsewhere', 'held by pid 8']]);
 });

@@ -83,6 +83,14 @@ export interface Comparison {
   reference_seconds: number;
 }
 
+// Some rows and columns of the matrix at index |at| of the other axes.
+export interface Slice {
+  at: number[];
+  rows: number[];
+  columns: number[];
+  values: Scalar[][];
+}
+
 export interface Result {
   name: string;
   shape: number[];
@@ -94,7 +102,7 @@ export interface Result {
   statistics: Record<'min' | 'max' | 'mean' | 'deviation', Scalar | null> &
     Record<'nan' | 'positive_infinity' | 'negative_infinity' | 'zero', number> | null;
   histogram: { low: Scalar; high: Scalar; counts: number[] } | null;
-  grid: { rows: number[]; columns: number[]; values: Scalar[][] } | null;
+  grid: Slice | null; // a sample of the first matrix
   comparison: Comparison | null;
 }
 
@@ -128,6 +136,7 @@ export interface Execution {
   seconds: number;
   status_log: string[];
   download: string | null;
+  cost?: { dollars: number | null; is_estimate: boolean } | null;
   inputs: { name: string; dtype: string; shape: number[]; bytes: number; value: Scalar; sample_values: Scalar[]; given_value?: Scalar | null }[];
   results: Result[];
 }
@@ -262,9 +271,9 @@ export function parseJson(text: string): unknown {
   } as (key: string, value: unknown) => unknown);
 }
 
-// Puts the number |text| into a request body exactly as written, because JavaScript integers are exact only up to 2^53.
-export const exactInteger = (text: string) => `\u0001${text}\u0001`;
-export const toBody = (value: unknown) => JSON.stringify(value).replace(/"\\u0001(-?\d+)\\u0001"/g, '$1');
+// Puts the number |text| into a request body exactly as written: JavaScript's integers are exact only up to 2^53, and its JSON has no -0.
+export const exactNumber = (text: string) => `\u0001${text}\u0001`;
+export const toBody = (value: unknown) => JSON.stringify(value).replace(/"\\u0001(-?\d+(?:\.\d+)?)\\u0001"/g, '$1');
 
 export async function send(path: string, options: RequestInit = {}): Promise<Response> {
   let response: Response;

@@ -99,7 +99,7 @@ export function App() {
             )}
             {open && (
               <button type="button" class="plain" onClick={() => setDialog('reset')}>
-                Reset
+                Reset a device
               </button>
             )}
             <ThemeButton />
@@ -153,7 +153,7 @@ const Commit = ({ build }: { build: Build }) => (
     {build.success && (
       <>
         {' '}
-        · <code title={build.full_hash}>{build.short_hash}</code> · {build.time_ago} · {build.message}
+        · <code title={build.message}>{build.short_hash}</code> · {build.time_ago}
       </>
     )}
   </span>

@@ -1,6 +1,7 @@
 // The live connection to the server: one event stream, reopened whenever it breaks, and its latest data.
 import { computed, signal } from '@preact/signals';
 import { type Device, type DeviceEvent, failures, lastContact, loginNeeded, parseJson } from './api';
+import { merged, type Other, withOthers } from './device_history';
 
 export type Link = 'connecting' | 'open' | 'lost' | 'ending';
 export const link = signal<Link>('connecting');
@@ -15,6 +16,8 @@ export const accelerators = computed(() => devices.value.filter((device) => devi
 
 const kKeptEvents = 4096;
 export const deviceEvents = signal<DeviceEvent[]>([]);
+// When other processes held or waited for a device, as far as this page has seen it.
+export const others = signal<Other[]>([]);
 export const dropped = signal(0);
 
 let source: EventSource | undefined;
@@ -39,6 +42,7 @@ export function connect() {
   source.addEventListener('snapshot', (event) => {
     const snapshot = parseJson((event as MessageEvent).data) as { devices: Device[]; server: typeof server.value };
     devices.value = snapshot.devices;
+    others.value = withOthers(others.value, snapshot.devices, Date.now() / 1000);
     devicesKnown.value = true;
     server.value = snapshot.server;
   });
@@ -59,14 +63,9 @@ function flush() {
   addEvents(waiting.splice(0));
 }
 
+// Events arrive live and, for the time before the page was opened, from the server's record; both may have the same ones.
 export function addEvents(list: DeviceEvent[]) {
-  const known = deviceEvents.value;
-  const last = known.at(-1)?.id ?? -1;
-  // A restarted server counts from the beginning, so its events replace the known ones.
-  const restarted = list.length > 0 && list[0].id <= last && list[0].time > (known.at(-1)?.time ?? 0);
-  const fresh = restarted ? list : list.filter((event) => event.id > last);
-  if (fresh.length === 0) return;
-  deviceEvents.value = (restarted ? fresh : [...known, ...fresh]).slice(-kKeptEvents);
+  deviceEvents.value = merged(deviceEvents.value, list).slice(-kKeptEvents);
 }
 
 // EventSource gives up permanently on some errors, so we retry ourselves: after 1, 2, 4, 8 seconds, then every 8.

@@ -1,5 +1,5 @@
 // The part of the expression language that the page needs: tokens for colouring, and the names that an expression reads.
-import { findOp } from './catalogue';
+import { findOp, ops } from './catalogue';
 
 export type TokenKind = 'number' | 'op' | 'name' | 'keyword' | 'text' | 'comment' | 'operator' | 'space' | 'unknown';
 export interface Token {
@@ -116,4 +116,54 @@ export function offsetOf(source: string, line: number, column: number): number {
     start = end + 1;
   }
   return Math.min(start + [...source.slice(start)].slice(0, column - 1).join('').length, source.length);
+}
+
+export interface Suggestion {
+  text: string; // what is inserted
+  kind: 'op' | 'parameter' | 'name' | 'data type' | 'constant';
+  note: string;
+}
+
+// What can complete the word before the caret, best first; |from| is where that word begins.
+export function suggestions(source: string, caret: number, limit = 8): { from: number; list: Suggestion[] } {
+  const word = /[A-Za-z_]\w*$/.exec(source.slice(0, caret))?.[0] ?? '';
+  const from = caret - word.length;
+  const list = tokens(source);
+  const within = list.find((token) => token.at < caret && caret <= token.at + token.text.length);
+  if (word === '' || within?.kind === 'comment' || within?.kind === 'text' || /\d$/.test(source.slice(0, from))) return { from, list: [] };
+  const method = /\.\s*$/.test(source.slice(0, from));
+  const found: Suggestion[] = [];
+  if (!method) found.push(...parametersAt(source, from), ...namesIn(list, from), ...kWordsOffered);
+  for (const op of ops.value) for (const name of [op.name, ...op.aliases]) found.push({ text: `${name}(`, kind: 'op', note: op.formula });
+  const wanted = word.toLowerCase();
+  const fits = found.filter(({ text }) => text.toLowerCase().startsWith(wanted) && text !== word);
+  const others = found.filter(({ text, kind }) => kind === 'op' && wanted.length > 1 && text.toLowerCase().includes(`_${wanted}`));
+  const distinct = [...new Map([...fits, ...others].map((each) => [each.text, each])).values()];
+  return { from, list: distinct.slice(0, limit) };
+}
+
+const kWordsOffered: Suggestion[] = [
+  ...['bfloat16', 'float16', 'float32', 'float64', 'bfloat8_b', 'bfloat4_b', 'bool', 'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64'].map((text): Suggestion => ({ text, kind: 'data type', note: '' })),
+  ...['pi', 'inf', 'nan', 'true', 'false', 'None'].map((text): Suggestion => ({ text, kind: 'constant', note: '' })),
+];
+
+// The parameters of the innermost call that are not given yet.
+function parametersAt(source: string, caret: number): Suggestion[] {
+  const open: { op: string; at: number }[] = [];
+  const list = tokens(source.slice(0, caret));
+  list.forEach((token, i) => {
+    const before = previous(list, i);
+    if (token.text === '(' || token.text === '[') open.push({ op: token.text === '(' && before?.kind === 'op' ? before.text : '', at: token.at });
+    if (token.text === ')' || token.text === ']') open.pop();
+  });
+  const call = open.at(-1);
+  const op = call && findOp(call.op);
+  if (!op) return [];
+  const given = source.slice(call.at, caret);
+  return op.parameters.filter(({ name }) => !new RegExp(`\\b${name}\\s*=`).test(given)).map(({ name, doc }) => ({ text: `${name}=`, kind: 'parameter', note: doc }));
+}
+
+function namesIn(list: Token[], except: number): Suggestion[] {
+  const names = list.filter((token, i) => token.kind === 'name' && token.at !== except && next(list, i)?.text !== '(' && previous(list, i)?.text !== '.');
+  return names.map(({ text }) => ({ text, kind: 'name', note: '' }));
 }

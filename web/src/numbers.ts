@@ -1,20 +1,38 @@
 // Formatting and parsing of numbers.
 
-// The shortest text that represents this number in the precision of its dtype.
+// Every value on the page is written by this rule: in full if it has at most 12 digits (1.3125 and 0.10009765625 of bfloat16), else
+// in the fewest digits that float32 (for float64: float64) reads back as the same value. Strings are numbers that JavaScript cannot hold.
 export function formatValue(value: number | string | boolean | null | undefined, dtype = 'float32'): string {
   if (value === null || value === undefined) return '–';
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string') return kWords[value] ?? value;
   if (typeof value === 'boolean') return value ? 'true' : 'false';
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
   if (Object.is(value, -0)) return '-0';
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
-  const digits = kDigits[dtype] ?? 8;
-  const magnitude = Math.abs(value);
-  const text = magnitude >= 1e-4 && magnitude < 1e9 ? value.toPrecision(digits) : value.toExponential(digits - 1);
-  return text.replace(/(\.\d*?)0+(e|$)/, '$1$2').replace(/\.(e|$)/, '$1');
+  if (dtype === 'float64') return inDigits(value, 17);
+  const narrow = dtype === 'float16' || dtype.startsWith('bfloat');
+  if (narrow) {
+    const exact = inDigits(Math.fround(value), 12);
+    if (Number(exact) === Math.fround(value)) return exact;
+  }
+  for (let digits = 1; digits < 9; digits++) {
+    const text = inDigits(value, digits);
+    if (Math.fround(Number(text)) === Math.fround(value)) return text;
+  }
+  return inDigits(value, 9);
 }
 
-const kDigits: Record<string, number> = { float16: 5, bfloat16: 4, bfloat8_b: 4, bfloat4_b: 3, float32: 8, float64: 16 };
+const kWords: Record<string, string> = { NaN: 'nan', Infinity: 'inf', '-Infinity': '-inf' };
+
+// Without trailing zeros. 17 digits: the fewest that JavaScript reads back.
+function inDigits(value: number, digits: number): string {
+  const magnitude = Math.abs(value);
+  const plain = magnitude >= 1e-4 && magnitude < 1e9;
+  if (digits === 17) return plain || String(value).includes('e') ? String(value) : value.toExponential();
+  const text = plain ? value.toPrecision(digits) : value.toExponential(digits - 1);
+  const written = plain && text.includes('e') ? String(Number(text)) : text;
+  return written.replace(/(\.\d*?)0+(e|$)/, '$1$2').replace(/\.(e|$)/, '$1');
+}
 
 // A figure for a table of errors: three digits are enough.
 export function formatError(value: number | string | boolean | null | undefined): string {
@@ -62,8 +80,12 @@ export function formatShare(share: number | null | undefined): string {
   return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 
+// Small amounts in two digits: $0.000019.
 export function formatMoney(dollars: number): string {
-  return dollars === 0 ? '$0' : dollars < 0.01 ? `$${dollars.toExponential(1)}` : `$${dollars.toFixed(2)}`;
+  if (dollars === 0) return '$0';
+  if (dollars >= 0.01) return `$${dollars.toFixed(2)}`;
+  const places = Math.min(20, 1 - Math.floor(Math.log10(dollars)));
+  return `$${dollars.toFixed(places).replace(/0+$/, '')}`;
 }
 
 export function formatAgo(seconds: number): string {
@@ -100,78 +122,3 @@ export function parseNumber(text: string): number | undefined {
   return Number(bare);
 }
 
-export type Nested = number | Nested[];
-
-// Rows of numbers: a JSON-like nested list, or lines of values separated by commas, tabs or spaces.
-// Throws an Error with the position of the problem.
-export function parseTensor(text: string): { shape: number[]; values: number[] } {
-  const bare = text.trim();
-  if (bare === '') throw new Error('no values are given');
-  if (bare.startsWith('[')) return flatten(parseNested(bare));
-  const rows = bare.split(/\r?\n|;/).map((row) => row.trim()).filter((row) => row !== '');
-  const parsed = rows.map((row, r) =>
-    row.split(/[,\t ]+/).filter((cell) => cell !== '').map((cell, c) => {
-      const value = parseNumber(cell);
-      if (value === undefined) throw new Error(`row ${r + 1}, value ${c + 1}: '${cell.slice(0, 20)}' is not a number`);
-      return value;
-    }),
-  );
-  const width = parsed[0].length;
-  const ragged = parsed.findIndex((row) => row.length !== width);
-  if (ragged >= 0) throw new Error(`row ${ragged + 1} has ${parsed[ragged].length} values, but row 1 has ${width}`);
-  return { shape: parsed.length === 1 ? [width] : [parsed.length, width], values: parsed.flat() };
-}
-
-function parseNested(text: string): Nested {
-  let at = 0;
-  const skip = () => {
-    while (at < text.length && /[\s]/.test(text[at])) at++;
-  };
-  const list = (depth: number): Nested => {
-    if (depth > 8) throw new Error('lists are nested more than 8 deep');
-    skip();
-    if (text[at] !== '[') {
-      const match = /^[^\s,[\]]+/.exec(text.slice(at, at + 40));
-      const value = match && parseNumber(match[0]);
-      if (!match || value === undefined) throw new Error(`character ${at + 1}: expected a number`);
-      at += match[0].length;
-      return value!;
-    }
-    at++;
-    const items: Nested[] = [];
-    for (;;) {
-      skip();
-      if (text[at] === ']') break;
-      items.push(list(depth + 1));
-      skip();
-      if (text[at] === ',') at++;
-      else if (text[at] !== ']') throw new Error(`character ${at + 1}: expected ',' or ']'`);
-    }
-    at++;
-    return items;
-  };
-  const result = list(0);
-  skip();
-  if (at < text.length) throw new Error(`character ${at + 1}: unexpected text after the list`);
-  return result;
-}
-
-function flatten(nested: Nested): { shape: number[]; values: number[] } {
-  const shape: number[] = [];
-  for (let level: Nested = nested; Array.isArray(level); level = level[0]) {
-    shape.push(level.length);
-    if (level.length === 0) break;
-  }
-  const values: number[] = [];
-  const walk = (level: Nested, depth: number) => {
-    if (!Array.isArray(level)) {
-      if (depth !== shape.length) throw new Error('all lists of one level must have the same length');
-      values.push(level);
-      return;
-    }
-    if (level.length !== shape[depth]) throw new Error('all lists of one level must have the same length');
-    level.forEach((item) => walk(item, depth + 1));
-  };
-  walk(nested, 0);
-  return { shape, values };
-}

@@ -8,20 +8,21 @@ import { sentence } from '../parts/problem';
 import { TabPanel, Tabs } from '../parts/tabs';
 import { formatBytes, shapeText } from '../numbers';
 import { kDTypes } from '../quantise';
-import { CodeDialog } from './code_dialog';
+import { CodeDialog } from '../code/code_dialog';
+import { ResultCard } from '../results/card';
+import { History } from '../results/history_list';
+import { active, cancel, compute, runs, start } from '../results/runs';
+import { SideBySide } from '../results/side_by_side';
 import { DevicePicker } from './device_picker';
 import { ExpressionEditor } from './expression_editor';
-import { History } from './history_list';
 import { InputEditor } from './input_editor';
 import { OpSearch } from './op_search';
 import { Parameters } from './parameters';
 import { fromHash, toHash } from './permalink';
 import { inputName, inputsOf, newInput, type Program, withInput, withOp } from './program';
-import { ResultCard } from './result_card';
-import { active, cancel, runs, start } from './runs';
-import { SideBySide } from './side_by_side';
-import { checked, edit, program, request } from './state';
+import { type Checked, checked, chooseMode, edit, program, request } from './state';
 import './calculator.css';
+import '../results/results.css';
 
 export function Calculator() {
   if (ops.value.length === 0) return <p class="empty" role="status">Loading the catalogue …</p>;
@@ -31,12 +32,7 @@ export function Calculator() {
       <Setup />
       <section class="outcome stack" aria-label="Results">
         {runs.value.length === 0 && <Welcome />}
-        <SideBySide />
-        <div class={runs.value.length > 1 ? 'results several' : 'results'}>
-          {runs.value.map((run) => (
-            <ResultCard key={run.key} run={run} />
-          ))}
-        </div>
+        {runs.value.length > 1 ? <SideBySide /> : runs.value.map((run) => <ResultCard key={run.key} run={run} />)}
         <History />
       </section>
     </div>
@@ -55,10 +51,10 @@ function Setup() {
   };
   return (
     <>
-      <form class="card setup stack" onSubmit={submit} aria-label="Computation" noValidate>
+      <form class="card setup stack" onSubmit={submit} onKeyDown={(event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && submit(event)} aria-label="Computation" noValidate>
         <Tabs
           label="What to compute" prefix="mode" tabs={[{ id: 'op', label: 'Operation' }, { id: 'expression', label: 'Expression' }]} chosen={now.mode}
-          onChoose={(mode) => edit((old) => ({ ...old, mode }))}
+          onChoose={chooseMode}
         />
         <TabPanel prefix="mode" chosen={now.mode}>
           <div class="stack">
@@ -70,10 +66,10 @@ function Setup() {
             ) : (
               <ExpressionEditor
                 value={now.expression} place={verdict?.problem?.place} problem={verdict?.problem && !verdict.problem.input ? inWords(verdict.problem) : undefined}
-                onChange={(expression) => edit((old) => ({ ...old, expression }))} onRun={submit}
+                onChange={(expression) => edit((old) => ({ ...old, expression }))}
               />
             )}
-            <Inputs now={now} op={now.mode === 'op' ? op : undefined} about={verdict?.problem?.input} detail={verdict?.problem?.detail} />
+            <Inputs now={now} op={now.mode === 'op' ? op : undefined} stored={verdict?.inputs} about={verdict?.problem?.input} detail={verdict?.problem?.detail} />
             {now.mode === 'op' && op && <Parameters op={op} values={now.parameters} onChange={(name, text) => edit((old) => ({ ...old, parameters: { ...old.parameters, [name]: text } }))} />}
           </div>
         </TabPanel>
@@ -104,7 +100,7 @@ const bare = (detail: string) => detail.replace(/^(line \d+, )?column \d+: /, ''
 const inWords = ({ detail, hint }: ProblemBody) => sentence(bare(detail)) + (hint ? ` ${sentence(hint)}` : '');
 
 function About({ op }: { op: Op }) {
-  const tryIt = () => edit((now) => ({ ...now, mode: 'expression', expression: op.example }));
+  const tryIt = () => compute({ ...program.value, mode: 'expression', expression: op.example });
   return (
     <div class="about">
       <p class="mono formula break">{op.formula}</p>
@@ -112,7 +108,7 @@ function About({ op }: { op: Op }) {
         {op.doc} {op.aliases.length > 0 && <>Also called {op.aliases.join(', ')}.</>}
       </p>
       <p class="small">
-        <button type="button" class="plain small example" onClick={tryIt} title="Open as an expression">
+        <button type="button" class="plain small example" onClick={tryIt} title="Compute this example">
           <span class="mono">{op.example}</span>
         </button>
       </p>
@@ -120,7 +116,7 @@ function About({ op }: { op: Op }) {
   );
 }
 
-function Inputs({ now, op, about, detail }: { now: Program; op?: Op; about?: string; detail?: string }) {
+function Inputs({ now, op, stored, about, detail }: { now: Program; op?: Op; stored?: Checked['inputs']; about?: string; detail?: string }) {
   const list = inputsOf(now);
   const more = op && (op.max_inputs < 0 || list.length < op.max_inputs);
   const add = () => edit((old) => ({ ...old, opInputs: [...old.opInputs, newInput({ dtype: old.opInputs[0]?.dtype ?? 'float32', shape: old.opInputs[0]?.shape ?? '4, 4' })] }));
@@ -129,7 +125,7 @@ function Inputs({ now, op, about, detail }: { now: Program; op?: Op; about?: str
     <>
       {list.map(({ name, input }, index) => (
         <InputEditor
-          key={`${now.mode}-${name}`} name={name} index={index} input={input} dtypes={op && index === 0 ? op.dtypes : kDTypes} problem={about === name ? detail : undefined}
+          key={`${now.mode}-${name}`} stored={stored?.find((each) => each.name === name)?.sample_values} name={name} index={index} input={input} dtypes={op && index === 0 ? op.dtypes : kDTypes} problem={about === name ? detail : undefined}
           onChange={(change) => edit((old) => withInput(old, index, change))}
           onRemove={op && list.length > op.min_inputs && index === list.length - 1 ? () => remove(index) : undefined}
         />
@@ -168,10 +164,10 @@ const kStarters: [string, string][] = [
 
 const Welcome = () => (
   <div class="empty">
-    <p>The result appears here, with its values, its error against the reference, and where the time went.</p>
+    <p>The result appears here, with its values, its error against the reference, and where the time went. An example to begin with:</p>
     <div class="starters">
       {kStarters.map(([title, hash]) => (
-        <button type="button" onClick={() => edit((now) => fromHash(hash, now) ?? now)}>
+        <button type="button" onClick={() => compute(fromHash(hash, program.value) ?? program.value)}>
           {title}
         </button>
       ))}

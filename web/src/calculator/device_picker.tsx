@@ -2,10 +2,10 @@
 import { computed, effect } from '@preact/signals';
 import { accelerators, devices, devicesKnown } from '../connection';
 import type { Device, Route } from '../api';
-import { formatSeconds } from '../numbers';
+import { formatMoney, formatSeconds } from '../numbers';
 import { sentence } from '../parts/problem';
 import { checked, edit, program, request } from './state';
-import { computedProgram, runs } from './runs';
+import { computedProgram, runs } from '../results/runs';
 import { recall, remember } from '../storage';
 
 // Keeps the entries of the last visit in place until the server has responded, so that nothing moves under the pointer.
@@ -57,6 +57,13 @@ export function DevicePicker() {
         ))}
       </div>
       <Explanation chosen={chosen} />
+      <p class="row runs">
+        <label for="runs">Runs</label>
+        <input id="runs" class="number" type="number" min={1} max={1000} value={program.value.repeat} aria-describedby="runs-note" onInput={(event) => edit((now) => ({ ...now, repeat: event.currentTarget.value }))} />
+        <span id="runs-note" class="hint">
+          {Number(program.value.repeat) > 1 ? 'The first run and the fastest of the others are timed apart.' : 'More than one times repeats apart from the first run.'}
+        </span>
+      </p>
     </fieldset>
   );
 }
@@ -94,7 +101,7 @@ export function stateText(device: Device): string {
 
 // The device that auto chose, or would choose now.
 function Explanation({ chosen }: { chosen: string[] }) {
-  if (chosen.length > 1) return <p class="hint">{`${chosen.length} devices compute the same program for comparison.`}</p>;
+  if (chosen.length > 1) return <p class="hint">{`${chosen.length} devices compute the same program, side by side.`}</p>;
   if (chosen.length === 1) return <p class="hint">Select more devices to compare them.</p>;
   const took = computedProgram.value === program.value ? runs.value[0]?.result?.route : undefined;
   const would = checked.value?.key === request.value.key ? checked.value.route : undefined;
@@ -132,6 +139,7 @@ function Comparison({ considered }: { considered?: Route['considered'] }) {
           <tr>
             <th scope="col">Device</th>
             <th scope="col" class="number">Expected</th>
+            <th scope="col" class="number">Cost</th>
             <th scope="col">Remark</th>
           </tr>
         </thead>
@@ -140,6 +148,7 @@ function Comparison({ considered }: { considered?: Route['considered'] }) {
             <tr>
               <th scope="row" class="mono">{each.device}</th>
               <td class="number">{each.eligible ? `${each.measured ? '' : '≈ '}${formatSeconds(each.predicted_seconds)}` : '–'}</td>
+              <td class="number">{each.dollars ? formatMoney(each.dollars) : '–'}</td>
               <td class="break">{each.remark}</td>
             </tr>
           ))}

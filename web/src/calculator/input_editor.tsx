@@ -1,9 +1,10 @@
 // One input: the source of its values, its shape and dtype, and its values after rounding to that dtype.
-import { useState } from 'preact/hooks';
-import { upload } from '../api';
-import { problemFrom, sentence } from '../parts/problem';
-import { elementCount, formatBytes, formatValue, parseNumber, parseShape, parseTensor, shapeText } from '../numbers';
+import type { Scalar } from '../api';
+import { sentence } from '../parts/problem';
+import { elementCount, formatValue, parseNumber, parseShape, shapeText } from '../numbers';
 import { isBlock, kDTypes, quantise } from '../quantise';
+import { parseTensor } from '../tensor_text';
+import { FileField, useFile } from './file_field';
 import { type Input, inputError, kSources, type Source } from './program';
 
 const kSourceNames: Record<Source, string> = {
@@ -15,19 +16,27 @@ interface Props {
   index: number;
   input: Input;
   dtypes: readonly string[];
+  stored?: Scalar[]; // the first values as the device will receive them, once the server has said so
   problem?: string; // what the server says of this input
   onChange: (change: Partial<Input>) => void;
   onRemove?: () => void;
 }
 
-export function InputEditor({ name, index, input, dtypes, problem, onChange, onRemove }: Props) {
+export function InputEditor({ name, index, input, dtypes, stored, problem, onChange, onRemove }: Props) {
   const id = (part: string) => `input-${index}-${part}`;
+  const file = useFile(input, onChange);
   const wrong = inputError(input) ?? problem;
   const tensor = input.kind === 'tensor';
   const source = tensor ? input.source : 'constant';
   const offered = dtypes.length > 0 ? kDTypes.filter((dtype) => dtypes.includes(dtype)) : kDTypes;
   return (
-    <fieldset class="input" aria-describedby={id('note')}>
+    <fieldset
+      class="input" aria-describedby={id('note')} onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        void file.take(event.dataTransfer?.files[0]);
+      }}
+    >
       <legend class="row">
         <span class="mono input-name">{name}</span>
         {onRemove && (
@@ -54,9 +63,9 @@ export function InputEditor({ name, index, input, dtypes, problem, onChange, onR
             </select>
           </div>
         )}
-        <SourceFields id={id} input={input} source={source} onChange={onChange} />
+        <SourceFields id={id} input={input} source={source} file={file} onChange={onChange} />
         {tensor && source !== 'file' && (
-          <Text id={id('shape')} label="Shape" value={input.shape} placeholder={source === 'list' || source === 'paste' ? 'as given' : 'scalar'} onChange={(shape) => onChange({ shape })} />
+          <Text id={id('shape')} label="Shape" broad value={input.shape} placeholder={source === 'list' || source === 'paste' ? 'as given' : 'scalar'} onChange={(shape) => onChange({ shape })} />
         )}
         {(source !== 'file' || !tensor) && (
           <div class="field">
@@ -71,7 +80,7 @@ export function InputEditor({ name, index, input, dtypes, problem, onChange, onR
         )}
       </div>
       <p id={id('note')} class={wrong ? 'wrong break' : 'hint break'}>
-        {wrong ? sentence(wrong) : note(input)}
+        {wrong ? sentence(wrong) : note(input, stored)}
       </p>
     </fieldset>
   );
@@ -88,10 +97,11 @@ interface FieldProps {
   id: (part: string) => string;
   input: Input;
   source: Source;
+  file: ReturnType<typeof useFile>;
   onChange: (change: Partial<Input>) => void;
 }
 
-function SourceFields({ id, input, source, onChange }: FieldProps) {
+function SourceFields({ id, input, source, file, onChange }: FieldProps) {
   switch (source) {
     case 'constant':
       return <Text id={id('value')} label="Value" value={input.value} onChange={(value) => onChange({ value })} />;
@@ -100,7 +110,7 @@ function SourceFields({ id, input, source, onChange }: FieldProps) {
     case 'paste':
       return (
         <div class="field wide">
-          <label for={id('paste')}>Rows of numbers: commas, tabs, spaces, or [[1, 2], [3, 4]]</label>
+          <label for={id('paste')}>Rows of numbers, CSV, [[1, 2], [3, 4]], array(...) or tensor(...)</label>
           <textarea id={id('paste')} rows={4} spellcheck={false} value={input.paste} onInput={(event) => onChange({ paste: event.currentTarget.value })} />
         </div>
       );
@@ -129,7 +139,7 @@ function SourceFields({ id, input, source, onChange }: FieldProps) {
         </>
       );
     case 'file':
-      return <FileField id={id} input={input} source={source} onChange={onChange} />;
+      return <FileField id={id} input={input} {...file} onChange={onChange} />;
     default:
       return null;
   }
@@ -139,90 +149,52 @@ interface TextProps {
   id: string;
   label: string;
   value: string;
-  wide?: boolean;
+  wide?: boolean; // a line of its own
+  broad?: boolean; // room for 1, 1, 32, 32
   placeholder?: string;
   onChange: (value: string) => void;
 }
 
-const Text = ({ id, label, value, wide, placeholder, onChange }: TextProps) => (
-  <div class={`field ${wide ? 'wide' : ''}`}>
+const Text = ({ id, label, value, wide, broad, placeholder, onChange }: TextProps) => (
+  <div class={`field ${wide ? 'wide' : broad ? 'broad' : ''}`}>
     <label for={id}>{label}</label>
     <input id={id} class="number" type="text" autocomplete="off" spellcheck={false} value={value} placeholder={placeholder} onInput={(event) => onChange(event.currentTarget.value)} />
   </div>
 );
 
-function FileField({ id, input, onChange }: FieldProps) {
-  const [state, setState] = useState<{ busy?: string; wrong?: string }>({});
-  const take = async (file: File | undefined) => {
-    if (!file) return;
-    setState({ busy: `Sending ${file.name}, ${formatBytes(file.size)} …` });
-    try {
-      const stored = await upload(file);
-      onChange({ file: stored, tensor: stored.tensors[0]?.name ?? '', dtype: stored.tensors[0]?.dtype ?? input.dtype });
-      setState({});
-    } catch (error) {
-      const problem = problemFrom(error);
-      setState({ wrong: sentence(problem.detail) });
-    }
-  };
-  const several = (input.file?.tensors.length ?? 0) > 1;
-  return (
-    <>
-      <div
-        class="field wide drop" onDragOver={(event) => event.preventDefault()}
-        onDrop={(event) => {
-          event.preventDefault();
-          void take(event.dataTransfer?.files[0]);
-        }}
-      >
-        <label for={id('file')}>.npy or .safetensors file, selected or dropped here</label>
-        <input id={id('file')} type="file" accept=".npy,.safetensors" onChange={(event) => void take(event.currentTarget.files?.[0])} />
-        {state.busy && <span class="hint" role="status">{state.busy}</span>}
-        {state.wrong && <span class="wrong" role="alert">{state.wrong}</span>}
-      </div>
-      {several && (
-        <div class="field wide">
-          <label for={id('tensor')}>Tensor</label>
-          <select id={id('tensor')} value={input.tensor} onChange={(event) => onChange({ tensor: event.currentTarget.value })}>
-            {input.file!.tensors.map((tensor) => (
-              <option value={tensor.name}>{`${tensor.name}: ${tensor.dtype} ${shapeText(tensor.shape)}`}</option>
-            ))}
-          </select>
-        </div>
-      )}
-    </>
-  );
-}
-
 // Describes what the device will actually receive.
-function note(input: Input): string {
+function note(input: Input, stored: Scalar[] | undefined): string {
   const { dtype } = input;
   if (input.kind === 'scalar' || input.source === 'constant') {
     const given = parseNumber(input.value)!;
     if (!Number.isSafeInteger(given) && /^-?\d+$/.test(input.value.trim()) && dtype.endsWith('int64')) return 'Stored exactly.';
-    const [stored] = quantise([given], dtype);
+    const [rounded] = quantise([given], dtype);
     const count = input.kind === 'scalar' ? '' : `${elementsText(input.shape)}, `;
-    if (Object.is(stored, given) || Number.isNaN(given)) return `${count}stored exactly in ${dtype}`;
-    const error = given === 0 ? '' : `, off by ${formatValue(Number(((100 * Math.abs(stored - given)) / Math.abs(given)).toPrecision(2)), 'float64')} %`;
-    return `${count}stored as ${formatValue(stored, 'float64')} in ${dtype}${error}`;
+    if (Object.is(rounded, given) || Number.isNaN(given)) return `${count}stored exactly in ${dtype}`;
+    const error = given === 0 || dtype === 'bool' || !Number.isFinite(rounded) ? '' : `, off by ${Number(((100 * Math.abs(rounded - given)) / Math.abs(given)).toPrecision(2))} %`;
+    return `${count}stored as ${dtype === 'bool' ? String(rounded !== 0) : formatValue(rounded, dtype)} in ${dtype}${error}`;
   }
   if (input.source === 'list' || input.source === 'paste') {
-    const { shape, values } = parseTensor(input.source === 'list' ? input.list : input.paste);
+    const { shape, values, note: left } = parseTensor(input.source === 'list' ? input.list : input.paste);
+    const remark = left ? `; ${left}` : '';
     const rows = (parseShape(input.shape)?.length ? parseShape(input.shape) : shape) ?? shape;
-    if (values.length > 4096) return `${shapeText(shape)}, ${values.length} values`;
-    const stored = quantise(values, dtype, rows.at(-1) ?? 1);
-    const changed = stored.filter((value, i) => value !== values[i] && !Number.isNaN(value)).length;
-    if (changed === 0) return `${shapeText(rows)}, all stored exactly in ${dtype}`;
-    const sample = stored.slice(0, 6).map((value) => formatValue(value, 'float64')).join(', ');
-    return `${shapeText(rows)}, stored in ${dtype} as ${sample}${stored.length > 6 ? ' …' : ''} (${changed} of ${values.length} rounded)`;
+    if (values.length > 4096) return `${shapeText(shape)}, ${values.length} values${remark}`;
+    const rounded = quantise(values, dtype, rows.at(-1) ?? 1);
+    const changed = rounded.filter((value, i) => value !== values[i] && !Number.isNaN(value)).length;
+    if (changed === 0) return `${shapeText(rows)}, all stored exactly in ${dtype}${remark}`;
+    const sample = rounded.slice(0, 6).map((value) => formatValue(value, dtype)).join(', ');
+    return `${shapeText(rows)}, stored in ${dtype} as ${sample}${rounded.length > 6 ? ' …' : ''} (${changed} of ${values.length} rounded)${remark}`;
   }
   if (input.source === 'file') {
     const tensor = input.file?.tensors.find((each) => each.name === input.tensor) ?? input.file?.tensors[0];
-    return tensor ? `${input.file!.name}: ${tensor.dtype}, ${shapeText(tensor.shape)}` : '';
+    return tensor ? `${input.file!.name}: ${tensor.dtype}, ${shapeText(tensor.shape)}${preview(stored, tensor.dtype, elementCount(tensor.shape))}` : '';
   }
   const grain = isBlock(dtype) ? `, 16 adjacent elements of a row share an exponent in ${dtype}` : '';
-  return `${elementsText(input.shape)}${grain}`;
+  return `${elementsText(input.shape)}${preview(stored, dtype, elementCount(parseShape(input.shape) ?? []))}${grain}`;
 }
+
+const preview = (stored: Scalar[] | undefined, dtype: string, count: number) =>
+  stored?.length ? `: ${stored.slice(0, 4).map((value) => formatValue(value, dtype)).join(', ')}${count > 4 ? ' …' : ''}` : '';
 
 function elementsText(shape: string): string {
   const extents = parseShape(shape) ?? [];

@@ -58,9 +58,13 @@ function defaultText(parameter: OpParameter): string {
 }
 
 function describe({ doc, min, max, type }: OpParameter): string {
-  const bounds = min !== null && max !== null ? `${min} to ${large(max)}` : min !== null ? `from ${min}` : max !== null ? `up to ${large(max)}` : '';
-  const kind = type === 'integers' ? 'integers' : '';
-  return [doc, bounds, kind].filter(Boolean).join('; ');
+  return [doc, type === 'integers' ? 'a list such as 0, 1' : '', bounds(min, max)].filter(Boolean).join('; ');
 }
 
-const large = (value: number) => (Math.abs(value) >= 1e6 ? value.toExponential(0) : String(value));
+// Bounds that no one would cross say nothing: every axis lies between -8 and 7.
+function bounds(min: number | null, max: number | null): string {
+  const least = min === null || min < -1e6 ? '' : min > 0 && min < 1e-6 ? 'more than 0' : String(min);
+  const most = max === null || max > 1e6 ? '' : String(max);
+  if (min === -8 && max === 7) return '';
+  return least && most ? `${least} to ${most}` : least ? (least.startsWith('more') ? least : `at least ${least}`) : most ? `at most ${most}` : '';
+}

@@ -14,6 +14,7 @@ export function toHash(program: Program): string {
   });
   for (const [name, text] of Object.entries(program.parameters)) if (text.trim() !== '') query.set(`p.${name}`, text);
   if (program.devices.length > 0) query.set('device', program.devices.join(','));
+  if (program.repeat.trim() !== '1') query.set('runs', program.repeat.trim());
   return `#${query.toString().replace(/%2C/g, ',').replace(/%3A/g, ':').replace(/%5B/g, '[').replace(/%5D/g, ']')}`;
 }
 
@@ -61,9 +62,10 @@ export function fromHash(hash: string, base: Program): Program | undefined {
     if (key.startsWith('p.')) parameters[key.slice(2)] = value;
   });
   const devices = (query.get('device') ?? '').split(',').filter((device) => device !== '');
-  if (expression !== null) return { ...base, mode: 'expression', expression, named: Object.fromEntries(named), devices };
+  const repeat = query.get('runs') ?? '1';
+  if (expression !== null) return { ...base, mode: 'expression', expression, named: Object.fromEntries(named), devices, repeat };
   const op = findOp(opName!);
-  if (!op) return { ...base, mode: 'op', op: opName!, devices };
+  if (!op) return { ...base, mode: 'op', op: opName!, devices, repeat };
   const opInputs = named.map(([, input]) => input);
-  return { ...withOp({ ...base, opInputs }, op.name), parameters, devices };
+  return { ...withOp({ ...base, opInputs }, op.name), parameters, devices, repeat };
 }

@@ -1,10 +1,10 @@
 // The user's setup: an op or an expression, its inputs and parameters, the devices. A plain value, used for the
 // history, the address and requests.
-import { exactInteger, type Op, type OpParameter, type Upload } from '../api';
+import { exactNumber, type Op, type OpParameter, type Upload } from '../api';
 import { findOp } from '../catalogue';
 import { freeNames } from '../expression';
-import { type Nested, parseNumber, parseShape, parseTensor } from '../numbers';
-import { isFloat } from '../quantise';
+import { parseNumber, parseShape } from '../numbers';
+import { parseTensor } from '../tensor_text';
 
 export const kSources = ['constant', 'list', 'random', 'range', 'eye', 'paste', 'file'] as const;
 export type Source = (typeof kSources)[number];
@@ -35,6 +35,7 @@ export interface Program {
   named: Record<string, Input>;
   parameters: Record<string, string>; // as typed; absent: the default
   devices: string[]; // empty: auto
+  repeat: string; // as typed; runs after the first one, which are timed
 }
 
 export const newInput = (change: Partial<Input> = {}): Input => ({
@@ -42,8 +43,10 @@ export const newInput = (change: Partial<Input> = {}): Input => ({
   seed: '1', first: '0', second: '1', start: '0', step: '1', tensor: '', ...change,
 });
 
+export const kFirstExpression = 'softmax(a @ b / sqrt(64))';
+
 export function newProgram(): Program {
-  return withOp({ mode: 'op', op: '', expression: 'softmax(a @ b / sqrt(64))', opInputs: [], named: {}, parameters: {}, devices: [] }, 'add');
+  return withOp({ mode: 'op', op: '', expression: kFirstExpression, opInputs: [], named: {}, parameters: {}, devices: [], repeat: '1' }, 'add');
 }
 
 // Inputs of integer-only ops default to integers.
@@ -112,13 +115,12 @@ export function inputError(input: Input): string | undefined {
 }
 
 const jsonNumber = (value: number): number | string =>
-  Number.isFinite(value) ? value : Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity';
+  Object.is(value, -0) ? exactNumber('-0.0') : Number.isFinite(value) ? value : Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity';
 
 function numberOf(text: string, what: string): number | string {
   const value = parseNumber(text);
   if (value === undefined) throw new Error(text.trim() === '' ? `${what} is missing` : `${what}: '${text.slice(0, 20)}' is not a number`);
-  if (!Number.isSafeInteger(value) && /^-?\d+$/.test(text.trim())) return exactInteger(text.trim());
-  return jsonNumber(value);
+  return numberFrom(text, value);
 }
 
 function shapeOf(text: string): number[] {
@@ -127,17 +129,20 @@ function shapeOf(text: string): number[] {
   return shape;
 }
 
-function nested(shape: number[], values: number[]): unknown {
-  if (shape.length === 0) return jsonNumber(values[0]);
+// The value as JSON has it: exact, also beyond 2^53, and with words for what JSON lacks.
+const numberFrom = (text: string, value: number) =>
+  !Number.isSafeInteger(value) && /^[-+]?\d+$/.test(text.trim()) ? exactNumber(text.trim().replace(/^\+/, '')) : jsonNumber(value);
+
+function nested<T>(shape: number[], values: T[]): unknown {
+  if (shape.length === 0) return values[0];
   let at = 0;
-  const build = (axis: number): unknown[] =>
-    Array.from({ length: shape[axis] }, () => (axis === shape.length - 1 ? jsonNumber(values[at++]) : build(axis + 1)));
-  return build(0) as Nested[];
+  const build = (axis: number): unknown[] => Array.from({ length: shape[axis] }, () => (axis === shape.length - 1 ? values[at++] : build(axis + 1)));
+  return build(0);
 }
 
 function valuesBody(text: string, input: Input) {
-  const { shape, values } = parseTensor(text);
-  const body: Record<string, unknown> = { value: nested(shape, values), dtype: input.dtype };
+  const { shape, values, texts } = parseTensor(text);
+  const body: Record<string, unknown> = { value: nested(shape, values.map((value, i) => numberFrom(texts[i], value))), dtype: input.dtype };
   if (input.shape.trim() !== '') {
     const wanted = shapeOf(input.shape);
     const count = wanted.reduce((product, extent) => product * extent, 1);
@@ -172,7 +177,7 @@ export function inputBody(input: Input): Record<string, unknown> {
     case 'eye':
       return { generator: 'eye', shape: shapeOf(input.shape), dtype };
     case 'file': {
-      if (!input.file) throw new Error('select a .npy or .safetensors file');
+      if (!input.file) throw new Error('select a file');
       const several = input.file.tensors.length > 1;
       return { upload: input.file.id, ...(several ? { tensor: input.tensor || input.file.tensors[0].name } : {}) };
     }
@@ -183,7 +188,7 @@ export function inputBody(input: Input): Record<string, unknown> {
 export function parameterValue(parameter: OpParameter, text: string): unknown {
   const bare = text.trim();
   const within = (value: number) => {
-    if (parameter.min !== null && value < parameter.min) throw new Error(`${parameter.name} must be at least ${parameter.min}`);
+    if (parameter.min !== null && value < parameter.min) throw new Error(`${parameter.name} must be ${parameter.min > 0 && parameter.min < 1e-6 ? 'more than 0' : `at least ${parameter.min}`}`);
     if (parameter.max !== null && value > parameter.max) throw new Error(`${parameter.name} must be at most ${parameter.max}`);
     return value;
   };
@@ -250,7 +255,43 @@ export function requestBody(program: Program, device = 'auto'): Record<string, u
 // A title for the history: add(constant, constant).
 export function titleOf(program: Program): string {
   if (program.mode === 'expression') return program.expression.replace(/\s+/g, ' ').trim();
-  return `${program.op}(${program.opInputs.map(describe).join(', ')})`;
+  return `${program.op}(${[...program.opInputs.map(describe), ...givenParameters(program).map(([name, text]) => `${name}=${text}`)].join(', ')})`;
+}
+
+// The parameters that differ from the default, as typed.
+function givenParameters(program: Program): [string, string][] {
+  return (findOp(program.op)?.parameters ?? []).flatMap(({ name }) => {
+    const text = program.parameters[name]?.trim() ?? '';
+    return text === '' ? [] : [[name, text] as [string, string]];
+  });
+}
+
+// The op as a call in the expression language, its inputs by their names.
+export function callOf(program: Program): string {
+  const op = findOp(program.op);
+  if (!op) return program.op;
+  const named = givenParameters(program).map(([name, text]) => {
+    const type = op.parameters.find((parameter) => parameter.name === name)!.type;
+    const bare = text.replace(/^[[(]|[\])]$/g, '');
+    return `${name}=${type === 'text' ? JSON.stringify(text) : type === 'integers' ? `[${bare.split(/[,\s]+/).filter(Boolean).join(', ')}]` : text}`;
+  });
+  return `${op.name}(${[...program.opInputs.map((_, i) => inputName(op, i)), ...named].join(', ')})`;
+}
+
+// The same program as an expression, unless the user has written one.
+export function asExpression(program: Program, carried: string | undefined): Program {
+  const op = findOp(program.op);
+  const own = program.expression.trim() !== '' && program.expression !== kFirstExpression && program.expression !== carried;
+  if (!op || own) return { ...program, mode: 'expression' };
+  const named = Object.fromEntries(program.opInputs.map((input, i) => [inputName(op, i), input]));
+  return { ...program, mode: 'expression', expression: callOf(program), named: { ...program.named, ...named } };
+}
+
+// How often to repeat the run after the first one: 1 is not at all. Throws an Error with a message for the user.
+export function repeatOf(program: Program): number {
+  const text = program.repeat.trim();
+  if (!/^\d+$/.test(text) || Number(text) < 1 || Number(text) > 1000) throw new Error('runs must be an integer from 1 to 1000');
+  return Number(text);
 }
 
 export function describe(input: Input): string {
@@ -264,5 +305,3 @@ export function describe(input: Input): string {
     default: return `${input.source} [${shape}]`;
   }
 }
-
-export const wantsWholeNumbers = (dtype: string) => !isFloat(dtype);

@@ -1,13 +1,23 @@
 // The calculator's state: the program, the server's check of it, the history.
 import { computed, effect, signal } from '@preact/signals';
-import { post, Problem, type ProblemBody, type Route } from '../api';
+import { post, Problem, type ProblemBody, type Route, type Scalar } from '../api';
 import { ops } from '../catalogue';
 import { recall, remember } from '../storage';
 import { fromHash, toHash } from './permalink';
-import { type Input, newProgram, type Program, requestBody, titleOf } from './program';
+import { asExpression, type Input, newProgram, type Program, repeatOf, requestBody } from './program';
 
 export const program = signal<Program>(newProgram());
 export const edit = (change: (now: Program) => Program) => (program.value = change(program.value));
+
+// An op goes along when the user turns to expressions; the text that was carried over last may be replaced by the next one.
+let carried: string | undefined;
+export function chooseMode(mode: Program['mode']) {
+  if (mode === program.value.mode) return;
+  if (mode === 'op') return void edit((now) => ({ ...now, mode }));
+  const next = asExpression(program.value, carried);
+  if (next.expression !== program.value.expression) carried = next.expression;
+  program.value = next;
+}
 
 // Called when the catalogue is loaded: restores the program from the address, else the last one, else add(1, 2).
 export function restoreProgram() {
@@ -39,6 +49,7 @@ addEventListener('hashchange', () => {
 
 export interface Checked {
   key: string; // the request it is about
+  inputs?: { name: string; value: Scalar | null; sample_values: Scalar[] }[]; // as the device will receive them
   results?: { dtype: string; shape: number[]; elements: number; bytes: number }[];
   memory_bytes?: number;
   route?: Route | null;
@@ -50,6 +61,7 @@ export const request = computed<{ key: string; body?: Record<string, unknown>; w
   ops.value;
   try {
     const body = requestBody(program.value);
+    repeatOf(program.value);
     return { key: JSON.stringify(body), body };
   } catch (error) {
     return { key: '', wrong: (error as Error).message };
@@ -72,30 +84,8 @@ async function check(key: string, body: Record<string, unknown>) {
   pending = new AbortController();
   try {
     const answer = await post<Checked>('/api/check', body, pending.signal);
-    checked.value = { key, results: answer.results, memory_bytes: answer.memory_bytes, route: answer.route };
+    checked.value = { key, inputs: answer.inputs, results: answer.results, memory_bytes: answer.memory_bytes, route: answer.route };
   } catch (error) {
     if (error instanceof Problem && error.body.status !== 401) checked.value = { key, problem: error.body };
   }
-}
-
-export interface Remembered {
-  when: number;
-  title: string;
-  program: Program;
-  outcome: string; // "matches", "differs", "not compared", "failed", "cancelled"
-  device: string;
-  seconds: number;
-  value: string;
-}
-const kKept = 50;
-export const past = signal<Remembered[]>(recall<Remembered[]>('history', []));
-
-export function addToHistory(entry: Omit<Remembered, 'when' | 'title'>) {
-  past.value = [{ when: Date.now(), title: titleOf(entry.program), ...entry }, ...past.value].slice(0, kKept);
-  remember('history', past.value);
-}
-
-export function clearHistory() {
-  past.value = [];
-  remember('history', []);
 }

@@ -1,7 +1,7 @@
 // One device: its state and reason, holder, waiters, memory, use.
 import { useState } from 'preact/hooks';
 import type { Device, DeviceStatus } from '../api';
-import { Fact } from '../calculator/result_views';
+import { Fact } from '../results/views';
 import { sentence } from '../parts/problem';
 import { formatBytes, formatSeconds, formatShare } from '../numbers';
 import { ResetDialog } from '../session/reset_dialog';
@@ -28,7 +28,7 @@ export function DeviceCard({ device }: { device: Device }) {
         </div>
       )}
       {status && <Status status={status} device={device} />}
-      {status && (
+      {status && device.kind !== 'cpu' && (
         <p class="row small foot-actions">
           <button type="button" class="plain small end" aria-label={`Reset ${device.id}`} onClick={() => setResets(true)}>
             Reset

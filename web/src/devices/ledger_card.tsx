@@ -77,7 +77,7 @@ function Totals({ ledger }: { ledger: Ledger }) {
               <td class="number">{total.leases}</td>
               <td class="number">{formatSeconds(total.held_seconds)}</td>
               <td class="number">{formatSeconds(total.compute_seconds)}</td>
-              <td class="number">{total.cost_dollars === null ? '–' : formatMoney(total.cost_dollars)}</td>
+              <td class="number">{total.cost_dollars === null || total.cost_dollars === 0 ? '–' : formatMoney(total.cost_dollars)}</td>
             </tr>
           ))}
         </tbody>

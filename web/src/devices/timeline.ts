@@ -1,7 +1,8 @@
 // Converts device events to intervals to draw; pure functions.
 import type { DeviceEvent } from '../api';
+import type { Other } from '../device_history';
 
-export type BarKind = 'open' | 'opening' | 'closing' | 'held' | 'waited' | 'ran' | 'lost' | 'failed';
+export type BarKind = 'open' | 'opening' | 'closing' | 'held' | 'elsewhere' | 'waited' | 'ran' | 'lost' | 'failed';
 export interface Bar {
   kind: BarKind;
   from: number; // seconds since 1970
@@ -13,8 +14,8 @@ export interface Lane {
   bars: Bar[];
 }
 
-// |now| ends intervals that are still open.
-export function lanes(events: readonly DeviceEvent[], devices: readonly string[], now: number): Lane[] {
+// |others| are holds and waits of other processes; |now| ends intervals that are still open.
+export function lanes(events: readonly DeviceEvent[], devices: readonly string[], now: number, others: readonly Other[] = []): Lane[] {
   const byDevice = new Map<string, Bar[]>(devices.map((device) => [device, []]));
   const openSince = new Map<string, number>();
   const heldSince = new Map<string, { since: number; who: string }[]>();
@@ -62,6 +63,9 @@ export function lanes(events: readonly DeviceEvent[], devices: readonly string[]
   for (const [device, since] of openSince) bars(device).push({ kind: 'open', from: since, to: now, text: 'open' });
   for (const [device, grants] of heldSince) {
     for (const grant of grants) bars(device).push({ kind: 'held', from: grant.since, to: now, text: `held by ${grant.who || 'this server'}` });
+  }
+  for (const { device, who, holding, from, to } of others) {
+    bars(device).push({ kind: holding ? 'elsewhere' : 'waited', from, to, text: holding ? `held by ${who}` : `${who} waited` });
   }
   return [...byDevice].map(([device, list]) => ({ device, bars: list }));
 }

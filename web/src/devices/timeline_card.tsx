@@ -1,6 +1,6 @@
 // Shows who held which device when: bars on a canvas that can be zoomed and moved, and the same as an accessible list.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { deviceEvents, devices } from '../connection';
+import { deviceEvents, devices, others } from '../connection';
 import { formatSeconds } from '../numbers';
 import { colour, paletteVersion } from '../theme';
 import { type Bar, type BarKind, type Lane, lanes, tickStep, tickText } from './timeline';
@@ -8,12 +8,12 @@ import { type Bar, type BarKind, type Lane, lanes, tickStep, tickText } from './
 const kLane = 44;
 const kAxis = 22;
 const kColours: Record<BarKind, string> = {
-  open: 'accent-wash', opening: 'stage-opening', closing: 'stage-closing', held: 'stage-uploading', waited: 'stage-queued', ran: 'stage-computing', lost: 'bad', failed: 'bad',
+  open: 'accent-wash', opening: 'stage-opening', closing: 'stage-closing', held: 'stage-uploading', elsewhere: 'stage-compiling', waited: 'stage-queued', ran: 'stage-computing', lost: 'bad', failed: 'bad',
 };
-const kNames: [BarKind, string][] = [['open', 'open'], ['opening', 'opening'], ['held', 'held'], ['ran', 'computing'], ['waited', 'waiting'], ['closing', 'closing'], ['lost', 'lost, failed']];
+const kNames: [BarKind, string][] = [['open', 'open'], ['opening', 'opening'], ['held', 'held by this server'], ['elsewhere', 'held by another program'], ['ran', 'computing'], ['waited', 'waiting'], ['closing', 'closing'], ['lost', 'lost, failed']];
 // Where in its lane a kind is drawn: top and height.
 const kPlaces: Record<BarKind, [number, number]> = {
-  open: [8, 28], opening: [8, 28], closing: [8, 28], held: [8, 6], ran: [16, 20], waited: [38, 4], lost: [4, 36], failed: [8, 28],
+  open: [8, 28], opening: [8, 28], closing: [8, 28], held: [8, 6], elsewhere: [8, 28], ran: [16, 20], waited: [38, 4], lost: [4, 36], failed: [8, 28],
 };
 
 export function TimelineCard() {
@@ -25,7 +25,7 @@ export function TimelineCard() {
   const drag = useRef<{ x: number; end: number } | undefined>(undefined);
   const to = end ?? now;
   const from = to - length;
-  const rows = lanes(deviceEvents.value, devices.value.map((device) => device.id), now).filter((lane) => lane.bars.length > 0 || devices.value.some((device) => device.id === lane.device && device.status));
+  const rows = lanes(deviceEvents.value, devices.value.map((device) => device.id), now, others.value).filter((lane) => lane.bars.length > 0 || devices.value.some((device) => device.id === lane.device && device.status));
   paletteVersion.value; // drawn again when the colours change
 
   useEffect(() => {
@@ -56,9 +56,9 @@ export function TimelineCard() {
   };
   const move = (share: number) => setEnd(Math.min(to + share * length, Date.now() / 1000 + length * 0.5));
   const showAll = () => {
-    const first = deviceEvents.value[0]?.time;
+    const first = Math.min(...[deviceEvents.value[0]?.time ?? Infinity, ...others.value.map((each) => each.from)]);
     setEnd(undefined);
-    if (first) setLength(Math.min(86400, Math.max(1, (Date.now() / 1000 - first) * 1.05)));
+    if (Number.isFinite(first)) setLength(Math.min(86400, Math.max(1, (Date.now() / 1000 - first) * 1.05)));
   };
   const key = (event: KeyboardEvent) => {
     const action = { '+': () => zoom(0.5), '=': () => zoom(0.5), '-': () => zoom(2), ArrowLeft: () => move(-0.25), ArrowRight: () => move(0.25), End: () => setEnd(undefined), Home: showAll }[event.key];
@@ -120,7 +120,7 @@ function under(rows: Lane[], time: number, y: number, secondsPerPixel: number): 
   const lane = rows[Math.floor(y / kLane)];
   if (!lane) return '';
   const slack = secondsPerPixel * 2;
-  const order: BarKind[] = ['lost', 'failed', 'ran', 'waited', 'held', 'opening', 'closing', 'open'];
+  const order: BarKind[] = ['lost', 'failed', 'ran', 'waited', 'elsewhere', 'held', 'opening', 'closing', 'open'];
   const hits = lane.bars.filter((bar) => bar.from - slack <= time && time <= bar.to + slack).sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
   return hits.length === 0 ? '' : `${lane.device}: ${hits.slice(0, 3).map((bar) => `${bar.text} ${formatSeconds(bar.to - bar.from)}`).join(' · ')}`;
 }
@@ -171,8 +171,25 @@ function draw(canvas: HTMLCanvasElement, rows: Lane[], from: number, to: number)
   }
 }
 
+interface Row {
+  key: string;
+  time: number;
+  device: string;
+  text: string;
+  seconds: number;
+  program: string | null;
+}
+
 function Events() {
-  const last = deviceEvents.value.slice(-50).reverse();
+  const own = deviceEvents.value.slice(-50).map((event): Row => ({
+    key: `${event.id} ${event.time}`, time: event.time, device: event.device, text: [event.kind.replace('_', ' '), event.message].filter(Boolean).join(': '),
+    seconds: event.seconds, program: event.program,
+  }));
+  const foreign = others.value.slice(-50).map((each): Row => ({
+    key: `${each.device} ${each.who} ${each.from}`, time: each.from, device: each.device, text: each.holding ? 'held by another program' : 'waited for by another program',
+    seconds: each.to - each.from, program: each.who,
+  }));
+  const last = [...own, ...foreign].sort((a, b) => b.time - a.time).slice(0, 50);
   return (
     <details>
       <summary class="small">Last events</summary>
@@ -189,10 +206,10 @@ function Events() {
           </thead>
           <tbody>
             {last.map((event) => (
-              <tr key={event.id}>
+              <tr key={event.key}>
                 <td class="number left">{tickText(event.time, 1)}</td>
                 <td class="mono">{event.device}</td>
-                <td>{[event.kind.replace('_', ' '), event.message].filter(Boolean).join(': ')}</td>
+                <td>{event.text}</td>
                 <td class="number">{event.seconds > 0 ? formatSeconds(event.seconds) : ''}</td>
                 <td class="break">{event.program}</td>
               </tr>

@@ -19,6 +19,7 @@ export function ProblemNotice({ problem }: { problem: ProblemBody }) {
 }
 
 function heading(problem: ProblemBody): string {
+  if (problem.place) return 'The expression cannot be computed';
   switch (problem.code) {
     case 'unavailable': return 'Not available at the moment';
     case 'overloaded': return 'The server is overloaded';
@@ -27,10 +28,11 @@ function heading(problem: ProblemBody): string {
     case 'too_large': return 'Too large';
     case 'unimplemented': return 'Not supported by this device';
     case 'data_loss': return 'The device was lost';
+    case 'out_of_range': return 'A value is out of range';
     case 'unreachable': return 'The server is unreachable';
     case 'not_found': return 'Not found';
     case 'internal': return 'Internal error';
-    default: return 'The request is invalid';
+    default: return 'This cannot be computed';
   }
 }
 

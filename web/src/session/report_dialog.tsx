@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { post, type ProblemBody } from '../api';
 import { requestBody } from '../calculator/program';
-import { computedProgram, runs } from '../calculator/runs';
+import { computedProgram, runs } from '../results/runs';
 import { Dialog } from '../parts/dialog';
 import { problemFrom, ProblemNotice, sentence } from '../parts/problem';
 

@@ -13,8 +13,9 @@ interface Answer {
 }
 
 export function ResetDialog({ device: first, onClose }: { device?: string; onClose: () => void }) {
-  const usable = devices.value.filter((each) => each.status !== null);
-  const [device, setDevice] = useState(first ?? usable.find((each) => each.kind !== 'cpu')?.id ?? usable[0]?.id ?? '');
+  // A CPU has nothing to reset.
+  const usable = devices.value.filter((each) => each.status !== null && each.kind !== 'cpu');
+  const [device, setDevice] = useState(first ?? usable[0]?.id ?? '');
   const [asked, setAsked] = useState<Answer | undefined>(undefined);
   const [done, setDone] = useState<Answer | undefined>(undefined);
   const [problem, setProblem] = useState<ProblemBody | undefined>(undefined);
@@ -34,7 +35,8 @@ export function ResetDialog({ device: first, onClose }: { device?: string; onClo
   };
   return (
     <Dialog title="Reset a device" onClose={onClose}>
-      <div class="field">
+      {usable.length === 0 && <p>There is no device to reset: this machine computes on its CPU.</p>}
+      <div class="field" hidden={usable.length === 0}>
         <label for="reset-device">Device</label>
         <select id="reset-device" value={device} disabled={busy || done !== undefined} onChange={(event) => (setDevice(event.currentTarget.value), setAsked(undefined), setProblem(undefined))}>
           {usable.map((each) => (
@@ -42,7 +44,7 @@ export function ResetDialog({ device: first, onClose }: { device?: string; onClo
           ))}
         </select>
       </div>
-      {!asked && !done && <p class="small soft">Running programs end first. The device is not reset while another program holds it.</p>}
+      {usable.length > 0 && !asked && !done && <p class="small soft">Running programs end first. The device is not reset while another program holds it.</p>}
       {asked && !done && <p class="notice warn" role="alert">{sentence(asked.message)}</p>}
       {done && (
         <div class="notice" role="status">
@@ -52,7 +54,7 @@ export function ResetDialog({ device: first, onClose }: { device?: string; onClo
       )}
       {problem && <ProblemNotice problem={problem} />}
       <form method="dialog" class="row">
-        {!done && !asked && (
+        {!done && !asked && usable.length > 0 && (
           <button type="button" class="danger" disabled={busy || device === ''} onClick={() => void step()}>
             Reset …
           </button>

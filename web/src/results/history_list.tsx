@@ -1,6 +1,9 @@
-// Earlier computations in this browser.
+// Earlier computations in this browser: one press shows the result again, or computes it again.
+import { newProgram } from '../calculator/program';
+import { edit } from '../calculator/state';
 import { formatAgo, formatSeconds } from '../numbers';
-import { clearHistory, past, program, type Remembered } from './state';
+import { clearHistory, past, type Remembered, resultsOf } from './history';
+import { active, compute, showAgain } from './runs';
 
 export function History() {
   return (
@@ -18,7 +21,7 @@ export function History() {
       ) : (
         <ol class="history">
           {past.value.map((entry) => (
-            <Entry entry={entry} />
+            <Entry key={entry.when} entry={entry} />
           ))}
         </ol>
       )}
@@ -26,15 +29,24 @@ export function History() {
   );
 }
 
-const kMarks: Record<string, string> = { matches: 'good', differs: 'bad', failed: 'bad', cancelled: 'warn' };
+const kMarks: Record<string, string> = { matches: 'good', cancelled: 'warn', 'not compared': '' };
 
 function Entry({ entry }: { entry: Remembered }) {
+  const press = () => {
+    if (active.value) return;
+    // Entries of earlier versions may lack members.
+    const program = { ...newProgram(), ...entry.program };
+    const kept = resultsOf(entry);
+    if (!kept) return compute(program);
+    edit(() => program);
+    showAgain(program, kept);
+  };
   return (
     <li>
-      <button type="button" class="entry" onClick={() => (program.value = entry.program)} title="Restore this setup">
+      <button type="button" class="entry" onClick={press} title={resultsOf(entry) ? 'Show this result again' : 'Compute this again'}>
         <span class="entry-title mono">{entry.title}</span>
         <span class="entry-facts small soft">
-          <span class={`mark ${kMarks[entry.outcome] ?? ''}`}>{entry.outcome}</span>
+          <span class={`mark ${kMarks[entry.outcome] ?? 'bad'}`}>{entry.outcome}</span>
           {entry.value !== '' && <span class="number">{entry.value}</span>}
           <span>{entry.device}</span>
           {entry.seconds > 0 && <span>{formatSeconds(entry.seconds)}</span>}

@@ -7,7 +7,7 @@ import { isActive, placeText, type Run } from './runs';
 const kOrder = ['queued', 'opening', 'compiling', 'uploading', 'computing', 'downloading'];
 const kNames: Record<string, string> = {
   waiting: 'Waiting for a server thread', queued: 'Queued', opening: 'Opening', compiling: 'Compiling', uploading: 'Uploading', computing: 'Computing',
-  downloading: 'Fetching', closing: 'Closing',
+  downloading: 'Fetching', closing: 'Closing', other: 'Other',
 };
 export const stageName = (stage: string) => kNames[stage] ?? stage;
 
@@ -49,7 +49,10 @@ export function LiveStages({ run }: { run: Run }) {
 }
 
 export function TimeBar({ timeline, seconds }: { timeline: Span[]; seconds: number }) {
-  const spans = timeline.filter((span) => span.seconds > 0);
+  const measured = timeline.filter((span) => span.seconds > 0);
+  // What lies between the stages: choosing a device, and handing over.
+  const rest = seconds - measured.reduce((sum, span) => sum + span.seconds, 0);
+  const spans = rest > 0 ? [...measured, { stage: 'other', seconds: rest }] : measured;
   const total = spans.reduce((sum, span) => sum + span.seconds, 0) || 1;
   return (
     <figure class="timebar">
@@ -66,7 +69,7 @@ export function TimeBar({ timeline, seconds }: { timeline: Span[]; seconds: numb
           </span>
         ))}
         <span class="soft">
-          in all <span class="number">{formatSeconds(seconds)}</span>
+          total <span class="number">{formatSeconds(seconds)}</span>
         </span>
       </figcaption>
     </figure>
