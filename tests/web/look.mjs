@@ -52,6 +52,27 @@ for (const colorScheme of ['light', 'dark']) {
       await page.keyboard.press('Escape');
     });
 
+    scenario(`several devices, ${name} and ${colorScheme}, read well and break no rule of axe-core`, () => calculator(browser, server, `#op=matmul&i.a=random:normal:1:0:1&i.a.shape=2,128,96&i.a.dtype=bfloat16&i.b=random:normal:2:0:1&i.b.shape=96,80&i.b.dtype=bfloat16&device=cpu:0,${kDevice}&runs=10`, look), async (page) => {
+      await page.getByText(/^Gives 2/).waitFor();
+      await calculate(page);
+      await page.getByText(/Fastest of 9 repeats/).waitFor();
+      await page.waitForFunction(() => !/running|queued|repeating/.test(document.querySelector('.side-table').textContent));
+      await shot(page, 'compare');
+      await check(page, 'several devices');
+      await page.locator('#input-0-seed').fill('5');
+      await page.getByText('The form has changed since this was computed.').waitFor();
+      await page.getByRole('button', { name: 'Rows below' }).click();
+      await page.getByText(/Rows 0 to 11 of 128/).first().waitFor();
+      await shot(page, 'changed');
+      await check(page, 'a result that is not of the form');
+      await page.getByRole('tab', { name: 'Expression' }).click();
+      await page.getByRole('textbox', { name: 'Expression' }).press('Control+End');
+      await page.keyboard.type(' + lay');
+      await page.getByRole('listbox', { name: 'Completions' }).waitFor();
+      await shot(page, 'completion');
+      await check(page, 'completions');
+    });
+
     scenario(`the dashboard, ${name} and ${colorScheme}, reads well and breaks no rule of axe-core`, () => visit(browser, server, '/devices', look), async (page) => {
       for (let i = 0; i < 3; i++) await server.post('/api/execute', { expression: 'rand([256, 256]) @ rand([256, 256])', inputs: {}, device: kDevice, compare: false });
       await page.getByRole('button', { name: 'Zoom in' }).click();

@@ -61,7 +61,7 @@ export function DevicePicker() {
         <label for="runs">Runs</label>
         <input id="runs" class="number" type="number" min={1} max={1000} value={program.value.repeat} aria-describedby="runs-note" onInput={(event) => edit((now) => ({ ...now, repeat: event.currentTarget.value }))} />
         <span id="runs-note" class="hint">
-          {Number(program.value.repeat) > 1 ? 'The first run and the fastest of the others are timed apart.' : 'More than one times repeats apart from the first run.'}
+          {Number(program.value.repeat) > 1 ? 'The first run and the fastest of the others are timed separately.' : 'With 2 or more, repeats are timed separately from the first run.'}
         </span>
       </p>
     </fieldset>

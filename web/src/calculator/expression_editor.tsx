@@ -139,7 +139,7 @@ const Completions = ({ list, at, onPick }: { list: Suggestion[]; at: number; onP
       {list.map((each, i) => (
         <li id={`completion-${i}`} role="option" aria-selected={i === at} onPointerDown={(event) => event.preventDefault()} onClick={() => onPick(each)}>
           <span class="op-name mono">{each.text}</span>
-          <span class="op-formula soft">{each.note}</span>
+          <span class="op-formula small soft">{each.note}</span>
           <span class="op-category soft">{each.kind}</span>
         </li>
       ))}

@@ -302,6 +302,7 @@ export function describe(input: Input): string {
     case 'list': return input.list.length > 24 ? `${input.list.slice(0, 22)}…` : `[${input.list.replace(/^\[|\]$/g, '')}]`;
     case 'paste': return 'pasted';
     case 'file': return input.file?.name ?? 'file';
+    case 'random': return `${input.distribution} [${shape}]`;
     default: return `${input.source} [${shape}]`;
   }
 }

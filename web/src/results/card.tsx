@@ -63,7 +63,7 @@ export function Changed() {
   );
 }
 
-export function Verdict({ run }: { run: Run }) {
+export function Verdict({ run, short }: { run: Run; short?: boolean }) {
   if (isActive(run)) return <span class="tag accent">{run.warming ? 'repeating' : run.status === 'queued' ? 'queued' : 'running'}</span>;
   switch (outcomeOf(run)) {
     case 'cancelled': return <span class="tag warn">cancelled</span>;
@@ -71,7 +71,8 @@ export function Verdict({ run }: { run: Run }) {
     case 'not compared': return <span class="tag">not compared</span>;
   }
   const matches = run.result!.results.every(({ comparison }) => !comparison || comparison.skipped || comparison.matches);
-  return matches ? <span class="tag good">✓ matches the reference</span> : <span class="tag bad">✗ differs from the reference</span>;
+  const from = short ? '' : matches ? ' the reference' : ' from the reference';
+  return matches ? <span class="tag good">✓ matches{from}</span> : <span class="tag bad">✗ differs{from}</span>;
 }
 
 function Outcome({ run }: { run: Run }) {

@@ -38,14 +38,15 @@ function Comparison({ all }: { all: Run[] }) {
   const fastest = Math.min(...all.map(computing).filter(Number.isFinite));
   const repeats = Math.max(...all.map((run) => run.warm?.runs ?? 0));
   const priced = all.some((run) => run.result?.cost?.dollars);
-  const row = (name: string, cell: (run: Run) => ComponentChildren, number = true) => (
+  const row = (name: string, cell: (run: Run) => ComponentChildren, number = true, isPart = false) => (
     <tr>
-      <th scope="row">{name}</th>
+      <th scope="row" class={isPart ? 'part' : ''}>{name}</th>
       {all.map((run) => (
         <td class={number ? 'number' : ''}>{cell(run)}</td>
       ))}
     </tr>
   );
+  const part = (name: string, cell: (run: Run) => ComponentChildren) => row(name, cell, true, true);
   const done = (cell: (run: Run) => ComponentChildren) => (run: Run) => (run.result ? cell(run) : '–');
   return (
     <table class="side-table">
@@ -68,10 +69,10 @@ function Comparison({ all }: { all: Run[] }) {
         {row('First values', done(({ result }) => result!.results[0].sample_values.slice(0, 3).map((value) => <div>{formatValue(value, result!.results[0].dtype)}</div>)))}
         {row('Largest error, ULP', done(({ result }) => errorText(result!.results[0].comparison)))}
         {row('First run, total', done(({ result }) => formatSeconds(result!.seconds)))}
-        {row('of it waiting and opening', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'queued', 'opening'))))}
-        {row('of it compiling', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'compiling'))))}
-        {row('of it moving data', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'uploading', 'downloading'))))}
-        {row('of it computing', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'computing'))))}
+        {part('Waiting and opening', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'queued', 'opening'))))}
+        {part('Compiling', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'compiling'))))}
+        {part('Moving data', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'uploading', 'downloading'))))}
+        {part('Computing', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'computing'))))}
         {repeats > 0 && row(`Computing again, fastest of ${repeats}`, (run) => (run.warm ? formatSeconds(computing(run)) : '–'))}
         {row(repeats > 0 ? 'Computing again, relative' : 'Computing, relative', done((run) => `${(computing(run) / fastest).toFixed(1)} ×`))}
         {priced && row('Cost of the first run', done(({ result }) => (result!.cost?.dollars ? formatMoney(result!.cost.dollars) : '–')))}
@@ -86,7 +87,7 @@ function Outcome({ run }: { run: Run }) {
   const stage = run.progress && isActive(run) && !run.warming ? stageName(run.progress.stage) : '';
   return (
     <>
-      <Verdict run={run} />
+      <Verdict run={run} short />
       {stage && <div class="small soft">{stage}</div>}
       {run.problem && run.status !== 'cancelled' && <div class="small wrong break">{sentence(run.problem.detail)}</div>}
     </>
