@@ -162,7 +162,7 @@ TEST_F(Execute, ResultsComeAsFiles) {
   EXPECT_EQ(array.to_doubles(), (std::vector<double>{1.5, 2, 3, 4}));
   const Reply both = post(R"({"expression":"v, i = top_k([3, 1, 4], 2); v, i","output":"safetensors"})");
   const ArrayFile file = parse_safetensors(std::as_bytes(std::span(both.body.data(), both.body.size())));
-  EXPECT_EQ(file.arrays.at("indices").to_doubles(), (std::vector<double>{2, 0}));
+  EXPECT_EQ(file.arrays.at("i").to_doubles(), (std::vector<double>{2, 0}));
   EXPECT_EQ(post(R"({"expression":"v, i = top_k([3, 1, 4], 2); v, i","output":"npy"})").status, 400);
   const json::value kept = run(R"({"expression":"[1.0, 2]","keep":true})");
   const std::string place(at(kept, "download").as_string());
