@@ -1,0 +1,127 @@
+// Mesh: one program on several devices.
+//
+// A mesh arranges devices in a grid with named axes. Each axis of an input tensor may be split over axes of the mesh; a tensor
+// that is not split is replicated. From the shardings of the inputs follows the sharding of every value in the program, one rule
+// per primitive, and with it which values have to be exchanged between devices: the cheapest exchange by bytes is chosen.
+// The result is the same as on one device: bitwise if no floats are added up, otherwise within the limits of docs/conformance.md, as
+// the order of additions depends on the shapes of the parts. Every run on the same mesh gives the same bits.
+//
+// Parts need not be equal: an axis of 10 over 4 devices is split into 2, 3, 2, 3. An axis with fewer elements than parts is not
+// split.
+//
+//   const Mesh mesh = Mesh::parse("data=2,model=2", manager.devices());
+//   MeshOptions options;
+//   options.inputs["x"] = Sharding::parse("data,-");        // rows over data, columns whole
+//   options.inputs["w"] = Sharding::parse("-,model");
+//   print(explain(graph, mesh, options).text());            // opens nothing
+//   const MeshResult result = run(manager, graph, inputs, mesh, options);
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/manager.h"
+
+namespace tenon {
+
+struct MeshAxis {
+  std::string name;
+  int size = 1;
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+// The axes of the mesh over which each axis of a tensor is split, outermost first.
+struct Sharding {
+  std::vector<std::vector<std::string>> axes;  // fewer entries than the tensor has axes: the rest are whole
+
+  // "data,-": axis 0 over the mesh axis data, axis 1 whole; "data+model": over both; "": replicated.
+  static Sharding parse(std::string_view text);
+  std::string text() const;
+  friend bool operator==(const Sharding&, const Sharding&) = default;
+};
+
+class Mesh {
+ public:
+  // |devices| are ids, one per place, the last axis running fastest. Throws invalid_argument if their number is not the product
+  // of the axes, or if a name is empty, a device or a name occurs twice, or a size is less than 1.
+  Mesh(std::vector<MeshAxis> axes, std::vector<std::string> devices);
+  // "data=2,model=2" over the first usable devices: accelerators before the CPU, in the order of |devices|. Throws
+  // failed_precondition if there are too few.
+  static Mesh parse(std::string_view text, std::span<const DeviceInfo> devices);
+  // The same over these devices.
+  static Mesh parse(std::string_view text, std::vector<std::string> ids);
+
+  const std::vector<MeshAxis>& axes() const noexcept { return axes_; }
+  const std::vector<std::string>& devices() const noexcept { return devices_; }
+  int size() const noexcept { return static_cast<int>(devices_.size()); }
+  // The index of an axis. Throws not_found listing the axes.
+  int axis(std::string_view name) const;
+  // The place of a device along one axis.
+  int coordinate(int rank, int axis) const;
+  std::string text() const;  // "data=2,model=2"
+
+ private:
+  std::vector<MeshAxis> axes_;
+  std::vector<std::string> devices_;
+};
+
+struct MeshOptions {
+  std::map<std::string, Sharding, std::less<>> inputs;  // by name; inputs that are not named are replicated
+  // The relative speed of each device, in the mesh's order: it gets that share of every split axis. Empty: equal shares.
+  std::vector<double> speeds;
+  RunOptions run;  // timeout, priority, cancel, on_progress, program; repeat and device are ignored
+};
+
+// An exchange of one value between devices.
+struct Collective {
+  enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, move };
+  Kind kind{};
+  std::string value;  // the node, as in the program's text: "%7"
+  DType dtype = DType::f32;
+  Shape shape;                    // of the whole value
+  std::string from, to;           // shardings: "[data, -]", "[-, -] sum over model"
+  std::vector<std::string> axes;  // of the mesh
+  std::uint64_t bytes = 0;        // sent from one device to another, over all devices
+};
+std::string_view name(Collective::Kind kind) noexcept;
+
+// What run() would do.
+struct MeshPlan {
+  struct Value {
+    NodeId node = 0;
+    std::string description;  // the node's text
+    std::string sharding;
+  };
+  std::vector<Value> values;
+  std::vector<Collective> collectives;
+  std::vector<std::string> outputs;  // the sharding of each
+  std::vector<std::string> notes;    // a requested split that was not possible, and why
+  int stages = 1;                    // programs that each device runs, with collectives between them
+
+  std::uint64_t bytes() const noexcept;
+  std::string text() const;
+};
+
+struct MeshResult {
+  std::vector<HostArray> outputs;  // whole
+  std::vector<DeviceInfo> devices;
+  std::vector<Timeline> timelines;      // of each device, in the mesh's order
+  std::vector<Collective> collectives;  // with the bytes counted as they were exchanged
+};
+
+// Opens nothing. Throws invalid_argument if a sharding does not fit its tensor or names an unknown input or axis.
+MeshPlan explain(const Graph& graph, const Mesh& mesh, const MeshOptions& options = {});
+
+// Leases all devices of the mesh, in one order for all processes, so that programs with overlapping meshes cannot block each
+// other; all or none. Throws what explain() and DeviceManager::run() throw; the message names the device. If one device fails,
+// the others stop at the next exchange and all leases end.
+MeshResult run(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
+               const MeshOptions& options = {});
+
+// Relative speeds of the devices of |mesh| for |graph| from what was measured on them; equal for devices that were never used.
+std::vector<double> measured_speeds(const DeviceManager& manager, const Graph& graph, const Mesh& mesh);
+
+}  // namespace tenon
