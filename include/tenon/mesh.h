@@ -3,8 +3,8 @@
 // A mesh arranges devices in a grid with named axes. Each axis of an input tensor may be split over axes of the mesh; a tensor
 // that is not split is replicated. From the shardings of the inputs follows the sharding of every value in the program, one rule
 // per primitive, and with it which values have to be exchanged between devices: the cheapest exchange by bytes is chosen.
-// The result is the same as on one device: bitwise if no floats are added up, otherwise within the limits of docs/conformance.md, as
-// the order of additions depends on the shapes of the parts. Every run on the same mesh gives the same bits.
+// The result is the same as on one device: integers and values that are only moved bitwise, computed floats within the limits of
+// docs/conformance.md, as parts of another shape may be added up in another order. Every run on one mesh gives the same bits.
 //
 // Parts need not be equal: an axis of 10 over 4 devices is split into 2, 3, 2, 3. An axis with fewer elements than parts is not
 // split.
@@ -53,6 +53,7 @@ class Mesh {
   static Mesh parse(std::string_view text, std::span<const DeviceInfo> devices);
   // The same over these devices.
   static Mesh parse(std::string_view text, std::vector<std::string> ids);
+  static std::vector<MeshAxis> parse_axes(std::string_view text);
 
   const std::vector<MeshAxis>& axes() const noexcept { return axes_; }
   const std::vector<std::string>& devices() const noexcept { return devices_; }
@@ -120,6 +121,33 @@ MeshPlan explain(const Graph& graph, const Mesh& mesh, const MeshOptions& option
 // the others stop at the next exchange and all leases end.
 MeshResult run(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
                const MeshOptions& options = {});
+
+// --- Several machines ---
+
+// Whether mpirun, or srun with an MPI, started this process.
+bool started_by_mpi();
+
+struct MpiOptions {
+  MeshOptions mesh;              // speeds are ignored
+  std::string device = "auto";   // of this process: a request, or "auto": the one that its place on its host gives it
+  double deadline_seconds = 30;  // for each exchange; then deadline_exceeded names the processes that did not answer
+};
+
+struct MpiResult {
+  int rank = 0;                     // of this process
+  MeshResult result;                // outputs and collectives as seen by this process, which has all outputs
+  std::vector<std::string> places;  // host and device of each process
+};
+
+// The same over the processes of an MPI job, one device each: every process calls it with the same program and inputs. MPI is
+// loaded at run time: Open MPI or MPICH, whichever started the process. Devices are leased one process after the other, in the
+// order of hosts and ids. After an error other processes may wait until their deadline; end the process without MPI's own
+// clean-up (std::quick_exit), which would wait for them, too.
+MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
+                       const std::vector<MeshAxis>& axes, const MpiOptions& options = {});
+
+// Ends MPI when all processes have done their part. Without it the launcher takes the end of a process for an error.
+void finish_mpi();
 
 // Relative speeds of the devices of |mesh| for |graph| from what was measured on them; equal for devices that were never used.
 std::vector<double> measured_speeds(const DeviceManager& manager, const Graph& graph, const Mesh& mesh);

@@ -28,21 +28,6 @@ std::vector<std::string_view> pieces(std::string_view text, char separator) {
   }
 }
 
-std::vector<MeshAxis> parse_axes(std::string_view text) {
-  std::vector<MeshAxis> axes;
-  for (const std::string_view piece : pieces(text, ',')) {
-    const std::size_t equals = piece.find('=');
-    const std::string_view size = equals == std::string_view::npos ? "" : trimmed(piece.substr(equals + 1));
-    int value = 0;
-    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), value);
-    if (error != std::errc() || end != size.data() + size.size() || value < 1)
-      throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not an axis of a mesh", piece),
-                  "write NAME=SIZE for each axis, separated by commas: data=2,model=2");
-    axes.push_back({std::string(trimmed(piece.substr(0, equals))), value});
-  }
-  return axes;
-}
-
 std::int64_t places(const std::vector<MeshAxis>& axes) {
   std::int64_t product = 1;
   for (const MeshAxis& axis : axes) product = std::min<std::int64_t>(product * axis.size, 1 << 20);
@@ -91,6 +76,21 @@ Mesh::Mesh(std::vector<MeshAxis> axes, std::vector<std::string> devices) : axes_
     if (!ids.insert(device).second)
       throw Error(ErrorCode::invalid_argument, fmt::format("the device {} occurs twice in the mesh", device),
                   "each place of a mesh needs a device of its own");
+}
+
+std::vector<MeshAxis> Mesh::parse_axes(std::string_view text) {
+  std::vector<MeshAxis> axes;
+  for (const std::string_view piece : pieces(text, ',')) {
+    const std::size_t equals = piece.find('=');
+    const std::string_view size = equals == std::string_view::npos ? "" : trimmed(piece.substr(equals + 1));
+    int value = 0;
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), value);
+    if (error != std::errc() || end != size.data() + size.size() || value < 1)
+      throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not an axis of a mesh", piece),
+                  "write NAME=SIZE for each axis, separated by commas: data=2,model=2");
+    axes.push_back({std::string(trimmed(piece.substr(0, equals))), value});
+  }
+  return axes;
 }
 
 Mesh Mesh::parse(std::string_view text, std::span<const DeviceInfo> devices) {

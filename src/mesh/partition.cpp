@@ -95,6 +95,11 @@ class Partitioner {
                                             attr.name, extent, parts_of(split, mesh_)));
         continue;
       }
+      if (is_block(node.dtype) && static_cast<int>(axis) == node.shape.rank() - 1) {
+        result_.notes.push_back(
+            fmt::format("{} is {}, whose blocks lie along the last axis: that axis is not split", attr.name, name(node.dtype)));
+        continue;
+      }
       split.cuts = cuts_for(extent, split.over, mesh_, options_.speeds);
       layout.splits[axis] = std::move(split);
     }
@@ -120,7 +125,7 @@ class Partitioner {
       const Layout& layout = layout_of(sources[i]);
       for (std::size_t axis = 0; axis < layout.splits.size(); ++axis) {
         const int loop = rule.inputs[i][axis].loop;
-        if (loop < 0) continue;
+        if (loop < 0 || rule.loops[index(loop)].is_whole) continue;
         for (const int m : layout.splits[axis].over) {
           auto& known = candidates[index(m)];
           if (std::find(known.begin(), known.end(), loop) == known.end()) known.push_back(loop);

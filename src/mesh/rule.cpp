@@ -42,9 +42,19 @@ class Builder {
   const Shape& shape() const { return node_.shape; }
   const Node& node() const { return node_; }
   int operands() const { return static_cast<int>(node_.inputs.size()); }
-  Rule take() { return std::move(rule_); }
+  // Block formats share an exponent along their last axis: their blocks stay together.
+  Rule take() {
+    keep_blocks(node_.dtype, rule_.output);
+    for (int operand = 0; operand < operands(); ++operand)
+      keep_blocks(graph_[node_.inputs[index(operand)]].dtype, rule_.inputs[index(operand)]);
+    return std::move(rule_);
+  }
 
  private:
+  void keep_blocks(DType dtype, const std::vector<LoopAxis>& axes) {
+    if (is_block(dtype) && !axes.empty() && axes.back().loop >= 0) rule_.loops[index(axes.back().loop)].is_whole = true;
+  }
+
   const Graph& graph_;
   const Node& node_;
   Rule rule_;

@@ -23,6 +23,7 @@ struct Rule {
   struct Loop {
     std::int64_t extent = 0;
     std::optional<ReduceKind> reduces;  // a split over a mesh axis leaves the result partial along it
+    bool is_whole = false;              // it may not be split
   };
   std::vector<Loop> loops;
   std::vector<std::vector<LoopAxis>> inputs;  // per operand, per axis

@@ -1,0 +1,71 @@
+// What drives one device of a mesh: its lease, its programs, its side of every exchange.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "lease/storage.h"
+#include "mesh/exchange.h"
+#include "mesh/partition.h"
+#include "mesh/stages.h"
+#include "tenon/manager.h"
+#include "tenon/mesh.h"
+
+namespace tenon::mesh {
+
+// A program made ready for a mesh.
+struct Prepared {
+  Prepared(const Graph& the_graph, std::span<const HostArray> the_inputs, const Mesh& the_mesh, const MeshOptions& options);
+
+  const Graph& graph;
+  std::span<const HostArray> inputs;
+  const Mesh& mesh;
+  Partition partition;
+  std::vector<Stage> stages;
+};
+
+// Not thread-safe; driven by the thread that calls run().
+class Member {
+ public:
+  Member(DeviceManager& manager, const Prepared& prepared, int rank, std::string device_id, RunOptions options,
+         std::unique_ptr<Exchange> exchange);
+
+  // Throws the errors of the device.
+  Lease lease() const;
+  // While the calling thread holds the lease. Throws what the device and the exchange throw.
+  void run();
+
+  const std::string& device_id() const noexcept { return device_id_; }
+  Exchange& exchange() noexcept { return *exchange_; }
+  Timeline timeline;
+  std::vector<HostArray> outputs;    // parts
+  std::vector<std::uint64_t> bytes;  // received in each exchange, in order
+
+ private:
+  const Value& value(int v) const { return prepared_.partition.values[static_cast<std::size_t>(v)]; }
+  const Shape& shape(int v) const { return prepared_.graph[value(v).origin].shape; }
+  void place_inputs();
+  void run_stage(const Stage& stage);
+  void exchange_value(int v);
+  HostArray host_value(int v, DType dtype) const;
+  void add(const Timeline& spans);
+
+  DeviceManager& manager_;
+  const Prepared& prepared_;
+  const int rank_;
+  const std::string device_id_;
+  const RunOptions options_;
+  std::unique_ptr<Exchange> exchange_;
+  std::map<Crossing, std::shared_ptr<Storage>> values_;
+};
+
+// The exchanges of a run, with the bytes that all |members| of this process received.
+std::vector<Collective> collectives_of(const Prepared& prepared, std::span<const std::unique_ptr<Member>> members);
+
+}  // namespace tenon::mesh

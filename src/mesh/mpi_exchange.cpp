@@ -1,0 +1,238 @@
+#include "mesh/mpi_exchange.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tenon/error.h"
+
+namespace tenon::mesh {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+// One call of MPI counts in int: larger messages are sent in pieces.
+constexpr std::size_t kPiece = std::size_t{1} << 30;
+constexpr std::size_t kName = 256;
+constexpr int kTags = 8192;  // in use at a time: an exchange is over before its tag comes again
+
+int mark_tag(int sequence) { return sequence % kTags; }
+int data_tag(int sequence) { return kTags + sequence % kTags; }
+
+}  // namespace
+
+MpiExchange::MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanoseconds deadline, std::stop_token cancel,
+                         const std::string& name)
+    : mpi_(mpi),
+      mesh_(mesh),
+      deadline_(deadline),
+      cancel_(std::move(cancel)),
+      names_(index(mpi.size())) {
+  if (mpi.size() != mesh.size())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the mesh {} has {} places, but MPI started {} processes", mesh.text(), mesh.size(), mpi.size()),
+                fmt::format("start mpirun -n {}", mesh.size()));
+  for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = fmt::format("rank {}", i);
+  names_ = gather(name);
+  make_groups();
+}
+
+// Groups are made by all processes together, so they are made before the first of them is needed.
+void MpiExchange::make_groups() {
+  const auto axes = static_cast<int>(mesh_.axes().size());
+  for (int chosen = 1; chosen < 1 << axes; ++chosen) {
+    std::vector<int> list;
+    for (int axis = 0; axis < axes; ++axis)
+      if (chosen >> axis & 1) list.push_back(axis);
+    groups_[list] = static_cast<int>(list.size()) == axes ? 0 : mpi_.split(group_of(mesh_, mpi_.rank(), list)[0]);
+  }
+}
+
+// --- Waiting ---
+
+void MpiExchange::begin(const std::vector<int>& peers) {
+  ++sequence_;
+  began_ = Clock::now();
+  peers_.clear();
+  for (const int peer : peers)
+    if (peer != mpi_.rank()) peers_.push_back(peer);
+  mark_ = sequence_;
+  arrived_.assign(peers_.size(), 0);
+  arrivals_.clear();
+  for (std::size_t i = 0; i < peers_.size(); ++i)
+    arrivals_.push_back(mpi_.receive(&arrived_[i], sizeof arrived_[i], peers_[i], mark_tag(sequence_)));
+  std::vector<MpiLibrary::Request> sends;
+  for (const int peer : peers_) sends.push_back(mpi_.send(&mark_, sizeof mark_, peer, mark_tag(sequence_)));
+  wait(std::move(sends));
+}
+
+void MpiExchange::wait(std::vector<MpiLibrary::Request> requests, bool without_deadline) {
+  constexpr int kSpins = 200;
+  for (int round = 0; !requests.empty(); ++round) {
+    std::erase_if(requests, [&](MpiLibrary::Request request) { return mpi_.test(request); });
+    if (requests.empty()) return;
+    if (round < kSpins) continue;
+    // Another process may need this core to send what we wait for.
+    sched_yield();
+    if (cancel_.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled while exchanging values");
+    if (!without_deadline && Clock::now() - began_ > deadline_) fail_late();
+  }
+}
+
+void MpiExchange::fail_late() const {
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < peers_.size(); ++i)
+    if (i >= arrivals_.size() || !mpi_.test(arrivals_[i])) missing.push_back(names_[index(peers_[i])]);
+  const double seconds = std::chrono::duration<double>(deadline_).count();
+  if (missing.empty())
+    throw Error(ErrorCode::deadline_exceeded,
+                fmt::format("exchange {} did not end within {} s, although all processes take part", sequence_, seconds),
+                "a connection may be down or slow; --deadline allows more time");
+  throw Error(ErrorCode::deadline_exceeded,
+              fmt::format("{} did not answer within {} s in exchange {}", fmt::join(missing, ", "), seconds, sequence_),
+              "the process or its host may be gone, or busy for longer than that: --deadline allows more time");
+}
+
+// --- Texts and turns ---
+
+std::vector<std::string> MpiExchange::gather(const std::string& text) {
+  std::vector<int> everybody(index(mpi_.size()));
+  for (int i = 0; i < mpi_.size(); ++i) everybody[index(i)] = i;
+  begin(everybody);
+  std::vector<std::array<char, kName>> texts(everybody.size());
+  std::array<char, kName> own{};
+  text.copy(own.data(), kName - 1);
+  std::vector<MpiLibrary::Request> requests;
+  for (const int peer : peers_) {
+    requests.push_back(mpi_.receive(texts[index(peer)].data(), kName, peer, data_tag(sequence_)));
+    requests.push_back(mpi_.send(own.data(), kName, peer, data_tag(sequence_)));
+  }
+  wait(std::move(requests));
+  wait(std::exchange(arrivals_, {}));
+  texts[index(mpi_.rank())] = own;
+  std::vector<std::string> result;
+  for (const auto& each : texts) result.emplace_back(each.data());
+  return result;
+}
+
+void MpiExchange::in_turn(const std::vector<int>& turn, const std::function<void()>& action) {
+  ++sequence_;
+  began_ = Clock::now();
+  peers_.clear();
+  const auto place = std::find(turn.begin(), turn.end(), mpi_.rank()) - turn.begin();
+  std::int32_t token = 0;
+  // The one before may wait in a queue for its device, for as long as its own limit allows.
+  if (place > 0) wait({mpi_.receive(&token, sizeof token, turn[static_cast<std::size_t>(place) - 1], data_tag(sequence_))}, true);
+  action();
+  if (place + 1 < static_cast<std::ptrdiff_t>(turn.size()))
+    wait({mpi_.send(&token, sizeof token, turn[static_cast<std::size_t>(place) + 1], data_tag(sequence_))});
+}
+
+// --- Values ---
+
+void MpiExchange::exchange(const std::vector<Message>& sends, std::vector<Message>& receives) {
+  std::vector<MpiLibrary::Request> requests;
+  const auto in_pieces = [](std::size_t bytes, const auto& call) {
+    for (std::size_t at = 0; at < bytes; at += kPiece) call(at, std::min(kPiece, bytes - at));
+  };
+  for (Message& message : receives) {
+    std::byte* data = message.data.mutable_data();
+    bytes_ += message.data.bytes();
+    in_pieces(message.data.bytes(), [&](std::size_t at, std::size_t size) {
+      requests.push_back(mpi_.receive(data + at, size, message.peer, data_tag(sequence_)));
+    });
+  }
+  for (const Message& message : sends)
+    in_pieces(message.data.bytes(), [&](std::size_t at, std::size_t size) {
+      requests.push_back(mpi_.send(message.data.data() + at, size, message.peer, data_tag(sequence_)));
+    });
+  wait(std::move(requests));
+  wait(std::exchange(arrivals_, {}));
+}
+
+HostArray MpiExchange::move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) {
+  const int rank = mpi_.rank();
+  const Box have = box_of(from, shape, mesh_, rank), wanted = box_of(to, shape, mesh_, rank);
+  // Those who need parts of mine are those that I need parts of: they differ from me along the split axes.
+  const std::vector<int> peers = sources_of(from, mesh_, rank);
+  begin(peers);
+  std::vector<Message> sends, receives;
+  for (const int peer : peers_) {
+    const Box theirs = intersection(have, box_of(to, shape, mesh_, peer)),
+              ours = intersection(box_of(from, shape, mesh_, peer), wanted);
+    if (theirs.elements() > 0) sends.push_back({peer, cut(mine, have, theirs)});
+    if (ours.elements() > 0) receives.push_back({peer, HostArray::empty(mine.dtype(), ours.shape())});
+  }
+  exchange(sends, receives);
+  HostArray result = HostArray::empty(mine.dtype(), wanted.shape());
+  std::byte* target = result.mutable_data();
+  copy_common(mine, have, target, wanted);
+  for (const Message& message : receives)
+    copy_common(message.data, intersection(box_of(from, shape, mesh_, message.peer), wanted), target, wanted);
+  return result;
+}
+
+HostArray MpiExchange::reduce(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) {
+  std::vector<int> axes;
+  ReduceKind kind = ReduceKind::sum;
+  for (std::size_t m = 0; m < from.partials.size(); ++m)
+    if (from.partials[m] && !to.partials[m]) {
+      axes.push_back(static_cast<int>(m));
+      kind = *from.partials[m];
+    }
+  const std::vector<int> group = group_of(mesh_, mpi_.rank(), axes);
+  const bool is_whole = box_of(from, shape, mesh_, mpi_.rank()) == box_of(to, shape, mesh_, mpi_.rank());
+  if (is_whole && mpi_.can_reduce(mine.dtype(), kind)) return reduce_all(mine, kind, axes, group);
+  return reduce_parts(mine, kind, group, from, to, shape);
+}
+
+HostArray MpiExchange::reduce_all(const HostArray& mine, ReduceKind kind, const std::vector<int>& axes,
+                                  const std::vector<int>& group) {
+  begin(group);
+  HostArray result = mine;
+  std::byte* data = result.mutable_data();
+  const std::size_t size = element_bytes(mine.dtype());
+  std::vector<MpiLibrary::Request> requests;
+  for (std::int64_t at = 0; at < mine.elements();) {
+    const std::int64_t count = std::min<std::int64_t>(static_cast<std::int64_t>(kPiece / size), mine.elements() - at);
+    requests.push_back(mpi_.all_reduce(data + static_cast<std::size_t>(at) * size, count, mine.dtype(), kind, groups_.at(axes)));
+    at += count;
+  }
+  wait(std::move(requests));
+  wait(std::exchange(arrivals_, {}));
+  // What MPI's algorithms receive at least: every other term of one share, then every other share.
+  bytes_ += 2 * mine.bytes() * (group.size() - 1) / group.size();
+  return result;
+}
+
+// Every term comes here, and is added in the order of the devices.
+HostArray MpiExchange::reduce_parts(const HostArray& mine, ReduceKind kind, const std::vector<int>& group, const Layout& from,
+                                    const Layout& to, const Shape& shape) {
+  const int rank = mpi_.rank();
+  const Box have = box_of(from, shape, mesh_, rank), wanted = box_of(to, shape, mesh_, rank);
+  begin(group);
+  std::vector<Message> sends, receives;
+  for (const int peer : peers_) {
+    sends.push_back({peer, cut(mine, have, box_of(to, shape, mesh_, peer))});
+    receives.push_back({peer, HostArray::empty(mine.dtype(), wanted.shape())});
+  }
+  exchange(sends, receives);
+  HostArray result;
+  for (const int member : group) {
+    const auto received = std::find_if(receives.begin(), receives.end(), [&](const Message& m) { return m.peer == member; });
+    const HostArray term = member == rank ? cut(mine, have, wanted) : received->data;
+    if (member == group[0])
+      result = term;
+    else
+      accumulate(kind, mine.dtype(), result.mutable_data(), term.data(), term.elements());
+  }
+  return result;
+}
+
+std::uint64_t MpiExchange::take_bytes() { return std::exchange(bytes_, 0); }
+
+}  // namespace tenon::mesh

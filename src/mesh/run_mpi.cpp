@@ -1,0 +1,115 @@
+// The run of a program on the processes of an MPI job.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <numeric>
+
+#include "mesh/member.h"
+#include "mesh/mpi_exchange.h"
+#include "tenon/error.h"
+#include "tenon/mesh.h"
+
+namespace tenon {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+// MPI can be started once in a process, and ends with it.
+mesh::MpiLibrary& library() {
+  static mesh::MpiLibrary* const instance = [] {
+    mesh::MpiLibrary* loaded = mesh::MpiLibrary::load().release();
+    return loaded;
+  }();
+  return *instance;
+}
+
+std::string host_name() {
+  std::array<char, 128> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// The number of this process among those of its host, as the launcher tells.
+int place_on_host() {
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (const char* text = std::getenv(variable)) return std::max(0, std::atoi(text));
+  return 0;
+}
+
+// Accelerators are dealt out to the processes of a host; without any, all use the CPU.
+std::string device_for(const DeviceManager& manager, const std::string& request) {
+  if (request != "auto") return manager.find(request).id;
+  std::vector<std::string> accelerators;
+  for (const DeviceInfo& device : manager.devices())
+    if (device.available && device.kind != DeviceKind::cpu) accelerators.push_back(device.id);
+  if (accelerators.empty()) return manager.find("cpu").id;
+  return accelerators[index(place_on_host()) % accelerators.size()];
+}
+
+std::vector<int> order_of(const std::vector<std::string>& places) {
+  std::vector<int> order(places.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return std::pair(places[index(a)], a) < std::pair(places[index(b)], b); });
+  return order;
+}
+
+}  // namespace
+
+bool started_by_mpi() { return mesh::MpiLibrary::started_this_process(); }
+
+MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
+                       const std::vector<MeshAxis>& axes, const MpiOptions& options) {
+  mesh::MpiLibrary& mpi = library();
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < mpi.size(); ++rank) ranks.push_back(fmt::format("rank {}", rank));
+  const Mesh mesh(axes, ranks);
+  MeshOptions equal = options.mesh;
+  equal.speeds.clear();
+  const mesh::Prepared prepared(graph, inputs, mesh, equal);
+  const auto deadline =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.deadline_seconds));
+  const std::string device = device_for(manager, options.device);
+  MpiResult result;
+  result.rank = mpi.rank();
+  auto exchange = std::make_unique<mesh::MpiExchange>(mpi, mesh, deadline, options.mesh.run.cancel,
+                                                      fmt::format("rank {} on {}", mpi.rank(), host_name()));
+  mesh::MpiExchange& processes = *exchange;
+  result.places = processes.gather(fmt::format("{}/{}", host_name(), device));
+  std::vector<std::unique_ptr<mesh::Member>> members;
+  members.push_back(std::make_unique<mesh::Member>(manager, prepared, mpi.rank(), device, options.mesh.run, std::move(exchange)));
+  mesh::Member& member = *members[0];
+  // Processes that share a device cannot all hold it at once where it is exclusive.
+  for (std::size_t i = 0; i < result.places.size(); ++i)
+    if (static_cast<int>(i) != mpi.rank() && result.places[i] == result.places[index(mpi.rank())] &&
+        manager.find(device).exclusive)
+      throw Error(ErrorCode::failed_precondition,
+                  fmt::format("{} and {} would use the same device, {}", processes.names()[i],
+                              processes.names()[index(mpi.rank())], device),
+                  "start fewer processes per host, or give each a device with --device");
+  Lease lease;
+  processes.in_turn(order_of(result.places), [&] { lease = member.lease(); });
+  processes.gather("leased");
+  member.run();
+  for (std::size_t i = 0; i < member.outputs.size(); ++i) {
+    const mesh::Value& value = prepared.partition.values[index(prepared.partition.outputs[i])];
+    const Node& node = graph[value.origin];
+    const mesh::Layout whole = mesh::Layout::replicated(node.shape.rank(), mesh);
+    HostArray part = member.outputs[i];
+    if (!(value.layout == whole)) part = processes.move(part, value.layout, whole, node.shape);
+    result.result.outputs.push_back(part.cast(node.dtype));
+  }
+  result.result.devices.push_back(lease.device());
+  result.result.timelines.push_back(member.timeline);
+  result.result.collectives = mesh::collectives_of(prepared, members);
+  return result;
+}
+
+void finish_mpi() {
+  if (started_by_mpi()) library().finish();
+}
+
+}  // namespace tenon
