@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
+#include "cli/mesh_run.h"
 #include "cli/option_checks.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"
@@ -40,7 +41,9 @@ Examples:
   tenon run 'gelu(a @ b + 0.5)' a='[[1, 2], [3, 4]]' b='[[0.5], [0.25]]'
   tenon run 'elu(-1, 2)' --dtype bfloat16
   tenon run 't = x * x; t / sum(t)' x='randn([1000], seed=7)' --compare
-  tenon run 'values, indices = top_k(x, 3); values, indices' x='[3, 1, 4, 1, 5]' --json)";
+  tenon run 'values, indices = top_k(x, 3); values, indices' x='[3, 1, 4, 1, 5]' --json
+  tenon run 'x @ w' x='randn([8, 64])' w='randn([64, 32])' --mesh m=2 --shard x=-,m --shard w=m,- --explain
+  mpirun -n 4 tenon run 'x @ w' x=@x.npy w=@w.npy --mesh data=4 --shard x=data,-)";
 
 constexpr std::size_t kMaxProgramName = 80;  // of an expression, in the ledger
 
@@ -51,6 +54,7 @@ struct RunArguments {
   int repeat = 1;
   std::optional<double> timeout_seconds;
   bool compare = false, explain = false;
+  MeshArguments mesh;
 };
 
 void check_output(const std::string& path, std::size_t results) {
@@ -99,7 +103,7 @@ void write(JsonWriter& json, const RunArguments& arguments, const RunResult& res
   present::write_device_brief(json, result.device);
   json.key("timeline");
   present::write_timeline(json, result.timeline);
-  if (!arguments.explain) return;
+  if (!arguments.explain || !result.decision) return;
   json.key("route");
   present::write_route(json, arguments.device, *result.decision);
 }
@@ -151,23 +155,40 @@ int run(const RunArguments& arguments, const Session& session) {
   ProgressTalk talk(session.console);
   options.on_progress = [&](const Progress& progress) { talk.stage(progress); };
   RunResult result;
+  std::optional<MeshRun> on_mesh;
   try {
-    result = process_manager().run(graph, arrays, options);
+    if (!arguments.mesh.axes.empty()) {
+      on_mesh = run_on_mesh(arguments.mesh, graph, arrays, arguments.device, options, arguments.explain, session);
+      result = on_mesh->result;
+    } else {
+      result = process_manager().run(graph, arrays, options);
+    }
   } catch (const Error& error) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
     return interrupt.exit_status();
   }
+  if (on_mesh && started_by_mpi()) finish_mpi();
+  if (on_mesh && !on_mesh->is_printed) return 0;
   ComparedResults compared;
   if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
   if (!arguments.output.empty()) save(arguments.output, result.outputs);
 
   // The command ends now, so the device closes whatever the policy; that is part of what the run took.
-  const auto close = [&] { process_manager().close_after(result); };
+  const auto close = [&] {
+    if (on_mesh)
+      process_manager().close_all();
+    else
+      process_manager().close_after(result);
+  };
   if (session.json) {
     close();
-    print_document(session.console.out, 2, [&](JsonWriter& json) { write(json, arguments, result, compared); });
+    print_document(session.console.out, 2, [&](JsonWriter& json) {
+      write(json, arguments, result, compared);
+      if (on_mesh) write_mesh(json, arguments.mesh, *on_mesh);
+    });
   } else {
     print_text(session.console, result, compared.results, arguments.output, close);
+    if (on_mesh) session.console.out << session.console.dim(mesh_text(*on_mesh)) << '\n';
   }
   for (const Compared& each : compared.results)
     if (each.comparison.mismatches > 0) return kExitMismatch;
@@ -197,6 +218,7 @@ void add_run_command(Command& app, Session& session) {
       ->type_name("SECONDS");
   command->add_flag("--explain", arguments->explain, "Show the predicted time of each device and why one was chosen");
   command->add_flag("--compare", arguments->compare, "Compare with the double-precision reference; exit status 5 if they differ");
+  add_mesh_options(*command, arguments->mesh);
   add_output_options(*command, session);
   command->footer(kExamples);
   command->callback([arguments, &session] { session.action = [arguments, &session] { return run(*arguments, session); }; });
