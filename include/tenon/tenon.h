@@ -19,6 +19,7 @@
 #include "tenon/lease.h"
 #include "tenon/manager.h"
 #include "tenon/memory_budget.h"
+#include "tenon/mesh.h"
 #include "tenon/ops.h"
 #include "tenon/placement.h"
 #include "tenon/prefetch.h"
