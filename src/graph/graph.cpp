@@ -6,6 +6,7 @@
 
 #include "graph/elementwise.h"
 #include "graph/graph_key.h"
+#include "graph/growth.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -89,6 +90,7 @@ NodeId Graph::add(Node node) {
   if (size() >= kMaxNodes)
     throw Error(ErrorCode::resource_exhausted, fmt::format("the program has more than {} nodes", kMaxNodes),
                 "split it into several programs");
+  if (size() % GraphWatch::kStep == 0 && size() > 0) GraphWatch::grows(size());
   nodes_.push_back(std::move(node));
   SipHash hash(hash_);
   add_node(hash, nodes_.back());
