@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "array/convert.h"
 #include "tenon/error.h"
 
 namespace tenon::present {
@@ -53,13 +54,25 @@ void write_nested(JsonWriter& json, const HostArray& array) {
   }
 }
 
+// Calls |use| with the values, block by block: a large tensor is never there a second time as doubles.
+template <class Use>
+void for_each_block(const HostArray& array, const Use& use) {
+  constexpr std::int64_t kBlock = 4096;
+  std::array<double, kBlock> values;
+  const std::size_t size = element_bytes(array.dtype());
+  for (std::int64_t i = 0; i < array.elements(); i += kBlock) {
+    const std::int64_t count = std::min(kBlock, array.elements() - i);
+    convert_elements(array.dtype(), array.data() + static_cast<std::size_t>(i) * size, DType::f64, values.data(), count);
+    use(std::span<const double>(values).first(static_cast<std::size_t>(count)));
+  }
+}
+
 struct Statistics {
   double min = INFINITY, max = -INFINITY, sum = 0, squares = 0;
   std::int64_t finite = 0, nan = 0, positive_infinity = 0, negative_infinity = 0, zero = 0;
 };
 
-Statistics measure(std::span<const double> values) {
-  Statistics s;
+void count(Statistics& s, std::span<const double> values) {
   for (const double v : values) {
     if (std::isnan(v)) {
       ++s.nan;
@@ -73,9 +86,16 @@ Statistics measure(std::span<const double> values) {
       s.zero += v == 0;
     }
   }
+}
+
+Statistics measure(const HostArray& array) {
+  Statistics s;
+  for_each_block(array, [&](std::span<const double> values) { count(s, values); });
   const double mean = s.finite > 0 ? s.sum / static_cast<double>(s.finite) : 0;
-  for (const double v : values)
-    if (std::isfinite(v)) s.squares += (v - mean) * (v - mean);
+  for_each_block(array, [&](std::span<const double> values) {
+    for (const double v : values)
+      if (std::isfinite(v)) s.squares += (v - mean) * (v - mean);
+  });
   return s;
 }
 
@@ -97,18 +117,20 @@ void write_statistics(JsonWriter& json, const Statistics& s) {
   json.end_object();
 }
 
-void write_histogram(JsonWriter& json, std::span<const double> values, const Statistics& s) {
+void write_histogram(JsonWriter& json, const HostArray& array, const Statistics& s) {
   json.key("histogram");
   if (s.finite == 0) return json.null();
   std::array<std::int64_t, kHistogramBins> counts{};
   const bool is_flat = s.min == s.max;
   // Halved, so that the width of a histogram over all doubles is still a double.
   const double width = s.max / 2 - s.min / 2;
-  for (const double v : values) {
-    if (!std::isfinite(v)) continue;
-    const double at = is_flat ? 0 : (v / 2 - s.min / 2) / width * kHistogramBins;
-    ++counts[static_cast<std::size_t>(std::clamp(at, 0.0, kHistogramBins - 1.0))];
-  }
+  for_each_block(array, [&](std::span<const double> values) {
+    for (const double v : values) {
+      if (!std::isfinite(v)) continue;
+      const double at = is_flat ? 0 : (v / 2 - s.min / 2) / width * kHistogramBins;
+      ++counts[static_cast<std::size_t>(std::clamp(at, 0.0, kHistogramBins - 1.0))];
+    }
+  });
   json.begin_object();
   json.member("low", s.min);
   json.member("high", s.max);
@@ -185,12 +207,12 @@ void write_first_values(JsonWriter& json, const HostArray& array) {
 }
 
 void write_details(JsonWriter& json, const HostArray& array) {
-  const std::vector<double> values = array.to_doubles();
-  const Statistics statistics = measure(values);
+  const HostArray plain = is_block(array.dtype()) ? array.cast(DType::f32) : array;
+  const Statistics statistics = measure(plain);
   write_statistics(json, statistics);
-  write_histogram(json, values, statistics);
+  write_histogram(json, plain, statistics);
   json.key("grid");
-  write_slice(json, array, sample_of(array.shape(), {}));
+  write_slice(json, plain, sample_of(plain.shape(), {}));
 }
 
 Slice2d window_of(const Shape& shape, std::vector<std::int64_t> at, std::int64_t row, std::int64_t column, std::int64_t rows,

@@ -34,22 +34,28 @@ std::size_t value_bytes(const Node& node) {
   return static_cast<std::size_t>(node.shape.elements()) * element_bytes(storage_dtype(node.dtype));
 }
 
-void check_memory(const Graph& graph, const std::vector<NodeId>& last) {
-  std::size_t live = 0;
+// Values that no output needs are not computed.
+std::size_t peak_bytes(const Graph& graph, const std::vector<NodeId>& last) {
+  std::size_t live = 0, peak = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (last[static_cast<std::size_t>(id)] == kNever) continue;
     live += value_bytes(graph[id]);
-    if (live > kReferenceMaxBytes)
-      throw Error(
-          ErrorCode::resource_exhausted,
-          fmt::format("the reference would need {} MiB of memory; its limit is {} MiB", live >> 20, kReferenceMaxBytes >> 20),
-          "compare smaller tensors");
+    peak = std::max(peak, live);
     std::vector<NodeId> used = graph[id].inputs;
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
     for (NodeId x : used)
       if (last[static_cast<std::size_t>(x)] == id) live -= value_bytes(graph[x]);
   }
+  return peak;
+}
+
+void check_memory(const Graph& graph, const std::vector<NodeId>& last) {
+  if (const std::size_t peak = peak_bytes(graph, last); peak > kReferenceMaxBytes)
+    throw Error(
+        ErrorCode::resource_exhausted,
+        fmt::format("the reference would need {} MiB of memory; its limit is {} MiB", peak >> 20, kReferenceMaxBytes >> 20),
+        "compare smaller tensors");
 }
 
 void check_inputs(const Graph& graph, std::span<const HostArray> inputs) {
@@ -126,6 +132,8 @@ std::vector<HostArray> reference_unrounded(const Graph& graph, std::span<const H
   for (NodeId id : graph.outputs()) outputs.push_back(values[static_cast<std::size_t>(id)]);
   return outputs;
 }
+
+std::size_t reference_peak_bytes(const Graph& graph) { return peak_bytes(graph, last_uses(graph)); }
 
 std::vector<HostArray> reference_run(const Graph& graph, std::span<const HostArray> inputs) {
   std::vector<HostArray> outputs = reference_unrounded(graph, inputs);

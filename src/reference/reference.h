@@ -23,6 +23,9 @@ namespace tenon {
 
 inline constexpr std::size_t kReferenceMaxBytes = std::size_t{4} << 30;
 
+// The most that a run of the reference has live at once, in bytes.
+std::size_t reference_peak_bytes(const Graph& graph);
+
 // The outputs, in their dtypes.
 std::vector<HostArray> reference_run(const Graph& graph, std::span<const HostArray> inputs);
 

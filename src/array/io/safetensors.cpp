@@ -90,7 +90,11 @@ void save_safetensors(const std::filesystem::path& file, const ArrayFile& conten
 std::vector<std::byte> format_safetensors(const ArrayFile& contents) {
   const Prepared prepared = prepare(contents);
   const auto start = std::as_bytes(std::span(prepared.start));
-  std::vector<std::byte> out(start.begin(), start.end());
+  std::size_t size = start.size();
+  for (std::span<const std::byte> part : prepared.parts) size += part.size();
+  std::vector<std::byte> out;
+  out.reserve(size);
+  out.assign(start.begin(), start.end());
   for (std::span<const std::byte> part : prepared.parts) out.insert(out.end(), part.begin(), part.end());
   return out;
 }
