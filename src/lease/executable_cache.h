@@ -1,8 +1,10 @@
-// ExecutableCache: the compiled programs of one opening of a device, by the keys of their graphs; LRU.
+// ExecutableCache: the compiled programs of one opening of a device, by the keys of their graphs; LRU, bounded by number and by
+// estimated bytes. The most recent one is always kept.
 //
 // Thread safety: all calls may run side by side.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -15,15 +17,19 @@ namespace tenon {
 class ExecutableCache {
  public:
   static constexpr std::size_t kMaxExecutables = 64;
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
   std::shared_ptr<Executable> find(const GraphKey& key);
-  void keep(const GraphKey& key, std::shared_ptr<Executable> executable);
+  // |graph| is what was compiled.
+  void keep(const Graph& graph, std::shared_ptr<Executable> executable);
 
  private:
   struct Entry {
     GraphKey key;
     std::shared_ptr<Executable> executable;
+    std::uint64_t bytes = 0;
   };
   std::mutex mutex_;
+  std::uint64_t bytes_ = 0;
   std::list<Entry> recent_;  // most recently used first
   std::unordered_map<GraphKey, std::list<Entry>::iterator> entries_;
 };

@@ -82,7 +82,7 @@ Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph) {
   program.was_there = program.executable != nullptr;
   if (!program.was_there) {
     program.executable = operation.device().compile(graph);
-    operation.executables().keep(key, program.executable);
+    operation.executables().keep(graph, program.executable);
   }
   return program;
 }
