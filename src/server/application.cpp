@@ -19,15 +19,17 @@
 namespace tenon::server {
 namespace {
 
-constexpr std::size_t kCountedBytes = 64 << 10;
-
 std::uint64_t request_memory_limit(const ServerOptions& options) {
   if (options.max_request_memory != 0) return options.max_request_memory;
   return std::min<std::uint64_t>(std::uint64_t{1} << 30, read_memory_limit("/") / 4);
 }
 
 std::uint64_t total_memory_limit(const ServerOptions& options) {
-  if (options.max_memory != 0) return options.max_memory;
+  if (options.max_memory != 0) {
+    if (const std::string warning = excessive_limit(options.max_memory, read_memory_limit("/")); !warning.empty())
+      logging::warn("{}", warning);
+    return options.max_memory;
+  }
   return std::max<std::uint64_t>(read_memory_available("/") / 2, std::uint64_t{64} << 20);
 }
 
@@ -101,9 +103,11 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
       manager(devices),
       post(std::move(to_io)),
       limits{wanted.max_elements, request_memory_limit(wanted), wanted.max_operations},
-      memory(total_memory_limit(wanted)),
+      memory(total_memory_limit(wanted), wanted.max_client_memory),
+      kept(memory.limit() / 16),
       uploads(memory, wanted.upload_quota_bytes, wanted.upload_lifetime),
-      results(wanted.result_lifetime),
+      results(memory, wanted.result_lifetime),
+      programs(memory),
       accounts({.password_file = wanted.password_file,
                 .token_file = wanted.token_file,
                 .idle = wanted.session_idle,
@@ -111,13 +115,16 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                 .lockout = wanted.lockout}),
       rates(requests_a_second(wanted)),
       workers(wanted.threads > 0 ? static_cast<std::size_t>(wanted.threads) : 64, wanted.max_waiting),
-      jobs(*this) {}
+      jobs(*this, memory.limit() / 8, wanted.max_jobs * 32) {
+  limits.memory_bytes = std::min(limits.memory_bytes, memory.client_limit());
+}
 
-std::shared_ptr<const Program> Services::program(std::string_view text) {
+std::shared_ptr<const Program> Services::program(const Call& call) {
+  const std::string_view text = call.request.text();
   if (std::shared_ptr<const Program> known = programs.find(text)) return known;
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<Program> program;
   try {
-    program = reader().read(text);
+    program = reader(call).read(text);
   } catch (const Error& error) {
     throw Problem::of(error, Stage::preparing);
   }
@@ -154,6 +161,7 @@ Admission Application::admit(const Request& request, const std::string& peer) {
   Client& client = admission.client;
   client.address = client_address(request, peer, services.options.trusted_proxy);
   client.key = client.address;
+  client.quota = network_of(client.address);
   try {
     RouteTable::Match match = services.routes.find(request.method, request.path);
     admission.route = match.route;
@@ -161,7 +169,7 @@ Admission Application::admit(const Request& request, const std::string& peer) {
 
     if (!services.accounts.is_required()) check_host(request, services.options.allowed_hosts);
     check_origin(request, services.accounts.is_required());
-    if (const double wait = services.rates.take(network_of(client.address), std::chrono::steady_clock::now()); wait > 0)
+    if (const double wait = services.rates.take(client.quota, std::chrono::steady_clock::now()); wait > 0)
       throw Problem(429, "resource_exhausted", "too many requests from this address")
           .with_retry(static_cast<int>(std::ceil(wait)))
           .with_field("RateLimit-Policy", fmt::format("\"address\";q={:.0f};w=1", services.rates.per_second()))
@@ -173,7 +181,7 @@ Admission Application::admit(const Request& request, const std::string& peer) {
       const bool renews = match.route == nullptr || match.route->renews_session;
       if (std::optional<std::string> account = services.accounts.account_of(request, renews)) {
         client.account = *account;
-        client.key = "account " + *account;
+        client.key = client.quota = "account " + *account;
       } else if (!is_open) {
         throw Problem(401, "unauthenticated", "log in first", "POST /login, or send Authorization: Bearer TOKEN")
             .with_field("WWW-Authenticate", "Bearer realm=\"tenon\"");
@@ -223,8 +231,8 @@ void Application::answer(const Request& request, const Admission& admission, std
     try {
       Response response = handler(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
       // A slow reader keeps its answer in memory for long.
-      if (response.bytes() >= kCountedBytes && response.fixed.empty() && !response.memory)
-        response.memory = services.memory.take(response.bytes());
+      if (response.bytes() >= MemoryGate::kCounted && response.fixed.empty() && !response.memory && !response.is_counted)
+        response.memory = services.memory.take(admission.client.quota, response.bytes());
       return response;
     } catch (const std::exception& error) {
       const Problem problem = Problem::of(error, Stage::preparing);

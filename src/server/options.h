@@ -23,6 +23,7 @@ struct ServerOptions {
   std::int64_t max_elements = std::int64_t{1} << 26;
   std::uint64_t max_request_memory = 0;  // 0: 1 GiB, at most a quarter of the machine's
   std::uint64_t max_memory = 0;          // 0: half of what is available
+  std::uint64_t max_client_memory = 0;   // of one account or network; 0: a quarter of max_memory
   double max_operations = 4e12;          // arithmetic of one program
   std::size_t max_waiting = 1024;        // requests
   std::size_t max_connections = 4096;

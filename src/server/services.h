@@ -10,6 +10,7 @@
 #include "server/access/rate_limit.h"
 #include "server/application.h"
 #include "server/compute/jobs.h"
+#include "server/compute/kept_memory.h"
 #include "server/compute/memory_gate.h"
 #include "server/compute/program.h"
 #include "server/compute/program_cache.h"
@@ -29,6 +30,7 @@ struct Services {
   Application::Post post;
   ProgramLimits limits;
   MemoryGate memory;
+  KeptMemory kept;
   UploadStore uploads;
   ResultStore results;
   ProgramCache programs;
@@ -48,9 +50,10 @@ struct Services {
 
   Services(const ServerOptions& wanted, DeviceManager& devices, Application::Post to_io);
 
-  ProgramReader reader() { return {limits, memory, uploads, manager}; }
-  // Read, or found already read.
-  std::shared_ptr<const Program> program(std::string_view text);
+  ClientMemory memory_of(const Call& call) { return {memory, call.client.quota}; }
+  ProgramReader reader(const Call& call) { return {limits, memory_of(call), uploads, manager}; }
+  // The program of a request's body: read, or found already read.
+  std::shared_ptr<const Program> program(const Call& call);
 };
 
 // The routes, by subject.

@@ -1,4 +1,9 @@
 // Attacks that once worked, each as its smallest reproduction.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include "array/host_memory.h"
 #include "eventually.h"
 #include "server/http_client.h"
 
@@ -56,7 +61,7 @@ TEST(Attacks, UnfinishedChunkedBodiesAreCountedAsTheyCome) {
     for (int mebibyte = 0; mebibyte < 40; ++mebibyte) clients.back().send("100000\r\n" + piece + "\r\n");
   }
   int refused = 0;
-  for (TestClient& client : clients) refused += client.fill(std::chrono::seconds(2)) && client.read().status == 503;
+  for (TestClient& client : clients) refused += client.fill(std::chrono::seconds(2)) && client.read().status >= 400;
   EXPECT_GE(refused, 4);
   // A string grows by doubling.
   EXPECT_LT(resident_bytes(), before + 3 * options.max_memory);
@@ -74,6 +79,9 @@ TEST(Attacks, HeadersWithLargeLengthsReserveNothing) {
         "260000000\r\n\r\nx");
   }
   EXPECT_EQ(server.post("/api/execute", R"json({"expression":"sum(zeros([8388608]))","device":"cpu:0"})json").status, 200);
+  // Nor in the arrays of the process.
+  const std::uint64_t arrays = host_memory::statistics().in_use_bytes;
+  EXPECT_LT(arrays, 100 * kMiB);
 }
 
 TEST(Attacks, OneAddressDoesNotTakeEveryConnection) {
@@ -107,6 +115,99 @@ TEST(Attacks, OnlyPlainChunkedIsTakenAsChunked) {
       "POST /api/execute HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: "
       "chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n");
   EXPECT_EQ(old.read().status, 501);
+}
+
+// --- Resources that end ---
+
+// An allocation that fails in the I/O thread costs one connection, not the server.
+TEST(Attacks, ABodyThatCannotBeAllocatedCostsOneConnection) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers need more address space than they could be left";
+#endif
+#endif
+  ServerOptions options;
+  options.max_memory = 8192 * kMiB;
+  options.max_body_bytes = 2048 * kMiB;
+  const TestServer server(options);
+  EXPECT_EQ(server.get("/livez").status, 200);
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const std::string piece(kMiB, 'x');
+  const rlimit tight{pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + 200 * kMiB, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  TestClient client = server.client();
+  client.send(
+      "POST /api/uploads HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: "
+      "2000000000\r\n\r\n");
+  for (int i = 0; i < 100; ++i) client.send(piece);
+  const int status = client.read().status;
+  const int other = server.get("/livez").status;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(status, 503);
+  EXPECT_EQ(other, 200);
+}
+
+// A tool that the server starts and that stays would keep the port and the connections.
+TEST(Attacks, SocketsAreNotInherited) {
+  const TestServer server;
+  TestClient client = server.client();
+  EXPECT_EQ(client.request("GET", "/livez").status, 200);
+  int sockets = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code failed;
+    if (!std::filesystem::read_symlink(entry.path(), failed).string().starts_with("socket:")) continue;
+    ++sockets;
+    EXPECT_TRUE(fcntl(std::stoi(entry.path().filename()), F_GETFD) & FD_CLOEXEC) << entry.path();
+  }
+  EXPECT_GE(sockets, 3) << "the listener and both ends of the connection";
+}
+
+// Deadlines are for progress: a steady reader that takes several of them gets everything.
+TEST(Attacks, ASlowButSteadyReaderGetsTheWholeAnswer) {
+  ServerOptions options;
+  options.write_timeout = std::chrono::milliseconds(1500);
+  options.least_bytes_a_second = 1;
+  const TestServer server(options);
+  const std::string job =
+      server
+          .post(
+              "/api/jobs",
+              R"json({"expression":"zeros([1048576], bool)","output":"full","device":"cpu:0","compare":false,"details":false})json")
+          .field("location");
+  EXPECT_TRUE(test::eventually(std::chrono::seconds(60), [&] { return server.get(job).body.size() > 12'000'000; }));
+  for (const char* what : {"", "/events"}) {
+    TestClient client = server.client();
+    const int small = 64 << 10;
+    setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    client.send("GET " + job + what + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < 3 * options.write_timeout) {
+      for (int i = 0; i < 8; ++i) ASSERT_TRUE(client.fill());
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+    while (client.fill(std::chrono::milliseconds(500))) {
+    }
+    EXPECT_GT(client.buffer().size(), 12'000'000u) << what;
+  }
+}
+
+// A network has 2^64 addresses; they are one client.
+TEST(Attacks, TheAddressesOfOneNetworkShareOneRate) {
+  ServerOptions options;
+  options.rate_limit = 1;
+  options.trusted_proxy = "127.0.0.1";
+  const TestServer server(options);
+  const auto last_of_thirty = [&](const char* format) {
+    int status = 0;
+    for (int i = 1; i <= 30; ++i)
+      status = server.get("/livez", "X-Forwarded-For: " + fmt::format(fmt::runtime(format), i) + "\r\n").status;
+    return status;
+  };
+  EXPECT_EQ(last_of_thirty("2001:db8:0:{:x}::1"), 200) << "different networks";
+  EXPECT_EQ(last_of_thirty("2001:db8:1:1::{:x}"), 429) << "one network";
 }
 
 }  // namespace

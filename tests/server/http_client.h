@@ -41,9 +41,14 @@ struct Reply {
 
 class TestClient {
  public:
-  explicit TestClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // |from|: an address of 127.0.0.0/8 that the server sees as the client's.
+  explicit TestClient(std::uint16_t port, const char* from = nullptr)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    if (from != nullptr && (inet_pton(AF_INET, from, &address.sin_addr) != 1 ||
+                            bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0))
+      throw std::runtime_error("cannot bind the client's address");
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)

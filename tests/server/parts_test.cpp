@@ -79,9 +79,29 @@ TEST(RateLimit, AllowsABurstAndThenTheRate) {
 TEST(EventStream, DropsTheOldestForASlowReaderAndSaysSo) {
   EventStream stream;
   for (std::size_t i = 0; i < EventStream::kMaxWaiting + 5; ++i) stream.send("device", "{}", i + 1);
-  const std::string text = stream.take();
+  const std::vector<EventStream::Piece> pieces = stream.take();
+  ASSERT_EQ(pieces.size(), 1u);
+  const std::string& text = pieces[0].own;
   EXPECT_TRUE(text.starts_with("event: lag\ndata: {\"dropped\":5}\n\nevent: device\nid: 6\n")) << text.substr(0, 100);
-  EXPECT_EQ(stream.take(), "");
+  EXPECT_TRUE(stream.take().empty());
+}
+
+TEST(EventStream, BoundsWhatWaitsInBytesButSendsASharedTextUncopied) {
+  EventStream stream;
+  const std::string large(EventStream::kMaxWaitingBytes / 4, 'x');
+  for (int i = 0; i < 10; ++i) stream.send("snapshot", large);
+  std::size_t bytes = 0;
+  for (const EventStream::Piece& piece : stream.take()) bytes += piece.own.size();
+  EXPECT_LE(bytes, EventStream::kMaxWaitingBytes + 100);
+  EXPECT_GE(bytes, EventStream::kMaxWaitingBytes / 2);
+
+  const auto shared = std::make_shared<const SharedText>(SharedText{std::string(EventStream::kMaxWaitingBytes * 2, 'y'), {}});
+  stream.send("done", "{\"result\":", shared, "}");
+  const std::vector<EventStream::Piece> pieces = stream.take();
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(pieces[0].own, "event: done\ndata: {\"result\":");
+  EXPECT_EQ(pieces[0].shared, shared);
+  EXPECT_EQ(pieces[1].own, "}\n\n");
 }
 
 }  // namespace

@@ -101,6 +101,8 @@ void add_limits(Command& command, ServeArguments& arguments) {
   add_size("--max-request-memory", options.max_request_memory,
            "Maximum memory of one request (1 GiB, but at most a quarter of the machine's)");
   add_size("--max-memory", options.max_memory, "Maximum memory of all requests together (half of the available memory)");
+  add_size("--max-client-memory", options.max_client_memory,
+           "Maximum memory of one client's requests (a quarter of --max-memory)");
   command.add_option("--max-elements", options.max_elements, "Maximum number of elements of a tensor")
       ->check(in_range(std::int64_t{1}, kMaxElements))
       ->type_name("N");

@@ -12,6 +12,7 @@
 #include "present/route.h"
 #include "present/run.h"
 #include "present/tensor.h"
+#include "server/compute/estimates.h"
 #include "server/http/problem.h"
 #include "tenon/io.h"
 
@@ -32,14 +33,24 @@ std::string why_not_compare(const Graph& graph) {
   return fmt::format("too large for the reference: more than {} elements", ProgramLimits::kCompare);
 }
 
-void compare_all(const Program& program, Outcome& outcome) {
+void compare_all(const Program& program, const ClientMemory& memory, Outcome& outcome) {
   outcome.not_compared = why_not_compare(program.graph);
   if (!outcome.not_compared.empty()) return;
+  std::optional<MemoryGate::Share> share = memory.try_take(reference_bytes(program.graph));
+  if (!share) {
+    outcome.not_compared = "the server's memory is in use";
+    return;
+  }
+  outcome.memory = std::move(*share);
   try {
     outcome.compared = compare_with_reference(program.graph, program.arrays, outcome.run.outputs);
   } catch (const Error& error) {
     outcome.not_compared = error.what();
   }
+  std::uint64_t kept = 0;
+  for (const Compared& compared : outcome.compared.results)
+    kept += compared.reference.size() * sizeof(double) + compared.exact.bytes();
+  outcome.memory.shrink_to(kept);
 }
 
 void write_inputs(JsonWriter& json, const Program& program) {
@@ -162,12 +173,13 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
       if (span.seconds > 0) log.push_back(present::progress_text({span.stage, outcome.run.device.id, {}}));
   }
   log.push_back("done in " + format_seconds(outcome.seconds));
-  if (program.compare) compare_all(program, outcome);
+  if (program.compare) compare_all(program, options.memory, outcome);
 }
 
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {
   std::string text;
-  text.reserve(2048);
+  // Text that grows by doubling would be there three times for a moment; pages that are not written cost nothing.
+  text.reserve(program.output == OutputForm::full ? answer_bytes(program) : 2048);
   JsonWriter json(text);
   json.begin_object();
   json.member("success", true);

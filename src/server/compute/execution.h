@@ -23,9 +23,11 @@ struct Outcome {
   ComparedResults compared;  // empty when not asked for
   std::string not_compared;  // why
   std::string download;      // where the result is kept; "" for nowhere
+  MemoryGate::Share memory;  // of the comparison
 };
 
 struct ExecutionOptions {
+  ClientMemory memory;  // for the comparison, which is left out where there is none
   std::stop_token cancel = {};
   std::optional<double> timeout_seconds = std::nullopt;  // instead of the program's
   // Besides the log; called by the thread that runs.

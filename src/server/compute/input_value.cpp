@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/names.h"
@@ -31,9 +32,19 @@ HostArray compute(const Graph& graph, const ProgramReader& reader) {
   return reader.manager.run(graph, {}, {.device = "cpu"}).outputs[0];
 }
 
-void take_memory(InputValue& input, DType dtype, const Shape& shape, const ProgramReader& reader) {
-  const std::uint64_t bytes = storage_bytes(dtype, shape);
-  if (bytes >= (64u << 10)) input.memory.push_back(reader.gate.take(bytes));
+// Before an array is made. Every one counts, however small: a request may have very many.
+void take_memory(MemoryTally& memory, DType dtype, const Shape& shape) {
+  constexpr std::uint64_t kArrayBytes = 512;  // of an input without its elements
+  memory.add(storage_bytes(dtype, shape) + kArrayBytes);
+}
+
+// |array| as |dtype|; what that takes is checked first.
+HostArray cast_checked(const std::string& where, const HostArray& array, DType dtype, const ProgramReader& reader,
+                       MemoryTally& memory) {
+  if (array.dtype() == dtype) return array;
+  check_size(where, dtype, array.shape(), reader);
+  take_memory(memory, dtype, array.shape());
+  return array.cast(dtype);
 }
 
 // --- Lists ---
@@ -160,7 +171,8 @@ HostArray generate(const std::string& generator, DType dtype, const Shape& shape
 // --- The forms ---
 
 void read_constant(InputValue& input, const std::string& where, Members& members, const json::value& value, bool is_scalar,
-                   std::optional<DType> dtype, DType fallback, std::optional<Shape> shape, const ProgramReader& reader) {
+                   std::optional<DType> dtype, DType fallback, std::optional<Shape> shape, const ProgramReader& reader,
+                   MemoryTally& memory) {
   const std::optional<double> number = as_number(value);
   if (!number) members.fail("'value' must be a number, a list of numbers, \"NaN\", \"Infinity\" or \"-Infinity\"");
   const bool is_integer_value = value.is_int64() || value.is_uint64();
@@ -174,7 +186,7 @@ void read_constant(InputValue& input, const std::string& where, Members& members
   const DType wanted = dtype ? *dtype : value.is_bool() ? DType::boolean : fallback;
   const Shape extents = is_scalar ? Shape{} : shape.value_or(Shape{});
   check_size(where, wanted, extents, reader);
-  take_memory(input, wanted, extents, reader);
+  take_memory(memory, wanted, extents);
   if ((wanted == DType::i64 || wanted == DType::u64) && extents.elements() > 0) {
     // 64-bit integers are exact, also beyond 2^53.
     HostArray one = from_list(value, wanted, {});
@@ -187,7 +199,8 @@ void read_constant(InputValue& input, const std::string& where, Members& members
 }
 
 void read_list(InputValue& input, const std::string& where, Members& members, const json::value& value,
-               std::optional<DType> dtype, DType fallback, std::optional<Shape> shape, const ProgramReader& reader) {
+               std::optional<DType> dtype, DType fallback, std::optional<Shape> shape, const ProgramReader& reader,
+               MemoryTally& memory) {
   ListShape measured;
   measure(value, 0, measured, members);
   const Shape natural{std::span<const std::int64_t>(measured.extents)};
@@ -196,12 +209,12 @@ void read_list(InputValue& input, const std::string& where, Members& members, co
   if (extents.elements() != natural.elements())
     members.fail(fmt::format("{} values do not match the shape {}", natural.elements(), to_string(extents)));
   check_size(where, wanted, extents, reader);
-  take_memory(input, wanted, extents, reader);
+  take_memory(memory, wanted, extents);
   input.array = from_list(value, wanted, extents);
 }
 
 void read_expression(InputValue& input, const std::string& where, const std::string& source, std::optional<DType> dtype,
-                     DType fallback, const ProgramReader& reader) {
+                     DType fallback, const ProgramReader& reader, MemoryTally& memory) {
   ExpressionOptions options;
   options.max_elements = reader.limits.elements;
   const DType wanted = dtype.value_or(fallback);
@@ -214,19 +227,23 @@ void read_expression(InputValue& input, const std::string& where, const std::str
   }
   if (graph.outputs().size() != 1) throw Error(ErrorCode::invalid_argument, where + ": the expression has more than one result");
   const std::uint64_t bytes = check_limits(graph, reader.limits);
-  if (bytes >= (64u << 10)) input.memory.push_back(reader.gate.take(bytes));
+  const Node& result = graph[graph.outputs()[0]];
+  take_memory(memory, result.dtype, result.shape);
+  // What lies between is gone when the result is there.
+  const MemoryGate::Share running = reader.memory.take(bytes - std::min(bytes, storage_bytes(result.dtype, result.shape)));
   input.array = compute(graph, reader);
-  if (dtype) input.array = input.array.cast(*dtype);
+  if (dtype) input.array = cast_checked(where, input.array, *dtype, reader, memory);
 }
 
 }  // namespace
 
-InputValue read_input(const json::value& value, const std::string& where, DType fallback, const ProgramReader& reader) {
+InputValue read_input(const json::value& value, const std::string& where, DType fallback, const ProgramReader& reader,
+                      MemoryTally& memory) {
   InputValue input;
   if (!value.is_object()) {
     // A bare number or list is short for {"value": ...}.
     const json::object wrapped{{"value", value}};
-    return read_input(wrapped, where, fallback, reader);
+    return read_input(wrapped, where, fallback, reader, memory);
   }
   Members members(value.get_object(), where);
   const std::string type = members.text("type").value_or("tensor");
@@ -239,25 +256,26 @@ InputValue read_input(const json::value& value, const std::string& where, DType 
   try {
     std::optional<Shape> shape = members.shape("shape");
     if (const std::optional<std::string> upload = members.text("upload")) {
-      input.array = reader.uploads.load(*upload, members.text("tensor").value_or(""));
-      if (dtype) input.array = input.array.cast(*dtype);
+      UploadStore::Loaded loaded = reader.uploads.load(*upload, members.text("tensor").value_or(""));
+      check_size(where, loaded.array.dtype(), loaded.array.shape(), reader);
+      input.array = dtype ? cast_checked(where, loaded.array, *dtype, reader, memory) : loaded.array;
       if (shape) input.array = input.array.reshape(*shape);
-      if (input.array.elements() > reader.limits.elements) check_size(where, input.array.dtype(), input.array.shape(), reader);
+      input.upload_memory = std::move(loaded.memory);
       input.is_repeatable = false;
     } else if (const std::optional<std::string> source = members.text("expression")) {
-      read_expression(input, where, *source, dtype, fallback, reader);
+      read_expression(input, where, *source, dtype, fallback, reader, memory);
     } else if (const std::optional<std::string> generator = members.text("generator"); generator && *generator != "constant") {
       if (!shape) members.fail("a generator needs a 'shape'");
       const DType wanted = dtype.value_or(fallback);
       check_size(where, wanted, *shape, reader);
-      take_memory(input, wanted, *shape, reader);
+      take_memory(memory, wanted, *shape);
       input.array = generate(*generator, wanted, *shape, members, reader);
     } else if (const json::value* given = members.find("value")) {
       if (given->is_array()) {
         if (is_scalar) members.fail("the value of a scalar must be one number, not a list");
-        read_list(input, where, members, *given, dtype, fallback, shape, reader);
+        read_list(input, where, members, *given, dtype, fallback, shape, reader, memory);
       } else {
-        read_constant(input, where, members, *given, is_scalar, dtype, fallback, shape, reader);
+        read_constant(input, where, members, *given, is_scalar, dtype, fallback, shape, reader, memory);
       }
     } else {
       members.fail("'value', 'generator', 'upload' or 'expression' is required");

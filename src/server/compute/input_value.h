@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +17,11 @@ struct InputValue {
   // A scalar that takes the type of what it meets, as a number in an expression does: no dtype was asked for.
   bool is_literal = false, is_integer_literal = false;
   bool is_repeatable = true;
-  std::vector<MemoryGate::Share> memory;
+  std::shared_ptr<const MemoryGate::Share> upload_memory;  // of an upload that is used where it is
 };
 
-// |fallback| is the dtype where the input names none. Throws Error naming |where|.
-InputValue read_input(const boost::json::value& value, const std::string& where, DType fallback, const ProgramReader& reader);
+// |fallback| is the dtype where the input names none; |memory| counts what is taken for the array. Throws Error naming |where|.
+InputValue read_input(const boost::json::value& value, const std::string& where, DType fallback, const ProgramReader& reader,
+                      MemoryTally& memory);
 
 }  // namespace tenon::server

@@ -1,7 +1,9 @@
 // JobBoard: computations that are asked for now and fetched later, with live progress and cancel.
 //
-// States: queued (no worker yet, or the device is not ours), running, then done, failed or cancelled. A finished job is kept for
-// a while. Thread safety: all calls may run side by side; streams are made and fed in the I/O thread.
+// States: queued (no worker yet, or the device is not ours), running, then done, failed or cancelled. A job has its share of the
+// memory from the beginning; when it is finished, only the text of its answer is left, which counts until the job expires, is
+// deleted, or has to make room: for newer jobs of the same client, or for others when all of them have too much.
+// Thread safety: all calls may run side by side; streams are made and fed in the I/O thread.
 #pragma once
 
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "server/compute/hoard.h"
 #include "server/compute/program.h"
 #include "server/compute/uploads.h"
 #include "server/http/event_stream.h"
@@ -23,7 +26,7 @@ struct Services;
 
 class JobBoard {
  public:
-  explicit JobBoard(Services& services) : services_(services) {}
+  JobBoard(Services& services, std::uint64_t max_bytes, std::size_t max_finished);
   ~JobBoard();
 
   // 202 with the new job. Throws what reading the program throws; Problem 429 for too many of one client, 503 for a full queue.
@@ -42,12 +45,16 @@ class JobBoard {
   struct Job;
   std::shared_ptr<Job> find(const std::string& id) const;
   void run(const std::shared_ptr<Job>& job);
-  void finish(const std::shared_ptr<Job>& job, std::string status, std::string result, std::string problem);
+  MemoryGate::Share take_memory(const std::string& client, std::uint64_t bytes);
+  void finish(const std::shared_ptr<Job>& job, std::string status, SharedText result, std::string problem);
+  void keep(const std::shared_ptr<Job>& job);
+  void erase(const std::string& id);  // with mutex_ held
   void announce(const std::shared_ptr<Job>& job);
 
   Services& services_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Job>> jobs_;
+  Hoard finished_;
 };
 
 }  // namespace tenon::server

@@ -8,8 +8,10 @@
 #include "base/units.h"
 #include "expression/input_names.h"
 #include "expression/result_names.h"
+#include "graph/growth.h"
 #include "graph/work.h"
 #include "ops/names.h"
+#include "server/compute/estimates.h"
 #include "server/compute/input_value.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
@@ -126,18 +128,19 @@ std::vector<std::pair<std::string, const json::value*>> op_inputs(Members& reque
 }
 
 void add_input(Program& program, const std::string& name, InputValue value) {
-  for (MemoryGate::Share& share : value.memory) program.memory.push_back(std::move(share));
+  if (value.upload_memory) program.upload_memory.push_back(std::move(value.upload_memory));
   program.is_repeatable = program.is_repeatable && value.is_repeatable;
   program.inputs.push_back({name, std::move(value.array), value.given});
 }
 
-void build_operation(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader) {
+void build_operation(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
+                     MemoryTally& memory) {
   const OpInfo& op = find_op(program.operation);
   program.operation = op.name;
   const DType fallback = dtype ? *dtype : default_dtype(op);
   std::vector<NodeId> nodes;
   for (const auto& [name, value] : op_inputs(request, op)) {
-    InputValue input = read_input(*value, fmt::format("input '{}'", name), fallback, reader);
+    InputValue input = read_input(*value, fmt::format("input '{}'", name), fallback, reader, memory);
     if (input.is_literal) {
       nodes.push_back(input.is_integer_literal ? program.graph.literal(input.array.view<std::int64_t>()[0])
                                                : program.graph.literal(input.array.view<double>()[0]));
@@ -154,7 +157,7 @@ void build_operation(Program& program, Members& request, std::optional<DType> dt
 }
 
 void read_expression_inputs(Program& program, Members& request, DType fallback, std::span<const std::string> read,
-                            const ProgramReader& reader) {
+                            const ProgramReader& reader, MemoryTally& memory) {
   const json::value* given = request.find("inputs");
   if (given == nullptr) return;
   if (given->is_array() && given->get_array().empty()) return;
@@ -163,16 +166,16 @@ void read_expression_inputs(Program& program, Members& request, DType fallback, 
     const std::string name(member.key());
     if (!is_identifier(name)) request.fail(fmt::format("'{}' is not a valid name of an input", name.substr(0, 64)));
     require_used(name, read);
-    InputValue input = read_input(member.value(), fmt::format("input '{}'", name), fallback, reader);
+    InputValue input = read_input(member.value(), fmt::format("input '{}'", name), fallback, reader, memory);
     program.arrays.push_back(input.array);
     add_input(program, name, std::move(input));
   }
 }
 
 void build_expression(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
-                      ProgramReader::Check& check) {
+                      MemoryTally& memory, ProgramReader::Check& check) {
   check.free_names = free_names(program.expression);
-  read_expression_inputs(program, request, dtype.value_or(DType::f32), check.free_names, reader);
+  read_expression_inputs(program, request, dtype.value_or(DType::f32), check.free_names, reader, memory);
   for (const std::string& name : check.free_names)
     if (std::none_of(program.inputs.begin(), program.inputs.end(), [&](const ProgramInput& i) { return i.name == name; }))
       check.missing.push_back(name);
@@ -208,6 +211,22 @@ void read_options(Program& program, Members& request) {
     request.fail("'timeout_seconds' must be a number from 0 to 86400");
 }
 
+// What the program has, and what a run of it will.
+void set_memory(Program& program, MemoryTally& inputs, MemoryTally& graph, const ProgramLimits& limits) {
+  program.memory_bytes = check_limits(program.graph, limits);
+  const std::uint64_t answer = answer_bytes(program);
+  check_memory(program.memory_bytes + answer, limits);
+  graph.grow_to(graph_bytes(program.graph) + program.expression.size());
+  program.held_bytes = inputs.bytes() + graph.bytes();
+  std::uint64_t given = 0;
+  for (const NodeId input : program.graph.inputs())
+    given += storage_bytes(program.graph[input].dtype, program.graph[input].shape);
+  program.run_bytes =
+      program.memory_bytes - given + answer + static_cast<std::uint64_t>(program.graph.size()) * kCompiledNodeBytes;
+  for (MemoryTally* tally : {&inputs, &graph})
+    if (MemoryGate::Share share = tally->take_share()) program.memory.push_back(std::move(share));
+}
+
 }  // namespace
 
 std::string Program::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
@@ -230,11 +249,7 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
   for (NodeId id = 0; id < graph.size(); ++id)
     if (is_stored[static_cast<std::size_t>(id)] && graph[id].prim != Prim::constant)
       bytes += storage_bytes(graph[id].dtype, graph[id].shape);
-  if (bytes > limits.memory_bytes)
-    throw Problem(413, "too_large",
-                  fmt::format("this needs about {} of memory; the limit of a request is {}",
-                              format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(limits.memory_bytes))),
-                  "use smaller tensors, or raise the server's --max-request-memory");
+  check_memory(bytes, limits);
   const double operations = cost(graph).flops;
   if (operations > limits.operations)
     throw Problem(413, "too_large",
@@ -243,13 +258,21 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
   return bytes;
 }
 
+void check_memory(std::uint64_t bytes, const ProgramLimits& limits) {
+  if (bytes <= limits.memory_bytes) return;
+  throw Problem(413, "too_large",
+                fmt::format("this needs about {} of memory; the limit of a request is {}",
+                            format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(limits.memory_bytes))),
+                "use smaller tensors, or raise the server's --max-request-memory");
+}
+
 MemoryGate::Share ProgramReader::parsing(std::size_t bytes) const {
   constexpr std::uint64_t kFactor = 24;
-  return bytes < (16u << 10) ? MemoryGate::Share() : gate.take(bytes * kFactor);
+  return memory.take(bytes * kFactor);
 }
 
 ProgramReader::Check ProgramReader::check(std::string_view text) const {
-  const MemoryGate::Share memory = parsing(text.size());
+  const MemoryGate::Share parsed = parsing(text.size());
   const json::object document = parse_object(text);
   Members request(document, "");
   auto program = std::make_shared<Program>();
@@ -268,13 +291,15 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   const std::optional<DType> dtype = request.dtype("dtype");
   for (const char* known : {"inputs", "parameters", "optional_param", "optional_param_2"}) request.find(known);
   request.done();
+  MemoryTally inputs_memory(memory), graph_memory(memory);
+  const GraphWatch watch([&](NodeId nodes) { graph_memory.grow_to(static_cast<std::uint64_t>(nodes) * kNodeBytes); });
   if (!program->operation.empty()) {
-    build_operation(*program, request, dtype, *this);
+    build_operation(*program, request, dtype, *this, inputs_memory);
   } else {
     for (const char* foreign : {"parameters", "optional_param", "optional_param_2"})
       if (request.has(foreign)) request.fail(fmt::format("'{}' is allowed only with 'operation'", foreign));
     try {
-      build_expression(*program, request, dtype, *this, check);
+      build_expression(*program, request, dtype, *this, inputs_memory, check);
     } catch (const ExpressionError&) {
       if (check.missing.empty()) throw;
       check.failure = std::current_exception();
@@ -284,8 +309,6 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   const std::size_t results = program->graph.outputs().size();
   program->names =
       program->operation.empty() ? result_names(program->expression, results) : op_result_names(program->operation, results);
-  program->memory_bytes = check_limits(program->graph, limits);
-  if (program->memory_bytes >= (64u << 10)) program->memory.push_back(gate.take(program->memory_bytes));
   if (program->output == OutputForm::npy && program->graph.outputs().size() != 1)
     request.fail(fmt::format("a .npy file can store one tensor, but there are {} results", program->graph.outputs().size()),
                  "use safetensors");
@@ -294,11 +317,12 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
       if (program->graph[output].shape.elements() > ProgramLimits::kFullOutput)
         throw Problem(413, "too_large", fmt::format("the full output may have at most {} elements", ProgramLimits::kFullOutput),
                       "use npy or safetensors");
+  set_memory(*program, inputs_memory, graph_memory, limits);
   check.program = std::move(program);
   return check;
 }
 
-std::shared_ptr<const Program> ProgramReader::read(std::string_view text) const {
+std::shared_ptr<Program> ProgramReader::read(std::string_view text) const {
   Check checked = check(text);
   if (checked.failure) std::rethrow_exception(checked.failure);
   return checked.program;

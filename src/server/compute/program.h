@@ -48,9 +48,12 @@ struct Program {
   bool compare = true, details = true, keep = false;
   int repeat = 1, priority = 0;
   double timeout_seconds = 60;
-  std::uint64_t memory_bytes = 0;  // of inputs, results and what lies between, estimated
-  bool is_repeatable = true;       // the same text is always the same program
-  std::vector<MemoryGate::Share> memory;
+  std::uint64_t memory_bytes = 0;         // of inputs, results and what lies between, estimated
+  std::uint64_t held_bytes = 0;           // of the program itself: the graph and the inputs
+  std::uint64_t run_bytes = 0;            // of a run and its answer, besides: each run takes its own share
+  bool is_repeatable = true;              // the same text is always the same program
+  std::vector<MemoryGate::Share> memory;  // for |held_bytes|
+  std::vector<std::shared_ptr<const MemoryGate::Share>> upload_memory;  // of uploads it uses where they are
   // Ran before, in microseconds and without waiting: may run in the I/O thread.
   mutable std::atomic<bool> is_quick{false};
 
@@ -59,17 +62,17 @@ struct Program {
 
 struct ProgramReader {
   ProgramLimits limits;
-  MemoryGate& gate;
+  ClientMemory memory;
   UploadStore& uploads;
   DeviceManager& manager;  // computes generated inputs
 
   // What parsing a JSON text of this size may take at worst ("[[],[],...").
   MemoryGate::Share parsing(std::size_t bytes) const;
   // Throws Error and Problem.
-  std::shared_ptr<const Program> read(std::string_view json) const;
+  std::shared_ptr<Program> read(std::string_view json) const;
 
   struct Check {
-    std::shared_ptr<const Program> program;  // nullptr when inputs are missing
+    std::shared_ptr<Program> program;  // nullptr when inputs are missing
     std::vector<std::string> free_names, missing;
     std::exception_ptr failure;  // what read() would throw, when inputs are missing
   };
@@ -77,7 +80,9 @@ struct ProgramReader {
   Check check(std::string_view json) const;
 };
 
-// Throws too_large (413) for a graph beyond the limits; returns the memory it will take.
+// Throws too_large (413) for a graph beyond the limits; returns the memory that its tensors will take.
 std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits);
+// Throws too_large (413) for more than a request may have.
+void check_memory(std::uint64_t bytes, const ProgramLimits& limits);
 
 }  // namespace tenon::server

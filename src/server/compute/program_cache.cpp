@@ -1,6 +1,17 @@
 #include "server/compute/program_cache.h"
 
+#include <algorithm>
+
 namespace tenon::server {
+namespace {
+
+constexpr std::uint64_t kEntryBytes = 1024;
+
+}  // namespace
+
+ProgramCache::ProgramCache(MemoryGate& gate)
+    : gate_(gate),
+      max_bytes_(std::min<std::uint64_t>(gate.limit() / 8, std::uint64_t{64} << 20)) {}
 
 std::shared_ptr<const Program> ProgramCache::use(std::string_view text) {
   if (text.size() > kMaxTextBytes) return nullptr;
@@ -27,17 +38,24 @@ void ProgramCache::count_hit() {
   ++hits_;
 }
 
-void ProgramCache::keep(std::string_view text, std::shared_ptr<const Program> program) {
-  if (!program->is_repeatable || text.size() > kMaxTextBytes || program->memory_bytes > kMaxProgramBytes) return;
-  Entry dropped;
+void ProgramCache::keep(std::string_view text, const std::shared_ptr<Program>& program) {
+  const std::uint64_t bytes = program->held_bytes + text.size() * 2 + kEntryBytes;
+  if (!program->is_repeatable || text.size() > kMaxTextBytes || bytes > std::min(kMaxProgramBytes, max_bytes_)) return;
+  std::list<Entry> dropped;  // freed outside the lock
   const std::lock_guard lock(mutex_);
   if (programs_.contains(text)) return;
-  recent_.push_front({std::string(text), std::move(program)});
+  while (!recent_.empty() && (recent_.size() >= kMaxPrograms || bytes_ + bytes > max_bytes_)) {
+    programs_.erase(recent_.back().text);
+    bytes_ -= recent_.back().bytes;
+    dropped.splice(dropped.begin(), recent_, std::prev(recent_.end()));
+  }
+  std::optional<MemoryGate::Share> share = gate_.try_take(MemoryGate::kServer, bytes);
+  if (!share) return;
+  program->memory.clear();
+  program->memory.push_back(std::move(*share));
+  recent_.push_front({std::string(text), program, bytes});
   programs_.emplace(recent_.front().text, recent_.begin());
-  if (recent_.size() <= kMaxPrograms) return;
-  programs_.erase(recent_.back().text);
-  dropped = std::move(recent_.back());
-  recent_.pop_back();
+  bytes_ += bytes;
 }
 
 std::uint64_t ProgramCache::hits() const {

@@ -1,5 +1,7 @@
 // ProgramCache: requests that were read before, by their whole text; LRU.
 //
+// Bounded by number and by bytes, graphs included. What it keeps counts as the server's own memory, not as that of the client who
+// sent it first.
 // A request is counted once, however often it is looked up: by find(), or by count_hit() where peek() was enough.
 // Thread safety: all calls may run side by side.
 #pragma once
@@ -22,12 +24,16 @@ class ProgramCache {
   static constexpr std::size_t kMaxTextBytes = 64 << 10;
   static constexpr std::uint64_t kMaxProgramBytes = 1 << 20;
 
+  // At most an eighth of |gate|'s limit, and 64 MiB.
+  explicit ProgramCache(MemoryGate& gate);
+
   std::shared_ptr<const Program> find(std::string_view text);
   // The same, uncounted.
   std::shared_ptr<const Program> peek(std::string_view text);
   void count_hit();
-  // Kept if it is small and the text says all there is to it.
-  void keep(std::string_view text, std::shared_ptr<const Program> program);
+  // Kept if it is small, the text says all there is to it and the gate has room. The caller must not have shared it yet: its
+  // share becomes the server's.
+  void keep(std::string_view text, const std::shared_ptr<Program>& program);
 
   std::uint64_t hits() const;
   std::uint64_t misses() const;
@@ -36,10 +42,14 @@ class ProgramCache {
   struct Entry {
     std::string text;
     std::shared_ptr<const Program> program;
+    std::uint64_t bytes = 0;
   };
   std::shared_ptr<const Program> use(std::string_view text);  // with mutex_ held
 
+  MemoryGate& gate_;
+  const std::uint64_t max_bytes_;
   mutable std::mutex mutex_;
+  std::uint64_t bytes_ = 0;
   std::list<Entry> recent_;
   std::unordered_map<std::string_view, std::list<Entry>::iterator> programs_;  // views of Entry::text
   std::uint64_t hits_ = 0, misses_ = 0;

@@ -5,8 +5,10 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "ops/names.h"
+#include "server/compute/estimates.h"
 #include "server/http/problem.h"
 
 namespace tenon::server {
@@ -18,33 +20,95 @@ std::string random_id(std::string_view prefix) {
   return fmt::format("{}{:016x}{:016x}", prefix, bits[0], bits[1]);
 }
 
-Upload UploadStore::add(const std::string& owner, const std::string& name, std::string_view bytes) {
+namespace {
+
+constexpr std::uint64_t kUploadBytes = 1024;  // of the store itself
+constexpr std::uint64_t kTensorBytes = 512;   // of a tensor without its elements
+
+bool is_npy(std::string_view bytes) { return bytes.starts_with("\x93NUMPY"); }
+
+// An upper bound of the tensors in a safetensors file: each has a member "data_offsets" in the header.
+std::size_t count_tensors(std::string_view bytes) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const std::string_view header = bytes.substr(sizeof length, std::min<std::uint64_t>(length, bytes.size()));
+  std::size_t count = 0;
+  for (std::size_t at = header.find("data_offsets"); at != std::string_view::npos; at = header.find("data_offsets", at + 1))
+    ++count;
+  return count;
+}
+
+std::shared_ptr<const ArrayFile> read_file(std::string_view bytes) {
   const auto span = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  Entry entry;
-  entry.memory = gate_.take(bytes.size());
-  if (bytes.starts_with("\x93NUMPY")) {
-    entry.upload.file.arrays.emplace("", parse_npy(span));
-  } else if (bytes.size() > 8 && bytes[8] == '{') {
-    entry.upload.file = parse_safetensors(span);
-  } else {
-    throw Error(ErrorCode::invalid_argument, "the file is neither .npy nor safetensors", "numpy.save writes .npy files");
-  }
-  entry.upload.id = random_id("u_");
-  entry.upload.name = name.substr(0, 200);
-  entry.upload.owner = owner;
-  entry.upload.bytes = bytes.size();
-  entry.upload.used = Clock::now();
+  auto file = std::make_shared<ArrayFile>();
+  if (is_npy(bytes))
+    file->arrays.emplace("", parse_npy(span));
+  else
+    *file = parse_safetensors(span);
+  return file;
+}
+
+}  // namespace
+
+void UploadStore::reserve(const std::string& client, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  std::uint64_t used = 0;
-  for (const auto& [id, other] : uploads_)
-    if (other.upload.owner == owner) used += other.upload.bytes;
-  if (used + bytes.size() > quota_bytes_)
-    throw Problem(429, "resource_exhausted", fmt::format("{} bytes are uploaded, more than the limit of {}", used, quota_bytes_),
+  const auto found = totals_.find(client);
+  const Total used = found == totals_.end() ? Total{} : found->second;
+  if (used.bytes + bytes > quota_bytes_)
+    throw Problem(429, "resource_exhausted",
+                  fmt::format("{} bytes are uploaded, more than the limit of {}", used.bytes, quota_bytes_),
                   "delete an upload, or wait until one expires")
         .with_retry(60);
-  Upload shown = entry.upload;
-  uploads_.emplace(shown.id, std::move(entry));
-  return shown;
+  if (used.count >= kMaxOfOwner)
+    throw Problem(429, "resource_exhausted", fmt::format("this client already has {} uploads", used.count),
+                  "delete an upload, or put several tensors into one safetensors file")
+        .with_retry(60);
+  if (bytes_ + bytes > gate_.limit() / 2)
+    throw Problem(503, "overloaded", "the uploads of all clients together use too much memory", "try again later").with_retry(60);
+  Total& total = totals_[client];
+  total.bytes += bytes;
+  ++total.count;
+  bytes_ += bytes;
+}
+
+void UploadStore::forget(const std::string& client, std::uint64_t bytes) noexcept {
+  const auto found = totals_.find(client);
+  found->second.bytes -= bytes;
+  bytes_ -= bytes;
+  if (--found->second.count == 0) totals_.erase(found);
+}
+
+Upload UploadStore::add(const std::string& owner, const ClientMemory& memory, const std::string& name, std::string_view bytes) {
+  if (!is_npy(bytes) && !(bytes.size() > 8 && bytes[8] == '{'))
+    throw Error(ErrorCode::invalid_argument, "the file is neither .npy nor safetensors", "numpy.save writes .npy files");
+  const std::size_t tensors = is_npy(bytes) ? 1 : count_tensors(bytes);
+  if (tensors > kMaxTensors)
+    throw Problem(413, "too_large", fmt::format("the file has more than {} tensors", kMaxTensors), "split it into several files");
+  reserve(memory.client, bytes.size());
+  try {
+    Entry entry;
+    entry.memory = std::make_shared<const MemoryGate::Share>(
+        memory.gate.take(memory.client, bytes.size() + kUploadBytes + tensors * kTensorBytes));
+    {
+      // The header of a safetensors file is read once more on the way.
+      const MemoryGate::Share reading = memory.take(is_npy(bytes) ? 0 : tensors * kTensorBytes);
+      entry.upload.file = read_file(bytes);
+    }
+    entry.upload.id = random_id("u_");
+    entry.upload.name = name.substr(0, 200);
+    entry.upload.owner = owner;
+    entry.client = memory.client;
+    entry.upload.bytes = bytes.size();
+    entry.upload.used = Clock::now();
+    const std::lock_guard lock(mutex_);
+    Upload shown = entry.upload;
+    uploads_.emplace(shown.id, std::move(entry));
+    return shown;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    forget(memory.client, bytes.size());
+    throw;
+  }
 }
 
 UploadStore::Entry& UploadStore::find(const std::string& id) {
@@ -59,24 +123,41 @@ Upload UploadStore::get(const std::string& id) {
   return find(id).upload;
 }
 
-HostArray UploadStore::load(const std::string& id, const std::string& tensor) {
-  const std::lock_guard lock(mutex_);
-  const auto& arrays = find(id).upload.file.arrays;
-  if (tensor.empty() && arrays.size() == 1) return arrays.begin()->second;
-  if (const auto found = arrays.find(tensor); found != arrays.end()) return found->second;
-  std::vector<std::string> names;
+UploadStore::Loaded UploadStore::load(const std::string& id, const std::string& tensor) {
+  std::shared_ptr<const ArrayFile> file;
+  Loaded loaded;
+  {
+    const std::lock_guard lock(mutex_);
+    const Entry& entry = find(id);
+    file = entry.upload.file;
+    loaded.memory = entry.memory;
+  }
+  const auto& arrays = file->arrays;
+  const auto found = tensor.empty() && arrays.size() == 1 ? arrays.begin() : arrays.find(tensor);
+  if (found != arrays.end()) {
+    loaded.array = found->second;
+    return loaded;
+  }
+  if (tensor.empty()) {
+    constexpr std::size_t kShown = 20;
+    std::vector<std::string_view> names;
+    for (auto at = arrays.begin(); at != arrays.end() && names.size() < kShown; ++at)
+      names.push_back(std::string_view(at->first).substr(0, 100));
+    throw Error(ErrorCode::invalid_argument, fmt::format("the upload contains {} tensors", arrays.size()),
+                fmt::format("select one with 'tensor': {}{}", fmt::join(names, ", "), arrays.size() > kShown ? " ..." : ""));
+  }
+  std::vector<std::string_view> names;
   for (const auto& entry : arrays) names.push_back(entry.first);
-  if (tensor.empty())
-    throw Error(ErrorCode::invalid_argument, fmt::format("the upload contains {} tensors", names.size()),
-                fmt::format("select one with 'tensor': {}", fmt::join(names, ", ")));
   const std::string near = nearest(tensor, names);
-  throw Error(ErrorCode::not_found, fmt::format("the upload has no tensor '{}'", tensor),
+  throw Error(ErrorCode::not_found, fmt::format("the upload has no tensor '{}'", tensor.substr(0, 200)),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
 }
 
 void UploadStore::remove(const std::string& id) {
+  Entry dropped;  // freed outside the lock
   const std::lock_guard lock(mutex_);
-  find(id);
+  dropped = std::move(find(id));
+  forget(dropped.client, dropped.upload.bytes);
   uploads_.erase(id);
 }
 
@@ -100,25 +181,37 @@ void UploadStore::expire(Clock::time_point now) {
       ++at;
       continue;
     }
+    forget(at->second.client, at->second.upload.bytes);
     dropped.push_back(std::move(at->second));
     at = uploads_.erase(at);
   }
 }
 
-std::string ResultStore::keep(KeptResults results, MemoryGate::Share memory) {
-  Entry entry{std::move(results), 0, std::move(memory), Clock::now()};
-  for (const HostArray& array : entry.results.arrays) entry.bytes += array.bytes();
-  if (entry.bytes > kMaxBytes / 4) return {};
+ResultStore::ResultStore(MemoryGate& gate, std::chrono::seconds lifetime)
+    : gate_(gate),
+      lifetime_(lifetime),
+      held_(std::min(gate.limit() / 8, kMaxBytes), kMaxResults) {}
+
+void ResultStore::erase(const std::string& id) {
+  held_.remove(id);
+  results_.erase(id);
+}
+
+std::string ResultStore::keep(const std::string& client, KeptResults results) {
+  const std::uint64_t bytes = result_bytes(results.arrays);
+  if (bytes > held_.max_bytes() / 4) return {};
   std::string id = random_id("r_");
   const std::lock_guard lock(mutex_);
-  bytes_ += entry.bytes;
-  results_.emplace(id, std::move(entry));
-  while (bytes_ > kMaxBytes || results_.size() > 1000) {
-    const auto oldest = std::min_element(results_.begin(), results_.end(),
-                                         [](const auto& a, const auto& b) { return a.second.made < b.second.made; });
-    bytes_ -= oldest->second.bytes;
-    results_.erase(oldest);
+  while (const std::optional<std::string> excess = held_.excess(bytes)) erase(*excess);
+  std::optional<MemoryGate::Share> memory = gate_.try_take(client, bytes);
+  while (!memory) {
+    const std::optional<std::string> oldest = held_.oldest_of(client);
+    if (!oldest) return {};
+    erase(*oldest);
+    memory = gate_.try_take(client, bytes);
   }
+  results_.emplace(id, Entry{std::move(results), std::move(*memory), Clock::now()});
+  held_.add(id, client, bytes);
   return id;
 }
 
@@ -126,7 +219,7 @@ KeptResults ResultStore::get(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = results_.find(id);
   if (found == results_.end())
-    throw Error(ErrorCode::not_found, "unknown result", "results are kept for 10 minutes; compute it again");
+    throw Error(ErrorCode::not_found, "unknown result", "results are kept for at most 10 minutes; compute it again");
   return found->second.results;
 }
 
@@ -137,7 +230,7 @@ void ResultStore::expire(Clock::time_point now) {
       ++at;
       continue;
     }
-    bytes_ -= at->second.bytes;
+    held_.remove(at->first);
     at = results_.erase(at);
   }
 }

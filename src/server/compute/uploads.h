@@ -1,17 +1,20 @@
 // UploadStore and ResultStore: arrays that clients sent and may use in requests, and results that wait to be fetched.
 //
-// Both are in memory, bounded by a quota, and forget what was not used for a while. An id is random and cannot be guessed;
-// whoever knows it may use it. Thread safety: all calls may run side by side.
+// Both are in memory, count in the MemoryGate, and forget what was not used for a while. All uploads together have at most half
+// of the gate and all results an eighth, so that what only lies there never stops the computing. An id is random and cannot be
+// guessed; whoever knows it may use it. Thread safety: all calls may run side by side.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "server/compute/hoard.h"
 #include "server/compute/memory_gate.h"
 #include "tenon/array.h"
 #include "tenon/io.h"
@@ -26,21 +29,29 @@ std::string random_id(std::string_view prefix);
 struct Upload {
   std::string id, name, owner;
   std::uint64_t bytes = 0;
-  ArrayFile file;  // a .npy is one array without a name
+  std::shared_ptr<const ArrayFile> file;  // a .npy is one array without a name
   Clock::time_point used;
 };
 
 class UploadStore {
  public:
+  static constexpr std::size_t kMaxOfOwner = 1000;
+  static constexpr std::size_t kMaxTensors = 65536;  // of one file
+
   UploadStore(MemoryGate& gate, std::uint64_t quota_bytes, std::chrono::seconds lifetime)
       : gate_(gate),
         quota_bytes_(quota_bytes),
         lifetime_(lifetime) {}
 
-  // Reads a .npy or safetensors file. Throws invalid_argument; Problem 429 beyond the quota of its owner.
-  Upload add(const std::string& owner, const std::string& name, std::string_view bytes);
+  // Reads a .npy or safetensors file. Throws invalid_argument; Problem 413 for too many tensors, 429 beyond the quota of its
+  // owner, and what |memory| throws.
+  Upload add(const std::string& owner, const ClientMemory& memory, const std::string& name, std::string_view bytes);
+  struct Loaded {
+    HostArray array;
+    std::shared_ptr<const MemoryGate::Share> memory;  // held as long as the array is used, also when the upload is deleted
+  };
   // Throws not_found.
-  HostArray load(const std::string& id, const std::string& tensor);
+  Loaded load(const std::string& id, const std::string& tensor);
   Upload get(const std::string& id);
   void remove(const std::string& id);
 
@@ -52,15 +63,24 @@ class UploadStore {
  private:
   struct Entry {
     Upload upload;
-    MemoryGate::Share memory;
+    std::string client;  // whose quota it is in
+    std::shared_ptr<const MemoryGate::Share> memory;
+  };
+  struct Total {
+    std::uint64_t bytes = 0;
+    std::size_t count = 0;
   };
   Entry& find(const std::string& id);
+  void reserve(const std::string& client, std::uint64_t bytes);
+  void forget(const std::string& client, std::uint64_t bytes) noexcept;  // with mutex_ held
 
   MemoryGate& gate_;
   const std::uint64_t quota_bytes_;
   const std::chrono::seconds lifetime_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> uploads_;
+  std::map<std::string, Total> totals_;  // by client, those being read included
+  std::uint64_t bytes_ = 0;
 };
 
 // The results of a computation, in its order.
@@ -71,12 +91,13 @@ struct KeptResults {
 
 class ResultStore {
  public:
-  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // the oldest go first
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
+  static constexpr std::size_t kMaxResults = 1000;
 
-  explicit ResultStore(std::chrono::seconds lifetime) : lifetime_(lifetime) {}
+  ResultStore(MemoryGate& gate, std::chrono::seconds lifetime);
 
-  // The id under which they are kept; "" when they are too large to keep.
-  std::string keep(KeptResults results, MemoryGate::Share memory);
+  // The id under which they are kept; "" when there is no room for them. What must go for it is the oldest of whoever has most.
+  std::string keep(const std::string& client, KeptResults results);
   // Throws not_found.
   KeptResults get(const std::string& id) const;
   void expire(Clock::time_point now);
@@ -84,14 +105,16 @@ class ResultStore {
  private:
   struct Entry {
     KeptResults results;
-    std::uint64_t bytes = 0;
     MemoryGate::Share memory;
     Clock::time_point made;
   };
+  void erase(const std::string& id);  // with mutex_ held
+
+  MemoryGate& gate_;
   const std::chrono::seconds lifetime_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> results_;
-  std::uint64_t bytes_ = 0;
+  Hoard held_;
 };
 
 }  // namespace tenon::server

@@ -23,6 +23,9 @@ constexpr std::size_t kChunkRoom = 16 << 10;
 constexpr std::size_t kBlockBytes = 64 << 10;
 // Answers up to this size are sent together with their head.
 constexpr std::size_t kJoinBytes = 16 << 10;
+// A block grows with what has come: a header that announces much must not take arrays from the others.
+constexpr std::size_t kFirstBlock = std::size_t{1} << 20;
+constexpr std::size_t kBlockGrowth = 4;
 // A refused request's body is read and thrown away up to this size, so that the connection can go on.
 constexpr std::size_t kSkipBytes = 64 << 10;
 constexpr std::size_t kMaxLinger = std::size_t{64} << 20;
@@ -124,6 +127,7 @@ void Connection::close() {
   if (stream_) {
     --host_.application.traffic().streams;
     std::exchange(stream_, nullptr)->gone();
+    stream_memory_ = {};
   }
   host_.connections.erase(self_);
 }
@@ -284,14 +288,14 @@ void Connection::begin_body(std::uint64_t length) {
   const auto size = static_cast<std::size_t>(length);
   const std::size_t here = std::min(size, end_ - begin_);
   if (size >= kBlockBytes) {
-    body->memory = host_.application.memory().take(here);
+    body->memory = host_.application.memory().take(admission_.client.quota, here);
     std::size_t json = 0;
     const std::string_view prefix = request_.field("Inference-Header-Content-Length");
     for (const char c : prefix.substr(0, 9))
       if (c >= '0' && c <= '9') json = json * 10 + static_cast<std::size_t>(c - '0');
     body->offset = (kTensorAlignment - json % kTensorAlignment) % kTensorAlignment;
     body->size = size;
-    body->block = HostArray::empty(DType::u8, {static_cast<std::int64_t>(size + body->offset)});
+    body->reserve(0, std::max(here, kFirstBlock));
     std::memcpy(body->block.mutable_data() + body->offset, buffer_.data() + begin_, here);
   } else {
     body->text.reserve(size);
@@ -318,9 +322,12 @@ void Connection::send_continue() {
 
 void Connection::read_body() {
   Body& body = *request_.body;
-  char* const data = body.block.bytes() > 0 ? reinterpret_cast<char*>(body.block.mutable_data()) + body.offset : body.text.data();
-  const std::size_t size = body.view().size();
-  socket_.async_read_some(asio::buffer(data + body_filled_, size - body_filled_),
+  const bool is_block = body.size > 0;
+  const std::size_t size = is_block ? body.size : body.text.size();
+  if (is_block && body_filled_ == body.room()) body.reserve(body_filled_, body.room() * kBlockGrowth);
+  char* const data = is_block ? reinterpret_cast<char*>(body.block.mutable_data()) + body.offset : body.text.data();
+  const std::size_t room = is_block ? body.room() : size;
+  socket_.async_read_some(asio::buffer(data + body_filled_, room - body_filled_),
                           [self = shared_from_this(), size](error_code error, std::size_t bytes) {
                             if (self->state_ != State::body) return;
                             if (error) return self->close();
@@ -337,8 +344,9 @@ void Connection::read_body() {
 void Connection::count_body(std::size_t bytes) {
   MemoryGate::Share& share = request_.body->memory;
   if (bytes < kBlockBytes) return;
-  if (!share) share = host_.application.memory().take(0);
-  share.grow_to((bytes + kShareStep - 1) / kShareStep * kShareStep);
+  if (!share) share = host_.application.memory().take(admission_.client.quota, 0);
+  const std::size_t whole = request_.body->size > 0 ? request_.body->size : SIZE_MAX;
+  share.grow_to(std::min((bytes + kShareStep - 1) / kShareStep * kShareStep, whole));
 }
 
 void Connection::read_chunks() {
@@ -437,6 +445,17 @@ void Connection::respond(Response response) {
                    .with_retry(10)
                    .response(request_.path, admission_.request_id);
   }
+  if (response.stream) {
+    auto memory = host_.application.memory().try_take(admission_.client.quota, EventStream::kMostBytes);
+    if (!memory) {
+      end_stream();
+      response = Problem(503, "overloaded", "there is no memory for a further event stream")
+                     .with_retry(10)
+                     .response(request_.path, admission_.request_id);
+    } else {
+      stream_memory_ = std::move(*memory);
+    }
+  }
   response_ = std::move(response);
   if (response_.close || response_.stream) closes_after_ = true;
   const std::size_t bytes = response_.bytes();
@@ -519,7 +538,8 @@ void Connection::begin_stream() {
   stream_->on_ready = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->write_events();
   };
-  events_ = head_ + "retry: 2000\n\n" + stream_->take();
+  events_ = stream_->take();
+  events_.insert(events_.begin(), EventStream::Piece{head_ + "retry: 2000\n\n", nullptr});
   send_events();
   // Whatever the client sends now is not looked at; that it closes is.
   auto discard = std::make_shared<std::function<void()>>();
@@ -554,10 +574,16 @@ void Connection::send_events() {
     sent_ = bytes;
     return error ? std::size_t{0} : kMostWritten;
   };
-  asio::async_write(socket_, asio::buffer(events_), progress, [self = shared_from_this()](error_code error, std::size_t) {
+  std::vector<asio::const_buffer> buffers;
+  for (const EventStream::Piece& piece : events_) {
+    buffers.emplace_back(asio::buffer(piece.own));
+    if (piece.shared) buffers.emplace_back(asio::buffer(piece.shared->text));
+  }
+  asio::async_write(socket_, buffers, progress, [self = shared_from_this()](error_code error, std::size_t) {
     self->is_writing_events_ = false;
     if (self->state_ != State::streaming) return;
     if (error) return self->close();
+    self->events_.clear();
     self->deadline_ = Clock::now() + std::chrono::seconds(15);
     self->guarded([&] { self->write_events(); });
   });

@@ -113,7 +113,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string head_;
   Response response_;
   std::shared_ptr<EventStream> stream_;
-  std::string events_;
+  std::vector<EventStream::Piece> events_;  // being sent
+  MemoryGate::Share stream_memory_;
   bool is_writing_events_ = false;
   std::size_t lingered_ = 0;
   char discarded_[1024];

@@ -1,6 +1,7 @@
 #include "server/http/message.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tenon::server {
 namespace {
@@ -22,6 +23,12 @@ std::string_view name(Method method) noexcept {
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+void Body::reserve(std::size_t filled, std::size_t wanted) {
+  HostArray larger = HostArray::empty(DType::u8, {static_cast<std::int64_t>(std::min(wanted, size) + offset)});
+  if (filled > 0) std::memcpy(larger.mutable_data() + offset, block.data() + offset, filled);
+  block = std::move(larger);
 }
 
 std::string_view Request::field(std::string_view name) const noexcept {

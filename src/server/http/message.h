@@ -33,8 +33,13 @@ struct Body {
   std::string text;
   HostArray block;         // instead of |text|
   std::size_t offset = 0;  // in |block|: chosen so that the tensor behind an inference header is aligned
-  std::size_t size = 0;    // in |block|
+  std::size_t size = 0;    // in |block|, when all of it has come
   MemoryGate::Share memory;
+
+  // Bytes that fit into |block| now.
+  std::size_t room() const noexcept { return block.bytes() - offset; }
+  // Makes room for |wanted| bytes, at most |size|, and keeps the first |filled|.
+  void reserve(std::size_t filled, std::size_t wanted);
 
   std::string_view view() const noexcept {
     if (block.bytes() == 0) return text;
@@ -71,6 +76,7 @@ struct Response {
   std::shared_ptr<EventStream> stream;        // instead of a body
   bool close = false;                         // the connection ends afterwards
   MemoryGate::Share memory;                   // held until it is sent
+  bool is_counted = false;                    // its bytes have their share elsewhere
 
   std::size_t bytes() const noexcept;
 };
@@ -79,7 +85,8 @@ struct Response {
 struct Client {
   std::string address;
   std::string account;  // "" without a login
-  std::string key;      // what quotas and lists go by: the account, else the address
+  std::string key;      // what lists go by: the account, else the address
+  std::string quota;    // what limits go by: the account, else the network of the address
 };
 
 // One request on its way through a handler.

@@ -4,6 +4,7 @@
 #include "base/json_writer.h"
 #include "present/route.h"
 #include "present/tensor.h"
+#include "server/compute/estimates.h"
 #include "server/compute/execution.h"
 #include "server/http/problem.h"
 #include "server/services.h"
@@ -31,17 +32,21 @@ std::string device_key(const Call& call) {
 
 Response run_program(Services& services, const Program& program, const Call& call, std::optional<double> timeout) {
   Outcome outcome;
+  MemoryGate::Share memory;
+  if (program.run_bytes >= MemoryGate::kCounted) memory = services.memory.take(call.client.quota, program.run_bytes);
   try {
-    execute(program, services.manager, {.cancel = call.cancel, .timeout_seconds = timeout}, outcome);
+    execute(program, services.manager, {.memory = services.memory_of(call), .cancel = call.cancel, .timeout_seconds = timeout},
+            outcome);
     program.is_quick = outcome.seconds < kQuickSeconds && !program.compare && !program.details &&
                        program.output == OutputForm::sample && program.repeat == 1;
     if (program.keep) {
-      std::uint64_t bytes = 0;
-      for (const HostArray& array : outcome.run.outputs) bytes += array.bytes();
-      const std::string id = services.results.keep({outcome.run.outputs, program.names}, services.memory.take(bytes));
+      const std::string id = services.results.keep(call.client.quota, {outcome.run.outputs, program.names});
       if (!id.empty()) outcome.download = "/api/results/" + id;
     }
-    return answer(program, outcome, call.id);
+    Response response = answer(program, outcome, call.id);
+    if (memory) memory.shrink_to(response.bytes());
+    response.memory = std::move(memory);
+    return response;
   } catch (const Error& error) {
     std::string lines;
     JsonWriter json(lines);
@@ -116,7 +121,7 @@ void write_upload(JsonWriter& json, const Upload& upload, const UploadStore& sto
   json.member("bytes", upload.bytes);
   json.member("expires_in_seconds", store.seconds_left(upload));
   json.key("tensors").begin_array();
-  for (const auto& [name, array] : upload.file.arrays) {
+  for (const auto& [name, array] : upload.file->arrays) {
     json.begin_object();
     json.member("name", name);
     present::write_type(json, array.dtype(), array.shape());
@@ -133,13 +138,24 @@ Response json_response(std::string body, int status = 200) {
   return response;
 }
 
+// Of write_upload()'s text, while it grows by doubling.
+std::uint64_t upload_text_bytes(const Upload& upload) {
+  std::uint64_t bytes = 2048;
+  for (const auto& [name, array] : upload.file->arrays) bytes += 2 * (name.size() + 100);
+  return bytes;
+}
+
 Response list_uploads(Services& services, const Call& call) {
+  const std::vector<Upload> uploads = services.uploads.of_owner(call.client.key);
+  std::uint64_t estimate = 0;
+  for (const Upload& upload : uploads) estimate += upload_text_bytes(upload);
+  MemoryGate::Share memory = services.memory_of(call).take(estimate);
   std::string text;
   JsonWriter json(text);
   std::uint64_t used = 0;
   json.begin_object();
   json.key("uploads").begin_array();
-  for (const Upload& upload : services.uploads.of_owner(call.client.key)) {
+  for (const Upload& upload : uploads) {
     write_upload(json, upload, services.uploads);
     used += upload.bytes;
   }
@@ -147,7 +163,9 @@ Response list_uploads(Services& services, const Call& call) {
   json.member("quota_bytes", services.uploads.quota_bytes());
   json.member("used_bytes", used);
   json.end_object();
-  return json_response(std::move(text));
+  Response response = json_response(std::move(text));
+  response.memory = std::move(memory);
+  return response;
 }
 
 Response upload_response(const Upload& upload, const UploadStore& store, int status) {
@@ -172,7 +190,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .handler =
                   [&services](const Call& call) {
                     if (wants_job(call.request)) return services.jobs.create(call);
-                    return run_program(services, *services.program(call.request.text()), call, std::nullopt);
+                    return run_program(services, *services.program(call), call, std::nullopt);
                   },
               .quick = [&services](const Call& call) { return execute_now(services, call); },
               .queue_key = device_key});
@@ -186,7 +204,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .response_schema = "CheckAnswer",
               .failures = {404, 413},
               .handler = [&services](const Call& call) {
-                return json_response(check_json(services.reader().check(call.request.text()), services.manager));
+                return json_response(check_json(services.reader(call).check(call.request.text()), services.manager));
               }});
   routes.add({.method = Method::post,
               .path = "/api/uploads",
@@ -200,7 +218,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .failures = {413},
               .handler = [&services](const Call& call) {
                 const std::string name = call.request.parameter("name").value_or("");
-                const Upload upload = services.uploads.add(call.client.key, name, call.request.text());
+                const Upload upload = services.uploads.add(call.client.key, services.memory_of(call), name, call.request.text());
                 Response response = upload_response(upload, services.uploads, 201);
                 response.fields.emplace_back("Location", "/api/uploads/" + upload.id);
                 return response;

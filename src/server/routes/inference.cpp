@@ -1,13 +1,16 @@
 // Open Inference Protocol v2: every op of the catalogue as a model op.<name>, tensors as JSON or as raw bytes behind it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
 
 #include "base/json_writer.h"
+#include "graph/growth.h"
 #include "ops/names.h"
 #include "present/tensor.h"
+#include "server/compute/estimates.h"
 #include "server/compute/input_value.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
@@ -20,6 +23,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kPrefix = "op.";
+constexpr std::size_t kMaxOutputs = 1000;
 
 struct Datatype {
   std::string_view name;
@@ -191,7 +195,7 @@ struct Inference {
   std::vector<WantedOutput> outputs;  // empty: all of them
   bool all_binary = false;
   RunOptions run;
-  std::vector<MemoryGate::Share> memory;
+  MemoryGate::Share inputs_memory, graph_memory;
 };
 
 std::size_t header_length(const Request& request) {
@@ -220,12 +224,12 @@ HostArray binary_tensor(const Request& request, std::size_t offset, DType dtype,
 
 // The values of a list, nested or flat: the protocol allows both.
 HostArray listed_tensor(const json::value& data, const std::string& where, DType dtype, const Shape& shape,
-                        const ProgramReader& reader) {
+                        const ProgramReader& reader, MemoryTally& memory) {
   json::array dims;
   for (const std::int64_t extent : shape) dims.push_back(extent);
   const json::object input{
       {"value", data.is_array() ? data : json::value(json::array{data})}, {"dtype", name(dtype)}, {"shape", dims}};
-  return read_input(input, where, dtype, reader).array;
+  return read_input(input, where, dtype, reader, memory).array;
 }
 
 bool binary_flag(Members& members) {
@@ -237,7 +241,7 @@ bool binary_flag(Members& members) {
 }
 
 void read_inputs(Inference& inference, Members& request, const OpInfo& op, const Call& call, const ProgramReader& reader,
-                 std::vector<NodeId>& nodes) {
+                 MemoryTally& memory, std::vector<NodeId>& nodes) {
   const json::value* inputs = request.find("inputs");
   if (inputs == nullptr || !inputs->is_array()) request.fail("'inputs' must be a list");
   std::map<std::string, HostArray> named;
@@ -269,10 +273,11 @@ void read_inputs(Inference& inference, Members& request, const OpInfo& op, const
         members.fail(fmt::format("{} of {} has {} bytes, which differs from 'binary_data_size'", to_string(*shape),
                                  tenon::name(dtype), bytes));
       if (bytes > call.request.text().size() - binary_at) members.fail("the body ends before the end of the tensor");
+      if (bytes < MemoryGate::kCounted) memory.add(bytes + 512);  // copied; a larger one is used where it is
       named[name] = binary_tensor(call.request, binary_at, dtype, *shape);
       binary_at += bytes;
     } else if (data != nullptr) {
-      named[name] = listed_tensor(*data, where, dtype, *shape, reader);
+      named[name] = listed_tensor(*data, where, dtype, *shape, reader, memory);
     } else {
       members.fail("'data' or 'binary_data_size' is required");
     }
@@ -327,13 +332,15 @@ Inference read_inference(const OpInfo& op, const Call& call, const ProgramReader
   const std::size_t length = header_length(call.request);
   if (length > (std::size_t{8} << 20))
     throw Problem(413, "too_large", "the JSON part has more than 8 MiB", "send tensors as binary data");
-  const MemoryGate::Share memory = reader.parsing(length);
+  const MemoryGate::Share parsed = reader.parsing(length);
+  MemoryTally inputs_memory(reader.memory), graph_memory(reader.memory);
+  const GraphWatch watch([&](NodeId count) { graph_memory.grow_to(static_cast<std::uint64_t>(count) * kNodeBytes); });
   const json::object document = parse_object(call.request.text().substr(0, length));
   Members request(document, "");
   Inference inference;
   inference.id = request.text("id").value_or("");
   std::vector<NodeId> nodes;
-  read_inputs(inference, request, op, call, reader, nodes);
+  read_inputs(inference, request, op, call, reader, inputs_memory, nodes);
   std::vector<NamedValue> values;
   read_request_parameters(inference, request, op, values);
   if (const json::value* outputs = request.find("outputs")) {
@@ -344,6 +351,10 @@ Inference read_inference(const OpInfo& op, const Call& call, const ProgramReader
       const std::string name = members.text("name").value_or("");
       const bool is_binary = binary_flag(members);
       members.done();
+      const auto is_same = [&](const WantedOutput& other) { return other.name == name; };
+      if (inference.outputs.size() >= kMaxOutputs) request.fail("'outputs' has too many members");
+      if (std::any_of(inference.outputs.begin(), inference.outputs.end(), is_same))
+        request.fail(fmt::format("output '{}' is named twice", name.substr(0, 64)));
       inference.outputs.push_back({name, is_binary});
     }
   }
@@ -351,18 +362,40 @@ Inference read_inference(const OpInfo& op, const Call& call, const ProgramReader
   std::vector<NodeId> results = apply(inference.graph, op, nodes, values);
   for (NodeId& result : results) result = inference.graph.strong(result);
   inference.graph.set_outputs(std::move(results));
-  const std::uint64_t bytes = check_limits(inference.graph, reader.limits);
-  if (bytes >= (64u << 10)) inference.memory.push_back(reader.gate.take(bytes));
+  inference.inputs_memory = inputs_memory.take_share();
+  inference.graph_memory = graph_memory.take_share();
   inference.run.cancel = call.cancel;
   inference.run.program = fmt::format("op.{}", op.name);
   inference.run.timeout = std::chrono::seconds(60);
   return inference;
 }
 
+std::string output_name(std::size_t index, std::size_t count) {
+  return count == 1 ? std::string("output") : fmt::format("output{}", index);
+}
+
+// What running and answering will take besides the inputs. Throws Problem 413 for more than a request may have.
+std::uint64_t needed_bytes(const Inference& inference, const ProgramLimits& limits) {
+  const Graph& graph = inference.graph;
+  std::uint64_t bytes = check_limits(graph, limits), given = 0;
+  for (const NodeId input : graph.inputs()) given += storage_bytes(graph[input].dtype, graph[input].shape);
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Node& node = graph[graph.outputs()[i]];
+    const auto wanted = std::find_if(inference.outputs.begin(), inference.outputs.end(), [&](const WantedOutput& output) {
+      return output.name == output_name(i, graph.outputs().size());
+    });
+    if (wanted == inference.outputs.end() && !inference.outputs.empty()) continue;
+    const bool is_binary = inference.all_binary || (wanted != inference.outputs.end() && wanted->is_binary);
+    bytes += 512;
+    if (is_block(node.dtype)) bytes += static_cast<std::uint64_t>(node.shape.elements()) * sizeof(float);
+    if (!is_binary) bytes += text_bytes(node.dtype, {node.shape.elements()});
+  }
+  check_memory(bytes, limits);
+  return bytes - given + static_cast<std::uint64_t>(graph.size()) * kCompiledNodeBytes;
+}
+
 Response write_inference(const OpInfo& op, Inference& inference, const RunResult& run) {
-  const auto output_name = [&](std::size_t i) {
-    return run.outputs.size() == 1 ? std::string("output") : fmt::format("output{}", i);
-  };
+  const auto name_of = [&](std::size_t i) { return output_name(i, run.outputs.size()); };
   Response response;
   JsonWriter out(response.body);
   out.begin_object();
@@ -374,13 +407,13 @@ Response write_inference(const OpInfo& op, Inference& inference, const RunResult
   out.end_object();
   out.key("outputs").begin_array();
   if (inference.outputs.empty())
-    for (std::size_t i = 0; i < run.outputs.size(); ++i) inference.outputs.push_back({output_name(i), inference.all_binary});
+    for (std::size_t i = 0; i < run.outputs.size(); ++i) inference.outputs.push_back({name_of(i), inference.all_binary});
   for (const WantedOutput& wanted : inference.outputs) {
     std::size_t index = 0;
-    while (index < run.outputs.size() && output_name(index) != wanted.name) ++index;
+    while (index < run.outputs.size() && name_of(index) != wanted.name) ++index;
     if (index == run.outputs.size())
       throw Error(ErrorCode::not_found, fmt::format("{} has no output '{}'", op.name, wanted.name.substr(0, 64)),
-                  fmt::format("its outputs: '{}'", output_name(0)));
+                  fmt::format("its outputs: '{}'", name_of(0)));
     HostArray array = run.outputs[index];
     if (is_block(array.dtype())) array = array.cast(DType::f32);
     const bool is_binary = wanted.is_binary || inference.all_binary;
@@ -417,7 +450,8 @@ Response infer(Services& services, InferenceCounts& counts, const Call& call) {
   check_version(call);
   const OpInfo& op = op_of_model(call.arguments[0]);
   const auto begin = Clock::now();
-  Inference inference = read_inference(op, call, services.reader());
+  Inference inference = read_inference(op, call, services.reader(call));
+  MemoryGate::Share memory = services.memory_of(call).take(needed_bytes(inference, services.limits));
   RunResult run;
   try {
     run = services.manager.run(inference.graph, inference.arrays, inference.run);
@@ -427,7 +461,8 @@ Response infer(Services& services, InferenceCounts& counts, const Call& call) {
   }
   counts.count(op.name, true, std::chrono::duration<double>(Clock::now() - begin).count());
   Response response = write_inference(op, inference, run);
-  if (!inference.memory.empty()) response.memory = std::move(inference.memory.back());
+  if (memory) memory.shrink_to(response.bytes());
+  response.memory = std::move(memory);
   return response;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "present/tensor.h"
+#include "server/compute/estimates.h"
 #include "server/compute/execution.h"
 #include "server/services.h"
 #include "tenon/error.h"
@@ -42,7 +43,12 @@ std::vector<std::int64_t> indices(const Call& call, std::string_view name) {
 Response fetch_file(Services& services, const Call& call) {
   const std::string format = call.request.parameter("format").value_or("npy");
   const std::int64_t index = natural(call, "index").value_or(0);
-  return file_response(services.results.get(call.arguments[0]), format, static_cast<std::size_t>(index));
+  const KeptResults results = services.results.get(call.arguments[0]);
+  MemoryGate::Share memory = services.memory_of(call).take(result_bytes(results.arrays));
+  Response response = file_response(results, format, static_cast<std::size_t>(index));
+  if (memory) memory.shrink_to(response.bytes());
+  response.memory = std::move(memory);
+  return response;
 }
 
 Response fetch_values(Services& services, const Call& call) {

@@ -1,0 +1,30 @@
+// What a request will take, in bytes, known before any of it is taken. Estimates are upper bounds of what counts; a few kilobytes
+// more or less do not.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tenon/array.h"
+#include "tenon/graph.h"
+
+namespace tenon::server {
+
+struct Program;
+
+// A node of a graph with what belongs to it, in a vector that grows by doubling.
+inline constexpr std::uint64_t kNodeBytes = 512;
+// The same node while it is compiled, and in the executable.
+inline constexpr std::uint64_t kCompiledNodeBytes = 1024;
+
+// The graph itself, constants included.
+std::uint64_t graph_bytes(const Graph& graph);
+// All values as JSON lists, and what writing them needs besides.
+std::uint64_t text_bytes(DType dtype, const Shape& shape);
+// The answer to the program: JSON text or a file.
+std::uint64_t answer_bytes(const Program& program);
+// The reference and the comparison with it.
+std::uint64_t reference_bytes(const Graph& graph);
+std::uint64_t result_bytes(std::span<const HostArray> results);
+
+}  // namespace tenon::server
