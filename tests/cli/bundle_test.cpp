@@ -46,6 +46,11 @@ TEST(Redactor, TakesOutWhatFollowsASecretsName) {
   check("Authorization: Bearer abc.def", "Authorization: Bearer [redacted]");
   check("the password is wrong", "the password is wrong");
   check("token=", "token=");
+  check("DB_PW=hunter2", "DB_PW=[redacted]");
+  check("train.py --key=abc123", "train.py --key=[redacted]");
+  check("sent Bearer abc123.def to it", "sent Bearer [redacted] to it");
+  check("the Bearer token is missing", "the Bearer token is missing");
+  check("PWD=/home/ada", "PWD=/home/ada");
   check("\"key\": \"cuda:0\"", "\"key\": \"cuda:0\"");
 }
 
@@ -53,6 +58,8 @@ TEST(Redactor, TakesOutPasswordsInAddressesAndWellKnownKeys) {
   const Redactor redactor;
   EXPECT_EQ(redactor.redact("https://ada:hunter2@example.org/x"), "https://[redacted]@example.org/x");
   EXPECT_EQ(redactor.redact("https://example.org/a@b"), "https://example.org/a@b");
+  EXPECT_EQ(redactor.redact("https://example.org:80/a@b"), "https://example.org:80/a@b");
+  EXPECT_EQ(redactor.redact("https://ada:hun/ter@2@example.org/x"), "https://[redacted]@example.org/x");
   EXPECT_EQ(redactor.redact("x ghp_0123456789abcdef0123456789 y"), "x [redacted] y");
   EXPECT_EQ(redactor.redact("AKIA0123456789ABCDEF"), "[redacted]");
   EXPECT_EQ(redactor.redact("hf_hub"), "hf_hub");
@@ -109,6 +116,18 @@ TEST(Bundle, IsForThisUserAloneAndReplacesAnOlderOne) {
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
   EXPECT_THROW(write_bundle(folder / "no/such/folder.tar.gz", {{"a", "b"}}, {}), Error);
+}
+
+// In a folder that others may write to, somebody may guess the name it is written under first.
+TEST(Bundle, IsNotWrittenThroughALinkThatWasPlanted) {
+  const Folder folder;
+  const std::string path = folder / "b.tar.gz", victim = folder / "victim";
+  std::ofstream(victim) << "precious";
+  std::filesystem::create_symlink(victim, path + "." + std::to_string(getpid()));
+  EXPECT_GT(write_bundle(path, {{"a", "b"}}, {}), 20U);
+  std::string text;
+  std::ifstream(victim) >> text;
+  EXPECT_EQ(text, "precious");
 }
 
 }  // namespace

@@ -122,7 +122,9 @@ std::uint64_t write_bundle(const std::string& path, std::vector<BundleFile> file
   };
   // Beside its place and then renamed: there is never half a bundle of that name.
   const std::string beside = fmt::format("{}.{}", path, getpid());
-  const FileDescriptor file(open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  // A file of that name, or a link planted there, is not written through.
+  unlink(beside.c_str());
+  const FileDescriptor file(open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) refuse("made");
   for (std::size_t at = 0; at < archive.size();) {
     const ssize_t written = write(file.get(), archive.data() + at, archive.size() - at);

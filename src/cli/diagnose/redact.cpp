@@ -100,19 +100,37 @@ std::string redact_named(std::string_view text) {
   return made;
 }
 
-// https://user:password@host
+// https://user:password@host, also with a '/' in the password; but not https://host/a@b, whose first '/' no ':' precedes.
 void redact_addresses(std::string& text) {
   for (std::size_t at = 0; (at = text.find("://", at)) != std::string::npos;) {
     at += 3;
-    std::size_t end = at;
-    while (end < text.size() && text[end] != '/' && text[end] != '@' &&
-           std::isspace(static_cast<unsigned char>(text[end])) == 0 && !is_quote(text[end]))
-      ++end;
-    if (end < text.size() && text[end] == '@' && end > at) {
-      text.replace(at, end - at, Redactor::kMark);
+    std::size_t end = at, last = std::string::npos;
+    bool has_password = false;
+    for (; end < text.size() && std::isspace(static_cast<unsigned char>(text[end])) == 0 && !is_quote(text[end]); ++end) {
+      if (text[end] == '/' && !has_password) break;
+      // A port is no password: "host:80/a@b".
+      if (text[end] == ':' && end + 1 < text.size()) has_password = std::isdigit(static_cast<unsigned char>(text[end + 1])) == 0;
+      if (text[end] == '@') last = end;
+    }
+    if (last != std::string::npos && last > at) {
+      text.replace(at, last - at, Redactor::kMark);
       at += std::string_view(Redactor::kMark).size();
     }
   }
+}
+
+// "Bearer abc" wherever it stands. A word that follows in a sentence is no token: those are long, or have more than letters.
+void redact_bearers(std::string& text) {
+  for (const std::string_view scheme : {"Bearer ", "bearer "})
+    for (std::size_t at = 0; (at = text.find(scheme, at)) != std::string::npos;) {
+      at += scheme.size();
+      const std::size_t end = end_of_value(text, at);
+      const std::string_view value = std::string_view(text).substr(at, end - at);
+      const bool is_word_only = std::all_of(value.begin(), value.end(),
+                                            [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0 || c == '.'; });
+      if (value.empty() || (is_word_only && value.size() < 16)) continue;
+      text.replace(at, end - at, Redactor::kMark);
+    }
 }
 
 // Keys that tell by their beginning what they are.
@@ -165,10 +183,12 @@ bool is_secret_name(std::string_view name) {
   constexpr std::array secrets = {"token",  "tokens",     "password",   "passwd",      "passphrase",    "pass",    "pwd",
                                   "secret", "secrets",    "credential", "credentials", "authorization", "cookie",  "apikey",
                                   "auth",   "privatekey", "accesskey",  "secretkey",   "dsn",           "license", "licence"};
+  if (name == "PWD" || name == "OLDPWD") return false;  // the shell's folders
   const std::vector<std::string> words = words_of(name);
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (std::find(secrets.begin(), secrets.end(), words[i]) != secrets.end()) return true;
-    if ((words[i] == "key" || words[i] == "keys") && i > 0) return true;
+    if ((words[i] == "key" || words[i] == "keys") && (i > 0 || name.starts_with("--"))) return true;
+    if (words[i] == "pw" && i + 1 == words.size()) return true;
   }
   return false;
 }
@@ -191,6 +211,7 @@ std::string Redactor::redact(std::string_view text) const {
   for (const std::string& value : values_) replace_all(made, value, kMark);
   redact_known_keys(made);
   redact_addresses(made);
+  redact_bearers(made);
   made = redact_named(made);
   if (!home_.empty())
     for (std::size_t at = 0; (at = made.find(home_, at)) != std::string::npos;) {
