@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 #include "base/child_output.h"
@@ -13,6 +15,7 @@
 #include "device/detectors.h"
 #include "device/fixture.h"
 #include "device/pci.h"
+#include "temporary_folder.h"
 
 namespace tenon::testing {
 namespace {
@@ -182,6 +185,30 @@ TEST(PjrtPlugins, MayBeNamedByARelativePath) {
   std::filesystem::remove(pattern);
   ASSERT_FALSE(found.runtimes.empty());
   EXPECT_EQ(found.runtimes[0].library, library);
+}
+
+// sudo keeps the user's environment: root must not load what the user, or everybody, can write.
+TEST(PjrtPlugins, ThatOthersCanWriteAreNotLoaded) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path plugin = folder.path() / "jax_plugins" / "xla_cuda" / "xla_cuda_plugin.so";
+  std::filesystem::create_directories(plugin.parent_path());
+  std::ofstream(plugin) << "no library";
+  const char* const before = std::getenv("PYTHONPATH");
+  const std::string saved = before ? before : "";
+  const auto is_found = [&] {
+    setenv("PYTHONPATH", folder.path().c_str(), 1);
+    const Detection found = make_pjrt_detector()->detect(SystemRoot());
+    before ? setenv("PYTHONPATH", saved.c_str(), 1) : unsetenv("PYTHONPATH");
+    return std::any_of(found.runtimes.begin(), found.runtimes.end(),
+                       [&](const RuntimeInfo& runtime) { return runtime.library == plugin.string(); });
+  };
+  EXPECT_TRUE(is_found());
+  std::filesystem::permissions(plugin, std::filesystem::perms::others_write, std::filesystem::perm_options::add);
+  EXPECT_FALSE(is_found());
+  std::filesystem::permissions(plugin, std::filesystem::perms::others_write, std::filesystem::perm_options::remove);
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown(plugin.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(is_found()) << "another user's";
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -34,6 +36,10 @@ class Search {
       return;
     }
   }
+  // Found, not named by the user: loaded only if nobody else could have put it there.
+  void add_found(const std::string& library) {
+    if (is_trusted(library)) add(library);
+  }
   void add(const std::string& library, const std::string& vendor) {
     if (!machine_.exists(library)) return;
     const RuntimeInfo runtime{"pjrt", library, vendor};
@@ -42,6 +48,14 @@ class Search {
   std::vector<RuntimeInfo> take() { return std::move(found_); }
 
  private:
+  // sudo keeps HOME, PYTHONPATH and VIRTUAL_ENV of the user: root must not load what that user can write.
+  bool is_trusted(const std::string& library) const {
+    struct stat file{};
+    if (!machine_.is_this_machine()) return true;
+    if (stat(library.c_str(), &file) != 0) return false;
+    return (file.st_uid == 0 || file.st_uid == geteuid()) && (file.st_mode & S_IWOTH) == 0;
+  }
+
   const SystemRoot& machine_;
   std::vector<RuntimeInfo> found_;
 };
@@ -66,12 +80,12 @@ class PjrtDetector final : public Detector {
         search.add(in_working_folder(machine, pair.substr(colon + 1)));
     search.add(machine.environment("TPU_LIBRARY_PATH"), "Google");
     for (const std::string& folder : python_package_folders(machine)) {
-      search.add(folder + "/libtpu/libtpu.so");
-      search.add(folder + "/pjrt_plugin_tt/pjrt_plugin_tt.so");
+      search.add_found(folder + "/libtpu/libtpu.so");
+      search.add_found(folder + "/pjrt_plugin_tt/pjrt_plugin_tt.so");
       for (const std::string& plugins : {folder + "/jax_plugins", folder + "/xla_plugins"})
         for (const std::string& package : machine.list(plugins))
           for (const std::string& file : machine.list(plugins + "/" + package))
-            if (file.ends_with(".so")) search.add(plugins + "/" + package + "/" + file);
+            if (file.ends_with(".so")) search.add_found(plugins + "/" + package + "/" + file);
     }
     for (const char* library : {"/usr/lib/libtpu.so", "/lib/libtpu.so", "/usr/local/lib/libtpu.so"}) search.add(library);
     return {.runtimes = search.take()};
