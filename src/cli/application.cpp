@@ -61,14 +61,14 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string>& 
   return near.empty() ? otherwise : fmt::format("did you mean '{}'?", near);
 }
 
-// The program behind tenon exec -- and its arguments, which are not ours to look at.
+// The program after the -- of tenon exec and tenon cluster, and its arguments, which are not ours to look at.
 std::vector<std::string> take_trailing(std::vector<std::string>& arguments) {
   const auto takes_next = [](const std::string& option) {
     return option.starts_with("--") && option != "--quiet" && option.find('=') == std::string::npos;
   };
   std::size_t command = 0;  // behind --config FILE, --set=NAME=VALUE and the like
   while (command < arguments.size() && arguments[command].starts_with('-')) command += takes_next(arguments[command]) ? 2 : 1;
-  if (command >= arguments.size() || arguments[command] != "exec") return {};
+  if (command >= arguments.size() || (arguments[command] != "exec" && arguments[command] != "cluster")) return {};
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
   if (mark == arguments.end()) return {};
   std::vector<std::string> trailing(mark + 1, arguments.end());
@@ -252,6 +252,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_policy_command(app, session);
     add_tune_command(app, session);
     add_config_command(app, session);
+    add_cluster_command(app, session);
     add_cost_command(app, session);
     add_top_command(app, session);
     add_serve_command(app, session);

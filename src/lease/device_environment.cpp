@@ -40,14 +40,18 @@ std::optional<LeaseName> LeaseName::parse(std::string_view text) {
 }
 
 bool is_leased_already(const Turnstile& turnstile, std::string_view lease_variable, TicketKind wanted) {
-  const auto outer = LeaseName::parse(lease_variable);
-  if (!outer || outer->device != turnstile.device()) return false;
-  for (const Turnstile::Position& place : turnstile.queue().places) {
-    if (place.ticket != outer->epoch || !place.is_holding) continue;
-    if (place.kind == TicketKind::shared && wanted == TicketKind::exclusive)
-      throw Error(ErrorCode::failed_precondition, fmt::format("this command already holds {} shared", outer->device),
-                  "use the outer lease without --shared, or run this command outside it");
-    return true;
+  for (std::size_t begin = 0; begin < lease_variable.size();) {
+    const std::size_t end = std::min(lease_variable.find(',', begin), lease_variable.size());
+    const auto outer = LeaseName::parse(lease_variable.substr(begin, end - begin));
+    begin = end + 1;
+    if (!outer || outer->device != turnstile.device()) continue;
+    for (const Turnstile::Position& place : turnstile.queue().places) {
+      if (place.ticket != outer->epoch || !place.is_holding) continue;
+      if (place.kind == TicketKind::shared && wanted == TicketKind::exclusive)
+        throw Error(ErrorCode::failed_precondition, fmt::format("this command already holds {} shared", outer->device),
+                    "use the outer lease without --shared, or run this command outside it");
+      return true;
+    }
   }
   return false;
 }

@@ -17,7 +17,7 @@ namespace tenon {
 // TPU_VISIBLE_CHIPS for TPUs, with the number of the device's id. Empty for other kinds.
 std::vector<std::pair<std::string, std::string>> visibility_variables(const DeviceInfo& device);
 
-// TENON_LEASE: which device is leased, and under which epoch.
+// TENON_LEASE: which device is leased, and under which epoch; several are separated by commas.
 struct LeaseName {
   std::string device;
   std::uint64_t epoch = 0;

@@ -41,6 +41,7 @@ void add_queue_command(Command& app, Session& session);
 void add_policy_command(Command& app, Session& session);
 void add_tune_command(Command& app, Session& session);
 void add_config_command(Command& app, Session& session);
+void add_cluster_command(Command& app, Session& session);
 void add_cost_command(Command& app, Session& session);
 void add_top_command(Command& app, Session& session);
 void add_serve_command(Command& app, Session& session);

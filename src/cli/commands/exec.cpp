@@ -114,7 +114,10 @@ int execute(const ExecArguments& arguments, const Session& session) {
   if (pass.is_dirty())
     session.console.err << fmt::format("tenon: the last holder of {} died; the state of the device is unknown\n", device.id)
                         << std::flush;
-  variables.emplace_back("TENON_LEASE", LeaseName{device.id, pass.epoch()}.text());
+  // Leases of the programs around this one stay in force.
+  std::string leases(session.console.environment("TENON_LEASE"));
+  if (!leases.empty()) leases += ',';
+  variables.emplace_back("TENON_LEASE", leases + LeaseName{device.id, pass.epoch()}.text());
   session.console.out.flush();
   const int status = run(session, variables, was_killed);
   const TicketNumber epoch = pass.epoch();
