@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/apply.h"
 #include "tenon/dtype.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -25,9 +26,6 @@ constexpr std::array<std::string_view, 48> kTaken{
     "float",    "for",     "friend",   "goto",     "if",      "inline", "int",      "long",     "mutable", "namespace",
     "new",      "not",     "operator", "or",       "private", "public", "register", "return",   "short",   "signed",
     "static",   "struct",  "switch",   "template", "this",    "union",  "assert",   "xor"};
-
-// Results that come as a list. All others are one tensor; apply_one checks it.
-bool has_several_results(const OpInfo& op) { return op.name == "chunk" || op.name == "split" || op.name == "top_k"; }
 
 std::string word(const std::string& name) {
   return std::find(kTaken.begin(), kTaken.end(), name) == kTaken.end() ? name : name + "_";

@@ -1,6 +1,7 @@
 // Includes all public headers of Tenon. See tensor.h for tensors, manager.h for devices, and docs/.
 #pragma once
 
+#include "tenon/apply.h"
 #include "tenon/array.h"
 #include "tenon/backend.h"
 #include "tenon/batch.h"
@@ -14,6 +15,7 @@
 #include "tenon/expression.h"
 #include "tenon/functions.h"
 #include "tenon/graph.h"
+#include "tenon/indexing.h"
 #include "tenon/integers.h"
 #include "tenon/io.h"
 #include "tenon/lease.h"
@@ -23,8 +25,10 @@
 #include "tenon/ops.h"
 #include "tenon/placement.h"
 #include "tenon/prefetch.h"
+#include "tenon/program.h"
 #include "tenon/routing.h"
 #include "tenon/shape.h"
 #include "tenon/simulated.h"
 #include "tenon/system_root.h"
 #include "tenon/tensor.h"
+#include "tenon/use_device.h"

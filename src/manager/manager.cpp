@@ -64,6 +64,9 @@ void DeviceManager::set_default_device(std::string_view request) { state_->routi
 DeviceInfo DeviceManager::default_device() const { return find("auto"); }
 
 Lease ManagerState::acquire(DeviceOwner& owner, const LeaseOptions& options) const {
+  if (is_forked && owner.device().kind != DeviceKind::cpu)
+    throw Error(ErrorCode::failed_precondition, owner.device().id + ": this process was forked from a process that used devices",
+                "use the CPU here, or start the process with exec");
   if (options.timeout || !config.lease_timeout_seconds) return owner.acquire(options);
   LeaseOptions limited = options;
   limited.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -16,6 +16,8 @@ struct ManagerState {
   Lease acquire(DeviceOwner& owner, const LeaseOptions& options) const;
 
   const Config config;
+  // The process was forked from one that used devices: none but the CPU can be used here.
+  bool is_forked = false;
   DeviceOwners owners{config};
   Routing routing{config, owners};
   std::shared_ptr<Ledger> ledger;

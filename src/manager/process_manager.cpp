@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -7,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "lease/turnstile/fork_guard.h"
+#include "manager/manager_state.h"
 #include "tenon/manager.h"
 
 namespace tenon {
@@ -17,7 +20,9 @@ struct Process {
   std::optional<Config> config;
   DeviceManager* manager = nullptr;
   std::vector<std::shared_ptr<void>> observers;
-  std::vector<DeviceManager*> earlier;  // reachable for leak checkers: somebody may still refer to them
+  std::vector<DeviceManager*> earlier;    // reachable for leak checkers: somebody may still refer to them
+  std::vector<DeviceManager*> inherited;  // of the process that this one was forked from: its devices are not ours to close
+  std::uint64_t generation = 0, first_generation = 0;  // of the manager and of the first one (fork_guard.h)
 };
 
 Process& process() {
@@ -40,13 +45,29 @@ void shut_down_before_the_runtime(const DeviceEvent& event) {
   if (seen->insert(event.device).second) std::atexit(shut_down_all);
 }
 
+// The child of a fork has the memory of the parent's manager, but neither its threads nor its devices. It gets a manager of its
+// own, which computes on the CPU.
+void leave_to_the_parent(Process& here) {
+  Config config = here.manager->config();
+  config.prefer = "cpu";
+  config.routing = RoutingMode::prefer;
+  here.config = std::move(config);
+  here.inherited.push_back(std::exchange(here.manager, nullptr));
+  here.inherited.insert(here.inherited.end(), here.earlier.begin(), here.earlier.end());
+  here.earlier.clear();
+}
+
 }  // namespace
 
 DeviceManager& process_manager() {
   Process& here = process();
   const std::lock_guard lock(here.mutex);
+  if (here.manager != nullptr && here.generation != fork_guard::generation()) leave_to_the_parent(here);
   if (here.manager == nullptr) {
     here.manager = new DeviceManager(here.config ? *here.config : Config::load());
+    here.generation = fork_guard::generation();
+    if (here.first_generation == 0) here.first_generation = here.generation;
+    state_of(*here.manager).is_forked = here.generation != here.first_generation;
     std::atexit(shut_down_all);
     here.observers.push_back(here.manager->observe(shut_down_before_the_runtime, {DeviceEvent::Kind::opened}));
   }

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "tenon/error.h"
+#include "tenon/use_device.h"
 #include "tensor/run_plan.h"
 
 namespace tenon {
 namespace {
 
 thread_local DeviceManager* chosen_manager = nullptr;
+thread_local const std::string* chosen_device = nullptr;
 
 // The nodes that this thread evaluates, so that no other does at the same time. All are claimed at once, and nobody waits while
 // claiming some: threads cannot wait for each other in a circle. Nor does a thread wait that holds a lease, as the one it would
@@ -90,7 +92,7 @@ std::vector<const std::string*> requests_of(const std::vector<PlannedNode>& plan
   return requests;
 }
 
-// The one device that is wished for anywhere in the plan; "auto" for none at all, nothing for several.
+// The one device that is wished for anywhere in the plan; the default for none at all, nothing for several.
 std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planned) {
   std::string_view only;
   for (const PlannedNode& node : planned) {
@@ -99,7 +101,7 @@ std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planne
     if (!only.empty()) return std::nullopt;
     only = own;
   }
-  return only.empty() ? "auto" : only;
+  return only.empty() ? std::string_view(default_request()) : only;
 }
 
 // Targets that request the same device together; those without one join the first.
@@ -118,7 +120,7 @@ std::vector<Task> tasks_for(const std::vector<PlannedNode>& planned) {
     task->targets.push_back(planned[i].node);
   }
   if (anywhere.empty()) return tasks;
-  if (tasks.empty()) tasks.push_back({{}, "auto"});
+  if (tasks.empty()) tasks.push_back({{}, default_request()});
   tasks[0].targets.insert(tasks[0].targets.end(), anywhere.begin(), anywhere.end());
   return tasks;
 }
@@ -156,6 +158,14 @@ DeviceManager& current_manager() { return chosen_manager ? *chosen_manager : pro
 
 UseManager::UseManager(DeviceManager& manager) noexcept : before_(chosen_manager) { chosen_manager = &manager; }
 UseManager::~UseManager() { chosen_manager = before_; }
+
+const std::string& default_request() noexcept {
+  static const std::string any = "auto";
+  return chosen_device ? *chosen_device : any;
+}
+
+UseDevice::UseDevice(std::string_view device) : device_(device), before_(chosen_device) { chosen_device = &device_; }
+UseDevice::~UseDevice() { chosen_device = before_; }
 
 Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
   Nodes nodes;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tenon/apply.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
@@ -139,5 +140,14 @@ Tensor apply_one(std::string_view op, const std::vector<const Tensor*>& inputs, 
   if (results.size() != 1) throw Error(ErrorCode::internal, fmt::format("{} has {} results", op, results.size()));
   return std::move(results[0]);
 }
+
+std::vector<Tensor> apply(const OpInfo& op, std::span<const Tensor> inputs, std::vector<NamedValue> parameters) {
+  std::vector<const Tensor*> pointers;
+  pointers.reserve(inputs.size());
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  return apply_several(op.name, pointers, std::move(parameters));
+}
+
+bool has_several_results(const OpInfo& op) noexcept { return op.name == "chunk" || op.name == "split" || op.name == "top_k"; }
 
 }  // namespace tenon

@@ -33,9 +33,10 @@ struct TensorNode {
   bool weak = false;
   Shape shape;
   std::variant<std::monostate, std::int64_t, double> literal;
-  std::string requested;    // where to evaluate it; "" where the caller did not say
-  std::size_t result = 0;   // of the expression
-  bool is_claimed = false;  // a thread evaluates it; guarded by the mutex of all claims
+  bool is_placeholder = false;  // an argument of a program: it has no value
+  std::string requested;        // where to evaluate it; "" where the caller did not say
+  std::size_t result = 0;       // of the expression
+  bool is_claimed = false;      // a thread evaluates it; guarded by the mutex of all claims
 
   // What a node is now. Weak nodes keep their expression, for the next program that uses them.
   struct State {
@@ -74,6 +75,9 @@ Tensor apply_one(std::string_view op, const std::vector<const Tensor*>& inputs, 
 
 // The same for anything that adds nodes to a graph; |name| is what errors call it.
 std::vector<Tensor> make_results(std::string_view name, TensorExpression expression);
+
+// The device request of this thread's innermost UseDevice; "auto" outside of all.
+const std::string& default_request() noexcept;
 
 // The manager that evaluates this thread's tensors.
 DeviceManager& current_manager();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "manager/evaluate.h"
+#include "tenon/error.h"
 
 namespace tenon {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 // A graph is cut here, well before Graph::kMaxNodes: one op may add many nodes, and what compiles in a moment at this size takes
 // much longer at ten times of it.
 constexpr NodeId kCutNodes = 20'000;
+
+[[noreturn]] void throw_without_value() {
+  throw Error(ErrorCode::failed_precondition, "a placeholder has no value: it is an argument of a program that is being recorded",
+              "use operations on tensors instead of the value, or compute this part outside of the recorded function");
+}
 
 // The graph under construction, the values it takes, and where the planned nodes are in it.
 class Builder {
@@ -40,6 +46,7 @@ class Builder {
     if (const auto* whole = std::get_if<std::int64_t>(&node.literal)) return ids_[i] = graph_.literal(*whole);
     if (const auto* real = std::get_if<double>(&node.literal)) return ids_[i] = graph_.literal(*real);
     if (planned.storage) return ids_[i] = add_input(planned);
+    if (node.is_placeholder) throw_without_value();
 
     std::vector<NodeId>& results = results_[planned.expression.get()];
     if (results.empty()) {

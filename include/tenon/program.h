@@ -1,0 +1,54 @@
+// Program: a function of tensors recorded once and run many times.
+//
+// A placeholder is a tensor without a value. What is computed from placeholders can be recorded as a Program; asking for its
+// value throws failed_precondition. Running a Program builds no graph: its cost does not depend on the number of its nodes.
+//
+//   Tensor x = placeholder(DType::f32, {8, 16});
+//   Program program = Program::record(std::array{x}, std::array{softmax(x * 2)});
+//   Tensor y = program.run(std::array{batch})[0];
+//
+// Tensors with a value that the outputs use, such as weights, are captured: the program keeps them alive.
+// Lifetime: a value; copies share the recording. Thread safety: all const calls may run concurrently.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/graph.h"
+#include "tenon/tensor.h"
+
+namespace tenon {
+
+// An argument of a program.
+Tensor placeholder(DType dtype, const Shape& shape);
+// The same for a number that takes the dtype of the tensor it meets; |dtype| is i64 or f64.
+Tensor number_placeholder(DType dtype);
+bool is_placeholder(const Tensor& tensor);
+
+class Program {
+ public:
+  // Throws failed_precondition if |outputs| use a placeholder that is not among |inputs|, resource_exhausted beyond
+  // Graph::kMaxNodes.
+  static Program record(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
+  // The program of |graph|, e.g. of an expression: its inputs and outputs are the graph's.
+  static Program of_graph(Graph graph);
+
+  // Its inputs are those of record() in order, then the captured tensors. An output may be an input itself.
+  const Graph& graph() const noexcept;
+  std::span<const Tensor> captured() const noexcept;
+  // The device request made within the recording, "auto" if there is none.
+  const std::string& device() const noexcept;
+
+  // Evaluates the outputs and returns them. |inputs| have the dtypes and shapes of the placeholders. Throws invalid_argument
+  // otherwise, and the errors of the device. |report| may be null.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {}, Evaluation* report = nullptr) const;
+
+ private:
+  struct Recording;
+  std::shared_ptr<const Recording> recording_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,215 @@
+#include "tenon/program.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "manager/evaluate.h"
+#include "tenon/error.h"
+#include "tensor/run_plan.h"
+
+namespace tenon {
+
+struct Program::Recording {
+  Graph graph;  // its outputs are computed ones, each once
+  std::size_t arguments = 0;
+  std::vector<Tensor> captured;
+  std::vector<std::shared_ptr<Storage>> captured_values;
+  std::string device = "auto";
+
+  // One for each output of the program.
+  struct Output {
+    std::size_t place = 0;  // among the graph's outputs, or its inputs
+    bool is_input = false;
+  };
+  std::vector<Output> outputs;
+};
+
+namespace {
+
+// Adds planned nodes to the graph of a recording.
+class Recorder {
+ public:
+  Recorder(Graph& graph, std::vector<Tensor>& captured, std::string& device)
+      : graph_(graph),
+        captured_(captured),
+        device_(device) {}
+
+  void add_argument(const std::shared_ptr<TensorNode>& node, std::size_t position) {
+    const NodeId id = graph_.input(fmt::format("x{}", position), node->graph_dtype, node->shape);
+    // A number goes on without a type of its own.
+    ids_[node.get()] = node->weak ? graph_.append({Prim::cast, node->graph_dtype, true, node->shape, {id}, {}}) : id;
+  }
+
+  // The captured values come after all arguments, so they are collected first.
+  void add_captured(const std::vector<PlannedNode>& planned) {
+    for (const PlannedNode& one : planned) {
+      if (!one.storage || one.node->is_literal()) continue;
+      const auto [known, is_new] = values_.try_emplace(one.storage.get(), -1);
+      if (is_new) {
+        known->second = graph_.input(fmt::format("c{}", captured_.size()), one.storage->type().dtype, one.storage->type().shape);
+        captured_.push_back(tensor_of(one.node));
+      }
+      ids_[one.node.get()] = known->second;
+    }
+  }
+
+  NodeId add(const std::vector<PlannedNode>& planned, std::size_t i) {
+    const TensorNode& node = *planned[i].node;
+    if (const auto known = ids_.find(&node); known != ids_.end()) return known->second;
+    if (const auto* whole = std::get_if<std::int64_t>(&node.literal)) return ids_[&node] = graph_.literal(*whole);
+    if (const auto* real = std::get_if<double>(&node.literal)) return ids_[&node] = graph_.literal(*real);
+    if (node.is_placeholder)
+      throw Error(ErrorCode::failed_precondition, "the outputs use a placeholder that is not among the inputs of this program",
+                  "pass it as an argument; a value must not leave the function in which it is recorded");
+    if (!node.requested.empty() && device_ == "auto") device_ = node.requested;
+    std::vector<NodeId>& results = results_[planned[i].expression.get()];
+    if (results.empty()) {
+      std::vector<NodeId> inputs;
+      for (const std::size_t input : planned[i].inputs) inputs.push_back(add(planned, input));
+      results = planned[i].expression->build(graph_, inputs);
+    }
+    return ids_[&node] = results.at(node.result);
+  }
+
+ private:
+  Graph& graph_;
+  std::vector<Tensor>& captured_;
+  std::string& device_;
+  std::unordered_map<const TensorNode*, NodeId> ids_;
+  std::unordered_map<const Storage*, NodeId> values_;
+  std::unordered_map<const TensorExpression*, std::vector<NodeId>> results_;
+};
+
+std::shared_ptr<TensorNode> placeholder_node(DType dtype, const Shape& shape) {
+  auto node = std::make_shared<TensorNode>();
+  node->graph_dtype = dtype;
+  node->shape = shape;
+  node->is_placeholder = true;
+  return node;
+}
+
+void check_argument(const Graph& graph, std::size_t i, const Tensor& given) {
+  const Node& wanted = graph[graph.inputs()[i]];
+  if (given.shape() == wanted.shape && node_of(given)->graph_dtype == wanted.dtype) return;
+  if (node_of(given)->weak && given.shape() == wanted.shape) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("argument {} is {} {}, but the program was recorded for {} {}", i, name(given.dtype()),
+                          to_string(given.shape()), name(wanted.dtype), to_string(wanted.shape)),
+              "record the function again for these types");
+}
+
+std::shared_ptr<Storage> value_of(const Tensor& tensor, DType dtype) {
+  const std::shared_ptr<TensorNode>& node = node_of(tensor);
+  std::shared_ptr<Storage> storage = node->state().storage;
+  if (storage && storage->type().dtype == dtype) return storage;
+  // A number: its storage has the type it has on its own.
+  if (const auto* real = std::get_if<double>(&node->literal))
+    return Storage::from_host(HostArray::from<double>({}, {*real}).cast(dtype));
+  if (const auto* whole = std::get_if<std::int64_t>(&node->literal))
+    return Storage::from_host(HostArray::from<std::int64_t>({}, {*whole}).cast(dtype));
+  return Storage::from_host(tensor.to_host().cast(dtype));
+}
+
+}  // namespace
+
+Tensor placeholder(DType dtype, const Shape& shape) { return tensor_of(placeholder_node(dtype, shape)); }
+
+Tensor number_placeholder(DType dtype) {
+  if (dtype != DType::i64 && dtype != DType::f64)
+    throw Error(ErrorCode::internal, "a number without a type of its own is int64 or float64");
+  std::shared_ptr<TensorNode> node = placeholder_node(dtype, {});
+  node->weak = true;
+  return tensor_of(std::move(node));
+}
+
+bool is_placeholder(const Tensor& tensor) { return node_of(tensor)->is_placeholder; }
+
+Program Program::record(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  auto recording = std::make_shared<Recording>();
+  Graph& graph = recording->graph;
+  Recorder recorder(graph, recording->captured, recording->device);
+  recording->arguments = inputs.size();
+  for (std::size_t i = 0; i < inputs.size(); ++i) recorder.add_argument(node_of(inputs[i]), i);
+
+  Nodes targets;
+  for (const Tensor& output : outputs) targets.push_back(node_of(output));
+  const std::vector<PlannedNode> planned = plan(targets);
+  recorder.add_captured(planned);
+  std::unordered_map<const TensorNode*, NodeId> ids;
+  for (std::size_t i = 0; i < planned.size(); ++i) ids[planned[i].node.get()] = recorder.add(planned, i);
+
+  std::unordered_map<NodeId, Recording::Output> known;
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) known[graph.inputs()[i]] = {i, true};
+  std::vector<NodeId> computed;
+  for (const auto& target : targets) {
+    const NodeId id = graph.strong(ids.at(target.get()));
+    const auto [place, is_new] = known.try_emplace(id, Recording::Output{computed.size(), false});
+    if (is_new) computed.push_back(id);
+    recording->outputs.push_back(place->second);
+  }
+  graph.set_outputs(computed);
+  for (std::size_t i = 0; i < recording->captured.size(); ++i)
+    recording->captured_values.push_back(node_of(recording->captured[i])->state().storage);
+  Program program;
+  program.recording_ = std::move(recording);
+  return program;
+}
+
+Program Program::of_graph(Graph graph) {
+  auto recording = std::make_shared<Recording>();
+  recording->arguments = graph.inputs().size();
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) recording->outputs.push_back({i, false});
+  recording->graph = std::move(graph);
+  Program program;
+  program.recording_ = std::move(recording);
+  return program;
+}
+
+const Graph& Program::graph() const noexcept { return recording_->graph; }
+std::span<const Tensor> Program::captured() const noexcept { return recording_->captured; }
+const std::string& Program::device() const noexcept { return recording_->device; }
+
+std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOptions& options, Evaluation* report) const {
+  const Recording& recording = *recording_;
+  if (inputs.size() != recording.arguments)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the program has {} inputs, got {}", recording.arguments, inputs.size()));
+  std::vector<std::shared_ptr<Storage>> values;
+  values.reserve(recording.graph.inputs().size());
+  bool all_evaluated = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_argument(recording.graph, i, inputs[i]);
+    all_evaluated = all_evaluated && inputs[i].is_evaluated();
+  }
+  if (!all_evaluated) eval(inputs, options);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values.push_back(value_of(inputs[i], recording.graph[recording.graph.inputs()[i]].dtype));
+  values.insert(values.end(), recording.captured_values.begin(), recording.captured_values.end());
+
+  EvaluateResult result;
+  if (!recording.graph.outputs().empty()) {
+    std::optional<RunOptions> here;
+    if (options.device == "auto") {
+      here = options;
+      here->device = recording.device == "auto" ? default_request() : recording.device;
+    }
+    result = evaluate(current_manager(), recording.graph, values, here ? *here : options);
+  }
+  std::vector<Tensor> outputs;
+  outputs.reserve(recording.outputs.size());
+  for (const Recording::Output& output : recording.outputs) {
+    const std::shared_ptr<Storage>& storage = output.is_input ? values[output.place] : result.outputs[output.place];
+    auto node = std::make_shared<TensorNode>();
+    node->graph_dtype = storage->type().dtype;
+    node->shape = storage->type().shape;
+    node->set_storage(storage);
+    outputs.push_back(tensor_of(std::move(node)));
+  }
+  if (report) *report = {std::move(result.device), std::move(result.timeline), recording.graph.outputs().empty() ? 0 : 1};
+  return outputs;
+}
+
+}  // namespace tenon
