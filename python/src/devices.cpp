@@ -1,0 +1,109 @@
+#include "devices.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "convert.h"
+#include "evaluation.h"
+#include "lease/turnstile/run_directory.h"
+#include "lease/turnstile/turnstile.h"
+#include "present/device.h"
+#include "present/device_status.h"
+#include "present/route.h"
+#include "program.h"
+#include "tenon/manager.h"
+#include "tenon/program.h"
+#include "waiting.h"
+
+namespace tenon::python {
+namespace {
+
+template <class Write>
+std::string json_list(const Write& write) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_array();
+  write(json);
+  json.end_array();
+  return text;
+}
+
+std::string devices_json() {
+  nb::gil_scoped_release free;
+  DeviceManager& manager = process_manager();
+  const std::vector<DeviceStatus> all = manager.status();
+  return json_list([&](JsonWriter& json) {
+    for (const DeviceInfo& device : manager.devices()) {
+      const auto status =
+          std::find_if(all.begin(), all.end(), [&](const DeviceStatus& one) { return one.device.id == device.id; });
+      present::write_device(json, device, status == all.end() ? nullptr : &*status);
+    }
+  });
+}
+
+// As the command shows it: every device, and every other one that has a queue.
+std::string queue_json() {
+  nb::gil_scoped_release free;
+  std::vector<Turnstile::Queue> queues;
+  for (const DeviceInfo& device : process_manager().devices()) queues.push_back({.device = device.id});
+  if (const std::optional<RunDirectory> directory = RunDirectory::open_existing())
+    for (const Turnstile& turnstile : Turnstile::all(*directory)) {
+      const auto known =
+          std::find_if(queues.begin(), queues.end(), [&](const auto& queue) { return queue.device == turnstile.device(); });
+      if (known != queues.end())
+        *known = turnstile.queue();
+      else
+        queues.push_back(turnstile.queue());
+    }
+  return json_list([&](JsonWriter& json) {
+    for (const Turnstile::Queue& queue : queues) present::write_queue(json, queue);
+  });
+}
+
+}  // namespace
+
+std::string explain_json(const Graph& graph, const std::string& device) {
+  nb::gil_scoped_release free;
+  std::string text;
+  JsonWriter json(text);
+  present::write_route(json, device, process_manager().explain(graph, device));
+  return text;
+}
+
+void bind_devices(nb::module_& module) {
+  module.def("_devices", &devices_json);
+  module.def("_queue", &queue_json);
+  module.def("_explain", [](nb::handle array, const std::string& device) {
+    return explain_json(Program::record({}, std::array{tensor_in(array.ptr())}).graph(), device);
+  });
+  module.def("_find", [](const std::string& request) {
+    nb::gil_scoped_release free;
+    return process_manager().find(request).id;
+  });
+  module.def(
+      "_close",
+      [](nb::handle device) {
+        wait([id = device.is_none() ? std::string() : nb::cast<std::string>(nb::str(device))](Waiting&) {
+          if (id.empty())
+            process_manager().close_all();
+          else
+            process_manager().close(id);
+        });
+      },
+      nb::arg("device").none());
+  module.def("_set_default_device", [](const std::string& device) {
+    nb::gil_scoped_release free;
+    process_manager().set_default_device(device);
+  });
+  module.def("_default_device", [] {
+    nb::gil_scoped_release free;
+    return process_manager().default_device().id;
+  });
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,151 @@
+#include "evaluation.h"
+
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+
+#include "convert.h"
+#include "tenon/error.h"
+#include "tenon/expression.h"
+#include "tenon/program.h"
+
+namespace tenon::python {
+namespace {
+
+PyObject* device_variable = nullptr;  // a contextvars.ContextVar; never released
+std::atomic<int> contexts_entered{0};
+
+std::chrono::nanoseconds nanoseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+nb::object progress_tuple(const Progress& progress) {
+  return nb::make_tuple(progress.stage, progress.device, progress.place.ahead_here, progress.place.ahead_elsewhere,
+                        progress.place.holder);
+}
+
+std::vector<Tensor> tensors_of(nb::sequence arrays) {
+  std::vector<Tensor> tensors;
+  for (nb::handle array : arrays) tensors.push_back(tensor_in(nb::cast<nb::object>(array).ptr()));
+  return tensors;
+}
+
+// eval(a, b, ...): one program for all.
+nb::object eval_arrays(nb::sequence arrays, nb::handle device, nb::handle timeout, int priority, nb::handle on_progress) {
+  const std::vector<Tensor> tensors = tensors_of(arrays);
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress);
+  const ContextDevice context;
+  Evaluation evaluation;
+  wait([&](Waiting& waiting) { evaluation = eval(tensors, options.with(waiting)); });
+  return evaluation_tuple(evaluation);
+}
+
+// run('softmax(x @ w)', x=..): the expression becomes a program of the named arrays.
+nb::object run_expression(const std::string& source, nb::dict named, nb::handle device, nb::handle timeout, int priority,
+                          nb::handle on_progress) {
+  std::vector<NamedType> types;
+  std::vector<HostArray> inputs;
+  std::vector<Tensor> tensors;
+  for (const auto& [name, value] : named) {
+    tensors.push_back(make_array(nb::handle(value).ptr(), std::nullopt, Copy::if_needed));
+    types.push_back({nb::cast<std::string>(name), tensors.back().dtype(), tensors.back().shape()});
+  }
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress);
+  const ContextDevice context;
+  std::vector<Tensor> results;
+  wait([&](Waiting& waiting) {
+    const Graph graph = parse_expression(source, types);
+    results = Program::of_graph(graph).run(tensors, options.with(waiting));
+  });
+  if (results.size() == 1) return wrapped(std::move(results[0]));
+  nb::list list;
+  for (Tensor& result : results) list.append(wrapped(std::move(result)));
+  return nb::tuple(list);
+}
+
+}  // namespace
+
+ContextDevice::ContextDevice() {
+  if (contexts_entered.load(std::memory_order_relaxed) == 0) return;
+  const nb::object device = nb::handle(device_variable).attr("get")();
+  if (!device.is_none()) use_.emplace(nb::cast<std::string>(device));
+}
+
+RunOptions run_options(Waiting& waiting) {
+  RunOptions options;
+  options.cancel = waiting.token();
+  options.on_progress = [&waiting](const Progress& progress) { waiting.at(progress); };
+  return options;
+}
+
+void evaluate(const Tensor& tensor) {
+  if (tensor.is_evaluated()) return;
+  const ContextDevice device;
+  wait([&](Waiting& waiting) { tensor.eval(run_options(waiting)); });
+}
+
+HostArray value_of(const Tensor& tensor) {
+  evaluate(tensor);
+  nb::gil_scoped_release free;
+  return tensor.to_host();
+}
+
+std::string device_of(const Tensor& tensor) {
+  const std::string device = tensor.device();
+  return device.empty() ? "host" : device;
+}
+
+bool is_about_placeholder(const Error& error) {
+  return error.code() == ErrorCode::failed_precondition && std::string_view(error.what()).starts_with("a placeholder");
+}
+
+nb::object evaluation_tuple(const Evaluation& evaluation) {
+  nb::list spans;
+  for (const Span& span : evaluation.timeline) spans.append(nb::make_tuple(span.stage, span.seconds));
+  return nb::make_tuple(evaluation.device.id, spans, evaluation.programs);
+}
+
+CallOptions CallOptions::from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress) {
+  CallOptions options;
+  if (!device.is_none()) options.device = nb::cast<std::string>(nb::str(device));
+  if (options.device == "host") options.device = "auto";
+  if (!timeout.is_none()) options.timeout = nb::cast<double>(nb::float_(timeout));
+  options.priority = priority;
+  options.on_progress = nb::borrow(on_progress);
+  return options;
+}
+
+RunOptions CallOptions::with(Waiting& waiting) const {
+  RunOptions options;
+  options.device = device;
+  if (timeout) options.timeout = nanoseconds(*timeout);
+  options.priority = priority;
+  options.cancel = waiting.token();
+  options.on_progress = [this, &waiting](const Progress& progress) {
+    waiting.at(progress);
+    if (on_progress.ptr() == Py_None) return;
+    nb::gil_scoped_acquire held;
+    try {
+      on_progress(*progress_tuple(progress));
+    } catch (nb::python_error& error) {
+      waiting.fail(std::move(error));
+    }
+  };
+  return options;
+}
+
+void bind_evaluation(nb::module_& module) {
+  module.def("_eval", &eval_arrays, nb::arg("arrays"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
+             nb::arg("on_progress").none());
+  module.def("_run", &run_expression, nb::arg("source"), nb::arg("named"), nb::arg("device").none(), nb::arg("timeout").none(),
+             nb::arg("priority"), nb::arg("on_progress").none());
+  module.def("_set_device_variable", [](nb::object variable) { device_variable = variable.release().ptr(); });
+  module.def("_enter_device", [](int by) { contexts_entered += by; });
+  module.def("free_names", [](const std::string& source) {
+    nb::list names;
+    for (const std::string& name : free_names(source)) names.append(name);
+    return names;
+  });
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,53 @@
+// Values of arrays: evaluated without the GIL, on the device of Python's context.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+
+#include "tenon/tensor.h"
+#include "tenon/use_device.h"
+#include "waiting.h"
+
+namespace tenon::python {
+
+namespace nb = nanobind;
+
+// Within its scope this thread evaluates on the device of the innermost `with tenon.device(...)`. Needs the GIL to be made.
+class ContextDevice {
+ public:
+  ContextDevice();
+
+ private:
+  std::optional<UseDevice> use_;
+};
+
+// Options under which |waiting| can end a run.
+RunOptions run_options(Waiting& waiting);
+
+void evaluate(const Tensor& tensor);
+HostArray value_of(const Tensor& tensor);
+
+// Where the value is, or will be: "host" if there is no request for a device.
+std::string device_of(const Tensor& tensor);
+// Whether |error| says that a traced argument has no value.
+bool is_about_placeholder(const Error& error);
+
+// An Evaluation as a tuple (device id, [(stage, seconds)], programs).
+nb::object evaluation_tuple(const Evaluation& evaluation);
+
+// The options that functions share: device, timeout, priority, on_progress. Callbacks run with the GIL.
+struct CallOptions {
+  std::string device = "auto";
+  std::optional<double> timeout;
+  int priority = 0;
+  nb::object on_progress = nb::none();
+
+  static CallOptions from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress);
+  RunOptions with(Waiting& waiting) const;
+};
+
+void bind_evaluation(nb::module_& module);
+
+}  // namespace tenon::python

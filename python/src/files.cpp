@@ -1,0 +1,61 @@
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "convert.h"
+#include "evaluation.h"
+#include "files.h"
+#include "tenon/io.h"
+
+namespace tenon::python {
+namespace {
+
+nb::dict dict_of(ArrayFile file) {
+  nb::dict arrays;
+  for (auto& [name, array] : file.arrays) arrays[name.c_str()] = wrapped(std::move(array));
+  return arrays;
+}
+
+ArrayFile file_of(nb::dict arrays, nb::dict metadata) {
+  ArrayFile file;
+  for (const auto& [name, array] : arrays)
+    file.arrays[nb::cast<std::string>(name)] =
+        value_of(make_array(nb::object(nb::borrow(array)).ptr(), std::nullopt, Copy::if_needed));
+  for (const auto& [name, text] : metadata) file.metadata[nb::cast<std::string>(name)] = nb::cast<std::string>(text);
+  return file;
+}
+
+}  // namespace
+
+void bind_files(nb::module_& module) {
+  module.def("_load_npy", [](const std::string& path) {
+    HostArray array;
+    {
+      nb::gil_scoped_release free;
+      array = load_npy(path);
+    }
+    return wrapped(std::move(array));
+  });
+  module.def("_save_npy", [](const std::string& path, nb::handle array) {
+    const HostArray value = value_of(tensor_in(array.ptr()));
+    nb::gil_scoped_release free;
+    save_npy(path, value);
+  });
+  module.def("_load_safetensors", [](const std::string& path) {
+    ArrayFile file;
+    {
+      nb::gil_scoped_release free;
+      file = load_safetensors(path);
+    }
+    nb::dict metadata;
+    for (const auto& [name, text] : file.metadata) metadata[name.c_str()] = text;
+    return nb::make_tuple(dict_of(std::move(file)), metadata);
+  });
+  module.def("_save_safetensors", [](const std::string& path, nb::dict arrays, nb::dict metadata) {
+    const ArrayFile file = file_of(arrays, metadata);
+    nb::gil_scoped_release free;
+    save_safetensors(path, file);
+  });
+}
+
+}  // namespace tenon::python

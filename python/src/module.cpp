@@ -1,0 +1,30 @@
+// tenon._core: the C++ half of the package. The Python half in python/tenon gives it its interface.
+#include <nanobind/nanobind.h>
+
+#include "array.h"
+#include "convert.h"
+#include "devices.h"
+#include "errors.h"
+#include "evaluation.h"
+#include "files.h"
+#include "operations.h"
+#include "program.h"
+
+NB_MODULE(_core, module) {
+  using namespace tenon::python;
+  module.doc() = "The C++ half of tenon.";
+  // Arrays may live in the variables of a module until the interpreter ends; that is no leak worth a message.
+  nanobind::set_leak_warnings(false);
+  bind_errors(module);
+  bind_dtypes(module);
+  bind_operations(module);
+  bind_array(module);
+  bind_evaluation(module);
+  bind_devices(module);
+  bind_lease(module);
+  bind_config(module);
+  bind_placement(module);
+  bind_device_library(module);
+  bind_program(module);
+  bind_files(module);
+}

@@ -1,0 +1,66 @@
+// Work that may wait or compute: the GIL is released, and Ctrl-C ends it.
+//
+// Thread safety: any thread may call wait(); only the main thread receives Ctrl-C, as everywhere in Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "tenon/error.h"
+#include "tenon/manager.h"
+
+namespace tenon::python {
+
+namespace nb = nanobind;
+
+// One wait. The work passes its token on, and calls may_wait() when it begins to wait for something other than this CPU.
+class Waiting {
+ public:
+  Waiting();
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  std::stop_token token() const noexcept { return stop_.get_token(); }
+  std::stop_source& source() noexcept { return stop_; }
+  // From here on Ctrl-C requests the stop at once. Called without the GIL.
+  void may_wait();
+  // For a stage of a run: like may_wait() if the run waits; later stages look for a signal that came meanwhile.
+  void at(const Progress& progress);
+
+  // The first exception of a callback, which ends the work and is raised afterwards.
+  void fail(nb::python_error error);
+  // With the GIL: throws what a callback or the signal handler raised, if anything.
+  void raise_pending();
+
+ private:
+  const bool is_main_;
+  bool is_armed_ = false;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::stop_source stop_;
+  std::optional<nb::python_error> error_;
+};
+
+// Runs |work(Waiting&)| without the GIL. Repeats it if a signal ended it whose Python handler raised nothing.
+template <class Work>
+void wait(const Work& work) {
+  for (;;) {
+    Waiting waiting;
+    try {
+      nb::gil_scoped_release free;
+      work(waiting);
+    } catch (const Error& error) {
+      waiting.raise_pending();
+      if (error.code() == ErrorCode::cancelled && waiting.token().stop_requested()) continue;
+      throw;
+    }
+    return;
+  }
+}
+
+}  // namespace tenon::python

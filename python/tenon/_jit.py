@@ -1,0 +1,204 @@
+"""@tenon.jit: a function recorded once for the dtypes and shapes of its arguments, and run as one program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, Optional, TypeVar, Union, overload
+
+from . import _core
+from ._core import Array, DType
+from ._devices import Decision, DeviceLike, _text
+from ._tree import LEAF_TYPES, Structure, flatten, unflatten
+
+R = TypeVar("R")
+
+
+class spec(NamedTuple):
+    """The type of an argument, instead of an array: spec((8, 16), tenon.float32)."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+LEAF_TYPES.add(spec)
+
+
+class Program:
+    """A recorded program. It needs no device; `run` computes it on arrays, in the order of `inputs`."""
+
+    def __init__(self, program: Any):
+        self._program = program
+
+    @property
+    def text(self) -> str:
+        """One line for each node: shapes, dtypes, attributes."""
+        return str(self._program.text)
+
+    @property
+    def inputs(self) -> list[spec]:
+        return [spec(shape, dtype) for dtype, shape in self._program.inputs]
+
+    @property
+    def outputs(self) -> list[spec]:
+        return [spec(shape, dtype) for dtype, shape in self._program.outputs]
+
+    @property
+    def captured(self) -> list[Array]:
+        """The arrays that the function used without taking them as arguments; they are the last inputs."""
+        captured: list[Array] = self._program.captured
+        return captured
+
+    def stablehlo(self) -> str:
+        """The program as StableHLO."""
+        return str(self._program.stablehlo())
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the program for load_program() of the same version of Tenon. Captured arrays become inputs."""
+        with open(path, "wb") as file:
+            file.write(self._program.serialize())
+
+    def run(self, *arrays: Any) -> list[Array]:
+        results: list[Array] = self._program.run(arrays)
+        return results
+
+    def explain(self, device: DeviceLike = "auto") -> Decision:
+        """The device that would be chosen now, why, and the predicted time on each."""
+        import json
+
+        return Decision(json.loads(self._program.explain(_text(device) or "auto")))
+
+    def __repr__(self) -> str:
+        return f"<tenon.Program of {self._program.nodes} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+
+def load_program(path: Union[str, os.PathLike[str]]) -> Program:
+    """A program that Program.save() wrote."""
+    with open(path, "rb") as file:
+        return Program(_core._Program.load(file.read()))
+
+
+class _Recorded(NamedTuple):
+    program: Any
+    outputs: Structure
+    constants: list[Any]  # what the function returned that is no array; None in the place of an array
+
+
+class Jit(Generic[R]):
+    """A function that records itself at the first call with arguments of new types."""
+
+    def __init__(self, function: Callable[..., R], static: Iterable[str]):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._static = frozenset(static)
+        self._recorded: dict[Any, _Recorded] = {}
+        self._signature: Optional[inspect.Signature] = inspect.signature(function) if self._static else None
+        unknown = self._static - set(self._signature.parameters) if self._signature else set()
+        if unknown:
+            raise TypeError(f"jit: {function.__name__} has no argument {', '.join(sorted(unknown))}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        leaves, recorded = self._find(args, kwargs)
+        results = iter(recorded.program.run(leaves))
+        outputs = [next(results) if constant is None else constant[0] for constant in recorded.constants]
+        tree: R = unflatten(recorded.outputs, outputs)
+        return tree
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
+        """The program for arguments of these types; `spec` can stand for an array. Needs no device."""
+        return Program(self._find(args, kwargs)[1].program)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Decision:
+        """Which device the call would run on, and why."""
+        return self.lower(*args, **kwargs).explain()
+
+    @property
+    def programs(self) -> int:
+        """How many programs were recorded, one for each combination of types and static arguments."""
+        return len(self._recorded)
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], _Recorded]:
+        static: tuple[Any, ...] = ()
+        if self._signature is not None:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            static = tuple((name, bound.arguments.pop(name)) for name in list(bound.arguments) if name in self._static)
+            args, kwargs = bound.args, bound.kwargs
+            if static:  # arguments after a removed one can only be given by name
+                args, kwargs = (), dict(bound.arguments)
+        leaves, structure = flatten((args, kwargs))
+        arrays = [_argument(leaf) for leaf in leaves]
+        key = (structure, static, tuple([_type_key(leaf) for leaf in arrays]))
+        recorded = self._recorded.get(key)
+        if recorded is None:
+            recorded = self._recorded[key] = self._record(structure, static, arrays)
+        return [leaf for leaf in arrays if not isinstance(leaf, _Constant)], recorded
+
+    def _record(self, structure: Structure, static: tuple[Any, ...], arrays: list[Any]) -> _Recorded:
+        stand_ins = [_stand_in(leaf) for leaf in arrays]
+        # The function may assign to elements of its arguments, which makes them other arrays.
+        inputs = [x._same() for leaf, x in zip(arrays, stand_ins) if not isinstance(leaf, _Constant)]
+        args, kwargs = unflatten(structure, stand_ins)
+        if self._signature is not None and static:
+            call = self._signature.bind_partial()
+            call.arguments.update({**kwargs, **dict(static)})
+            call.arguments = {n: call.arguments[n] for n in self._signature.parameters if n in call.arguments}
+            result = self._function(*call.args, **call.kwargs)
+        else:
+            result = self._function(*args, **kwargs)
+        outputs, output_structure = flatten(result)
+        program = _core._Program(inputs, [output for output in outputs if isinstance(output, Array)])
+        constants = [None if isinstance(output, Array) else (output,) for output in outputs]
+        return _Recorded(program, output_structure, constants)
+
+
+class _Constant(NamedTuple):
+    """An argument that is neither an array nor a number: part of the key, and given to the function as it is."""
+
+    value: Any
+
+
+def _argument(leaf: Any) -> Any:
+    kind = type(leaf)
+    if kind is Array or kind is float or kind is int or kind is spec:
+        return leaf
+    if kind is bool or kind is str or leaf is None or isinstance(leaf, (bytes, DType)) or callable(leaf):
+        return _Constant(leaf)
+    if hasattr(leaf, "shape") or hasattr(leaf, "__dlpack__"):
+        return _core._asarray(leaf, None, None)
+    return _Constant(leaf)
+
+
+def _type_key(leaf: Any) -> Any:
+    kind = type(leaf)
+    if kind is Array or kind is spec:
+        return (leaf.dtype, tuple(leaf.shape))
+    return leaf if kind is _Constant else kind
+
+
+def _stand_in(leaf: Any) -> Any:
+    kind = type(leaf)
+    if kind is Array or kind is spec:
+        return _core._placeholder(leaf.dtype, leaf.shape)
+    return leaf.value if kind is _Constant else _core._number_placeholder(kind is float)
+
+
+@overload
+def jit(function: Callable[..., R], /) -> Jit[R]: ...
+@overload
+def jit(*, static: Union[str, Iterable[str]] = ()) -> Callable[[Callable[..., R]], Jit[R]]: ...
+def jit(function: Optional[Callable[..., R]] = None, /, *, static: Union[str, Iterable[str]] = ()) -> Any:
+    """Records a function once for each combination of dtypes, shapes and static arguments, and runs it as one program.
+
+    Arrays and Python numbers are inputs of the program: another number needs no new program. Arguments and results may be
+    nested in dicts, lists, tuples and dataclasses. The function must not depend on values: `if x > 0` raises an error.
+    """
+    names = (static,) if isinstance(static, str) else tuple(static)
+    if function is not None:
+        return Jit(function, names)
+    return lambda given: Jit(given, names)

@@ -1,0 +1,222 @@
+"""@tenon.jit, asyncio and notebooks."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import tenon as tn
+
+
+def test_a_function_is_recorded_once_for_each_combination_of_types():
+    calls = []
+
+    @tn.jit
+    def double(x):
+        calls.append(x.shape)
+        return x * 2
+
+    assert double(tn.array([1.0, 2.0])).tolist() == [2.0, 4.0]
+    assert double(tn.array([3.0, 4.0])).tolist() == [6.0, 8.0]
+    assert double(tn.array([1, 2, 3])).tolist() == [2, 4, 6]
+    assert double(np.array([1.0, 2.0], dtype=np.float32)).tolist() == [2.0, 4.0]
+    assert calls == [(2,), (3,)] and double.programs == 2
+
+
+def test_numbers_are_inputs_and_take_the_dtype_of_arrays():
+    @tn.jit
+    def scaled(x, factor):
+        return x * factor
+
+    x = tn.array([1.0, 2.0], dtype=tn.float64)
+    assert [scaled(x, f).tolist() for f in (0.5, 0.1)] == [[0.5, 1.0], [0.1, 0.2]]
+    assert scaled(x, 0.1).dtype == tn.float64
+    assert scaled(tn.array([1.0], dtype=tn.bfloat16), 2.0).dtype == tn.bfloat16
+    assert scaled(tn.array([3], dtype=tn.int8), 2).dtype == tn.int8
+    assert scaled.programs == 3
+
+
+def test_static_arguments_are_values():
+    @tn.jit(static="causal")
+    def f(x, *, causal=True, scale=2.0):
+        return x * scale if causal else x - scale
+
+    assert f(tn.array([3.0])).tolist() == [6.0]
+    assert f(tn.array([3.0]), causal=False).tolist() == [1.0]
+    assert f(tn.array([3.0]), scale=3.0).tolist() == [9.0]
+    assert f.programs == 2
+    with pytest.raises(TypeError, match="no argument"):
+        tn.jit(static="missing")(lambda x: x)
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: tn.Array
+    bias: tn.Array
+
+
+class Pair(NamedTuple):
+    first: tn.Array
+    second: tn.Array
+
+
+def test_arguments_and_results_may_be_nested():
+    @tn.jit
+    def step(model, batch):
+        y = batch["x"] @ model.weight + model.bias
+        return {
+            "y": y,
+            "pair": Pair(y.sum(), y.max()),
+            "list": [y, None, "text", 3],
+            "layer": Layer(model.weight * 2, model.bias),
+        }
+
+    model = Layer(tn.array([[1.0], [2.0]]), tn.array([0.5]))
+    result = step(model, {"x": tn.array([[1.0, 1.0]])})
+    assert result["y"].tolist() == [[3.5]] and result["pair"].second.item() == 3.5
+    assert result["list"][1:] == [None, "text", 3] and result["layer"].weight.tolist() == [[2.0], [4.0]]
+
+
+def test_arrays_from_outside_are_captured():
+    weight = tn.array([2.0])
+    f = tn.jit(lambda x: x * weight)
+    assert f(tn.array([3.0])).tolist() == [6.0]
+    assert f.lower(tn.array([3.0])).captured[0].tolist() == [2.0]
+
+
+def test_an_argument_may_be_a_result():
+    f = tn.jit(lambda x, y: (x, y + 1, x))
+    x, y, z = f(tn.array([1.0]), tn.array([2.0]))
+    assert (x.tolist(), y.tolist(), z.tolist()) == ([1.0], [3.0], [1.0])
+
+
+def test_values_are_not_known_while_a_function_is_recorded():
+    with pytest.raises(RuntimeError, match="placeholder has no value"):
+        tn.jit(lambda x: x if x.sum() > 0 else -x)(tn.array([1.0]))
+    with pytest.raises(RuntimeError, match="placeholder has no value"):
+        tn.jit(lambda x: x[x > 0])(tn.array([1.0]))
+    seen = []
+    tn.jit(lambda x: (seen.append(repr(x)), x + 1)[1])(tn.array([1.0]))
+    assert "traced function" in seen[0]
+
+
+def test_assignment_works_within_a_recorded_function():
+    @tn.jit
+    def f(x):
+        x[0] = 7
+        x[x < 2] = 0
+        return x
+
+    x = tn.array([1.0, 1.0, 5.0])
+    assert f(x).tolist() == [7.0, 0.0, 5.0]
+    assert x.tolist() == [1.0, 1.0, 5.0]
+
+
+def test_a_value_must_not_leave_its_function():
+    kept = []
+    tn.jit(lambda x: (kept.append(x), x + 1)[1])(tn.array([1.0]))
+    with pytest.raises(RuntimeError, match="not among the inputs|no value"):
+        tn.jit(lambda y: y + kept[0])(tn.array([1.0]))
+
+
+def test_lower_gives_a_program_without_a_device(tmp_path):
+    @tn.jit
+    def f(x, w):
+        return tn.softmax(x @ w)
+
+    program = f.lower(tn.spec((2, 3), tn.float32), tn.spec((3, 4), tn.float32))
+    assert program.inputs == [((2, 3), tn.float32), ((3, 4), tn.float32)] and program.outputs == [((2, 4), tn.float32)]
+    assert "matmul" in program.text and "stablehlo.dot_general" in program.stablehlo()
+    program.save(tmp_path / "f.tenon")
+    x, w = tn.ones((2, 3)), tn.ones((3, 4))
+    assert tn.load_program(tmp_path / "f.tenon").run(x, w)[0].tolist() == f(x, w).tolist()
+    assert program.explain()["reason"]
+    with pytest.raises(ValueError, match="recorded for"):
+        program.run(x, tn.ones((4, 4)))
+
+
+def test_a_recorded_function_runs_where_the_context_says(card):
+    f = tn.jit(lambda x: x + 1)
+    with tn.device(card):
+        assert f(tn.array([1.0])).device == card
+
+
+def test_await_does_not_block_the_loop(card):
+    slow = tn.simulate("wormhole", open="200ms", id="sim:slow2")
+
+    async def main():
+        ticks = 0
+        task = asyncio.ensure_future(tn.eval_async(tn.array([1.0]) + 1, device=slow))
+        while not task.done():
+            await asyncio.sleep(0)
+            ticks += 1
+        x = tn.array([2.0]) * 3
+        assert await x is x and x.is_evaluated
+        assert (await tn.run_async("x + 1", x=[1.0])).tolist() == [2.0]
+        assert (await task).tolist() == [2.0]
+        return ticks
+
+    assert asyncio.run(main()) > 10
+
+
+def test_progress_is_an_async_iterator():
+    async def main():
+        return [progress.stage async for progress in tn.watch(tn.array([1.0]) + 40)]
+
+    assert asyncio.run(main())[-1] == "downloading"
+
+
+def test_an_async_lease_covers_what_is_awaited_in_it(card):
+    async def main():
+        async with tn.lease(card) as lease:
+            x = (tn.array([1.0]) + 1).on(card)
+            await x
+            assert lease.is_held and x.device == card
+        assert not lease.is_held
+
+    asyncio.run(main())
+
+
+def test_cancelling_gives_the_lease_back(card):
+    holding, done = threading.Event(), threading.Event()
+
+    def hold():
+        with tn.lease(card):
+            holding.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holding.wait(30)
+
+    async def wait_for_it():
+        async with tn.lease(card):
+            pass
+
+    async def main():
+        for work in (wait_for_it(), tn.eval_async(tn.array([1.0]) + 5, device=card)):
+            task = asyncio.ensure_future(work)
+            await asyncio.sleep(0.05)
+            task.cancel()
+            if work.__name__ == "eval_async":
+                done.set()  # a waiting evaluation notices at its next stage
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    done.set()
+    thread.join()
+    with tn.lease(card, timeout=5):
+        pass
+
+
+def test_notebooks_show_values_type_and_time():
+    html = (tn.arange(6).reshape(2, 3) + 1)._repr_html_()
+    assert "<td>6</td>" in html and "int64 (2, 3)" in html and "computing" in html
+    assert "<td>…</td>" in tn.arange(100)._repr_html_()
+    assert "<pre>" in tn.zeros((2, 2, 2))._repr_html_() and "<div>3</div>" in tn.array(3)._repr_html_()
