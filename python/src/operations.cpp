@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <nanobind/stl/string.h>
+
 #include <array>
 #include <list>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "convert.h"
 #include "errors.h"
+#include "present/operation.h"
 #include "tenon/apply.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -50,11 +54,10 @@ std::vector<Argument> arguments_of(const OpInfo& op) {
   for (std::size_t i = 0; i < op.parameters.size(); ++i)
     if (op.parameters[i].required) required = i + 1;
   for (int i = 0; !is_list && i < op.min_inputs; ++i) input(i);
-  for (std::size_t i = 0; i < required; ++i) all.push_back(argument(op.parameters[i].name, false, op.parameters[i].required, i));
+  for (std::size_t i = 0; i < required; ++i) all.push_back(argument(op.parameters[i].name, false, true, i));
   if (is_list) all.push_back(argument(op.input_names.at(0), true, true, 0, true));
   for (int i = op.min_inputs; !is_list && i < op.max_inputs; ++i) input(i);
   for (std::size_t i = required; i < op.parameters.size(); ++i) all.push_back(argument(op.parameters[i].name, false, false, i));
-  // arange(stop) is a parameter called start, as in Python's range.
   return all;
 }
 
@@ -282,6 +285,15 @@ void bind_operations(nb::module_& module) {
     all[name.c_str()] = nb::steal(callable);
   });
   module.attr("ops") = all;
+  // What the catalogue says of every op, as JSON; the types of the package are made from it (tools/python_types).
+  module.def("_catalogue", [] {
+    std::string text;
+    JsonWriter json(text);
+    json.begin_array();
+    for (const OpInfo& op : all_ops()) present::write_operation(json, op);
+    json.end_array();
+    return text;
+  });
 }
 
 void bind_methods(nb::handle array_class) {

@@ -31,6 +31,10 @@ def _restore_dtype(name: str) -> DType:
     return _core.dtype(name)
 
 
+def _reduce_dtype(self: DType) -> Any:
+    return _restore_dtype, (self.name,)
+
+
 def _reduce(self: Array) -> Any:
     return _restore, (_core._to_bytes(self), self.dtype.name, self.shape)
 
@@ -135,4 +139,4 @@ for _name, _method in {
 # NumPy's operators leave the work to ours: np_array + tenon_array is a Tenon array.
 Array.__array_priority__ = 1000
 Array.__module__ = DType.__module__ = "tenon"
-DType.__reduce__ = lambda self: (_restore_dtype, (self.name,))
+DType.__reduce__ = _reduce_dtype  # type: ignore[method-assign, assignment]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
@@ -163,13 +163,13 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: DeviceLike = N
     return _placed(_ops["cast"](x, dtype), device)
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[DType], bool]] = {
     "bool": lambda d: d.kind == "bool",
     "signed integer": lambda d: d.kind == "int",
     "unsigned integer": lambda d: d.kind == "uint",
     "integral": lambda d: d.kind in ("int", "uint"),
     "real floating": lambda d: d.kind == "float",
-    "complex floating": lambda d: False,
+    "complex floating": lambda _: False,
     "numeric": lambda d: d.kind != "bool",
 }
 
@@ -182,7 +182,7 @@ def isdtype(dtype: DType, kind: Any) -> bool:
         return dtype == kind
     if kind not in _KINDS:
         raise ValueError(f"unknown kind of dtype {kind!r}; known are {', '.join(_KINDS)}")
-    return bool(_KINDS[kind](dtype))
+    return _KINDS[kind](dtype)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -727,7 +727,21 @@ def __array_namespace_info__() -> _Info:
 
 __array_api_version__ = "2025.12"
 
-_PRIVATE = {"Any", "Array", "DType", "NamedTuple", "Optional", "Sequence", "Union", "annotations", "builtins", "math"}
+_PRIVATE = {
+    "Any",
+    "ArrayLike",
+    "Axis",
+    "Callable",
+    "Array",
+    "DType",
+    "NamedTuple",
+    "Optional",
+    "Sequence",
+    "Union",
+    "annotations",
+    "builtins",
+    "math",
+}
 __all__ = [
     name
     for name in dir()

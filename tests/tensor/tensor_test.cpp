@@ -227,7 +227,6 @@ TEST_F(TensorIndexing, MistakesNameTheShape) {
   EXPECT_EQ(error_of([&] { x[{0, 0, 0, 0}]; }).code(), ErrorCode::out_of_range);
   EXPECT_EQ(error_of([&] { x[Slice::every(0)]; }).code(), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of([&] { x[{ellipsis, ellipsis}]; }).code(), ErrorCode::invalid_argument);
-  EXPECT_EQ(error_of([&] { x[x > 3]; }).code(), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of([&] { x[tensor({0.5})]; }).code(), ErrorCode::invalid_argument);
 }
 

@@ -237,7 +237,8 @@ class MLP:
         y: Array = tenon.asarray(x)
         for weight in self.weights[:-1]:
             y = _core.ops["relu"](y @ weight)
-        return y @ self.weights[-1]
+        result: Array = y @ self.weights[-1]
+        return result
 
 
 @contextmanager
