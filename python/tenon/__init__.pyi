@@ -130,7 +130,6 @@ from ._standard import zeros_like as zeros_like
 __version__: str
 newaxis: None
 ops: dict[str, Callable[..., Array]]
-
 bool: DType
 uint8: DType
 uint16: DType
