@@ -24,9 +24,13 @@ namespace tenon {
 enum class MemoryStrategy : std::uint8_t { conservative, balanced, aggressive, custom };  // 60 %, 75 %, 90 %, memory_fraction
 enum class RoutingMode : std::uint8_t { prefer, fastest, cheapest, pinned };
 enum class KeepOpenPolicy : std::uint8_t { on_demand, linger, adaptive, always };
+// Which backends run in worker processes: all of them, none, or those that keep their device until their process ends (cuda does
+// once a library product has run).
+enum class Isolate : std::uint8_t { automatic, always, never };
 std::string_view name(MemoryStrategy strategy) noexcept;
 std::string_view name(RoutingMode mode) noexcept;
 std::string_view name(KeepOpenPolicy policy) noexcept;
+std::string_view name(Isolate isolate) noexcept;
 
 struct Config {
   // --- Which device ---
@@ -44,7 +48,7 @@ struct Config {
   // --- Programs ---
   bool enable_x64 = true;  // off: f64 and i64 results are refused
   bool enable_jit = true;  // fuse nodes into one loop (the name is that of other layers); off: one step each
-  bool isolate = false;    // run every backend in a worker process
+  Isolate isolate = Isolate::automatic;
   std::map<std::string, std::string> environment;  // set before the first backend loads
 
   // --- Batches ---

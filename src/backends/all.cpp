@@ -9,12 +9,16 @@
 
 namespace tenon {
 
-void register_all_backends(BackendRegistry& registry, std::span<const SimulatedDevice> simulated, bool isolated) {
+void register_all_backends(BackendRegistry& registry, std::span<const SimulatedDevice> simulated, Hosting hosting) {
   const auto add = [&](std::unique_ptr<Backend> backend) {
-    registry.add(isolated ? isolate(std::move(backend)) : std::move(backend));
+    registry.add(hosting == Hosting::workers ? isolate(std::move(backend)) : std::move(backend));
   };
   add(cpu::make_backend());
-  add(cuda::make_backend());
+  // cuBLASLt keeps the driver's context until the process ends.
+  if (hosting == Hosting::as_needed)
+    registry.add(isolate_if_possible(cuda::make_backend()));
+  else
+    add(cuda::make_backend());
   add(opencl::make_backend());
   registry.add(pjrt::make_backend());
   if (!simulated.empty()) registry.add(sim::make_backend({simulated.begin(), simulated.end()}, cpu::make_backend()));

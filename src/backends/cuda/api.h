@@ -13,7 +13,7 @@ namespace tenon::cuda {
 
 // --- The driver ---
 using Result = int;
-inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kDeinitialized = 4;
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kDeinitialized = 4, kNotReady = 600;
 using Device = int;
 using DevicePointer = unsigned long long;
 using RawContext = struct ContextHandle*;
@@ -25,6 +25,7 @@ static_assert(sizeof(DevicePointer) == 8 && sizeof(void*) == 8);
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kMaxDynamicLocalBytes = 8;  // of a function
 enum Attribute : int {
   kMaxThreadsPerBlock = 1,
   kMultiprocessors = 16,
@@ -50,6 +51,8 @@ enum Attribute : int {
   X(memory_free, "cuMemFree_v2", Result(DevicePointer))                                                                          \
   X(host_allocate, "cuMemHostAlloc", Result(void**, std::size_t, unsigned flags))                                                \
   X(host_free, "cuMemFreeHost", Result(void*))                                                                                   \
+  X(host_register, "cuMemHostRegister_v2", Result(void*, std::size_t, unsigned flags))                                           \
+  X(host_unregister, "cuMemHostUnregister", Result(void*))                                                                       \
   X(copy_to_device, "cuMemcpyHtoDAsync_v2", Result(DevicePointer, const void*, std::size_t, RawStream))                          \
   X(copy_to_host, "cuMemcpyDtoHAsync_v2", Result(void*, DevicePointer, std::size_t, RawStream))                                  \
   X(fill_bytes, "cuMemsetD8Async", Result(DevicePointer, unsigned char, std::size_t, RawStream))                                 \
@@ -65,6 +68,7 @@ enum Attribute : int {
   X(module_load, "cuModuleLoadData", Result(RawModule*, const void* image))                                                      \
   X(module_unload, "cuModuleUnload", Result(RawModule))                                                                          \
   X(module_function, "cuModuleGetFunction", Result(RawFunction*, RawModule, const char*))                                        \
+  X(function_set, "cuFuncSetAttribute", Result(RawFunction, int attribute, int value))                                           \
   X(launch, "cuLaunchKernel",                                                                                                    \
     Result(RawFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
            unsigned shared_bytes, RawStream, void** arguments, void** extra))

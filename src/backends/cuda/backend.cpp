@@ -8,12 +8,13 @@
 #include "base/log.h"
 #include "device/detectors.h"
 #include "device/nvidia_management.h"
+#include "hal/worker/hosted.h"
 #include "hal/worker/worker.h"
 
 namespace tenon::cuda {
 namespace {
 
-class CudaDevice final : public OpenDevice {
+class CudaDevice final : public OpenDevice, public DirectTransfers {
  public:
   CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ExecutableOptions& programs)
       : info_(std::move(info)),
@@ -40,25 +41,42 @@ class CudaDevice final : public OpenDevice {
   }
 
   HostArray download(const Buffer& buffer) override {
-    const auto* const ours = dynamic_cast<const DeviceBuffer*>(&buffer);
-    if (!ours || ours->context() != context_.get())
-      throw Error(ErrorCode::failed_precondition,
-                  fmt::format("{}: a buffer belongs to another device, or to an earlier time this one was open", info_.id));
+    const DeviceBuffer& mine = ours(buffer);
     context_->enter();
     HostArray array = HostArray::empty(buffer.type().dtype, buffer.type().shape);
     if (array.bytes() == 0) return array;
-    ours->was_read();
-    if (ours->copy())
-      std::memcpy(array.mutable_data(), ours->copy(), array.bytes());
+    mine.was_read();
+    if (mine.copy())
+      std::memcpy(array.mutable_data(), mine.copy(), array.bytes());
     else
-      context_->transfers().download(array.mutable_data(), ours->address(), array.bytes());
+      context_->transfers().download(array.mutable_data(), mine.address(), array.bytes());
     return array;
   }
+
+  void pin(std::byte* memory, std::size_t bytes) override {
+    context_->enter();
+    context_->direct_copies().pin(memory, bytes);
+  }
+  void unpin(std::byte* memory) noexcept override { context_->direct_copies().unpin(memory); }
+  void start_upload(Buffer& to, std::size_t offset, const std::byte* from, std::size_t bytes, int slot) override {
+    context_->direct_copies().start_upload(ours(to).address() + offset, from, bytes, slot);
+  }
+  void start_download(std::byte* to, const Buffer& from, std::size_t offset, std::size_t bytes, int slot) override {
+    context_->direct_copies().start_download(to, ours(from).address() + offset, bytes, slot);
+  }
+  bool is_complete(int slot) override { return context_->direct_copies().is_complete(slot); }
 
   void close() override { context_->close(); }
   bool is_lost() const noexcept override { return context_->is_lost(); }
 
  private:
+  const DeviceBuffer& ours(const Buffer& buffer) const {
+    const auto* const mine = dynamic_cast<const DeviceBuffer*>(&buffer);
+    if (!mine || mine->context() != context_.get())
+      throw Error(ErrorCode::failed_precondition,
+                  fmt::format("{}: a buffer belongs to another device, or to an earlier time this one was open", info_.id));
+    return *mine;
+  }
   std::unique_ptr<DeviceBuffer> make(const TensorType& type) {
     return std::make_unique<DeviceBuffer>(context_, type, context_->allocate(storage_bytes(type.dtype, type.shape)));
   }
@@ -80,7 +98,7 @@ std::optional<std::uint64_t> memory_of(std::string_view model) {
   return std::nullopt;
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public Preloadable {
  public:
   std::string_view name() const noexcept override { return "cuda"; }
 
@@ -108,6 +126,15 @@ class CudaBackend final : public Backend {
     }
     logging::warn("{} is opened in a process of its own: an earlier error broke this one's context", device.id);
     return open_in_worker(name(), device, options);
+  }
+
+  void preload() noexcept override {
+    try {
+      driver();
+      blas_library();
+    } catch (const Error&) {
+      // open() tells.
+    }
   }
 
   void check(const DeviceInfo&, const Graph& graph) const override { check_kernels(graph, target_of(Card{})); }

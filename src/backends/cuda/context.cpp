@@ -34,6 +34,7 @@ Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr
       budget_(std::move(budget)),
       pool_(source()),
       transfers_(*this),
+      direct_copies_(*this),
       modules_(*this, std::move(compiler)),
       products_(*this) {
   card_.id = device.id;
@@ -137,6 +138,7 @@ void Context::close() {
   products_.close(is_lost());
   modules_.close(is_lost());
   transfers_.close(is_lost());
+  direct_copies_.close(is_lost());
   if (is_lost()) {
     pool_.abandon();
   } else {

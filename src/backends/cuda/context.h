@@ -16,6 +16,7 @@
 #include <string>
 
 #include "backends/cuda/api.h"
+#include "backends/cuda/direct_copies.h"
 #include "backends/cuda/kernel_modules.h"
 #include "backends/cuda/memory_pool.h"
 #include "backends/cuda/products.h"
@@ -71,6 +72,7 @@ class Context {
   Memory allocate(std::uint64_t bytes);
   MemoryPool& pool() noexcept { return pool_; }
   Transfers& transfers() noexcept { return transfers_; }
+  DirectCopies& direct_copies() noexcept { return direct_copies_; }
   KernelModules& modules() noexcept { return modules_; }
   Products& products() noexcept { return products_; }
 
@@ -93,6 +95,7 @@ class Context {
   std::atomic<bool> is_open_{false}, is_lost_{false};
   MemoryPool pool_;
   Transfers transfers_;
+  DirectCopies direct_copies_;
   KernelModules modules_;
   Products products_;
 };

@@ -104,6 +104,7 @@ CudaExecutable::Launch CudaExecutable::prepare(const KernelLaunch& launch, RawFu
   prepared.function = function;
   prepared.groups = {launch.groups[0], launch.groups[1], launch.groups[2]};
   for (std::size_t i = 0; i < 3; ++i) prepared.group_size[i] = static_cast<unsigned>(kernel.group_size[i]);
+  prepared.local_bytes = static_cast<unsigned>(kernel.dynamic_bytes);
   prepared.first = values_.size();
   for (const KernelArgument& argument : launch.arguments) {
     std::uint64_t& value = values_.emplace_back(0);
@@ -154,10 +155,10 @@ void CudaExecutable::put_in_stream() {
   if (plan_.has_status) context_->check(driver.fill_bytes(status_, 0, kStatusBytes, stream), "clearing the status");
   for (const Call& call : calls_) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
-      context_->check(
-          driver.launch(launch->function, launch->groups[0], launch->groups[1], launch->groups[2], launch->group_size[0],
-                        launch->group_size[1], launch->group_size[2], 0, stream, pointers_.data() + launch->first, nullptr),
-          "launching a kernel");
+      context_->check(driver.launch(launch->function, launch->groups[0], launch->groups[1], launch->groups[2],
+                                    launch->group_size[0], launch->group_size[1], launch->group_size[2], launch->local_bytes,
+                                    stream, pointers_.data() + launch->first, nullptr),
+                      "launching a kernel");
     } else {
       const auto& product = std::get<ProductCall>(call);
       context_->products().enqueue(*product.product, {address(product.a), address(product.b), address(product.result),

@@ -37,6 +37,7 @@ class CudaExecutable final : public Executable {
   struct Launch {
     RawFunction function = nullptr;
     std::array<unsigned, 3> groups{}, group_size{};
+    unsigned local_bytes = 0;
     std::size_t first = 0;  // the start of its arguments in |pointers_|
   };
   struct ProductCall {

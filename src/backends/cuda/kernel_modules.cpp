@@ -122,6 +122,9 @@ std::vector<RawFunction> KernelModules::load(const KernelTarget& target, std::sp
     for (const Kernel* kernel : missing) {
       RawFunction function = nullptr;
       context_.check(context_.driver().module_function(&function, module, kernel->entry.c_str()), "finding a kernel");
+      if (kernel->dynamic_bytes > 0)
+        context_.check(context_.driver().function_set(function, kMaxDynamicLocalBytes, kernel->dynamic_bytes),
+                       "reserving local memory");
       functions_.emplace(kernel->entry, function);
     }
   }

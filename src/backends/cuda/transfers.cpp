@@ -6,10 +6,8 @@
 #include <exception>
 
 #include "backends/cuda/context.h"
+#include "base/stream_copy.h"
 #include "base/thread_pool.h"
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace tenon::cuda {
 namespace {
@@ -22,29 +20,6 @@ constexpr std::size_t kLeastPieceBytes = 256 << 10;
 // Small enough to give many threads a piece each, large enough to be worth waking one.
 std::size_t piece_bytes(std::size_t bytes) {
   return std::clamp(bytes / Transfers::kPieces / kLeastPieceBytes * kLeastPieceBytes, kLeastPieceBytes, Transfers::kPieceBytes);
-}
-
-// Copies large pieces with streaming stores: the CPU does not read the destination, and reading each line first would cost a
-// third of the bandwidth.
-void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-#if defined(__SSE2__)
-  if (bytes >= Transfers::kPieceBytes / 2 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
-    std::size_t i = 0;
-    for (; i + 64 <= bytes; i += 64)
-      for (std::size_t k = 0; k < 64; k += 16)
-        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + k)));
-    _mm_sfence();
-    std::memcpy(to + i, from + i, bytes - i);
-    return;
-  }
-#endif
-  std::memcpy(to, from, bytes);
-}
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
 }
 
 }  // namespace
@@ -68,7 +43,7 @@ struct Transfers::Pieces {
   bool await_enqueued(std::int64_t piece) {
     while (state(piece).load(std::memory_order_acquire) != piece) {
       if (failed.load(std::memory_order_relaxed)) return false;
-      pause();
+      pause_cpu();
     }
     return true;
   }

@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+
+#include "base/stream_copy.h"
+#include "base/thread_pool.h"
 
 namespace tenon {
 namespace {
@@ -15,6 +19,15 @@ namespace {
 // Well below the limit of a socket for one message.
 constexpr std::size_t kInlineBytes = 32 * 1024;
 enum class Form : std::uint8_t { inside, in_memory };
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::microseconds kPolling(60);
+
+// Two processes that poll on few cores would only take them from each other.
+bool polling_pays() {
+  static const bool answer = usable_cores() >= 4;
+  return answer;
+}
 
 bool send_once(int socket, std::uint8_t form, std::span<const std::byte> bytes, int fd) noexcept {
   iovec parts[2] = {{&form, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}};
@@ -138,22 +151,30 @@ bool WorkerChannel::send(std::span<const std::byte> bytes, int fd) noexcept {
 }
 
 std::optional<WorkerChannel::Message> WorkerChannel::receive() {
-  std::vector<std::byte> buffer(kInlineBytes + 1);
-  iovec part{buffer.data(), buffer.size()};
+  if (!received_) received_ = std::make_unique_for_overwrite<std::byte[]>(kInlineBytes + 1);
+  std::byte* const buffer = received_.get();
+  iovec part{buffer, kInlineBytes + 1};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  ssize_t size;
-  do size = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-  while (size < 0 && errno == EINTR);
+  ssize_t size = -1;
+  const auto take = [&](int flags) {
+    header.msg_controllen = sizeof control;
+    size = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | flags);
+    return size >= 0 || (errno != EAGAIN && errno != EINTR);
+  };
+  bool is_taken = false;
+  if (polling_pays())
+    for (const auto end = Clock::now() + kPolling; !is_taken && Clock::now() < end; pause_cpu()) is_taken = take(MSG_DONTWAIT);
+  while (!is_taken) is_taken = take(0);
   if (size <= 0) return std::nullopt;
   Message message;
   message.fd = taken_descriptor(header);
   const auto form = static_cast<Form>(buffer[0]);
-  message.bytes.assign(buffer.begin() + 1, buffer.begin() + size);
+  message.bytes.assign(buffer + 1, buffer + size);
   if (form == Form::inside) return message;
   std::uint64_t bytes = 0;
   if (message.bytes.size() != sizeof bytes) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,20 +15,30 @@
 
 namespace tenon {
 
-// Requests of the parent. All except the last three are answered.
+// Requests of the parent.
 enum class WorkerCommand : std::uint8_t {
-  open,      // backend, options, device -> the opened device
-  compile,   // program number, graph -> input types, output types
-  allocate,  // buffer number, type ->
-  upload,    // buffer number, type; the bytes are in the shared memory ->
-  download,  // buffer number -> ; the bytes are in the shared memory
-  run,       // program number, input numbers, output numbers ->
-  close,     // -> ; the worker ends
-  share,     // bytes; carries the descriptor of new shared memory, which replaces the old one
+  open,           // backend, options, device -> the opened device, whether it has direct transfers
+  compile,        // program number, graph -> input types, output types
+  allocate,       // buffer number, type ->
+  upload,         // buffer number, type; the bytes are in the shared memory ->
+  download,       // buffer number -> ; the bytes are in the shared memory
+  pass_upload,    // buffer number, type; the bytes pass through the window ->
+  pass_download,  // buffer number; the bytes pass through the window ->
+  run,            // whether to answer with small outputs, program number, input numbers, output numbers -> outputs
+  close,          // -> ; the worker ends
+  // Not answered. The failure of a buffer is reported when it is used.
+  preload,  // backend
+  share,    // bytes; carries the descriptor of new shared memory, which replaces the old one
+  window,   // bytes; carries the descriptor of the transfer window
+  put,      // buffer number, type, bytes: a small upload
+  reserve,  // buffer number, type: a small allocation
   drop_buffer,
   drop_program,
 };
-inline constexpr std::uint64_t kWorkerProtocol = 1;
+constexpr bool is_answered(WorkerCommand command) { return command <= WorkerCommand::close; }
+inline constexpr std::uint64_t kWorkerProtocol = 2;
+// Tensors of up to this size travel in the messages themselves; larger ones of up to kSharedBytes through shared memory.
+inline constexpr std::size_t kMessageBytes = 16 << 10, kSharedBytes = 64 << 10;
 inline constexpr int kWorkerSocket = 3;
 
 // Anonymous memory that another process maps by its descriptor; freed when neither process uses it any more.
@@ -62,7 +73,8 @@ class WorkerChannel {
 
   // False if the other side is gone. A message too large for the socket goes through separate shared memory.
   bool send(std::span<const std::byte> bytes, int fd = -1) noexcept;
-  // Waits for a message; nullopt if the other side is gone.
+  // Waits for a message; nullopt if the other side is gone. Polls for a short time first, because sleeping and being woken takes
+  // longer than most answers.
   std::optional<Message> receive();
 
   int fd() const noexcept { return socket_.get(); }
@@ -71,6 +83,7 @@ class WorkerChannel {
 
  private:
   FileDescriptor socket_;
+  std::unique_ptr<std::byte[]> received_;
 };
 
 // An answer of the worker, but for what a command returns: that follows in |result|.

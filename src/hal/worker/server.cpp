@@ -12,6 +12,8 @@
 #include <unordered_map>
 
 #include "hal/worker/channel.h"
+#include "hal/worker/hosted.h"
+#include "hal/worker/window.h"
 #include "hal/worker/worker.h"
 
 namespace tenon {
@@ -28,7 +30,7 @@ class Server {
     while (auto message = channel_.receive()) {
       ByteReader in(message->bytes);
       const auto command = static_cast<WorkerCommand>(in.byte());
-      if (command == WorkerCommand::share || command == WorkerCommand::drop_buffer || command == WorkerCommand::drop_program) {
+      if (!is_answered(command)) {
         take_note(command, in, std::move(message->fd));
         continue;
       }
@@ -63,14 +65,51 @@ class Server {
   }
 
   void take_note(WorkerCommand command, ByteReader& in, FileDescriptor fd) {
+    if (command == WorkerCommand::preload) return preload(in.text());
     const Number number = in.number();
-    if (command == WorkerCommand::share) {
-      memory_ = SharedMemory();
-      if (number != 0) memory_ = SharedMemory::map(std::move(fd), number);
-    } else if (command == WorkerCommand::drop_buffer) {
+    switch (command) {
+      case WorkerCommand::share:
+        memory_ = SharedMemory();
+        if (number != 0) memory_ = SharedMemory::map(std::move(fd), number);
+        return;
+      case WorkerCommand::window: return map_window(std::move(fd), number);
+      case WorkerCommand::put:
+      case WorkerCommand::reserve: return make_small(command, number, in);
+      case WorkerCommand::drop_buffer:
+        buffers_.erase(number);
+        failed_.erase(number);
+        return;
+      case WorkerCommand::drop_program: programs_.erase(number); return;
+      default: ByteReader::fail("a command that does not exist");
+    }
+  }
+
+  void preload(const std::string& name) {
+    const std::shared_ptr<Backend> backend = registry_.find(name);
+    if (auto* const able = dynamic_cast<Preloadable*>(backend.get())) able->preload();
+  }
+
+  // Until it is pinned, the device could not read it; a failure is reported by the first transfer.
+  void map_window(FileDescriptor fd, Number bytes) {
+    if (bytes != TransferWindow::kBytes) ByteReader::fail("a window of another size");
+    window_ = std::make_unique<TransferWindow>(SharedMemory::map(std::move(fd), bytes));
+    try {
+      direct().pin(window_->data(), TransferWindow::kBytes);
+    } catch (const Error& error) {
+      window_failure_ = error;
+    }
+  }
+
+  void make_small(WorkerCommand command, Number number, ByteReader& in) {
+    const TensorType type = read_type(in);
+    try {
+      if (command == WorkerCommand::reserve)
+        buffers_[number] = device().allocate(type);
+      else
+        buffers_[number] = device().upload(HostArray::from_bytes(type.dtype, type.shape, in.raw(in.left())));
+    } catch (const Error& error) {
       buffers_.erase(number);
-    } else {
-      programs_.erase(number);
+      failed_.insert_or_assign(number, error);
     }
   }
 
@@ -85,7 +124,9 @@ class Server {
       }
       case WorkerCommand::upload: return upload(in);
       case WorkerCommand::download: return download(in);
-      case WorkerCommand::run: return run(in);
+      case WorkerCommand::pass_upload: return pass_upload(in);
+      case WorkerCommand::pass_download: return pass_download(in);
+      case WorkerCommand::run: return run(in, reply);
       case WorkerCommand::close: return close();
       default: ByteReader::fail("a command that does not exist");
     }
@@ -95,7 +136,18 @@ class Server {
     if (!device_) throw Error(ErrorCode::failed_precondition, "the worker has no device open");
     return *device_;
   }
+  DirectTransfers& direct() const {
+    auto* const able = dynamic_cast<DirectTransfers*>(&device());
+    if (!able) ByteReader::fail("a transfer that the device does not offer");
+    return *able;
+  }
+  TransferWindow& window() const {
+    if (window_failure_) throw Error(*window_failure_);
+    if (!window_) ByteReader::fail("a transfer without a window");
+    return *window_;
+  }
   Buffer& buffer(Number number) const {
+    if (const auto failed = failed_.find(number); failed != failed_.end()) throw Error(failed->second);
     const auto found = buffers_.find(number);
     if (found == buffers_.end()) ByteReader::fail("a buffer that does not exist");
     return *found->second;
@@ -113,6 +165,7 @@ class Server {
     if (!backend) throw Error(ErrorCode::unavailable, fmt::format("the worker program has no backend {}", name));
     device_ = backend->open(info, options);
     write_device(reply, device_->info());
+    reply.flag(dynamic_cast<DirectTransfers*>(device_.get()) != nullptr);
   }
 
   void compile(ByteReader& in, ByteWriter& reply) {
@@ -140,13 +193,41 @@ class Server {
     buffers_[number] = std::move(made);
   }
 
+  // The parent's threads are already at work; they must hear of every failure.
+  template <class Transfer>
+  void pass(const Transfer& transfer) {
+    try {
+      transfer();
+    } catch (...) {
+      if (window_) window_->give_up();
+      throw;
+    }
+  }
+  void pass_upload(ByteReader& in) {
+    const Number number = in.number();
+    const TensorType type = read_type(in);
+    pass([&] {
+      std::unique_ptr<Buffer> made = device().allocate(type);
+      window().upload(direct(), *made, storage_bytes(type.dtype, type.shape));
+      buffers_[number] = std::move(made);
+    });
+  }
+  void pass_download(ByteReader& in) {
+    const Number number = in.number();
+    pass([&] {
+      const Buffer& from = buffer(number);
+      window().download(direct(), from, storage_bytes(from.type().dtype, from.type().shape));
+    });
+  }
+
   void download(ByteReader& in) {
     const HostArray array = device().download(buffer(in.number()));
     if (array.bytes() > memory_.bytes()) ByteReader::fail("more bytes than were shared");
     if (array.bytes() != 0) std::memcpy(memory_.data(), array.data(), array.bytes());
   }
 
-  void run(ByteReader& in) {
+  void run(ByteReader& in, ByteWriter& reply) {
+    const bool answers_results = in.flag();
     const auto program = programs_.find(in.number());
     if (program == programs_.end()) ByteReader::fail("a program that does not exist");
     inputs_.clear();
@@ -156,9 +237,18 @@ class Server {
     for (Number count = in.below(in.left() + 1, "more outputs than bytes"); count > 0; --count)
       outputs_.push_back(&buffer(in.number()));
     program->second->run(inputs_, outputs_);
+    if (!answers_results) return;
+    for (const Buffer* output : outputs_) {
+      const std::size_t bytes = storage_bytes(output->type().dtype, output->type().shape);
+      if (bytes == 0 || bytes > kMessageBytes) continue;
+      const HostArray array = device().download(*output);
+      reply.raw({array.data(), array.bytes()});
+    }
   }
 
   void close() {
+    if (window_ && device_ && !window_failure_) direct().unpin(window_->data());
+    window_.reset();
     programs_.clear();
     buffers_.clear();
     if (device_) device_->close();
@@ -172,7 +262,10 @@ class Server {
   std::unordered_map<Number, std::unique_ptr<Executable>> programs_;
   std::vector<const Buffer*> inputs_;
   std::vector<Buffer*> outputs_;
+  std::unordered_map<Number, Error> failed_;
   SharedMemory memory_;
+  std::unique_ptr<TransferWindow> window_;
+  std::optional<Error> window_failure_;
 };
 
 // A runtime may be busy for a long time, so a thread detects the end of the parent. It watches both the parent's descriptor and

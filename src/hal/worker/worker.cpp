@@ -19,7 +19,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/log.h"
 #include "hal/worker/channel.h"
+#include "hal/worker/hosted.h"
+#include "hal/worker/window.h"
 #include "tenon/error.h"
 
 extern char** environ;
@@ -43,6 +46,10 @@ class ChildProcess {
   ~ChildProcess() { end(0); }
 
   pid_t pid() const noexcept { return pid_; }
+  bool is_running() const noexcept {
+    pollfd watched{fd_.get(), POLLIN, 0};
+    return pid_ >= 0 && fd_ && poll(&watched, 1, 0) == 0;
+  }
 
   // Waits this long for the process to exit, then kills it, and reaps it. Returns how it ended.
   std::string end(int milliseconds) noexcept {
@@ -150,6 +157,17 @@ class Connection {
     child_.end(kGraceMilliseconds);
   }
 
+  // A worker without a device can be ended at any time.
+  void abandon() noexcept {
+    is_closed_ = true;
+    child_.end(0);
+  }
+  bool is_alive() const noexcept { return child_.is_running(); }
+  // The device it is used for, in messages.
+  void name_device(const std::string& device) { device_ = device; }
+  void set_direct(bool has_direct) noexcept { has_direct_ = has_direct; }
+  bool has_direct() const noexcept { return has_direct_; }
+
   using Number = std::uint64_t;
   Number next_number() noexcept { return numbers_.fetch_add(1, std::memory_order_relaxed); }
   bool is_lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
@@ -178,7 +196,32 @@ class Connection {
     return array;
   }
 
-  // Sends a message without an answer.
+  // Large tensors of devices with direct transfers: the worker starts on the first piece while the others are being copied.
+  void pass_upload(const ByteWriter& request, const HostArray& array) {
+    const std::lock_guard lock(mutex_);
+    TransferWindow& through = window();
+    through.start();
+    send(request);
+    through.fill(array.data(), array.bytes(), [this] { return is_alive(); });
+    take_answer();
+  }
+  HostArray pass_download(const ByteWriter& request, const TensorType& type) {
+    HostArray array = HostArray::empty(type.dtype, type.shape);
+    const std::lock_guard lock(mutex_);
+    TransferWindow& through = window();
+    through.start();
+    send(request);
+    through.empty(array.mutable_data(), array.bytes(), [this] { return is_alive(); });
+    take_answer();
+    return array;
+  }
+
+  // Sends a message without an answer. Throws like call().
+  void notify(const ByteWriter& note) {
+    const std::lock_guard lock(mutex_);
+    send(note);
+  }
+  // The same for one that may be lost.
   void tell(WorkerCommand command, Number number) noexcept {
     ByteWriter note;
     note.byte(static_cast<std::uint8_t>(command));
@@ -222,9 +265,16 @@ class Connection {
         channel_(std::move(sockets.ours)) {}
 
   std::vector<std::byte> exchange(const ByteWriter& request) {
+    send(request);
+    return take_answer();
+  }
+
+  void send(const ByteWriter& request) {
     if (is_closed_) throw Error(ErrorCode::failed_precondition, fmt::format("{} is closed", device_));
     if (is_lost()) throw lost_error();
     if (!channel_.send(request.bytes())) lose();
+  }
+  std::vector<std::byte> take_answer() {
     auto message = channel_.receive();
     if (!message) lose();
     WorkerReply reply = read_reply(std::move(message->bytes));
@@ -267,12 +317,26 @@ class Connection {
     if (!channel_.send(note.bytes(), memory_.fd())) lose();
   }
 
-  const std::string device_;
+  TransferWindow& window() {
+    if (window_) return *window_;
+    auto window = std::make_unique<TransferWindow>(SharedMemory::create(TransferWindow::kBytes));
+    ByteWriter note;
+    note.byte(static_cast<std::uint8_t>(WorkerCommand::window));
+    note.number(TransferWindow::kBytes);
+    if (is_closed_) throw Error(ErrorCode::failed_precondition, fmt::format("{} is closed", device_));
+    if (is_lost()) throw lost_error();
+    if (!channel_.send(note.bytes(), window->fd())) lose();
+    window_ = std::move(window);
+    return *window_;
+  }
+
+  std::string device_;
   std::mutex mutex_;
   ChildProcess child_;
   WorkerChannel channel_;
   SharedMemory memory_;
-  bool is_closed_ = false;
+  std::unique_ptr<TransferWindow> window_;
+  bool is_closed_ = false, has_direct_ = false;
   std::string why_;
   std::atomic<bool> lost_{false};
   std::atomic<Number> numbers_{1};
@@ -295,10 +359,23 @@ class WorkerBuffer final : public Buffer {
 
   Connection::Number number() const { return number_; }
 
+  // The content, if it came with the answer of the run that wrote it; else empty.
+  const std::vector<std::byte>& copy() const { return copy_; }
+  // |reader| is notified when the content is read.
+  void set_copy(std::vector<std::byte> copy, std::shared_ptr<std::atomic<bool>> reader) {
+    copy_ = std::move(copy);
+    reader_ = std::move(reader);
+  }
+  void was_read() const {
+    if (reader_) reader_->store(true, std::memory_order_relaxed);
+  }
+
  private:
   std::shared_ptr<Connection> connection_;
   Connection::Number number_;
   MemoryBudget::Share share_;
+  std::vector<std::byte> copy_;
+  std::shared_ptr<std::atomic<bool>> reader_;
 };
 
 class WorkerProgram final : public Executable {
@@ -318,27 +395,79 @@ class WorkerProgram final : public Executable {
 
   using Executable::run;
   void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override {
+    // Results that were read after the last run are likely to be read after this one.
+    const bool send_along = results_are_read_->exchange(false, std::memory_order_relaxed);
     ByteWriter request = request_for(WorkerCommand::run);
+    request.flag(send_along);
     request.number(number_);
     request.number(inputs.size());
     for (const Buffer* input : inputs) request.number(static_cast<const WorkerBuffer*>(input)->number());
     request.number(outputs.size());
     for (const Buffer* output : outputs) request.number(static_cast<const WorkerBuffer*>(output)->number());
-    connection_->call(request);
+    const std::vector<std::byte> answer = connection_->call(request);
+    ByteReader in(answer);
+    for (Buffer* output : outputs) {
+      std::vector<std::byte> copy;
+      const std::size_t bytes = storage_bytes(output->type().dtype, output->type().shape);
+      if (send_along && bytes != 0 && bytes <= kMessageBytes) {
+        const std::span<const std::byte> sent = in.raw(bytes);
+        copy.assign(sent.begin(), sent.end());
+      }
+      static_cast<WorkerBuffer*>(output)->set_copy(std::move(copy), results_are_read_);
+    }
   }
 
  private:
   std::shared_ptr<Connection> connection_;
   Connection::Number number_;
+  std::shared_ptr<std::atomic<bool>> results_are_read_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<TensorType> input_types_, output_types_;
+};
+
+// A worker that has loaded its backend's libraries but opened no device. It is started when a device closes, so that the next
+// open does not wait for a process to start and its libraries to load.
+class SpareWorker {
+ public:
+  explicit SpareWorker(std::string backend) : backend_(std::move(backend)) {}
+  ~SpareWorker() {
+    if (connection_) connection_->abandon();
+  }
+
+  void start() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (connection_) return;
+    try {
+      auto connection = std::make_shared<Connection>(backend_, std::map<std::string, std::string>());
+      ByteWriter note = request_for(WorkerCommand::preload);
+      note.text(backend_);
+      connection->notify(note);
+      connection_ = std::move(connection);
+    } catch (const std::exception& error) {
+      logging::debug("no worker is held ready for {}: {}", backend_, error.what());
+    }
+  }
+  // Null if none is ready.
+  std::shared_ptr<Connection> take() {
+    const std::lock_guard lock(mutex_);
+    if (connection_ && !connection_->is_alive()) connection_.reset();
+    return std::exchange(connection_, nullptr);
+  }
+
+ private:
+  const std::string backend_;
+  std::mutex mutex_;
+  std::shared_ptr<Connection> connection_;
 };
 
 class WorkerDevice final : public OpenDevice {
  public:
-  WorkerDevice(std::shared_ptr<Connection> connection, DeviceInfo info, std::shared_ptr<MemoryBudget> budget)
+  // |spare|, which may be null, is started when the device has closed.
+  WorkerDevice(std::shared_ptr<Connection> connection, DeviceInfo info, std::shared_ptr<MemoryBudget> budget,
+               std::shared_ptr<SpareWorker> spare)
       : connection_(std::move(connection)),
         info_(std::move(info)),
-        budget_(std::move(budget)) {}
+        budget_(std::move(budget)),
+        spare_(std::move(spare)) {}
 
   const DeviceInfo& info() const noexcept override { return info_; }
 
@@ -352,23 +481,42 @@ class WorkerDevice final : public OpenDevice {
 
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
     std::unique_ptr<WorkerBuffer> buffer = make_buffer(type);
-    connection_->call(describe(WorkerCommand::allocate, *buffer));
+    if (storage_bytes(type.dtype, type.shape) <= kMessageBytes)
+      connection_->notify(describe(WorkerCommand::reserve, *buffer));
+    else
+      connection_->call(describe(WorkerCommand::allocate, *buffer));
     return buffer;
   }
 
   std::unique_ptr<Buffer> upload(const HostArray& array) override {
     std::unique_ptr<WorkerBuffer> buffer = make_buffer({array.dtype(), array.shape()});
-    connection_->upload(describe(WorkerCommand::upload, *buffer), array);
+    if (array.bytes() <= kMessageBytes) {
+      ByteWriter note = describe(WorkerCommand::put, *buffer);
+      note.raw({array.data(), array.bytes()});
+      connection_->notify(note);
+    } else if (is_passed(array.bytes())) {
+      connection_->pass_upload(describe(WorkerCommand::pass_upload, *buffer), array);
+    } else {
+      connection_->upload(describe(WorkerCommand::upload, *buffer), array);
+    }
     return buffer;
   }
 
   HostArray download(const Buffer& buffer) override {
-    ByteWriter request = request_for(WorkerCommand::download);
-    request.number(static_cast<const WorkerBuffer&>(buffer).number());
-    return connection_->download(request, buffer.type());
+    const auto& ours = static_cast<const WorkerBuffer&>(buffer);
+    const TensorType& type = buffer.type();
+    ours.was_read();
+    if (!ours.copy().empty()) return HostArray::from_bytes(type.dtype, type.shape, ours.copy());
+    const bool passes = is_passed(storage_bytes(type.dtype, type.shape));
+    ByteWriter request = request_for(passes ? WorkerCommand::pass_download : WorkerCommand::download);
+    request.number(ours.number());
+    return passes ? connection_->pass_download(request, type) : connection_->download(request, type);
   }
 
-  void close() override { connection_->close(); }
+  void close() override {
+    connection_->close();
+    if (spare_) spare_->start();
+  }
   bool is_lost() const noexcept override { return connection_->is_lost(); }
 
  private:
@@ -377,6 +525,7 @@ class WorkerDevice final : public OpenDevice {
     if (budget_) share = budget_->reserve(storage_bytes(type.dtype, type.shape));
     return std::make_unique<WorkerBuffer>(type, connection_, connection_->next_number(), std::move(share));
   }
+  bool is_passed(std::size_t bytes) const { return bytes > kSharedBytes && connection_->has_direct(); }
   static ByteWriter describe(WorkerCommand command, const WorkerBuffer& buffer) {
     ByteWriter request = request_for(command);
     request.number(buffer.number());
@@ -387,24 +536,69 @@ class WorkerDevice final : public OpenDevice {
   std::shared_ptr<Connection> connection_;
   DeviceInfo info_;
   std::shared_ptr<MemoryBudget> budget_;
+  std::shared_ptr<SpareWorker> spare_;
 };
+
+std::unique_ptr<OpenDevice> open_over(std::shared_ptr<Connection> connection, std::string_view backend, const DeviceInfo& device,
+                                      const OpenOptions& options, std::shared_ptr<SpareWorker> spare) {
+  ByteWriter request = request_for(WorkerCommand::open);
+  request.number(kWorkerProtocol);
+  request.text(backend);
+  request.flag(options.fuse);
+  write_device(request, device);
+  const std::vector<std::byte> answer = connection->call(request);
+  ByteReader in(answer);
+  DeviceInfo opened = read_device(in);
+  connection->set_direct(in.flag());
+  // Keeps the fields that only the manager knows.
+  DeviceInfo info = device;
+  info.name = opened.name;
+  info.memory_total_bytes = opened.memory_total_bytes;
+  info.details = opened.details;
+  return std::make_unique<WorkerDevice>(std::move(connection), std::move(info), options.budget, std::move(spare));
+}
 
 class IsolatedBackend final : public Backend {
  public:
-  explicit IsolatedBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  IsolatedBackend(std::unique_ptr<Backend> backend, bool needs_worker)
+      : backend_(std::move(backend)),
+        needs_worker_(needs_worker),
+        spare_(dynamic_cast<Preloadable*>(backend_.get()) ? std::make_shared<SpareWorker>(std::string(backend_->name()))
+                                                          : nullptr) {}
 
   std::string_view name() const noexcept override { return backend_->name(); }
   std::vector<DeviceInfo> devices() override { return backend_->devices(); }
   using Backend::open;
   std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
-    return open_in_worker(backend_->name(), device, options);
+    if (!needs_worker_ && !has_worker_program()) return backend_->open(device, options);
+    std::shared_ptr<Connection> connection = spare_ ? spare_->take() : nullptr;
+    if (connection)
+      connection->name_device(device.id);
+    else
+      connection = std::make_shared<Connection>(device.id, std::map<std::string, std::string>());
+    return open_over(std::move(connection), backend_->name(), device, options, spare_);
   }
   void check(const DeviceInfo& device, const Graph& graph) const override { backend_->check(device, graph); }
   void recover(const DeviceInfo& device) override { backend_->recover(device); }
   Latency latency(const DeviceInfo& device) const override { return backend_->latency(device); }
 
  private:
+  bool has_worker_program() const {
+    try {
+      worker_program();
+      return true;
+    } catch (const Error& error) {
+      static std::once_flag once;
+      std::call_once(once, [&] {
+        logging::warn("{} runs in this process and may keep its device after closing: {}", backend_->name(), error.what());
+      });
+      return false;
+    }
+  }
+
   std::unique_ptr<Backend> backend_;
+  bool needs_worker_;
+  std::shared_ptr<SpareWorker> spare_;
 };
 
 }  // namespace
@@ -428,25 +622,15 @@ std::string worker_program() {
 
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,
                                            const WorkerOptions& worker) {
-  auto connection = std::make_shared<Connection>(device.id, worker.environment);
-  ByteWriter request = request_for(WorkerCommand::open);
-  request.number(kWorkerProtocol);
-  request.text(backend);
-  request.flag(options.fuse);
-  write_device(request, device);
-  const std::vector<std::byte> answer = connection->call(request);
-  ByteReader in(answer);
-  DeviceInfo opened = read_device(in);
-  // Keeps the fields that only the manager knows.
-  DeviceInfo info = device;
-  info.name = opened.name;
-  info.memory_total_bytes = opened.memory_total_bytes;
-  info.details = opened.details;
-  return std::make_unique<WorkerDevice>(std::move(connection), std::move(info), options.budget);
+  return open_over(std::make_shared<Connection>(device.id, worker.environment), backend, device, options, nullptr);
 }
 
 std::unique_ptr<Backend> isolate(std::unique_ptr<Backend> backend) {
-  return std::make_unique<IsolatedBackend>(std::move(backend));
+  return std::make_unique<IsolatedBackend>(std::move(backend), true);
+}
+
+std::unique_ptr<Backend> isolate_if_possible(std::unique_ptr<Backend> backend) {
+  return std::make_unique<IsolatedBackend>(std::move(backend), false);
 }
 
 }  // namespace tenon

@@ -33,8 +33,11 @@ struct WorkerOptions {
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,
                                            const WorkerOptions& worker = {});
 
-// Wraps a backend so that its devices are opened in workers, which find it by name. Only open() is redirected.
+// Wraps a backend so that its devices are opened in workers, which find it by name. Only open() is redirected. When a device of
+// a Preloadable backend has closed, another worker is held ready for the next open; it holds no device.
 std::unique_ptr<Backend> isolate(std::unique_ptr<Backend> backend);
+// The same, but where no worker program is installed, devices are opened in this process after a warning.
+std::unique_ptr<Backend> isolate_if_possible(std::unique_ptr<Backend> backend);
 
 // The file of the worker program; throws unavailable listing the places that were searched.
 std::string worker_program();

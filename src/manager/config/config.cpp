@@ -33,6 +33,15 @@ std::string_view name(RoutingMode mode) noexcept {
   return "?";
 }
 
+std::string_view name(Isolate isolate) noexcept {
+  switch (isolate) {
+    case Isolate::automatic: return "auto";
+    case Isolate::always: return "true";
+    case Isolate::never: return "false";
+  }
+  return "";
+}
+
 std::string_view name(KeepOpenPolicy policy) noexcept {
   switch (policy) {
     case KeepOpenPolicy::on_demand: return "on_demand";

@@ -100,6 +100,12 @@ Setting optional_seconds(Described d, std::optional<double> Config::* field, con
           }};
 }
 
+std::optional<bool> parse_flag(std::string_view word) {
+  if (word == "true" || word == "1" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "0" || word == "no" || word == "off") return false;
+  return std::nullopt;
+}
+
 Setting flag(Described d, bool Config::* field) {
   return {d.name,
           d.group,
@@ -109,13 +115,29 @@ Setting flag(Described d, bool Config::* field) {
           "",
           [field](const Config& config) { return std::string(config.*field ? "true" : "false"); },
           [field](Config& config, const std::string& text) {
+            const std::optional<bool> answer = parse_flag(lower(trimmed(text)));
+            if (!answer) refuse("true or false");
+            config.*field = *answer;
+          }};
+}
+
+Setting isolate(Described d) {
+  constexpr const char* kTakes = "auto, true or false";
+  return {d.name,
+          d.group,
+          kTakes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) { return std::string(name(config.isolate)); },
+          [](Config& config, const std::string& text) {
             const std::string word = lower(trimmed(text));
-            if (word == "true" || word == "1" || word == "yes" || word == "on") {
-              config.*field = true;
-            } else if (word == "false" || word == "0" || word == "no" || word == "off") {
-              config.*field = false;
+            if (word == "auto") {
+              config.isolate = Isolate::automatic;
+            } else if (const std::optional<bool> answer = parse_flag(word)) {
+              config.isolate = *answer ? Isolate::always : Isolate::never;
             } else {
-              refuse("true or false");
+              refuse(kTakes);
             }
           }};
 }
@@ -330,7 +352,10 @@ std::vector<Setting> make_settings() {
            &Config::enable_x64),
       flag({"enable_jit", programs, "Whether nodes are fused into one loop; turn it off for debugging", {"TENON_ENABLE_JIT"}},
            &Config::enable_jit),
-      flag({"isolate", programs, "Whether every backend runs in a separate process", {"TENON_ISOLATE"}}, &Config::isolate),
+      isolate({"isolate",
+               programs,
+               "Whether backends run in a separate process: all, none, or (auto) cuda unless the command ends with its work",
+               {"TENON_ISOLATE"}}),
       environment({"environment", programs, "Environment variables that are set before backends load", {}}),
 
       number({"batch_min", batches, "The smallest batch", {"TENON_BATCH_MIN"}}, &Config::batch_min, 1, most),

@@ -71,12 +71,25 @@ std::vector<DeviceUser> users_of_unused(const DeviceInfo& device) {
   return users;
 }
 
+namespace {
+
+Hosting hosting(Isolate isolate) {
+  switch (isolate) {
+    case Isolate::automatic: return Hosting::as_needed;
+    case Isolate::always: return Hosting::workers;
+    case Isolate::never: return Hosting::here;
+  }
+  return Hosting::here;
+}
+
+}  // namespace
+
 Routing::Routing(const Config& config, DeviceOwners& owners)
     : config_(config),
       owners_(owners),
       profiles_(config.profile ? ProfileStore::of_process() : std::make_shared<ProfileStore>("")) {
   auto registry = std::make_shared<BackendRegistry>();
-  register_all_backends(*registry, config.simulated, config.isolate);
+  register_all_backends(*registry, config.simulated, hosting(config.isolate));
   registry_ = std::move(registry);
 }
 

@@ -58,7 +58,7 @@ class FakeDriver {
 
   std::mutex mutex;
   std::map<DevicePointer, std::size_t> memory;
-  std::set<void*> pinned;
+  std::set<void*> pinned, registered;
   std::set<std::string> entries;
   std::vector<Launched> launches;
   std::size_t capacity = std::size_t{1} << 30, used = 0;
@@ -136,6 +136,16 @@ class FakeDriver {
       std::free(block);
       return kSuccess;
     };
+    table_.host_register = [](void* memory, std::size_t, unsigned) {
+      const std::lock_guard lock(fake().mutex);
+      fake().registered.insert(memory);
+      return kSuccess;
+    };
+    table_.host_unregister = [](void* memory) {
+      const std::lock_guard lock(fake().mutex);
+      if (fake().registered.erase(memory) != 1) std::abort();
+      return kSuccess;
+    };
     table_.copy_to_device = [](DevicePointer to, const void* from, std::size_t bytes, RawStream) {
       std::memcpy(reinterpret_cast<void*>(to), from, bytes);
       const std::lock_guard lock(fake().mutex);
@@ -183,6 +193,7 @@ class FakeDriver {
       *function = reinterpret_cast<RawFunction>(const_cast<std::string*>(&*fake().entries.insert(entry).first));
       return kSuccess;
     };
+    table_.function_set = [](RawFunction, int, int) { return kSuccess; };
     table_.launch = [](RawFunction function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned,
                        RawStream, void** arguments, void**) -> Result {
       if (fake().next_launch != kSuccess) return std::exchange(fake().next_launch, kSuccess);

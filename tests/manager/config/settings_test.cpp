@@ -278,7 +278,11 @@ TEST(Settings, KindsGoByTheNamesPeopleUse) {
 }
 
 TEST(Settings, WordsForYesAndNo) {
-  for (const char* word : {"true", "1", "yes", "ON"}) EXPECT_TRUE(loaded({{"TENON_ISOLATE", word}}).isolate) << word;
+  for (const char* word : {"true", "1", "yes", "ON"})
+    EXPECT_EQ(loaded({{"TENON_ISOLATE", word}}).isolate, Isolate::always) << word;
+  for (const char* word : {"false", "0", "no", "OFF"})
+    EXPECT_EQ(loaded({{"TENON_ISOLATE", word}}).isolate, Isolate::never) << word;
+  EXPECT_EQ(loaded({{"TENON_ISOLATE", "auto"}}).isolate, Isolate::automatic);
   for (const char* word : {"false", "0", "No", "off"}) EXPECT_FALSE(loaded({{"TENON_LEDGER", word}}).ledger) << word;
 }
 
