@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/c/primitives/primitives.h"
+#include "codegen/c/sort/sort.h"
 #include "graph/fusion.h"
 #include "graph/simplify.h"
 #include "hal/kernel_plan/epilogues.h"
@@ -44,7 +45,7 @@ class Planner {
     for (const auto& [group, epilogue] : epilogues_) waiting.insert(epilogue.product);
     for (const Step& step : fused_.steps) {
       if (step.group < 0) {
-        if (!waiting.contains(step.node)) add_primitive(step.node);
+        if (!waiting.contains(step.node) && !done_.contains(step.node)) add_primitive(step.node);
       } else if (const auto found = epilogues_.find(step.group); found == epilogues_.end()) {
         add_group(step.group);
       } else if (!products_.add_with_epilogue(found->second)) {
@@ -74,6 +75,7 @@ class Planner {
   void add_primitive(NodeId id) {
     const Node& node = graph_[id];
     if (node.shape.elements() == 0) return values_.place(id);
+    if (node.prim == Prim::arg_sort && add_sort(id)) return;
     const Dense out = node.prim == Prim::scatter ? values_.unrounded_result_of(id) : values_.result_of(id);
     add_kernels(node, out);
     values_.deliver(id, out);
@@ -103,6 +105,37 @@ class Planner {
       case Prim::arg_sort: return steps_.add(emit_arg_sort(target_, x(0), node.as<ArgSortAttr>(), out, scratch));
       default: throw Error(ErrorCode::internal, fmt::format("no kernel implements {}", name(node.prim)));
     }
+  }
+
+  // The gather that brings the elements into the order that |sort| finds, if there is one: both are one op then.
+  NodeId gather_of(NodeId sort) const {
+    const Node& node = graph_[sort];
+    for (NodeId id = sort + 1; id < graph_.size(); ++id) {
+      const Node& reader = graph_[id];
+      if (reader.prim == Prim::gather && reader.inputs[0] == node.inputs[0] && reader.inputs[1] == sort &&
+          reader.as<AxisAttr>().axis == node.as<ArgSortAttr>().axis)
+        return id;
+    }
+    return -1;
+  }
+
+  bool add_sort(NodeId id) {
+    const ArgSortAttr& attr = graph_[id].as<ArgSortAttr>();
+    const NodeId gather = gather_of(id);
+    const Dense x = values_.dense(graph_[id].inputs[0]);
+    SortResult to;
+    if (gather < 0 || !values_.is_read_once(id)) to.indices = values_.result_of(id);
+    if (gather >= 0) to.values = values_.result_of(gather);
+    auto launches = emit_radix_sort(target_, x, {.axis = attr.axis, .descending = attr.descending}, to,
+                                    [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
+    if (!launches) return false;
+    steps_.add(std::move(*launches));
+    if (to.indices) values_.deliver(id, *to.indices);
+    if (to.values) {
+      values_.deliver(gather, *to.values);
+      done_.insert(gather);
+    }
+    return true;
   }
 
   void add_view(const Node& node, const Dense& out) {
@@ -143,10 +176,29 @@ class Planner {
 
   void add_scatter(const Node& node, const Dense& out, const Scratch& scratch) {
     const Access x = values_.stored(node.inputs[0]);
+    if (add_scatter_rows(node, x, out, scratch)) return;
     const Dense indices = values_.dense(node.inputs[1]), updates = values_.dense(node.inputs[2]);
     steps_.add(emit_copy(target_, node.shape, x, dense_access(out.slot, out.stored, node.shape)));
     if (indices.shape.elements() > 0)
       steps_.add(emit_scatter(target_, indices, updates, node.as<ScatterAttr>(), out, steps_.status(), scratch));
+  }
+
+  // Whole rows have one index each: the indices are the same along every other axis.
+  bool add_scatter_rows(const Node& node, const Access& x, const Dense& out, const Scratch& scratch) {
+    const Shape& shape = graph_[node.inputs[1]].shape;
+    const ScatterAttr& attr = node.as<ScatterAttr>();
+    const Access from = values_.stored(node.inputs[1]);
+    if (!can_scatter_rows(target_, shape, attr, out)) return false;
+    for (int i = 0; i < shape.rank(); ++i)
+      if (i != attr.axis && shape[i] > 1 && from.strides[at(i)] != 0) return false;
+    const std::int64_t count = shape[attr.axis];
+    const Dense indices{steps_.temporary(from.stored, Shape{count}), from.stored, Shape{count}};
+    const Dense updates = values_.dense(node.inputs[2]);
+    steps_.add(emit_copy(target_, node.shape, x, dense_access(out.slot, out.stored, node.shape)));
+    steps_.add(emit_copy(target_, indices.shape, {from.slot, from.stored, from.offset, {from.strides[at(attr.axis)]}},
+                         dense_access(indices.slot, indices.stored, indices.shape)));
+    steps_.add(emit_scatter_rows(target_, indices, updates, attr, out, steps_.status(), scratch));
+    return true;
   }
 
   void add_take(const Node& node, const Dense& out) {
@@ -166,6 +218,7 @@ class Planner {
   PlanValues values_;
   PlanProducts products_;
   std::map<int, Epilogue> epilogues_;  // by group
+  std::set<NodeId> done_;              // computed together with an earlier node
 };
 
 }  // namespace

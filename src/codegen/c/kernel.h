@@ -19,6 +19,7 @@ struct Kernel {
   std::string text;                        // from the KERNEL line to its closing brace
   std::set<std::string> helpers;           // functions of math.h it calls
   std::array<int, 3> group_size{1, 1, 1};  // it must be launched with
+  int dynamic_bytes = 0;                   // of local memory that the launch provides, besides what the text declares (CUDA)
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

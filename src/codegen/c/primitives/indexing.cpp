@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "codegen/c/loops/geometry.h"
 #include "codegen/c/loops/lines.h"
@@ -63,7 +64,30 @@ Launch emit_iota(const KernelTarget& target, const Dense& out) {
   });
 }
 
+namespace {
+
+// Four numbers come from one call of the generator, and two doubles.
+std::optional<Launch> random_quads(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out) {
+  if (target.dialect != Dialect::cuda || attr.normal || dtype != DType::f32) return std::nullopt;
+  const std::int64_t count = out.shape.elements();
+  if (count % 4 != 0 || element_bytes(out.stored) > 4) return std::nullopt;
+  Parameters p(true);
+  Body body(target, p);
+  const std::string to = p.output(out.stored, out.slot), seed = p.whole_number(static_cast<std::int64_t>(attr.seed));
+  body.need("philox");
+  std::string text =
+      fmt::format("const Words words = philox((u64){}, (u64)j, 0u);\nVARRAY({}, 4, r);\n", seed, stored_type(out.stored));
+  text += fmt::format(
+      "UNROLL for (i32 l = 0; l < 4; ++l) {{ const f32 value = (f32)(words.w[l] >> 8) * 5.9604645e-8f; r[l] = {}; }}\n",
+      body.to_store(out.stored, "value"));
+  text += fmt::format("VSTORE({}, 4, r, {} + j * 4);\n", stored_type(out.stored), to);
+  return emit_items(body, count / 4, 4, text);
+}
+
+}  // namespace
+
 Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out) {
+  if (auto quads = random_quads(target, attr, dtype, out)) return std::move(*quads);
   const Access to = dense_access(out.slot, out.stored, out.shape);
   return emit_map(target, out.shape, {}, std::span(&to, 1), [&](const MapContext& context, std::vector<std::string>& outputs) {
     Body& body = context.body;
@@ -75,10 +99,49 @@ Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dty
   });
 }
 
-Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status) {
+namespace {
+
+// Rows that are copied as they are: work-items move words of up to 16 bytes, several each, so that the card's memory is busy.
+std::optional<Launch> take_words(const KernelTarget& target, const Dense& x, const Dense& indices, const AxisSplit& split,
+                                 const Dense& out, int status) {
+  const std::uint64_t row_bytes = at(split.inner) * element_bytes(x.stored);
+  const std::int64_t rows = split.outer * indices.shape.elements();
+  std::uint64_t word = 16;
+  while (row_bytes % word != 0) word /= 2;
+  const std::int64_t words = static_cast<std::int64_t>(row_bytes / word);
+  constexpr std::int64_t kEach = 4, kThreads = 256;
+  const std::int64_t count = rows * words;
+  if (target.dialect != Dialect::cuda || x.stored != out.stored || word < 4 || count >= (std::int64_t{1} << 31))
+    return std::nullopt;
   Parameters p(true);
   Body body(target, p);
+  const std::string type = word == 16 ? "uint4" : word == 8 ? "uint2" : "u32";
+  const std::string in = p.buffer("const " + type, x.slot), wanted = p.input(indices.stored, indices.slot),
+                    to = p.buffer(type, out.slot), state = p.buffer("i64", status), all = p.whole_number(count),
+                    length = p.whole_number(words), extent = p.whole_number(split.extent),
+                    each = p.whole_number(indices.shape.elements());
+  std::string text =
+      fmt::format("{} moved[{}];\nconst u32 first = blockIdx.x * {} + threadIdx.x;\n", type, kEach, kEach * kThreads);
+  text += fmt::format(
+      "UNROLL for (u32 k = 0; k < {0}; ++k) {{\nconst u32 j = first + k * {1};\nif (j < (u32){2}) {{\nconst u32 row = j / "
+      "(u32){3};\n",
+      kEach, kThreads, all, length);
+  text +=
+      fmt::format("moved[k] = {0}[((i64)(row / (u32){1}) * {2} + {3}) * {4} + (j - row * (u32){4})];\n}}\n}}\n", in, each, extent,
+                  body.call("resolve", fmt::format("{}[row % (u32){}], {}, {}", wanted, each, extent, state)), length);
+  text += fmt::format("UNROLL for (u32 k = 0; k < {0}; ++k) if (first + k * {1} < (u32){2}) {3}[first + k * {1}] = moved[k];\n",
+                      kEach, kThreads, all, to);
+  return make_launch(body, {static_cast<int>(kThreads), 1, 1},
+                     {static_cast<std::uint32_t>(ceil_div(count, kEach * kThreads)), 1, 1}, text);
+}
+
+}  // namespace
+
+Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status) {
   const AxisSplit split(x.shape, axis);
+  if (auto words = take_words(target, x, indices, split, out, status)) return std::move(*words);
+  Parameters p(true);
+  Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), wanted = p.input(indices.stored, indices.slot),
                     to = p.output(out.stored, out.slot), state = p.buffer("i64", status);
   const std::string count = p.whole_number(indices.shape.elements()), inner = p.whole_number(split.inner),

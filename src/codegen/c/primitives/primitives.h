@@ -36,6 +36,10 @@ std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, 
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);
+// The same where all elements of a row, whatever comes after the axis, have one index: |indices| has one axis. CUDA only.
+bool can_scatter_rows(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Dense& out);
+std::vector<Launch> emit_scatter_rows(const KernelTarget& target, const Dense& indices, const Dense& updates,
+                                      const ScatterAttr& attr, const Dense& out, int status, const Scratch& scratch);
 std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
                                     const Scratch& scratch);
 std::vector<Launch> emit_cumulative(const KernelTarget& target, const Dense& x, const CumulativeAttr& attr, const Dense& out,

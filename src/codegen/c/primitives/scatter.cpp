@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "codegen/c/loops/geometry.h"
-#include "codegen/c/primitives/primitives.h"
+#include "codegen/c/primitives/scatter.h"
 
 namespace tenon::emit {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
 
 std::string sum_text(DType stored, const std::string& a, const std::string& b) {
   const DType compute = compute_dtype(stored);
@@ -18,6 +20,22 @@ std::string sum_text(DType stored, const std::string& a, const std::string& b) {
   if (is_float(compute)) return fmt::format("{} + {}", a, b);
   return fmt::format("({})(({}){} + ({}){})", variable_type(compute), wrap, a, wrap, b);
 }
+
+std::string place_of_update(Body& body, const Dense& indices, const ScatterAttr& attr, const Dense& out, int status) {
+  Parameters& p = body.parameters();
+  const Strides strides = contiguous_strides(out.shape);
+  std::vector<std::int64_t> others(strides.begin(), strides.begin() + out.shape.rank()), along(others.size(), 0);
+  others[at(attr.axis)] = 0;
+  along[at(attr.axis)] = 1;
+  const Axes axes = joined({indices.shape.begin(), indices.shape.end()}, {others, along});
+  std::string text = offset_text(p, axes, {0, 0}, "j");
+  return text + fmt::format("const i32 a = (i32)o1;\nconst i64 place = o0 + {} * {};\n",
+                            body.call("resolve", fmt::format("{}[j], {}, {}", p.input(indices.stored, indices.slot),
+                                                             p.whole_number(out.shape[attr.axis]), p.buffer("i64", status))),
+                            p.whole_number(strides[at(attr.axis)]));
+}
+
+namespace {
 
 // A line of indices at a time, in order.
 Launch by_lines(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr, const Dense& out,
@@ -53,21 +71,6 @@ Launch by_lines(const KernelTarget& target, const Dense& indices, const Dense& u
   text += "}\n";
   const std::int64_t lines = axes.elements();
   return emit_items(body, lines, indices.shape[attr.axis], text);
-}
-
-// Every update by itself. Statements that define "place" in the result, and "a", its number in its line, of update j.
-std::string place_of_update(Body& body, const Dense& indices, const ScatterAttr& attr, const Dense& out, int status) {
-  Parameters& p = body.parameters();
-  const Strides strides = contiguous_strides(out.shape);
-  std::vector<std::int64_t> others(strides.begin(), strides.begin() + out.shape.rank()), along(others.size(), 0);
-  others[at(attr.axis)] = 0;
-  along[at(attr.axis)] = 1;
-  const Axes axes = joined({indices.shape.begin(), indices.shape.end()}, {others, along});
-  std::string text = offset_text(p, axes, {0, 0}, "j");
-  return text + fmt::format("const i32 a = (i32)o1;\nconst i64 place = o0 + {} * {};\n",
-                            body.call("resolve", fmt::format("{}[j], {}, {}", p.input(indices.stored, indices.slot),
-                                                             p.whole_number(out.shape[attr.axis]), p.buffer("i64", status))),
-                            p.whole_number(strides[at(attr.axis)]));
 }
 
 // First it is found out which update of an element is the last one, then those alone are stored.
@@ -144,6 +147,8 @@ std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indice
   constexpr std::int64_t kShort = 64;
   const std::int64_t extent = indices.shape[attr.axis], lines = indices.shape.elements() / std::max<std::int64_t>(extent, 1);
   const bool fills_device = lines >= std::int64_t{target.compute_units} * 256;
+  if (attr.add && is_float(out.stored) && extent > kShort && can_add_in_order(target, indices, out))
+    return emit_add_in_order(target, indices, updates, attr, out, status, scratch);
   if (target.is_cpu || extent <= kShort || fills_device || extent >= (std::int64_t{1} << 31))
     return {by_lines(target, indices, updates, attr, out, status)};
   if (!attr.add) return last_ones(target, indices, updates, attr, out, status, scratch);

@@ -1,6 +1,6 @@
 // x[i]
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 0 bytes
 // kernel0<1x1x1 of 256x1x1>(input0, input1, output0, status+0, 3, 8, 4, 24)
 
@@ -11,4 +11,22 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RES
     const i64 from = (row / arg4 * arg6 + resolve(arg1[row % arg4], arg6, arg3)) * arg5;
     arg2[j] = arg0[from + k];
   }
+}
+
+// --- CUDA
+// workspace 0 bytes
+// kernel0<1x1x1 of 256x1x1>(input0, input1, output0, status+0, 6, 2, 4, 3)
+
+// calls resolve
+KERNEL(256, 1, 1) kernel0(GLOBAL const uint4* arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL uint4* arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7) {
+  uint4 moved[4];
+  const u32 first = blockIdx.x * 1024 + threadIdx.x;
+  UNROLL for (u32 k = 0; k < 4; ++k) {
+    const u32 j = first + k * 256;
+    if (j < (u32)arg4) {
+      const u32 row = j / (u32)arg5;
+      moved[k] = arg0[((i64)(row / (u32)arg7) * arg6 + resolve(arg1[row % (u32)arg7], arg6, arg3)) * arg5 + (j - row * (u32)arg5)];
+    }
+  }
+  UNROLL for (u32 k = 0; k < 4; ++k) if (first + k * 256 < (u32)arg4) arg2[first + k * 256] = moved[k];
 }
