@@ -136,7 +136,7 @@ export interface Execution {
   seconds: number;
   status_log: string[];
   download: string | null;
-  cost?: { dollars: number | null; is_estimate: boolean } | null;
+  cost: { dollars: number; estimate: boolean } | null; // of this run; null: the device has no price
   inputs: { name: string; dtype: string; shape: number[]; bytes: number; value: Scalar; sample_values: Scalar[]; given_value?: Scalar | null }[];
   results: Result[];
 }

@@ -1,7 +1,7 @@
 // The live connection to the server: one event stream, reopened whenever it breaks, and its latest data.
 import { computed, signal } from '@preact/signals';
 import { type Device, type DeviceEvent, failures, lastContact, loginNeeded, parseJson } from './api';
-import { merged, type Other, withOthers } from './device_history';
+import { type Hold, merged, type Other, withHolds, withOthers } from './device_history';
 
 export type Link = 'connecting' | 'open' | 'lost' | 'ending';
 export const link = signal<Link>('connecting');
@@ -66,6 +66,10 @@ function flush() {
 // Events arrive live and, for the time before the page was opened, from the server's record; both may have the same ones.
 export function addEvents(list: DeviceEvent[]) {
   deviceEvents.value = merged(deviceEvents.value, list).slice(-kKeptEvents);
+}
+
+export function addHolds(list: Hold[]) {
+  others.value = withHolds(others.value, list, Date.now() / 1000);
 }
 
 // EventSource gives up permanently on some errors, so we retry ourselves: after 1, 2, 4, 8 seconds, then every 8.

@@ -24,6 +24,26 @@ const kKept = 1000;
 // Snapshots round and travel: one that begins this close to a known one is the same.
 const kSlack = 1.5;
 
+// A hold as the server has seen it; |until| is null while it lasts.
+export interface Hold {
+  device: string;
+  who: string;
+  from: number;
+  until: number | null;
+}
+
+// |known| with the server's record, which goes further back than this page.
+export function withHolds(known: readonly Other[], holds: readonly Hold[], now: number): Other[] {
+  const list = [...known];
+  for (const { device, who, from, until } of holds) {
+    const to = until ?? now;
+    const at = list.findIndex((each) => each.holding && each.device === device && each.who === who && Math.abs(each.from - from) < kSlack);
+    if (at < 0) list.push({ device, who, holding: true, from, to });
+    else list[at] = { ...list[at], from: Math.min(from, list[at].from), to: Math.max(to, list[at].to) };
+  }
+  return list.sort((a, b) => a.from - b.from).slice(-kKept);
+}
+
 // |known| with the users of |devices| from other processes, who are there at |now|.
 export function withOthers(known: readonly Other[], devices: readonly Device[], now: number): Other[] {
   const list = [...known];

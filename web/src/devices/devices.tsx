@@ -1,7 +1,8 @@
 // The dashboard: every device with its holders, waiters and cost.
 import { useEffect } from 'preact/hooks';
 import { get, type DeviceEvent } from '../api';
-import { accelerators, addEvents, devices, devicesKnown, dropped, reconnects } from '../connection';
+import { accelerators, addEvents, addHolds, devices, devicesKnown, dropped, reconnects } from '../connection';
+import type { Hold } from '../device_history';
 import { DeviceCard } from './device_card';
 import { LedgerCard } from './ledger_card';
 import { PolicyCard } from './policy_card';
@@ -10,8 +11,8 @@ import './devices.css';
 
 export function Devices() {
   useEffect(() => {
-    get<{ events: DeviceEvent[] }>('/api/timeline')
-      .then((answer) => addEvents(answer.events))
+    get<{ events: DeviceEvent[]; holds: Hold[] }>('/api/timeline')
+      .then((answer) => (addEvents(answer.events), addHolds(answer.holds)))
       .catch(() => undefined);
   }, [reconnects.value]);
   return (
