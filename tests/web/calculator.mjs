@@ -81,6 +81,26 @@ scenario('parameters have their defaults and bounds, and change the result', fre
   assert.equal(await page.getByRole('button', { name: 'Calculate' }).isDisabled(), true);
 });
 
+scenario('Ctrl + Enter computes from any field', fresh('#op=sum&i.x=constant:2&i.x.shape=3&i.x.dtype=float32'), async (page) => {
+  await page.getByText(/^Gives /).waitFor();
+  await page.locator('#input-0-value').press('Control+Enter');
+  assert.equal(await (await outcome(page)).locator('.big.number').first().innerText(), '6');
+  await page.locator('#parameter-axis').press('Control+Enter');
+  await page.waitForFunction(() => document.querySelectorAll('.entry').length === 2);
+});
+
+scenario('parameters say what to write, and no bounds that nobody would cross', fresh('#op=sum'), async (page) => {
+  const note = await page.locator('#parameter-axis-note').innerText();
+  assert.match(note, /a list such as 0, 1/);
+  assert.doesNotMatch(note, /-8|7/);
+  for (const [op, name] of [['layer_norm', 'eps'], ['one_hot', 'classes']]) {
+    await search(page).fill(op);
+    await page.keyboard.press('Enter');
+    assert.doesNotMatch(await page.locator(`#parameter-${name}-note`).innerText(), /e-3\d|\d{12}/, `${op} ${name}`);
+  }
+  await page.getByText('Give a value for classes.').waitFor();
+});
+
 scenario('an op for integers starts with integers', fresh('#op=gcd'), async (page) => {
   await page.locator('#input-0-value').fill('12');
   await page.locator('#input-1-value').fill('18');

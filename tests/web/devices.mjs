@@ -107,6 +107,16 @@ scenario('a reset says what it does, asks, and does it', () => dashboard(), asyn
   assert.equal((await compute()).success, true, 'the device works afterwards');
 });
 
+scenario('a CPU has no reset, and a machine without a card says so', () => dashboard(bare), async (page) => {
+  const { devices } = await (await fetch(`${bare.url}/api/devices`)).json();
+  if (devices.some((device) => device.kind !== 'cpu')) return; // this machine has one
+  assert.equal(await card(page, 'cpu:0').getByRole('button', { name: /Reset/ }).count(), 0);
+  await page.getByRole('banner').getByRole('button', { name: 'Reset a device' }).click();
+  await page.getByRole('dialog').getByText('There is no device to reset: this machine computes on its CPU.').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Reset …' }).count(), 0);
+  await page.keyboard.press('Escape');
+});
+
 scenario('a reset can be called off', () => dashboard(), async (page) => {
   await page.getByRole('banner').getByRole('button', { name: 'Reset' }).click();
   await page.getByRole('button', { name: 'Reset …' }).click();
@@ -138,6 +148,22 @@ scenario('the timeline has the time before this page, and holds of other program
   await events.getByRole('row').filter({ hasText: 'held by another program' }).filter({ hasText: `pid ${neighbour.process.pid}` }).first().waitFor();
   await page.waitForFunction(([count]) => document.querySelectorAll('[aria-label="Last events"] tbody tr').length >= count, [Math.min(50, record.length)]);
   await neighbour.end();
+});
+
+scenario('how auto chooses can be set for one request, and the result says what it cost', async () => calculator(browser, await Server.start('--sim', 'wormhole,open=20ms,close=10ms', '--set', 'allow_simulated=true', '--set', 'prices.sim:0=3.5', '--set', 'prefer=cpu')), async (page) => {
+  await page.getByText(/^Auto chooses cpu:0: /).waitFor();
+  await page.getByLabel('Auto chooses').selectOption({ label: 'a Tenstorrent card if possible' });
+  await page.getByText(/^Auto chooses sim:0: /).waitFor();
+  await page.waitForFunction(() => location.hash.includes('auto=prefer:tenstorrent'));
+  await calculate(page);
+  const result = await outcome(page, 'sim:0');
+  await result.getByText(/Cost of this run: \$0\.0*[1-9]\d*/).waitFor();
+  await page.getByLabel('Auto chooses').selectOption('fastest');
+  await page.getByText(/^Auto chooses \S+: fastest/).waitFor();
+  await calculate(page);
+  await page.getByText(/^Auto chose \S+: fastest/).waitFor();
+  await page.reload();
+  assert.equal(await page.getByLabel('Auto chooses').inputValue(), 'fastest');
 });
 
 scenario('auto says what it took, and why', () => calculator(browser, server), async (page) => {

@@ -1,19 +1,18 @@
-// The picture in README.md, of a server with two simulated cards beside the CPU. By hand, when the page has changed:
+// The picture in README.md: one product on the CPU and two simulated cards, side by side. By hand, when the page has changed:
 //   node tests/web/readme_screenshot.mjs build/release/tenon docs/images
 import { join } from 'node:path';
-import { calculate, calculator, launch, outcome, scenario, screenshots, Server } from './harness.mjs';
+import { calculate, calculator, launch, scenario, screenshots, Server } from './harness.mjs';
 
 const browser = await launch();
-const server = await Server.start('--sim', 'wormhole', '--sim', 'gpu');
-const kProgram = '#op=gelu&i.x=random:normal:1:0:2&i.x.shape=32,32&i.x.dtype=bfloat16';
-const kLook = { viewport: { width: 1280, height: 960 }, colorScheme: 'light' };
+const server = await Server.start('--sim', 'wormhole,open=120ms,close=20ms', '--sim', 'gpu,open=40ms,close=10ms,factor=2');
+const kProgram = '#op=matmul&i.a=random:normal:1:0:1&i.a.shape=64,64&i.a.dtype=bfloat16&i.b=random:normal:2:0:1&i.b.shape=64,64&i.b.dtype=bfloat16&device=cpu:0,sim:0,sim:1&runs=10';
+const kLook = { viewport: { width: 1280, height: 860 }, colorScheme: 'light' };
 
-scenario('the calculator with a result', () => calculator(browser, server, kProgram, kLook), async (page) => {
-  await page.getByText(/^Gives 32/).waitFor();
-  await page.locator('.devices-choice .chip').filter({ hasText: 'sim:0' }).click();
+scenario('three devices side by side', () => calculator(browser, server, kProgram, kLook), async (page) => {
+  await page.getByText(/^Gives 64/).waitFor();
   await calculate(page);
-  const card = await outcome(page);
-  await card.getByRole('tab', { name: 'Heat map' }).click();
+  await page.waitForFunction(() => document.querySelector('.side-table') && !/running|queued|repeating|sending/.test(document.querySelector('.side-table').textContent));
+  await page.getByRole('tab', { name: 'sim:0' }).click();
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: join(screenshots, 'calculator.png') });
 });

@@ -30,10 +30,10 @@ MemoryBudget::Share Card::take(std::uint64_t bytes) const {
 
 Error Card::out_of_memory(std::uint64_t bytes, std::string_view why) const {
   return Error(ErrorCode::resource_exhausted,
-               fmt::format("{}: {} needed, but {} of its memory of {} are in use{}", info.id,
+               fmt::format("{}: {} are needed; {} of its memory of {} are in use{}", info.id,
                            format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(memory->used_bytes())),
                            format_bytes(static_cast<double>(memory->limit_bytes())), why),
-               "free tensors, use a smaller batch, or give the simulated device more memory");
+               "use smaller tensors or a smaller batch");
 }
 
 void Session::check_state() const {

@@ -6,7 +6,7 @@ import { sentence } from '../parts/problem';
 import { formatBytes, formatSeconds, formatShare } from '../numbers';
 import { ResetDialog } from '../session/reset_dialog';
 
-const kTones: Record<string, string> = { busy: 'accent', idle: 'good', opening: 'warn', draining: 'warn', closing: 'warn', failed: 'bad', lost: 'bad' };
+const kTones: Record<string, string> = { busy: 'accent', idle: 'good', waiting: 'warn', opening: 'warn', draining: 'warn', closing: 'warn', failed: 'bad', lost: 'bad' };
 
 export function DeviceCard({ device }: { device: Device }) {
   const [resets, setResets] = useState(false);
