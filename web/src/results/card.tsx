@@ -120,7 +120,7 @@ function Outcome({ run }: { run: Run }) {
         {view === 'histogram' && <HistogramView result={result} />}
         {view === 'errors' && <ErrorView comparison={result.comparison} result={result} />}
         {view === 'inputs' && <InputsView run={run} />}
-        {view === 'log' && <Log lines={run.log} />}
+        {view === 'log' && <Log lines={run.log} seconds={execution.status_log_seconds} />}
       </TabPanel>
       {execution.download && (
         <div class="row">
@@ -183,10 +183,13 @@ function InputsView({ run }: { run: Run }) {
   );
 }
 
-const Log = ({ lines }: { lines: string[] }) => (
+const Log = ({ lines, seconds = [] }: { lines: string[]; seconds?: number[] }) => (
   <ol class="log mono" aria-label="Log">
-    {lines.map((line) => (
-      <li>{line}</li>
+    {lines.map((line, i) => (
+      <li>
+        {seconds.length === lines.length && <span class="soft log-time">{formatSeconds(seconds[i])}</span>}
+        {line}
+      </li>
     ))}
   </ol>
 );
