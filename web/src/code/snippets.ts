@@ -166,8 +166,7 @@ const raw = (text: string) => (/[\n"\\]/.test(text) ? `R"tenon(${text})tenon"` :
 function cppInput(input: Input): string {
   if (isFile(input)) {
     const name = JSON.stringify(input.file!.name);
-    if (!/\.safetensors$/i.test(input.file!.name)) return `load_npy(${name})`;
-    return tensorOf(input) ? `load_safetensors(${name}).arrays.at(${JSON.stringify(tensorOf(input))})` : `load_safetensors(${name}).arrays.begin()->second`;
+    return tensorOf(input) ? `load_arrays(${name}).arrays.at(${JSON.stringify(tensorOf(input))})` : `load_arrays(${name}).arrays.begin()->second`;
   }
   if (!isList(input) || listOf(input).values.length <= kLongList) return `value(${raw(inputText(input))})`;
   const { values, texts } = listOf(input);

@@ -145,7 +145,7 @@ function Times({ run }: { run: Run }) {
   const told = [
     once > 0.01 ? `Opening and compiling took ${formatSeconds(once)}; the next run of this program is faster by that as long as the device stays open.` : '',
     run.warm ? `Fastest of ${run.warm.runs} ${run.warm.runs === 1 ? 'repeat' : 'repeats'}: ${formatSeconds(stageSeconds(run.warm.timeline, 'computing'))} computing.` : '',
-    cost ? `Cost of this run: ${formatMoney(cost.dollars)}${cost.estimate ? ', by an estimated price' : ''}.` : '',
+    cost && cost.dollars > 0 ? `Cost of this run: ${formatMoney(cost.dollars)}${cost.estimate ? ', by an estimated price' : ''}.` : '',
   ].filter(Boolean);
   return told.length === 0 ? null : <p class="small soft">{told.join(' ')}</p>;
 }

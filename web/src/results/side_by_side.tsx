@@ -37,7 +37,7 @@ const computing = (run: Run) => (run.warm ? stageSeconds(run.warm.timeline, 'com
 function Comparison({ all }: { all: Run[] }) {
   const fastest = Math.min(...all.map(computing).filter(Number.isFinite));
   const repeats = Math.max(...all.map((run) => run.warm?.runs ?? 0));
-  const priced = all.some((run) => run.result?.cost);
+  const priced = all.some((run) => (run.result?.cost?.dollars ?? 0) > 0);
   const row = (name: string, cell: (run: Run) => ComponentChildren, number = true, isPart = false) => (
     <tr>
       <th scope="row" class={isPart ? 'part' : ''}>{name}</th>
@@ -75,7 +75,7 @@ function Comparison({ all }: { all: Run[] }) {
         {part('Computing', done(({ result }) => formatSeconds(stageSeconds(result!.timeline, 'computing'))))}
         {repeats > 0 && row(`Computing again, fastest of ${repeats}`, (run) => (run.warm ? formatSeconds(computing(run)) : '–'))}
         {row(repeats > 0 ? 'Computing again, relative' : 'Computing, relative', done((run) => `${(computing(run) / fastest).toFixed(1)} ×`))}
-        {priced && row('Cost of the first run', done(({ result }) => (result!.cost ? formatMoney(result!.cost.dollars) : '–')))}
+        {priced && row('Cost of the first run', done(({ result }) => (result!.cost?.dollars ? formatMoney(result!.cost.dollars) : '–')))}
       </tbody>
     </table>
   );
