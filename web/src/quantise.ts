@@ -5,7 +5,6 @@ export const kDTypes = [
   'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64', 'bool',
 ] as const;
 
-export const isFloat = (dtype: string) => dtype.startsWith('float') || dtype.startsWith('bfloat');
 export const isBlock = (dtype: string) => dtype === 'bfloat8_b' || dtype === 'bfloat4_b';
 
 const kIntegers: Record<string, [number, number]> = {

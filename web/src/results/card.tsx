@@ -107,7 +107,7 @@ function Outcome({ run }: { run: Run }) {
             <dt>Reference</dt>
             <dd class="big number">{formatValue(comparison.reference_value, 'float64')}</dd>
             <dd class="small soft">
-              {typeof comparison.reference_value === 'number' && /float/.test(result.dtype) ? 'computed in float64' : 'computed exactly'}, in {formatSeconds(comparison.reference_seconds)}
+              {/float/.test(result.dtype) ? 'computed in float64' : 'computed exactly'}, in {formatSeconds(comparison.reference_seconds)}
             </dd>
           </div>
         )}
