@@ -30,8 +30,10 @@ void bind_device_library(nb::module_& module) {
       .def_prop_ro("slot", &Device::slot)
       .def_prop_ro("is_initialized", &Device::is_initialized)
       .def_prop_ro("request", [](const Device& self) { return std::string(std::string_view(self)); });
-  module.def("_create_device", [](const std::string& arch, int slot) { return device_library::create_device(arch_named(arch), slot); });
-  module.def("_initialize_device", [](const Device& device) { wait([&](Waiting&) { device_library::initialize_device(device); }); });
+  module.def("_create_device",
+             [](const std::string& arch, int slot) { return device_library::create_device(arch_named(arch), slot); });
+  module.def("_initialize_device",
+             [](const Device& device) { wait([&](Waiting&) { device_library::initialize_device(device); }); });
   module.def("_close_device", [](const Device& device) { wait([&](Waiting&) { device_library::close_device(device); }); });
   module.def("_set_library_default", &device_library::set_default_device);
   module.def("_get_library_default", []() -> nb::object {

@@ -73,6 +73,7 @@ ContextDevice::ContextDevice() {
 
 RunOptions run_options(Waiting& waiting) {
   RunOptions options;
+  if (!waiting.is_interruptible()) return options;
   options.cancel = waiting.token();
   options.on_progress = [&waiting](const Progress& progress) { waiting.at(progress); };
   return options;

@@ -67,9 +67,8 @@ void bind_placement(nb::module_& module) {
     const BatchConfig batch = batch_config(*known, base, process_manager().config());
     return nb::make_tuple(batch.batch_size, batch.max_batch_size, batch.min_batch_size, batch.prefetch_factor);
   });
-  module.def("_strategy_for_model", [](double parameters) {
-    return std::string(name(optimize_for_model_size({}, parameters).memory_strategy));
-  });
+  module.def("_strategy_for_model",
+             [](double parameters) { return std::string(name(optimize_for_model_size({}, parameters).memory_strategy)); });
 }
 
 }  // namespace tenon::python

@@ -3,7 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "codegen/stablehlo/emit.h"
@@ -44,6 +46,78 @@ nb::object types_of(const Graph& graph, std::span<const NodeId> ids) {
   return types;
 }
 
+// The programs of a function for calls by position with arrays and numbers alone, found without Python code. Other calls take the
+// way through tenon/_jit.py.
+class ProgramCache {
+ public:
+  // What the program for these arguments returns; None if there is none.
+  nb::object call(nb::args given) const {
+    std::string key;
+    std::vector<Tensor> inputs;
+    const Entry* const entry = read(given, key, inputs) ? find(key) : nullptr;
+    if (!entry) return nb::none();
+    const ContextDevice context;
+    std::vector<Tensor> outputs;
+    wait([&](Waiting& waiting) { outputs = entry->program.run(inputs, run_options(waiting)); });
+    if (entry->is_one) return wrapped(std::move(outputs[0]));
+    PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(outputs.size()));
+    if (!tuple) throw nb::python_error();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), wrap(std::move(outputs[i])));
+    return nb::steal(tuple);
+  }
+
+  // Keeps |program| for calls like this one. Its outputs are one array, or a tuple of arrays.
+  void add(nb::tuple given, const Program& program, bool is_one) {
+    std::string key;
+    std::vector<Tensor> inputs;
+    if (!read(given, key, inputs)) return;
+    const std::lock_guard lock(mutex_);
+    entries_.try_emplace(key, Entry{program, is_one});
+  }
+
+ private:
+  struct Entry {
+    Program program;
+    bool is_one = false;
+  };
+
+  const Entry* find(const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    const auto entry = entries_.find(key);
+    return entry == entries_.end() ? nullptr : &entry->second;
+  }
+
+  // False if an argument is neither an array nor a number.
+  static bool read(const nb::tuple& given, std::string& key, std::vector<Tensor>& inputs) {
+    const Py_ssize_t size = PyTuple_Size(given.ptr());
+    inputs.reserve(static_cast<std::size_t>(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* const one = PyTuple_GetItem(given.ptr(), i);
+      if (Py_TYPE(one) == array_type) {
+        const Tensor& tensor = tensor_in(one);
+        key += static_cast<char>('A' + static_cast<int>(tensor.dtype()));
+        const std::span<const std::int64_t> dims = tensor.shape().dims();
+        key += static_cast<char>(dims.size());
+        key.append(reinterpret_cast<const char*>(dims.data()), dims.size_bytes());
+        inputs.push_back(tensor);
+      } else if (PyFloat_CheckExact(one)) {
+        key += 'f';
+        inputs.emplace_back(PyFloat_AsDouble(one));
+      } else if (PyLong_CheckExact(one)) {
+        key += 'i';
+        inputs.push_back(*operand(one));
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_;  // entries stay: their addresses are valid without the lock
+};
+
 }  // namespace
 
 void bind_program(nb::module_& module) {
@@ -66,6 +140,10 @@ void bind_program(nb::module_& module) {
              return nb::bytes(bytes.data(), bytes.size());
            })
       .def("explain", [](const Program& self, const std::string& device) { return explain_json(self.graph(), device); });
+  nb::class_<ProgramCache>(module, "_ProgramCache")
+      .def(nb::init<>())
+      .def("__call__", &ProgramCache::call)
+      .def("add", &ProgramCache::add);
   module.def("_placeholder", [](nb::handle dtype, nb::handle shape) {
     return wrapped(placeholder(dtype_from(dtype.ptr()).value(), shape_from(shape.ptr())));
   });

@@ -87,9 +87,16 @@ class InterruptWatch {
 
 constexpr std::chrono::milliseconds kLookAfter{10};  // before that, looking for a signal would cost more than waiting for the end
 
+// Asking the system each time would cost as much as a small program. A child forked from another thread than the main one goes
+// without Ctrl-C during a wait.
+bool is_main_thread() {
+  thread_local const bool is_main = getpid() == gettid();
+  return is_main;
+}
+
 }  // namespace
 
-Waiting::Waiting() : is_main_(getpid() == gettid()) {}
+Waiting::Waiting() : is_main_(is_main_thread()) {}
 
 Waiting::~Waiting() {
   if (is_armed_) InterruptWatch::instance().disarm();
@@ -106,7 +113,10 @@ void Waiting::may_wait() {
 void Waiting::at(const Progress& progress) {
   if (!is_main_) return;
   if (progress.stage == "queued" || progress.stage == "opening") return may_wait();
-  if (is_armed_ || std::chrono::steady_clock::now() - start_ < kLookAfter) return;
+  if (is_armed_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!start_) start_ = now;
+  if (now - *start_ < kLookAfter) return;
   nb::gil_scoped_acquire held;
   if (PyErr_CheckSignals() != 0) fail(nb::python_error());
 }

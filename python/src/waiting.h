@@ -26,6 +26,8 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  // Work on other threads than the main one cannot be interrupted; without a token it costs nothing to offer it.
+  bool is_interruptible() const noexcept { return is_main_; }
   std::stop_token token() const noexcept { return stop_.get_token(); }
   std::stop_source& source() noexcept { return stop_; }
   // From here on Ctrl-C requests the stop at once. Called without the GIL.
@@ -41,7 +43,7 @@ class Waiting {
  private:
   const bool is_main_;
   bool is_armed_ = false;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> start_;  // of the first stage
   std::stop_source stop_;
   std::optional<nb::python_error> error_;
 };

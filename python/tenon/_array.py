@@ -74,14 +74,6 @@ def _astype(self: Array, dtype: Any, /, *, copy: bool = True) -> Array:
     return self.cast(dtype)
 
 
-def _eval(self: Array, **options: Any) -> Array:
-    """Evaluates the array now and returns it."""
-    from ._evaluation import eval
-
-    eval(self, **options)
-    return self
-
-
 def _explain(self: Array, device: DeviceLike = "auto") -> Any:
     """The device on which the array would be evaluated now, and why."""
     from ._devices import explain
@@ -127,7 +119,6 @@ for _name, _method in {
     "__await__": _await,
     "astype": _astype,
     "copy": _copy,
-    "eval": _eval,
     "explain": _explain,
     "reshape": _reshape,
     "transpose": _transpose,

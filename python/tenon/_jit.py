@@ -94,17 +94,31 @@ class Jit(Generic[R]):
         self._function = function
         self._static = frozenset(static)
         self._recorded: dict[Any, _Recorded] = {}
+        self._quick = _core._ProgramCache()
         self._signature: Optional[inspect.Signature] = inspect.signature(function) if self._static else None
         unknown = self._static - set(self._signature.parameters) if self._signature else set()
         if unknown:
             raise TypeError(f"jit: {function.__name__} has no argument {', '.join(sorted(unknown))}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
+        if not kwargs:
+            result = self._quick(*args)
+            if result is not None:
+                known: R = result
+                return known
         leaves, recorded = self._find(args, kwargs)
+        self._keep_for_quick_calls(args, kwargs, recorded)
         results = iter(recorded.program.run(leaves))
         outputs = [next(results) if constant is None else constant[0] for constant in recorded.constants]
         tree: R = unflatten(recorded.outputs, outputs)
         return tree
+
+    def _keep_for_quick_calls(self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: _Recorded) -> None:
+        if kwargs or self._static or not recorded.constants or any(constant is not None for constant in recorded.constants):
+            return
+        kind = recorded.outputs[0]
+        if kind == "leaf" or (kind is tuple and all(child == ("leaf",) for child in recorded.outputs[2])):
+            self._quick.add(args, recorded.program, kind == "leaf")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
