@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
-
 from . import _core
 from ._core import Array, DType
-from ._devices import DeviceLike, _text
+from ._devices import _text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+    from ._devices import DeviceLike
 
 
 def _to_device(self: Array, device: DeviceLike, /, *, stream: object = None) -> Array:

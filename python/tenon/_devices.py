@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
 from ._core import Array
+from ._record import NamedTuple
 
-DeviceLike = Union[str, "Device", None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Optional, Union
+
+    DeviceLike = Union[str, "Device", None]
+    ListOfFacts = list[dict[str, Any]]
+    Facts = dict[str, Any]
+else:
+    ListOfFacts, Facts = list, dict
 
 
-@dataclass(frozen=True)
 class Device:
     """A device as it is known without opening it."""
 
@@ -27,11 +32,26 @@ class Device:
     memory_total_bytes: Optional[int] = None
     memory_free_bytes: Optional[int] = None
     exclusive: bool = False
-    status: Optional[dict[str, Any]] = field(default=None, repr=False, hash=False, compare=False)
-    facts: dict[str, Any] = field(default_factory=dict, repr=False, hash=False, compare=False)
+    status: Optional[dict[str, Any]] = None
+
+    def __init__(self, facts: dict[str, Any]):
+        self.facts = facts
+        for name in Device.__annotations__:
+            if facts.get(name) is not None:
+                setattr(self, name, facts[name])
 
     def __str__(self) -> str:
         return self.id
+
+    def __repr__(self) -> str:
+        state = "available" if self.available else f"not available: {self.reason}"
+        return f"<Device {self.id}: {self.kind}, {self.name}, {state}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 class Devices(list[Device]):
@@ -43,7 +63,7 @@ class Devices(list[Device]):
         return devices_html(self)
 
 
-class Queue(list[dict[str, Any]]):
+class Queue(ListOfFacts):
     """Who holds each device and who waits, as a list that a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
@@ -68,18 +88,11 @@ class Place(NamedTuple):
         return f"{self.ahead} before you{holder}"
 
 
-def _device_from(facts: dict[str, Any]) -> Device:
-    known = {name: facts[name] for name in Device.__dataclass_fields__ if name in facts}
-    for name in ("reason", "remedy"):
-        known[name] = known.get(name) or ""
-    return Device(**known, facts=facts)
-
-
 def devices() -> Devices:
     """Every device of the machine, usable or not, with the reason if it is not. Opens nothing."""
     import json
 
-    return Devices(_device_from(facts) for facts in json.loads(_core._devices()))
+    return Devices(Device(facts) for facts in json.loads(_core._devices()))
 
 
 def status() -> dict[str, dict[str, Any]]:
@@ -118,16 +131,20 @@ _requested: contextvars.ContextVar[Optional[str]] = contextvars.ContextVar("teno
 _core._set_device_variable(_requested)
 
 
-@contextmanager
-def device(request: DeviceLike) -> Iterator[None]:
+class device:
     """with tenon.device("cpu"): arrays without a request of their own are evaluated there, in this thread or task."""
-    token = _requested.set(_text(request))
-    _core._enter_device(1)
-    try:
-        yield
-    finally:
+
+    def __init__(self, request: DeviceLike):
+        self._request = _text(request)
+        self._tokens: list[contextvars.Token[Optional[str]]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_requested.set(self._request))
+        _core._enter_device(1)
+
+    def __exit__(self, *_: object) -> None:
         _core._enter_device(-1)
-        _requested.reset(token)
+        _requested.reset(self._tokens.pop())
 
 
 def _text(request: DeviceLike) -> Optional[str]:
@@ -245,7 +262,7 @@ def simulate(architecture: str = "wormhole", **properties: object) -> str:
     return str(_core._simulate(text)[-1])
 
 
-class Decision(dict[str, Any]):
+class Decision(Facts):
     """Which device a program would run on, why, and the predicted time on each."""
 
     def __repr__(self) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from . import _core
 
 
@@ -12,7 +10,7 @@ class Error(Exception):
 
     code = "unknown"
     hint = ""
-    place: Optional[tuple[int, int, int]] = None
+    place: tuple[int, int, int] | None = None
 
     @property
     def message(self) -> str:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
 from ._core import Array
-from ._devices import DeviceLike, _text
+from ._devices import _text
+from ._record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Optional, Union
+
+    from ._devices import DeviceLike
+
+    Path = Union[str, os.PathLike[str]]
 
 
 class Progress(NamedTuple):
@@ -33,7 +41,8 @@ class Evaluation(NamedTuple):
         return sum(seconds for _, seconds in self.timeline)
 
 
-OnProgress = Optional[Callable[[Progress], object]]
+if TYPE_CHECKING:
+    OnProgress = Optional[Callable[[Progress], object]]
 
 
 def _progress_callback(on_progress: OnProgress) -> Optional[Callable[..., object]]:
@@ -63,9 +72,6 @@ def run(
 ) -> Any:
     """The value of an expression over named arrays: run("softmax(x @ w)", x=x, w=w). Several results come as a tuple."""
     return _core._run(source, arrays, _text(device), timeout, priority, _progress_callback(on_progress))
-
-
-Path = Union[str, "os.PathLike[str]"]
 
 
 def load(path: Path) -> Any:

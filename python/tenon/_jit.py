@@ -6,12 +6,15 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, NamedTuple, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Optional, TypeVar, Union, overload
 
 from . import _core
 from ._core import Array, DType
-from ._devices import Decision, DeviceLike, _text
+from ._devices import Decision, _text
 from ._tree import LEAF_TYPES, Structure, flatten, unflatten
+
+if TYPE_CHECKING:
+    from ._devices import DeviceLike
 
 R = TypeVar("R")
 

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
 from ._core import Array, DType
-from ._devices import DeviceLike, _text
+from ._devices import _text
+from ._record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Optional, Union
+
+    from ._devices import DeviceLike
+
+    Axis = Union[int, Sequence[int], None]
+    ArrayLike = Any
 
 _ops = _core.ops
 _abs = builtins.abs
@@ -22,9 +31,6 @@ _min = builtins.min
 _sum = builtins.sum
 _types = {dtype.name: dtype for dtype in _core.dtypes}
 _float64, _float32, _int64, _uint64, _bool = (_types[n] for n in ("float64", "float32", "int64", "uint64", "bool"))
-
-Axis = Union[int, Sequence[int], None]
-ArrayLike = Any
 
 e = math.e
 inf = math.inf
@@ -727,26 +733,8 @@ def __array_namespace_info__() -> _Info:
 
 __array_api_version__ = "2025.12"
 
-_PRIVATE = {
-    "Any",
-    "ArrayLike",
-    "Axis",
-    "Callable",
-    "Array",
-    "DType",
-    "NamedTuple",
-    "Optional",
-    "Sequence",
-    "Union",
-    "annotations",
-    "builtins",
-    "math",
-}
-__all__ = [
-    name
-    for name in dir()
-    if name not in _PRIVATE and (not name.startswith("_") or name.startswith("__array_")) and name != "DeviceLike"
-]
+_PRIVATE = {"Array", "DType", "NamedTuple", "TYPE_CHECKING", "annotations", "builtins", "math"}
+__all__ = [name for name in dir() if name not in _PRIVATE and (not name.startswith("_") or name.startswith("__array_"))]
 
 # As methods, x.sum() and sum(x) are the same.
 for _name in __all__:
