@@ -43,6 +43,7 @@ void add_tune_command(Command& app, Session& session);
 void add_config_command(Command& app, Session& session);
 void add_cluster_command(Command& app, Session& session);
 void add_cost_command(Command& app, Session& session);
+void add_simulate_command(Command& app, Session& session);
 void add_top_command(Command& app, Session& session);
 void add_serve_command(Command& app, Session& session);
 void add_completion_command(Command& app, Session& session);

@@ -121,6 +121,14 @@ class Router {
     return at == order.end() ? kNoPriority : static_cast<std::size_t>(at - order.begin());
   }
 
+  // What is to be small. A request that takes what is best for itself fills the fast devices while slow ones are idle, and all
+  // wait longer; so waiting counts more than the request's own time. Without queues the order is that of the times. Of the
+  // weights tried with tenon simulate, 0.4 to 0.6 gave the least mean and 99th percentile at loads of 0.5, 0.7 and 0.9.
+  static double burden(const Stages& predicted) {
+    constexpr double kOwnTime = 0.5;
+    return predicted.queue_seconds + kOwnTime * predicted.held_seconds();
+  }
+
   bool is_better(const Considered& a, const Considered& b) const {
     if (config_.routing == RoutingMode::cheapest) {
       const double none = std::numeric_limits<double>::infinity();
@@ -128,7 +136,8 @@ class Router {
       if (of_a != of_b) return of_a < of_b;
     }
     if (config_.routing == RoutingMode::cheapest || config_.routing == RoutingMode::fastest) {
-      if (a.predicted.total() != b.predicted.total()) return a.predicted.total() < b.predicted.total();
+      const double of_a = burden(a.predicted), of_b = burden(b.predicted);
+      if (of_a != of_b) return of_a < of_b;
     }
     const std::size_t first = priority(a.candidate.device), second = priority(b.candidate.device);
     if (first != second) return first < second;
@@ -150,6 +159,9 @@ class Router {
   std::string comparison(const Considered& best, const std::string& why) const {
     const Considered& second = *eligible_[1];
     const std::string& other = second.candidate.device.id;
+    if (config_.routing == RoutingMode::fastest && best.predicted.total() > second.predicted.total())
+      return fmt::format("{}; {} would be {} faster, but others wait for it", format_seconds(best.predicted.total()), other,
+                         format_seconds(best.predicted.total() - second.predicted.total()));
     if (config_.routing == RoutingMode::fastest)
       return fmt::format("fastest: {}, against {} on {}", format_seconds(best.predicted.total()),
                          format_seconds(second.predicted.total()), other);
@@ -169,6 +181,8 @@ class Router {
     if (by_price && !one.dollars) return "no price is known";
     if (by_price && best.dollars && *one.dollars > *best.dollars)
       return fmt::format("{} more", format_dollars(*one.dollars - *best.dollars));
+    if (one.predicted.total() < best.predicted.total() && (by_price || config_.routing == RoutingMode::fastest))
+      return "others wait for it";
     if (by_price || config_.routing == RoutingMode::fastest)
       return fmt::format("{} slower", format_seconds(one.predicted.total() - best.predicted.total()));
     if (one.candidate.device.kind != best.candidate.device.kind) return "later in platform_priority";
