@@ -42,8 +42,8 @@ TEST(FleetSimulation, OurRoutingIsNearTheBestAtEveryLoad) {
       mean = std::min(mean, result.mean_seconds);
       p99 = std::min(p99, result.p99_seconds);
     }
-    EXPECT_LE(ours.mean_seconds, 1.12 * mean) << load;
-    EXPECT_LE(ours.p99_seconds, 1.25 * p99) << load;
+    EXPECT_LE(ours.mean_seconds, 1.1 * mean) << load;
+    EXPECT_LE(ours.p99_seconds, 1.1 * p99) << load;
   }
 }
 
