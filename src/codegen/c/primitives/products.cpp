@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/c/loops/geometry.h"
+#include "codegen/c/primitives/planes.h"
 #include "codegen/c/primitives/primitives.h"
 
 namespace tenon::emit {
@@ -213,6 +214,7 @@ Launch emit_matmul(const KernelTarget& target, const MatrixSize& size, DType com
 }
 
 Launch emit_window(const KernelTarget& target, const Dense& x, const WindowAttr& attr, const Dense& out) {
+  if (auto planes = emit_plane_window(target, x, attr, out)) return std::move(*planes);
   Parameters p(true);
   Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), to = p.output(out.stored, out.slot);
@@ -238,6 +240,7 @@ Launch emit_window(const KernelTarget& target, const Dense& x, const WindowAttr&
 }
 
 Launch emit_conv(const KernelTarget& target, const Dense& x, const Dense& weight, const ConvAttr& attr, const Dense& out) {
+  if (auto planes = emit_depthwise(target, x, weight, attr, out)) return std::move(*planes);
   Parameters p(true);
   Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), kernel = p.input(weight.stored, weight.slot),

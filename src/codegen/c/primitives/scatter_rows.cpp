@@ -72,7 +72,7 @@ std::vector<Launch> add_in_order(const KernelTarget& target, const Updates& to_d
   return launches;
 }
 
-constexpr std::int64_t kFew = 64, kMany = std::int64_t{1} << 31;
+constexpr std::int64_t kFew = 64, kMany = (std::int64_t{1} << 31) - 4096;
 
 }  // namespace
 

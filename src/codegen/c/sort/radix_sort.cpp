@@ -42,7 +42,7 @@ class RadixSort {
   }
 
   bool is_possible() const {
-    return lines_.extent > kShortLine && lines_.extent < (std::int64_t{1} << 31) && lines_.count * tiles() < (1 << 30) &&
+    return lines_.extent > kShortLine && lines_.extent < (std::int64_t{1} << 31) - 4096 && lines_.count * tiles() < (1 << 30) &&
            count_ > 0;
   }
 
@@ -89,7 +89,7 @@ const i64 into = (line / $INNER * $COUNT + at) * $INNER + line % $INNER;
     const int each = static_cast<int>(std::max<std::int64_t>(power_of_two_from(ceil_div(lines_.extent, kSortThreads)), 1));
     std::map<std::string, std::string> names{{"IN", p.input(x_.stored, x_.slot)},
                                              {"EXTENT", p.whole_number(lines_.extent)},
-                                             {"INNER", p.whole_number(lines_.inner)},
+                                             {"INNER", lines_.inner == 1 ? "1" : p.whole_number(lines_.inner)},
                                              {"PLACE", "place"},
                                              {"INDEX", "index[k]"},
                                              {"VALUE", "key[k]"}};
@@ -146,7 +146,7 @@ if (place < $EXTENT) {
 
   std::map<std::string, std::string> names_of(Parameters& p, const Buffers& from, int pass) const {
     std::map<std::string, std::string> names{{"EXTENT", p.whole_number(lines_.extent)},
-                                             {"INNER", p.whole_number(lines_.inner)},
+                                             {"INNER", lines_.inner == 1 ? "1" : p.whole_number(lines_.inner)},
                                              {"TILES", p.whole_number(tiles())},
                                              {"SHIFT", p.whole_number(pass * 8)},
                                              {"IN", p.input(x_.stored, x_.slot)}};

@@ -25,11 +25,12 @@ const u32 digits = (1u << (high - low)) - 1u;
 BARRIER;
 UNROLL for (i32 i = 0; i < BINS / 256; ++i) bins[i * 256 + t] = 0;
 BARRIER;
-for (i64 b = t; b < $EXTENT; b += 256 * 8) {
+const i32 length = (i32)$EXTENT;
+for (i32 b = t; b < length; b += 256 * 8) {
 KEY key[8];
-UNROLL for (i32 k = 0; k < 8; ++k) key[k] = b + k * 256 < $EXTENT ? key_of($IN[from + (b + k * 256) * $INNER]) : (KEY)0;
+UNROLL for (i32 k = 0; k < 8; ++k) key[k] = b + k * 256 < length ? key_of($IN[from + (i64)(b + k * 256) * $INNER]) : (KEY)0;
 UNROLL for (i32 k = 0; k < 8; ++k)
-if (b + k * 256 < $EXTENT && (key[k] & mask) == prefix) atomicAdd(bins + ((u32)(key[k] >> low) & digits), 1u);
+if (b + k * 256 < length && (key[k] & mask) == prefix) atomicAdd(bins + ((u32)(key[k] >> low) & digits), 1u);
 }
 BARRIER;
 u32 own = 0, all;
@@ -133,8 +134,11 @@ Launch emit_select_lines(const KernelTarget& target, const Dense& x, const Keys&
   Body body(target, p);
   const std::int64_t each = power_of_two_from(ceil_div(lines.wanted, kSortThreads));
   const std::map<std::string, std::string> names{
-      {"IN", p.input(x.stored, x.slot)},      {"EXTENT", p.whole_number(lines.extent)}, {"INNER", p.whole_number(lines.inner)},
-      {"FIRST", p.whole_number(lines.first)}, {"WANTED", p.whole_number(lines.wanted)},
+      {"IN", p.input(x.stored, x.slot)},
+      {"EXTENT", p.whole_number(lines.extent)},
+      {"INNER", lines.inner == 1 ? "1" : p.whole_number(lines.inner)},
+      {"FIRST", p.whole_number(lines.first)},
+      {"WANTED", p.whole_number(lines.wanted)},
   };
   std::string text = fmt::format("typedef {} KEY;\nenum {{ ITEMS = {}, BITS = {} }};\n", keys.type(), each, keys.bits());
   text += group_text() + keys.functions() + rank_text();

@@ -1,6 +1,6 @@
 // max_pool2d(image, 2)
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 0 bytes
 // kernel0<1x1x1 of 256x1x1>(input0, output0, 5, 2, 2, 2, 1, 0, 5, 2, 2, 2, 1, 0, 8)
 
@@ -25,5 +25,43 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT 
       }
     }
     arg1[j] = best;
+  }
+}
+
+// --- CUDA
+// workspace 0 bytes
+// kernel0<1x1x1 of 256x1x1>(input0, output0, 4, 1, 2, 2, 5, 5, 2)
+
+KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
+  enum { SIZE_Y = 2, SIZE_X = 2, STRIDE_Y = 2, STRIDE_X = 2, DILATION_Y = 1, DILATION_X = 1, PAD_Y = 0, PAD_X = 0, TOGETHER = 4, SPAN = 8 };
+  const u32 j = blockIdx.x * 256u + threadIdx.x;
+  if (j < (u32)arg2) {
+    const u32 chunk = j % (u32)arg3, line = j / (u32)arg3, oy = line % (u32)arg4, plane = line / (u32)arg4;
+    const i32 x0 = (i32)chunk * (TOGETHER * STRIDE_X) - PAD_X, y0 = (i32)oy * STRIDE_Y - PAD_Y, rows = (i32)arg6, columns = (i32)arg7;
+    
+    const auto* const from = arg0 + (i64)plane * (rows * columns);
+    f32 sum[TOGETHER];
+    UNROLL for (i32 w = 0; w < TOGETHER; ++w) sum[w] = AS_F32(0xff800000u);
+    UNROLL for (i32 ky = 0; ky < SIZE_Y; ++ky) {
+      const i32 y = y0 + ky * DILATION_Y;
+      if (y >= 0 && y < rows) {
+        f32 values[SPAN];
+        UNROLL for (i32 s = 0; s < SPAN; ++s) {
+          const i32 x = x0 + s;
+          values[s] = x >= 0 && x < columns ? from[y * columns + x] : AS_F32(0xff800000u);
+        }
+        UNROLL for (i32 kx = 0; kx < SIZE_X; ++kx) {
+          const i32 tap = ky * SIZE_X + kx;
+          UNROLL for (i32 w = 0; w < TOGETHER; ++w) {
+            const f32 value = values[w * STRIDE_X + kx * DILATION_X];
+            sum[w] = LARGER(sum[w], value);
+          }
+        }
+      }
+    }
+    const i64 into = (i64)line * arg5 + chunk * TOGETHER;
+    VARRAY(f32, TOGETHER, r);
+    UNROLL for (i32 w = 0; w < TOGETHER; ++w) r[w] = sum[w];
+    UNROLL for (i32 w = 0; w < TOGETHER; ++w) if (chunk * TOGETHER + w < (u32)arg8) arg1[into + w] = r[w];
   }
 }
