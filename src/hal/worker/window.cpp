@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/stream_copy.h"
 #include "base/thread_pool.h"
@@ -131,26 +132,25 @@ class Copies {
   template <class IsReady, class Start, class Finish>
   void run(DirectTransfers& device, const IsReady& is_ready, const Start& start, const Finish& finish) {
     std::int64_t started[TransferWindow::kPieces], first = 0, last = 0;
-    Spin spin;
-    for (std::int64_t complete = 0; complete < count_;) {
-      bool is_idle = true;
+    const auto collect = [&] {
+      for (; first < last; ++first) {
+        const std::int64_t piece = started[first % TransferWindow::kPieces];
+        if (!device.is_complete(static_cast<int>(piece % TransferWindow::kPieces))) return;
+        finish(piece);
+        next_[piece % TransferWindow::kPieces] = piece + TransferWindow::kPieces;
+      }
+    };
+    for (Spin spin; first < count_;) {
+      const std::int64_t before = first + last;
       for (std::int64_t& piece : next_)
         if (piece < count_ && is_ready(piece)) {
           start(piece, static_cast<int>(piece % TransferWindow::kPieces));
-          started[last++ % TransferWindow::kPieces] = piece;
-          piece = kBusy;
-          is_idle = false;
+          started[last++ % TransferWindow::kPieces] = std::exchange(piece, kBusy);
+          // The parent waits for the first pieces while the last are being started.
+          collect();
         }
-      while (first < last) {
-        const std::int64_t piece = started[first % TransferWindow::kPieces];
-        if (!device.is_complete(static_cast<int>(piece % TransferWindow::kPieces))) break;
-        finish(piece);
-        next_[piece % TransferWindow::kPieces] = piece + TransferWindow::kPieces;
-        ++first;
-        ++complete;
-        is_idle = false;
-      }
-      if (is_idle) spin.once();
+      collect();
+      if (first + last == before) spin.once();
     }
   }
 
