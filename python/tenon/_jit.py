@@ -163,8 +163,10 @@ class Jit(Generic[R]):
         args, kwargs = unflatten(structure, stand_ins)
         if self._signature is not None and static:
             call = self._signature.bind_partial()
-            call.arguments.update({**kwargs, **dict(static)})
-            call.arguments = {n: call.arguments[n] for n in self._signature.parameters if n in call.arguments}
+            values = {**kwargs, **dict(static)}
+            for name in self._signature.parameters:
+                if name in values:
+                    call.arguments[name] = values[name]
             result = self._function(*call.args, **call.kwargs)
         else:
             result = self._function(*args, **kwargs)
