@@ -31,18 +31,22 @@ std::vector<Tensor> tensors_of(nb::sequence arrays) {
 }
 
 // eval(a, b, ...): one program for all.
-nb::object eval_arrays(nb::sequence arrays, nb::handle device, nb::handle timeout, int priority, nb::handle on_progress) {
+nb::object eval_arrays(nb::sequence arrays, nb::handle device, nb::handle timeout, int priority, nb::handle on_progress,
+                       nb::handle cancel) {
   const std::vector<Tensor> tensors = tensors_of(arrays);
-  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress);
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel);
   const ContextDevice context;
   Evaluation evaluation;
-  wait([&](Waiting& waiting) { evaluation = eval(tensors, options.with(waiting)); });
+  wait([&](Waiting& waiting) {
+    const Forward forward(options.cancel, waiting);
+    evaluation = eval(tensors, options.with(waiting));
+  });
   return evaluation_tuple(evaluation);
 }
 
 // run('softmax(x @ w)', x=..): the expression becomes a program of the named arrays.
 nb::object run_expression(const std::string& source, nb::dict named, nb::handle device, nb::handle timeout, int priority,
-                          nb::handle on_progress) {
+                          nb::handle on_progress, nb::handle cancel) {
   std::vector<NamedType> types;
   std::vector<HostArray> inputs;
   std::vector<Tensor> tensors;
@@ -50,10 +54,11 @@ nb::object run_expression(const std::string& source, nb::dict named, nb::handle 
     tensors.push_back(make_array(nb::handle(value).ptr(), std::nullopt, Copy::if_needed));
     types.push_back({nb::cast<std::string>(name), tensors.back().dtype(), tensors.back().shape()});
   }
-  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress);
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel);
   const ContextDevice context;
   std::vector<Tensor> results;
   wait([&](Waiting& waiting) {
+    const Forward forward(options.cancel, waiting);
     const Graph graph = parse_expression(source, types);
     results = Program::of_graph(graph).run(tensors, options.with(waiting));
   });
@@ -106,13 +111,14 @@ nb::object evaluation_tuple(const Evaluation& evaluation) {
   return nb::make_tuple(evaluation.device.id, spans, evaluation.programs);
 }
 
-CallOptions CallOptions::from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress) {
+CallOptions CallOptions::from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress, nb::handle cancel) {
   CallOptions options;
   if (!device.is_none()) options.device = nb::cast<std::string>(nb::str(device));
   if (options.device == "host") options.device = "auto";
   if (!timeout.is_none()) options.timeout = nb::cast<double>(nb::float_(timeout));
   options.priority = priority;
   options.on_progress = nb::borrow(on_progress);
+  if (!cancel.is_none()) options.cancel = nb::cast<CancelObject&>(cancel).source.get_token();
   return options;
 }
 
@@ -136,10 +142,13 @@ RunOptions CallOptions::with(Waiting& waiting) const {
 }
 
 void bind_evaluation(nb::module_& module) {
+  nb::class_<CancelObject>(module, "_Cancel").def(nb::init<>()).def("cancel", [](CancelObject& self) {
+    self.source.request_stop();
+  });
   module.def("_eval", &eval_arrays, nb::arg("arrays"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
-             nb::arg("on_progress").none());
+             nb::arg("on_progress").none(), nb::arg("cancel").none() = nb::none());
   module.def("_run", &run_expression, nb::arg("source"), nb::arg("named"), nb::arg("device").none(), nb::arg("timeout").none(),
-             nb::arg("priority"), nb::arg("on_progress").none());
+             nb::arg("priority"), nb::arg("on_progress").none(), nb::arg("cancel").none() = nb::none());
   module.def("_set_device_variable", [](nb::object variable) { device_variable = variable.release().ptr(); });
   module.def("_enter_device", [](int by) { contexts_entered += by; });
   module.def("free_names", [](const std::string& source) {

@@ -43,9 +43,15 @@ struct CallOptions {
   std::optional<double> timeout;
   int priority = 0;
   nb::object on_progress = nb::none();
+  std::stop_token cancel;
 
-  static CallOptions from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress);
+  static CallOptions from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress, nb::handle cancel);
   RunOptions with(Waiting& waiting) const;
+};
+
+// An object with which another thread cancels a call.
+struct CancelObject {
+  std::stop_source source;
 };
 
 void bind_evaluation(nb::module_& module);

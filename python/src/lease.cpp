@@ -28,14 +28,8 @@ struct LeaseObject {
       LeaseOptions asked = options;
       asked.cancel = waiting.token();
       asked.on_wait = [&](const QueuePlace& place) { tell(place, waiting); };
-      const std::stop_callback forward(cancel.get_token(), [&] { waiting.source().request_stop(); });
-      // A wait that cancel() ended is not to be repeated, as one is that a signal ended.
-      try {
-        lease = process_manager().lease(asked);
-      } catch (const Error&) {
-        if (cancel.stop_requested()) throw std::runtime_error("the lease was cancelled while waiting");
-        throw;
-      }
+      const Forward forward(cancel.get_token(), waiting);
+      lease = process_manager().lease(asked);
     });
   }
 

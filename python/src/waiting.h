@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -30,6 +31,12 @@ class Waiting {
   bool is_interruptible() const noexcept { return is_main_; }
   std::stop_token token() const noexcept { return stop_.get_token(); }
   std::stop_source& source() noexcept { return stop_; }
+  // Ends the work for good, from any thread: it is not repeated, and its error is raised.
+  void give_up() noexcept {
+    is_given_up_ = true;
+    stop_.request_stop();
+  }
+  bool is_given_up() const noexcept { return is_given_up_; }
   // From here on Ctrl-C requests the stop at once. Called without the GIL.
   void may_wait();
   // For a stage of a run: like may_wait() if the run waits; later stages look for a signal that came meanwhile.
@@ -44,8 +51,22 @@ class Waiting {
   const bool is_main_;
   bool is_armed_ = false;
   std::optional<std::chrono::steady_clock::time_point> start_;  // of the first stage
+  std::atomic<bool> is_given_up_ = false;
   std::stop_source stop_;
   std::optional<nb::python_error> error_;
+};
+
+// Passes a cancellation from elsewhere on to a wait, while it lives.
+class Forward {
+ public:
+  Forward(const std::stop_token& from, Waiting& to) : callback_(from, Give{to}) {}
+
+ private:
+  struct Give {
+    Waiting& to;
+    void operator()() const noexcept { to.give_up(); }
+  };
+  std::stop_callback<Give> callback_;
 };
 
 // Runs |work(Waiting&)| without the GIL. Repeats it if a signal ended it whose Python handler raised nothing.
@@ -58,7 +79,7 @@ void wait(const Work& work) {
       work(waiting);
     } catch (const Error& error) {
       waiting.raise_pending();
-      if (error.code() == ErrorCode::cancelled && waiting.token().stop_requested()) continue;
+      if (error.code() == ErrorCode::cancelled && waiting.token().stop_requested() && !waiting.is_given_up()) continue;
       throw;
     }
     return;

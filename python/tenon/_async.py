@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Optional, TypeVar
 
+from . import _core
 from ._core import Array
 from ._devices import Lease
 from ._evaluation import Progress, eval, run
@@ -16,10 +17,6 @@ T = TypeVar("T")
 
 # A lease belongs to the thread that took it. What is awaited within `async with tenon.lease()` runs on that lease's thread.
 _lease_thread: contextvars.ContextVar[Optional[ThreadPoolExecutor]] = contextvars.ContextVar("tenon lease thread", default=None)
-
-
-class _Cancel(Exception):
-    """Raised by a progress callback to end a run whose task was cancelled."""
 
 
 async def _in_thread(work: Callable[[], T], on_cancel: Optional[Callable[[], object]] = None) -> T:
@@ -41,39 +38,15 @@ async def _in_thread(work: Callable[[], T], on_cancel: Optional[Callable[[], obj
 
 async def eval_async(*arrays: Array, **options: Any) -> Any:
     """Evaluates arrays without blocking the event loop; returns the array, or a tuple of several."""
-    cancelled = False
-    told = options.pop("on_progress", None)
-
-    def tell(progress: Progress) -> None:
-        if cancelled:
-            raise _Cancel
-        if told is not None:
-            told(progress)
-
-    def cancel() -> None:
-        nonlocal cancelled
-        cancelled = True
-
-    await _in_thread(lambda: eval(*arrays, on_progress=tell, **options), cancel)
+    cancel = _core._Cancel()
+    await _in_thread(lambda: eval(*arrays, _cancel=cancel, **options), cancel.cancel)
     return arrays[0] if len(arrays) == 1 else arrays
 
 
 async def run_async(source: str, /, **options: Any) -> Any:
     """tenon.run without blocking the event loop."""
-    cancelled = False
-    told = options.pop("on_progress", None)
-
-    def tell(progress: Progress) -> None:
-        if cancelled:
-            raise _Cancel
-        if told is not None:
-            told(progress)
-
-    def cancel() -> None:
-        nonlocal cancelled
-        cancelled = True
-
-    return await _in_thread(lambda: run(source, on_progress=tell, **options), cancel)
+    cancel = _core._Cancel()
+    return await _in_thread(lambda: run(source, _cancel=cancel, **options), cancel.cancel)
 
 
 async def watch(*arrays: Array, **options: Any) -> AsyncIterator[Progress]:

@@ -55,9 +55,10 @@ def eval(  # noqa: A001 (the name of the operation in this library and its peers
     timeout: Optional[float] = None,
     priority: int = 0,
     on_progress: OnProgress = None,
+    _cancel: Any = None,
 ) -> Evaluation:
     """Evaluates arrays together as one program in one lease. A device given here goes before the arrays' own requests."""
-    return Evaluation(*_core._eval(arrays, _text(device), timeout, priority, _progress_callback(on_progress)))
+    return Evaluation(*_core._eval(arrays, _text(device), timeout, priority, _progress_callback(on_progress), _cancel))
 
 
 def run(
@@ -68,10 +69,11 @@ def run(
     timeout: Optional[float] = None,
     priority: int = 0,
     on_progress: OnProgress = None,
+    _cancel: Any = None,
     **arrays: Any,
 ) -> Any:
     """The value of an expression over named arrays: run("softmax(x @ w)", x=x, w=w). Several results come as a tuple."""
-    return _core._run(source, arrays, _text(device), timeout, priority, _progress_callback(on_progress))
+    return _core._run(source, arrays, _text(device), timeout, priority, _progress_callback(on_progress), _cancel)
 
 
 def load(path: Path) -> Any:
