@@ -1,0 +1,59 @@
+// Encoder: sentences to vectors, with a model and its tokenizer.
+//
+//   Encoder encoder = Encoder::load("minilm");            // a folder with model.onnx and tokenizer.json, or the model file
+//   HostArray vectors = encoder.encode(sentences);        // [sentences, width], of length 1
+//
+// The model takes ids and a mask of [batch, length] and gives either a vector per token, which are averaged over the tokens of
+// the text (or the first one is taken), or a vector per text. Texts are run in batches of similar length; the order of the
+// results is that of the texts, and a vector does not depend on its batch beyond the last digits.
+// Lifetime: a value; copies share the model. Thread safety: all calls may run concurrently.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/array.h"
+#include "tenon/manager.h"
+
+namespace tenon {
+
+struct EncoderOptions {
+  enum class Pooling : std::uint8_t { mean, first };
+  Pooling pooling = Pooling::mean;
+  bool normalize = true;
+  std::int64_t max_tokens = 512;  // longer texts are cut; the tokens that end a text are kept
+  std::int64_t batch = 32;        // texts of one run
+};
+
+struct EncoderState;  // src/model/
+
+class Encoder {
+ public:
+  // |path|: a folder with model.onnx and tokenizer.json, or a model file beside its tokenizer.json. Throws what Model::load and
+  // Tokenizer::load throw, and invalid_argument for a model that takes no ids.
+  static Encoder load(const std::filesystem::path& path, const EncoderOptions& options = {});
+
+  // f32 [texts, width]. |progress| is called after each batch with the number of texts done.
+  HostArray encode(std::span<const std::string> texts, const RunOptions& options = {},
+                   const std::function<void(std::size_t)>& progress = {}) const;
+
+ private:
+  explicit Encoder(std::shared_ptr<const EncoderState> state) : state_(std::move(state)) {}
+  std::shared_ptr<const EncoderState> state_;
+};
+
+// The rows of |vectors| [n, width] with the largest cosine to |query| [width], best first.
+struct Match {
+  std::int64_t row = 0;
+  float score = 0;
+};
+std::vector<Match> most_similar(const HostArray& vectors, const HostArray& query, std::int64_t count,
+                                const RunOptions& options = {});
+
+}  // namespace tenon

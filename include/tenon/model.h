@@ -1,0 +1,90 @@
+// Model: a trained network from a file, as a function from named tensors to named tensors.
+//
+//   Model model = Model::load("minilm.onnx");
+//   for (const ModelValue& input : model.info().inputs) std::cout << input.name << '\n';
+//   Model::Tensors out = model({{"input_ids", ids}, {"attention_mask", mask}, {"token_type_ids", types}});
+//   std::cout << out.at("last_hidden_state").shape() << '\n';
+//
+// Loading reads and checks the file and opens no device; what the model needs and Tenon lacks is refused with the names of the
+// nodes. Calling it takes a lease, runs one program and gives the device back, like the evaluation of a tensor. Inputs may have
+// any shape that the model allows. There is one program per combination of input shapes, kept for later calls; the weights are
+// resident and shared by all of them, and move to host memory before their device closes.
+// If the shape of a result depends on data (NonZero, a Loop that ends when it likes), a call runs several programs.
+//
+// Formats: ONNX (opsets 6 and newer). Weights that a model keeps in other files are read from its own folder only.
+// Lifetime: a value; copies share the model. Thread safety: all calls may run concurrently.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/tensor.h"
+
+namespace tenon {
+
+// An input or output of a model.
+struct ModelValue {
+  struct Extent {
+    std::optional<std::int64_t> extent;  // none: any
+    std::string name;                    // "batch"; equal names are equal extents; may be empty
+  };
+  std::string name;
+  std::string type;            // "float", "int64", "string", ... as the format calls it
+  std::optional<DType> dtype;  // of the tensor; none for strings, sequences and optionals
+  bool has_shape = false;      // false: any rank
+  std::vector<Extent> shape;
+  bool is_optional = false;  // an input with a default in the file
+};
+std::string to_string(const ModelValue& value);  // "input_ids: int64 [batch, sequence]"
+
+struct ModelInfo {
+  std::string format;    // "ONNX"
+  std::string producer;  // "pytorch 2.1"; may be empty
+  std::int64_t opset = 0;
+  std::vector<ModelValue> inputs, outputs;
+  std::int64_t nodes = 0;          // graphs within nodes included
+  std::map<std::string, int> ops;  // how many nodes of each op
+  std::int64_t parameters = 0;     // elements of all weights
+  std::size_t weight_bytes = 0;
+  std::map<std::string, std::string> metadata;
+};
+
+struct ModelState;  // src/model/
+
+class Model {
+ public:
+  using Tensors = std::map<std::string, Tensor, std::less<>>;
+
+  // Throws not_found, permission_denied, invalid_argument for a file that is damaged, unimplemented for ops and formats that are
+  // not supported.
+  static Model load(const std::filesystem::path& file);
+  // The bytes of an ONNX file; weights in other files are refused.
+  static Model parse(std::span<const std::byte> onnx);
+
+  const ModelInfo& info() const noexcept;
+
+  // Every output by its name. Inputs of another numeric type are converted if no value can change (int32 to int64). Throws
+  // invalid_argument for missing, unknown or wrongly shaped inputs, unimplemented naming the node, and what devices throw.
+  Tensors operator()(const Tensors& inputs, const RunOptions& options = {}) const;
+
+  // The device that a call with these inputs would use now, and why. Opens nothing.
+  Decision explain(const Tensors& inputs, std::string_view device = "auto") const;
+  // The program for these inputs as text, one line per node.
+  std::string program(const Tensors& inputs) const;
+  // How many programs are kept.
+  std::size_t programs() const;
+
+ private:
+  explicit Model(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
+  std::shared_ptr<ModelState> state_;
+};
+
+}  // namespace tenon

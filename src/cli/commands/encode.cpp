@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/json.h"
+#include "cli/option_checks.h"
+#include "tenon/encoder.h"
+#include "tenon/error.h"
+#include "tenon/io.h"
+
+namespace tenon::cli {
+namespace {
+
+struct EncodeArguments {
+  std::vector<std::string> texts;
+  std::string model, file, output, device = "auto", pooling = "mean", query, vectors, lines;
+  std::int64_t batch = 32, max_tokens = 512, top = 10;
+};
+
+std::vector<std::string> lines_of(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw Error(ErrorCode::not_found, fmt::format("'{}' cannot be read", file));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+Encoder encoder_of(const EncodeArguments& arguments) {
+  EncoderOptions options;
+  options.pooling = arguments.pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
+  options.batch = arguments.batch;
+  options.max_tokens = arguments.max_tokens;
+  return Encoder::load(arguments.model, options);
+}
+
+RunOptions run_options(const EncodeArguments& arguments) {
+  RunOptions options;
+  options.device = arguments.device;
+  return options;
+}
+
+int encode(const EncodeArguments& arguments, const Session& session) {
+  std::vector<std::string> texts = arguments.texts;
+  if (!arguments.file.empty())
+    for (std::string& line : lines_of(arguments.file)) texts.push_back(std::move(line));
+  if (texts.empty())
+    throw Error(ErrorCode::invalid_argument, "there is nothing to encode", "give texts, or --file FILE with one text per line");
+  const Encoder encoder = encoder_of(arguments);
+  const auto start = std::chrono::steady_clock::now();
+  const HostArray vectors = encoder.encode(texts, run_options(arguments));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!arguments.output.empty()) {
+    save_npy(arguments.output, vectors);
+    if (!session.quiet)
+      session.console.err << fmt::format("{} vectors of {} in {}, {}\n", texts.size(), vectors.shape()[1],
+                                         format_seconds(seconds),
+                                         format_rate(static_cast<double>(texts.size()) / seconds, "texts/s"));
+    return 0;
+  }
+  print_document(session.console.out, 1, [&](JsonWriter& json) {
+    json.key("vectors").begin_array();
+    for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
+      json.begin_array();
+      for (std::int64_t i = 0; i < vectors.shape()[1]; ++i)
+        json.value(vectors.view<float>()[static_cast<std::size_t>(row * vectors.shape()[1] + i)]);
+      json.end_array();
+    }
+    json.end_array();
+  });
+  return 0;
+}
+
+int similar(const EncodeArguments& arguments, const Session& session) {
+  const HostArray vectors = load_npy(arguments.vectors);
+  std::vector<std::string> lines;
+  if (!arguments.lines.empty()) lines = lines_of(arguments.lines);
+  const std::string query[] = {arguments.query};
+  const HostArray one = encoder_of(arguments).encode(query, run_options(arguments));
+  const std::vector<Match> matches = most_similar(vectors, one, arguments.top, run_options(arguments));
+  const auto text_of = [&](std::int64_t row) {
+    return static_cast<std::size_t>(row) < lines.size() ? lines[static_cast<std::size_t>(row)] : std::string();
+  };
+  if (session.json) {
+    print_document(session.console.out, 1, [&](JsonWriter& json) {
+      json.key("matches").begin_array();
+      for (const Match& match : matches) {
+        json.begin_object();
+        json.member("row", match.row);
+        json.member("score", match.score);
+        if (!lines.empty()) json.member("text", text_of(match.row));
+        json.end_object();
+      }
+      json.end_array();
+    });
+    return 0;
+  }
+  for (const Match& match : matches)
+    session.console.out << fmt::format("{:.4f}  {:>6}  {}\n", match.score, match.row, text_of(match.row));
+  return 0;
+}
+
+void add_model_options(Command& command, EncodeArguments& arguments) {
+  command
+      .add_option("--model", arguments.model,
+                  "A folder with model.onnx and tokenizer.json, or the model file beside its tokenizer")
+      ->required()
+      ->type_name("PATH");
+  command.add_option("--pooling", arguments.pooling, "How token vectors become one: mean, or the first token's")
+      ->check(one_of({"mean", "first"}))
+      ->type_name("HOW");
+  command.add_option("--max-tokens", arguments.max_tokens, "Cut longer texts")
+      ->check(in_range<std::int64_t>(1, 1 << 20))
+      ->type_name("N");
+  command.add_option("--device", arguments.device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+}
+
+}  // namespace
+
+void add_encode_command(Command& app, Session& session) {
+  auto arguments = std::make_shared<EncodeArguments>();
+  Command* command = app.add_subcommand("encode", "Turn texts into vectors with a model");
+  command->add_option("texts", arguments->texts, "Texts to encode")->type_name("TEXT");
+  command->add_option("--file", arguments->file, "A file with one text per line")->type_name("FILE");
+  command->add_option("-o,--output", arguments->output, "Write the vectors to a .npy file instead of printing them as JSON")
+      ->type_name("FILE");
+  command->add_option("--batch", arguments->batch, "Texts of one run")->check(in_range<std::int64_t>(1, 65536))->type_name("N");
+  add_model_options(*command, *arguments);
+  command->footer(
+      "Examples:\n  tenon encode 'a sentence' --model minilm\n  tenon encode --file lines.txt --model minilm -o vectors.npy");
+  command->callback([arguments, &session] { session.action = [arguments, &session] { return encode(*arguments, session); }; });
+}
+
+void add_similar_command(Command& app, Session& session) {
+  auto arguments = std::make_shared<EncodeArguments>();
+  Command* command = app.add_subcommand("similar", "Find the vectors nearest to a text");
+  command->add_option("query", arguments->query, "The text to compare with")->required()->type_name("TEXT");
+  command->add_option("--in", arguments->vectors, "Vectors that tenon encode wrote")->required()->type_name("FILE.npy");
+  command->add_option("--texts", arguments->lines, "The texts of the vectors, one per line, to print")->type_name("FILE");
+  command->add_option("--top", arguments->top, "How many to show")->check(in_range<std::int64_t>(1, 1 << 20))->type_name("N");
+  add_model_options(*command, *arguments);
+  add_output_options(*command, session);
+  command->footer("Example:\n  tenon similar 'a question' --in vectors.npy --texts lines.txt --model minilm --top 5");
+  command->callback([arguments, &session] { session.action = [arguments, &session] { return similar(*arguments, session); }; });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,137 @@
+#include "tenon/encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/printable.h"
+#include "tenon/error.h"
+#include "tenon/functions.h"
+#include "tenon/model.h"
+#include "tenon/tokenizer.h"
+
+namespace tenon {
+
+struct EncoderState {
+  Model model;
+  Tokenizer tokenizer;
+  EncoderOptions options;
+  std::string ids, mask, types;  // names of the model's inputs; "" for one that it does not have
+};
+
+namespace {
+
+std::string input_named(const ModelInfo& info, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    for (const ModelValue& value : info.inputs)
+      if (value.name == name) return value.name;
+  return {};
+}
+
+// A text that is too long loses tokens before those that end it ([SEP]).
+void cut(Encoding& encoding, const Encoding& empty, std::size_t most) {
+  if (encoding.ids.size() <= most) return;
+  const std::size_t tail = std::min(empty.ids.size() / 2, most);
+  for (std::vector<std::int32_t>* each : {&encoding.ids, &encoding.types})
+    each->erase(each->begin() + static_cast<std::ptrdiff_t>(most - tail), each->end() - static_cast<std::ptrdiff_t>(tail));
+}
+
+// Vectors of the texts in |rows|, whose encodings are padded to the longest.
+HostArray run_batch(const EncoderState& state, std::span<const Encoding> all, std::span<const std::size_t> rows,
+                    const RunOptions& options) {
+  std::size_t longest = 1;
+  for (const std::size_t row : rows) longest = std::max(longest, all[row].ids.size());
+  const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
+  HostArray ids = HostArray::zeros(DType::i64, shape), mask = ids, types = ids;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t k = 0; k < all[rows[i]].ids.size(); ++k) {
+      ids.mutable_view<std::int64_t>()[i * longest + k] = all[rows[i]].ids[k];
+      mask.mutable_view<std::int64_t>()[i * longest + k] = 1;
+      types.mutable_view<std::int64_t>()[i * longest + k] = all[rows[i]].types[k];
+    }
+  Model::Tensors inputs{{state.ids, Tensor(ids)}};
+  if (!state.mask.empty()) inputs.emplace(state.mask, Tensor(mask));
+  if (!state.types.empty()) inputs.emplace(state.types, Tensor(types));
+  const Model::Tensors outputs = state.model(inputs, options);
+  const std::string& first = state.model.info().outputs.at(0).name;
+  const auto named = outputs.find("sentence_embedding");
+  Tensor y = (named != outputs.end() ? named->second : outputs.at(first)).cast(DType::f32);
+  if (y.rank() == 3 && state.options.pooling == EncoderOptions::Pooling::first) y = y[{Slice(), 0}];
+  if (y.rank() == 3) {
+    const Tensor weight = Tensor(mask).cast(DType::f32).reshape({shape[0], shape[1], 1});
+    y = sum(y * weight, 1) / maximum(sum(weight, 1), Tensor(1e-9f));
+  }
+  if (y.rank() != 2)
+    throw Error(ErrorCode::unimplemented,
+                fmt::format("the output '{}' has the shape {}: neither a vector per token nor one per text", printable(first),
+                            to_string(y.shape())));
+  if (state.options.normalize) y = normalize(y);
+  y.eval(options);
+  return y.to_host();
+}
+
+}  // namespace
+
+Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& options) {
+  const bool is_folder = std::filesystem::is_directory(path);
+  const std::filesystem::path model = is_folder ? path / "model.onnx" : path, folder = is_folder ? path : path.parent_path();
+  Model loaded = Model::load(model);
+  const ModelInfo& info = loaded.info();
+  auto state = std::make_shared<EncoderState>(
+      EncoderState{loaded, Tokenizer::load(folder / "tokenizer.json"), options, input_named(info, {"input_ids", "ids"}),
+                   input_named(info, {"attention_mask", "mask"}), input_named(info, {"token_type_ids", "segment_ids"})});
+  if (state->ids.empty() || info.outputs.empty())
+    throw Error(ErrorCode::invalid_argument, fmt::format("model '{}' has no input named input_ids", printable(model.string())),
+                "an encoder takes the ids of a text's tokens");
+  return Encoder(std::move(state));
+}
+
+HostArray Encoder::encode(std::span<const std::string> texts, const RunOptions& options,
+                          const std::function<void(std::size_t)>& progress) const {
+  const Encoding empty = state_->tokenizer.encode("");
+  std::vector<Encoding> all;
+  for (const std::string& text : texts) {
+    all.push_back(state_->tokenizer.encode(text));
+    cut(all.back(), empty, static_cast<std::size_t>(std::max<std::int64_t>(state_->options.max_tokens, 1)));
+  }
+  std::vector<std::size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return all[a].ids.size() != all[b].ids.size() ? all[a].ids.size() < all[b].ids.size() : a < b;
+  });
+  HostArray out;
+  const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(state_->options.batch, 1));
+  for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+    const std::span<const std::size_t> rows = std::span(order).subspan(begin, std::min(batch, order.size() - begin));
+    const HostArray vectors = run_batch(*state_, all, rows, options);
+    const std::int64_t width = vectors.shape()[1];
+    if (begin == 0) out = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(texts.size()), width});
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(out.mutable_view<float>().data() + rows[i] * static_cast<std::size_t>(width),
+                  vectors.view<float>().data() + i * static_cast<std::size_t>(width),
+                  static_cast<std::size_t>(width) * sizeof(float));
+    if (progress) progress(begin + rows.size());
+  }
+  return out;
+}
+
+std::vector<Match> most_similar(const HostArray& vectors, const HostArray& query, std::int64_t count, const RunOptions& options) {
+  if (vectors.shape().rank() != 2 || query.elements() != vectors.shape()[1])
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("vectors are {}, the query {}", to_string(vectors.shape()), to_string(query.shape())),
+                "compare vectors of the same model");
+  const Tensor rows = normalize(Tensor(vectors).cast(DType::f32)),
+               one = normalize(Tensor(query).cast(DType::f32).reshape({1, query.elements()}));
+  const std::int64_t most = std::min(count, vectors.shape()[0]);
+  const std::vector<Tensor> best = top_k(matmul(one, rows.T()), most);
+  eval(best, options);
+  const std::vector<float> score = best[0].to_vector<float>();
+  const std::vector<std::int64_t> place = best[1].to_vector<std::int64_t>();
+  std::vector<Match> out;
+  for (std::size_t i = 0; i < score.size(); ++i) out.push_back({place[i], score[i]});
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,161 @@
+#include "tenon/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/printable.h"
+#include "model/model_info.h"
+#include "model/onnx/session.h"
+#include "tenon/error.h"
+#include "tensor/node.h"
+
+namespace tenon {
+
+struct ModelState {
+  explicit ModelState(std::shared_ptr<onnx::LoadedModel> loaded) : session(loaded), info(info_of(*loaded)) {}
+  onnx::Session session;
+  const ModelInfo info;
+};
+
+namespace {
+
+using Inputs = std::map<std::string, onnx::RunValue, std::less<>>;
+
+// Whether every value of |from| is one of |to|.
+bool holds_all(DType from, DType to) { return from != to && promote(from, to) == to && is_float(from) == is_float(to); }
+
+void check_shape(const ModelValue& value, const Shape& shape, std::map<std::string, std::int64_t>& named) {
+  bool fits = !value.has_shape || static_cast<int>(value.shape.size()) == shape.rank();
+  std::string reason;
+  for (int i = 0; fits && value.has_shape && i < shape.rank(); ++i) {
+    const ModelValue::Extent& each = value.shape[static_cast<std::size_t>(i)];
+    fits = !each.extent || *each.extent == shape[i];
+    if (each.name.empty()) continue;
+    const auto [known, is_new] = named.try_emplace(each.name, shape[i]);
+    if (!is_new && known->second != shape[i]) {
+      fits = false;
+      reason = fmt::format("; '{}' is {} in another input", printable(each.name), known->second);
+    }
+  }
+  if (!fits)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the input has the shape {}, the model expects {}{}", to_string(shape), to_string(value), reason));
+}
+
+Inputs checked(const ModelInfo& info, const Model::Tensors& given, const RunOptions& options) {
+  Inputs inputs;
+  std::map<std::string, std::int64_t> named;
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : given) {
+    const auto known =
+        std::find_if(info.inputs.begin(), info.inputs.end(), [&](const ModelValue& each) { return each.name == name; });
+    if (known == info.inputs.end()) {
+      std::string names;
+      for (const ModelValue& each : info.inputs) names += (names.empty() ? "" : ", ") + printable(each.name);
+      throw Error(ErrorCode::invalid_argument, fmt::format("the model has no input '{}'", printable(name)),
+                  "its inputs are: " + names);
+    }
+    if (!known->dtype)
+      throw Error(ErrorCode::unimplemented,
+                  fmt::format("the input '{}' is a {}, which no tensor holds", printable(name), known->type));
+    check_shape(*known, tensor.shape(), named);
+    Tensor value = tensor;
+    if (tensor.dtype() != *known->dtype) {
+      if (!holds_all(tensor.dtype(), *known->dtype))
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("the input '{}' is {}, the model expects {}", printable(name), tenon::name(tensor.dtype()),
+                                to_string(*known)),
+                    fmt::format("convert it with cast(x, {})", tenon::name(*known->dtype)));
+      value = tensor.cast(*known->dtype);
+    }
+    tensors.push_back(value);
+    onnx::RunValue run;
+    run.type = onnx::element_type(*known->dtype);
+    run.shape = value.shape();
+    inputs.emplace(name, std::move(run));
+  }
+  for (const ModelValue& each : info.inputs)
+    if (!given.contains(each.name) && !each.is_optional && each.type.find("optional") != 0)
+      throw Error(ErrorCode::invalid_argument, fmt::format("the input '{}' is missing", to_string(each)));
+  // Literals have no storage, so they become arrays; everything else stays where it is.
+  eval(tensors, options);
+  std::size_t i = 0;
+  for (auto& [name, value] : inputs) {
+    const std::shared_ptr<Storage> storage = node_of(tensors[i])->state().storage;
+    value.tensor = storage ? storage : Storage::from_host(tensors[i].to_host());
+    ++i;
+  }
+  return inputs;
+}
+
+// For questions that need no values.
+Inputs shapes_of(const ModelInfo& info, const Model::Tensors& given) {
+  Inputs inputs;
+  for (const auto& [name, tensor] : given) {
+    onnx::RunValue run;
+    run.type = onnx::element_type(tensor.dtype());
+    for (const ModelValue& each : info.inputs)
+      if (each.name == name && each.dtype) run.type = onnx::element_type(*each.dtype);
+    run.shape = tensor.shape();
+    inputs.emplace(name, std::move(run));
+  }
+  return inputs;
+}
+
+Tensor tensor_of(const onnx::RunValue& value, const std::string& name) {
+  if (!value.tensor)
+    throw Error(ErrorCode::unimplemented, fmt::format("the output '{}' is not a tensor of numbers", printable(name)));
+  auto node = std::make_shared<TensorNode>();
+  node->graph_dtype = value.tensor->type().dtype;
+  node->shape = value.tensor->type().shape;
+  node->set_storage(value.tensor);
+  return tenon::tensor_of(std::move(node));
+}
+
+}  // namespace
+
+Model Model::load(const std::filesystem::path& file) {
+  const std::string extension = file.extension().string();
+  if (extension == ".gguf" || extension == ".safetensors" || extension == ".pt" || extension == ".pth" ||
+      extension == ".tflite" || extension == ".pb" || extension == ".h5")
+    throw Error(ErrorCode::unimplemented, fmt::format("'{}': models in this format are not supported", printable(file.string())),
+                "export the model as ONNX");
+  try {
+    auto loaded = std::make_shared<onnx::LoadedModel>(file);
+    check_supported(loaded->proto);
+    return Model(std::make_shared<ModelState>(std::move(loaded)));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("model '{}': {}", printable(file.string()), error.what()), error.hint());
+  }
+}
+
+Model Model::parse(std::span<const std::byte> onnx) {
+  auto loaded = std::make_shared<onnx::LoadedModel>(onnx);
+  check_supported(loaded->proto);
+  return Model(std::make_shared<ModelState>(std::move(loaded)));
+}
+
+const ModelInfo& Model::info() const noexcept { return state_->info; }
+std::size_t Model::programs() const { return state_->session.programs(); }
+
+Model::Tensors Model::operator()(const Tensors& inputs, const RunOptions& options) const {
+  const Inputs values = checked(state_->info, inputs, options);
+  const onnx::SessionResult result = state_->session.run(current_manager(), values, options);
+  Tensors outputs;
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    const std::string& name = state_->info.outputs[i].name;
+    outputs.emplace(name, tensor_of(result.outputs[i], name));
+  }
+  return outputs;
+}
+
+Decision Model::explain(const Tensors& inputs, std::string_view device) const {
+  return current_manager().explain(state_->session.import(shapes_of(state_->info, inputs))->graph, device);
+}
+
+std::string Model::program(const Tensors& inputs) const {
+  return state_->session.import(shapes_of(state_->info, inputs))->graph.text();
+}
+
+}  // namespace tenon

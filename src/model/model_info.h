@@ -1,0 +1,11 @@
+// What a file says about its model, for people and programs.
+#pragma once
+
+#include "model/onnx/import/importer.h"
+#include "tenon/model.h"
+
+namespace tenon {
+
+ModelInfo info_of(const onnx::LoadedModel& model);
+
+}  // namespace tenon

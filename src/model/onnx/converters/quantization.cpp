@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include "model/onnx/converters/families.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace build;
+
+// Scales and zero points for each element of |shape|: one for all, one per place of an axis, or one per block of an axis.
+Expr per_element(const NodeContext& node, Expr scale, const Shape& shape, std::int64_t axis_number, std::int64_t block) {
+  if (scale.shape().elements() == 1 && block == 0) return reshape(scale, {});
+  const int axis = normalize_axis(axis_number, shape.rank());
+  if (block == 0) return scale.rank() == 1 ? along(scale, axis, shape.rank()) : scale;
+  if (scale.rank() != shape.rank())
+    node.fail(fmt::format("blocked scales {} for {}", to_string(scale.shape()), to_string(shape)));
+  if (scale.extent(axis) * block == shape[axis] && shape.rank() < kMaxRank) {
+    Dims stretched = dims(scale.shape());
+    stretched.insert(stretched.begin() + axis + 1, block);
+    return reshape(broadcast(unsqueeze(scale, axis + 1), Shape(stretched)), scale.shape().with(axis, shape[axis]));
+  }
+  Dims places;
+  for (std::int64_t i = 0; i < shape[axis]; ++i) places.push_back(i / block);
+  return take(scale, node.constant(places), axis);
+}
+
+std::pair<double, double> range_of(ElementType type) {
+  switch (type) {
+    case ElementType::u8: return {0, 255};
+    case ElementType::i8: return {-128, 127};
+    case ElementType::u16: return {0, 65535};
+    case ElementType::i16: return {-32768, 32767};
+    case ElementType::u4: return {0, 15};
+    case ElementType::i4: return {-8, 7};
+    case ElementType::u2: return {0, 3};
+    case ElementType::i2: return {-2, 1};
+    default: return {-2147483648.0, 2147483647.0};
+  }
+}
+
+Results quantize_linear(const NodeContext& node) {
+  Expr x = node.in(0);
+  ElementType to = ElementType::u8;
+  if (node.has(2))
+    to = node.type(2);
+  else if (node.integer("output_dtype", 0) != 0)
+    to = static_cast<ElementType>(node.integer("output_dtype"));
+  const std::int64_t axis = node.integer("axis", 1), block = node.integer("block_size", 0);
+  const Expr scale = per_element(node, node.in(1), x.shape(), axis, block);
+  const DType precision = node.integer("precision", 0) != 0 ? held_as(static_cast<ElementType>(node.integer("precision")))
+                          : is_float(scale.dtype())         ? scale.dtype()
+                                                            : DType::f32;
+  Expr y = cast(x, compute_dtype(precision)) / cast(scale, compute_dtype(precision));
+  if (precision != compute_dtype(precision)) y = cast(y, precision);
+  if (is_small_float(to)) {
+    // Rounding to such a type happens on the host, where it is exact.
+    const ValuePtr scaled = computed(y);
+    return {Result(to_small(node.host(scaled), to, node.integer("saturate", 1) != 0), to)};
+  }
+  y = rint(y);
+  if (node.has(2)) y = y + cast(per_element(node, node.in(2), x.shape(), axis, block), y.dtype());
+  const auto [low, high] = range_of(to);
+  return {Result(cast(minimum(maximum(y, low), high), held_as(to)), to)};
+}
+
+Results dequantize_linear(const NodeContext& node) {
+  const Expr x = node.in(0);
+  const std::int64_t axis = node.integer("axis", 1), block = node.integer("block_size", 0);
+  const Expr scale = per_element(node, node.in(1), x.shape(), axis, block);
+  const DType to = node.integer("output_dtype", 0) != 0 ? held_as(static_cast<ElementType>(node.integer("output_dtype")))
+                   : is_small(node.type(1))             ? DType::f32
+                                                        : scale.dtype();
+  const DType wide = x.dtype() == DType::i32 || x.dtype() == DType::u32 ? DType::f64 : DType::f32;
+  Expr y = cast(x, wide);
+  if (node.has(2) && !is_small_float(node.type(0))) y = y - cast(per_element(node, node.in(2), x.shape(), axis, block), wide);
+  return {cast(y * cast(scale, wide), to)};
+}
+
+Results dynamic_quantize_linear(const NodeContext& node) {
+  const Expr x = node.in(0);
+  const AxisSet all = all_axes(x.rank());
+  const Expr high = reshape(maximum(max_keep(x, all), 0.0), {}), low = reshape(minimum(min_keep(x, all), 0.0), {});
+  const Expr scale = (high - low) / 255.0;
+  // A tensor of zeros has no range; any scale gives the same zeros.
+  const Expr divisor = where(scale == 0.0, 1.0, scale);
+  const Expr zero = rint(minimum(maximum(-low / divisor, 0.0), 255.0));
+  const Expr y = minimum(maximum(rint(x / divisor) + zero, 0.0), 255.0);
+  return {cast(y, DType::u8), scale, cast(zero, DType::u8)};
+}
+
+}  // namespace
+
+void add_quantization(ConverterTable& table) {
+  table.add("QuantizeLinear", quantize_linear);
+  table.add("DequantizeLinear", dequantize_linear);
+  table.add("DynamicQuantizeLinear", dynamic_quantize_linear);
+}
+
+}  // namespace tenon::onnx

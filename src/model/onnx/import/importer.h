@@ -1,0 +1,118 @@
+// Importer: turns an ONNX graph, for inputs of given shapes, into a program of Tenon.
+//
+// Shape arithmetic is folded on the host: a node whose inputs are all known and small is computed at once by the reference. If a
+// value must be known that depends on the data, the import ends early with a program that computes that value; the caller runs
+// it, adds the result to the answers and imports again (Import::is_complete). Functions are inlined, If takes the branch whose
+// condition is known, Loop and Scan are unrolled.
+//
+// Errors: unimplemented for what is not supported and invalid_argument for what is wrong, both naming the node.
+// Lifetime: an Import does not refer to the importer or the model.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/onnx/import/node_context.h"
+#include "model/onnx/import/value.h"
+#include "model/onnx/import/weights.h"
+#include "model/onnx/proto/model_proto.h"
+
+namespace tenon::onnx {
+
+struct LoadedModel {
+  ModelFile file;
+  ModelProto proto;
+  Weights weights;
+
+  explicit LoadedModel(const std::filesystem::path& path);
+  explicit LoadedModel(Bytes bytes);
+};
+
+// One input of the program: a weight of the model, or a tensor that the caller passes.
+struct Feed {
+  bool is_weight = false;
+  int place = 0;  // among the weights, or among the leaves of the caller's values
+};
+
+// An output of the model, in terms of the outputs of the program.
+struct OutputValue {
+  Value::Kind kind = Value::Kind::tensor;
+  ElementType type = ElementType::undefined;
+  int place = -1;  // among the outputs of the program; -1: |known| or |strings|
+  std::optional<HostArray> known;
+  std::shared_ptr<const std::vector<std::string>> strings;
+  Shape shape;
+  std::vector<OutputValue> items;
+};
+
+struct Import {
+  Graph graph;
+  std::vector<Feed> feeds;  // one per input of the graph
+  std::vector<OutputValue> outputs;
+  bool is_complete = false;  // else the only output of the graph is the next answer
+};
+
+// A value that the import needs and that only the inputs decide.
+struct NeedsValue {
+  ValuePtr value;
+};
+
+struct Scope {
+  const Scope* parent = nullptr;
+  std::unordered_map<std::string_view, ValuePtr> values;
+  const OpsetImports* opsets = nullptr;
+  std::map<std::string_view, const AttributeProto*> arguments;  // attributes given to the function
+  bool is_function = false;
+
+  ValuePtr find(std::string_view name) const;
+};
+
+class Importer {
+ public:
+  // |inputs| by the names of the model's inputs: tensors with type and shape (and |host| if they are to be constants),
+  // containers of such. |answers| are the values that earlier imports asked for.
+  Importer(LoadedModel& model, const std::map<std::string, ValuePtr, std::less<>>& inputs, std::span<const HostArray> answers);
+
+  Import run();
+
+  // --- For converters ---
+  Graph& graph() noexcept { return *graph_; }
+  Expr expr(const ValuePtr& value);
+  HostArray host(const ValuePtr& value);
+  // The outputs of a graph within |outer|, with its inputs bound to |arguments|.
+  std::vector<ValuePtr> call(const GraphProto& graph, const Scope& outer, std::vector<ValuePtr> arguments);
+  ValuePtr value_of(const TensorProto& tensor);
+  void count_step();  // of a loop; throws resource_exhausted beyond the limit
+
+ private:
+  void run_nodes(const std::vector<NodeProto>& nodes, Scope& scope);
+  void run_node(const NodeProto& node, Scope& scope);
+  Results convert(Converter converter, const NodeProto& node, const Scope& scope, const std::vector<ValuePtr>& inputs,
+                  std::int64_t version);
+  std::optional<Results> fold(Converter converter, const NodeProto& node, const Scope& scope, const std::vector<ValuePtr>& inputs,
+                              std::int64_t version);
+  Results call_function(const FunctionProto& function, const NodeProto& node, const Scope& scope,
+                        const std::vector<ValuePtr>& inputs);
+  void bind_inputs(Scope& scope);
+  OutputValue output(const ValuePtr& value, std::vector<NodeId>& outputs);
+  void number_leaves(const ValuePtr& value);
+
+  LoadedModel& model_;
+  const std::map<std::string, ValuePtr, std::less<>>& inputs_;
+  std::span<const HostArray> answers_;
+  std::size_t next_answer_ = 0;
+  Graph main_, *graph_ = &main_;
+  std::vector<Feed> feeds_;
+  std::unordered_map<const Value*, int> leaves_;
+  std::unordered_map<const TensorProto*, ValuePtr> tensors_;  // one value each, also in every step of a loop
+  int depth_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+// Throws unimplemented, naming every op of the model that has no converter and the first node that uses it.
+void check_supported(const ModelProto& model);
+
+}  // namespace tenon::onnx

@@ -1,0 +1,155 @@
+#include "model/onnx/session.h"
+
+#include <fmt/format.h>
+
+#include "manager/evaluate.h"
+#include "reference/reference.h"
+#include "tenon/error.h"
+
+namespace tenon::onnx {
+namespace {
+
+constexpr std::size_t kMaxPlans = 64;
+constexpr int kMaxStages = 4096;
+// A program this small is computed on the host at once: shape arithmetic on inputs, a condition.
+constexpr std::int64_t kHostElements = 1 << 14;
+
+using Inputs = std::map<std::string, RunValue, std::less<>>;
+
+void describe(const RunValue& value, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "{}:{}:{}", static_cast<int>(value.kind), static_cast<int>(value.type),
+                 to_string(value.shape));
+  if (value.strings)
+    for (const std::string& each : *value.strings) fmt::format_to(std::back_inserter(out), "\"{}:{}\"", each.size(), each);
+  for (const RunValue& item : value.items) {
+    out += '(';
+    describe(item, out);
+    out += ')';
+  }
+}
+
+std::string key_of(const Inputs& inputs) {
+  std::string key;
+  for (const auto& [name, value] : inputs) {
+    fmt::format_to(std::back_inserter(key), "{}={}:", name.size(), name);
+    describe(value, key);
+    key += ';';
+  }
+  return key;
+}
+
+ValuePtr value_of(const RunValue& run) {
+  auto value = std::make_shared<Value>();
+  value->kind = run.kind;
+  value->type = run.type;
+  value->shape = run.shape;
+  value->strings = run.strings;
+  for (const RunValue& item : run.items) value->items.push_back(value_of(item));
+  return value;
+}
+
+void leaves(const RunValue& value, std::vector<std::shared_ptr<Storage>>& out) {
+  for (const RunValue& item : value.items) leaves(item, out);
+  if (value.tensor) out.push_back(value.tensor);
+}
+
+RunValue result_of(const OutputValue& output, const std::vector<std::shared_ptr<Storage>>& results) {
+  RunValue value{.kind = output.kind, .type = output.type, .shape = output.shape, .strings = output.strings};
+  for (const OutputValue& item : output.items) value.items.push_back(result_of(item, results));
+  if (output.place >= 0) value.tensor = results[static_cast<std::size_t>(output.place)];
+  if (output.known) value.tensor = Storage::from_host(*output.known);
+  return value;
+}
+
+bool is_small(const Graph& graph) {
+  std::int64_t sum = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) sum += graph[id].shape.elements();
+  return sum <= kHostElements;
+}
+
+}  // namespace
+
+RunValue RunValue::from(HostArray array, ElementType type) {
+  RunValue value;
+  value.type = type == ElementType::undefined ? element_type(array.dtype()) : type;
+  value.shape = array.shape();
+  value.tensor = Storage::from_host(std::move(array));
+  return value;
+}
+
+std::size_t Session::programs() const {
+  const std::lock_guard lock(mutex_);
+  return plans_.size();
+}
+
+std::shared_ptr<Storage> Session::weight(int place) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Storage>& storage = weights_[place];
+  if (!storage) storage = Storage::from_host(model_->weights.at(place));
+  return storage;
+}
+
+std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs& inputs, std::span<const HostArray> answers) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) {
+      recent_.splice(recent_.end(), recent_, found->second.position);
+      return found->second.program;
+    }
+  }
+  std::map<std::string, ValuePtr, std::less<>> values;
+  for (const auto& [name, value] : inputs) values.emplace(name, value_of(value));
+  auto program = std::make_shared<const Import>(Importer(*model_, values, answers).run());
+  const std::lock_guard lock(mutex_);
+  if (plans_.contains(key)) return plans_.at(key).program;
+  if (plans_.size() >= kMaxPlans) {
+    plans_.erase(recent_.front());
+    recent_.pop_front();
+  }
+  plans_.emplace(key, Plan{program, recent_.insert(recent_.end(), key)});
+  return program;
+}
+
+std::shared_ptr<const Import> Session::import(const Inputs& inputs) { return plan(key_of(inputs), inputs, {}); }
+
+SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const RunOptions& options) {
+  std::string key = key_of(inputs);
+  std::vector<HostArray> answers;
+  std::vector<std::shared_ptr<Storage>> given;
+  // In the order in which an import numbers them: that of the model's inputs.
+  for (const ValueInfoProto& info : model_->proto.graph.inputs)
+    if (const auto found = inputs.find(info.name); found != inputs.end()) leaves(found->second, given);
+  SessionResult result;
+  for (int stage = 0; stage < kMaxStages; ++stage) {
+    const std::shared_ptr<const Import> program = plan(key, inputs, answers);
+    std::vector<std::shared_ptr<Storage>> feeds;
+    for (const Feed& feed : program->feeds)
+      feeds.push_back(feed.is_weight ? weight(feed.place) : given.at(static_cast<std::size_t>(feed.place)));
+    std::vector<std::shared_ptr<Storage>> outputs;
+    if (!program->graph.outputs().empty()) {
+      if (!program->is_complete && is_small(program->graph)) {
+        std::vector<HostArray> arrays;
+        for (const auto& feed : feeds) arrays.push_back(feed->to_host());
+        outputs.push_back(Storage::from_host(reference_run(program->graph, arrays)[0]));
+      } else {
+        EvaluateResult evaluated = evaluate(manager, program->graph, feeds, options);
+        outputs = std::move(evaluated.outputs);
+        result.device = std::move(evaluated.device);
+        result.timeline = std::move(evaluated.timeline);
+        ++result.programs;
+      }
+    }
+    if (program->is_complete) {
+      for (const OutputValue& output : program->outputs) result.outputs.push_back(result_of(output, outputs));
+      return result;
+    }
+    answers.push_back(outputs.at(0)->to_host());
+    const HostArray& answer = answers.back();
+    key += fmt::format("|{}:", to_string(answer.shape()));
+    key.append(reinterpret_cast<const char*>(answer.data()), answer.bytes());
+  }
+  throw Error(ErrorCode::resource_exhausted, fmt::format("the model asks for more than {} values of its own data", kMaxStages));
+}
+
+}  // namespace tenon::onnx

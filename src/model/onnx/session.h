@@ -1,0 +1,68 @@
+// Session: runs a loaded ONNX model on values of any kind, one program per combination of shapes.
+//
+// Programs are kept, least recently used first out, so a shape that was seen before is neither imported nor compiled again. The
+// weights are uploaded once and shared by all programs; they move to host memory before a device closes, and back.
+// Thread safety: all calls may run concurrently.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lease/storage.h"
+#include "model/onnx/import/importer.h"
+#include "tenon/manager.h"
+
+namespace tenon::onnx {
+
+// A value outside of any import: what a caller passes and gets.
+struct RunValue {
+  Value::Kind kind = Value::Kind::tensor;
+  ElementType type = ElementType::undefined;
+  std::shared_ptr<Storage> tensor;  // null for strings and containers
+  Shape shape;
+  std::shared_ptr<const std::vector<std::string>> strings;
+  std::vector<RunValue> items;
+
+  static RunValue from(HostArray array, ElementType type = ElementType::undefined);
+};
+
+struct SessionResult {
+  std::vector<RunValue> outputs;  // in the order of the model
+  DeviceInfo device;
+  Timeline timeline;
+  int programs = 0;  // run; more than one where shapes depend on data
+};
+
+class Session {
+ public:
+  explicit Session(std::shared_ptr<LoadedModel> model) : model_(std::move(model)) {}
+
+  SessionResult run(DeviceManager& manager, const std::map<std::string, RunValue, std::less<>>& inputs,
+                    const RunOptions& options = {});
+  // The program for these inputs, without running it; what can be known of it if shapes depend on data.
+  std::shared_ptr<const Import> import(const std::map<std::string, RunValue, std::less<>>& inputs);
+
+  LoadedModel& model() noexcept { return *model_; }
+  std::size_t programs() const;
+
+ private:
+  struct Plan {
+    std::shared_ptr<const Import> program;
+    std::list<std::string>::iterator position;
+  };
+  std::shared_ptr<const Import> plan(const std::string& key, const std::map<std::string, RunValue, std::less<>>& inputs,
+                                     std::span<const HostArray> answers);
+  std::shared_ptr<Storage> weight(int place);
+
+  const std::shared_ptr<LoadedModel> model_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Plan> plans_;
+  std::list<std::string> recent_;  // keys of plans_, least recently used first
+  std::map<int, std::shared_ptr<Storage>> weights_;
+};
+
+}  // namespace tenon::onnx

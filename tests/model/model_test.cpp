@@ -1,0 +1,180 @@
+#include "tenon/model.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "model/onnx_writer.h"
+#include "temporary_folder.h"
+#include "tenon/error.h"
+#include "tenon/functions.h"
+
+namespace tenon {
+namespace {
+
+using namespace onnx_writer;
+
+constexpr int kFloat = 1, kInt64 = 7, kBool = 9;
+
+template <class Action>
+Error error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::ok, "nothing was thrown");
+}
+
+Message linear_model() {
+  return model_of(graph_of({node("MatMul", {"x", "w"}, {"h"}), node("Relu", {"h"}, {"y"})}, {value("x", kFloat, {-1, 2})},
+                           {value("y", kFloat, {-1, 2})}, {tensor<float>("w", kFloat, {2, 2}, {1, -1, 2, 1})}));
+}
+
+TEST(Model, IsAFunctionOfNamedTensors) {
+  const Model model = Model::parse(bytes(linear_model()));
+  const Model::Tensors out = model({{"x", tensor({{1.0, 2.0}, {3.0, -4.0}})}});
+  EXPECT_EQ(out.at("y").to_vector<float>(), (std::vector<float>{5, 1, 0, 0}));
+}
+
+TEST(Model, DescribesItsInputsAndOps) {
+  const Model model = Model::parse(bytes(linear_model()));
+  const ModelInfo& info = model.info();
+  EXPECT_EQ(to_string(info.inputs.at(0)), "x: float [n, 2]");
+  EXPECT_EQ(info.ops.at("MatMul"), 1);
+  EXPECT_EQ(info.parameters, 4);
+  EXPECT_EQ(info.weight_bytes, 16u);
+}
+
+TEST(Model, KeepsOneProgramPerShape) {
+  const Model model = Model::parse(bytes(linear_model()));
+  for (const std::int64_t batch : {1, 3, 1, 3}) EXPECT_EQ(model({{"x", ones({batch, 2})}}).at("y").shape(), (Shape{batch, 2}));
+  EXPECT_EQ(model.programs(), 2u);
+}
+
+TEST(Model, ConvertsIntegersOnlyWhereNoValueCanChange) {
+  const Model model =
+      Model::parse(bytes(model_of(graph_of({node("Neg", {"i"}, {"y"})}, {value("i", kInt64, {2})}, {value("y", kInt64, {2})}))));
+  EXPECT_EQ(model({{"i", tensor({1, 2}, DType::i32)}}).at("y").to_vector<std::int64_t>(), (std::vector<std::int64_t>{-1, -2}));
+  EXPECT_EQ(error_of([&] { model({{"i", tensor({1.5, 2.0})}}); }).code(), ErrorCode::invalid_argument);
+}
+
+TEST(Model, RefusesInputsThatDoNotFit) {
+  const Model model = Model::parse(bytes(linear_model()));
+  EXPECT_NE(std::string(error_of([&] { model({{"x", ones({2, 3})}}); }).what()).find("x: float [n, 2]"), std::string::npos);
+  EXPECT_EQ(error_of([&] { model({{"z", ones({2, 2})}}); }).hint(), "its inputs are: x");
+  EXPECT_NE(std::string(error_of([&] { model({}); }).what()).find("missing"), std::string::npos);
+}
+
+TEST(Model, RefusesUnsupportedOpsByNodeBeforeAnythingRuns) {
+  const Message model = model_of(
+      graph_of({node("Frobnicate", {"x"}, {"y"}, {}, "layer7/frob")}, {value("x", kFloat, {1})}, {value("y", kFloat, {1})}));
+  const Error error = error_of([&] { Model::parse(bytes(model)); });
+  EXPECT_EQ(error.code(), ErrorCode::unimplemented);
+  EXPECT_NE(std::string(error.what()).find("Frobnicate 'layer7/frob'"), std::string::npos);
+}
+
+TEST(Model, FoldsShapeArithmetic) {
+  // Flattens all axes but the first: Reshape(x, Concat(Gather(Shape(x), 0), [-1])).
+  const Message model =
+      model_of(graph_of({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                         node("Concat", {"n", "rest"}, {"to"}, {attribute("axis", 0)}), node("Reshape", {"x", "to"}, {"y"})},
+                        {value("x", kFloat, {-1, 2, 3})}, {value("y", kFloat, {-1, 6})},
+                        {tensor<std::int64_t>("zero", kInt64, {1}, {0}), tensor<std::int64_t>("rest", kInt64, {1}, {-1})}));
+  const Model loaded = Model::parse(bytes(model));
+  EXPECT_EQ(loaded({{"x", ones({4, 2, 3})}}).at("y").shape(), (Shape{4, 6}));
+  const std::string program = loaded.program({{"x", ones({4, 2, 3})}});
+  EXPECT_EQ(program.find("take"), std::string::npos) << program;
+  EXPECT_EQ(program.find("concat"), std::string::npos) << program;
+}
+
+TEST(Model, TakesTheBranchThatItsDataChooses) {
+  const Message one = graph_of({node("Add", {"x", "x"}, {"t"})}, {}, {value("t", kFloat, {2})}),
+                other = graph_of({node("Neg", {"x"}, {"t"})}, {}, {value("t", kFloat, {2})});
+  const Model model = Model::parse(
+      bytes(model_of(graph_of({node("If", {"c"}, {"y"}, {attribute("then_branch", one), attribute("else_branch", other)})},
+                              {value("c", kBool, {}), value("x", kFloat, {2})}, {value("y", kFloat, {2})}))));
+  const Tensor x = tensor({1.0, 2.0});
+  EXPECT_EQ(model({{"c", Tensor(true)}, {"x", x}}).at("y").to_vector<float>(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(model({{"c", Tensor(false)}, {"x", x}}).at("y").to_vector<float>(), (std::vector<float>{-1, -2}));
+}
+
+TEST(Model, ResultsMayHaveExtentsThatDataDecides) {
+  const Model model = Model::parse(
+      bytes(model_of(graph_of({node("NonZero", {"x"}, {"y"})}, {value("x", kFloat, {-1})}, {value("y", kInt64, {1, -1})}))));
+  EXPECT_EQ(model({{"x", tensor({0.0, 3.0, 0.0, 2.0})}}).at("y").to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(model({{"x", tensor({1.0, 0.0, 0.0, 0.0})}}).at("y").to_vector<std::int64_t>(), (std::vector<std::int64_t>{0}));
+}
+
+TEST(Model, ProductsOfIntegersAreExact) {
+  // 1,000 products of 255 and 127: the sum is odd and beyond 2^24.
+  std::vector<std::uint8_t> row(1001, 255);
+  std::vector<std::int8_t> column(1001, 127);
+  const Model model =
+      Model::parse(bytes(model_of(graph_of({node("MatMulInteger", {"a", "b"}, {"y"})}, {value("a", 2, {1, 1001})},
+                                           {value("y", 6, {1, 1})}, {tensor<std::int8_t>("b", 3, {1001, 1}, column)}))));
+  EXPECT_EQ(model({{"a", Tensor(HostArray::from<std::uint8_t>({1, 1001}, row))}}).at("y").to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{255 * 127 * 1001}));
+}
+
+Message external_model(std::string_view location) {
+  Message weight = Message().integer(1, 2).integer(2, kFloat).text(8, "w").integer(14, 1);
+  weight.message(13, Message().text(1, "location").text(2, location));
+  return model_of(graph_of({node("Add", {"x", "w"}, {"y"})}, {value("x", kFloat, {2})}, {value("y", kFloat, {2})}, {weight}));
+}
+
+class ExternalData : public ::testing::Test {
+ protected:
+  void write(const std::filesystem::path& file, std::string_view text) { std::ofstream(file, std::ios::binary) << text; }
+  Error load(std::string_view location) {
+    write(folder_.path() / "m" / "model.onnx", external_model(location).str());
+    return error_of([&] {
+      value_ = Model::load(folder_.path() / "m" / "model.onnx")({{"x", tensor({1.0, 2.0})}}).at("y").to_vector<float>();
+    });
+  }
+  void SetUp() override {
+    std::filesystem::create_directories(folder_.path() / "m" / "sub");
+    const float two[] = {10, 20};
+    write(folder_.path() / "m" / "w.bin", {reinterpret_cast<const char*>(two), 8});
+    write(folder_.path() / "secret", {reinterpret_cast<const char*>(two), 8});
+  }
+  test::TemporaryFolder folder_;
+  std::vector<float> value_;
+};
+
+TEST_F(ExternalData, IsReadBesideTheModel) {
+  EXPECT_EQ(load("w.bin").code(), ErrorCode::ok);
+  EXPECT_EQ(value_, (std::vector<float>{11, 22}));
+}
+
+TEST_F(ExternalData, IsRefusedElsewhere) {
+  std::filesystem::create_symlink(folder_.path() / "secret", folder_.path() / "m" / "link");
+  std::filesystem::create_directory_symlink(folder_.path(), folder_.path() / "m" / "up");
+  std::filesystem::create_hard_link(folder_.path() / "secret", folder_.path() / "m" / "hard");
+  for (const std::string& location :
+       {std::string("../secret"), (folder_.path() / "secret").string(), std::string("link"), std::string("up/secret"),
+        std::string("hard"), std::string("sub"), std::string("/dev/zero")})
+    EXPECT_EQ(load(location).code(), ErrorCode::permission_denied) << location;
+  EXPECT_EQ(load("missing").code(), ErrorCode::not_found);
+}
+
+TEST(Model, BytesHaveNoFolder) {
+  EXPECT_EQ(error_of([] { Model::parse(bytes(external_model("w.bin")))({{"x", ones({2})}}); }).code(),
+            ErrorCode::failed_precondition);
+}
+
+TEST(Model, DamagedFilesAreRefusedWithAReason) {
+  const std::string whole = linear_model().str();
+  int refused = 0;
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const Error error = error_of([&] { Model::parse(std::as_bytes(std::span(whole)).first(size)); });
+    refused += error.code() != ErrorCode::ok;
+    if (error.code() != ErrorCode::ok) EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << size << ": " << error.what();
+  }
+  EXPECT_GT(refused, static_cast<int>(whole.size()) / 2);
+}
+
+}  // namespace
+}  // namespace tenon
