@@ -150,6 +150,22 @@ scenario('the timeline has the time before this page, and holds of other program
   await neighbour.end();
 });
 
+scenario('how auto chooses can be set for one request, and the result says what it cost', async () => calculator(browser, await Server.start('--sim', 'wormhole,open=20ms,close=10ms', '--set', 'allow_simulated=true', '--set', 'prices.sim:0=3.5', '--set', 'prefer=cpu')), async (page) => {
+  await page.getByText(/^Auto chooses cpu:0: /).waitFor();
+  await page.getByLabel('Auto chooses').selectOption({ label: 'a Tenstorrent card if possible' });
+  await page.getByText(/^Auto chooses sim:0: /).waitFor();
+  await page.waitForFunction(() => location.hash.includes('auto=prefer:tenstorrent'));
+  await calculate(page);
+  const result = await outcome(page, 'sim:0');
+  await result.getByText(/Cost of this run: \$0\.0*[1-9]\d*/).waitFor();
+  await page.getByLabel('Auto chooses').selectOption('fastest');
+  await page.getByText(/^Auto chooses \S+: fastest/).waitFor();
+  await calculate(page);
+  await page.getByText(/^Auto chose \S+: fastest/).waitFor();
+  await page.reload();
+  assert.equal(await page.getByLabel('Auto chooses').inputValue(), 'fastest');
+});
+
 scenario('auto says what it took, and why', () => calculator(browser, server), async (page) => {
   await page.getByText(/^Auto (chooses|chose) \S+: .+/).waitFor();
   await calculate(page);

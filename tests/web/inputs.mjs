@@ -120,6 +120,53 @@ scenario('a file dropped on any input makes it a file', fresh(), async (page) =>
   assert.deepEqual(await values(page), [6, 7]);
 });
 
+function crc32(bytes) {
+  let crc = ~0;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let i = 0; i < 8; i++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
+}
+
+// As numpy.savez writes it: a zip archive of .npy files, not compressed.
+function npz(arrays) {
+  const parts = [];
+  const directory = [];
+  let at = 0;
+  for (const [name, data] of Object.entries(arrays)) {
+    const file = Buffer.from(`${name}.npy`);
+    const facts = Buffer.alloc(22);
+    facts.writeUInt16LE(20, 0);
+    facts.writeUInt32LE(crc32(data), 10);
+    facts.writeUInt32LE(data.length, 14);
+    facts.writeUInt32LE(data.length, 18);
+    const lengths = Buffer.from([file.length, 0, 0, 0]);
+    const place = Buffer.alloc(14);
+    place.writeUInt32LE(at, 10);
+    const local = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), facts, lengths, file, data]);
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x00', 'latin1'), facts, lengths, place, file]));
+    parts.push(local);
+    at += local.length;
+  }
+  const list = Buffer.concat(directory);
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06', 'latin1');
+  end.writeUInt16LE(directory.length, 8);
+  end.writeUInt16LE(directory.length, 10);
+  end.writeUInt32LE(list.length, 12);
+  end.writeUInt32LE(at, 16);
+  return Buffer.concat([...parts, list, end]);
+}
+
+scenario('a .npz file offers its arrays', fresh(), async (page) => {
+  await page.locator('#input-0-source').selectOption('file');
+  await page.locator('#input-0-file').setInputFiles({ name: 'pair.npz', mimeType: 'application/octet-stream', buffer: npz({ w: npy([2], [7, 8]), b: npy([1], [9]) }) });
+  await page.locator('#input-0-tensor').selectOption('w');
+  await page.getByText(/^pair\.npz: float32, 2: 7, 8/).waitFor();
+  assert.deepEqual(await values(page), [7, 8]);
+});
+
 scenario('a .csv file is read with its head left out', fresh(), async (page) => {
   await page.locator('#input-0-source').selectOption('file');
   await page.locator('#input-0-file').setInputFiles({ name: 'table.csv', mimeType: 'text/csv', buffer: Buffer.from('height,width\r\n1.5,2\r\n3,4.25\r\n') });

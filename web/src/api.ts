@@ -135,9 +135,9 @@ export interface Execution {
   timeline: Span[];
   seconds: number;
   status_log: string[];
-  status_log_seconds?: number[]; // when each line was written, since the request began
+  status_log_seconds: number[]; // when each line was written, since the request began
   download: string | null;
-  cost?: { dollars: number; estimate: boolean } | null; // of this run; null: the device has no price
+  cost: { dollars: number; estimate: boolean } | null; // of this run; null: the device has no price
   inputs: { name: string; dtype: string; shape: number[]; bytes: number; value: Scalar; sample_values: Scalar[]; given_value?: Scalar | null }[];
   results: Result[];
 }

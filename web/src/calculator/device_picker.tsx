@@ -56,6 +56,7 @@ export function DevicePicker() {
           </label>
         ))}
       </div>
+      {chosen.length === 0 && <Choice />}
       <Explanation chosen={chosen} />
       <p class="row runs">
         <label for="runs">Runs</label>
@@ -67,6 +68,25 @@ export function DevicePicker() {
     </fieldset>
   );
 }
+
+// How auto chooses.
+function Choice() {
+  const kinds = [...new Set(devices.value.filter(isUsable).map((device) => device.kind))];
+  const offered: [string, string][] = [['', "as the server is set"], ['fastest', 'the fastest'], ['cheapest', 'the cheapest'], ...kinds.map((kind): [string, string] => [`prefer:${kind}`, `${kKinds[kind] ?? kind} if possible`])];
+  const { choice } = program.value;
+  if (choice !== '' && !offered.some(([id]) => id === choice)) offered.push([choice, choice.replace(/^prefer:/, '')]);
+  return (
+    <p class="row choice">
+      <label for="choice">Auto chooses</label>
+      <select id="choice" value={choice} onChange={(event) => edit((now) => ({ ...now, choice: event.currentTarget.value }))}>
+        {offered.map(([id, name]) => (
+          <option value={id}>{name}</option>
+        ))}
+      </select>
+    </p>
+  );
+}
+const kKinds: Record<string, string> = { cpu: 'a CPU', gpu: 'a GPU', tpu: 'a TPU', tenstorrent: 'a Tenstorrent card' };
 
 function Chip({ device, on, onToggle }: { device: Device; on: boolean; onToggle: () => void }) {
   const usable = isUsable(device);

@@ -67,7 +67,7 @@ export function FileField({ id, input, state, take, box, onChange }: Props) {
   );
 }
 
-const kAccepted = ['.npy', '.safetensors', '.csv'];
+const kAccepted = ['.npy', '.npz', '.safetensors', '.csv'];
 
 async function fromText(file: File): Promise<Partial<Input>> {
   if (file.size > kMostText) throw new Error(`a text of ${formatBytes(file.size)} is too large to send; save it as .npy`);

@@ -14,6 +14,7 @@ export function toHash(program: Program): string {
   });
   for (const [name, text] of Object.entries(program.parameters)) if (text.trim() !== '') query.set(`p.${name}`, text);
   if (program.devices.length > 0) query.set('device', program.devices.join(','));
+  else if (program.choice !== '') query.set('auto', program.choice);
   if (program.repeat.trim() !== '1') query.set('runs', program.repeat.trim());
   return `#${query.toString().replace(/%2C/g, ',').replace(/%3A/g, ':').replace(/%5B/g, '[').replace(/%5D/g, ']')}`;
 }
@@ -63,9 +64,10 @@ export function fromHash(hash: string, base: Program): Program | undefined {
   });
   const devices = (query.get('device') ?? '').split(',').filter((device) => device !== '');
   const repeat = query.get('runs') ?? '1';
-  if (expression !== null) return { ...base, mode: 'expression', expression, named: Object.fromEntries(named), devices, repeat };
+  const choice = /^(fastest|cheapest|prefer:\w+)$/.exec(query.get('auto') ?? '')?.[0] ?? '';
+  if (expression !== null) return { ...base, mode: 'expression', expression, named: Object.fromEntries(named), devices, choice, repeat };
   const op = findOp(opName!);
-  if (!op) return { ...base, mode: 'op', op: opName!, devices, repeat };
+  if (!op) return { ...base, mode: 'op', op: opName!, devices, choice, repeat };
   const opInputs = named.map(([, input]) => input);
-  return { ...withOp({ ...base, opInputs }, op.name), parameters, devices, repeat };
+  return { ...withOp({ ...base, opInputs }, op.name), parameters, devices, choice, repeat };
 }

@@ -35,6 +35,7 @@ export interface Program {
   named: Record<string, Input>;
   parameters: Record<string, string>; // as typed; absent: the default
   devices: string[]; // empty: auto
+  choice: string; // how auto chooses: '' as the server is set, 'fastest', 'cheapest', or 'prefer:gpu'
   repeat: string; // as typed: how often to run
 }
 
@@ -46,7 +47,7 @@ export const newInput = (change: Partial<Input> = {}): Input => ({
 export const kFirstExpression = 'softmax(a @ b / sqrt(64))';
 
 export function newProgram(): Program {
-  return withOp({ mode: 'op', op: '', expression: kFirstExpression, opInputs: [], named: {}, parameters: {}, devices: [], repeat: '1' }, 'add');
+  return withOp({ mode: 'op', op: '', expression: kFirstExpression, opInputs: [], named: {}, parameters: {}, devices: [], choice: '', repeat: '1' }, 'add');
 }
 
 // Inputs of integer-only ops default to integers.
@@ -225,6 +226,14 @@ export function parameterError(parameter: OpParameter, text: string | undefined)
   }
 }
 
+// How the server shall choose, where it is to choose.
+export function routingOf(program: Program, device = 'auto'): { routing?: string; prefer?: string } {
+  if (device !== 'auto' || program.choice === '' || program.devices.length > 0) return {};
+  // The fastest of all, whatever kind the server's settings prefer.
+  const [routing, prefer = 'auto'] = program.choice.split(':');
+  return { routing, prefer };
+}
+
 // The request body of /api/execute and similar routes, for one device. Throws an Error with a message for the user.
 export function requestBody(program: Program, device = 'auto'): Record<string, unknown> {
   const named = inputsOf(program).map(({ name, input }) => {
@@ -236,7 +245,7 @@ export function requestBody(program: Program, device = 'auto'): Record<string, u
   });
   if (program.mode === 'expression') {
     if (program.expression.trim() === '') throw new Error('Write an expression first.');
-    return { expression: program.expression, inputs: Object.fromEntries(named), device };
+    return { expression: program.expression, inputs: Object.fromEntries(named), device, ...routingOf(program, device) };
   }
   const op = findOp(program.op);
   if (!op) throw new Error(`Unknown operation '${program.op}'.`);
@@ -247,7 +256,7 @@ export function requestBody(program: Program, device = 'auto'): Record<string, u
     if (wrong) throw new Error(wrong);
     if (text !== undefined && text.trim() !== '') parameters[parameter.name] = parameterValue(parameter, text);
   }
-  const body: Record<string, unknown> = { operation: op.name, inputs: named.map(([, input]) => input), device };
+  const body: Record<string, unknown> = { operation: op.name, inputs: named.map(([, input]) => input), device, ...routingOf(program, device) };
   if (Object.keys(parameters).length > 0) body.parameters = parameters;
   return body;
 }

@@ -1,6 +1,6 @@
 // The computation as code: for a shell with curl or with the command, Python, C++. Each computes exactly what the page does.
 import { type Device, toBody } from '../api';
-import { inputBody, inputsOf, callOf, type Input, type Program, requestBody } from '../calculator/program';
+import { inputBody, inputsOf, callOf, type Input, type Program, requestBody, routingOf } from '../calculator/program';
 import { inputText, isFile, isList, kLongList, listOf, listShape, storedInteger } from './input_text';
 
 export type Language = 'command' | 'python' | 'cpp' | 'curl';
@@ -54,11 +54,13 @@ function command(program: Program, around: Surroundings): string {
   const simulated = simulatedOf(program, around);
   if (simulated.length > 0) lines.push(`# ${kSimulated}`);
   for (const device of allDevices(program)) {
-    const words = ['tenon run', ...simulated.map((each) => `--sim ${each}`), quoted(expressionOf(program)), ...given, device === 'auto' ? '' : `--device ${device}`];
+    const words = ['tenon run', ...simulated.map((each) => `--sim ${each}`), quoted(expressionOf(program)), ...given, device === 'auto' ? settingsText(program) : `--device ${device}`];
     lines.push(words.filter(Boolean).join(words.join(' ').length > 100 ? ' \\\n  ' : ' '));
   }
   return lines.join('\n');
 }
+
+const settingsText = (program: Program) => Object.entries(routingOf(program)).map(([name, value]) => `--set ${name}=${value}`).join(' ');
 
 // The request as JSON text in which |upload| writes the ids of uploaded files.
 function requestText(program: Program, device: string, around: Surroundings, upload: (name: string) => string): string {
@@ -164,8 +166,7 @@ const raw = (text: string) => (/[\n"\\]/.test(text) ? `R"tenon(${text})tenon"` :
 function cppInput(input: Input): string {
   if (isFile(input)) {
     const name = JSON.stringify(input.file!.name);
-    if (!/\.safetensors$/i.test(input.file!.name)) return `load_npy(${name})`;
-    return tensorOf(input) ? `load_safetensors(${name}).arrays.at(${JSON.stringify(tensorOf(input))})` : `load_safetensors(${name}).arrays.begin()->second`;
+    return tensorOf(input) ? `load_arrays(${name}).arrays.at(${JSON.stringify(tensorOf(input))})` : `load_arrays(${name}).arrays.begin()->second`;
   }
   if (!isList(input) || listOf(input).values.length <= kLongList) return `value(${raw(inputText(input))})`;
   const { values, texts } = listOf(input);
@@ -180,6 +181,7 @@ function cpp(program: Program, around: Surroundings): string {
   const inputs = inputsOf(program);
   const given = inputs.map(({ input }) => cppInput(input));
   const simulated = simulatedOf(program, around);
+  const { routing, prefer } = routingOf(program);
   const lines = ['// c++ -std=c++20 program.cpp $(pkg-config --cflags --libs tenon)', '#include <tenon/tenon.h>', ''];
   if (given.some((text) => /\b(NAN|INFINITY|INT64_MIN)\b/.test(text))) lines.push('#include <cmath>', '#include <cstdint>');
   lines.push('#include <iostream>', '', 'using namespace tenon;', '');
@@ -199,7 +201,7 @@ function cpp(program: Program, around: Surroundings): string {
     lines.push(`  const Graph graph = parse_expression(${raw(expressionOf(program))});`);
   }
   lines.push(`  for (const char* device : {${allDevices(program).map((device) => `"${device}"`).join(', ')}}) {`);
-  lines.push(`    const RunResult result = process_manager().run(graph, ${inputs.length > 0 ? 'inputs' : '{}'}, {.device = device});`);
+  lines.push(`    const RunResult result = process_manager().run(graph, ${inputs.length > 0 ? 'inputs' : '{}'}, {.device = device${routing ? `, .routing = RoutingMode::${routing}` : ''}${prefer ? `, .prefer = "${prefer}"` : ''}});`);
   lines.push(`    for (const HostArray& output : result.outputs) std::cout << result.device.id << ": " << Tensor(output) << '\\n';`);
   lines.push('    save_safetensors("result.safetensors", {.arrays = {{"result", result.outputs[0]}}});', '  }', '}');
   return lines.join('\n');

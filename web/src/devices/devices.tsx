@@ -11,8 +11,8 @@ import './devices.css';
 
 export function Devices() {
   useEffect(() => {
-    get<{ events: DeviceEvent[]; holds?: Hold[] }>('/api/timeline')
-      .then((answer) => (addEvents(answer.events), addHolds(answer.holds ?? [])))
+    get<{ events: DeviceEvent[]; holds: Hold[] }>('/api/timeline')
+      .then((answer) => (addEvents(answer.events), addHolds(answer.holds)))
       .catch(() => undefined);
   }, [reconnects.value]);
   return (
