@@ -2,7 +2,7 @@
 # (find_package(tenon), target tenon::tenon) and a pkg-config file (tenon).
 include(CMakePackageConfigHelpers)
 
-set(TENON_ROOMS base array math graph ops expression reference codegen device hal lease backends manager tensor mesh model)
+set(TENON_ROOMS base array math graph ops expression reference codegen device hal lease backends manager tensor mesh model present diagnose)
 
 # All objects of all rooms: a user of the library may need any of them, whatever the others refer to. The rooms are linked as
 # well for what they in turn link; their archives then have nothing left to add.

@@ -1,5 +1,5 @@
 # The HTTP server: Boost's Asio, Beast and JSON are headers; libsodium checks passwords where it is there.
-tenon_room(server ROOMS present expression PRECOMPILED json)
+tenon_room(server ROOMS diagnose PRECOMPILED json)
 target_compile_definitions(tenon_server PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 find_path(SODIUM_INCLUDE_DIR sodium.h)
 find_library(SODIUM_LIBRARY sodium)
@@ -9,6 +9,11 @@ if(SODIUM_INCLUDE_DIR AND SODIUM_LIBRARY)
   target_compile_definitions(tenon_server PRIVATE TENON_HAS_SODIUM)
 else()
   message(STATUS "libsodium was not found: the server knows bearer tokens, but no passwords")
+endif()
+
+if(ZLIB_FOUND)
+  target_link_libraries(tenon_server PRIVATE ZLIB::ZLIB)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/server/http/content_encoding.cpp PROPERTIES COMPILE_DEFINITIONS TENON_HAS_ZLIB)
 endif()
 
 set(server_build ${CMAKE_BINARY_DIR}/server_build/server_build.h)

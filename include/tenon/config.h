@@ -43,7 +43,8 @@ struct Config {
 
   // --- Memory ---
   MemoryStrategy memory_strategy = MemoryStrategy::balanced;
-  double memory_fraction = 0.75;  // for the custom strategy: 0.1 to 1.0
+  // 0.1 to 1.0; takes precedence over the strategy. nullopt: that of the strategy, for the custom strategy 0.75.
+  std::optional<double> memory_fraction;
 
   // --- Programs ---
   bool enable_x64 = true;  // off: f64 and i64 results are refused
@@ -71,7 +72,7 @@ struct Config {
   // --- Profiles ---
   bool profile = true;  // keep measured times between processes; routing predicts from them
 
-  // The fraction of the memory strategy. Throws invalid_argument outside 0.1 to 1.0.
+  // memory_fraction, else the fraction of the memory strategy. Throws invalid_argument outside 0.1 to 1.0.
   double budget_fraction() const;
   // Throws invalid_argument naming the setting if a value is out of bounds or two settings contradict each other.
   void check() const;
@@ -81,8 +82,8 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// |base| with a memory strategy for a model of this size: conservative below a million parameters, balanced below a hundred
-// million, else aggressive.
+// |base| with a memory strategy for a model of this size, instead of its memory_fraction: conservative below a million
+// parameters, balanced below a hundred million, else aggressive.
 Config optimize_for_model_size(Config base, double parameters);
 
 // |base| for generative models: the given memory strategy, fused programs, no 64-bit results if |mixed_precision|, and runtimes

@@ -48,9 +48,10 @@ struct DeviceInfo {
   std::string remedy;  // what to do about it
 
   std::vector<std::string> aliases;  // other ids: "gpu:0" is the first GPU of any vendor
-  std::string architecture;          // "x86-64-v4", "Hopper", "gfx942", "wormhole", "v5e"
-  std::string pci_address;           // "0000:1b:00.0"
-  std::string uuid;                  // the vendor's unique id of this card
+  std::string same_as;       // the id of the device whose hardware it is: the CPU through OpenCL; "" for a device of its own
+  std::string architecture;  // "x86-64-v4", "Hopper", "gfx942", "wormhole", "v5e"
+  std::string pci_address;   // "0000:1b:00.0"
+  std::string uuid;          // the vendor's unique id of this card
   std::string serial;
   std::optional<int> numa_node;
   std::string compute_capability;  // NVIDIA: "9.0"

@@ -19,7 +19,8 @@ namespace tenon {
 // The state of a device in this process; DeviceStatus has the reason.
 enum class DeviceState : std::uint8_t {
   closed,    // not open in this process; another process may have it
-  opening,   // waiting for other processes, or being opened
+  waiting,   // other processes hold it; a request of this process is in their queue
+  opening,   // being opened
   idle,      // open, no lease: held by the keep-open policy
   busy,      // open, leased
   draining,  // will close when the current operation ends

@@ -35,7 +35,11 @@ struct Progress {
 };
 
 struct RunOptions {
-  std::string device = "auto";                                     // "auto", a kind ("cpu"), or an id ("cpu:0")
+  // "auto", a kind ("cpu"), an id ("cpu:0"), an alias, the number in the list of devices, a uuid, a PCI address or a /dev path.
+  std::string device = "auto";
+  // For "auto": instead of Config::routing and Config::prefer. Pinned needs a preference.
+  std::optional<RoutingMode> routing = std::nullopt;
+  std::string prefer = {};
   int repeat = 1;                                                  // compute this many times; the timeline is that of the fastest
   std::optional<std::chrono::nanoseconds> timeout = std::nullopt;  // to wait for the device
   int priority = 0;
@@ -53,6 +57,13 @@ struct RunResult {
   Timeline timeline;
   std::shared_ptr<const Decision> decision;  // why this device was chosen; never null
 };
+
+// What a run cost: the price of the device for the time it was held, from opening to downloading. nullopt: it has no price.
+struct RunCost {
+  double dollars = 0;
+  bool is_estimate = false;
+};
+std::optional<RunCost> cost_of(const RunResult& result, const Config& config);
 
 struct ManagerState;  // src/manager/
 
@@ -73,12 +84,14 @@ class DeviceManager {
   void add_detector(std::unique_ptr<Detector> detector);
   // Adds a backend. Throws already_exists if a backend with its name exists.
   void add_backend(std::unique_ptr<Backend> backend);
-  // The device for a request: "auto", a kind, an id or an alias. Detects devices only if no device of the backends matches the
-  // request. Throws not_found listing the existing devices.
+  // The device for a request, in any form that RunOptions::device may have. Detects devices only if no device of the backends
+  // matches the request. Throws not_found listing the existing devices.
   DeviceInfo find(std::string_view request) const;
 
   // The device that run() would choose for |graph| now, the reason, and the predicted time on each device. Opens nothing.
   Decision explain(const Graph& graph, std::string_view request = "auto") const;
+  // The same with the device, the routing mode and the preference of |options|.
+  Decision explain(const Graph& graph, const RunOptions& options) const;
 
   // Sets the device that "auto" stands for; "auto" restores the configured choice. Throws not_found.
   void set_default_device(std::string_view request);

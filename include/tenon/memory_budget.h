@@ -39,7 +39,8 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
     std::uint64_t bytes_ = 0;
   };
 
-  static std::shared_ptr<MemoryBudget> make(std::string device, std::uint64_t limit_bytes);
+  // |device_bytes|: all memory of the device, for messages; 0: not known.
+  static std::shared_ptr<MemoryBudget> make(std::string device, std::uint64_t limit_bytes, std::uint64_t device_bytes = 0);
 
   // Throws resource_exhausted naming the budget, the memory in use and the requested size.
   Share reserve(std::uint64_t bytes);
@@ -52,10 +53,14 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
   std::uint64_t peak_bytes() const noexcept { return peak_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  MemoryBudget(std::string device, std::uint64_t limit_bytes) : device_(std::move(device)), limit_bytes_(limit_bytes) {}
+  MemoryBudget(std::string device, std::uint64_t limit_bytes, std::uint64_t device_bytes)
+      : device_(std::move(device)),
+        device_bytes_(device_bytes),
+        limit_bytes_(limit_bytes) {}
   void give_back(std::uint64_t bytes) noexcept { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  std::string device_;
+  const std::string device_;
+  const std::uint64_t device_bytes_;
   std::atomic<std::uint64_t> limit_bytes_;
   std::atomic<std::uint64_t> used_bytes_{0}, peak_bytes_{0};
 };

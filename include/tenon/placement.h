@@ -23,7 +23,7 @@
 namespace tenon::placement {
 
 // --- Queries ---
-std::vector<DeviceInfo> visible_devices(std::span<const DeviceInfo> devices);  // the available ones
+std::vector<DeviceInfo> visible_devices(std::span<const DeviceInfo> devices);  // available, each piece of hardware once
 std::vector<DeviceInfo> devices_of_kind(std::span<const DeviceInfo> devices, DeviceKind kind);
 std::vector<DeviceInfo> gpu_devices(std::span<const DeviceInfo> devices);
 std::vector<DeviceInfo> cpu_devices(std::span<const DeviceInfo> devices);

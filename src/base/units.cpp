@@ -33,6 +33,17 @@ std::string format_bytes(double bytes) {
   return fmt::format("{} {}", three_digits(bytes), units[unit]);
 }
 
+std::string format_dollars(double dollars) {
+  constexpr double kSmallest = 1e-9;
+  if (dollars == 0) return "$0";
+  const char* const sign = dollars < 0 ? "-" : "";
+  const double size = std::fabs(dollars);
+  if (size < kSmallest) return fmt::format("{}$0.000000001 at most", sign);
+  if (size >= 0.095) return fmt::format("{}${:.2f}", sign, size);
+  const int decimals = 1 - static_cast<int>(std::floor(std::log10(size)));
+  return fmt::format("{}${:.{}f}", sign, size, decimals);
+}
+
 std::string format_rate(double per_second, const char* unit) {
   constexpr std::array<std::string_view, 5> prefixes{"", "k", "M", "G", "T"};
   std::size_t prefix = 0;

@@ -247,11 +247,16 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_run_command(app, session);
     add_ops_command(app, session);
     add_bench_command(app, session);
+    add_warm_command(app, session);
+    add_pack_commands(app, session);
     add_devices_command(app, session);
+    add_pick_command(app, session);
     add_report_command(app, session);
     add_doctor_command(app, session);
     add_exec_command(app, session);
     add_queue_command(app, session);
+    add_reset_command(app, session);
+    add_profile_command(app, session);
     add_policy_command(app, session);
     add_tune_command(app, session);
     add_config_command(app, session);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <ctime>
 
+#include "array/io/number_text.h"
 #include "expression/input_names.h"
 #include "ops/names.h"
 #include "tenon/error.h"
@@ -21,7 +22,7 @@ namespace {
 }
 
 HostArray load_tensor(const std::string& path, std::string_view tensor) {
-  const ArrayFile file = load_safetensors(path);
+  const ArrayFile file = load_arrays(path);
   std::vector<std::string> names;
   for (const auto& entry : file.arrays) names.push_back(entry.first);
   if (tensor.empty()) {
@@ -35,21 +36,21 @@ HostArray load_tensor(const std::string& path, std::string_view tensor) {
               near.empty() ? fmt::format("its tensors: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
+// FILE, or FILE.npz:TENSOR.
 HostArray load(std::string_view place) {
-  constexpr std::string_view extension = ".safetensors";
-  const std::size_t at = place.find(extension);
-  if (at != std::string_view::npos) {
-    const std::size_t end = at + extension.size();
-    if (end == place.size()) return load_tensor(std::string(place), {});
-    if (place[end] == ':') return load_tensor(std::string(place.substr(0, end)), place.substr(end + 1));
-  }
-  if (place.ends_with(".npy")) return load_npy(std::string(place));
-  invalid(fmt::format("'{}' is neither a .npy nor a .safetensors file", place));
+  for (const std::string_view extension : {".safetensors:", ".npz:"})
+    if (const std::size_t at = place.find(extension); at != std::string_view::npos) {
+      const std::size_t end = at + extension.size();
+      return load_tensor(std::string(place.substr(0, end - 1)), place.substr(end));
+    }
+  return load_tensor(std::string(place), {});
 }
 
 HostArray evaluate(std::string_view source, std::optional<DType> dtype) {
   ExpressionOptions options;
   if (dtype && is_float(*dtype)) options.default_float = *dtype;
+  if (const std::optional<HostArray> pasted = parse_pasted(source, options.default_float))
+    return dtype && pasted->dtype() != DType::boolean ? pasted->cast(*dtype) : *pasted;
   const Graph graph = parse_expression(source, {}, options);
   if (graph.outputs().size() != 1) invalid(fmt::format("expected one value, but got {}", graph.outputs().size()));
   const Node& result = graph[graph.outputs()[0]];
@@ -66,7 +67,8 @@ std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::opt
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     if (equals == std::string::npos || !is_identifier(name))
-      invalid(fmt::format("'{}' is not an input", argument), "write inputs as name=VALUE or name=@file.npy");
+      invalid(fmt::format("'{}' is not an input", argument),
+              "write inputs as name=VALUE or name=@FILE (.npy, .npz, .safetensors or CSV)");
     if (std::any_of(inputs.begin(), inputs.end(), [&](const Input& i) { return i.name == name; }))
       invalid(fmt::format("input '{}' is given twice", name));
     const std::string_view value = std::string_view(argument).substr(equals + 1);

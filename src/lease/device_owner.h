@@ -2,7 +2,7 @@
 //
 // clang-format off
 //              request              opened               lease
-//   closed ─────────────► opening ──────────► idle ◄──────────────► busy
+//   closed ───► waiting ─► opening ──────────► idle ◄──────────────► busy
 //   failed ◄───────────── it failed, or        │                     │   a reason to close: the policy, another
 //   lost                  nobody waits         └─────► draining ◄────┘   process, close(), shut_down(), a loss
 //     ▲                                                   │

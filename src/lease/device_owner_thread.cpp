@@ -34,6 +34,7 @@ Usage::Period period_of(DeviceState state) {
     case DeviceState::draining: return Usage::Period::busy;
     case DeviceState::closing: return Usage::Period::closing;
     case DeviceState::closed:
+    case DeviceState::waiting:
     case DeviceState::failed:
     case DeviceState::lost: break;
   }
@@ -66,8 +67,7 @@ void DeviceOwner::enter(DeviceState state, std::string_view reason, Clock::Time 
 void DeviceOwner::begin_opening() {
   assert(!session_ && !opening_);
   opening_.emplace();
-  enter(DeviceState::opening, "waiting in the queue", now());
-  usage_.begin(Usage::Period::closed, now());  // until the turn comes
+  enter(DeviceState::waiting, "waiting in the queue", now());
 }
 
 void DeviceOwner::abandon_opening() {
@@ -126,8 +126,9 @@ void DeviceOwner::stay_open() {
 }
 
 void DeviceOwner::finish_closing() {
-  constexpr std::string_view kReasons[] = {"idle",       "for an exclusive lease",          "yielded to another process",
-                                           "on request", "its DeviceManager was destroyed", "it failed while it was open"};
+  constexpr std::string_view kReasons[] = {"closed after being idle",         "for an exclusive lease",
+                                           "yielded to another process",      "on request",
+                                           "its DeviceManager was destroyed", "it failed while it was open"};
   enter(close_reason_ == CloseReason::lost ? DeviceState::lost : DeviceState::closed, kReasons[static_cast<int>(close_reason_)],
         now());
   closed_.notify_all();
@@ -153,6 +154,7 @@ void DeviceOwner::step(std::unique_lock<std::mutex>& lock) {
     case DeviceState::draining:
       if (close_reason_ == CloseReason::yield && !session_->look_for_waiters()) return rest(now());
       return session_->operations > 0 ? sleep_until_event(lock) : close_device(lock);
+    case DeviceState::waiting:
     case DeviceState::opening:
     case DeviceState::closing: break;  // left before open_device() and close_device() return
   }
@@ -245,6 +247,7 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
   std::optional<Turnstile::Pass> pass = enter_turnstile(lock);
   if (!pass) return;
   enter(DeviceState::opening, "being opened", now());
+  queue_.set_opening(true);
   const std::stop_token stop = opening_->get_token();
   lock.unlock();
   std::shared_ptr<OpenDevice> opened;
@@ -255,6 +258,7 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
     failure = Failure::of(error);
   }
   lock.lock();
+  queue_.set_opening(false);
   const double seconds = usage_.period_seconds(now());
   const std::uint64_t epoch = pass->epoch();
   if (failure) {

@@ -6,7 +6,7 @@
 namespace tenon {
 
 std::string_view name(DeviceState state) noexcept {
-  constexpr std::string_view names[] = {"closed", "opening", "idle", "busy", "draining", "closing", "failed", "lost"};
+  constexpr std::string_view names[] = {"closed", "waiting", "opening", "idle", "busy", "draining", "closing", "failed", "lost"};
   return names[static_cast<int>(state)];
 }
 

@@ -51,8 +51,16 @@ void RequestQueue::fail_all(const Failure& failure) {
 
 void RequestQueue::wait_behind(TicketNumber ticket) {
   ticket_ = ticket;
+  ++news_;
   if (ticket == 0) return;
   for (Request* request : requests_) request->changed->notify_one();  // those with a timeout of 0 give up
+}
+
+void RequestQueue::set_opening(bool is_opening) {
+  is_opening_ = is_opening;
+  ++news_;
+  if (is_opening)
+    for (Request* request : requests_) request->changed->notify_one();
 }
 
 bool RequestQueue::is_overtaken(const Request& request) {
@@ -91,6 +99,7 @@ struct RequestQueue::Wait {
       options.timeout ? start + std::clamp<std::chrono::nanoseconds>(*options.timeout, {}, kLongest) : Clock::kNever;
   Clock::Time log_at = start + kLogAfter;
   std::optional<QueuePlace> told = {};
+  std::uint64_t seen_news = 0;
 
   void run() {
     while (!is_done()) {
@@ -110,8 +119,10 @@ struct RequestQueue::Wait {
 
   // The place is looked up, and told, without the mutex. True if it was told: time has passed.
   bool tell_place() {
+    seen_news = queue.news_;
     QueuePlace now = place();
     if (is_done() || now == told) return false;
+    if (now.ahead_here + now.ahead_elsewhere == 0 && !queue.is_opening_) return false;
     told = std::move(now);
     lock.unlock();
     try {
@@ -126,7 +137,9 @@ struct RequestQueue::Wait {
   }
 
   void block() {
-    const auto is_over = [&] { return is_done() || (only_tries() && !is_next()); };
+    const auto is_over = [&] {
+      return is_done() || (only_tries() && !is_next()) || (options.on_wait && queue.news_ != seen_news);
+    };
     Clock::Time until = std::min(log_at, only_tries() ? Clock::kNever : deadline);
     if (options.on_wait) until = std::min(until, queue.clock_.now() + kPlaceInterval);
     request.changed->wait_for(lock, options.cancel, queue.clock_.wait_limit(until), is_over);

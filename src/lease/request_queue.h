@@ -64,6 +64,8 @@ class RequestQueue {
   void fail_all(const Failure& failure);
   // This process waits for other processes with |ticket|; 0: it does not.
   void wait_behind(TicketNumber ticket);
+  // The device is being opened for the first request. Until one of the two is known, a request with nobody ahead is told nothing.
+  void set_opening(bool is_opening);
   // Notes a grant; true if a later request of the same priority was granted before.
   bool is_overtaken(const Request& request);
 
@@ -81,6 +83,8 @@ class RequestQueue {
   const std::optional<Turnstile>& turnstile_;
   std::list<Request*> requests_;
   TicketNumber ticket_ = 0;
+  bool is_opening_ = false;
+  std::uint64_t news_ = 0;  // grows with each change of the two above
   std::uint64_t arrivals_ = 0;
   std::map<int, std::uint64_t> last_arrival_;  // granted, for each priority
 };

@@ -68,7 +68,7 @@ std::shared_ptr<DeviceOwner> DeviceOwners::make(const DeviceInfo& device, const 
   options.quantum_seconds = config_.quantum_seconds;
   options.min_hold_seconds = config_.min_hold_seconds;
   if (const std::optional<std::uint64_t> bytes = memory_budget_of(config_, device))
-    options.budget = MemoryBudget::make(device.id, *bytes);
+    options.budget = MemoryBudget::make(device.id, *bytes, device.memory_total_bytes.value_or(0));
   options.fuse = config_.enable_jit;
   options.events = events_;
   const std::lock_guard lock(mutex_);

@@ -117,7 +117,7 @@ struct Execution {
                   fmt::format("the program has {} inputs, got {}", graph.inputs().size(), input_count));
     if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
     check_results(state.config, graph);
-    Routing::Choice choice = state.routing.choose(graph, options.device, options.explain);
+    Routing::Choice choice = state.routing.choose(graph, options.device, {options.routing, options.prefer}, options.explain);
     owner = std::move(choice.owner);
     decision = std::move(choice.decision);
     if (options.on_decision) options.on_decision(*decision);

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
+#include "device/advice.h"
 #include "device/detect.h"
+#include "device/naming.h"
 #include "tenon/simulated.h"
 
 namespace tenon {
 namespace {
-
-bool is_called(const DeviceInfo& device, std::string_view id) {
-  return device.id == id || std::find(device.aliases.begin(), device.aliases.end(), id) != device.aliases.end();
-}
 
 // PJRT drives whatever somebody made a plugin for: a card belongs to it when the detectors found the plugin of its maker.
 void add_plugins(DeviceInfo& device, const BackendRegistry& registry) {
@@ -25,13 +23,17 @@ void add_plugins(DeviceInfo& device, const BackendRegistry& registry) {
 void mark_undriven(DeviceInfo& device) {
   if (!device.backends.empty() || !device.available) return;
   device.available = false;
-  device.reason = "no backend of this build drives it";
-  device.remedy = fmt::format(
-      "use another device; programs that drive it themselves can queue for it: tenon exec --device {} -- COMMAND", device.id);
+  device.reason = "no runtime that can drive it was found";
+  device.remedy = runtime_remedy(device);
 }
 
 // A second way to the CPU: the same silicon and memory, another driver.
 void describe_as(DeviceInfo& way, const DeviceInfo& processor) {
+  way.same_as = processor.id;
+  way.name = fmt::format("{}, through {}", processor.name.empty() ? "the CPU" : processor.name,
+                         way.backends.empty()               ? "another driver"
+                         : way.backends.front() == "opencl" ? "OpenCL"
+                                                            : way.backends.front());
   if (way.vendor.empty()) way.vendor = processor.vendor;
   if (way.architecture.empty()) way.architecture = processor.architecture;
   if (way.memory_total_bytes) return;
@@ -45,7 +47,7 @@ void describe_as(DeviceInfo& way, const DeviceInfo& processor) {
 std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const BackendRegistry& registry) {
   for (const DeviceInfo& offered : registry.devices()) {
     const auto same = std::find_if(detected.begin(), detected.end(), [&](const DeviceInfo& device) {
-      return is_same_device(device, offered) || is_called(device, offered.id);
+      return is_same_device(device, offered) || is_named(device, offered.id);
     });
     if (same != detected.end()) {
       merge_device(*same, offered);
@@ -55,6 +57,11 @@ std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const Backen
       if (added.kind == DeviceKind::cpu && &*processor != &added && !is_simulated(added)) describe_as(added, *processor);
     }
   }
+  std::vector<DeviceInfo> second_ways;
+  for (DeviceInfo& device : detected)
+    if (!device.same_as.empty()) second_ways.push_back(device);
+  std::erase_if(detected, [](const DeviceInfo& device) { return !device.same_as.empty(); });
+  detected.insert(detected.end(), second_ways.begin(), second_ways.end());
   for (DeviceInfo& device : detected) {
     add_plugins(device, registry);
     mark_undriven(device);
@@ -64,8 +71,9 @@ std::vector<DeviceInfo> inventory(std::vector<DeviceInfo> detected, const Backen
 
 const DeviceInfo* find_device(std::span<const DeviceInfo> devices, std::string_view requested) {
   const DeviceInfo* found = nullptr;
+  requested = id_of_number(devices, requested);
   for (const DeviceInfo& device : devices) {
-    if (is_called(device, requested)) return &device;
+    if (is_named(device, requested)) return &device;
     if (requested == name(device.kind) && (!found || (!found->available && device.available))) found = &device;
   }
   return found;

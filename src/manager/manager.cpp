@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "device/cost.h"
+#include "device/naming.h"
 #include "manager/config/settings.h"
 #include "manager/manager_state.h"
 #include "tenon/error.h"
@@ -60,6 +62,9 @@ DeviceInfo DeviceManager::find(std::string_view request) const { return state_->
 Decision DeviceManager::explain(const Graph& graph, std::string_view request) const {
   return state_->routing.explain(graph, request);
 }
+Decision DeviceManager::explain(const Graph& graph, const RunOptions& options) const {
+  return state_->routing.explain(graph, options.device, {options.routing, options.prefer});
+}
 void DeviceManager::set_default_device(std::string_view request) { state_->routing.set_default(request); }
 DeviceInfo DeviceManager::default_device() const { return find("auto"); }
 
@@ -96,15 +101,15 @@ std::shared_ptr<OpenDevice> DeviceManager::open(std::string_view requested) {
 }
 
 void DeviceManager::close(std::string_view requested) {
+  std::string by_number;
+  if (device_number(requested)) requested = by_number = find(requested).id;
   if (requested == "auto") {
     state_->routing.owner_for(requested)->close();
     return;
   }
   for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) {
     const DeviceInfo& device = owner->device();
-    if (device.id == requested || name(device.kind) == requested ||
-        std::find(device.aliases.begin(), device.aliases.end(), requested) != device.aliases.end())
-      owner->close();
+    if (is_named(device, requested) || name(device.kind) == requested) owner->close();
   }
 }
 
@@ -119,6 +124,17 @@ void DeviceManager::close_after(RunResult& result) {
   Span closing{"closing", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   if (!result.timeline.empty()) closing.start_seconds = result.timeline.back().start_seconds + result.timeline.back().seconds;
   result.timeline.push_back(std::move(closing));
+}
+
+std::optional<RunCost> cost_of(const RunResult& result, const Config& config) {
+  DeviceInfo priced = result.device;
+  apply_prices(priced, config.prices);
+  if (!is_simulated(priced)) estimate_cost(priced);
+  if (!priced.cost_per_hour) return std::nullopt;
+  double seconds = 0;
+  for (const Span& span : result.timeline)
+    if (span.stage != "queued") seconds += span.seconds;
+  return RunCost{*priced.cost_per_hour / 3600 * seconds, priced.cost_is_estimate};
 }
 
 bool DeviceManager::holds_lease() const { return state_->owners.held_by_this_thread() != nullptr; }

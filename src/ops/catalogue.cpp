@@ -145,9 +145,8 @@ const OpInfo& find_op(std::string_view name) {
   std::vector<std::string_view> names;
   for (const OpInfo& op : all_ops()) names.push_back(op.name);
   for (const OpInfo& op : all_ops()) names.insert(names.end(), op.aliases.begin(), op.aliases.end());
-  const std::string suggestion = nearest(name, std::span<const std::string_view>(names));
   throw Error(ErrorCode::not_found, fmt::format("unknown op '{}'", name),
-              suggestion.empty() ? "check its name in the list of ops" : fmt::format("did you mean '{}'?", suggestion));
+              name_hint(name, names, "check its name in the list of ops"));
 }
 
 std::vector<NodeId> apply(Graph& graph, const OpInfo& op, std::span<const NodeId> inputs,

@@ -74,4 +74,17 @@ DType dtype_named(std::string_view text) {
               near.empty() ? fmt::format("dtypes: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
+std::string name_hint(std::string_view wanted, std::span<const std::string_view> candidates, std::string otherwise) {
+  constexpr std::size_t kMost = 6;
+  if (const std::string near = nearest(wanted, candidates); !near.empty()) return fmt::format("did you mean '{}'?", near);
+  std::vector<std::string_view> longer;
+  if (wanted.size() >= 2)
+    for (const std::string_view candidate : candidates)
+      if (candidate.find(wanted) != std::string_view::npos) longer.push_back(candidate);
+  if (longer.empty()) return otherwise;
+  const bool are_more = longer.size() > kMost;
+  if (are_more) longer.resize(kMost);
+  return fmt::format("names that contain it: {}{}", fmt::join(longer, ", "), are_more ? ", ..." : "");
+}
+
 }  // namespace tenon

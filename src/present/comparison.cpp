@@ -28,19 +28,13 @@ void write_worst(JsonWriter& json, const HostArray& result, const Compared& comp
   json.key("worst_value");
   write_element(json, result, worst);
   json.key("worst_reference");
-  write_reference_element(json, compared, worst);
+  write_element(json, compared.reference, worst);
 }
 
 }  // namespace
 
-void write_reference_element(JsonWriter& json, const Compared& compared, std::int64_t index) {
-  if (compared.exact.elements() > index) return write_element(json, compared.exact, index);
-  json.value(compared.reference[static_cast<std::size_t>(index)]);
-}
-
 void write_comparison(JsonWriter& json, const HostArray& result, const Compared& compared, double reference_seconds) {
   const Comparison& c = compared.comparison;
-  const std::vector<double>& reference = compared.reference;
   json.begin_object();
   json.member("matches", c.mismatches == 0);
   json.member("mismatches", c.mismatches);
@@ -62,15 +56,7 @@ void write_comparison(JsonWriter& json, const HostArray& result, const Compared&
   json.member("ulp", tolerance.ulp);
   json.member("relative_to_largest", tolerance.scale);
   json.end_object();
-  json.key("reference_value");
-  if (reference.empty())
-    json.null();
-  else
-    write_reference_element(json, compared, 0);
-  json.key("reference_sample_values").begin_array();
-  for (std::int64_t i = 0; i < std::min(static_cast<std::int64_t>(reference.size()), kSampleValues); ++i)
-    write_reference_element(json, compared, i);
-  json.end_array();
+  write_first_values(json, compared.reference, "reference_value", "reference_sample_values");
   json.seconds("reference_seconds", reference_seconds);
   json.end_object();
 }

@@ -10,8 +10,6 @@ namespace tenon::present {
 
 // {"matches", "mismatches", "max_abs", "max_rel", "max_ulp", "worst_index", ..., "reference_seconds"}; |reference_seconds| is
 // what the reference took for all results.
-// Element |index| of the reference: an integer or a bool where the result is one, else a double.
-void write_reference_element(JsonWriter& json, const Compared& compared, std::int64_t index);
 void write_comparison(JsonWriter& json, const HostArray& result, const Compared& compared, double reference_seconds);
 // "compared with the reference: max abs 1.19e-07, max rel 5.96e-08, max 0.5 ULP: match"
 std::string comparison_text(const HostArray& result, const Comparison& comparison);

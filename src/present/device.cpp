@@ -48,6 +48,7 @@ void write_device_members(JsonWriter& json, const DeviceInfo& device) {
   json.text_or_null("architecture", device.architecture);
   json.list("backends", device.backends);
   json.list("aliases", device.aliases);
+  json.text_or_null("same_as", device.same_as);
   json.member("available", device.available);
   json.text_or_null("reason", device.reason);
   json.text_or_null("remedy", device.remedy);
@@ -116,6 +117,7 @@ std::vector<std::pair<std::string, std::string>> device_facts(const DeviceInfo& 
     if (!value.empty()) facts.emplace_back(key, value);
   };
   fact("aliases", fmt::format("{}", fmt::join(device.aliases, ", ")));
+  fact("same hardware as", device.same_as);
   fact("vendor", device.vendor);
   fact("architecture", device.architecture);
   fact("compute capability", device.compute_capability);
@@ -137,7 +139,7 @@ std::vector<std::pair<std::string, std::string>> device_facts(const DeviceInfo& 
                       (device.power_limit_watts ? " of " + number_text(device.power_limit_watts, "W") : ""));
   if (device.temperature_celsius) fact("temperature", number_text(device.temperature_celsius, "C"));
   if (device.cost_per_hour)
-    fact("cost", fmt::format("{:.2f} $ per hour{}", *device.cost_per_hour,
+    fact("cost", fmt::format("{} per hour{}", format_dollars(*device.cost_per_hour),
                              device.cost_is_estimate && *device.cost_per_hour > 0 ? " (estimate)" : ""));
   fact("in use by", device.holders.empty() ? "" : fmt::format("pid {}", fmt::join(device.holders, ", ")));
   for (const RuntimeInfo& runtime : device.runtimes) fact(runtime.backend.c_str(), runtime.library);

@@ -25,6 +25,15 @@ std::string timeline_text(const Timeline& timeline) {
   return text;
 }
 
+void write_cost(JsonWriter& json, const std::optional<RunCost>& cost) {
+  json.key("cost");
+  if (!cost) return json.null();
+  json.begin_object();
+  json.member("dollars", cost->dollars);
+  json.member("estimate", cost->is_estimate);
+  json.end_object();
+}
+
 void write_progress(JsonWriter& json, const Progress& progress) {
   json.begin_object();
   json.member("stage", progress.stage);

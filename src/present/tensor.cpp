@@ -194,14 +194,14 @@ void write_element(JsonWriter& json, const HostArray& array, std::int64_t index)
   json.value(static_cast<float>(value));
 }
 
-void write_first_values(JsonWriter& json, const HostArray& array) {
+void write_first_values(JsonWriter& json, const HostArray& array, std::string_view value, std::string_view sample) {
   const std::int64_t count = std::min(array.elements(), kSampleValues);
-  json.key("value");
+  json.key(value);
   if (count == 0)
     json.null();
   else
     write_element(json, array, 0);
-  json.key("sample_values").begin_array();
+  json.key(sample).begin_array();
   for (std::int64_t i = 0; i < count; ++i) write_element(json, array, i);
   json.end_array();
 }

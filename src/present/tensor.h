@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -26,8 +27,9 @@ void write_element(JsonWriter& json, const HostArray& array, std::int64_t index)
 // All of them as nested lists of the array's shape, a scalar as one value; for an empty tensor of many lists just [].
 void write_values(JsonWriter& json, const HostArray& array);
 
-// Members: "value" and "sample_values", the first element and the first ten.
-void write_first_values(JsonWriter& json, const HostArray& array);
+// Members: "value" and "sample_values", or what they are called here: the first element and the first ten.
+void write_first_values(JsonWriter& json, const HostArray& array, std::string_view value = "value",
+                        std::string_view sample = "sample_values");
 // A part of a tensor for a table or a heat map: |at| is the index in all axes but the last two, which are rows and columns.
 struct Slice2d {
   std::vector<std::int64_t> at, rows, columns;

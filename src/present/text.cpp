@@ -71,9 +71,7 @@ std::string wrap(std::string_view text, int width, int indent) {
 }
 
 std::string money_text(double dollars, bool is_estimate) {
-  const char* mark = is_estimate && dollars != 0 ? "~" : "";
-  if (dollars != 0 && std::fabs(dollars) < 0.095) return fmt::format("{}{:.2g} $", mark, dollars);
-  return fmt::format("{}{:.2f} $", mark, dollars);
+  return (is_estimate && dollars != 0 ? "~" : "") + format_dollars(dollars);
 }
 
 std::string duration_text(double seconds) {

@@ -36,7 +36,7 @@ std::string table(const Rows& rows, const TextStyle& style, int indent = 0);
 // line stays whole.
 std::string wrap(std::string_view text, int width, int indent);
 
-// "12.50 $", "~0.0042 $": two decimals, more for small sums; with ~ where the price is an estimate.
+// "$12.50", "~$0.0042": with ~ where the price is an estimate.
 std::string money_text(double dollars, bool is_estimate);
 // "812 ms", "45.0 s", "12.3 min", "3.25 h", "2.4 d"
 std::string duration_text(double seconds);

@@ -43,15 +43,13 @@ Tolerance tolerance_of(DType dtype) noexcept;
 
 // |reference| has one double per element of |result|, before rounding to its dtype.
 Comparison compare(const HostArray& result, std::span<const double> reference);
-// The same for 64-bit integers, of which a double holds only those up to 2^53: every unit of every element counts. Both arrays
-// are int64, or both are uint64.
-Comparison compare_exactly(const HostArray& result, const HostArray& reference);
+// |reference| is f64, or for integers and bool of the result's dtype: those are compared exactly, also beyond 2^53.
+Comparison compare(const HostArray& result, const HostArray& reference);
 
 // A result with what the reference says of it.
 struct Compared {
   Comparison comparison;
-  std::vector<double> reference;
-  HostArray exact = {};  // the reference as integers or bools, if the result is one; else no elements
+  HostArray reference;  // f64 before rounding to the result's dtype; integers and bool in their own
 };
 struct ComparedResults {
   std::vector<Compared> results;

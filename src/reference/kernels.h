@@ -2,12 +2,14 @@
 // otherwise the node's own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
 #include <type_traits>
 
+#include "base/thread_pool.h"
 #include "tenon/array.h"
 #include "tenon/error.h"
 #include "tenon/graph.h"
@@ -36,6 +38,15 @@ HostArray evaluate_cumulative(const Node& node, const HostArray& x);
 HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray& b);
 HostArray evaluate_conv(const Node& node, const HostArray& x, const HostArray& weight);
 HostArray evaluate_window(const Node& node, const HostArray& x);
+
+// Calls f(first, count) for consecutive parts of [0, elements), on the threads of the process. Parts do not depend on the number
+// of threads.
+template <class F>
+void in_chunks(std::int64_t elements, F&& f, std::int64_t chunk = 1 << 13) {
+  const std::int64_t chunks = (elements + chunk - 1) / chunk;
+  if (chunks <= 1) return elements > 0 ? f(std::int64_t{0}, elements) : void();
+  process_pool().for_each(chunks, [&](std::int64_t i, int) { f(i * chunk, std::min(chunk, elements - i * chunk)); });
+}
 
 // Calls f with a value of the C++ type that stores |dtype|.
 template <class F>
@@ -69,6 +80,16 @@ class Walk {
   Walk(const Shape& shape, const Strides& strides, std::int64_t start = 0) : shape_(shape), strides_(strides), offset_(start) {}
 
   std::int64_t offset() const { return offset_; }
+  // To element |linear| in row-major order, from the first.
+  Walk& skip(std::int64_t linear) {
+    for (int axis = shape_.rank() - 1; axis >= 0 && linear > 0; --axis) {
+      const std::size_t a = static_cast<std::size_t>(axis);
+      index_[a] = linear % shape_[axis];
+      offset_ += index_[a] * strides_[a];
+      linear /= shape_[axis];
+    }
+    return *this;
+  }
   void next() {
     for (int axis = shape_.rank() - 1; axis >= 0; --axis) {
       const std::size_t a = static_cast<std::size_t>(axis);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "reference/kernels.h"
@@ -80,15 +81,26 @@ HostArray evaluate_reduce(const Node& node, const HostArray& x) {
   with_type(x.dtype(), [&]<class T>(T) {
     const T* in = data<T>(x);
     T* to = mutable_data<T>(out);
-    Walk place(kept_shape, kept_strides);
-    for (std::int64_t i = 0; i < out.elements(); ++i, place.next()) {
-      Walk walk(reduced_shape, reduced_strides, place.offset());
-      to[i] = reduce_one<T>(attr.kind, reduced_shape.elements(), [&] {
-        const T value = in[walk.offset()];
-        walk.next();
-        return value;
-      });
-    }
+    const std::int64_t each = reduced_shape.elements();
+    const auto reduce_from = [&](std::int64_t first, std::int64_t count) {
+      Walk place(kept_shape, kept_strides);
+      place.skip(first);
+      for (std::int64_t i = first; i < first + count; ++i, place.next()) {
+        if (reduced.size() == 1) {  // one axis, which needs no walk
+          const T* next = in + place.offset();
+          to[i] =
+              reduce_one<T>(attr.kind, each, [&, stride = reduced_strides[0]] { return *std::exchange(next, next + stride); });
+          continue;
+        }
+        Walk walk(reduced_shape, reduced_strides, place.offset());
+        to[i] = reduce_one<T>(attr.kind, each, [&] {
+          const T value = in[walk.offset()];
+          walk.next();
+          return value;
+        });
+      }
+    };
+    in_chunks(out.elements(), reduce_from, std::max<std::int64_t>(1, (1 << 13) / std::max<std::int64_t>(1, each)));
   });
   return out;
 }

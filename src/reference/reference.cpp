@@ -76,7 +76,15 @@ HostArray evaluate_elementwise(const Node& node, std::span<const HostArray> inpu
   HostArray out = HostArray::empty(storage_dtype(node.dtype), node.shape);
   std::array<const void*, 4> pointers{};
   for (std::size_t i = 0; i < inputs.size(); ++i) pointers[i] = inputs[i].data();
-  evaluate_block(attr.op, inputs.back().dtype(), pointers.data(), out.mutable_data(), out.elements(), attr.params.data());
+  const DType dtype = inputs.back().dtype();
+  std::byte* const to = out.mutable_data();
+  const std::size_t to_bytes = element_bytes(out.dtype());
+  in_chunks(out.elements(), [&](std::int64_t first, std::int64_t count) {
+    std::array<const void*, 4> at{};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      at[i] = static_cast<const std::byte*>(pointers[i]) + static_cast<std::size_t>(first) * element_bytes(inputs[i].dtype());
+    evaluate_block(attr.op, dtype, at.data(), to + static_cast<std::size_t>(first) * to_bytes, count, attr.params.data());
+  });
   return out;
 }
 

@@ -29,10 +29,10 @@ std::size_t reference_peak_bytes(const Graph& graph);
 // The outputs, in their dtypes.
 std::vector<HostArray> reference_run(const Graph& graph, std::span<const HostArray> inputs);
 
-// The outputs before the final rounding: float64 for floating-point outputs; integers and bool in their own dtype, exact.
+// The outputs before the final rounding: f64 for floats; integers and bool in their own dtypes, exact.
 std::vector<HostArray> reference_unrounded(const Graph& graph, std::span<const HostArray> inputs);
 
-// The same as doubles. Integers and bool are exact up to 2^53.
+// The same as doubles. Integers and bool are exact (64-bit ones up to 2^53).
 std::vector<std::vector<double>> reference_doubles(const Graph& graph, std::span<const HostArray> inputs);
 
 }  // namespace tenon

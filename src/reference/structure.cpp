@@ -79,8 +79,11 @@ HostArray evaluate_view(const Node& node, const HostArray& x) {
   with_size(x.dtype(), [&]<class T>(T) {
     const T* in = data<T>(x);
     T* to = mutable_data<T>(out);
-    Walk walk(node.shape, strides, start);
-    for (std::int64_t i = 0; i < out.elements(); ++i, walk.next()) to[i] = in[walk.offset()];
+    in_chunks(out.elements(), [&](std::int64_t first, std::int64_t count) {
+      Walk walk(node.shape, strides, start);
+      walk.skip(first);
+      for (std::int64_t i = first; i < first + count; ++i, walk.next()) to[i] = in[walk.offset()];
+    });
   });
   return out;
 }

@@ -96,6 +96,13 @@ void check_media(const Request& request, const Route& route) {
   }
 }
 
+// On every answer where there is a limit (draft-ietf-httpapi-ratelimit-headers).
+void add_rate_limit(Response& response, const Admission& admission, const RateLimit& rates) {
+  if (admission.rate_limit.empty()) return;
+  response.fields.emplace_back("RateLimit-Policy", fmt::format("\"address\";q={:.0f};w=1", rates.per_second()));
+  response.fields.emplace_back("RateLimit", admission.rate_limit);
+}
+
 }  // namespace
 
 Services::Services(const ServerOptions& wanted, DeviceManager& devices, Application::Post to_io)
@@ -137,6 +144,7 @@ Application::Application(const ServerOptions& options, DeviceManager& manager, P
   Services& services = *services_;
   add_compute_routes(services.routes, services);
   add_result_routes(services.routes, services);
+  add_codec_routes(services.routes, services);
   add_job_routes(services.routes, services);
   add_catalogue_routes(services.routes, services);
   add_device_routes(services.routes, services);
@@ -169,11 +177,14 @@ Admission Application::admit(const Request& request, const std::string& peer) {
 
     if (!services.accounts.is_required()) check_host(request, services.options.allowed_hosts);
     check_origin(request, services.accounts.is_required());
-    if (const double wait = services.rates.take(client.quota, std::chrono::steady_clock::now()); wait > 0)
-      throw Problem(429, "resource_exhausted", "too many requests from this address")
-          .with_retry(static_cast<int>(std::ceil(wait)))
-          .with_field("RateLimit-Policy", fmt::format("\"address\";q={:.0f};w=1", services.rates.per_second()))
-          .with_field("RateLimit", fmt::format("\"address\";r=0;t={:.0f}", std::ceil(wait)));
+    if (services.rates.is_on()) {
+      const double wait = services.rates.take(client.quota, std::chrono::steady_clock::now());
+      const RateLimit::Left left = services.rates.left(client.quota);
+      admission.rate_limit = fmt::format("\"address\";r={};t={}", left.requests, wait > 0 ? std::ceil(wait) : left.reset_seconds);
+      if (wait > 0)
+        throw Problem(429, "resource_exhausted", "too many requests from this address")
+            .with_retry(static_cast<int>(std::ceil(wait)));
+    }
 
     const bool is_api = request.path.starts_with("/api/") || request.path.starts_with("/v2");
     const bool is_open = match.route != nullptr ? match.route->access == Access::open : !is_api;
@@ -191,12 +202,14 @@ Admission Application::admit(const Request& request, const std::string& peer) {
       Response response;
       response.status = 204;
       response.fields.emplace_back("Allow", match.allow.empty() ? "GET, HEAD, POST, DELETE, OPTIONS" : match.allow);
+      add_rate_limit(response, admission, services.rates);
       admission.refusal = std::move(response);
       return admission;
     }
     if (match.route == nullptr) {
       if (request.method == Method::get || request.method == Method::head) {
         if (std::optional<Response> page = page_response(request)) {
+          add_rate_limit(*page, admission, services.rates);
           admission.refusal = std::move(page);
           return admission;
         }
@@ -220,6 +233,7 @@ Admission Application::admit(const Request& request, const std::string& peer) {
   } catch (const Problem& problem) {
     admission.refusal = problem.response(request.path, admission.request_id);
   }
+  if (admission.refusal) add_rate_limit(*admission.refusal, admission, services.rates);
   return admission;
 }
 
@@ -227,6 +241,11 @@ void Application::answer(const Request& request, const Admission& admission, std
                          std::function<void(Response)> done) {
   Services& services = *services_;
   const Route& route = *admission.route;
+  if (!admission.rate_limit.empty())
+    done = [&services, &admission, send = std::move(done)](Response response) {
+      add_rate_limit(response, admission, services.rates);
+      send(std::move(response));
+    };
   const auto run = [&services, &request, &admission, cancel](const Handler& handler) {
     try {
       Response response = handler(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
@@ -286,12 +305,18 @@ void Application::tick() {
   const auto now = std::chrono::steady_clock::now();
   if (now < services.next_second) return;
   services.next_second = now + std::chrono::seconds(1);
-  if (services.events.subscribers() > 0 && !services.is_taking_snapshot) {
-    services.is_taking_snapshot = services.workers.submit("snapshot", [&services] {
-      auto text = std::make_shared<std::string>(snapshot_json(services));
+  if (!services.is_taking_snapshot) {
+    // Without anybody who watches, only the holds of other processes are noted, for the timeline.
+    const bool is_watched = services.events.subscribers() > 0;
+    services.is_taking_snapshot = services.workers.submit("snapshot", [&services, is_watched] {
+      auto text = std::make_shared<std::string>();
+      if (is_watched)
+        *text = snapshot_json(services);
+      else
+        services.holds.observe(services.manager.status(), std::chrono::system_clock::now());
       services.post([&services, text] {
         services.is_taking_snapshot = false;
-        services.events.snapshot(std::move(*text));
+        if (!text->empty()) services.events.snapshot(std::move(*text));
       });
     });
   }

@@ -35,6 +35,7 @@ struct Admission {
   std::string request_id;
   std::size_t max_body_bytes = 0;
   std::optional<Response> refusal;  // instead of running the route
+  std::string rate_limit;           // of the field RateLimit; "" without a limit
 };
 
 class Application {

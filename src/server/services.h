@@ -19,6 +19,7 @@
 #include "server/options.h"
 #include "server/routes/routes.h"
 #include "server/watch/event_hub.h"
+#include "server/watch/hold_history.h"
 #include "server/watch/metrics.h"
 #include "tenon/manager.h"
 
@@ -39,6 +40,7 @@ struct Services {
   Metrics metrics;
   Traffic traffic;
   EventHub events;
+  HoldHistory holds;
   TaskPool workers;
   JobBoard jobs;
   RouteTable routes;
@@ -59,6 +61,7 @@ struct Services {
 // The routes, by subject.
 void add_compute_routes(RouteTable& routes, Services& services);
 void add_result_routes(RouteTable& routes, Services& services);
+void add_codec_routes(RouteTable& routes, Services& services);
 void add_catalogue_routes(RouteTable& routes, Services& services);
 void add_device_routes(RouteTable& routes, Services& services);
 void add_reset_route(RouteTable& routes, Services& services);

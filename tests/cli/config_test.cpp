@@ -37,7 +37,7 @@ TEST(ConfigCommand, JsonCarriesNameValueOriginDefaultAndVariables) {
 TEST(ConfigCommand, OneSettingIsExplained) {
   const Outcome shown = tenon({"config", "memory_fraction"});
   EXPECT_EQ(shown.status, 0);
-  EXPECT_TRUE(contains(shown.out, "memory_fraction = 0.75")) << shown.out;
+  EXPECT_TRUE(contains(shown.out, "memory_fraction = auto")) << shown.out;
   EXPECT_TRUE(contains(shown.out, "a number from 0.1 to 1")) << shown.out;
   EXPECT_TRUE(contains(shown.out, "TENON_MEMORY_FRACTION")) << shown.out;
   EXPECT_FALSE(contains(shown.out, "keep_open")) << shown.out;

@@ -48,17 +48,17 @@ TEST_F(Cost, SaysWhatDevicesCostAndHowMuchOfItWasComputing) {
   const Outcome shown = cost({});
   EXPECT_EQ(shown.status, 0);
   EXPECT_TRUE(contains(shown.out, "cuda:0")) << shown.out;
-  EXPECT_TRUE(contains(shown.out, "1.00 $")) << shown.out;
+  EXPECT_TRUE(contains(shown.out, "$1.00")) << shown.out;
   EXPECT_TRUE(contains(shown.out, "30 min")) << shown.out;
   EXPECT_TRUE(contains(shown.out, "50 %")) << shown.out;
-  EXPECT_TRUE(contains(shown.out, "20.00 $")) << shown.out;  // ten hours at 2 $
+  EXPECT_TRUE(contains(shown.out, "$20.00")) << shown.out;  // ten hours at 2 $
   EXPECT_FALSE(contains(shown.out, "~")) << shown.out;
 }
 
 TEST_F(Cost, EstimatesAreMarked) {
   record("cuda:0", "train", hours(1), 3600, 900, 3.5, true);
   const Outcome shown = cost({});
-  EXPECT_TRUE(contains(shown.out, "~3.50 $")) << shown.out;
+  EXPECT_TRUE(contains(shown.out, "~$3.50")) << shown.out;
   EXPECT_TRUE(contains(shown.out, "estimates")) << shown.out;
   EXPECT_TRUE(cost({"--json"}).json().at("total").at("cost_is_estimate").as_bool());
 }

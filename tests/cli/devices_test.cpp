@@ -5,7 +5,7 @@
 #include <set>
 
 #include "cli/cli_testing.h"
-#include "cli/diagnose/diagnostics.h"
+#include "diagnose/device_programs.h"
 #include "manager/ledger/store.h"
 
 namespace tenon::cli::testing {
@@ -60,6 +60,53 @@ TEST(Devices, IdsAloneAreLinesOrOneListOrOneListEachTime) {
   EXPECT_EQ(with({"--watch", "--count", "2", "--interval", "0.01", "--json"}).out, line + line);
 }
 
+TEST(Devices, OneDeviceShowsAllThatIsKnown) {
+  for (const char* request : {"cpu:0", "CPU:0", "0", "cpu"}) {
+    const Outcome outcome = tenon({"devices", request});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_TRUE(outcome.out.starts_with("cpu:0  ")) << outcome.out;
+    EXPECT_TRUE(contains(outcome.out, "architecture")) << outcome.out;
+  }
+  EXPECT_EQ(tenon({"devices", "sim", "--sim", "wormhole", "--json"}).json().at("devices").as_array().size(), 1u);
+  EXPECT_EQ(tenon({"devices", "nosuch"}).status, 3);
+}
+
+TEST(Devices, ChosenFieldsAreATableOrCsv) {
+  EXPECT_EQ(tenon({"devices", "cpu:0", "--fields", "id,kind", "--format", "csv"}).out, "id,kind\ncpu:0,cpu\n");
+  const std::string table = tenon({"devices", "cpu:0", "--fields", "kind, id"}).out;
+  EXPECT_EQ(table, "kind  id\ncpu   cpu:0\n");
+  EXPECT_TRUE(tenon({"devices", "--format", "csv"}).out.starts_with("id,kind,name,"));
+  const Outcome misspelt = tenon({"devices", "--fields", "vendr"});
+  EXPECT_EQ(misspelt.status, 2);
+  EXPECT_TRUE(contains(misspelt.err, "did you mean 'vendor'?")) << misspelt.err;
+  EXPECT_EQ(tenon({"devices", "--fields", "id", "--json"}).status, 2);
+}
+
+TEST(Pick, PrintsTheBestDeviceThatFits) {
+  EXPECT_EQ(tenon({"pick", "--kind", "cpu"}).out, "cpu:0\n");
+  EXPECT_EQ(tenon({"pick", "--kind", "tenstorrent", "--simulated", "--sim", "wormhole"}).out, "sim:0\n");
+  EXPECT_EQ(tenon({"pick", "--kind", "cpu", "--free-memory", "1KiB", "--json"}).json().at("devices").at(0).at("id"), "cpu:0");
+  const Outcome large = tenon({"pick", "--kind", "cpu", "--free-memory", "9000TiB"});
+  EXPECT_EQ(large.status, 4);
+  EXPECT_TRUE(contains(large.err, "cpu:0: ")) << large.err;
+  EXPECT_EQ(tenon({"pick", "--kind", "cpu", "--count", "2"}).status, 4);
+  EXPECT_EQ(tenon({"pick", "--kind", "toaster"}).status, 2);
+  EXPECT_EQ(tenon({"pick", "--kind", "other"}).status, 3);
+}
+
+TEST(Reset, ClosesASimulatedDeviceAndRefusesTheCpu) {
+  const Outcome done = tenon({"reset", "sim:0", "--yes", "--sim", "wormhole,open=0,close=0"});
+  EXPECT_EQ(done.status, 0) << done.err;
+  EXPECT_TRUE(contains(done.out, "sim:0: closed")) << done.out;
+  const Outcome unconfirmed = tenon({"reset", "sim:0", "--sim", "wormhole,open=0,close=0"});
+  EXPECT_EQ(unconfirmed.status, 2);
+  EXPECT_TRUE(contains(unconfirmed.err, "nobody uses it or waits for it")) << unconfirmed.err;
+  EXPECT_TRUE(contains(unconfirmed.err, "add --yes")) << unconfirmed.err;
+  const Outcome cpu = tenon({"reset", "cpu:0", "--yes"});
+  EXPECT_NE(cpu.status, 0);
+  EXPECT_TRUE(contains(cpu.err, "nothing to reset")) << cpu.err;
+}
+
 TEST(Report, HasEverySection) {
   const Outcome text = tenon({"report"});
   EXPECT_EQ(text.status, 0) << text.err;
@@ -102,7 +149,7 @@ TEST(Report, SaysWhatDevicesCostInTheLastThirtyDays) {
   LedgerStore(folder / "ledger.db").append({&use, 1});
   const Surroundings here{.environment = {{"TENON_STATE_DIR", folder / ""}}};
   const Outcome text = tenon({"report"}, here);
-  EXPECT_TRUE(contains(text.out, "~3.50 $, open 1 h, computing 36.0 s")) << text.out;
+  EXPECT_TRUE(contains(text.out, "~$3.50, open 1 h, computing 36.0 s")) << text.out;
   EXPECT_TRUE(contains(text.out, "computed for 1.0 % of the 1 h it was open")) << text.out;
   EXPECT_TRUE(contains(text.out, "built-in estimates")) << text.out;
   const boost::json::object document = tenon({"report", "--json"}, here).json();
@@ -170,6 +217,24 @@ TEST(Doctor, ASimulatedDeviceThatFailsMakesItFail) {
   const Outcome outcome = tenon({"doctor", "--device", "sim:0", "--sim", "gpu,open=0,close=0,open_fails=1"});
   EXPECT_EQ(outcome.status, 2) << outcome.out << outcome.err;
   EXPECT_TRUE(contains(outcome.out, "FAIL  sim:0.basic")) << outcome.out;
+}
+
+TEST(Doctor, OnlyAndSkipChooseChecks) {
+  const auto ids = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"doctor", "--device", "cpu", "--json"});
+    std::vector<std::string> all;
+    const boost::json::object document = tenon(std::move(arguments)).json();
+    for (const boost::json::value& check : document.at("checks").as_array()) all.emplace_back(check.at("id").as_string());
+    return all;
+  };
+  EXPECT_EQ(ids({"--only", "host.memory"}), std::vector<std::string>{"host.memory"}) << "once, whatever drives the CPU";
+  EXPECT_EQ(ids({"--only", "cpu:0", "--skip", "cpu:0.network", "--skip", "cpu:0.generative", "--skip", "cpu:0.memory"}),
+            (std::vector<std::string>{"cpu:0.basic", "cpu:0.matmul"}));
+}
+
+TEST(Doctor, VerdictsAreColoured) {
+  const Outcome outcome = tenon({"doctor", "--device", "cpu", "--only", "host.memory", "--color", "always"});
+  EXPECT_TRUE(contains(outcome.out, "\033[32mPASS\033[0m")) << outcome.out;
 }
 
 TEST(Doctor, ADeviceThatIsNotThereIsAnError) { EXPECT_EQ(tenon({"doctor", "--device", "nosuch"}).status, 3); }

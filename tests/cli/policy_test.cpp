@@ -26,7 +26,7 @@ TEST_F(PolicyTest, ComparesSixPoliciesWithTheOptimum) {
       EXPECT_TRUE(entry.as_object().contains(field)) << field;
     names.emplace_back(entry.at("policy").as_string());
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"close-at-once", "fixed-5s", "fixed-300s", "never", "break-even", "adaptive"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"on_demand", "linger=5", "linger=300", "always", "linger", "adaptive"}));
   const auto& never = document.at("policies").as_array()[3].as_object();
   EXPECT_EQ(never.at("cost_ratio").as_double(), 2.0);
   EXPECT_EQ(never.at("held_seconds").as_double(), 12.0);
@@ -36,7 +36,7 @@ TEST_F(PolicyTest, ComparesSixPoliciesWithTheOptimum) {
 TEST_F(PolicyTest, TableAndPlotShowEveryPolicy) {
   const Outcome outcome = tenon({"policy", "replay", trace("arrival_seconds\n0\n100\n200\n")});
   EXPECT_EQ(outcome.status, 0);
-  for (const char* text : {"POLICY", "adaptive", "fixed-300s", "optimum", "|##"})
+  for (const char* text : {"POLICY", "adaptive", "linger=300", "optimum", "|##"})
     EXPECT_TRUE(contains(outcome.out, text)) << text;
 }
 
@@ -44,7 +44,7 @@ TEST_F(PolicyTest, OnlyTheGivenPolicies) {
   const std::string file = trace("arrival_seconds\n0\n100\n");
   const auto document = tenon({"policy", "replay", file, "--policy", "linger=7.5", "--policy", "adaptive", "--json"}).json();
   ASSERT_EQ(document.at("policies").as_array().size(), 2u);
-  EXPECT_EQ(document.at("policies").as_array()[0].at("policy"), "fixed-7.5s");
+  EXPECT_EQ(document.at("policies").as_array()[0].at("policy"), "linger=7.5");
   // The name that is printed is one that is understood.
   const auto again = tenon({"policy", "replay", file, "--policy", "fixed-7.5s", "--json"}).json();
   EXPECT_EQ(again.at("policies").as_array()[0], document.at("policies").as_array()[0]);

@@ -151,5 +151,68 @@ TEST(Run, WrongInputsAreNamed) {
   EXPECT_TRUE(contains(tenon({"run", "x", "x=1", "--dtype", "flaot32"}).err, "did you mean 'float32'?"));
 }
 
+TEST(Run, ResultsHaveTheirNames) {
+  const Outcome text = tenon({"run", "values, indices = top_k(x, 2); values, indices", "x=[3, 1, 4]"});
+  EXPECT_TRUE(contains(text.out, "values: ")) << text.out;
+  const boost::json::object document =
+      tenon({"run", "values, indices = top_k(x, 2); values, indices", "x=[3, 1, 4]", "--json"}).json();
+  EXPECT_EQ(document.at("results").at(1).at("name"), "indices");
+}
+
+TEST(Run, FilesAndPastedTextAreInputs) {
+  const Folder folder;
+  std::ofstream(folder / "m.csv") << "a,b\n1,2\n3,4\n";
+  EXPECT_TRUE(tenon({"run", "sum(m)", "m=@" + (folder / "m.csv")}).out.starts_with("10\n"));
+  EXPECT_TRUE(tenon({"run", "sum(m)", "m=tensor([[1., 2.], [3., 4.]], dtype=torch.float64)"}).out.starts_with("10.0\n"));
+  EXPECT_TRUE(contains(tenon({"run", "m", "m=1 2; 3 4"}).out, "[2, 2] int64"));
+  EXPECT_EQ(tenon({"run", "a, b = 1, 2; a, b", "-o", folder / "two.npz"}).status, 0);
+  EXPECT_TRUE(tenon({"run", "x + 1", "x=@" + (folder / "two.npz") + ":b"}).out.starts_with("3\n"));
+  EXPECT_EQ(tenon({"run", "[[1.5, 2], [3, 4]]", "-o", folder / "m2.csv"}).status, 0);
+  std::stringstream written;
+  written << std::ifstream(folder / "m2.csv").rdbuf();
+  EXPECT_EQ(written.str(), "1.5,2\n3,4\n");
+}
+
+TEST(Run, RoutingCanBeChosenForOneRun) {
+  const boost::json::object cheapest =
+      tenon({"run", "1 + 1", "--routing", "cheapest", "--explain", "--json", "--sim", "gpu,open=0,close=0"}).json();
+  EXPECT_EQ(cheapest.at("device").at("id"), "cpu:0");
+  EXPECT_EQ(cheapest.at("cost").at("dollars"), 0.0);
+  const boost::json::object preferred =
+      tenon({"run", "1 + 1", "--prefer", "sim:0", "--json", "--sim", "gpu,open=0,close=0", "--set", "prices.sim:0=3600"}).json();
+  EXPECT_EQ(preferred.at("device").at("id"), "sim:0");
+  EXPECT_GT(preferred.at("cost").at("dollars").as_double(), 0);
+  EXPECT_EQ(tenon({"run", "1 + 1", "--routing", "pinned"}).status, 2);
+}
+
+TEST(Warm, ShowsTheFirstRunAndLaterOnes) {
+  const Outcome text = tenon({"warm", "x * 2", "x=[1, 2]", "--device", "sim:0", "--sim", "gpu,open=0,close=0"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "first run")) << text.out;
+  const boost::json::object document = tenon({"warm", "x * 2", "x=[1, 2]", "--device", "cpu", "--json"}).json();
+  EXPECT_FALSE(document.at("later").as_array().empty());
+}
+
+TEST(Profile, ShowsWhatWasLearnt) {
+  tenon({"run", "rand([1000]) + 1", "--device", "cpu"});
+  EXPECT_EQ(tenon({"profile"}).status, 0);
+  EXPECT_EQ(tenon({"profile", "--json"}).json().at("schema"), 1);
+}
+
+TEST(Encode, StoresTensorsInFewerBytesAndBack) {
+  const Folder folder;
+  ASSERT_EQ(tenon({"run", "randn([8, 64], seed=1)", "-o", folder / "w.npy"}).status, 0);
+  const Outcome encoded = tenon({"pack", folder / "w.npy", "--as", "int8", "-o", folder / "small.safetensors"});
+  EXPECT_EQ(encoded.status, 0) << encoded.err;
+  EXPECT_TRUE(contains(encoded.out, "3.")) << encoded.out;  // the ratio, below 4 because of the scales
+  EXPECT_EQ(tenon({"unpack", folder / "small.safetensors", "-o", folder / "again.npy"}).status, 0);
+  const std::string off =
+      tenon({"run", "max(abs(a - b)) < 0.02", "a=@" + (folder / "w.npy"), "b=@" + (folder / "again.npy")}).out;
+  EXPECT_TRUE(off.starts_with("true")) << off;
+  const boost::json::object all = tenon({"pack", folder / "w.npy", "--as", "all", "--json"}).json();
+  EXPECT_GE(all.at("tensors").as_array().size(), 11u);
+  EXPECT_EQ(tenon({"pack", folder / "w.npy", "--as", "int7"}).status, 2);
+}
+
 }  // namespace
 }  // namespace tenon::cli::testing

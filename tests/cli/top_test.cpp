@@ -218,5 +218,39 @@ TEST(Top, JsonHasEveryDevice) {
 
 TEST(Top, AnIntervalOfNothingIsAUsageError) { EXPECT_EQ(testing::tenon({"top", "--interval", "0"}).status, 2); }
 
+TEST(TopScreen, FilterShowsTheDevicesThatContainTheText) {
+  TopScreen screen;
+  screen.add({std::chrono::system_clock::now(), {device("cuda:0"), device("cuda:1"), device("tenstorrent:0")}});
+  EXPECT_TRUE(screen.press(Key::filter));
+  for (const char c : std::string("TENs")) screen.type(c);
+  EXPECT_TRUE(contains(joined(screen.lines({.width = 120, .height = 30})), "filter: TENs_"));
+  EXPECT_EQ(listed(screen), std::vector<std::string>{"tenstorrent:0"});
+  EXPECT_EQ(screen.selected(), "tenstorrent:0");
+  screen.type('\r');
+  EXPECT_FALSE(screen.is_typing());
+  screen.press(Key::filter);
+  screen.type('\033');
+  EXPECT_EQ(listed(screen).size(), 3u);
+}
+
+TEST(TopScreen, KillAsksBeforeItNamesTheProcess) {
+  TopScreen screen;
+  DeviceSample held = device("cuda:0");
+  held.queue.places = {place(true, 4711), place(false, 4712)};
+  screen.add({std::chrono::system_clock::now(), {held}});
+  screen.press(Key::kill);
+  EXPECT_TRUE(contains(joined(screen.lines({.width = 120, .height = 30})), "End pid 4711, which holds cuda:0? y/n"));
+  screen.type('n');
+  EXPECT_FALSE(screen.take_kill());
+  screen.press(Key::kill);
+  screen.type('y');
+  EXPECT_EQ(screen.take_kill(), 4711);
+  EXPECT_FALSE(screen.take_kill());
+  TopScreen free;
+  free.add({std::chrono::system_clock::now(), {device("cuda:0")}});
+  free.press(Key::kill);
+  EXPECT_FALSE(free.is_typing());
+}
+
 }  // namespace
 }  // namespace tenon::cli

@@ -33,7 +33,7 @@ TEST(MemoryBudget, ReservationBeyondItNamesBudgetUsedAndAsked) {
     EXPECT_NE(text.find("sim:0"), std::string::npos) << text;
     EXPECT_NE(text.find("2.00 KiB"), std::string::npos) << text;
     EXPECT_NE(text.find("3.00 KiB"), std::string::npos) << text;
-    EXPECT_NE(text.find("1.00 KiB needed"), std::string::npos) << text;
+    EXPECT_NE(text.find("1.00 KiB are needed"), std::string::npos) << text;
   }
   EXPECT_EQ(budget->used_bytes(), 2u * 1024);
 }

@@ -23,7 +23,7 @@ TEST_F(DeviceOwnerTest, IdleDeviceClosesWhenThePolicysTimeIsOver) {
   EXPECT_EQ(owner().status().reason, "stays open for 1.00 ms more");
   advance(1ms);
   EXPECT_TRUE(reaches(DeviceState::closed));
-  EXPECT_EQ(owner().status().reason, "idle");
+  EXPECT_EQ(owner().status().reason, "closed after being idle");
   EXPECT_EQ(counters().closes, 1u);
 }
 
@@ -274,7 +274,7 @@ TEST_F(DeviceOwnerTest, LeaseYieldsAtTheEndOfTheOperationInWhichItsQuantumEnded)
   EXPECT_EQ(held.epoch(), 0u);
 
   auto next = std::async(std::launch::async, [&] { owner().begin(DeviceOwner::grant_of(held)); });
-  ASSERT_TRUE(reaches(DeviceState::opening));
+  ASSERT_TRUE(reaches(DeviceState::waiting));
   theirs.give_back();
   next.get();
   EXPECT_EQ(state(), DeviceState::busy);

@@ -39,7 +39,7 @@ TEST(Inventory, ADeviceNoBackendDrivesIsListedWithTheReason) {
   const std::vector<DeviceInfo> devices = inventory({device("tpu:0", DeviceKind::tpu)}, registry);
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_FALSE(devices[0].available);
-  EXPECT_EQ(devices[0].reason, "no backend of this build drives it");
+  EXPECT_EQ(devices[0].reason, "no runtime that can drive it was found");
   EXPECT_FALSE(devices[0].remedy.empty());
 }
 
@@ -86,11 +86,14 @@ TEST(Inventory, ASecondWayToTheProcessorHasItsMemoryAndMaker) {
                                                                    driven(device("opencl:1", DeviceKind::gpu), "opencl")}));
   const std::vector<DeviceInfo> devices = inventory({processor}, registry);
   ASSERT_EQ(devices.size(), 3u);
-  EXPECT_EQ(devices[1].vendor, "AMD");
-  EXPECT_EQ(devices[1].memory_total_bytes, 1u << 30);
-  EXPECT_EQ(devices[1].memory_free_bytes, 1u << 29);
-  EXPECT_TRUE(devices[2].vendor.empty());
-  EXPECT_FALSE(devices[2].memory_total_bytes);
+  EXPECT_EQ(devices[2].id, "opencl:0") << "listed last";
+  EXPECT_EQ(devices[2].same_as, "cpu:0");
+  EXPECT_EQ(devices[2].vendor, "AMD");
+  EXPECT_EQ(devices[2].memory_total_bytes, 1u << 30);
+  EXPECT_EQ(devices[2].memory_free_bytes, 1u << 29);
+  EXPECT_TRUE(devices[1].vendor.empty());
+  EXPECT_FALSE(devices[1].memory_total_bytes);
+  EXPECT_TRUE(devices[1].same_as.empty());
 }
 
 TEST(Inventory, AWishIsAnIdAnAliasOrAKind) {
@@ -116,7 +119,7 @@ TEST(Manager, AProgramCanAddADetector) {
   DeviceManager manager;
   EXPECT_THROW(manager.find("toaster:0"), Error);
   manager.add_detector(std::make_unique<Toaster>());
-  EXPECT_EQ(manager.find("toaster:0").reason, "no backend of this build drives it");
+  EXPECT_EQ(manager.find("toaster:0").reason, "no runtime that can drive it was found");
   try {
     manager.open("toaster:0");
     FAIL() << "opened a toaster";

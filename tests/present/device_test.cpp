@@ -46,15 +46,16 @@ DeviceInfo whole_card() {
 }
 
 TEST(Device, JsonHasEveryField) {
-  EXPECT_EQ(json_of([](JsonWriter& json) { write_device(json, whole_card()); }),
-            R"({"id":"cuda:0","kind":"gpu","name":"A card","simulated":false,"vendor":"Maker","architecture":"Hopper",)"
-            R"("backends":["cuda","opencl"],"aliases":["gpu:0"],"available":false,"reason":"no driver is bound to it",)"
-            R"("remedy":"load it","exclusive":true,"memory_total_bytes":85899345920,"memory_free_bytes":1073741824,)"
-            R"("memory_is_nominal":true,"pci_address":"0000:1b:00.0","uuid":"GPU-1","serial":"S-1","numa_node":1,)"
-            R"("compute_capability":"9.0","driver_version":"580.1","runtime_version":"CUDA 13.0","firmware_version":"96.0",)"
-            R"("supports_mixed_precision":true,"supports_distributed":true,"power_watts":120.5,"power_limit_watts":700.0,)"
-            R"("temperature_celsius":41.0,"cost_per_hour":3.5,"cost_is_estimate":true,"holders":[7,8],)"
-            R"("runtimes":[{"backend":"cuda","library":"libcuda.so.1"}],"details":{"bus_width":"5120"}})");
+  EXPECT_EQ(
+      json_of([](JsonWriter& json) { write_device(json, whole_card()); }),
+      R"({"id":"cuda:0","kind":"gpu","name":"A card","simulated":false,"vendor":"Maker","architecture":"Hopper",)"
+      R"("backends":["cuda","opencl"],"aliases":["gpu:0"],"same_as":null,"available":false,"reason":"no driver is bound to it",)"
+      R"("remedy":"load it","exclusive":true,"memory_total_bytes":85899345920,"memory_free_bytes":1073741824,)"
+      R"("memory_is_nominal":true,"pci_address":"0000:1b:00.0","uuid":"GPU-1","serial":"S-1","numa_node":1,)"
+      R"("compute_capability":"9.0","driver_version":"580.1","runtime_version":"CUDA 13.0","firmware_version":"96.0",)"
+      R"("supports_mixed_precision":true,"supports_distributed":true,"power_watts":120.5,"power_limit_watts":700.0,)"
+      R"("temperature_celsius":41.0,"cost_per_hour":3.5,"cost_is_estimate":true,"holders":[7,8],)"
+      R"("runtimes":[{"backend":"cuda","library":"libcuda.so.1"}],"details":{"bus_width":"5120"}})");
 }
 
 TEST(Device, WhatIsNotKnownIsNullAndNeverAnEmptyText) {
@@ -95,7 +96,7 @@ TEST(DeviceFacts, AreAllThatIsKnownInWords) {
             "aliases: gpu:0\nvendor: Maker\narchitecture: Hopper\ncompute capability: 9.0\nPCI address: 0000:1b:00.0\n"
             "UUID: GPU-1\nserial: S-1\nNUMA node: 1\nmemory: 80.0 GiB (nominal), 1.00 GiB free\ndriver: 580.1\n"
             "runtime: CUDA 13.0\nfirmware: 96.0\nmixed precision: yes\ndistributed: yes\nsharing: one process at a time\n"
-            "power: 120 W of 700 W\ntemperature: 41 C\ncost: 3.50 $ per hour (estimate)\nin use by: pid 7, 8\n"
+            "power: 120 W of 700 W\ntemperature: 41 C\ncost: $3.50 per hour (estimate)\nin use by: pid 7, 8\n"
             "cuda: libcuda.so.1\nbus width: 5120\n");
 }
 

@@ -42,7 +42,7 @@ TEST(Route, TextIsATableWithTheReasonBelow) {
   decision.warning = "tpu requested but none was found; using cpu:0";
   EXPECT_EQ(route_text(decision, {}),
             "  DEVICE     QUEUE      OPEN   COMPILE  TRANSFER    COMPUTE     TOTAL      COST\n"
-            "* cpu:0          -         -         -         -    5.00 us   5.00 us    0.00 $\n"
+            "* cpu:0          -         -         -         -    5.00 us   5.00 us        $0\n"
             "  cuda:0         -    180 ms         -   20.0 us   ~10.0 us    180 ms         ?\n"
             "         180 ms slower\n"
             "  tpu:0  in use by pid 7\n"

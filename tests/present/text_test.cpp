@@ -21,9 +21,9 @@ TEST(Text, IsWrappedAtSpaces) {
 }
 
 TEST(Money, HasTwoDecimalsAndSmallSumsTwoDigits) {
-  EXPECT_EQ(money_text(12.5, false), "12.50 $");
-  EXPECT_EQ(money_text(0.0042, true), "~0.0042 $");
-  EXPECT_EQ(money_text(0, true), "0.00 $");
+  EXPECT_EQ(money_text(12.5, false), "$12.50");
+  EXPECT_EQ(money_text(0.0042, true), "~$0.0042");
+  EXPECT_EQ(money_text(0, true), "$0");
 }
 
 TEST(Duration, HasTheUnitThatFits) {

@@ -354,5 +354,81 @@ TEST(ExecuteLimits, ArithmeticIsBounded) {
   EXPECT_EQ(server.post("/api/execute", R"json({"expression":"rand([200, 200]) @ rand([200, 200])"})json").status, 413);
 }
 
+TEST_F(Execute, RoutingAndPreferenceAreOfOneRequest) {
+  const json::value fastest = run(R"({"expression":"1 + 1","routing":"fastest"})");
+  EXPECT_EQ(at(fastest, "device", "id").as_string(), "cpu:0");
+  EXPECT_TRUE(at(fastest, "cost").is_object());
+  EXPECT_EQ(post(R"({"expression":"1 + 1","routing":"quickest"})").status, 400);
+  EXPECT_EQ(post(R"({"expression":"1 + 1","routing":"fastest","device":"cpu:0"})").status, 400);
+  EXPECT_EQ(post(R"({"expression":"1 + 1","routing":"pinned"})").status, 400);
+}
+
+TEST_F(Execute, ResultsHaveTheNamesOfTheExpression) {
+  const json::value answer = run(R"({"expression":"values, indices = top_k(x, 2); values, indices","inputs":{"x":[3,1,4]}})");
+  EXPECT_EQ(at(answer, "results").as_array()[0].at("name").as_string(), "values");
+  EXPECT_EQ(at(answer, "results").as_array()[1].at("name").as_string(), "indices");
+}
+
+TEST_F(Execute, LogLinesHaveTimes) {
+  const json::value answer = run(R"({"expression":"1 + 1"})");
+  EXPECT_EQ(at(answer, "status_log").as_array().size(), at(answer, "status_log_seconds").as_array().size());
+}
+
+TEST_F(Execute, AFractionIsNoInteger) {
+  const Reply refused = post(R"({"operation":"gcd","inputs":[1.5,2]})");
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_NE(refused.body.find("1.5 is not one"), std::string::npos) << refused.body;
+  EXPECT_EQ(post(R"({"operation":"gcd","inputs":[[4.0,6],[2,3]]})").status, 200);
+}
+
+TEST_F(Execute, ReferencesOfIntegersAreExact) {
+  const json::value answer =
+      run(R"({"operation":"add","inputs":[{"value":9007199254740993,"dtype":"int64"},{"value":0,"dtype":"int64"}]})");
+  EXPECT_EQ(at(answer, "value").as_int64(), 9007199254740993);
+  EXPECT_EQ(at(answer, "torch_value").as_int64(), 9007199254740993);
+}
+
+TEST_F(Execute, CsvAndNpzAreUploads) {
+  const auto sum_of = [&](const std::string& id) {
+    return at(run(R"j({"expression":"sum(x)","inputs":{"x":{"upload":")j" + id + R"j("}}})j"), "value");
+  };
+  EXPECT_EQ(sum_of(upload("1,2\n3,4\n", "m.csv")).as_int64(), 10);
+  const std::string npz = text_of(format_npz({.arrays = {{"a", HostArray::from<float>({2}, {1, 2})}}}));
+  EXPECT_EQ(sum_of(upload(npz, "m.npz")).as_double(), 3);
+  const auto count = [&] { return at(server().get("/api/uploads").json(), "uploads").as_array().size(); };
+  const std::size_t before = count();
+  const std::string damaged("\x01\x02\x03", 3);
+  EXPECT_EQ(server().post("/api/uploads?name=x", damaged, "Content-Type: application/octet-stream\r\n").status, 400);
+  EXPECT_EQ(count(), before) << "a refused file leaves none";
+}
+
+TEST_F(Execute, PastedTextIsData) {
+  const json::value answer = run(R"j({"expression":"sum(x)","inputs":{"x":{"expression":"tensor([[1., 2.], [3., 4.]])"}}})j");
+  EXPECT_EQ(at(answer, "value").as_double(), 10);
+}
+
+TEST_F(Execute, TensorsAreEncodedAndDecoded) {
+  const std::string npy = text_of(format_npy(HostArray::from<float>({4}, {1, 2, 3, 4})));
+  const std::string_view binary = "Content-Type: application/octet-stream\r\n";
+  const Reply report = server().post("/api/encode/report?as=bfloat16", npy, binary);
+  EXPECT_EQ(report.status, 200) << report.body;
+  EXPECT_EQ(at(report.json(), "tensors").as_array()[0].at("ratio").as_double(), 2);
+  const Reply encoded = server().post("/api/encode?as=bfloat16", npy, binary);
+  EXPECT_EQ(encoded.status, 200) << encoded.body;
+  const Reply decoded = server().post("/api/decode?format=npy", encoded.body, binary);
+  EXPECT_EQ(decoded.status, 200) << decoded.body;
+  EXPECT_EQ(parse_npy(std::as_bytes(std::span(decoded.body))).to_doubles(), (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(server().post("/api/encode?as=int7", npy, binary).status, 400);
+}
+
+TEST_F(Execute, TheCatalogueIsSentCompressedToThoseWhoTakeIt) {
+  const Reply plain = server().get("/api/catalogue");
+  const Reply packed = server().get("/api/catalogue", "Accept-Encoding: br;q=0.5, gzip\r\n");
+  EXPECT_EQ(packed.status, 200);
+  if (packed.field("content-encoding") != "gzip") GTEST_SKIP() << "this build has no zlib";
+  EXPECT_LT(packed.body.size() * 4, plain.body.size());
+  EXPECT_EQ(packed.body.substr(0, 2), "\x1f\x8b");
+}
+
 }  // namespace
 }  // namespace tenon::server

@@ -32,8 +32,13 @@ struct Session {
 
 void add_run_command(Command& app, Session& session);
 void add_bench_command(Command& app, Session& session);
+void add_warm_command(Command& app, Session& session);
+void add_pack_commands(Command& app, Session& session);
+void add_profile_command(Command& app, Session& session);
 void add_ops_command(Command& app, Session& session);
 void add_devices_command(Command& app, Session& session);
+void add_pick_command(Command& app, Session& session);
+void add_reset_command(Command& app, Session& session);
 void add_report_command(Command& app, Session& session);
 void add_doctor_command(Command& app, Session& session);
 void add_exec_command(Command& app, Session& session);

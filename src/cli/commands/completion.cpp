@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/option_checks.h"
 #include "manager/config/settings.h"
+#include "tenon/codec.h"
 #include "tenon/dtype.h"
 
 namespace tenon::cli {
@@ -37,6 +38,8 @@ Values values_of(const std::string& type) {
   using Kind = Values::Kind;
   std::string dtypes;
   for (const DType dtype : all_dtypes()) dtypes += (dtypes.empty() ? "" : " ") + std::string(name(dtype));
+  std::string encodings = "all";
+  for (const Encoding encoding : all_encodings()) encodings += " " + std::string(name(encoding));
   const std::map<std::string, Values> known{
       {"FILE", {Kind::files, ""}},
       {"FILE.tar.gz", {Kind::files, ""}},
@@ -46,9 +49,13 @@ Values values_of(const std::string& type) {
       {"DTYPE", {Kind::words, dtypes}},
       {"WHEN", {Kind::words, "auto always never"}},
       {"FORM", {Kind::words, "auto json"}},
+      {"FORMAT", {Kind::words, "table csv"}},
+      {"KIND", {Kind::words, "cpu gpu tpu tenstorrent other"}},
+      {"MODE", {Kind::words, "prefer fastest cheapest pinned"}},
+      {"ENCODING", {Kind::words, encodings}},
       {"KEY", {Kind::words, "device program day"}},
       {"SHELL", {Kind::words, "bash zsh fish"}},
-      {"POLICY", {Kind::words, "close-at-once linger= never break-even adaptive"}},
+      {"POLICY", {Kind::words, "on_demand linger linger= adaptive always"}},
       {"ARCHITECTURE", {Kind::words, "grayskull wormhole blackhole tpu gpu"}},
       {"OP", {Kind::lines_of, "tenon ops --names 2>/dev/null"}},
       {"SETTING", {Kind::words, settings_with("")}},

@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kNotes = R"(The trace is a CSV file whose first line names its columns: arrivals in TIMESTAMP or
 arrival_seconds, service times in service_seconds (20 ms if the column is missing).
-Policies: close-at-once, linger=SECONDS, never, break-even, adaptive. The break-even is the
+Policies, as in the setting keep_open: on_demand, linger (for the break-even time), linger=SECONDS,
+adaptive, always. The break-even is the
 idle time that costs as much as closing and reopening the device.
 
 cost    idle holding plus closings, relative to the optimal decisions
@@ -44,9 +45,9 @@ struct NamedPolicy {
 };
 
 NamedPolicy parse_policy(const std::string& text, double break_even) {
-  if (text == "close-at-once" || text == "on_demand") return {"close-at-once", KeepOpen::on_demand(break_even)};
-  if (text == "never" || text == "always") return {"never", KeepOpen::always(break_even)};
-  if (text == "break-even" || text == "linger") return {"break-even", KeepOpen::linger(break_even)};
+  if (text == "close-at-once" || text == "on_demand") return {"on_demand", KeepOpen::on_demand(break_even)};
+  if (text == "never" || text == "always") return {"always", KeepOpen::always(break_even)};
+  if (text == "break-even" || text == "linger") return {"linger", KeepOpen::linger(break_even)};
   if (text == "adaptive") return {"adaptive", KeepOpen::adaptive(break_even)};
   // As the setting is written, and as the table calls it.
   for (const auto& [prefix, unit] : {std::pair<std::string_view, std::string_view>{"linger=", ""}, {"fixed-", "s"}}) {
@@ -55,15 +56,15 @@ NamedPolicy parse_policy(const std::string& text, double break_even) {
     const char* const end = text.data() + text.size();
     const auto read = std::from_chars(text.data() + prefix.size(), end, seconds);
     if (read.ec == std::errc() && std::string_view(read.ptr, end) == unit && std::isfinite(seconds) && seconds >= 0)
-      return {fmt::format("fixed-{}s", seconds), KeepOpen::linger(break_even, seconds)};
+      return {fmt::format("linger={}", seconds), KeepOpen::linger(break_even, seconds)};
   }
   throw Error(ErrorCode::invalid_argument, fmt::format("unknown policy '{}'", text),
-              "use close-at-once, linger=SECONDS, never, break-even or adaptive");
+              "use on_demand, linger, linger=SECONDS, adaptive or always");
 }
 
 std::vector<NamedPolicy> chosen_policies(const PolicyArguments& arguments) {
   std::vector<std::string> names = arguments.policies;
-  if (names.empty()) names = {"close-at-once", "linger=5", "linger=300", "never", "break-even", "adaptive"};
+  if (names.empty()) names = {"on_demand", "linger=5", "linger=300", "always", "linger", "adaptive"};
   std::vector<NamedPolicy> policies;
   for (const std::string& name : names) policies.push_back(parse_policy(name, arguments.break_even));
   return policies;

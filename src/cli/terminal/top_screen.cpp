@@ -154,9 +154,23 @@ void TopScreen::add(TopSample sample) {
   if (!history_.contains(selected_)) selected_ = sample_.devices.empty() ? "" : ordered().front()->device.id;
 }
 
+bool TopScreen::is_shown(const DeviceSample& sample) const {
+  if (filter_.empty()) return true;
+  const auto lower = [](std::string text) {
+    std::ranges::transform(text, text.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    return text;
+  };
+  const std::string wanted = lower(filter_);
+  for (const std::string& text : {sample.device.id, sample.device.name, sample.state(), sample.holder()})
+    if (lower(text).find(wanted) != std::string::npos) return true;
+  return false;
+}
+
 std::vector<const DeviceSample*> TopScreen::ordered() const {
   std::vector<const DeviceSample*> devices;
-  for (const DeviceSample& each : sample_.devices) devices.push_back(&each);
+  for (const DeviceSample& each : sample_.devices)
+    if (is_shown(each)) devices.push_back(&each);
   // As found where the key does not decide: equal ones must not change places at each sample.
   const auto key = [&](const DeviceSample* each) -> double {
     switch (order_) {
@@ -184,9 +198,55 @@ void TopScreen::move(int by) {
   selected_ = devices[static_cast<std::size_t>(std::clamp(at + by, 0, static_cast<int>(devices.size()) - 1))]->device.id;
 }
 
+void TopScreen::ask_to_kill() {
+  to_kill_.reset();
+  for (const DeviceSample& each : sample_.devices) {
+    if (each.device.id != selected_) continue;
+    for (const Turnstile::Position& place : each.queue.places)
+      if (place.is_holding && place.is_known && place.is_in_this_pid_namespace) to_kill_ = place.pid;
+    if (!to_kill_ && !each.device.holders.empty()) to_kill_ = each.device.holders.front();
+  }
+  if (to_kill_)
+    mode_ = Mode::confirm;
+  else
+    message_ = selected_ + ": no process that holds it is known";
+}
+
+void TopScreen::type(char typed) {
+  if (mode_ == Mode::confirm) {
+    if (typed == 'y' || typed == 'Y') kill_ = to_kill_;
+    mode_ = Mode::list;
+    return;
+  }
+  if (typed == '\r' || typed == '\n') {
+    mode_ = Mode::list;
+  } else if (typed == '\033') {
+    filter_.clear();
+    mode_ = Mode::list;
+  } else if (typed == '\177' || typed == '\b') {
+    if (!filter_.empty()) filter_.pop_back();
+  } else if (typed >= ' ' && typed < 127 && filter_.size() < 64) {
+    filter_ += typed;
+  }
+  const std::vector<const DeviceSample*> shown = ordered();
+  const auto is_selected = [&](const DeviceSample* each) { return each->device.id == selected_; };
+  if (!shown.empty() && std::ranges::none_of(shown, is_selected)) selected_ = shown.front()->device.id;
+}
+
+std::string TopScreen::last_line() const {
+  if (mode_ == Mode::filter) return fmt::format("filter: {}_   Enter keeps it, Esc shows all", filter_);
+  if (mode_ == Mode::confirm) return fmt::format("End pid {}, which holds {}? y/n", to_kill_.value_or(0), selected_);
+  if (!message_.empty()) return message_;
+  return fmt::format("q quit   s sort   r reverse   / filter{}   K end the holder   arrows select",
+                     filter_.empty() ? "" : fmt::format(" ({})", filter_));
+}
+
 bool TopScreen::press(Key key) {
   constexpr int kPage = 10, kAll = 1 << 20;
+  if (key != Key::none) message_.clear();
   switch (key) {
+    case Key::filter: mode_ = Mode::filter; return true;
+    case Key::kill: ask_to_kill(); return true;
     case Key::none: return true;
     case Key::up: move(-1); return true;
     case Key::down: move(1); return true;
@@ -281,8 +341,11 @@ std::vector<std::string> TopScreen::lines(const Shape& shape) const {
     lines.emplace_back();
     for (const std::string& line : details(*devices[chosen])) lines.push_back(fitted(line, width));
   }
-  const std::string help = styled("q quit   s sort   r reverse   arrows select", "2");
-  if (lines.size() + 2 <= height) {
+  const std::string help = styled(last_line(), is_typing() || !message_.empty() ? "1" : "2");
+  if ((is_typing() || !message_.empty()) && lines.size() + 2 > height && height > 2) {
+    lines.resize(height - 1);
+    lines.push_back(help);
+  } else if (lines.size() + 2 <= height) {
     lines.emplace_back();
     lines.push_back(help);
   } else if (lines.size() > height) {

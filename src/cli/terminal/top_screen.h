@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -62,8 +63,15 @@ class TopScreen {
   void add(TopSample sample);
 
   // What a key does. Returns false for the one that ends it.
-  enum class Key : std::uint8_t { none, up, down, sort, reverse, quit, page_up, page_down, home, end };
+  enum class Key : std::uint8_t { none, up, down, sort, reverse, quit, page_up, page_down, home, end, filter, kill };
   bool press(Key key);
+  // After Key::filter characters are text, and after Key::kill an answer: they go to type() until it is false.
+  bool is_typing() const noexcept { return mode_ != Mode::list; }
+  void type(char typed);
+  // The process that somebody has asked to end, once.
+  std::optional<int> take_kill() { return std::exchange(kill_, std::nullopt); }
+  // A line below the devices, until a key is pressed.
+  void say(std::string message) { message_ = std::move(message); }
 
   // Exactly |height| lines at most |width| columns wide; fewer for a taller terminal than needed.
   std::vector<std::string> lines(const Shape& shape) const;
@@ -78,7 +86,11 @@ class TopScreen {
   struct History {
     std::deque<std::optional<double>> utilisation;
   };
+  enum class Mode : std::uint8_t { list, filter, confirm };
   std::vector<const DeviceSample*> ordered() const;
+  bool is_shown(const DeviceSample& sample) const;
+  std::string last_line() const;
+  void ask_to_kill();
   std::vector<std::string> details(const DeviceSample& sample) const;
   void move(int by);
 
@@ -87,6 +99,9 @@ class TopScreen {
   TopOrder order_ = TopOrder::id;
   bool is_reversed_ = false;
   std::string selected_;  // an id: stays on its device when the order changes
+  Mode mode_ = Mode::list;
+  std::string filter_, message_;
+  std::optional<int> to_kill_, kill_;  // asked about; confirmed
 };
 
 }  // namespace tenon::cli

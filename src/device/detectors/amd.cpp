@@ -90,7 +90,10 @@ void require_compute(const SystemRoot& machine, const PciDevice& pci, const std:
                      "use a kernel with CONFIG_HSA_AMD; in a container, pass in /dev/kfd and /dev/dri");
   require_node(machine, "/dev/kfd", "render", card);
   for (const std::string& name : machine.list(pci.path + "/drm"))
-    if (name.starts_with("renderD")) require_node(machine, "/dev/dri/" + name, "render", card);
+    if (name.starts_with("renderD")) {
+      card.details["node"] = "/dev/dri/" + name;
+      require_node(machine, "/dev/dri/" + name, "render", card);
+    }
 }
 
 class AmdDetector final : public Detector {

@@ -65,7 +65,10 @@ class IntelDetector final : public Detector {
         card.memory_total_bytes = card_memory(machine, pci);
         read_sensors(machine, pci, card);
         for (const std::string& name : machine.list(pci.path + "/drm"))
-          if (name.starts_with("renderD")) require_node(machine, "/dev/dri/" + name, "render", card);
+          if (name.starts_with("renderD")) {
+            card.details["node"] = "/dev/dri/" + name;
+            require_node(machine, "/dev/dri/" + name, "render", card);
+          }
       }
       found.devices.push_back(std::move(card));
     }

@@ -101,7 +101,9 @@ DeviceInfo read_card(const SystemRoot& machine, const PciDevice& pci, std::size_
     mark_unavailable(card, "the driver is configured to exclude it", "remove it from the module parameter NVreg_ExcludedGpus");
   require_node(machine, "/dev/nvidiactl", "", card);
   const std::string minor = fact("Device Minor");
-  require_node(machine, "/dev/nvidia" + (minor.empty() ? std::to_string(index) : minor), "", card);
+  const std::string node = "/dev/nvidia" + (minor.empty() ? std::to_string(index) : minor);
+  card.details["node"] = node;
+  require_node(machine, node, "", card);
   return card;
 }
 

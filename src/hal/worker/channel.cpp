@@ -84,6 +84,7 @@ std::optional<std::uint64_t> read_optional(ByteReader& in) {
 }
 
 constexpr std::string DeviceInfo::* kTexts[] = {&DeviceInfo::id,
+                                                &DeviceInfo::same_as,
                                                 &DeviceInfo::name,
                                                 &DeviceInfo::vendor,
                                                 &DeviceInfo::architecture,

@@ -292,7 +292,7 @@ class Connection {
     throw lost_error();
   }
   Error lost_error() const {
-    return {ErrorCode::unavailable, fmt::format("{} is lost: {}", device_, why_), "open the device again"};
+    return {ErrorCode::unavailable, fmt::format("{} is lost: {}", device_, why_), "run the program again; tensors that were only on the device are lost"};
   }
 
   // Ensures that the shared memory holds |bytes|.

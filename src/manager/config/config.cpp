@@ -62,23 +62,25 @@ std::optional<DeviceKind> parse_device_kind(std::string_view text) {
 }
 
 double Config::budget_fraction() const {
-  switch (memory_strategy) {
-    case MemoryStrategy::conservative: return 0.6;
-    case MemoryStrategy::balanced: return 0.75;
-    case MemoryStrategy::aggressive: return 0.9;
-    case MemoryStrategy::custom: break;
+  if (!memory_fraction) {
+    switch (memory_strategy) {
+      case MemoryStrategy::conservative: return 0.6;
+      case MemoryStrategy::aggressive: return 0.9;
+      case MemoryStrategy::balanced:
+      case MemoryStrategy::custom: return 0.75;
+    }
   }
-  if (!(memory_fraction >= 0.1 && memory_fraction <= 1.0))
-    throw Error(ErrorCode::invalid_argument, fmt::format("memory_fraction is {}, not a number from 0.1 to 1", memory_fraction),
+  if (!(*memory_fraction >= 0.1 && *memory_fraction <= 1.0))
+    throw Error(ErrorCode::invalid_argument, fmt::format("memory_fraction is {}, not a number from 0.1 to 1", *memory_fraction),
                 "for example, 0.75 uses three quarters of a device's memory");
-  return memory_fraction;
+  return *memory_fraction;
 }
 
 void Config::check() const {
+  budget_fraction();
   // Every value is read back through its own parser, so that the bounds stand in one place.
   for (const Setting& setting : settings()) {
     if (!setting.set || setting.name == "sim" || setting.name == "environment") continue;
-    if (setting.name == "memory_fraction" && memory_strategy != MemoryStrategy::custom) continue;
     const std::string value = setting.get(*this);
     Config scratch;
     try {
@@ -106,11 +108,13 @@ Config optimize_for_model_size(Config base, double parameters) {
   base.memory_strategy = parameters < 1e6   ? MemoryStrategy::conservative
                          : parameters < 1e8 ? MemoryStrategy::balanced
                                             : MemoryStrategy::aggressive;
+  base.memory_fraction.reset();
   return base;
 }
 
 Config configure_for_generative_models(Config base, MemoryStrategy strategy, bool mixed_precision) {
   base.memory_strategy = strategy;
+  if (strategy != MemoryStrategy::custom) base.memory_fraction.reset();
   base.enable_jit = true;
   if (mixed_precision) base.enable_x64 = false;
   // Runtimes behind PJRT take three quarters of a card when they start; the budget is kept by us instead.

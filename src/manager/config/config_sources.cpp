@@ -68,9 +68,9 @@ class Loader {
         if (setting.name == "memory_fraction") fraction = &given;
         if (setting.name == "memory_strategy") strategy = &given;
       }
-    if (fraction && strategy && loaded_.config.memory_strategy != MemoryStrategy::custom)
-      loaded_.warnings.push_back(fmt::format("{}: memory_fraction has no effect, as memory_strategy is {}, not custom",
-                                             fraction->origin, name(loaded_.config.memory_strategy)));
+    if (fraction && strategy && loaded_.config.memory_fraction && strategy->value != name(MemoryStrategy::custom))
+      loaded_.warnings.push_back(fmt::format("{}: memory_strategy {} has no effect, because memory_fraction is {}",
+                                             strategy->origin, strategy->value, fraction->value));
   }
 
   Given given(const std::string& name, std::string value, std::string origin) const {

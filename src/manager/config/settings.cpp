@@ -209,14 +209,38 @@ Setting platform_priority(Described d) {
           }};
 }
 
-// Setting memory_fraction asks for a custom strategy: a number nobody heeds would be a trap.
-Setting memory_fraction(Described d) {
-  Setting setting = number(std::move(d), &Config::memory_fraction, 0.1, 1.0);
+// Each of the two settings of memory replaces the other: the one from the stronger place decides, and of two from one place the
+// fraction, which is the more precise.
+Setting memory_strategy(Described d, std::vector<MemoryStrategy> strategies) {
+  Setting setting = choice(std::move(d), &Config::memory_strategy, std::move(strategies));
   setting.set = [plain = setting.set](Config& config, const std::string& text) {
     plain(config, text);
-    config.memory_strategy = MemoryStrategy::custom;
+    config.memory_fraction.reset();
   };
   return setting;
+}
+
+Setting memory_fraction(Described d) {
+  const std::string takes = "a number from 0.1 to 1, or auto";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          "",
+          [](const Config& config) {
+            return config.memory_fraction ? fmt::format("{}", *config.memory_fraction) : std::string("auto");
+          },
+          [takes](Config& config, const std::string& text) {
+            if (lower(trimmed(text)) == "auto") {
+              config.memory_fraction.reset();
+              return;
+            }
+            const std::optional<double> value = parse_number(text);
+            if (!value || !(*value >= 0.1 && *value <= 1.0)) refuse(takes);
+            config.memory_fraction = value;
+            config.memory_strategy = MemoryStrategy::custom;
+          }};
 }
 
 Setting simulated(Described d) {
@@ -337,16 +361,16 @@ std::vector<Setting> make_settings() {
            &Config::profile),
       simulated({"sim", device, "Simulated devices, for trying things without hardware", {"TENON_SIM"}}),
 
-      // Before memory_strategy: of the two from one place the strategy is the stronger word.
+      memory_strategy({"memory_strategy",
+                       memory,
+                       "How much of a device's memory to use: 60 %, 75 %, 90 %, or memory_fraction",
+                       {"TENON_MEMORY_STRATEGY"}},
+                      {M::conservative, M::balanced, M::aggressive, M::custom}),
+      // After memory_strategy: of two values from one place the later is applied last.
       memory_fraction({"memory_fraction",
                        memory,
-                       "The fraction of a device's memory to use; setting it selects the custom strategy",
+                       "The fraction of a device's memory to use instead of that of memory_strategy",
                        {"TENON_MEMORY_FRACTION"}}),
-      choice({"memory_strategy",
-              memory,
-              "How much of a device's memory to use: 60 %, 75 %, 90 %, or memory_fraction",
-              {"TENON_MEMORY_STRATEGY"}},
-             &Config::memory_strategy, {M::conservative, M::balanced, M::aggressive, M::custom}),
 
       flag({"enable_x64", programs, "Whether results may be 64-bit floats and integers", {"TENON_ENABLE_X64"}},
            &Config::enable_x64),
@@ -429,9 +453,9 @@ const Setting& find_setting(std::string_view wanted) {
     if (setting.name == base && (!is_entry || setting.name == "prices" || setting.name == "environment")) return setting;
     known.push_back(setting.name);
   }
-  const std::string near = nearest(wanted, known);
+  const std::vector<std::string_view> names(known.begin(), known.end());
   throw Error(ErrorCode::not_found, fmt::format("unknown setting '{}'", wanted),
-              near.empty() ? "check its name in the list of settings" : fmt::format("did you mean '{}'?", near));
+              name_hint(wanted, names, "check its name in the list of settings"));
 }
 
 }  // namespace tenon

@@ -29,7 +29,8 @@ std::vector<std::string> labels(const std::vector<DeviceInfo>& devices) {
 
 std::vector<DeviceInfo> visible_devices(std::span<const DeviceInfo> devices) {
   std::vector<DeviceInfo> visible;
-  std::copy_if(devices.begin(), devices.end(), std::back_inserter(visible), [](const DeviceInfo& d) { return d.available; });
+  std::copy_if(devices.begin(), devices.end(), std::back_inserter(visible),
+               [](const DeviceInfo& d) { return d.available && d.same_as.empty(); });
   return visible;
 }
 
@@ -66,7 +67,8 @@ Capabilities capabilities_of(std::span<const DeviceInfo> devices) {
   const std::vector<DeviceInfo> primary = devices_of_kind(devices, known.device_type);
   known.device_count = primary.size();
   known.visible_devices = labels(visible_devices(devices));
-  known.supports_mixed_precision = known.device_type == DeviceKind::gpu || known.device_type == DeviceKind::tpu;
+  known.supports_mixed_precision = known.device_type == DeviceKind::gpu || known.device_type == DeviceKind::tpu ||
+                                   (!primary.empty() && primary.front().supports_mixed_precision);
   known.supports_distributed = primary.size() > 1;
   if (primary.empty()) return known;
   const DeviceInfo& first = primary.front();

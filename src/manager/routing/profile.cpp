@@ -200,7 +200,7 @@ DeviceKey::DeviceKey(const DeviceInfo& device)
     : text(fmt::format("{}|{}|{}", name(device.kind), device.id, device.name)),
       kind(device.kind) {
   if (!is_simulated(device)) return;
-  // An imagined device is what it is said to be; told otherwise it is another one.
+  // A simulated device is what it is said to be; told otherwise it is another one.
   std::string description;
   for (const auto& [name, value] : device.details) description += fmt::format("{}={};", name, value);
   text += fmt::format("|{:016x}", SipHash::of({}, description).low);

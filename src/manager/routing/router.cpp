@@ -4,22 +4,15 @@
 #include <limits>
 
 #include "base/units.h"
+#include "device/advice.h"
 #include "device/cost.h"
+#include "device/naming.h"
 #include "ops/names.h"
 #include "tenon/error.h"
 #include "tenon/routing.h"
 
 namespace tenon {
 namespace {
-
-bool is_called(const DeviceInfo& device, std::string_view id) {
-  return device.id == id || std::find(device.aliases.begin(), device.aliases.end(), id) != device.aliases.end();
-}
-
-std::string format_dollars(double dollars) {
-  if (dollars == 0) return "$0";
-  return dollars >= 0.01 ? fmt::format("${:.2f}", dollars) : fmt::format("${:.2g}", dollars);
-}
 
 std::string cannot_be_used(const DeviceInfo& device) {
   const std::string reason = device.reason.empty() ? "it is not available" : device.reason;
@@ -76,13 +69,15 @@ class Router {
       has_real |= kind && one.candidate.device.kind == *kind && can_run(one) && !is_simulated(one.candidate.device);
     for (Considered& one : all_) {
       const DeviceInfo& device = one.candidate.device;
-      const bool by_id = is_called(device, wanted_device);
+      const bool by_id = is_named(device, wanted_device);
       if (!by_id && !(kind && device.kind == *kind)) {
-        one.remark = fmt::format("not {}", wanted_device);
+        one.remark = by_caller ? "another device was requested" : fmt::format("prefer = {}", wanted_device);
       } else if (!can_run(one)) {
         one.remark = why_not(one);
       } else if (!by_caller && device.kind == DeviceKind::tpu && !config_.allow_tpu) {
         one.remark = "allow_tpu is off";
+      } else if (!by_id && !device.same_as.empty()) {
+        one.remark = fmt::format("{} through another driver; used only on request", device.same_as);
       } else if (!by_id && has_real && is_simulated(device)) {
         one.remark = "simulated, and a real device of this kind exists";
       } else {
@@ -98,6 +93,8 @@ class Router {
         one.remark = why_not(one);
       } else if (device.kind == DeviceKind::tpu && !config_.allow_tpu) {
         one.remark = "allow_tpu is off";
+      } else if (!device.same_as.empty()) {
+        one.remark = fmt::format("{} through another driver; used only on request", device.same_as);
       } else if (is_simulated(device) && !config_.allow_simulated) {
         one.remark = "simulated; used only on request";
       } else if (priority(device) == kNoPriority) {
@@ -203,13 +200,15 @@ class Router {
     for (const Considered& one : all_) {
       const DeviceInfo& device = one.candidate.device;
       const std::optional<DeviceKind> kind = parse_device_kind(config_.prefer);
-      if (unusable == nullptr && (is_called(device, config_.prefer) || (kind && device.kind == *kind))) unusable = &one;
+      if (unusable == nullptr && (is_named(device, config_.prefer) || (kind && device.kind == *kind))) unusable = &one;
     }
     warning = unusable == nullptr ? fmt::format("{} requested but none was found", config_.prefer)
                                   : fmt::format("{} requested but {} cannot be used: {}", config_.prefer,
                                                 unusable->candidate.device.id, unusable->remark);
     for (Considered& one : all_)
-      if (one.candidate.device.kind == DeviceKind::cpu && can_run(one) && !is_simulated(one.candidate.device)) admit(one);
+      if (one.candidate.device.kind == DeviceKind::cpu && can_run(one) && !is_simulated(one.candidate.device) &&
+          one.candidate.device.same_as.empty())
+        admit(one);
     if (eligible_.empty()) fail(config_.prefer);
     Decision decision = decide(fmt::format("{} is not there", config_.prefer));
     decision.warning = fmt::format("{}; using {}", warning, decision.device.id);
@@ -224,7 +223,7 @@ class Router {
       const DeviceInfo& device = one.candidate.device;
       const std::optional<DeviceKind> kind = parse_device_kind(wanted_device);
       ids.push_back(device.id);
-      if (!is_called(device, wanted_device) && !(kind && device.kind == *kind)) continue;
+      if (!is_named(device, wanted_device) && !(kind && device.kind == *kind)) continue;
       if (!device.available)
         throw Error(
             ErrorCode::unavailable,
@@ -235,6 +234,9 @@ class Router {
                     "use the device cpu");
       throw Error(ErrorCode::unavailable, fmt::format("{} is not used: {}", device.id, one.remark));
     }
+    if (const std::optional<DeviceKind> kind = parse_device_kind(wanted_device))
+      throw Error(ErrorCode::not_found, fmt::format("no {} was found: {}", wanted_device, searched_for(*kind)),
+                  fmt::format("devices of this machine: {}", fmt::join(ids, ", ")));
     const std::string near = nearest(wanted_device, ids);
     throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", wanted_device),
                 near.empty() ? fmt::format("devices of this machine: {}", fmt::join(ids, ", "))
@@ -261,6 +263,8 @@ class Router {
 Decision route(const Config& config, std::string_view wanted_device, std::span<const Candidate> candidates,
                const Predictor& predict) {
   Router router(config, candidates, predict);
+  if (const std::optional<std::size_t> number = device_number(wanted_device); number && *number < candidates.size())
+    wanted_device = candidates[*number].device.id;
   return wanted_device.empty() || wanted_device == "auto" ? router.configured() : router.requested_device(wanted_device);
 }
 

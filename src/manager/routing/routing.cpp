@@ -6,6 +6,7 @@
 #include "backends/all.h"
 #include "base/log.h"
 #include "device/cost.h"
+#include "device/naming.h"
 #include "lease/turnstile/queue_text.h"
 #include "manager/inventory.h"
 #include "tenon/error.h"
@@ -198,20 +199,36 @@ Candidate Routing::candidate_of(const DeviceInfo& device, const Graph* graph) co
   return candidate;
 }
 
-Decision Routing::decide(std::string_view request, const Graph* graph) const {
+Config Routing::config_with(const RoutingPreference& preference) const {
+  Config config = config_;
+  if (preference.routing) config.routing = *preference.routing;
+  if (!preference.prefer.empty()) config.prefer = preference.prefer;
+  if (config.routing == RoutingMode::pinned && config.prefer == "auto")
+    throw Error(ErrorCode::invalid_argument, "routing is pinned, but prefer names no device",
+                "set prefer to a kind or an id, or use another routing mode");
+  return config;
+}
+
+Decision Routing::decide(std::string_view request, const Graph* graph, const RoutingPreference& preference) const {
   std::string meant(request);
-  if (is_auto(request)) {
+  // A preference that comes with the request replaces the default device, too.
+  if (is_auto(request) && preference.prefer.empty()) {
     const std::lock_guard lock(mutex_);
     meant = default_;
   }
   Predictor predict;
   if (graph != nullptr)
     predict = [this, work = work_of(*graph)](const Candidate& candidate) { return profiles_->predict(candidate, work); };
+  const std::optional<Config> own =
+      is_auto(request) && preference.is_given() ? std::optional(config_with(preference)) : std::nullopt;
+  const Config& config = own ? *own : config_;
   const auto among = [&](const std::vector<DeviceInfo>& devices) {
     std::vector<Candidate> candidates;
     for (const DeviceInfo& device : devices) candidates.push_back(candidate_of(device, graph));
-    return route(config_, meant, candidates, predict);
+    return route(config, meant, candidates, predict);
   };
+  // Numbers count the devices of the whole machine.
+  if (device_number(meant)) return among(detect().devices);
   // Looking at the whole machine takes milliseconds, which a run on the CPU should not pay; it is worth it to say why a device is
   // not there.
   try {
@@ -223,14 +240,14 @@ Decision Routing::decide(std::string_view request, const Graph* graph) const {
   return among(detect().devices);
 }
 
-Decision Routing::explain(const Graph& graph, std::string_view request) const {
+Decision Routing::explain(const Graph& graph, std::string_view request, const RoutingPreference& preference) const {
   if (is_auto(request))
     if (const std::shared_ptr<DeviceOwner> held = owners_.held_by_this_thread()) {
       Decision decision = decide(held->device().id, &graph);
       decision.reason = decision.considered.front().remark = kIsLeased;
       return decision;
     }
-  return decide(request, &graph);
+  return decide(request, &graph, preference);
 }
 
 std::shared_ptr<DeviceOwner> Routing::owner_of(const DeviceInfo& device) {
@@ -285,13 +302,14 @@ std::shared_ptr<DeviceOwner> Routing::owner_for(std::string_view request) {
   return look_up(request).owner;
 }
 
-Routing::Choice Routing::choose(const Graph& graph, std::string_view request, bool explain) {
-  if (explain) return decided(this->explain(graph, request));
+Routing::Choice Routing::choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain) {
+  if (explain) return decided(this->explain(graph, request, preference));
   if (is_auto(request)) {
     if (Choice held = of_this_thread(); held.owner) return held;
     request = "auto";
   }
-  if (!is_by_measure(config_.routing)) {
+  const bool has_preference = request == "auto" && preference.is_given();
+  if (!has_preference && !is_by_measure(config_.routing)) {
     Choice choice = look_up(request);
     try {
       choice.owner->backend()->check(choice.owner->device(), graph);
@@ -301,7 +319,7 @@ Routing::Choice Routing::choose(const Graph& graph, std::string_view request, bo
       if (request != "auto" || error.code() != ErrorCode::unimplemented) throw;
     }
   }
-  Decision decision = decide(request, &graph);
+  Decision decision = decide(request, &graph, preference);
   if (!decision.warning.empty()) logging::warn("{}", decision.warning);
   return decided(std::move(decision));
 }

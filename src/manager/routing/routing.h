@@ -29,6 +29,13 @@
 
 namespace tenon {
 
+// What one request says instead of the configuration; only "auto" asks for it.
+struct RoutingPreference {
+  std::optional<RoutingMode> routing = std::nullopt;
+  std::string prefer = {};
+  bool is_given() const noexcept { return routing.has_value() || !prefer.empty(); }
+};
+
 class Routing {
  public:
   // With all backends of this build.
@@ -39,11 +46,11 @@ class Routing {
     std::shared_ptr<const Decision> decision;  // of the owner's device
   };
   // The device for a program. Where |explain|, the decision says what every device would take.
-  Choice choose(const Graph& graph, std::string_view request, bool explain);
+  Choice choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain);
   // The device for a lease without a program: nothing is predicted.
   std::shared_ptr<DeviceOwner> owner_for(std::string_view request);
   // What choose() would decide now, explained.
-  Decision explain(const Graph& graph, std::string_view request) const;
+  Decision explain(const Graph& graph, std::string_view request, const RoutingPreference& preference = {}) const;
   // The device a request stands for, one that cannot be used included. Throws not_found.
   DeviceInfo find(std::string_view request) const;
 
@@ -62,7 +69,8 @@ class Routing {
 
  private:
   // Without a graph nothing is predicted.
-  Decision decide(std::string_view request, const Graph* graph) const;
+  Decision decide(std::string_view request, const Graph* graph, const RoutingPreference& preference = {}) const;
+  Config config_with(const RoutingPreference& preference) const;
   // For a device that cannot be used: it, without a reason. Other programs may drive it, and it says itself what is wrong.
   Decision decide_or_describe(std::string_view request) const;
   Candidate candidate_of(const DeviceInfo& device, const Graph* graph) const;

@@ -1,6 +1,7 @@
 #include "server/access/rate_limit.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::server {
 
@@ -15,6 +16,12 @@ double RateLimit::take(const std::string& address, Time now) {
     return 0;
   }
   return (1 - bucket.tokens) / per_second_;
+}
+
+RateLimit::Left RateLimit::left(const std::string& address) const {
+  const auto found = buckets_.find(address);
+  const double tokens = found == buckets_.end() ? burst_ : found->second.tokens;
+  return {static_cast<int>(tokens), static_cast<int>(std::ceil((burst_ - tokens) / per_second_))};
 }
 
 void RateLimit::expire(Time now) {

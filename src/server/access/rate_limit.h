@@ -18,6 +18,12 @@ class RateLimit {
   bool is_on() const noexcept { return per_second_ > 0; }
   // Seconds to wait before the next one is allowed; 0: this one is, and counts.
   double take(const std::string& address, Time now);
+  // How many more are allowed now, and the seconds until all of a burst are.
+  struct Left {
+    int requests = 0;
+    int reset_seconds = 0;
+  };
+  Left left(const std::string& address) const;
   double per_second() const noexcept { return per_second_; }
   double burst() const noexcept { return burst_; }
   void expire(Time now);

@@ -82,7 +82,11 @@ std::uint64_t text_bytes(DType dtype, const Shape& shape) {
 std::uint64_t answer_bytes(const Program& program) {
   if (program.output == OutputForm::sample || program.output == OutputForm::full) return json_bytes(program);
   std::uint64_t bytes = kAnswerBytes;
-  for (const NodeId id : program.graph.outputs()) bytes += storage_bytes(program.graph[id].dtype, program.graph[id].shape) + 256;
+  for (const NodeId id : program.graph.outputs()) {
+    const Node& node = program.graph[id];
+    bytes +=
+        256 + (program.output == OutputForm::csv ? text_bytes(node.dtype, node.shape) : storage_bytes(node.dtype, node.shape));
+  }
   return bytes;
 }
 

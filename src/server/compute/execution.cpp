@@ -48,8 +48,7 @@ void compare_all(const Program& program, const ClientMemory& memory, Outcome& ou
     outcome.not_compared = error.what();
   }
   std::uint64_t kept = 0;
-  for (const Compared& compared : outcome.compared.results)
-    kept += compared.reference.size() * sizeof(double) + compared.exact.bytes();
+  for (const Compared& compared : outcome.compared.results) kept += compared.reference.bytes();
   outcome.memory.shrink_to(kept);
 }
 
@@ -119,13 +118,13 @@ void write_first_result(JsonWriter& json, const Program& program, const Outcome&
   if (outcome.compared.results.empty()) {
     for (const char* reference : {"torch_value", "torch_dtype", "torch_shape"}) json.key(reference).null();
   } else {
-    const Compared& compared = outcome.compared.results[0];
+    const HostArray& reference = outcome.compared.results[0].reference;
     json.key("torch_value");
-    if (compared.reference.empty())
+    if (reference.elements() == 0)
       json.null();
     else
-      present::write_reference_element(json, compared, 0);
-    json.member("torch_dtype", "float64");
+      present::write_element(json, reference, 0);
+    json.member("torch_dtype", name(reference.dtype()));
     json.list("torch_shape", first.shape());
   }
   write_all_values(json, "full_output", program, first);
@@ -142,8 +141,7 @@ std::string server_timing(const Timeline& timeline) {
 
 void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome) {
   std::vector<std::string>& log = outcome.status_log;
-  RunOptions run;
-  run.device = program.device;
+  RunOptions run = program.run_options();
   run.repeat = program.repeat;
   run.priority = program.priority;
   run.cancel = options.cancel;
@@ -160,9 +158,13 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
     run.on_progress = [&](const Progress& progress) {
       // A long wait must not make the log endless: only the latest place in the queue stays.
       const bool is_queued = progress.stage == "queued";
-      if (is_queued && is_last_queued) log.pop_back();
+      if (is_queued && is_last_queued) {
+        log.pop_back();
+        outcome.log_seconds.pop_back();
+      }
       is_last_queued = is_queued;
       log.push_back(present::progress_text(progress));
+      outcome.log_seconds.push_back(seconds_since(begin));
       if (options.on_progress) options.on_progress(progress, log);
     };
   outcome.run = manager.run(program.graph, program.arrays, run);
@@ -170,9 +172,14 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   if (!is_watched) {
     log.reserve(outcome.run.timeline.size() + 1);
     for (const Span& span : outcome.run.timeline)
-      if (span.seconds > 0) log.push_back(present::progress_text({span.stage, outcome.run.device.id, {}}));
+      if (span.seconds > 0) {
+        log.push_back(present::progress_text({span.stage, outcome.run.device.id, {}}));
+        outcome.log_seconds.push_back(span.start_seconds);
+      }
   }
   log.push_back("done in " + format_seconds(outcome.seconds));
+  outcome.log_seconds.push_back(outcome.seconds);
+  if (program.details) outcome.cost = cost_of(outcome.run, manager.config());
   if (program.compare) compare_all(program, options.memory, outcome);
 }
 
@@ -193,6 +200,7 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   present::write_first_values(values, outcome.run.outputs.at(0));
   write_first_result(json, program, outcome, first_values);
   json.list("status_log", outcome.status_log);
+  json.list("status_log_seconds", outcome.log_seconds);
   json.key("device");
   present::write_device_brief(json, outcome.run.device);
   json.key("route");
@@ -203,6 +211,7 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   json.key("timeline");
   present::write_timeline(json, outcome.run.timeline);
   json.seconds("seconds", outcome.seconds);
+  present::write_cost(json, outcome.cost);
   json.text_or_null("download", outcome.download);
   if (program.details) write_inputs(json, program);
   write_results(json, program, outcome, first_values);
@@ -214,14 +223,22 @@ Response file_response(const KeptResults& results, std::string_view format, std:
   Response response;
   response.content_type = "application/octet-stream";
   std::vector<std::byte> bytes;
+  const bool stores_one = format == "npy" || format == "csv";
+  if (stores_one && index >= results.arrays.size())
+    throw Error(ErrorCode::out_of_range, fmt::format("the computation has {} results", results.arrays.size()));
   if (format == "npy") {
-    if (index >= results.arrays.size())
-      throw Error(ErrorCode::out_of_range, fmt::format("the computation has {} results", results.arrays.size()));
     bytes = format_npy(results.arrays[index]);
+  } else if (format == "csv") {
+    const std::string text = format_csv(results.arrays[index]);
+    const auto view = std::as_bytes(std::span(text));
+    bytes.assign(view.begin(), view.end());
+    response.content_type = "text/csv; charset=utf-8";
   } else if (format == "safetensors") {
     bytes = format_safetensors(present::results_file(results.arrays, results.names));
+  } else if (format == "npz") {
+    bytes = format_npz(present::results_file(results.arrays, results.names));
   } else {
-    throw Error(ErrorCode::invalid_argument, "'format' must be npy or safetensors");
+    throw Error(ErrorCode::invalid_argument, "'format' must be npy, npz, safetensors or csv");
   }
   const auto size = static_cast<std::int64_t>(bytes.size());
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
@@ -232,9 +249,8 @@ Response file_response(const KeptResults& results, std::string_view format, std:
 }
 
 Response answer(const Program& program, const Outcome& outcome, std::string_view request_id) {
-  if (program.output == OutputForm::npy || program.output == OutputForm::safetensors) {
-    Response response =
-        file_response({outcome.run.outputs, program.names}, program.output == OutputForm::npy ? "npy" : "safetensors", 0);
+  if (const std::string_view format = file_format(program.output); !format.empty()) {
+    Response response = file_response({outcome.run.outputs, program.names}, format, 0);
     response.fields.emplace_back("X-Tenon-Device", outcome.run.device.id);
     response.fields.emplace_back("Server-Timing", server_timing(outcome.run.timeline));
     return response;

@@ -19,6 +19,8 @@ namespace tenon::server {
 struct Outcome {
   RunResult run;
   std::vector<std::string> status_log;
+  std::vector<double> log_seconds;   // when each line of the log was written, after the start
+  std::optional<RunCost> cost = {};  // of the device
   double seconds = 0;
   ComparedResults compared;  // empty when not asked for
   std::string not_compared;  // why
@@ -41,7 +43,8 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id);
 // The answer itself, a file where the program asks for one.
 Response answer(const Program& program, const Outcome& outcome, std::string_view request_id);
-// A result as a file. |format| is npy or safetensors; throws invalid_argument for another.
+// Results as a file. |format| is npy, npz, safetensors or csv; throws invalid_argument for another. npy and csv have the result
+// at |index|.
 Response file_response(const KeptResults& results, std::string_view format, std::size_t index);
 
 }  // namespace tenon::server

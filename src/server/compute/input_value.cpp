@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "array/io/number_text.h"
 #include "ops/names.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
@@ -83,6 +84,20 @@ void flatten(const json::value& value, std::vector<T>& out, const Convert& conve
   } else {
     out.push_back(convert(value));
   }
+}
+
+// A fraction as an integer would be another number than the one that was asked for, unless the request names the dtype itself.
+void refuse_fractions(const json::value& value, DType dtype, Members& members) {
+  if (!is_integer(dtype)) return;
+  if (value.is_array()) {
+    for (const json::value& item : value.get_array()) refuse_fractions(item, dtype, members);
+    return;
+  }
+  const std::optional<double> number = as_number(value);
+  if (!number || value.is_int64() || value.is_uint64() || value.is_bool()) return;
+  if (*number != std::floor(*number) || std::isinf(*number))
+    members.fail(fmt::format("{} takes integers; {} is not one", name(dtype), *number),
+                 "give a whole number, or a float dtype if the operation takes floats");
 }
 
 std::int64_t exact_signed(const json::value& value) {
@@ -184,6 +199,7 @@ void read_constant(InputValue& input, const std::string& where, Members& members
     return;
   }
   const DType wanted = dtype ? *dtype : value.is_bool() ? DType::boolean : fallback;
+  if (!dtype) refuse_fractions(value, wanted, members);
   const Shape extents = is_scalar ? Shape{} : shape.value_or(Shape{});
   check_size(where, wanted, extents, reader);
   take_memory(memory, wanted, extents);
@@ -205,6 +221,7 @@ void read_list(InputValue& input, const std::string& where, Members& members, co
   measure(value, 0, measured, members);
   const Shape natural{std::span<const std::int64_t>(measured.extents)};
   const DType wanted = dtype ? *dtype : measured.all_bools && natural.elements() > 0 ? DType::boolean : fallback;
+  if (!dtype) refuse_fractions(value, wanted, members);
   const Shape extents = shape.value_or(natural);
   if (extents.elements() != natural.elements())
     members.fail(fmt::format("{} values do not match the shape {}", natural.elements(), to_string(extents)));
@@ -219,6 +236,17 @@ void read_expression(InputValue& input, const std::string& where, const std::str
   options.max_elements = reader.limits.elements;
   const DType wanted = dtype.value_or(fallback);
   if (is_float(wanted)) options.default_float = wanted;
+  // What another program printed is data, not an expression.
+  {
+    // A number of two characters is 24 bytes while it is read.
+    const MemoryGate::Share reading = reader.memory.take(12 * source.size());
+    if (const std::optional<HostArray> pasted = parse_pasted(source, options.default_float)) {
+      check_size(where, dtype.value_or(pasted->dtype()), pasted->shape(), reader);
+      take_memory(memory, pasted->dtype(), pasted->shape());
+      input.array = dtype ? cast_checked(where, *pasted, *dtype, reader, memory) : *pasted;
+      return;
+    }
+  }
   Graph graph;
   try {
     graph = parse_expression(source, {}, options);

@@ -207,7 +207,7 @@ void JobBoard::run(const std::shared_ptr<Job>& job) {
     };
     Outcome outcome;
     execute(program, services_.manager, options, outcome);
-    if (program.keep || program.output == OutputForm::npy || program.output == OutputForm::safetensors) {
+    if (program.keep || !file_format(program.output).empty()) {
       const std::string id = services_.results.keep(job->quota, {outcome.run.outputs, program.names});
       if (!id.empty()) outcome.download = "/api/results/" + id;
     }

@@ -194,13 +194,27 @@ OutputForm output_form(Members& request) {
   if (text == "sample") return OutputForm::sample;
   if (text == "full") return OutputForm::full;
   if (text == "npy") return OutputForm::npy;
-  if (text == "safetensors") return OutputForm::safetensors;
-  request.fail("'output' must be sample, full, npy or safetensors");
+  for (const OutputForm form : {OutputForm::npz, OutputForm::safetensors, OutputForm::csv})
+    if (text == file_format(form)) return form;
+  request.fail("'output' must be sample, full, npy, npz, safetensors or csv");
+}
+
+std::optional<RoutingMode> routing_mode(Members& request) {
+  const std::optional<std::string> text = request.text("routing");
+  if (!text) return std::nullopt;
+  for (const RoutingMode mode : {RoutingMode::prefer, RoutingMode::fastest, RoutingMode::cheapest, RoutingMode::pinned})
+    if (*text == name(mode)) return mode;
+  request.fail("'routing' must be prefer, fastest, cheapest or pinned");
 }
 
 void read_options(Program& program, Members& request) {
   program.device = request.text("device").value_or("auto");
   if (program.device.empty() || program.device.size() > 100) request.fail("'device' must be auto, a kind or an id");
+  program.prefer = request.text("prefer").value_or("");
+  if (program.prefer.size() > 100) request.fail("'prefer' must be a kind or an id");
+  program.routing = routing_mode(request);
+  if (program.device != "auto" && (program.routing || !program.prefer.empty()))
+    request.fail("'routing' and 'prefer' are for the device auto; this request names a device");
   program.output = output_form(request);
   program.compare = request.boolean("compare").value_or(true);
   program.details = request.boolean("details").value_or(true);
@@ -229,6 +243,26 @@ void set_memory(Program& program, MemoryTally& inputs, MemoryTally& graph, const
 }
 
 }  // namespace
+
+std::string_view file_format(OutputForm form) noexcept {
+  switch (form) {
+    case OutputForm::npy: return "npy";
+    case OutputForm::npz: return "npz";
+    case OutputForm::safetensors: return "safetensors";
+    case OutputForm::csv: return "csv";
+    case OutputForm::sample:
+    case OutputForm::full: break;
+  }
+  return "";
+}
+
+RunOptions Program::run_options() const {
+  RunOptions options;
+  options.device = device;
+  options.routing = routing;
+  options.prefer = prefer;
+  return options;
+}
 
 std::string Program::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
 
@@ -310,9 +344,11 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   const std::size_t results = program->graph.outputs().size();
   program->names =
       program->operation.empty() ? result_names(program->expression, results) : op_result_names(program->operation, results);
-  if (program->output == OutputForm::npy && program->graph.outputs().size() != 1)
-    request.fail(fmt::format("a .npy file can store one tensor, but there are {} results", program->graph.outputs().size()),
-                 "use safetensors");
+  const bool stores_one = program->output == OutputForm::npy || program->output == OutputForm::csv;
+  if (stores_one && program->graph.outputs().size() != 1)
+    request.fail(fmt::format("a .{} file can store one tensor, but there are {} results", file_format(program->output),
+                             program->graph.outputs().size()),
+                 "use npz or safetensors");
   if (program->output == OutputForm::full)
     for (const NodeId output : program->graph.outputs())
       if (program->graph[output].shape.elements() > ProgramLimits::kFullOutput)

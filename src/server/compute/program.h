@@ -29,7 +29,9 @@ struct ProgramLimits {
   static constexpr std::size_t kExpression = 1 << 16;   // characters
 };
 
-enum class OutputForm : std::uint8_t { sample, full, npy, safetensors };
+enum class OutputForm : std::uint8_t { sample, full, npy, npz, safetensors, csv };
+// "npy", "npz", "safetensors", "csv"; "" for an answer in JSON.
+std::string_view file_format(OutputForm form) noexcept;
 
 struct ProgramInput {
   std::string name;
@@ -43,7 +45,8 @@ struct Program {
   std::vector<ProgramInput> inputs;  // as given, literals included
   std::vector<HostArray> arrays;     // of the graph's inputs
   std::vector<std::string> names;    // of the results
-  std::string device = "auto";
+  std::string device = "auto", prefer;
+  std::optional<RoutingMode> routing;
   OutputForm output = OutputForm::sample;
   bool compare = true, details = true, keep = false;
   int repeat = 1, priority = 0;
@@ -58,6 +61,8 @@ struct Program {
   mutable std::atomic<bool> is_quick{false};
 
   std::string title() const;  // what the ledger calls it
+  // Device, routing and preference, for DeviceManager::explain().
+  RunOptions run_options() const;
 };
 
 struct ProgramReader {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "array/io/npz.h"
 #include "ops/names.h"
 #include "server/compute/estimates.h"
 #include "server/http/problem.h"
@@ -38,14 +39,32 @@ std::size_t count_tensors(std::string_view bytes) {
   return count;
 }
 
+// What a file will take, known before it is read.
+struct FileSize {
+  std::uint64_t bytes = 0;          // of its tensors, or more
+  std::uint64_t reading_bytes = 0;  // besides, while it is read
+  std::size_t tensors = 1;
+};
+
+FileSize measure(std::string_view bytes) {
+  const auto span = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  if (is_npy(bytes)) return {bytes.size(), 0, 1};
+  if (bytes.starts_with("PK")) {
+    const NpzContents contents = npz_contents(span);
+    return {contents.bytes, contents.bytes, contents.files};
+  }
+  if (bytes.size() > 8 && bytes[8] == '{') {
+    const std::size_t tensors = count_tensors(bytes);
+    // The header is read once more on the way.
+    return {bytes.size(), tensors * kTensorBytes, tensors};
+  }
+  // Text: a number of two characters is eight bytes, and sixteen while it is read.
+  return {4 * bytes.size(), 12 * bytes.size(), 1};
+}
+
 std::shared_ptr<const ArrayFile> read_file(std::string_view bytes) {
   const auto span = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  auto file = std::make_shared<ArrayFile>();
-  if (is_npy(bytes))
-    file->arrays.emplace("", parse_npy(span));
-  else
-    *file = parse_safetensors(span);
-  return file;
+  return std::make_shared<const ArrayFile>(parse_arrays(span));
 }
 
 }  // namespace
@@ -79,25 +98,23 @@ void UploadStore::forget(const std::string& client, std::uint64_t bytes) noexcep
 }
 
 Upload UploadStore::add(const std::string& owner, const ClientMemory& memory, const std::string& name, std::string_view bytes) {
-  if (!is_npy(bytes) && !(bytes.size() > 8 && bytes[8] == '{'))
-    throw Error(ErrorCode::invalid_argument, "the file is neither .npy nor safetensors", "numpy.save writes .npy files");
-  const std::size_t tensors = is_npy(bytes) ? 1 : count_tensors(bytes);
-  if (tensors > kMaxTensors)
+  const FileSize size = measure(bytes);
+  if (size.tensors > kMaxTensors)
     throw Problem(413, "too_large", fmt::format("the file has more than {} tensors", kMaxTensors), "split it into several files");
-  reserve(memory.client, bytes.size());
+  reserve(memory.client, size.bytes);
   try {
     Entry entry;
     entry.memory = std::make_shared<const MemoryGate::Share>(
-        memory.gate.take(memory.client, bytes.size() + kUploadBytes + tensors * kTensorBytes));
+        memory.gate.take(memory.client, size.bytes + kUploadBytes + size.tensors * kTensorBytes));
     {
-      // The header of a safetensors file is read once more on the way.
-      const MemoryGate::Share reading = memory.take(is_npy(bytes) ? 0 : tensors * kTensorBytes);
+      const MemoryGate::Share reading = memory.take(size.reading_bytes);
       entry.upload.file = read_file(bytes);
     }
     entry.upload.id = random_id("u_");
     entry.upload.name = name.substr(0, 200);
     entry.upload.owner = owner;
     entry.client = memory.client;
+    entry.reserved_bytes = size.bytes;
     entry.upload.bytes = bytes.size();
     entry.upload.used = Clock::now();
     const std::lock_guard lock(mutex_);
@@ -106,7 +123,7 @@ Upload UploadStore::add(const std::string& owner, const ClientMemory& memory, co
     return shown;
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    forget(memory.client, bytes.size());
+    forget(memory.client, size.bytes);
     throw;
   }
 }
@@ -157,7 +174,7 @@ void UploadStore::remove(const std::string& id) {
   Entry dropped;  // freed outside the lock
   const std::lock_guard lock(mutex_);
   dropped = std::move(find(id));
-  forget(dropped.client, dropped.upload.bytes);
+  forget(dropped.client, dropped.reserved_bytes);
   uploads_.erase(id);
 }
 
@@ -181,7 +198,7 @@ void UploadStore::expire(Clock::time_point now) {
       ++at;
       continue;
     }
-    forget(at->second.client, at->second.upload.bytes);
+    forget(at->second.client, at->second.reserved_bytes);
     dropped.push_back(std::move(at->second));
     at = uploads_.erase(at);
   }

@@ -29,7 +29,7 @@ std::string random_id(std::string_view prefix);
 struct Upload {
   std::string id, name, owner;
   std::uint64_t bytes = 0;
-  std::shared_ptr<const ArrayFile> file;  // a .npy is one array without a name
+  std::shared_ptr<const ArrayFile> file;  // a .npy or CSV file is one array without a name
   Clock::time_point used;
 };
 
@@ -43,8 +43,8 @@ class UploadStore {
         quota_bytes_(quota_bytes),
         lifetime_(lifetime) {}
 
-  // Reads a .npy or safetensors file. Throws invalid_argument; Problem 413 for too many tensors, 429 beyond the quota of its
-  // owner, and what |memory| throws.
+  // Reads a .npy, .npz, safetensors or CSV file. A file that is refused leaves nothing. Throws invalid_argument; Problem 413 for
+  // too many tensors, 429 beyond the quota of its owner, and what |memory| throws.
   Upload add(const std::string& owner, const ClientMemory& memory, const std::string& name, std::string_view bytes);
   struct Loaded {
     HostArray array;
@@ -64,6 +64,7 @@ class UploadStore {
   struct Entry {
     Upload upload;
     std::string client;  // whose quota it is in
+    std::uint64_t reserved_bytes = 0;
     std::shared_ptr<const MemoryGate::Share> memory;
   };
   struct Total {

@@ -1,6 +1,7 @@
 // The page and its files, from the table built into the program.
 #include <algorithm>
 
+#include "server/http/content_encoding.h"
 #include "server/http/web_files.h"
 #include "server/services.h"
 
@@ -14,21 +15,7 @@ constexpr std::string_view kNoPage =
     "<a href=\"/api/catalogue\">catalogue</a>.</p></html>";
 
 bool accepts(const Request& request, WebEncoding encoding) {
-  if (encoding == WebEncoding::identity) return true;
-  const std::string_view wanted = encoding == WebEncoding::gzip ? "gzip" : "br";
-  std::string_view list = request.field("Accept-Encoding");
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    std::string_view item = list.substr(0, comma);
-    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    const std::string_view coding = item.substr(0, item.find_first_of("; "));
-    if ((coding == wanted || coding == "*") && item.find("q=0") == std::string_view::npos) return true;
-    // "q=0.5" is no refusal.
-    if (coding == wanted && item.find("q=0.") != std::string_view::npos && item.find("q=0.0") == std::string_view::npos)
-      return true;
-  }
-  return false;
+  return encoding == WebEncoding::identity || accepts_encoding(request, encoding == WebEncoding::gzip ? "gzip" : "br");
 }
 
 Response no_page() {

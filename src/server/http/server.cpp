@@ -248,8 +248,11 @@ void Server::listen() {
 std::uint16_t Server::port() const noexcept { return state_->port; }
 
 std::string Server::address() const {
-  const bool is_v6 = state_->options.host.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", is_v6 ? "[" : "", state_->options.host, is_v6 ? "]" : "", state_->port);
+  // The addresses that stand for all of a machine's are none to open.
+  const std::string& given = state_->options.host;
+  const std::string host = given == "0.0.0.0" ? "127.0.0.1" : given == "::" ? "::1" : given;
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", state_->port);
 }
 
 void Server::run() {

@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "present/operation.h"
+#include "server/http/content_encoding.h"
 #include "server/services.h"
 #include "tenon/ops.h"
 
@@ -98,14 +99,20 @@ std::string operation_parameters() {
 // A document that never changes while the program runs.
 Handler fixed_document(std::string text) {
   const std::string etag = fmt::format("\"{:016x}\"", std::hash<std::string>()(text));
-  return [text = std::move(text), etag](const Call& call) {
+  std::string packed = gzipped(text);
+  return [text = std::move(text), packed = std::move(packed), etag](const Call& call) {
     Response response;
     response.fields.emplace_back("ETag", etag);
     response.fields.emplace_back("Cache-Control", "no-cache");
-    if (call.request.field("If-None-Match") == etag)
+    response.fields.emplace_back("Vary", "Accept-Encoding");
+    if (call.request.field("If-None-Match") == etag) {
       response.status = 304;
-    else
+    } else if (!packed.empty() && accepts_encoding(call.request, "gzip")) {
+      response.fields.emplace_back("Content-Encoding", "gzip");
+      response.body = packed;
+    } else {
       response.body = text;
+    }
     return response;
   };
 }

@@ -95,9 +95,11 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
   json.end_array();
   json.key("results").begin_array();
   if (check.program) {
+    std::size_t index = 0;
     for (const NodeId id : check.program->graph.outputs()) {
       const Node& node = check.program->graph[id];
       json.begin_object();
+      json.member("name", check.program->names[index++]);
       present::write_type(json, node.dtype, node.shape);
       present::write_size(json, node.dtype, node.shape);
       json.end_object();
@@ -107,7 +109,7 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
   json.member("memory_bytes", check.program ? check.program->memory_bytes : 0);
   json.key("route");
   if (check.program)
-    present::write_route(json, check.program->device, manager.explain(check.program->graph, check.program->device));
+    present::write_route(json, check.program->device, manager.explain(check.program->graph, check.program->run_options()));
   else
     json.null();
   json.end_object();
@@ -209,7 +211,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
   routes.add({.method = Method::post,
               .path = "/api/uploads",
               .tag = "compute",
-              .summary = "Upload a .npy or safetensors file to use as an input",
+              .summary = "Upload a .npy, .npz, safetensors or CSV file to use as an input",
               .runs = Runs::in_worker,
               .body = BodyKind::bytes,
               .response_schema = "Upload",

@@ -5,12 +5,14 @@
 #include <charconv>
 
 #include "base/json_writer.h"
+#include "base/units.h"
 #include "manager/ledger/store.h"
 #include "present/device_status.h"
 #include "present/usage.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 #include "server/watch/snapshot.h"
+#include "tenon/diagnostics.h"
 
 namespace tenon::server {
 namespace {
@@ -30,10 +32,13 @@ std::uint64_t natural_parameter(const Call& call, std::string_view name, std::ui
 
 bool is_waiting(const DeviceUser& user) { return !user.is_holding; }
 
-Response devices(Services& services) {
+Response devices(Services& services, const Call& call) {
   Response response;
   JsonWriter json(response.body);
-  const DeviceTable table = DeviceTable::read(services.manager);
+  DeviceTable table = DeviceTable::read(services.manager);
+  const std::string all = call.request.parameter("all").value_or("false");
+  if (all != "true" && all != "false") throw Error(ErrorCode::invalid_argument, "'all' must be true or false");
+  if (all == "false") table.leave_out_unused_ways();
   json.begin_object();
   json.key("devices");
   table.write(json);
@@ -73,6 +78,20 @@ std::string requested_device(Services& services, const Call& call) {
   return requested && !requested->empty() ? services.manager.find(*requested).id : std::string();
 }
 
+// As the calculator called it, and its other policies.
+std::string_view mode_of(KeepOpenPolicy policy) { return policy == KeepOpenPolicy::on_demand ? "on-demand" : name(policy); }
+
+std::string state_text(const std::string& id, const DeviceStatus* status) {
+  if (status == nullptr) return fmt::format("{}: no backend of this server supports it", id);
+  const auto elsewhere =
+      std::ranges::find_if(status->users, [](const DeviceUser& user) { return user.is_holding && !user.is_here; });
+  if (elsewhere != status->users.end())
+    return fmt::format("{} is held by {} for {}{}", id, elsewhere->who, format_seconds(elsewhere->seconds),
+                       status->state == DeviceState::waiting ? "; a request of this server waits for it" : "");
+  if (status->state == DeviceState::closed) return fmt::format("{} is closed; it opens when there is work", id);
+  return fmt::format("{} is {}{}", id, name(status->state), status->reason.empty() ? "" : ": " + status->reason);
+}
+
 Response device_status(Services& services, const Call& call) {
   const std::string requested = requested_device(services, call);
   const DeviceTable table = DeviceTable::read(services.manager);
@@ -87,12 +106,9 @@ Response device_status(Services& services, const Call& call) {
   JsonWriter json(response.body);
   json.begin_object();
   json.member("available", found->available);
-  json.member("mode", found->exclusive ? "serialized" : "shared");
-  const std::string state =
-      status != nullptr ? std::string(name(status->state)) : std::string("no backend of this server supports it");
-  const char* const outlook = status != nullptr && status->state == DeviceState::closed ? "; it opens when there is work" : "";
-  json.member("message",
-              found->available ? fmt::format("{} is {}{}", id, state, outlook) : fmt::format("{}: {}", id, found->reason));
+  json.member("mode", mode_of(services.manager.config().keep_open));
+  json.member("sharing", found->exclusive ? "serialized" : "shared");
+  json.member("message", found->available ? state_text(id, status) : fmt::format("{}: {}", id, found->reason));
   json.member("in_use", in_use);
   json.key("queue_stats").begin_object();
   write_queue(json, statistics_of(table.status, id));
@@ -222,6 +238,25 @@ Response ledger(Services& services, const Call& call) {
   }
 }
 
+// Why there is no accelerator, or what the first one lacks: read from the machine's files.
+Response doctor(Services& services) {
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.key("checks").begin_array();
+  for (const Check& check : check_accelerators(services.manager.detect())) {
+    json.begin_object();
+    json.member("id", check.id);
+    json.member("verdict", name(check.verdict));
+    json.member("text", check.text);
+    json.text_or_null("remedy", check.remedy);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return response;
+}
+
 Response timeline(Services& services, const Call& call) {
   const std::uint64_t since = natural_parameter(call, "since", 0);
   Response response;
@@ -235,6 +270,8 @@ Response timeline(Services& services, const Call& call) {
   }
   json.end_array();
   json.member("next", next);
+  json.key("holds");
+  services.holds.write(json);
   json.end_object();
   return response;
 }
@@ -273,19 +310,22 @@ void add_device_routes(RouteTable& routes, Services& services) {
                 .failures = {404},
                 .handler = std::move(handler)});
   };
-  add("/api/devices", "List the devices of the machine with their state", "Devices", {},
-      [&](const Call&) { return devices(services); });
+  add("/api/devices", "List the devices of the machine with their state; the CPU through other drivers with all=true", "Devices",
+      {"all: boolean"}, [&](const Call& call) { return devices(services, call); });
   add("/api/device/status", "Show whether a device can be used, and who uses it", "DeviceStatus", {"device: string"},
       [&](const Call& call) { return device_status(services, call); });
   add("/api/device/queue", "Show how many requests wait, and for how long", "DeviceQueue", {"device: string"},
       [&](const Call& call) { return device_queue(services, call); });
   add("/api/leases", "List holders and waiters of devices", R"({"type":"object","required":["leases"]})", {},
       [&](const Call&) { return leases(services); });
+  add("/api/doctor", "Say why there is no accelerator, and what each one lacks; opens nothing",
+      R"({"type":"object","required":["checks"]})", {}, [&](const Call&) { return doctor(services); });
   add("/api/policy", "Show how long devices are kept open", R"({"type":"object","required":["keep_open","worth","devices"]})", {},
       [&](const Call&) { return policy(services); });
   add("/api/ledger", "Show the use and cost of devices", "Ledger", {"since: integer", "limit: integer"},
       [&](const Call& call) { return ledger(services, call); });
-  add("/api/timeline", "List past device events", R"({"type":"object","required":["events","next"]})", {"since: integer"},
+  add("/api/timeline", "List past device events, and the holds of other processes",
+      R"({"type":"object","required":["events","next","holds"]})", {"since: integer"},
       [&](const Call& call) { return timeline(services, call); });
   routes.add({.method = Method::get,
               .path = "/api/events",

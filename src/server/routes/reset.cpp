@@ -1,17 +1,13 @@
 // /api/device/reset: brings a device back to a known state, after it was asked twice.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
 
-#include "base/child_output.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "lease/turnstile/run_directory.h"
-#include "lease/turnstile/turnstile.h"
+#include "manager/reset.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
 #include "server/services.h"
@@ -20,7 +16,6 @@ namespace tenon::server {
 namespace {
 
 constexpr std::chrono::seconds kConfirmWithin{60};
-constexpr std::chrono::seconds kToolTimeout{60};
 
 // Tokens that were given out and not used yet.
 class Confirmations {
@@ -54,51 +49,6 @@ class Confirmations {
   std::map<std::string, Asked> asked_;
 };
 
-// The maker's own tool; empty where there is none.
-std::vector<std::string> reset_command(const DeviceInfo& device) {
-  const auto is_driven_by = [&](const char* backend) {
-    return std::find(device.backends.begin(), device.backends.end(), backend) != device.backends.end();
-  };
-  if (is_driven_by("sim")) return {};
-  const std::string index = device.id.substr(device.id.find(':') + 1);
-  if (device.kind == DeviceKind::tenstorrent) return {"tt-smi", "-r", index};
-  if (device.kind == DeviceKind::gpu && device.vendor.find("NVIDIA") != std::string::npos)
-    return {"nvidia-smi", "--gpu-reset", "-i", device.pci_address.empty() ? index : device.pci_address};
-  return {};
-}
-
-DeviceStatus status_of(Services& services, const std::string& id) {
-  for (DeviceStatus& status : services.manager.status())
-    if (status.device.id == id) return std::move(status);
-  throw Error(ErrorCode::failed_precondition, fmt::format("no backend of this server supports {}", id));
-}
-
-void refuse_if_foreign(const DeviceStatus& status) {
-  for (const DeviceUser& user : status.users)
-    if (!user.is_here)
-      throw Error(ErrorCode::failed_precondition,
-                  fmt::format("{} is {} by {}", status.device.id, user.is_holding ? "held" : "waited for", user.who),
-                  "a device in use by others is not reset; end that process, or wait");
-}
-
-// Programs that do not queue with us, seen by what they have open. Asked after this server has closed the device itself.
-void refuse_if_open_elsewhere(const Services& services, const std::string& id) {
-  for (const DeviceInfo& device : services.manager.devices())
-    if (device.id == id && !device.holders.empty())
-      throw Error(ErrorCode::failed_precondition, fmt::format("{} is open in process {}", id, fmt::join(device.holders, ", ")),
-                  "a device in use by others is not reset; end that process, or wait");
-}
-
-std::string run_tool(const std::vector<std::string>& command, std::string& output) {
-  if (command.empty()) return "closed; there is no reset tool for it, and the next request opens it again";
-  const std::optional<std::string> printed = child_output(command, kToolTimeout);
-  if (!printed)
-    throw Error(ErrorCode::unavailable, fmt::format("the device is closed, but {} failed or is not installed", command[0]),
-                fmt::format("run it manually: {}", fmt::join(command, " ")));
-  output = printed->substr(0, 16 << 10);
-  return fmt::format("reset with {}", command[0]);
-}
-
 Response reset(Services& services, Confirmations& confirmations, const Call& call) {
   const boost::json::object document = parse_object(call.request.text());
   Members members(document, "");
@@ -106,9 +56,8 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
   const std::optional<std::string> confirm = members.text("confirm");
   members.done();
   if (!requested || requested->empty()) members.fail("'device' must name the device to reset");
-  const DeviceInfo device = services.manager.find(*requested);
-  const DeviceStatus status = status_of(services, device.id);
-  refuse_if_foreign(status);
+  const ResetPlan plan = plan_reset(services.manager, *requested);
+  const DeviceInfo& device = plan.device;
   Response response;
   JsonWriter json(response.body);
   json.begin_object();
@@ -117,28 +66,17 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
     json.member("confirmation_required", true);
     json.member("confirm", confirmations.ask(device.id));
     json.member("expires_in_seconds", kConfirmWithin.count());
-    json.member(
-        "message",
-        fmt::format("{} is {}; {} hold it or wait for it. Running programs end first; then the device is closed and reset.",
-                    device.id, name(status.state), status.users.size()));
+    json.member("message", plan.message);
     json.end_object();
     return response;
   }
   if (!confirmations.take(*confirm, device.id))
     throw Error(ErrorCode::failed_precondition, "the confirmation has expired", "send the request again without 'confirm'");
-  services.manager.close(device.id);
-  // Our place in the queue between processes: nobody opens the device under the tool, whether it can be shared or not.
-  Turnstile::Pass pass;
-  if (device.kind != DeviceKind::cpu || device.exclusive)
-    pass = Turnstile(RunDirectory::open(), device.id).enter({.timeout = std::chrono::seconds(10), .cancel = call.cancel});
-  refuse_if_open_elsewhere(services, device.id);
-  std::string output;
-  const std::string message = run_tool(reset_command(device), output);
-  pass.give_back();
-  logging::warn("{} was reset by request {} of {}: {}", device.id, call.id, call.client.key, message);
+  const ResetResult done = reset_device(services.manager, plan, call.cancel);
+  logging::warn("{} was reset by request {} of {}: {}", device.id, call.id, call.client.key, done.message);
   json.member("success", true);
-  json.member("message", fmt::format("{}: {}", device.id, message));
-  json.member("output", output);
+  json.member("message", fmt::format("{}: {}", device.id, done.message));
+  json.member("output", done.output);
   json.end_object();
   return response;
 }

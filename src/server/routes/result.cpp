@@ -84,7 +84,7 @@ void add_result_routes(RouteTable& routes, Services& services) {
               .summary = "Download a kept result as a file",
               .runs = Runs::in_worker,
               .media = "application/octet-stream",
-              .parameters = {R"(format: {"enum":["npy","safetensors"]})", R"(index: {"type":"integer","minimum":0})"},
+              .parameters = {R"(format: {"enum":["npy","npz","safetensors","csv"]})", R"(index: {"type":"integer","minimum":0})"},
               .failures = {404},
               .handler = [&services](const Call& call) { return fetch_file(services, call); }});
   routes.add({.method = Method::get,

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "server/services.h"
 
@@ -102,8 +104,9 @@ constexpr DeviceFamily kDeviceFamilies[] = {
     {"tenon_device_compute_seconds_total", "counter", "Time spent computing.", counter<&C::compute_seconds>},
 };
 
-constexpr DeviceState kStates[] = {DeviceState::closed,   DeviceState::opening, DeviceState::idle,   DeviceState::busy,
-                                   DeviceState::draining, DeviceState::closing, DeviceState::failed, DeviceState::lost};
+constexpr DeviceState kStates[] = {DeviceState::closed,  DeviceState::waiting, DeviceState::opening,
+                                   DeviceState::idle,    DeviceState::busy,    DeviceState::draining,
+                                   DeviceState::closing, DeviceState::failed,  DeviceState::lost};
 
 struct WaitFamily {
   std::string_view wait;
@@ -161,6 +164,54 @@ void write_devices(std::string& out, const std::vector<DeviceStatus>& status) {
     family(out, f.name, f.type, f.help);
     for (const DeviceStatus& s : status)
       fmt::format_to(std::back_inserter(out), "{}{{device=\"{}\"}} {}\n", f.name, escaped(s.device.id), f.value(s));
+  }
+}
+
+// The names of NVIDIA's DCGM exporter for what cards report, so that dashboards made for it show every accelerator.
+struct CardFamily {
+  std::string_view name, help;
+  std::optional<double> (*value)(const DeviceInfo&);
+};
+
+constexpr double kMiB = 1 << 20;
+
+std::optional<double> utilisation(const DeviceInfo& device) {
+  const auto found = device.details.find("utilization");  // "37 %"
+  if (found == device.details.end()) return std::nullopt;
+  double percent = 0;
+  const auto [end, failure] = std::from_chars(found->second.data(), found->second.data() + found->second.size(), percent);
+  return failure == std::errc() ? std::optional(percent) : std::nullopt;
+}
+
+constexpr CardFamily kCardFamilies[] = {
+    {"DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", utilisation},
+    {"DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).",
+     [](const DeviceInfo& d) {
+       return d.memory_free_bytes ? std::optional(static_cast<double>(*d.memory_free_bytes) / kMiB) : std::nullopt;
+     }},
+    {"DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).",
+     [](const DeviceInfo& d) {
+       return d.memory_free_bytes && d.memory_total_bytes
+                  ? std::optional(static_cast<double>(*d.memory_total_bytes - *d.memory_free_bytes) / kMiB)
+                  : std::nullopt;
+     }},
+    {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", [](const DeviceInfo& d) { return d.power_watts; }},
+    {"DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", [](const DeviceInfo& d) { return d.temperature_celsius; }},
+};
+
+void write_cards(std::string& out, const std::vector<DeviceInfo>& devices) {
+  for (const CardFamily& f : kCardFamilies) {
+    bool is_first = true;
+    int number = 0;
+    for (const DeviceInfo& device : devices) {
+      if (device.kind == DeviceKind::cpu) continue;
+      const int index = number++;
+      const std::optional<double> value = f.value(device);
+      if (!value) continue;
+      if (std::exchange(is_first, false)) family(out, f.name, "gauge", f.help);
+      fmt::format_to(std::back_inserter(out), "{}{{gpu=\"{}\",UUID=\"{}\",device=\"{}\",modelName=\"{}\"}} {}\n", f.name, index,
+                     escaped(device.uuid), escaped(device.id), escaped(device.name), *value);
+    }
   }
 }
 
@@ -248,6 +299,7 @@ std::string prometheus_text(Services& services, const std::vector<DeviceStatus>&
   single(out, "tenon_sessions", "gauge", "Active sessions.", static_cast<double>(services.accounts.sessions()));
   single(out, "tenon_login_failures_total", "counter", "Failed logins.", static_cast<double>(services.accounts.failures()));
   write_devices(out, status);
+  write_cards(out, services.manager.devices());
   return out;
 }
 

@@ -19,6 +19,13 @@ DeviceTable DeviceTable::read(const DeviceManager& manager) {
   return table;
 }
 
+void DeviceTable::leave_out_unused_ways() {
+  std::erase_if(found.devices, [&](const DeviceInfo& device) {
+    const DeviceStatus* used = status_of(device.id);
+    return !device.same_as.empty() && (used == nullptr || used->counters.leases == 0);
+  });
+}
+
 const DeviceStatus* DeviceTable::status_of(const std::string& id) const {
   const auto place = std::find_if(status.begin(), status.end(), [&](const DeviceStatus& s) { return s.device.id == id; });
   return place == status.end() ? nullptr : &*place;
@@ -35,7 +42,10 @@ std::string snapshot_json(Services& services) {
   JsonWriter json(text);
   json.begin_object();
   json.key("devices");
-  DeviceTable::read(services.manager).write(json);
+  DeviceTable table = DeviceTable::read(services.manager);
+  services.holds.observe(table.status, std::chrono::system_clock::now());
+  table.leave_out_unused_ways();
+  table.write(json);
   json.key("server").begin_object();
   json.member("connections", services.traffic.connections.load());
   json.member("requests_running", services.workers.running());

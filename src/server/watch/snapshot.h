@@ -20,6 +20,8 @@ struct DeviceTable {
   std::vector<DeviceStatus> status;
 
   static DeviceTable read(const DeviceManager& manager);
+  // Removes devices that are the CPU through another driver, unless this server has used them.
+  void leave_out_unused_ways();
   const DeviceStatus* status_of(const std::string& id) const;
   void write(JsonWriter& json) const;  // a list
 };

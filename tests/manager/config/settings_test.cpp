@@ -235,7 +235,7 @@ TEST(Settings, SettingsThatContradictEachOtherAreRefused) {
   EXPECT_EQ(loaded({}, {{"routing", "pinned"}, {"prefer", "cpu:0"}}).routing, RoutingMode::pinned);
 }
 
-TEST(Settings, AFractionOfMemoryIsCustomUnlessTheSamePlaceSaysOtherwise) {
+TEST(Settings, TheFractionOfTheStrongerPlaceDecidesAndOfOnePlaceTheFraction) {
   EXPECT_EQ(loaded({}, {{"memory_fraction", "0.5"}}).budget_fraction(), 0.5);
   const LoadedConfig stronger = load_config(sources({{"TENON_MEMORY_STRATEGY", "aggressive"}}, {{"memory_fraction", "0.5"}}));
   EXPECT_EQ(stronger.config.budget_fraction(), 0.5);
@@ -243,9 +243,9 @@ TEST(Settings, AFractionOfMemoryIsCustomUnlessTheSamePlaceSaysOtherwise) {
   const LoadedConfig weaker = load_config(sources({{"TENON_MEMORY_FRACTION", "0.5"}}, {{"memory_strategy", "aggressive"}}));
   EXPECT_EQ(weaker.config.budget_fraction(), 0.9);
   const LoadedConfig both = load_config(sources({}, {{"memory_strategy", "conservative"}, {"memory_fraction", "0.5"}}));
-  EXPECT_EQ(both.config.budget_fraction(), 0.6);
+  EXPECT_EQ(both.config.budget_fraction(), 0.5);
   ASSERT_EQ(both.warnings.size(), 1u);
-  EXPECT_TRUE(contains(both.warnings[0], "memory_fraction has no effect"));
+  EXPECT_TRUE(contains(both.warnings[0], "memory_strategy conservative has no effect, because memory_fraction is 0.5"));
 }
 
 TEST(Settings, AMisspeltVariableIsWarnedOf) {
@@ -295,6 +295,7 @@ TEST(Config, StrategiesStandForFractions) {
   EXPECT_EQ(config.budget_fraction(), 0.9);
   config.memory_strategy = MemoryStrategy::custom;
   EXPECT_EQ(config.budget_fraction(), 0.75);
+  config.memory_strategy = MemoryStrategy::conservative;  // an explicit fraction takes precedence
   for (const double good : {0.1, 1.0}) {
     config.memory_fraction = good;
     EXPECT_EQ(config.budget_fraction(), good);

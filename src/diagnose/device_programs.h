@@ -2,23 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "tenon/manager.h"
+#include "tenon/diagnostics.h"
 
-namespace tenon::cli {
-
-enum class Verdict { pass, warn, fail };
-
-struct Check {
-  std::string id;  // stable: "cpu:0.basic"
-  Verdict verdict = Verdict::pass;
-  std::string text;
-  std::string remedy = {};
-  std::optional<double> seconds = {};
-};
+namespace tenon {
 
 enum class Severity { critical, important, optional };
 
@@ -42,4 +31,4 @@ std::vector<Check> diagnose(const std::string& device, DeviceManager& manager,
                             const std::vector<Diagnostic>& diagnostics = device_diagnostics(), const RunOptions& how = {},
                             const std::function<void(const Check&)>& on_check = {});
 
-}  // namespace tenon::cli
+}  // namespace tenon

@@ -1,4 +1,4 @@
-#include "cli/diagnose/diagnostics.h"
+#include "diagnose/device_programs.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "tenon/error.h"
 #include "tenon/expression.h"
 
-namespace tenon::cli {
+namespace tenon {
 namespace {
 
 constexpr double kNotFinite = std::numeric_limits<double>::quiet_NaN();
@@ -100,4 +100,4 @@ std::vector<Check> diagnose(const std::string& device, DeviceManager& manager, c
   return checks;
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -21,7 +24,8 @@ using std::chrono::steady_clock;
 constexpr const char* kNotes = R"(Monitors devices without opening them. STATE is free, held or shared (by leases), in use (by a
 program without a lease), dirty (the last holder died) or unusable.
 
-Keys: q quits, s changes the order, r reverses it, arrows select the device whose queue is shown.
+Keys: q quits, s changes the order, r reverses it, / filters by id, name, state or holder, K ends the process
+that holds the selected device (SIGTERM, after a question), arrows select the device whose queue is shown.
 Without a terminal, or with --once, the table is printed once. With --json one document is
 printed; with --interval as well, one line of JSON at each interval.
 
@@ -65,6 +69,7 @@ TopSample take_sample(ProcessorLoad& load, const Session& session) {
   TopSample sample{.when = std::chrono::system_clock::now(), .devices = {}};
   const std::optional<double> processor = load.since_last();
   for (DeviceInfo& device : process_manager().detect().devices) {
+    if (!device.same_as.empty()) continue;
     const std::optional<double> utilisation = utilisation_of(device, processor);
     std::string id = device.id;
     sample.devices.push_back(
@@ -87,7 +92,8 @@ TopScreen::Key key_of(const std::string& typed, std::size_t& at) {
       {"\033OB", Key::down}, {"\033[5~", Key::page_up}, {"\033[6~", Key::page_down},
       {"\033[H", Key::home}, {"\033[F", Key::end},      {"k", Key::up},
       {"j", Key::down},      {"s", Key::sort},          {"r", Key::reverse},
-      {"q", Key::quit},      {"Q", Key::quit}};
+      {"q", Key::quit},      {"Q", Key::quit},          {"/", Key::filter},
+      {"K", Key::kill}};
   const std::string_view rest = std::string_view(typed).substr(at);
   for (const auto& [text, key] : names)
     if (rest.starts_with(text)) {
@@ -125,7 +131,13 @@ int show_live(const TopArguments& arguments, const Session& session) {
         terminal.wait(std::clamp(left, std::chrono::milliseconds(0), std::chrono::milliseconds(86'400'000)), typed);
     if (input == Terminal::Input::ended) return 0;
     for (std::size_t at = 0; at < typed.size();)
-      if (!screen.press(key_of(typed, at))) return 0;
+      if (screen.is_typing())
+        screen.type(typed[at++]);
+      else if (!screen.press(key_of(typed, at)))
+        return 0;
+    if (const std::optional<int> pid = screen.take_kill())
+      screen.say(kill(*pid, SIGTERM) == 0 ? fmt::format("pid {} was asked to end", *pid)
+                                          : fmt::format("pid {} cannot be ended: {}", *pid, std::strerror(errno)));
     if (steady_clock::now() < next) continue;
     screen.add(take_sample(load, session));
     next = steady_clock::now() + interval;

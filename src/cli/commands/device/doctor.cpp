@@ -14,14 +14,16 @@
 #include "cli/application.h"
 #include "cli/commands/commands.h"
 #include "cli/diagnose/bundle.h"
-#include "cli/diagnose/diagnostics.h"
 #include "cli/json.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"
+#include "diagnose/device_programs.h"
 #include "lease/turnstile/run_directory.h"
 #include "manager/ledger/store.h"
+#include "tenon/diagnostics.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
+#include "tenon/simulated.h"
 
 namespace tenon::cli {
 namespace {
@@ -30,51 +32,67 @@ constexpr std::uint64_t kLowMemory = std::uint64_t{256} << 20;
 
 struct DoctorArguments {
   std::string device, bundle;
+  std::vector<std::string> only, skip;
 };
 
-std::string_view text_of(Verdict verdict) {
-  constexpr std::string_view names[] = {"PASS", "WARN", "FAIL"};
-  return names[static_cast<int>(verdict)];
+void print(const Check& check, const Console& console) {
+  constexpr std::string_view colours[] = {"32", "33", "1;31"};  // green, yellow, red
+  const std::string verdict =
+      console.colour_out ? fmt::format("\033[{}m{}\033[0m", colours[static_cast<int>(check.verdict)], name(check.verdict))
+                         : std::string(name(check.verdict));
+  console.out << fmt::format("{}  {:<28}  {}{}\n", verdict, check.id, check.text,
+                             check.seconds ? ", " + format_seconds(*check.seconds) : "");
+  // What was looked for and not found has a remedy without being a problem: for somebody who has such a card.
+  if (!check.remedy.empty() && (check.verdict != Verdict::pass || check.id.starts_with("accelerator.")))
+    console.out << fmt::format("      {}\n", check.remedy);
+  console.out << std::flush;
 }
 
-void print(const Check& check, std::ostream& out) {
-  out << fmt::format("{}  {:<28}  {}{}\n", text_of(check.verdict), check.id, check.text,
-                     check.seconds ? ", " + format_seconds(*check.seconds) : "");
-  if (!check.remedy.empty() && check.verdict != Verdict::pass) out << fmt::format("      {}\n", check.remedy);
-  out << std::flush;
+// Whether the check |id| is among |wanted|, which are ids or the first words of some: "host", "cpu:0", "cpu:0.matmul".
+bool is_among(const std::string& id, const std::vector<std::string>& wanted) {
+  return std::ranges::any_of(
+      wanted, [&](const std::string& word) { return id == word || (id.starts_with(word) && id[word.size()] == '.'); });
 }
 
 // The checks so far. In text each is shown when it is done: those of a device may take a while.
 class Findings {
  public:
-  explicit Findings(const Session& session) : session_(session) {}
+  Findings(const Session& session, const DoctorArguments& arguments) : session_(session), arguments_(arguments) {}
 
+  bool wants(const std::string& id) const {
+    return (arguments_.only.empty() || is_among(id, arguments_.only)) && !is_among(id, arguments_.skip);
+  }
   void push_back(Check check) {
-    if (!session_.json) print(check, session_.console.out);
+    if (!wants(check.id)) return;
+    if (!session_.json) print(check, session_.console);
     checks_.push_back(std::move(check));
   }
   const std::vector<Check>& checks() const { return checks_; }
 
  private:
   const Session& session_;
+  const DoctorArguments& arguments_;
   std::vector<Check> checks_;
 };
 
 // |wanted| is the one that was asked for: it has failed if it cannot be used.
 void check_devices(const Detection& found, const std::string& wanted, Findings& checks) {
-  for (const DeviceInfo& device : found.devices)
+  for (const DeviceInfo& device : found.devices) {
+    if (!device.same_as.empty() && device.id != wanted) continue;
     checks.push_back({.id = "device." + device.id,
                       .verdict = device.available      ? Verdict::pass
                                  : device.id == wanted ? Verdict::fail
                                                        : Verdict::warn,
                       .text = device.available ? device.name : fmt::format("{}: {}", device.name, device.reason),
                       .remedy = device.remedy});
+  }
+  for (const Check& check : check_accelerators(found)) checks.push_back(check);
   for (const std::string& note : found.notes) checks.push_back({.id = "detection.note", .verdict = Verdict::warn, .text = note});
 }
 
 void check_memory(const Detection& found, Findings& checks) {
   for (const DeviceInfo& device : found.devices) {
-    if (device.kind != DeviceKind::cpu || !device.memory_free_bytes) continue;
+    if (device.kind != DeviceKind::cpu || !device.same_as.empty() || is_simulated(device) || !device.memory_free_bytes) continue;
     const bool low = *device.memory_free_bytes < kLowMemory;
     checks.push_back({.id = "host.memory",
                       .verdict = low ? Verdict::warn : Verdict::pass,
@@ -158,18 +176,20 @@ void check_ledger(const Session& session, Findings& checks) {
 // The devices to compute on: |wanted| alone where one was asked for.
 std::vector<std::string> to_examine(const Detection& found, const std::string& wanted, Findings& checks) {
   std::vector<std::string> usable;
-  for (const DeviceInfo& device : found.devices)
-    if (device.available && (wanted.empty() || device.id == wanted)) usable.push_back(device.id);
+  for (const DeviceInfo& device : found.devices) {
+    const bool is_requested = wanted.empty() ? device.same_as.empty() : device.id == wanted;
+    if (device.available && is_requested) usable.push_back(device.id);
+  }
   if (usable.empty() && wanted.empty())
     checks.push_back(
         {.id = "device.any", .verdict = Verdict::fail, .text = "no devices are visible", .remedy = "see the devices above"});
   return usable;
 }
 
-std::vector<Check> examine(const std::string& requested, Interrupt& interrupt, const Session& session) {
+std::vector<Check> examine(const DoctorArguments& arguments, Interrupt& interrupt, const Session& session) {
   const Detection found = process_manager().detect();
-  const std::string wanted = requested.empty() ? "" : process_manager().find(requested).id;
-  Findings checks(session);
+  const std::string wanted = arguments.device.empty() ? "" : process_manager().find(arguments.device).id;
+  Findings checks(session, arguments);
   check_devices(found, wanted, checks);
   check_memory(found, checks);
   check_configuration(session, checks);
@@ -179,8 +199,11 @@ std::vector<Check> examine(const std::string& requested, Interrupt& interrupt, c
   how.cancel = interrupt.token();
   ProgressTalk talk(session.console);
   how.on_progress = [&](const Progress& progress) { talk.stage(progress); };
-  for (const std::string& device : to_examine(found, wanted, checks))
-    diagnose(device, process_manager(), device_diagnostics(), how, [&](const Check& check) { checks.push_back(check); });
+  for (const std::string& device : to_examine(found, wanted, checks)) {
+    std::vector<Diagnostic> programs = device_diagnostics();
+    std::erase_if(programs, [&](const Diagnostic& program) { return !checks.wants(device + "." + program.id); });
+    diagnose(device, process_manager(), programs, how, [&](const Check& check) { checks.push_back(check); });
+  }
   return checks.checks();
 }
 
@@ -193,12 +216,12 @@ Verdict worst_of(const std::vector<Check>& checks) {
 std::string document_of(const std::vector<Check>& checks) {
   std::ostringstream out;
   print_document(out, 1, [&](JsonWriter& json) {
-    json.member("verdict", text_of(worst_of(checks)));
+    json.member("verdict", name(worst_of(checks)));
     json.key("checks").begin_array();
     for (const Check& check : checks) {
       json.begin_object();
       json.member("id", check.id);
-      json.member("verdict", text_of(check.verdict));
+      json.member("verdict", name(check.verdict));
       json.member("text", check.text);
       json.member("remedy", check.remedy);
       json.member("seconds", check.seconds);
@@ -250,7 +273,7 @@ int run_doctor(const DoctorArguments& arguments, const Session& session) {
   Interrupt interrupt;
   std::vector<Check> checks;
   try {
-    checks = examine(arguments.device, interrupt, session);
+    checks = examine(arguments, interrupt, session);
   } catch (const Error& error) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
     return interrupt.exit_status();
@@ -270,12 +293,16 @@ void add_doctor_command(Command& app, Session& session) {
       ->add_option("--bundle", arguments->bundle,
                    "Also write diagnostic information about this machine to FILE, for a bug report")
       ->type_name("FILE.tar.gz");
+  command->add_option("--only", arguments->only, "Only these checks: an id or its first word (host, cpu:0); may be repeated")
+      ->may_repeat()
+      ->type_name("CHECK");
+  command->add_option("--skip", arguments->skip, "Not these checks; may be repeated")->may_repeat()->type_name("CHECK");
   add_output_options(*command, session);
   command->footer(
       "The bundle contains the output of doctor, devices, report, config, queue and cost, versions, os-release\nand the "
       "environment variables of devices. Values of variables and settings with secret-sounding names\nare removed.\n\nExit "
       "status: 0 everything passed, 1 there were warnings, 2 something failed.\n\nExamples:\n  tenon doctor\n  tenon doctor "
-      "--device cpu --json\n  tenon doctor --bundle tenon.tar.gz");
+      "--device cpu --json\n  tenon doctor --only accelerator --only host\n  tenon doctor --bundle tenon.tar.gz");
   command->callback(
       [arguments, &session] { session.action = [arguments, &session] { return run_doctor(*arguments, session); }; });
 }

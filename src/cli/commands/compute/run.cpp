@@ -15,6 +15,7 @@
 #include "cli/option_checks.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"
+#include "expression/result_names.h"
 #include "ops/names.h"
 #include "present/comparison.h"
 #include "present/device.h"
@@ -31,7 +32,9 @@ namespace {
 constexpr const char* kExamples = R"(Inputs:
   name=VALUE             a number, a literal [[1, 2], [3, 4]], or an expression such as rand([8, 8], seed=1)
   name=@FILE.npy         a NumPy file
-  name=@FILE.safetensors the only tensor of the file; FILE.safetensors:TENSOR selects one
+  name=@FILE.safetensors the only tensor of the file; FILE.safetensors:TENSOR selects one; .npz likewise
+  name=@FILE.csv         rows of numbers
+  name='tensor([1, 2])'  what PyTorch, NumPy or JAX print, and rows of numbers: '1 2; 3 4'
 
 --compare: an element matches if it is within 16 ULP (2 for 16-bit and block formats), or
 within 2^-15 of the largest value (1e-10 for float64); integers and bools must be equal.
@@ -50,7 +53,7 @@ constexpr std::size_t kMaxProgramName = 80;  // of an expression, in the ledger
 struct RunArguments {
   std::string expression;
   std::vector<std::string> inputs;
-  std::string output, dtype, device = "auto";
+  std::string output, dtype, device = "auto", routing, prefer;
   int repeat = 1;
   std::optional<double> timeout_seconds;
   bool compare = false, explain = false;
@@ -58,19 +61,13 @@ struct RunArguments {
 };
 
 void check_output(const std::string& path, std::size_t results) {
-  if (path.empty()) return;
-  if (path.ends_with(".safetensors")) return;
-  if (!path.ends_with(".npy"))
+  if (path.empty() || path.ends_with(".safetensors") || path.ends_with(".npz")) return;
+  if (!path.ends_with(".npy") && !path.ends_with(".csv"))
     throw Error(ErrorCode::invalid_argument, fmt::format("cannot tell the file format of '{}'", path),
-                "use a name that ends in .npy or .safetensors");
+                "use a name that ends in .npy, .npz, .safetensors or .csv");
   if (results != 1)
-    throw Error(ErrorCode::invalid_argument, fmt::format("a .npy file can store one tensor, but there are {} results", results),
-                "use a name that ends in .safetensors");
-}
-
-void save(const std::string& path, const std::vector<HostArray>& outputs) {
-  if (path.ends_with(".npy")) return save_npy(path, outputs[0]);
-  save_safetensors(path, present::results_file(outputs));
+    throw Error(ErrorCode::invalid_argument, fmt::format("this file can store one tensor, but there are {} results", results),
+                "use a name that ends in .npz or .safetensors");
 }
 
 void write_result(JsonWriter& json, const HostArray& array, const Compared* compared, double reference_seconds) {
@@ -83,7 +80,8 @@ void write_result(JsonWriter& json, const HostArray& array, const Compared* comp
   present::write_comparison(json, array, *compared, reference_seconds);
 }
 
-void write(JsonWriter& json, const RunArguments& arguments, const RunResult& result, const ComparedResults& compared) {
+void write(JsonWriter& json, const RunArguments& arguments, const RunResult& result, const std::vector<std::string>& names,
+           const ComparedResults& compared) {
   const auto write_one = [&](std::size_t i) {
     write_result(json, result.outputs[i], compared.results.empty() ? nullptr : &compared.results[i], compared.reference_seconds);
   };
@@ -93,7 +91,7 @@ void write(JsonWriter& json, const RunArguments& arguments, const RunResult& res
     json.key("results").begin_array();
     for (std::size_t i = 0; i < result.outputs.size(); ++i) {
       json.begin_object();
-      json.member("name", present::result_name(i, result.outputs.size()));
+      json.member("name", names[i]);
       write_one(i);
       json.end_object();
     }
@@ -103,31 +101,41 @@ void write(JsonWriter& json, const RunArguments& arguments, const RunResult& res
   present::write_device_brief(json, result.device);
   json.key("timeline");
   present::write_timeline(json, result.timeline);
+  present::write_cost(json, cost_of(result, process_manager().config()));
   if (!arguments.explain || !result.decision) return;
   json.key("route");
   present::write_route(json, arguments.device, *result.decision);
 }
 
 // |finish| is called when the values are printed: what the device still does then is in the last line.
-void print_text(const Console& console, RunResult& result, const std::vector<Compared>& compared, const std::string& saved,
-                const std::function<void()>& finish) {
+void print_text(const Console& console, RunResult& result, const std::vector<std::string>& names,
+                const std::vector<Compared>& compared, const std::string& saved, const std::function<void()>& finish) {
   const ArrayStyle style{.width = console.width};
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const HostArray& array = result.outputs[i];
     if (saved.empty()) console.out << format_array(array, style) << '\n';
     const bool last = i + 1 == result.outputs.size();
     std::string line = fmt::format("{} {}", to_string(array.shape()), name(array.dtype()));
+    if (names.size() > 1) line = fmt::format("{}: {}", names[i], line);
     if (last) {
       console.out << std::flush;
       finish();
       const std::string stages = present::timeline_text(result.timeline);
       line += fmt::format(" on {}{}{}", result.device.id, stages.empty() ? "" : ", ", stages);
+      if (const std::optional<RunCost> cost = cost_of(result, process_manager().config()); cost && cost->dollars > 0)
+        line += ", cost " + present::money_text(cost->dollars, cost->is_estimate);
     }
     console.out << console.dim(line) << '\n';
     if (!compared.empty()) console.out << present::comparison_text(array, compared[i].comparison) << '\n';
     if (!last && saved.empty()) console.out << '\n';
   }
   if (!saved.empty()) console.out << "saved to " << saved << '\n';
+}
+
+RoutingMode routing_mode_named(const std::string& text) {
+  for (const RoutingMode mode : {RoutingMode::prefer, RoutingMode::fastest, RoutingMode::cheapest, RoutingMode::pinned})
+    if (text == name(mode)) return mode;
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown routing mode '{}'", text));
 }
 
 int run(const RunArguments& arguments, const Session& session) {
@@ -141,6 +149,8 @@ int run(const RunArguments& arguments, const Session& session) {
   RunOptions options;
   options.device = arguments.device;
   options.repeat = arguments.repeat;
+  options.prefer = arguments.prefer;
+  if (!arguments.routing.empty()) options.routing = routing_mode_named(arguments.routing);
   options.program = arguments.expression.substr(0, kMaxProgramName);
   if (arguments.timeout_seconds)
     options.timeout =
@@ -171,7 +181,8 @@ int run(const RunArguments& arguments, const Session& session) {
   if (on_mesh && !on_mesh->is_printed) return 0;
   ComparedResults compared;
   if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
-  if (!arguments.output.empty()) save(arguments.output, result.outputs);
+  const std::vector<std::string> names = result_names(arguments.expression, result.outputs.size());
+  if (!arguments.output.empty()) save_arrays(arguments.output, present::results_file(result.outputs, names));
 
   // The command ends now, so the device closes whatever the policy; that is part of what the run took.
   const auto close = [&] {
@@ -183,11 +194,11 @@ int run(const RunArguments& arguments, const Session& session) {
   if (session.json) {
     close();
     print_document(session.console.out, 2, [&](JsonWriter& json) {
-      write(json, arguments, result, compared);
+      write(json, arguments, result, names, compared);
       if (on_mesh) write_mesh(json, arguments.mesh, *on_mesh);
     });
   } else {
-    print_text(session.console, result, compared.results, arguments.output, close);
+    print_text(session.console, result, names, compared.results, arguments.output, close);
     if (on_mesh) session.console.out << session.console.dim(mesh_text(*on_mesh)) << '\n';
   }
   for (const Compared& each : compared.results)
@@ -204,12 +215,20 @@ void add_run_command(Command& app, Session& session) {
       ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
-  command->add_option("inputs", arguments->inputs, "Values of its names: name=VALUE or name=@file.npy")->type_name("NAME=VALUE");
-  command->add_option("-o,--output", arguments->output, "Save the result as .npy or .safetensors instead of printing it")
+  command
+      ->add_option("inputs", arguments->inputs, "Values of its names: name=VALUE or name=@FILE (.npy, .npz, .safetensors, CSV)")
+      ->type_name("NAME=VALUE");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Save the results as .npy, .npz, .safetensors or .csv instead of printing them")
       ->type_name("FILE");
   command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, float literals and created tensors")
       ->type_name("DTYPE");
   command->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+  command->add_option("--routing", arguments->routing, "How auto chooses: prefer, fastest, cheapest or pinned")
+      ->check(one_of({"prefer", "fastest", "cheapest", "pinned"}))
+      ->type_name("MODE");
+  command->add_option("--prefer", arguments->prefer, "What auto prefers: a kind or a device")->type_name("DEVICE");
   command->add_option("--repeat", arguments->repeat, "Compute N times and report the fastest")
       ->check(in_range(1, 1'000'000))
       ->type_name("N");

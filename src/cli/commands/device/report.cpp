@@ -89,6 +89,7 @@ std::string why_not(const Report& report, const DeviceInfo& device) {
 void recommend_devices(const Report& report, std::vector<std::string>& all) {
   bool accelerator = false;
   for (const DeviceInfo& device : report.found.devices) {
+    if (!device.same_as.empty()) continue;
     accelerator |= device.kind != DeviceKind::cpu;
     if (!device.available)
       all.push_back(fmt::format("{} ({}) is not used: {}{}", device.id, device.name, device.reason,
@@ -101,7 +102,7 @@ void recommend_devices(const Report& report, std::vector<std::string>& all) {
       all.push_back(fmt::format("this process may use {} of {} hardware threads; raise its CPU limit or affinity to use more",
                                 usable, threads));
   }
-  if (!accelerator) all.push_back("no accelerator was found; programs run on the CPU");
+  if (!accelerator) all.push_back("no accelerator was found; programs run on the CPU; tenon doctor says what was looked for");
 }
 
 void recommend_use(const Report& report, std::vector<std::string>& all) {
@@ -112,6 +113,8 @@ void recommend_use(const Report& report, std::vector<std::string>& all) {
                               batch_recommendation(hardware).optimal_batch_size));
   for (const UseSum& sum : report.costs.groups) {
     const auto efficiency = sum.efficiency();
+    const auto device = std::ranges::find(report.found.devices, sum.key, &DeviceInfo::id);
+    if (device != report.found.devices.end() && !device->same_as.empty()) continue;
     if (sum.key.starts_with("cpu:") || !efficiency || *efficiency >= kPoor || sum.open_seconds < kLongOpen) continue;
     all.push_back(fmt::format(
         "{} computed for {:.1f} % of the {} it was open; {}", sum.key, 100 * *efficiency, duration_text(sum.open_seconds),
@@ -165,6 +168,8 @@ Report make_report(const Session& session) {
   report.config = loaded.config;
   report.config_file = loaded.file;
   report.found = process_manager().detect();
+  const auto is_second_way = [](const DeviceInfo& device) { return !device.same_as.empty(); };
+  if (!session.json) std::erase_if(report.found.devices, is_second_way);
   report.decision = decide(report);
   report.current = report.decision ? report.decision->device : process_manager().find("auto");
   for (const DeviceInfo& device : report.found.devices)
