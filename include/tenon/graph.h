@@ -13,7 +13,11 @@
 //   g.set_outputs({y});
 //
 // Dtypes inside a program: a node of dtype bf16, f16 or a block format is *computed* in f32 and not rounded. Rounding happens
-// where the value leaves the graph as an output and at explicit casts. All backends and the reference follow this rule.
+// where the value leaves the graph as an output, where it enters a product (matmul, conv), and at explicit casts. A product's
+// rounding is a cast node from a dtype to itself, which matmul() and conv() add, so backends and the reference need no rule.
+//
+// Regions: a composed op such as attention may record which nodes it is made of. A backend with an implementation of the whole
+// op uses it in their place; all others see only the nodes, which remain the meaning.
 #pragma once
 
 #include <array>
@@ -58,13 +62,15 @@ enum class Prim : std::uint8_t {
   arg_sort,     // i64, stable, along one axis; NaN last
   cumulative,   // running sum or product along one axis
   random,       // counter-based: element i depends only on (seed, i); f32 / f64
+  region,       // a whole op, in graphs that a backend has simplified for itself (graph/simplify.h); never in other graphs
 };
 std::string_view name(Prim prim) noexcept;
 
 enum class ReduceKind : std::uint8_t { sum, prod, max, min, any, all };  // max and min propagate NaN
 std::string_view name(ReduceKind kind) noexcept;
 
-using AxisSet = std::uint8_t;  // bit i: axis i
+using AxisSet = std::uint16_t;  // bit i: axis i
+static_assert(kMaxRank <= 16);
 
 struct InputAttr {
   std::string name;
@@ -128,9 +134,53 @@ struct RandomAttr {
   std::uint64_t seed = 0;
 };  // uniform in [0, 1) otherwise
 
+// --- Regions: the attributes of an op that a backend may implement as a whole ---
+// q [n, h, l, e], k [n, g, s, e], v [n, g, s, d] and, if there is one, mask [n, h, l, s] (bool, or q's dtype); h is a multiple of
+// g, and head i of q uses head i / (h / g) of k and v. Result [n, h, l, d] in the dtype of q, k and v, which are rounded to it.
+// softmax(q k^T scale + mask) v; a bool mask is true where a key counts; rows without a key are zeros if there is a mask.
+// Probabilities are rounded to the dtype before the second product, before or after they are normalised.
+struct AttentionAttr {
+  double scale = 1;
+  bool causal = false;  // row i uses keys 0 to i
+};
+struct SoftmaxAttr {  // of x, over one axis
+  int axis = 0;
+  bool log = false;
+};
+// x [, weight [, bias]], which broadcast to x: (x - mean) / sqrt(variance + eps) over |axes|, or x / sqrt(mean(x^2) + eps).
+struct NormAttr {
+  AxisSet axes = 0;
+  double eps = 0;
+  bool subtract_mean = true;
+};
+// The i64 indices of elements |first| to |first| + |count| of x in sorted order along |axis|; stable, NaN last.
+struct TopKAttr {
+  int axis = 0;
+  std::int64_t first = 0, count = 0;
+  bool descending = true;
+};
+// a [..., n, d], b [..., m, d]: the norms of order p of the differences of all rows, [..., n, m].
+struct DistanceAttr {
+  double p = 2;
+};
+// x [n, c, spatial...], weight [c, outs / groups, kernel...]. |pad_low| and |pad_high| are cut off the full result; a negative
+// one of them adds zeros.
+struct ConvTransposeAttr {
+  Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_low{}, pad_high{};
+  std::int64_t groups = 1;
+};
+using RegionAttr = std::variant<AttentionAttr, SoftmaxAttr, NormAttr, TopKAttr, DistanceAttr, ConvTransposeAttr>;
+
+// Says that |output| is the result of an op on |inputs|.
+struct Region {
+  std::vector<NodeId> inputs;
+  NodeId output = -1;
+  RegionAttr attr;
+};
+
 using Attributes = std::variant<std::monostate, InputAttr, ConstantAttr, ElementwiseAttr, TransposeAttr, SliceAttr, PadAttr,
                                 AxisAttr, ScatterAttr, ReduceAttr, ArgReduceAttr, MatMulAttr, ConvAttr, WindowAttr, ArgSortAttr,
-                                CumulativeAttr, RandomAttr>;
+                                CumulativeAttr, RandomAttr, RegionAttr>;
 
 struct Node {
   Prim prim{};
@@ -185,6 +235,9 @@ class Graph {
   NodeId elementwise(ElementwiseOp op, std::span<const NodeId> operands, std::span<const double> params = {});
   NodeId cast(NodeId x, DType to);  // returns x if it already has that dtype and is not weak
 
+  // |x| as it enters a product: rounded to its dtype by a cast, unless it is known to be (an input, a cast, a view of one).
+  NodeId rounded(NodeId x);
+
   // |x| if it is strong; otherwise |x| with the default dtype of a literal (i64, f32).
   NodeId strong(NodeId x);
 
@@ -209,6 +262,12 @@ class Graph {
   NodeId arg_sort(NodeId x, int axis, bool descending);
   NodeId cumulative(NodeId x, int axis, bool product);
 
+  // --- Regions ---
+  // Records a region. It becomes part of the key, because a backend that takes it may round elsewhere. Throws internal unless
+  // the inputs exist before the output and their shapes and dtypes fit the attribute.
+  void mark(Region region);
+  std::span<const Region> regions() const noexcept { return regions_; }
+
   // Equal for graphs with the same nodes in the same order and the same outputs, different for all others; it ignores names of
   // inputs and covers every byte of a constant. It is updated as nodes are added, so reading it costs nothing. It is keyed with a
   // random number per process, so that nobody can construct a graph with the key of another; it has no meaning elsewhere.
@@ -226,7 +285,8 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<NodeId> inputs_;
   std::vector<NodeId> outputs_;
-  std::array<std::uint64_t, 5> hash_;  // of the nodes so far
+  std::vector<Region> regions_;
+  std::array<std::uint64_t, 5> hash_;  // of the nodes and regions so far
 };
 
 }  // namespace tenon

@@ -13,7 +13,7 @@
 
 namespace tenon {
 
-inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxRank = 16;
 // 2^40 elements: more than any memory holds, and small enough that byte counts never overflow. Larger shapes are refused before
 // anything is allocated.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;

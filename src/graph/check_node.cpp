@@ -53,6 +53,7 @@ class Checker {
       case Prim::conv: return conv();
       case Prim::window: return window();
       case Prim::random: leaf(); return require(is_float(node_.dtype), "a dtype that is not a float type");
+      case Prim::region: break;
     }
     require(false, "a primitive that does not exist");
   }

@@ -47,6 +47,7 @@ class Fuser {
     plan_.group_of.assign(at(graph.size()), -1);
     plan_.views.resize(at(graph.size()));
     copied_.assign(at(graph.size()), false);
+    find_rounded_products();
     seen_.assign(at(graph.size()), 0);
   }
 
@@ -54,6 +55,7 @@ class Fuser {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       resolve_view(id);
+      if (is_rounded_product(id)) continue;
       if (node.prim == Prim::reduce)
         place_reduce(id);
       else if (can_be_member(node))
@@ -65,9 +67,27 @@ class Fuser {
   }
 
  private:
+  void find_rounded_products() {
+    plan_.rounded.assign(at(graph_.size()), false);
+    std::vector<int> readers(at(graph_.size()), 0);
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      for (NodeId operand : graph_[id].inputs) ++readers[at(operand)];
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (!is_rounding(graph_, node) || is_block(node.dtype)) continue;
+      const NodeId source = node.inputs[0];
+      const Prim prim = graph_[source].prim;
+      if ((prim == Prim::matmul || prim == Prim::conv || prim == Prim::region) && readers[at(source)] == 1)
+        plan_.rounded[at(source)] = true;
+    }
+  }
+
+  // Whether |id| is the rounding that the step of its product does.
+  bool is_rounded_product(NodeId id) const { return is_rounding(graph_, graph_[id]) && plan_.rounded[at(graph_[id].inputs[0])]; }
+
   void resolve_view(NodeId id) {
     const Node& node = graph_[id];
-    plan_.views[at(id)] = whole_view(id, node.shape);
+    plan_.views[at(id)] = is_rounded_product(id) ? plan_.views[at(node.inputs[0])] : whole_view(id, node.shape);
     if (!is_view(node.prim)) return;
     if (const auto view = view_through(node, plan_.views[at(node.inputs[0])]))
       plan_.views[at(id)] = *view;
@@ -226,7 +246,7 @@ class Fuser {
     };
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      if (is_view(node.prim) && !copied_[at(id)]) continue;
+      if ((is_view(node.prim) && !copied_[at(id)]) || is_rounded_product(id)) continue;
       for (NodeId operand : node.inputs) need(operand, plan_.group_of[at(id)]);
     }
     for (NodeId id : graph_.outputs()) need(id, -1);
@@ -251,7 +271,7 @@ class Fuser {
       if (node_done[at(id)]) return;
       node_done[at(id)] = true;
       const Prim prim = graph_[id].prim;
-      if (prim == Prim::input || prim == Prim::constant || (is_view(prim) && !copied_[at(id)])) return;
+      if (prim == Prim::input || prim == Prim::constant || (is_view(prim) && !copied_[at(id)]) || is_rounded_product(id)) return;
       plan_.steps.push_back({-1, id});
     };
     for (NodeId root : graph_.outputs()) {
@@ -308,6 +328,12 @@ std::optional<NodeId> member_behind(const Graph& graph, const Plan& plan, int gr
   if (plan.group_of[at(view.base)] == group && graph[view.base].shape.elements() == 1 && g.row_shape().elements() == 1)
     return view.base;
   return std::nullopt;
+}
+
+DType memory_dtype(const Graph& graph, const Plan& plan, NodeId id) {
+  const Node& node = graph[id];
+  const bool is_exact = !is_block(node.dtype) && (node.prim == Prim::cast || plan.rounded[at(id)]);
+  return is_exact ? node.dtype : compute_dtype(node.dtype);
 }
 
 Plan fuse(const Graph& graph, const FusionLimits& limits) { return Fuser(graph, limits).run(); }

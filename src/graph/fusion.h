@@ -7,7 +7,8 @@
 //                A row (the trailing axes) is small enough to stay in a cache. Nodes have the domain's shape, or the row shape
 //                (reduced axes of extent 1); a broadcast from the latter to the former happens inside the group.
 //   reduction    elementwise nodes with final reductions over one run of axes; no node of the group uses their results
-// Every other node is a separate step. Views (view.h) are not steps: values are read through them.
+// Every other node is a separate step. Views (view.h) are not steps: values are read through them. Neither is the rounding of a
+// matmul or conv that nothing else reads (Plan::rounded): the step that computes the product rounds it.
 //
 // fuse() expects a simplified graph (simplify.h).
 #pragma once
@@ -42,6 +43,7 @@ struct Plan {
   std::vector<Step> steps;       // in an order that respects dependencies
   std::vector<ValueView> views;  // by node: how it is read. A computed or copied node is its own dense base
   std::vector<int> group_of;     // by node: its group, or -1
+  std::vector<bool> rounded;     // by node: a product that is only read in its own dtype (16 bits)
 };
 
 struct FusionLimits {
@@ -50,6 +52,9 @@ struct FusionLimits {
 };
 
 Plan fuse(const Graph& graph, const FusionLimits& limits = {});
+
+// The dtype in which the computed value |id| is stored: its own where that loses nothing, otherwise the one it is computed in.
+DType memory_dtype(const Graph& graph, const Plan& plan, NodeId id);
 
 // The member of |group| that |operand| is, or from which it is broadcast inside the group; nullopt if it is read from outside.
 std::optional<NodeId> member_behind(const Graph& graph, const Plan& plan, int group, NodeId operand);

@@ -7,6 +7,8 @@
 #include "graph/elementwise.h"
 #include "graph/graph_key.h"
 #include "graph/growth.h"
+#include "graph/region.h"
+#include "graph/view.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -77,7 +79,7 @@ std::string_view name(Prim prim) noexcept {
   constexpr std::string_view names[] = {"input",     "constant", "elementwise", "cast",       "broadcast", "reshape",
                                         "transpose", "slice",    "pad",         "concat",     "take",      "gather",
                                         "scatter",   "iota",     "reduce",      "arg_reduce", "matmul",    "conv",
-                                        "window",    "arg_sort", "cumulative",  "random"};
+                                        "window",    "arg_sort", "cumulative",  "random",     "region"};
   return names[static_cast<int>(prim)];
 }
 
@@ -109,6 +111,15 @@ void Graph::set_outputs(std::vector<NodeId> outputs) {
     id = strong(id);
   }
   outputs_ = std::move(outputs);
+}
+
+void Graph::mark(Region region) {
+  try {
+    check_region(*this, region);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::internal, error.what());
+  }
+  regions_.push_back(std::move(region));
 }
 
 NodeId Graph::input(std::string name, DType dtype, const Shape& shape) {
@@ -189,6 +200,20 @@ NodeId Graph::cast(NodeId x, DType to) {
   // A literal becomes a constant of the requested type: as f64, 0.1 is the nearest double, not a rounded f32.
   if (node.prim == Prim::constant && node.weak) return constant(node.as<ConstantAttr>().value.cast(to));
   return add({Prim::cast, to, false, node.shape, {x}, {}});
+}
+
+NodeId Graph::rounded(NodeId x) {
+  check(x);
+  const DType dtype = (*this)[x].dtype;
+  if (compute_dtype(dtype) == dtype) return x;
+  NodeId base = x;
+  while (is_view((*this)[base].prim) || (*this)[base].prim == Prim::take) base = (*this)[base].inputs[0];
+  const Node& source = (*this)[base];
+  const bool is_rounded = source.prim == Prim::input || source.prim == Prim::cast ||
+                          (source.prim == Prim::constant && source.as<ConstantAttr>().value.dtype() == dtype);
+  if (is_rounded) return x;
+  const Shape shape = (*this)[x].shape;
+  return add({Prim::cast, dtype, false, shape, {x}, {}});
 }
 
 NodeId Graph::strong(NodeId x) {
@@ -427,8 +452,8 @@ NodeId Graph::matmul(NodeId a, NodeId b, MatMulAttr attr) {
     dims.push_back(cols);
     return Shape(dims);
   };
-  a = broadcast(cast(a, dtype), full(sa[ra - 2], sa[ra - 1]));
-  b = broadcast(cast(b, dtype), full(sb[rb - 2], sb[rb - 1]));
+  a = broadcast(rounded(cast(a, dtype)), full(sa[ra - 2], sa[ra - 1]));
+  b = broadcast(rounded(cast(b, dtype)), full(sb[rb - 2], sb[rb - 1]));
   return add({Prim::matmul, dtype, false, full(m, n), {a, b}, attr});
 }
 
@@ -453,8 +478,8 @@ NodeId Graph::conv(NodeId x, NodeId weight, const ConvAttr& attr) {
     dims.push_back(
         window_extent(sx[i + 2], sw[i + 2], attr.stride[s], attr.dilation[s], attr.pad_low[s], attr.pad_high[s], "convolution"));
   }
-  x = cast(x, dtype);
-  weight = cast(weight, dtype);
+  x = rounded(cast(x, dtype));
+  weight = rounded(cast(weight, dtype));
   return add({Prim::conv, dtype, false, Shape(dims), {x, weight}, attr});
 }
 

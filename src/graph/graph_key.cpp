@@ -3,12 +3,13 @@
 #include <bit>
 
 #include "graph/elementwise.h"
+#include "graph/region.h"
 
 namespace tenon {
 namespace {
 
-// In the place of a node's first word, where no primitive has this number.
-constexpr std::uint64_t kEnd = 0xff;
+// In the place of a node's first word, where no primitive has these numbers.
+constexpr std::uint64_t kEnd = 0xff, kRegion = 0xfe;
 
 struct AttributeHash {
   SipHash& hash;
@@ -48,7 +49,7 @@ struct AttributeHash {
   }
   void operator()(const AxisAttr& a) const { word(a.axis); }
   void operator()(const ScatterAttr& a) const { axis(a.axis, a.add); }
-  void operator()(const ReduceAttr& a) const { word(static_cast<int>(a.kind) * 256 + a.axes); }
+  void operator()(const ReduceAttr& a) const { word(static_cast<int>(a.kind) * 65536 + a.axes); }
   void operator()(const ArgReduceAttr& a) const { axis(a.axis, a.largest); }
   void operator()(const MatMulAttr& a) const { word((a.transpose_a ? 2 : 0) + (a.transpose_b ? 1 : 0)); }
   void operator()(const ConvAttr& a) const {
@@ -65,9 +66,18 @@ struct AttributeHash {
     word(a.normal ? 1 : 0);
     hash.add(a.seed);
   }
+  void operator()(const RegionAttr& a) const { add_region(hash, a); }
 };
 
-GraphKey key_of(SipHash hash, std::size_t nodes, std::span<const NodeId> outputs) {
+void add_region_of_nodes(SipHash& hash, const Region& region) {
+  hash.add(kRegion | region.inputs.size() << 8);
+  for (const NodeId id : region.inputs) hash.add(static_cast<std::uint64_t>(id));
+  hash.add(static_cast<std::uint64_t>(region.output));
+  add_region(hash, region.attr);
+}
+
+GraphKey key_of(SipHash hash, std::span<const Region> regions, std::size_t nodes, std::span<const NodeId> outputs) {
+  for (const Region& region : regions) add_region_of_nodes(hash, region);
   hash.add(kEnd | nodes << 8);
   hash.add(outputs.size());
   for (const NodeId id : outputs) hash.add(static_cast<std::uint64_t>(id));
@@ -79,7 +89,7 @@ GraphKey key_of(SipHash hash, std::size_t nodes, std::span<const NodeId> outputs
 const SipHash::Key& key_of_this_vocabulary() {
   static const SipHash::Key key = [] {
     std::string names;
-    for (int i = 0; i <= static_cast<int>(Prim::random); ++i) names += std::string(name(static_cast<Prim>(i))) + ' ';
+    for (int i = 0; i <= static_cast<int>(Prim::region); ++i) names += std::string(name(static_cast<Prim>(i))) + ' ';
     for (int i = 0; i < kElementwiseCount; ++i) names += std::string(name(static_cast<ElementwiseOp>(i))) + ' ';
     const SipHash::Digest digest = SipHash::of({}, names);
     return SipHash::Key{digest.low, digest.high};
@@ -91,7 +101,7 @@ const SipHash::Key& key_of_this_vocabulary() {
 
 void add_node(SipHash& hash, const Node& node) {
   static_assert(std::variant_size_v<Attributes> < 128 && kMaxRank < 256 &&
-                static_cast<int>(Prim::random) < static_cast<int>(kEnd));
+                static_cast<int>(Prim::region) < static_cast<int>(kRegion));
   hash.add(static_cast<std::uint64_t>(node.prim) | static_cast<std::uint64_t>(node.dtype) << 8 |
            static_cast<std::uint64_t>(node.weak) << 16 | static_cast<std::uint64_t>(node.attr.index()) << 17 |
            static_cast<std::uint64_t>(node.shape.rank()) << 24 | static_cast<std::uint64_t>(node.inputs.size()) << 32);
@@ -103,17 +113,17 @@ void add_node(SipHash& hash, const Node& node) {
 GraphKey node_key(const Node& node) {
   SipHash hash(SipHash::process_key());
   add_node(hash, node);
-  return key_of(hash, 1, {});
+  return key_of(hash, {}, 1, {});
 }
 
 Graph::Graph() : hash_(SipHash(SipHash::process_key()).state()) {}
 
-GraphKey Graph::key() const { return key_of(SipHash(hash_), nodes_.size(), outputs_); }
+GraphKey Graph::key() const { return key_of(SipHash(hash_), regions_, nodes_.size(), outputs_); }
 
 GraphKey Graph::fingerprint() const {
   SipHash hash(key_of_this_vocabulary());
   for (const Node& node : nodes_) add_node(hash, node);
-  return key_of(hash, nodes_.size(), outputs_);
+  return key_of(hash, regions_, nodes_.size(), outputs_);
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "base/siphash.h"
 #include "graph/elementwise.h"
+#include "graph/region.h"
 #include "tenon/graph.h"
 
 namespace tenon {
@@ -60,6 +61,7 @@ struct AttributeText {
     return fmt::format("axis {}{}", a.axis, a.product ? " product" : " sum");
   }
   std::string operator()(const RandomAttr& a) const { return fmt::format("{} seed {}", a.normal ? "normal" : "uniform", a.seed); }
+  std::string operator()(const RegionAttr& a) const { return region_text(a); }
 };
 
 }  // namespace
@@ -75,6 +77,8 @@ std::string node_text(const Node& node) {
 std::string Graph::text() const {
   std::string text;
   for (NodeId id = 0; id < size(); ++id) text += fmt::format("%{} = {}\n", id, node_text((*this)[id]));
+  for (const Region& region : regions_)
+    text += fmt::format("region %{} of %{} {{{}}}\n", region.output, fmt::join(region.inputs, " %"), region_text(region.attr));
   text += "return";
   for (NodeId id : outputs_) text += fmt::format(" %{}", id);
   text += '\n';

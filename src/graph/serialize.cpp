@@ -4,12 +4,13 @@
 
 #include "graph/check_node.h"
 #include "graph/elementwise.h"
+#include "graph/region.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x544e47;  // "TNG"
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 constexpr std::uint64_t kMaxName = 4096;
 
 template <class Array>
@@ -52,7 +53,7 @@ struct AttributeWriter {
   }
   void operator()(const ReduceAttr& a) const {
     out.byte(static_cast<std::uint8_t>(a.kind));
-    out.byte(a.axes);
+    out.number(a.axes);
   }
   void operator()(const ArgReduceAttr& a) const {
     out.integer(a.axis);
@@ -82,6 +83,7 @@ struct AttributeWriter {
     out.flag(a.normal);
     out.number(a.seed);
   }
+  void operator()(const RegionAttr& a) const { write_region(out, a); }
 };
 
 int read_axis(ByteReader& in) {
@@ -134,7 +136,7 @@ Attributes read_attributes(ByteReader& in, const Node& node, int input_index) {
     }
     case Prim::reduce: {
       const auto kind = static_cast<ReduceKind>(in.byte());
-      return ReduceAttr{kind, in.byte()};
+      return ReduceAttr{kind, static_cast<AxisSet>(in.below(1u << kMaxRank, "an axis that does not exist"))};
     }
     case Prim::arg_reduce: {
       const int axis = read_axis(in);
@@ -171,6 +173,7 @@ Attributes read_attributes(ByteReader& in, const Node& node, int input_index) {
     case Prim::cast:
     case Prim::broadcast:
     case Prim::reshape: return std::monostate{};
+    case Prim::region: break;
   }
   ByteReader::fail("a primitive that does not exist");
 }
@@ -231,6 +234,13 @@ std::vector<std::byte> serialize(const Graph& graph) {
   for (NodeId id = 0; id < graph.size(); ++id) write_node(out, graph[id], id);
   out.number(graph.outputs().size());
   for (const NodeId id : graph.outputs()) out.number(static_cast<std::uint64_t>(id));
+  out.number(graph.regions().size());
+  for (const Region& region : graph.regions()) {
+    out.number(region.inputs.size());
+    for (const NodeId id : region.inputs) out.number(static_cast<std::uint64_t>(id));
+    out.number(static_cast<std::uint64_t>(region.output));
+    write_region(out, region.attr);
+  }
   return out.take();
 }
 
@@ -256,8 +266,19 @@ Graph deserialize(std::span<const std::byte> bytes) {
     outputs.push_back(static_cast<NodeId>(in.below(count, "an output that does not exist")));
     if (graph[outputs.back()].weak) ByteReader::fail("an output that is a literal");
   }
-  in.finish();
   graph.set_outputs(std::move(outputs));
+  const std::uint64_t region_count = in.below(in.left() + 1, "more regions than bytes");
+  for (std::uint64_t i = 0; i < region_count; ++i) {
+    Region region;
+    const std::uint64_t input_count = in.below(in.left() + 1, "more inputs than bytes");
+    for (std::uint64_t k = 0; k < input_count; ++k)
+      region.inputs.push_back(static_cast<NodeId>(in.below(count, "an input that does not exist")));
+    region.output = static_cast<NodeId>(in.below(count, "an output that does not exist"));
+    region.attr = read_region(in);
+    check_region(graph, region);
+    graph.mark(std::move(region));
+  }
+  in.finish();
   return graph;
 }
 

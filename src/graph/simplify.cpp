@@ -1,30 +1,49 @@
 #include "graph/simplify.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "graph/graph_key.h"
+#include "graph/view.h"
 
 namespace tenon {
 namespace {
 
-std::vector<bool> live_nodes(const Graph& graph) {
-  std::vector<bool> live(static_cast<std::size_t>(graph.size()), false);
+// Which nodes the outputs need, and which regions take the place of their outputs.
+struct Needed {
+  std::vector<bool> live;
+  std::unordered_map<NodeId, const Region*> taken;  // by output
+};
+
+Needed needed_nodes(const Graph& graph, const RegionFilter& takes) {
+  Needed needed;
+  std::unordered_map<NodeId, const Region*> regions;
+  if (takes)
+    for (const Region& region : graph.regions()) regions[region.output] = &region;
+  std::vector<bool>& live = needed.live;
+  live.assign(static_cast<std::size_t>(graph.size()), false);
   for (NodeId id : graph.outputs()) live[static_cast<std::size_t>(id)] = true;
   for (NodeId id : graph.inputs()) live[static_cast<std::size_t>(id)] = true;
-  for (NodeId id = graph.size() - 1; id >= 0; --id)
-    if (live[static_cast<std::size_t>(id)])
-      for (NodeId in : graph[id].inputs) live[static_cast<std::size_t>(in)] = true;
-  return live;
+  for (NodeId id = graph.size() - 1; id >= 0; --id) {
+    if (!live[static_cast<std::size_t>(id)]) continue;
+    const auto region = regions.find(id);
+    const bool is_taken = region != regions.end() && takes(graph, *region->second);
+    if (is_taken) needed.taken[id] = region->second;
+    for (NodeId in : is_taken ? region->second->inputs : graph[id].inputs) live[static_cast<std::size_t>(in)] = true;
+  }
+  return needed;
 }
 
 class Simplifier {
  public:
-  Graph run(const Graph& source) {
-    const std::vector<bool> live = live_nodes(source);
+  Graph run(const Graph& source, const RegionFilter& takes) {
+    const Needed needed = needed_nodes(source, takes);
     std::vector<NodeId> renamed(static_cast<std::size_t>(source.size()), -1);
     for (NodeId id = 0; id < source.size(); ++id) {
-      if (!live[static_cast<std::size_t>(id)]) continue;
+      if (!needed.live[static_cast<std::size_t>(id)]) continue;
       Node node = source[id];
+      if (const auto taken = needed.taken.find(id); taken != needed.taken.end())
+        node = {Prim::region, node.dtype, false, node.shape, taken->second->inputs, taken->second->attr};
       for (NodeId& in : node.inputs) in = renamed[static_cast<std::size_t>(in)];
       renamed[static_cast<std::size_t>(id)] = place(std::move(node));
     }
@@ -47,8 +66,40 @@ class Simplifier {
       case Prim::broadcast:
         while (graph_[node.inputs[0]].prim == Prim::broadcast) node.inputs[0] = graph_[node.inputs[0]].inputs[0];
         return unique(std::move(node));
+      case Prim::cast: return is_rounding(graph_, node) ? place_rounding(std::move(node)) : unique(std::move(node));
       default: return unique(std::move(node));
     }
+  }
+
+  // Moved in front of views, so that the step that computes the value rounds it and products read it in place. Not for block
+  // formats, whose rounding depends on which elements are neighbours.
+  NodeId place_rounding(Node node) {
+    const Node source = graph_[node.inputs[0]];
+    if (is_block(node.dtype)) return unique(std::move(node));
+    if (is_rounded(node.inputs[0])) return node.inputs[0];
+    if (!is_view(source.prim)) return unique(std::move(node));
+    Node view = source;
+    view.inputs[0] = place_rounding({Prim::cast, node.dtype, false, graph_[source.inputs[0]].shape, {source.inputs[0]}, {}});
+    return place(std::move(view));
+  }
+
+  // Whether every element is a number of the node's dtype.
+  bool is_rounded(NodeId id) {
+    for (NodeId next = static_cast<NodeId>(rounded_.size()); next <= id; ++next) {
+      const Node& node = graph_[next];
+      const auto input_is_rounded = [&](NodeId in) { return bool{rounded_[static_cast<std::size_t>(in)]}; };
+      bool is = false;
+      if (node.prim == Prim::input || node.prim == Prim::cast)
+        is = true;
+      else if (node.prim == Prim::constant)
+        is = node.as<ConstantAttr>().value.dtype() == node.dtype;
+      else if (is_view(node.prim) || node.prim == Prim::take || node.prim == Prim::gather)
+        is = input_is_rounded(node.inputs[0]);
+      else if (node.prim == Prim::concat || (node.prim == Prim::pad && node.as<PadAttr>().value == 0))
+        is = std::ranges::all_of(node.inputs, input_is_rounded);
+      rounded_.push_back(is);
+    }
+    return rounded_[static_cast<std::size_t>(id)];
   }
 
   NodeId place_iota(Node node) {
@@ -90,10 +141,11 @@ class Simplifier {
 
   Graph graph_;
   std::unordered_map<GraphKey, NodeId> known_;
+  std::vector<bool> rounded_;  // by node of graph_, for the first ones
 };
 
 }  // namespace
 
-Graph simplify(const Graph& graph) { return Simplifier().run(graph); }
+Graph simplify(const Graph& graph, const RegionFilter& takes) { return Simplifier().run(graph, takes); }
 
 }  // namespace tenon

@@ -21,6 +21,11 @@ constexpr bool is_view(Prim prim) {
   return prim == Prim::broadcast || prim == Prim::reshape || prim == Prim::transpose || prim == Prim::slice;
 }
 
+// A cast of a 16-bit float or block format to itself: the rounding of a product's operand.
+inline bool is_rounding(const Graph& graph, const Node& node) {
+  return node.prim == Prim::cast && compute_dtype(node.dtype) != node.dtype && graph[node.inputs[0]].dtype == node.dtype;
+}
+
 ValueView whole_view(NodeId node, const Shape& shape);
 bool is_dense(const ValueView& view);  // a contiguous row-major block at some offset
 

@@ -187,6 +187,7 @@ Rule rule_of(const Graph& graph, const Node& node) {
     case Prim::constant:
     case Prim::iota:
     case Prim::random: break;
+    case Prim::region: break;
     case Prim::elementwise:
     case Prim::cast: add_parallel(b, -1); break;
     case Prim::broadcast: add_broadcast(b); break;

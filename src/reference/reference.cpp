@@ -107,6 +107,7 @@ HostArray evaluate(const Node& node, std::span<const HostArray> in, std::span<co
     case Prim::arg_sort: return evaluate_arg_sort(node, in[0]);
     case Prim::cumulative: return evaluate_cumulative(node, in[0]);
     case Prim::random: return evaluate_random(node);
+    case Prim::region: break;
   }
   throw Error(ErrorCode::internal, "the reference does not support this primitive");
 }

@@ -56,6 +56,13 @@ NodeId surround(Program& program, const Case& c, NodeId y) {
     case Around::sum_last: return graph.reduce(ReduceKind::sum, y, axis(shape.rank() - 1));
     case Around::sum_first: return graph.reduce(ReduceKind::sum, y, axis(0));
     case Around::sum_all: return graph.reduce(ReduceKind::sum, y, static_cast<AxisSet>((1u << shape.rank()) - 1));
+    case Around::products: {
+      const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
+        return add_input(program, {Shape{rows, columns}, graph[y].dtype, Fill{Values::small}}, static_cast<std::uint64_t>(rows));
+      };
+      const NodeId operand[] = {y}, hidden = graph.elementwise(ElementwiseOp::Gelu, operand);
+      return graph.matmul(graph.matmul(hidden, matrix(shape[shape.rank() - 1], 6)), matrix(6, 4));
+    }
   }
   return y;
 }

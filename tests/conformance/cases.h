@@ -17,8 +17,9 @@
 
 namespace tenon::conformance {
 
-// The context of the op: alone, inside a fused chain, or followed by a reduction of its result.
-enum class Around : std::uint8_t { nothing, chain, sum_last, sum_first, sum_all };
+// The context of the op: alone, inside a fused chain, followed by a reduction of its result, or followed by gelu and two matrix
+// products.
+enum class Around : std::uint8_t { nothing, chain, sum_last, sum_first, sum_all, products };
 
 struct CaseInput {
   Shape shape;

@@ -12,6 +12,16 @@ void attention(Plan& p) {
   p.add("mask", {p.x({5, 4}), p.x({6, 4}), p.x({6, 2}), p.of(DType::boolean, {5, 6}, Values::mask)});
   p.add("everything masked", {p.x({3, 4}), p.x({6, 4}), p.x({6, 2}), p.of(DType::boolean, {3, 6}, Values::zero)});
   p.add("float mask", {p.x({5, 4}), p.x({6, 4}), p.x({6, 2}), p.x({6})});
+  p.add("shared heads", {p.x({2, 6, 5, 8}), p.x({2, 2, 7, 8}), p.x({2, 2, 7, 3})});
+  p.add("one head for all", {p.x({2, 3, 5, 8}), p.x({2, 1, 7, 8}), p.x({2, 1, 7, 3})});
+  p.add("computed, before a product", {p.x({9, 6}), p.x({8, 6}), p.x({8, 5})}).around = Around::products;
+  // More rows and keys than a tile, and sizes that do not divide one.
+  p.add("several tiles", {p.x({2, 70, 20}), p.x({2, 150, 20}), p.x({2, 150, 18})});
+  p.add("several tiles, causal", {p.x({1, 2, 131, 16}), p.x({1, 2, 131, 16}), p.x({1, 2, 131, 16})}, {{"causal", true}});
+  p.add("one query", {p.x({2, 2, 1, 16}), p.x({2, 2, 300, 16}), p.x({2, 2, 300, 16})});
+  p.add("one query, masked",
+        {p.x({2, 1, 16}), p.x({2, 300, 16}), p.x({2, 300, 16}), p.of(DType::boolean, {2, 1, 300}, Values::mask)});
+  p.add("wide heads", {p.x({9, 256}), p.x({33, 256}), p.x({33, 256})});
 }
 void rope(Plan& p) {
   p.add("halves", {p.x({5, 8})});

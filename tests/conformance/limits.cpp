@@ -92,6 +92,8 @@ bool keeps_sign_of_zero(ElementwiseOp op) {
     case E::Mul:
     case E::Div:
     case E::Sqrt:
+    case E::FloorDiv:
+    case E::Remainder:
     case E::Add:
     case E::Sub: return true;
     default: return false;

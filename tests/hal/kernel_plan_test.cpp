@@ -217,6 +217,59 @@ TEST(KernelPlan, WhatTheLibraryDoesNotTakeBehindAProductIsAKernel) {
   }
 }
 
+std::vector<MatMulStep> library_products(const Graph& graph) {
+  PlanOptions options;
+  options.library_matmul = [](const MatMulStep&) { return true; };
+  std::vector<MatMulStep> products;
+  for (const PlanStep& step : plan_kernels(graph, gpu(Dialect::cuda), options).steps)
+    if (const auto* product = std::get_if<MatMulStep>(&step)) products.push_back(*product);
+  return products;
+}
+
+TEST(KernelPlan, AProductOfAProductReadsSixteenBitsThatTheFirstOneWrote) {
+  for (const bool has_cast : {false, true}) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::bf16, {64, 64});
+    const NodeId first = has_cast ? graph.cast(graph.cast(graph.matmul(x, x), DType::f32), DType::bf16) : graph.matmul(x, x);
+    graph.set_outputs({graph.matmul(first, x)});
+    const std::vector<MatMulStep> products = library_products(graph);
+    ASSERT_EQ(products.size(), 2u);
+    if (!has_cast) {
+      EXPECT_EQ(products[0].result.stored, DType::bf16);
+      EXPECT_EQ(products[0].result.where, products[1].a.where);
+    }
+    EXPECT_EQ(products[1].a.stored, DType::bf16);
+    EXPECT_EQ(products[1].b.stored, DType::bf16);
+  }
+}
+
+TEST(KernelPlan, TheSecondLayerOfANetworkReadsSixteenBits) {
+  for (const std::string_view activation : {"gelu", "relu"}) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::bf16, {64, 32}), w1 = graph.input("w1", DType::bf16, {128, 32});
+    const NodeId b1 = graph.input("b1", DType::bf16, {128}), w2 = graph.input("w2", DType::bf16, {32, 128});
+    const NodeId hidden = apply(graph, activation, {apply(graph, "linear", {x, w1, b1})[0]})[0];
+    graph.set_outputs(apply(graph, "linear", {hidden, w2}));
+    const std::vector<MatMulStep> products = library_products(graph);
+    ASSERT_EQ(products.size(), 2u) << activation;
+    EXPECT_EQ(products[1].a.stored, DType::bf16) << activation;
+    EXPECT_EQ(products[0].has_bias, activation == "relu");
+    EXPECT_EQ(products[0].result.stored, activation == "relu" ? DType::bf16 : DType::f32);
+  }
+}
+
+TEST(KernelPlan, AValueThatAProductAndAnotherNodeReadKeepsItsPrecisionForTheOther) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::bf16, {64, 64});
+  const NodeId product = graph.matmul(x, x);
+  const NodeId operands[] = {product, graph.matmul(product, x)};
+  graph.set_outputs({graph.elementwise(ElementwiseOp::Add, operands)});
+  const std::vector<MatMulStep> products = library_products(graph);
+  ASSERT_EQ(products.size(), 2u);
+  EXPECT_EQ(products[0].result.stored, DType::f32);
+  EXPECT_EQ(products[1].a.stored, DType::bf16);
+}
+
 TEST(KernelPlan, ALargeConvolutionIsAProductOfAllItsImages) {
   PlanOptions options;
   options.library_matmul = [](const MatMulStep&) { return true; };

@@ -82,6 +82,7 @@ class Emitter {
       case Prim::arg_sort: return emit_arg_sort(node, in[0]);
       case Prim::cumulative: return emit_cumulative(node, in[0]);
       case Prim::random: return emit_random(writer_, node);
+      case Prim::region: break;
     }
     throw Error(ErrorCode::internal, "StableHLO does not support this primitive");
   }

@@ -14,13 +14,15 @@ class Finder {
   Finder(const Graph& graph, const Plan& fused, const PlanValues& values) : graph_(graph), fused_(fused), values_(values) {}
 
   std::optional<Epilogue> epilogue_of(const Group& group) const {
-    if (group.kind != Group::Kind::elementwise || group.nodes.size() > 2 || group.outputs != std::vector{group.nodes.back()} ||
+    if (group.kind != Group::Kind::elementwise || group.nodes.size() > 3 || group.outputs != std::vector{group.nodes.back()} ||
         group.domain.rank() < 2)
       return std::nullopt;
     Epilogue found;
     found.result = group.nodes.back();
     for (const NodeId id : group.nodes) {
       const Node& node = graph_[id];
+      // The rounding for a product that follows: the result is stored in its own dtype.
+      if (is_rounding(graph_, node) && id == found.result && found.product >= 0) continue;
       if (node.prim != Prim::elementwise || node.dtype != graph_[found.result].dtype) return std::nullopt;
       const bool is_first = id == group.nodes[0];
       switch (node.as<ElementwiseAttr>().op) {

@@ -74,7 +74,7 @@ void PlanValues::place_outputs() {
     is_direct_[i] = true;
   }
   for (const auto& [id, indices] : direct_outputs_)
-    if (compute_dtype(graph_[id].dtype) == graph_[id].dtype) sources_[id] = {steps_.output_slot(indices[0]), graph_[id].dtype};
+    if (memory_dtype(graph_, fused_, id) == graph_[id].dtype) sources_[id] = {steps_.output_slot(indices[0]), graph_[id].dtype};
 }
 
 // --- Reading ---
@@ -120,7 +120,7 @@ bool PlanValues::is_read_once(NodeId base) const {
 
 void PlanValues::place(NodeId id) {
   if (sources_.contains(id) || (direct_outputs_.contains(id) && !readers_.contains(id))) return;
-  const DType dtype = compute_dtype(graph_[id].dtype);
+  const DType dtype = memory_dtype(graph_, fused_, id);
   sources_[id] = {steps_.temporary(dtype, graph_[id].shape), dtype};
 }
 

@@ -37,7 +37,7 @@ class PlanValues final : public emit::GroupPlacement {
   bool is_read_once(NodeId base) const;
 
   // --- Writing ---
-  // Allocates memory, in its compute type, for a computed value that is read inside the program.
+  // Allocates memory (memory_dtype) for a computed value that is read inside the program.
   void place(NodeId id);
   // The destination of a primitive: the memory that others read, or the graph's output, to whose dtype it rounds.
   emit::Dense result_of(NodeId id);

@@ -26,29 +26,96 @@ Expr attention_weights(Expr scores, bool may_be_empty) {
   return e / total;
 }
 
+// [batch..., rows, width] as [n, heads, rows, width], where the heads are the last batch axis.
+Expr with_four_axes(Expr x, const Shape& batch) {
+  const int rank = x.rank();
+  Dims full = dims(batch);
+  full.insert(full.end(), {x.extent(rank - 2), x.extent(rank - 1)});
+  x = broadcast(x, Shape(full));
+  const std::int64_t heads = batch.rank() > 0 ? batch[batch.rank() - 1] : 1;
+  const std::int64_t n = batch.elements() == 0 ? (heads == 0 ? 1 : 0) : batch.elements() / heads;
+  return reshape(x, Shape{n, heads, x.extent(x.rank() - 2), x.extent(x.rank() - 1)});
+}
+
+// The batch axes of q, k and v. The heads of k and v, the last of them, may be shared by groups of heads of q.
+struct AttentionBatch {
+  Shape q, kv;
+};
+AttentionBatch attention_batch(const OpCall& call, Expr q, Expr k, Expr v) {
+  const auto of = [](Expr x) { return Shape(x.shape().dims().first(static_cast<std::size_t>(x.rank() - 2))); };
+  const Shape q_batch = of(q), kv_batch = tenon::broadcast(of(k), of(v));
+  const int q_rank = q_batch.rank(), kv_rank = kv_batch.rank();
+  if (q_rank == 0 || kv_rank == 0) {
+    const Shape all = tenon::broadcast(q_batch, kv_batch);
+    return {all, all};
+  }
+  const std::int64_t heads = q_batch[q_rank - 1], shared = kv_batch[kv_rank - 1];
+  if (heads == shared || heads == 1 || shared <= 1) {
+    // One head of k and v for all of q needs no copies of it.
+    const Shape all = tenon::broadcast(q_batch, kv_batch);
+    return {all, shared == 1 && all.elements() > 0 ? all.with(all.rank() - 1, 1) : all};
+  }
+  if (heads % shared != 0) call.fail(fmt::format("{} heads of q cannot share {} heads of k and v", heads, shared));
+  const Shape all = tenon::broadcast(q_batch.with(q_rank - 1, 1), kv_batch.with(kv_rank - 1, 1));
+  return {all.with(all.rank() - 1, heads), all.with(all.rank() - 1, shared)};
+}
+
+// Every head |times| times in a row.
+Expr repeated_heads(Expr x, std::int64_t times) {
+  if (times == 1) return x;
+  const Shape shape = x.shape();
+  return reshape(broadcast(unsqueeze(x, 2), Shape{shape[0], shape[1], times, shape[2], shape[3]}),
+                 shape.with(1, shape[1] * times));
+}
+
 Results attention(const OpCall& call) {
-  const Expr q = floating(input(call, 0)), k = floating(input(call, 1)), v = floating(input(call, 2));
+  Expr q = floating(input(call, 0)), k = floating(input(call, 1)), v = floating(input(call, 2));
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2) call.fail("expected q [..., l, e], k [..., s, e], v [..., s, d]");
-  const std::int64_t width = q.extent(q.rank() - 1), keys = k.extent(k.rank() - 2);
+  const std::int64_t width = q.extent(q.rank() - 1), keys = k.extent(k.rank() - 2), rows = q.extent(q.rank() - 2);
   if (k.extent(k.rank() - 1) != width) call.fail("the last axes of q and k differ");
   if (v.extent(v.rank() - 2) != keys) call.fail(fmt::format("k has {} rows, but v has {}", keys, v.extent(v.rank() - 2)));
   if (keys == 0) call.fail("k is empty; attention needs at least one key");
   const double scale =
       call.given("scale") ? call.number("scale") : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
 
-  Expr scores = matmul(q, k, {.transpose_b = true}) * scale;
+  Graph& graph = call.graph();
+  const AttentionBatch batch = attention_batch(call, q, k, v);
+  const DType dtype = promote(promote(q.dtype(), k.dtype()), v.dtype());
+  const auto prepared = [&](Expr x, const Shape& axes) {
+    return with_four_axes(Expr(graph, graph.rounded(build::cast(x, dtype).id())), axes);
+  };
+  q = prepared(q, batch.q);
+  k = prepared(k, batch.kv);
+  v = prepared(v, batch.kv);
+  Dims result = dims(batch.q);
+  result.insert(result.end(), {rows, v.extent(3)});
+  const std::int64_t heads = q.extent(1), per_group = k.extent(1) == 0 ? 1 : heads / k.extent(1);
+
+  Region region{{q.id(), k.id(), v.id()}, -1, AttentionAttr{scale, call.boolean("causal")}};
+  Expr scores = matmul(q, repeated_heads(k, per_group), {.transpose_b = true}) * scale;
   const bool masked = call.has_input(3);
   if (masked) {
-    const Expr mask = input(call, 3);
-    if (!broadcastable(mask.shape(), scores.shape()))
-      call.fail(fmt::format("mask {} does not broadcast to the scores {}", to_string(mask.shape()), to_string(scores.shape())));
-    scores = is_float(mask.dtype()) ? scores + mask : where(mask, scores, kMinusInfinity);
+    Expr mask = input(call, 3);
+    Dims full = dims(batch.q);
+    full.insert(full.end(), {rows, keys});
+    if (!broadcastable(mask.shape(), Shape(full)))
+      call.fail(fmt::format("mask {} does not broadcast to the scores {}", to_string(mask.shape()), to_string(Shape(full))));
+    mask = reshape(broadcast(mask, Shape(full)), scores.shape());
+    if (!is_float(mask.dtype()))
+      mask = build::cast(mask, DType::boolean);
+    else
+      mask = build::cast(mask, dtype);
+    region.inputs.push_back(mask.id());
+    scores = mask.dtype() == DType::boolean ? where(mask, scores, kMinusInfinity) : scores + mask;
   }
   if (call.boolean("causal")) {
-    const Shape matrix{scores.extent(scores.rank() - 2), keys};
-    scores = where(iota(call.graph(), matrix, 1) <= iota(call.graph(), matrix, 0), scores, kMinusInfinity);
+    const Shape matrix{rows, keys};
+    scores = where(iota(graph, matrix, 1) <= iota(graph, matrix, 0), scores, kMinusInfinity);
   }
-  return {matmul(attention_weights(scores, masked), v).id()};
+  const Expr y = matmul(attention_weights(scores, masked), repeated_heads(v, per_group));
+  region.output = y.id();
+  if (y.shape().elements() > 0) graph.mark(std::move(region));
+  return {reshape(y, Shape(result)).id()};
 }
 
 // Rotates pairs of features by position * base^(-2 j / width). Angles are formed in double: at position 100,000 an f32 angle
@@ -103,7 +170,9 @@ void register_attention_ops(OpList& ops) {
            {.name = "scale", .type = ParameterType::number, .doc = "factor applied to the scores; default 1 / sqrt(width)"}})
       .aliases({"attention", "sdpa"})
       .formula("softmax(q k^T scale + mask) v")
-      .doc("Attention over [..., rows, width]. A bool mask is true for keys to attend to; a float mask is added to the scores.")
+      .doc(
+          "Attention over [..., heads, rows, width]; k and v may have fewer heads. A bool mask is true for keys to attend to; a "
+          "float mask is added to the scores.")
       .example(
           "scaled_dot_product_attention([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [3.0, "
           "4.0]], causal=true)");

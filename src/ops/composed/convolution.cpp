@@ -81,9 +81,15 @@ Results conv_transpose(const OpCall& call) {
   const Spatial stride = spatial(call, "stride", n, 1), dilation = spatial(call, "dilation", n, 1);
   const Spatial extra = spatial(call, "output_padding", n, 0);
   const auto [low, high] = spatial_padding(call, "padding", n);
+  // Both enter a product.
+  const DType dtype = promote(x.dtype(), w.dtype());
+  const auto prepared = [&](Expr e) { return Expr(call.graph(), call.graph().rounded(build::cast(e, dtype).id())); };
+  const Expr whole = x = prepared(x), flat = w = prepared(w);
+  Spatial cut_high{};
   for (int i = 0; i < n; ++i) {
     const std::size_t s = static_cast<std::size_t>(i);
     const int axis = i + 2;
+    cut_high[s] = high[s] - extra[s];
     if (extra[s] >= std::max(stride[s], dilation[s])) call.fail("output_padding must be smaller than stride or dilation");
     x = spread(x, axis, stride[s] - 1);
     if (w.extent(axis) > (std::int64_t{1} << 31)) call.fail("the kernel has more than 2^31 elements along an axis");
@@ -104,7 +110,10 @@ Results conv_transpose(const OpCall& call) {
   ConvAttr attr;
   attr.dilation = dilation;
   attr.groups = groups;
-  return batch.result(add_bias(call, Expr(call.graph(), call.graph().conv(x.id(), w.id(), attr))));
+  const Expr y(call.graph(), call.graph().conv(x.id(), w.id(), attr));
+  if (y.dtype() == whole.dtype() && y.shape().elements() > 0)
+    call.graph().mark({{whole.id(), flat.id()}, y.id(), ConvTransposeAttr{stride, dilation, low, cut_high, groups}});
+  return batch.result(add_bias(call, y));
 }
 
 Results pixel_shuffle(const OpCall& call) {

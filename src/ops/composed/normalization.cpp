@@ -28,9 +28,16 @@ Expr softmax_of(Expr x, AxisSet axes) {
   return e / sum_keep(e, axes);
 }
 
+void mark_softmax(const OpCall& call, Expr x, Expr y, bool log) {
+  if (x.rank() > 0 && x.shape().elements() > 0)
+    call.graph().mark({{x.id()}, y.id(), SoftmaxAttr{call.axis("axis", x.rank()), log}});
+}
+
 Results softmax(const OpCall& call) {
   const auto [x, axes] = softmax_input(call);
-  return {softmax_of(x, axes).id()};
+  const Expr y = softmax_of(x, axes);
+  mark_softmax(call, x, y, false);
+  return {y.id()};
 }
 
 Results softmin(const OpCall& call) {
@@ -42,7 +49,9 @@ Results log_softmax(const OpCall& call) {
   const auto [x, axes] = softmax_input(call);
   if (x.shape().elements() == 0) return {x.id()};
   const Expr shifted = x - max_keep(x, axes);
-  return {(shifted - log(sum_keep(exp(shifted), axes))).id()};
+  const Expr y = shifted - log(sum_keep(exp(shifted), axes));
+  mark_softmax(call, x, y, true);
+  return {y.id()};
 }
 
 // (x - mean) / sqrt(var + eps) over |axes|, with the population variance.
@@ -66,16 +75,30 @@ Expr scale_and_shift(const OpCall& call, Expr x, std::size_t first, Place&& plac
   return x;
 }
 
+// Scales and shifts the normalised |y|, and records the whole if the types are those of x.
+Results finish_norm(const OpCall& call, Expr x, Expr y, const NormAttr& attr) {
+  const Expr result = scale_and_shift(call, y, 1, [](Expr w) { return w; });
+  Region region{{x.id()}, result.id(), attr};
+  bool fits = result.dtype() == x.dtype() && result.id() != x.id() && x.shape().elements() > 0;
+  for (std::size_t i = 1; i < call.inputs().size(); ++i) {
+    const Expr w = input(call, i);
+    region.inputs.push_back(w.id());
+    fits = fits && w.dtype() == x.dtype() && w.id() < result.id();
+  }
+  if (fits) call.graph().mark(std::move(region));
+  return {result.id()};
+}
+
 Results layer_norm(const OpCall& call) {
   const Expr x = floating(input(call, 0));
-  const Expr y = standardize(x, call.axes("axis", x.rank()), call.number("eps"));
-  return {scale_and_shift(call, y, 1, [](Expr w) { return w; }).id()};
+  const NormAttr attr{call.axes("axis", x.rank()), call.number("eps"), true};
+  return finish_norm(call, x, standardize(x, attr.axes, attr.eps), attr);
 }
 
 Results rms_norm(const OpCall& call) {
   const Expr x = floating(input(call, 0));
-  const Expr y = x / sqrt(mean_keep(square(x), call.axes("axis", x.rank())) + call.number("eps"));
-  return {scale_and_shift(call, y, 1, [](Expr w) { return w; }).id()};
+  const NormAttr attr{call.axes("axis", x.rank()), call.number("eps"), false};
+  return finish_norm(call, x, x / sqrt(mean_keep(square(x), attr.axes) + attr.eps), attr);
 }
 
 Expr per_channel(const OpCall& call, Expr vector, Expr x, int axis, std::string_view what) {

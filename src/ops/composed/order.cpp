@@ -27,12 +27,21 @@ Results sort(const OpCall& call) {
   return {gather(x, arg_sort(x, axis, call.boolean("descending")), axis).id()};
 }
 
+// The indices of |count| elements of the sorted order, from |first| on, as a region.
+Expr part_of_order(Expr x, int axis, std::int64_t first, std::int64_t count, bool descending) {
+  const Expr indices = narrow(arg_sort(x, axis, descending), axis, first, count);
+  if (count < x.extent(axis) && indices.shape().elements() > 0)
+    x.graph().mark({{x.id()}, indices.id(), TopKAttr{axis, first, count, descending}});
+  return indices;
+}
+
 Results top_k(const OpCall& call) {
   const Expr x = input(call, 0);
   const int axis = call.axis("axis", x.rank());
   const std::int64_t k = call.integer("k");
   if (k > x.extent(axis)) call.fail(fmt::format("k is {}, but axis {} has {} elements", k, axis, x.extent(axis)));
-  const Expr indices = narrow(arg_sort(x, axis, call.boolean("largest")), axis, 0, k);
+  const bool largest = call.boolean("largest");
+  const Expr indices = part_of_order(x, axis, 0, k, largest);
   if (indices.shape().elements() == 0) return {narrow(x, axis, 0, k).id(), indices.id()};
   return {gather(x, indices, axis).id(), indices.id()};
 }
@@ -49,8 +58,8 @@ Results quantile_at(const OpCall& call, double q) {
 
   const double place = q * static_cast<double>(n - 1);
   const std::int64_t low = static_cast<std::int64_t>(std::floor(place)), high = std::min(low + 1, n - 1);
-  const Expr order = arg_sort(x, axis, false);
-  const auto pick = [&](std::int64_t i) { return gather(x, narrow(order, axis, i, 1), axis); };
+  const Expr neighbours = part_of_order(x, axis, low, high - low + 1, false);
+  const auto pick = [&](std::int64_t i) { return gather(x, narrow(neighbours, axis, i - low, 1), axis); };
   const double share = place - static_cast<double>(low);
   Expr value = pick(low);
   if (share > 0) value = value * (1 - share) + pick(high) * share;
