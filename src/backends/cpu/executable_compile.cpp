@@ -3,7 +3,10 @@
 
 #include "array/block_format.h"
 #include "backends/cpu/executable.h"
+#include "backends/cpu/primitives/attention.h"
+#include "backends/cpu/primitives/conv_transpose.h"
 #include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/selection.h"
 #include "graph/simplify.h"
 #include "hal/temporary_plan.h"
 #include "tenon/error.h"
@@ -53,6 +56,15 @@ struct Result {
   Target bind(const StepContext& context) const { return dense_target(context.locations[location], dtype, shape); }
 };
 
+// The ops that run as one step. Other regions are the nodes that they were made of.
+bool takes_region(const Graph& graph, const Region& region) {
+  if (std::holds_alternative<TopKAttr>(region.attr)) return true;
+  const DType dtype = graph[region.output].dtype;
+  if (compute_dtype(dtype) != DType::f32 || is_block(dtype)) return false;
+  if (std::holds_alternative<ConvTransposeAttr>(region.attr)) return graph[region.inputs[1]].shape.elements() > 0;
+  return std::holds_alternative<AttentionAttr>(region.attr);
+}
+
 void convert_dense(ThreadPool& pool, DType from, const std::byte* in, DType to, std::byte* out, std::int64_t n) {
   constexpr std::int64_t kChunk = 32768;
   const ConvertKernel convert = kernels().convert[static_cast<int>(from)][static_cast<int>(to)];
@@ -70,7 +82,7 @@ class ExecutableCompiler final : public ValuePlacement {
  public:
   ExecutableCompiler(CpuExecutable& program, const Graph& graph, const FusionLimits& limits)
       : program_(program),
-        graph_(simplify(graph)),
+        graph_(simplify(graph, takes_region)),
         plan_(fuse(graph_, limits)),
         inputs_(graph_.inputs().size()),
         outputs_(graph_.outputs().size()) {}
@@ -185,15 +197,21 @@ class ExecutableCompiler final : public ValuePlacement {
       if (computed) direct_outputs_[id].push_back(static_cast<int>(i));
     }
     for (const auto& [id, indices] : direct_outputs_)
-      if (compute_dtype(graph_[id].dtype) == graph_[id].dtype) sources_[id] = {output_location(indices[0]), graph_[id].dtype};
+      if (is_stored_as_declared(id)) sources_[id] = {output_location(indices[0]), graph_[id].dtype};
   }
 
-  // Memory, in the compute type, for a computed value that is read inside the program.
+  // A loop converts while it stores; primitives write their compute type.
+  bool is_stored_as_declared(NodeId id) const {
+    const bool by_loop = plan_.group_of[at(id)] >= 0;
+    return (by_loop ? memory_dtype(graph_, plan_, id) : compute_dtype(graph_[id].dtype)) == graph_[id].dtype;
+  }
+
+  // Memory for a computed value that is read inside the program.
   void place_value(NodeId id) {
     if (sources_.count(id)) return;
     const bool only_output = direct_outputs_.count(id) && !readers_.count(id);
     if (only_output && plan_.group_of[at(id)] >= 0) return;  // the loop converts into the output itself
-    const DType dtype = compute_dtype(graph_[id].dtype);
+    const DType dtype = is_stored_as_declared(id) ? graph_[id].dtype : compute_dtype(graph_[id].dtype);
     sources_[id] = {new_temporary(dtype, graph_[id].shape), dtype};
   }
 
@@ -327,9 +345,31 @@ class ExecutableCompiler final : public ValuePlacement {
         add_step([=, attr = node.as<RandomAttr>()](const StepContext& c) { random(c.pool, attr, result.bind(c)); });
         break;
       }
+      case Prim::region:
+        if (std::holds_alternative<TopKAttr>(node.as<RegionAttr>()))
+          add_selection(id);
+        else if (std::holds_alternative<ConvTransposeAttr>(node.as<RegionAttr>()))
+          add_conv_transpose(id);
+        else
+          add_attention(id);
+        break;
       default: throw Error(ErrorCode::internal, std::string("the CPU has no step for ") + std::string(name(node.prim)));
     }
+    if (plan_.rounded[at(id)]) round_value(id);
     deliver_converted(id);
+  }
+
+  // A product that others read in its own dtype, 16 bits.
+  void round_value(NodeId id) {
+    const Place from = sources_.at(id);
+    const DType to = graph_[id].dtype;
+    const std::int64_t n = graph_[id].shape.elements();
+    touch(from.location);
+    const int location = new_temporary(to, graph_[id].shape);
+    add_step([=](const StepContext& c) {
+      convert_dense(c.pool, from.stored, c.locations[from.location], to, c.locations[location], n);
+    });
+    sources_[id] = {location, to};
   }
 
   template <class Call>
@@ -423,7 +463,22 @@ class ExecutableCompiler final : public ValuePlacement {
     return is_blas_layout(operand.view) ? operand : copied(id, operand);
   }
 
+  // 16-bit operands, as they are stored.
+  bool add_matmul16(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand a = stored_value(node.inputs[0]), b = stored_value(node.inputs[1]);
+    const MatMulAttr attr = node.as<MatMulAttr>();
+    if (!has_matmul16(node.dtype, a.view, b.view, attr, node.shape) || !is_blas_layout(a.view) || !is_blas_layout(b.view))
+      return false;
+    const Result out = result_of(id);
+    touch(a.location);
+    touch(b.location);
+    add_step([=](const StepContext& c) { matmul16(c.pool, a.bind(c), b.bind(c), attr, out.bind(c)); });
+    return true;
+  }
+
   void add_matmul(NodeId id) {
+    if (add_matmul16(id)) return;
     const Node& node = graph_[id];
     const Operand a = matrix(node.inputs[0]), b = matrix(node.inputs[1]);
     const Result out = result_of(id);
@@ -431,6 +486,30 @@ class ExecutableCompiler final : public ValuePlacement {
     touch(b.location);
     add_step(
         [=, attr = node.as<MatMulAttr>()](const StepContext& c) { matmul(c.pool, a.bind(c), b.bind(c), attr, out.bind(c)); });
+  }
+
+  // As it is stored, with a last axis of unit stride.
+  Operand rows_of(NodeId id) {
+    const Operand operand = stored_value(id);
+    const std::size_t last = at(operand.view.shape.rank() - 1);
+    return operand.view.strides[last] == 1 || operand.view.shape[static_cast<int>(last)] == 1 ? operand : copied(id, operand);
+  }
+
+  void add_attention(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand q = rows_of(node.inputs[0]), k = rows_of(node.inputs[1]), v = rows_of(node.inputs[2]);
+    const bool has_mask = node.inputs.size() > 3;
+    const Operand mask = has_mask ? value(node.inputs[3]) : Operand{};
+    const Result out = result_of(id);
+    for (const Operand* operand : {&q, &k, &v}) touch(operand->location);
+    if (has_mask) touch(mask.location);
+    const std::size_t bytes = attention_scratch_bytes(program_.pool_, q.view.shape, k.view.shape, v.view.shape);
+    reserve_scratch(bytes);
+    add_step([=, attr = std::get<AttentionAttr>(node.as<RegionAttr>()), dtype = node.dtype](const StepContext& c) {
+      AttentionOperands operands{q.bind(c), k.bind(c), v.bind(c), {}, has_mask, dtype};
+      if (has_mask) operands.mask = mask.bind(c);
+      attention(c.pool, operands, attr, out.bind(c), {c.scratch, bytes});
+    });
   }
 
   void add_conv(NodeId id) {
@@ -443,6 +522,18 @@ class ExecutableCompiler final : public ValuePlacement {
     const std::size_t bytes = conv_scratch_bytes(program_.pool_, x.view, w.view, attr, node.shape);
     reserve_scratch(bytes);
     add_step([=](const StepContext& c) { conv(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  }
+
+  void add_conv_transpose(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);
+    const Result out = result_of(id);
+    touch(x.location);
+    touch(w.location);
+    const ConvTransposeAttr attr = std::get<ConvTransposeAttr>(node.as<RegionAttr>());
+    const std::size_t bytes = conv_transpose_scratch_bytes(program_.pool_, x.view.shape, w.view.shape, attr);
+    reserve_scratch(bytes);
+    add_step([=](const StepContext& c) { conv_transpose(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
   }
 
   void add_scatter(NodeId id) {
@@ -465,6 +556,17 @@ class ExecutableCompiler final : public ValuePlacement {
     const std::size_t bytes = arg_sort_scratch_bytes(program_.pool_, x.view, attr.axis);
     reserve_scratch(bytes);
     add_step([=](const StepContext& c) { arg_sort(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  }
+
+  void add_selection(NodeId id) {
+    const Node& node = graph_[id];
+    const Operand x = dense_value(node.inputs[0]);
+    const Result out = result_of(id);
+    touch(x.location);
+    const TopKAttr attr = std::get<TopKAttr>(node.as<RegionAttr>());
+    const std::size_t bytes = select_scratch_bytes(program_.pool_, x.view, attr);
+    reserve_scratch(bytes);
+    add_step([=](const StepContext& c) { select(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
   }
 
   // A primitive writes one place, in the compute type; further outputs of the graph get copies.

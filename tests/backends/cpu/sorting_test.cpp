@@ -77,6 +77,14 @@ TEST(ArgSortOfFloats, PutsNaNLastAndTakesBothZerosForEqual) {
   for (const bool descending : {false, true}) expect_sorted<float>(plain::view(values, {3000}), 0, descending);
 }
 
+TEST(ArgSortOfFloats, ALongLaneIsSortedByAllThreads) {
+  auto values = plain::numbers<float>(70'000, 3);
+  for (std::size_t i = 0; i + 9 < values.size(); i += 9) values[i] = values[i + 9];
+  expect_sorted<float>(plain::view(values, {70'000}), 0, true);
+  const auto wide = plain::numbers<std::int64_t>(70'000, 4);
+  expect_sorted<std::int64_t>(plain::view(wide, {70'000}), 0, false);
+}
+
 TEST(ArgSortOfFloats, ReadsTransposedViews) {
   const auto values = plain::numbers<double>(40 * 30);
   expect_sorted<double>(plain::permuted(plain::view(values, {40, 30}), {1, 0}), 1, false);

@@ -1,8 +1,13 @@
 #include <algorithm>
+#include <atomic>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/gemm_bf16.h"
+#include "backends/cpu/primitives/gemm_blocked.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
@@ -73,8 +78,8 @@ Cut cut_of(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t batches,
 }
 
 // body(left matrix, right matrix, result, part) for all parts of all products of the batch.
-template <class T, class Body>
-void for_parts(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t parts,
+template <class T, class Out, class Body>
+void for_parts(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, Out* out, std::int64_t parts,
                std::int64_t cost, Body&& body) {
   const auto run = [&](std::int64_t n, std::int64_t part) {
     body(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)),
@@ -89,13 +94,17 @@ void for_parts(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const B
   });
 }
 
+// Parts that the rows of a product of a matrix and a vector are cut into.
+std::int64_t vector_parts(const ThreadPool& pool, std::int64_t rows, std::int64_t cols, std::int64_t batches) {
+  if (batches >= 4 * pool.threads()) return 1;
+  return std::clamp<std::int64_t>(std::min(rows * cols / kGrain, rows / 32), 1, 4 * pool.threads());
+}
+
 // Rows of |matrix| times one vector each; cutting rows changes no result.
 template <class T>
 void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
   const std::int64_t work = matrix.rows * matrix.cols;
-  const std::int64_t parts = batch.count >= 4 * pool.threads()
-                                 ? 1
-                                 : std::clamp<std::int64_t>(std::min(work / kGrain, matrix.rows / 32), 1, 4 * pool.threads());
+  const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, work,
             [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
               const Range rows = part_of(left.rows, parts, part, 16);
@@ -120,6 +129,85 @@ void float_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, con
               if (rows.begin == rows.end || cols.begin == cols.end) return;
               gemm(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(),
                    to + rows.begin * ldc + cols.begin, ldc);
+            });
+}
+
+// A block of 16-bit numbers as f32, in memory of this thread: rows x cols, cols together.
+const float* widened(const Matrix<Bf16Bits>& from, DType dtype, std::int64_t row, std::int64_t col, std::int64_t rows,
+                     std::int64_t cols, std::vector<float>& memory) {
+  const ConvertKernel convert = kernels().convert[static_cast<int>(dtype)][static_cast<int>(DType::f32)];
+  const bool by_rows = from.col_stride == 1;
+  const std::int64_t lines = by_rows ? rows : cols, length = by_rows ? cols : rows;
+  const std::int64_t line_stride = by_rows ? from.row_stride : from.col_stride;
+  memory.resize(static_cast<std::size_t>(rows * cols));
+  const Bf16Bits* first = from.data + row * from.row_stride + col * from.col_stride;
+  for (std::int64_t line = 0; line < lines; ++line) convert(first + line * line_stride, memory.data() + line * length, length);
+  return memory.data();
+}
+Matrix<float> widened_matrix(const Matrix<Bf16Bits>& from, DType dtype, std::int64_t row, std::int64_t col, std::int64_t rows,
+                             std::int64_t cols, std::vector<float>& memory) {
+  const float* data = widened(from, dtype, row, col, rows, cols, memory);
+  return from.col_stride == 1 ? Matrix<float>{data, rows, cols, cols, 1} : Matrix<float>{data, rows, cols, 1, rows};
+}
+
+// y = matrix x: blocks of the matrix are converted in the L1 cache. Sums run over blocks of the inner axis in order.
+void vector_product16(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Matrix<Bf16Bits>& vector, DType dtype,
+                      const Batch& batch, float* out) {
+  constexpr std::int64_t kInner = 512, kRows = 32;
+  const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
+  for_parts(pool, matrix, vector, batch, out, parts, matrix.rows * matrix.cols,
+            [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
+              thread_local std::vector<float> block, factor;
+              float sums[kRows];
+              const Range rows = part_of(left.rows, parts, part, 16);
+              for (std::int64_t i = rows.begin; i < rows.end; i += kRows) {
+                const std::int64_t count = std::min(kRows, rows.end - i);
+                for (std::int64_t p = 0; p < left.cols; p += kInner) {
+                  const std::int64_t depth = std::min(kInner, left.cols - p);
+                  const Matrix<float> tile = widened_matrix(left, dtype, i, p, count, depth, block);
+                  factor.resize(static_cast<std::size_t>(depth));
+                  const ConvertKernel convert = kernels().convert[static_cast<int>(dtype)][static_cast<int>(DType::f32)];
+                  if (right.row_stride == 1)
+                    convert(right.data + p, factor.data(), depth);
+                  else
+                    for (std::int64_t k = 0; k < depth; ++k)
+                      convert(right.data + (p + k) * right.row_stride, &factor[static_cast<std::size_t>(k)], 1);
+                  gemv(tile, factor.data(), 1, p == 0 ? to + i : sums);
+                  for (std::int64_t r = 0; p > 0 && r < count; ++r) to[i + r] += sums[r];
+                }
+              }
+            });
+}
+
+bool any_subnormals(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Batch& batch, const Strides& strides) {
+  std::atomic<bool> found{false};
+  const std::int64_t parts = std::clamp<std::int64_t>(matrix.rows * matrix.cols / (4 * kGrain), 1, pool.threads());
+  pool.for_each(batch.count * parts, [&](std::int64_t chunk, int) {
+    const Range rows = part_of(matrix.rows, parts, chunk % parts);
+    if (rows.begin == rows.end || found.load(std::memory_order_relaxed)) return;
+    const Matrix<Bf16Bits> one = shifted(matrix, offset_of(chunk / parts, batch.shape, strides));
+    if (has_subnormals(one.band(rows.begin, rows.end))) found.store(true, std::memory_order_relaxed);
+  });
+  return found.load();
+}
+
+void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch, float* out,
+                  std::int64_t ldc) {
+  const bool is_exact = any_subnormals(pool, a, batch, batch.a) || any_subnormals(pool, b, batch, batch.b);
+  Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
+  // In f32 the operands of a part are converted as a whole: not too many at a time.
+  if (is_exact) cut = {std::max(cut.rows, (a.rows + 511) / 512), std::max(cut.cols, (b.cols + 511) / 512)};
+  for_parts(pool, a, b, batch, out, cut.parts(), a.rows * a.cols * b.cols / 16,
+            [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
+              const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
+              const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 32);
+              if (rows.begin == rows.end || cols.begin == cols.end) return;
+              float* const corner = to + rows.begin * ldc + cols.begin;
+              const Matrix<Bf16Bits> right_part = right.transposed().band(cols.begin, cols.end).transposed();
+              if (!is_exact) return gemm_bf16(left.band(rows.begin, rows.end), right_part, corner, ldc);
+              thread_local std::vector<float> wide_left, wide_right;
+              gemm(widened_matrix(left, DType::bf16, rows.begin, 0, rows.end - rows.begin, left.cols, wide_left),
+                   widened_matrix(right_part, DType::bf16, 0, 0, right.rows, right_part.cols, wide_right), corner, ldc);
             });
 }
 
@@ -170,6 +258,31 @@ bool is_blas_layout(const View& matrix) {
   const int rank = matrix.shape.rank();
   const auto row = static_cast<std::size_t>(rank - 2);
   return is_blas_matrix(matrix.shape[rank - 2], matrix.shape[rank - 1], matrix.strides[row], matrix.strides[row + 1]);
+}
+
+bool has_matmul16(DType dtype, const View& a, const View& b, const MatMulAttr& attr, const Shape& out) {
+  constexpr std::int64_t kWorthIt = 32 * 32 * 32;
+  const int rank = out.rank();
+  const std::int64_t m = out[rank - 2], n = out[rank - 1], k = a.shape[attr.transpose_a ? rank - 2 : rank - 1];
+  if (out.elements() == 0 || k == 0 || a.dtype != dtype || b.dtype != dtype || (dtype != DType::bf16 && dtype != DType::f16))
+    return false;
+  if (m == 1 || n == 1) return m * n * k >= 1024 && has_blocked_gemm();
+  return dtype == DType::bf16 && bf16_unit() != Bf16Unit::none && m * n * k >= kWorthIt;
+}
+
+void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out) {
+  const int rank = out.shape.rank();
+  const std::int64_t ldc = out.shape[rank - 2] == 1 ? out.shape[rank - 1] : out.strides[static_cast<std::size_t>(rank - 2)];
+  const Matrix<Bf16Bits> left = last_two<Bf16Bits>(a, attr.transpose_a), right = last_two<Bf16Bits>(b, attr.transpose_b);
+  const Batch batch = batch_of(a, b, out);
+  float* const to = static_cast<float*>(out.data);
+  if (right.cols == 1 && ldc == 1) return vector_product16(pool, left, right, a.dtype, batch, to);
+  if (left.rows == 1) {
+    Batch swapped = batch;
+    std::swap(swapped.a, swapped.b);
+    return vector_product16(pool, right.transposed(), left.transposed(), a.dtype, swapped, to);
+  }
+  bf16_product(pool, left, right, batch, to, ldc);
 }
 
 void matmul(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out) {

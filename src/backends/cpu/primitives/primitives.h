@@ -46,6 +46,11 @@ void fill(ThreadPool& pool, const Target& target, double value);
 bool is_blas_layout(const View& matrix);
 void matmul(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out);
 
+// The same for operands of 16 bits, f16 or bf16, and an f32 result: vectors are multiplied as they are read, matrices of bf16 by
+// the instructions the CPU has for them (gemm_bf16.h). Only where has_matmul16() says so; else convert the operands first.
+bool has_matmul16(DType dtype, const View& a, const View& b, const MatMulAttr& attr, const Shape& out);
+void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out);
+
 std::size_t conv_scratch_bytes(const ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Shape& out);
 void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out,
           std::span<std::byte> scratch);

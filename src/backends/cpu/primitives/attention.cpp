@@ -1,0 +1,266 @@
+#include "backends/cpu/primitives/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/split.h"
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::int64_t kTileRows = 64, kBlockKeys = 256;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::int64_t padded(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+
+// How the work is divided; follows from the shapes alone. The heads of q that share a head of k are rows of one matrix.
+struct Division {
+  std::int64_t batches, heads, shared, rows_per_head, keys, width, values;
+  std::int64_t rows;  // of all heads that share one: shared * rows_per_head
+  std::int64_t tile_rows, tiles, parts, part_keys;
+
+  Division(const Shape& q, const Shape& k, const Shape& v)
+      : batches(q[0]),
+        heads(k[1]),
+        shared(q[1] / k[1]),
+        rows_per_head(q[2]),
+        keys(k[2]),
+        width(q[3]),
+        values(v[3]),
+        rows(shared * rows_per_head),
+        tile_rows(std::min(rows, kTileRows)),
+        tiles((rows + tile_rows - 1) / tile_rows) {
+    // Enough parts for the threads of a large machine where there are few tiles, each of several blocks of keys.
+    constexpr std::int64_t kUnits = 64;
+    const std::int64_t units = batches * heads * tiles, blocks = (keys + kBlockKeys - 1) / kBlockKeys;
+    parts = std::clamp<std::int64_t>(kUnits / units, 1, std::max<std::int64_t>(1, blocks / 2));
+    part_keys = ((blocks + parts - 1) / parts) * kBlockKeys;
+    parts = (keys + part_keys - 1) / part_keys;
+  }
+
+  std::int64_t units() const { return batches * heads * tiles * parts; }
+
+  // Floats of one worker: q, scores, a product, and k and v if they are converted.
+  std::int64_t worker_floats() const {
+    return padded(tile_rows * width) + 2 * padded(tile_rows * kBlockKeys) + padded(tile_rows * values) +
+           padded(kBlockKeys * width) + padded(kBlockKeys * values);
+  }
+  // Floats of one part of a tile: per row the largest score, the sum of probabilities and the result.
+  std::int64_t state_floats() const { return padded(tile_rows * (2 + values)); }
+};
+
+// What a part of the keys has made of a tile: result rows are sums of exp(score - largest) * v.
+struct State {
+  float* largest;
+  float* total;
+  float* result;
+
+  State(float* memory, const Division& d) : largest(memory), total(memory + d.tile_rows), result(memory + 2 * d.tile_rows) {}
+};
+
+void convert_rows(const View& from, std::int64_t offset, std::int64_t stride, std::int64_t rows, std::int64_t width, float* to) {
+  const ConvertKernel convert = kernels().convert[static_cast<int>(from.dtype)][static_cast<int>(DType::f32)];
+  const std::size_t bytes = element_bytes(from.dtype);
+  const std::byte* data = static_cast<const std::byte*>(from.data);
+  if (stride == width) return convert(data + at(offset) * bytes, to, rows * width);
+  for (std::int64_t i = 0; i < rows; ++i) convert(data + at(offset + i * stride) * bytes, to + i * width, width);
+}
+
+// Rounds to 16 bits and back, in place, through the memory at |narrow|.
+void round_values(DType dtype, float* values, void* narrow, std::int64_t n) {
+  const auto& convert = kernels().convert;
+  convert[static_cast<int>(DType::f32)][static_cast<int>(dtype)](values, narrow, n);
+  convert[static_cast<int>(dtype)][static_cast<int>(DType::f32)](narrow, values, n);
+}
+
+class Tile {
+ public:
+  Tile(const AttentionOperands& operands, const AttentionAttr& attr, const Division& d, float* scratch)
+      : x_(operands),
+        attr_(attr),
+        d_(d),
+        q_(scratch),
+        scores_(q_ + padded(d.tile_rows * d.width)),
+        narrow_(scores_ + padded(d.tile_rows * kBlockKeys)),
+        product_(narrow_ + padded(d.tile_rows * kBlockKeys)),
+        k_(product_ + padded(d.tile_rows * d.values)),
+        v_(k_ + padded(kBlockKeys * d.width)) {}
+
+  // Tile |tile| of the rows of one head of k, over keys [begin, end).
+  void run(std::int64_t batch, std::int64_t head, std::int64_t tile, std::int64_t begin, std::int64_t end, const State& state) {
+    batch_ = batch;
+    head_ = head;
+    first_row_ = tile * d_.tile_rows;
+    rows_ = std::min(d_.tile_rows, d_.rows - first_row_);
+    std::fill_n(state.largest, rows_, kMinusInfinity);
+    std::fill_n(state.total, rows_, 0.0f);
+    std::fill_n(state.result, rows_ * d_.values, 0.0f);
+    load_queries();
+    if (attr_.causal) end = std::min(end, last_position() + 1);
+    for (std::int64_t key = begin; key < end; key += kBlockKeys) add_block(key, std::min(kBlockKeys, end - key), state);
+  }
+
+ private:
+  std::int64_t position(std::int64_t row) const { return (first_row_ + row) % d_.rows_per_head; }
+  std::int64_t query_head(std::int64_t row) const { return head_ * d_.shared + (first_row_ + row) / d_.rows_per_head; }
+  std::int64_t last_position() const {
+    return position(0) + rows_ > d_.rows_per_head ? d_.rows_per_head - 1 : position(rows_ - 1);
+  }
+
+  void load_queries() {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const std::int64_t offset = batch_ * x_.q.strides[0] + query_head(row) * x_.q.strides[1] + position(row) * x_.q.strides[2];
+      convert_rows(x_.q, offset, d_.width, 1, d_.width, q_ + row * d_.width);
+    }
+    kernels().scale(q_, static_cast<float>(attr_.scale), q_, rows_ * d_.width);
+  }
+
+  // Rows of k or v as a matrix of f32, in place where they are.
+  Matrix<float> block_of(const View& from, std::int64_t key, std::int64_t count, std::int64_t width, float* to) const {
+    const std::int64_t offset = batch_ * from.strides[0] + head_ * from.strides[1] + key * from.strides[2];
+    const std::int64_t stride = from.strides[2];
+    if (from.dtype == DType::f32 && (stride >= width || count == 1))
+      return {static_cast<const float*>(from.data) + offset, count, width, std::max(stride, width), 1};
+    convert_rows(from, offset, stride, count, width, to);
+    return {to, count, width, width, 1};
+  }
+
+  void add_block(std::int64_t key, std::int64_t count, const State& state) {
+    const Matrix<float> k = block_of(x_.k, key, count, d_.width, k_);
+    if (rows_ == 1)
+      gemv(k, q_, 1, scores_);
+    else
+      gemm({q_, rows_, d_.width, d_.width, 1}, k.transposed(), scores_, count);
+    if (x_.has_mask) add_mask(key, count);
+    if (attr_.causal) hide_later_keys(key, count);
+    for (std::int64_t row = 0; row < rows_; ++row) normalise(row, count, state);
+    if (x_.rounded != DType::f32) round_values(x_.rounded, scores_, narrow_, rows_ * count);
+    const Matrix<float> v = block_of(x_.v, key, count, d_.values, v_);
+    if (rows_ == 1)
+      gemv(v.transposed(), scores_, 1, product_);
+    else
+      gemm({scores_, rows_, count, count, 1}, v, product_, d_.values);
+    const void* terms[] = {state.result, product_};
+    kernels().elementwise[static_cast<int>(ElementwiseOp::Add)][static_cast<int>(DType::f32)](terms, state.result,
+                                                                                              rows_ * d_.values, nullptr);
+  }
+
+  void add_mask(std::int64_t key, std::int64_t count) {
+    const Strides& s = x_.mask.strides;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const std::int64_t offset = batch_ * s[0] + query_head(row) * s[1] + position(row) * s[2] + key * s[3];
+      float* scores = scores_ + row * count;
+      if (x_.mask.dtype == DType::boolean) {
+        const std::uint8_t* mask = static_cast<const std::uint8_t*>(x_.mask.data) + offset;
+        for (std::int64_t j = 0; j < count; ++j) scores[j] = mask[j * s[3]] != 0 ? scores[j] : kMinusInfinity;
+      } else {
+        const float* mask = static_cast<const float*>(x_.mask.data) + offset;
+        for (std::int64_t j = 0; j < count; ++j) scores[j] += mask[j * s[3]];
+      }
+    }
+  }
+
+  void hide_later_keys(std::int64_t key, std::int64_t count) {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const std::int64_t visible = std::clamp<std::int64_t>(position(row) + 1 - key, 0, count);
+      std::fill(scores_ + row * count + visible, scores_ + (row + 1) * count, kMinusInfinity);
+    }
+  }
+
+  // Scores become exp(score - largest), and what the row has so far is scaled to the same shift.
+  void normalise(std::int64_t row, std::int64_t count, const State& state) {
+    float* scores = scores_ + row * count;
+    const double block =
+        kernels().partial_reduce[static_cast<int>(ReduceKind::max)][static_cast<int>(DType::f32)](scores, count).f;
+    const float before = state.largest[row];
+    // Not std::max: a NaN stays.
+    const float largest = static_cast<float>(block) <= before ? before : static_cast<float>(block);
+    const float shift = largest == kMinusInfinity ? 0.0f : largest;
+    const float sum = static_cast<float>(kernels().exp_sum(scores, shift, scores, count, {scores, scores}).f);
+    const float factor = before == largest ? 1.0f : std::exp(before - shift);
+    state.largest[row] = largest;
+    state.total[row] = state.total[row] * factor + sum;
+    if (factor != 1.0f) kernels().scale(state.result + row * d_.values, factor, state.result + row * d_.values, d_.values);
+  }
+
+  const AttentionOperands& x_;
+  const AttentionAttr& attr_;
+  const Division& d_;
+  float *q_, *scores_, *narrow_, *product_, *k_, *v_;
+  std::int64_t batch_ = 0, head_ = 0, first_row_ = 0, rows_ = 0;
+};
+
+// Adds |part| to |state|, row by row.
+void combine(const Division& d, std::int64_t rows, const State& state, const State& part) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float a = state.largest[row], b = part.largest[row];
+    const float largest = b <= a ? a : b;
+    const float shift = largest == kMinusInfinity ? 0.0f : largest;
+    const float keep = std::exp(a - shift), add = std::exp(b - shift);
+    state.largest[row] = largest;
+    state.total[row] = state.total[row] * keep + part.total[row] * add;
+    float* to = state.result + row * d.values;
+    const float* from = part.result + row * d.values;
+    for (std::int64_t j = 0; j < d.values; ++j) to[j] = to[j] * keep + from[j] * add;
+  }
+}
+
+// Divides by the sum of the probabilities. A row without any is zero where a mask may have hidden all keys, NaN otherwise.
+void store(const Division& d, std::int64_t first_row, std::int64_t rows, const State& state, bool has_mask, float* out) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float total = state.total[row] == 0 && has_mask ? 1.0f : state.total[row];
+    const float* from = state.result + row * d.values;
+    float* to = out + (first_row + row) * d.values;
+    for (std::int64_t j = 0; j < d.values; ++j) to[j] = from[j] / total;
+  }
+}
+
+}  // namespace
+
+std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v) {
+  const Division d(q, k, v);
+  const std::int64_t states = d.parts > 1 ? d.units() : pool.threads();
+  return at(pool.threads() * d.worker_floats() + states * d.state_floats()) * sizeof(float);
+}
+
+void attention(ThreadPool& pool, const AttentionOperands& operands, const AttentionAttr& attr, const Target& out,
+               std::span<std::byte> scratch) {
+  const Division d(operands.q.shape, operands.k.shape, operands.v.shape);
+  float* const workers = reinterpret_cast<float*>(scratch.data());
+  float* const states = workers + pool.threads() * d.worker_floats();
+  float* const result = static_cast<float*>(out.data);
+  const std::int64_t tiles = d.batches * d.heads * d.tiles;
+  const auto run = [&](std::int64_t tile, std::int64_t part, int worker, const State& state) {
+    const std::int64_t head = tile / d.tiles, begin = part * d.part_keys;
+    Tile(operands, attr, d, workers + worker * d.worker_floats())
+        .run(head / d.heads, head % d.heads, tile % d.tiles, begin, std::min(d.keys, begin + d.part_keys), state);
+  };
+  const auto finish = [&](std::int64_t tile, const State& state) {
+    const std::int64_t first = tile % d.tiles * d.tile_rows;
+    store(d, first, std::min(d.tile_rows, d.rows - first), state, operands.has_mask, result + tile / d.tiles * d.rows * d.values);
+  };
+  if (d.parts == 1) {
+    pool.for_each(tiles, [&](std::int64_t tile, int worker) {
+      const State state(states + worker * d.state_floats(), d);
+      run(tile, 0, worker, state);
+      finish(tile, state);
+    });
+    return;
+  }
+  pool.for_each(d.units(), [&](std::int64_t unit, int worker) {
+    run(unit / d.parts, unit % d.parts, worker, State(states + unit * d.state_floats(), d));
+  });
+  pool.for_each(tiles, [&](std::int64_t tile, int) {
+    const State first(states + tile * d.parts * d.state_floats(), d);
+    const std::int64_t rows = std::min(d.tile_rows, d.rows - tile % d.tiles * d.tile_rows);
+    for (std::int64_t part = 1; part < d.parts; ++part)
+      combine(d, rows, first, State(states + (tile * d.parts + part) * d.state_floats(), d));
+    finish(tile, first);
+  });
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,136 @@
+#include "backends/cpu/primitives/conv_transpose.h"
+
+#include <algorithm>
+
+#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/split.h"
+#include "tenon/error.h"
+
+namespace tenon::cpu {
+namespace {
+
+Spatial spatial_of(const Shape& shape) {
+  Spatial extents{1, 1, 1};
+  for (int i = 2; i < shape.rank(); ++i) extents[static_cast<std::size_t>(i - 2)] = shape[i];
+  return extents;
+}
+std::int64_t product(const Spatial& s) { return s[0] * s[1] * s[2]; }
+
+// One convolution, and how it is divided. One to three axes; missing ones have extent 1, and come last.
+struct Plan {
+  std::int64_t images, groups, in_channels, out_channels;  // channels of one group
+  Spatial in, window, out;
+  std::int64_t lines, line;      // of the input: a line is its last axis
+  std::int64_t channels, parts;  // of the result, at a time
+  std::int64_t tile_lines;       // of the input, at a time
+
+  Plan(const Shape& x, const Shape& weight, const Spatial& result, std::int64_t group_count, int threads)
+      : images(x[0]),
+        groups(group_count),
+        in_channels(weight[0] / group_count),
+        out_channels(weight[1]),
+        in(spatial_of(x)),
+        window(spatial_of(weight)),
+        out(result) {
+    // Lines run along the last axis there is, so that rows are long in one and two dimensions, too.
+    const auto last = static_cast<std::size_t>(x.rank() - 3);
+    line = in[last];
+    lines = product(in) / line;
+    const std::int64_t tasks = images * groups, wanted = (2 * threads + tasks - 1) / tasks;
+    channels = std::max<std::int64_t>(1, std::min(out_channels, (out_channels + wanted - 1) / wanted));
+    parts = (out_channels + channels - 1) / channels;
+    constexpr std::int64_t kTileFloats = 128 * 1024;  // stays in the L2 cache
+    tile_lines = std::clamp<std::int64_t>(kTileFloats / (channels * product(window) * line), 1, lines);
+  }
+
+  std::int64_t taps() const { return product(window); }
+  std::int64_t tile_floats() const { return channels * taps() * tile_lines * line; }
+};
+
+class Task {
+ public:
+  Task(const Plan& plan, const ConvTransposeAttr& attr, int last, float* products)
+      : plan_(plan),
+        attr_(attr),
+        last_(static_cast<std::size_t>(last)),
+        products_(products) {}
+
+  // Channels [begin, end) of a group's result. |x| and |out| are those of the group, |weight| its first kernel.
+  void run(const float* x, const float* weight, std::int64_t begin, std::int64_t end, float* out) const {
+    const std::int64_t out_size = product(plan_.out), in_size = product(plan_.in), taps = plan_.taps();
+    std::fill(out + begin * out_size, out + end * out_size, 0.0f);
+    const std::int64_t rows = (end - begin) * taps;
+    // The kernels of one input channel are a row: [in_channels, out_channels * taps].
+    const Matrix<float> kernels{weight + begin * taps, plan_.in_channels, rows, plan_.out_channels * taps, 1};
+    for (std::int64_t line = 0; line < plan_.lines; line += plan_.tile_lines) {
+      const std::int64_t count = std::min(plan_.tile_lines, plan_.lines - line), places = count * plan_.line;
+      const Matrix<float> part{x + line * plan_.line, plan_.in_channels, places, in_size, 1};
+      gemm(kernels.transposed(), part, products_, places);
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t l = 0; l < count; ++l)
+          add_line(products_ + row * places + l * plan_.line, line + l, row % taps, out + (begin + row / taps) * out_size);
+    }
+  }
+
+ private:
+  // Where place |i| of the input goes along an axis, for element |tap| of the kernel.
+  std::int64_t target(std::size_t axis, std::int64_t i, std::int64_t tap) const {
+    return i * attr_.stride[axis] + tap * attr_.dilation[axis] - attr_.pad_low[axis];
+  }
+
+  void add_line(const float* from, std::int64_t line, std::int64_t tap, float* image) const {
+    const Spatial taps{tap / (plan_.window[1] * plan_.window[2]), tap / plan_.window[2] % plan_.window[1], tap % plan_.window[2]};
+    // The axes before the last one, outermost first.
+    std::int64_t offset = 0;
+    for (std::size_t axis = 0, rest = line, size = static_cast<std::size_t>(plan_.lines); axis < last_; ++axis) {
+      size /= static_cast<std::size_t>(plan_.in[axis]);
+      const std::int64_t place = target(axis, static_cast<std::int64_t>(rest / size), taps[axis]);
+      rest %= size;
+      if (place < 0 || place >= plan_.out[axis]) return;
+      offset = (offset + place) * plan_.out[axis + 1];
+    }
+    const std::int64_t step = attr_.stride[last_], first = target(last_, 0, taps[last_]), extent = plan_.out[last_];
+    const std::int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;
+    const std::int64_t end = first >= extent ? 0 : std::min(plan_.line, (extent - 1 - first) / step + 1);
+    float* to = image + offset + first;
+    if (step == 1)
+      for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
+    else
+      for (std::int64_t i = begin; i < end; ++i) to[i * step] += from[i];
+  }
+
+  const Plan& plan_;
+  const ConvTransposeAttr& attr_;
+  const std::size_t last_;
+  float* const products_;
+};
+
+std::size_t worker_bytes(const Plan& plan) {
+  return (static_cast<std::size_t>(plan.tile_floats()) * sizeof(float) + 63) / 64 * 64;
+}
+
+}  // namespace
+
+std::size_t conv_transpose_scratch_bytes(const ThreadPool& pool, const Shape& x, const Shape& weight,
+                                         const ConvTransposeAttr& attr) {
+  return worker_bytes(Plan(x, weight, {}, attr.groups, pool.threads())) * static_cast<std::size_t>(pool.threads());
+}
+
+void conv_transpose(ThreadPool& pool, const View& x, const View& weight, const ConvTransposeAttr& attr, const Target& out,
+                    std::span<std::byte> scratch) {
+  const Plan plan(x.shape, weight.shape, spatial_of(out.shape), attr.groups, pool.threads());
+  if (scratch.size() < worker_bytes(plan) * static_cast<std::size_t>(pool.threads()))
+    throw Error(ErrorCode::internal, "conv_transpose: not enough scratch memory");
+  const std::int64_t in_size = product(plan.in), out_size = product(plan.out);
+  pool.for_each(plan.images * plan.groups * plan.parts, [&](std::int64_t task, int worker) {
+    const std::int64_t part = task % plan.parts, at = task / plan.parts, group = at % plan.groups;
+    float* products = reinterpret_cast<float*>(scratch.data() + worker_bytes(plan) * static_cast<std::size_t>(worker));
+    Task(plan, attr, x.shape.rank() - 3, products)
+        .run(static_cast<const float*>(x.data) + at * plan.in_channels * in_size,
+             static_cast<const float*>(weight.data) + group * plan.in_channels * plan.out_channels * plan.taps(),
+             part * plan.channels, std::min(plan.out_channels, (part + 1) * plan.channels),
+             static_cast<float*>(out.data) + at * plan.out_channels * out_size);
+  });
+}
+
+}  // namespace tenon::cpu

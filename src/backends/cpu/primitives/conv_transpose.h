@@ -1,0 +1,18 @@
+// Transposed convolution as one step (ConvTransposeAttr): a matrix product that spreads no zeros.
+//
+// For each image and group, the products of all kernel elements with a part of the input are formed at once, and added to the
+// places of the result that they belong to. Each thread has its own channels of the result.
+// Thread safety: touches only its arguments.
+#pragma once
+
+#include "backends/cpu/primitives/primitives.h"
+
+namespace tenon::cpu {
+
+// x and weight are dense f32.
+std::size_t conv_transpose_scratch_bytes(const ThreadPool& pool, const Shape& x, const Shape& weight,
+                                         const ConvTransposeAttr& attr);
+void conv_transpose(ThreadPool& pool, const View& x, const View& weight, const ConvTransposeAttr& attr, const Target& out,
+                    std::span<std::byte> scratch);
+
+}  // namespace tenon::cpu

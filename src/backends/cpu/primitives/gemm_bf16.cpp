@@ -1,0 +1,189 @@
+#include "backends/cpu/primitives/gemm_bf16.h"
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "backends/cpu/primitives/gemm_bf16_blocks.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace tenon::cpu {
+
+bool has_subnormals(const Matrix<Bf16Bits>& matrix) {
+  const bool by_rows = matrix.col_stride == 1;
+  const std::int64_t lines = by_rows ? matrix.rows : matrix.cols, length = by_rows ? matrix.cols : matrix.rows;
+  const std::int64_t line = by_rows ? matrix.row_stride : matrix.col_stride, step = by_rows ? 1 : matrix.row_stride;
+  for (std::int64_t i = 0; i < lines; ++i) {
+    const Bf16Bits* from = matrix.data + i * line;
+    unsigned found = 0;
+    // 1 to 0x7f without the sign: no exponent, but a fraction.
+    for (std::int64_t j = 0; j < length; ++j) found |= static_cast<unsigned>(((from[j * step] & 0x7fffu) - 1u) < 0x7fu);
+    if (found != 0) return true;
+  }
+  return false;
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+namespace {
+
+// Memory of this thread for packed panels, kept for the next product.
+class PackingMemory {
+ public:
+  Bf16Bits* operator()(std::int64_t elements) {
+    const std::size_t bytes = (static_cast<std::size_t>(elements) * sizeof(Bf16Bits) + 63) / 64 * 64;
+    if (bytes > bytes_) {
+      memory_.reset();
+      bytes_ = 0;
+      memory_.reset(std::aligned_alloc(64, bytes));
+      if (!memory_) throw std::bad_alloc();
+      bytes_ = bytes;
+    }
+    return static_cast<Bf16Bits*>(memory_.get());
+  }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  std::size_t bytes_ = 0;
+};
+
+// Rows x 32 results in registers: two vectors a row, and three more for b and the factor.
+struct Avx512Unit {
+  static constexpr std::int64_t kRows = 14, kSteps = 2;
+
+  static void pack_a(const Bf16Bits* from, std::int64_t line_stride, std::int64_t step_stride, std::int64_t lines,
+                     std::int64_t depth, std::int64_t padded, Bf16Bits* to) {
+    bf16::pack_pairs<14>(from, line_stride, step_stride, lines, depth, padded / 2, to);
+  }
+
+  template <int Rows>
+  [[gnu::target("avx512f,avx512bf16")]] static void rows_of(const Bf16Bits* a, const Bf16Bits* b, std::int64_t pairs, float* c,
+                                                            std::int64_t ldc, bool add) {
+    __m512 sums[Rows][2];
+    for (int r = 0; r < Rows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
+    for (std::int64_t p = 0; p < pairs; ++p, a += 2 * kRows, b += 64) {
+      const auto left = (__m512bh)_mm512_load_si512(b), right = (__m512bh)_mm512_load_si512(b + 32);
+      for (int r = 0; r < Rows; ++r) {
+        int pair = 0;
+        std::memcpy(&pair, a + 2 * r, sizeof pair);
+        const auto factor = (__m512bh)_mm512_set1_epi32(pair);
+        sums[r][0] = _mm512_dpbf16_ps(sums[r][0], factor, left);
+        sums[r][1] = _mm512_dpbf16_ps(sums[r][1], factor, right);
+      }
+    }
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < 2; ++v) {
+        float* to = c + r * ldc + 16 * v;
+        _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), sums[r][v]) : sums[r][v]);
+      }
+  }
+
+  static void tile(const Bf16Bits* a, const Bf16Bits* b, std::int64_t depth, float* c, std::int64_t ldc, std::int64_t rows,
+                   std::int64_t cols, bool add) {
+    if (rows == kRows && cols == bf16::kCols) return rows_of<kRows>(a, b, depth / 2, c, ldc, add);
+    alignas(64) float sums[kRows * bf16::kCols];
+    if (rows > 8)
+      rows_of<kRows>(a, b, depth / 2, sums, bf16::kCols, false);
+    else if (rows > 4)
+      rows_of<8>(a, b, depth / 2, sums, bf16::kCols, false);
+    else
+      rows_of<4>(a, b, depth / 2, sums, bf16::kCols, false);
+    bf16::store_edge(sums, c, ldc, rows, cols, add);
+  }
+};
+
+// The layout that LDTILECFG reads (Intel's manual, volume 1, 18.3).
+struct alignas(64) TileConfiguration {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {};
+  std::uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileConfiguration) == 64);
+
+struct AmxTiles {
+  [[gnu::target("amx-tile,amx-bf16")]] static void configure() {
+    TileConfiguration configuration;
+    for (int tile = 0; tile < 8; ++tile) {
+      configuration.row_bytes[tile] = 64;
+      configuration.rows[tile] = 16;
+    }
+    _tile_loadconfig(&configuration);
+  }
+  [[gnu::target("amx-tile,amx-bf16")]] static void release() { _tile_release(); }
+  // Released at once: a thread with tiles in use costs 8 KiB at every switch.
+  struct Use {
+    Use() { configure(); }
+    ~Use() { release(); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+  };
+
+  // c (32 x 32) = the sum over |blocks| of a panel of a, [32][32], times one of b, [16 pairs][32][2].
+  [[gnu::target("amx-tile,amx-bf16")]] static void accumulate(const Bf16Bits* a, const Bf16Bits* b, std::int64_t blocks, float* c,
+                                                              std::int64_t ldc) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (std::int64_t block = 0; block < blocks; ++block, a += 32 * 32, b += 16 * 64) {
+      _tile_loadd(4, a, 64);
+      _tile_loadd(6, b, 128);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, b + 32, 128);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(5, a + 16 * 32, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    const std::int64_t stride = ldc * static_cast<std::int64_t>(sizeof(float));
+    _tile_stored(0, c, stride);
+    _tile_stored(1, c + 16, stride);
+    _tile_stored(2, c + 16 * ldc, stride);
+    _tile_stored(3, c + 16 * ldc + 16, stride);
+  }
+};
+
+// The kernel saves the large tile registers only for processes that have asked.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+Bf16Unit find_unit() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return Bf16Unit::none;
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
+  if ((d & kAmxBf16) && (d & kAmxTile) && may_use_tiles()) return Bf16Unit::amx;
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512f") ? Bf16Unit::avx512 : Bf16Unit::none;
+}
+
+}  // namespace
+
+Bf16Unit bf16_unit() {
+  static const Bf16Unit unit = find_unit();
+  return unit;
+}
+
+void gemm_bf16(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) {
+  thread_local PackingMemory memory_a, memory_b;
+  if (bf16_unit() == Bf16Unit::avx512) return bf16::product(Avx512Unit{}, a, b, c, ldc, memory_a, memory_b);
+  const AmxTiles::Use use;
+  bf16::product(bf16::TileUnit<AmxTiles>{}, a, b, c, ldc, memory_a, memory_b);
+}
+
+#else
+
+Bf16Unit bf16_unit() { return Bf16Unit::none; }
+void gemm_bf16(const Matrix<Bf16Bits>&, const Matrix<Bf16Bits>&, float*, std::int64_t) {}
+
+#endif
+
+}  // namespace tenon::cpu

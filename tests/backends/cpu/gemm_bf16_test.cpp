@@ -1,0 +1,161 @@
+#include "backends/cpu/primitives/gemm_bf16.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/plain.h"
+#include "backends/cpu/primitives/gemm_bf16_blocks.h"
+
+namespace tenon::cpu {
+namespace {
+
+Bf16Bits to_bf16(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<Bf16Bits>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+float to_f32(Bf16Bits value) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(value) << 16;
+  float result = 0;
+  std::memcpy(&result, &bits, sizeof result);
+  return result;
+}
+
+std::vector<Bf16Bits> bf16_numbers(std::int64_t n, std::uint32_t seed) {
+  std::vector<Bf16Bits> values;
+  for (const float value : plain::numbers<float>(n, seed)) values.push_back(to_bf16(value));
+  return values;
+}
+
+// What the AMX instructions do, in plain C++: eight tiles of 16 rows of 64 bytes.
+struct EmulatedTiles {
+  static void multiply(float* sums, std::int64_t ldc, const Bf16Bits* a, const Bf16Bits* b) {
+    for (int row = 0; row < 16; ++row)
+      for (int pair = 0; pair < 16; ++pair)
+        for (int column = 0; column < 16; ++column)
+          for (int half = 0; half < 2; ++half)
+            sums[row * ldc + column] += to_f32(a[row * 32 + 2 * pair + half]) * to_f32(b[pair * 64 + 2 * column + half]);
+  }
+  static void accumulate(const Bf16Bits* a, const Bf16Bits* b, std::int64_t blocks, float* c, std::int64_t ldc) {
+    for (std::int64_t row = 0; row < 32; ++row) std::fill_n(c + row * ldc, 32, 0.0f);
+    for (std::int64_t block = 0; block < blocks; ++block, a += 32 * 32, b += 16 * 64)
+      for (int tile = 0; tile < 4; ++tile)
+        multiply(c + tile / 2 * 16 * ldc + tile % 2 * 16, ldc, a + tile / 2 * 16 * 32, b + tile % 2 * 32);
+  }
+};
+
+void emulated_amx(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) {
+  std::vector<Bf16Bits> memory_a, memory_b;
+  const auto room = [](std::vector<Bf16Bits>& memory) {
+    return [&](std::int64_t n) {
+      memory.assign(static_cast<std::size_t>(n), 0x7fc0);  // NaN: what is not packed must not be read
+      return memory.data();
+    };
+  };
+  bf16::product(bf16::TileUnit<EmulatedTiles>{}, a, b, c, ldc, room(memory_a), room(memory_b));
+}
+
+using Product = void (*)(const Matrix<Bf16Bits>&, const Matrix<Bf16Bits>&, float*, std::int64_t);
+
+void expect_products(Product product) {
+  for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                {14, 32, 32},
+                                {32, 64, 32},
+                                {33, 65, 31},
+                                {5, 7, 100},
+                                {70, 513, 65},
+                                {100, 1100, 40},
+                                {1060, 20, 530}})
+    for (const bool a_by_columns : {false, true})
+      for (const bool b_by_columns : {false, true}) {
+        const std::vector<Bf16Bits> a = bf16_numbers(m * k, 1), b = bf16_numbers(k * n, 2);
+        const Matrix<Bf16Bits> left =
+            a_by_columns ? Matrix<Bf16Bits>{a.data(), m, k, 1, m} : Matrix<Bf16Bits>{a.data(), m, k, k, 1};
+        const Matrix<Bf16Bits> right =
+            b_by_columns ? Matrix<Bf16Bits>{b.data(), k, n, 1, k} : Matrix<Bf16Bits>{b.data(), k, n, n, 1};
+        const std::int64_t ldc = n + 3;
+        std::vector<float> c(static_cast<std::size_t>(m * ldc), std::numeric_limits<float>::quiet_NaN());
+        product(left, right, c.data(), ldc);
+        for (std::int64_t i = 0; i < m; i += 1 + m / 40)
+          for (std::int64_t j = 0; j < n; j += 1 + n / 40) {
+            double sum = 0, size = 0;
+            for (std::int64_t p = 0; p < k; ++p) {
+              const double term = static_cast<double>(to_f32(left.data[i * left.row_stride + p * left.col_stride])) *
+                                  static_cast<double>(to_f32(right.data[p * right.row_stride + j * right.col_stride]));
+              sum += term;
+              size += std::abs(term);
+            }
+            ASSERT_NEAR(static_cast<double>(c[static_cast<std::size_t>(i * ldc + j)]), sum, 1e-6 * size + 1e-30)
+                << m << " x " << k << " x " << n << " at " << i << ", " << j;
+          }
+        for (std::int64_t i = 0; i < m; ++i)
+          ASSERT_TRUE(std::isnan(c[static_cast<std::size_t>(i * ldc + n)])) << "wrote past a row";
+      }
+}
+
+TEST(Bf16Product, OfEmulatedTilesIsTheProduct) { expect_products(emulated_amx); }
+
+TEST(Bf16Product, OfThisCpuIsTheProduct) {
+  if (bf16_unit() == Bf16Unit::none) GTEST_SKIP() << "the CPU has no instructions for bfloat16";
+  expect_products(gemm_bf16);
+}
+
+TEST(Bf16Product, InPartsGivesTheSameBits) {
+  if (bf16_unit() == Bf16Unit::none) GTEST_SKIP() << "the CPU has no instructions for bfloat16";
+  const std::vector<Bf16Bits> a = bf16_numbers(50 * 700, 3), b = bf16_numbers(700 * 70, 4);
+  const Matrix<Bf16Bits> left{a.data(), 50, 700, 700, 1}, right{b.data(), 700, 70, 70, 1};
+  std::vector<float> whole(50 * 70), parts(50 * 70);
+  gemm_bf16(left, right, whole.data(), 70);
+  for (std::int64_t i = 0; i < 50; i += 10) gemm_bf16(left.band(i, i + 10), right, parts.data() + i * 70, 70);
+  EXPECT_EQ(whole, parts);
+}
+
+TEST(Bf16Product, KnowsSubnormalNumbers) {
+  std::vector<Bf16Bits> values(64, 0x3f80);
+  const Matrix<Bf16Bits> matrix{values.data(), 8, 8, 8, 1};
+  for (const int normal : {0x0000, 0x8000, 0x0080, 0x8080, 0x7f80, 0x7fc0}) {
+    values[40] = static_cast<Bf16Bits>(normal);
+    EXPECT_FALSE(has_subnormals(matrix)) << normal;
+  }
+  for (const int subnormal : {0x0001, 0x007f, 0x8001, 0x807f}) {
+    values[40] = static_cast<Bf16Bits>(subnormal);
+    EXPECT_TRUE(has_subnormals(matrix)) << subnormal;
+    EXPECT_TRUE(has_subnormals(matrix.transposed())) << subnormal;
+  }
+}
+
+// The whole primitive, with every layout and with numbers that the instructions would take for zero.
+TEST(Bf16Product, AsAPrimitiveKeepsSubnormalNumbers) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 50}, {1, 300}, {300, 1}})
+    for (const bool has_subnormal : {false, true})
+      for (const bool transposed : {false, true}) {
+        const std::int64_t k = 90;
+        std::vector<Bf16Bits> a = bf16_numbers(m * k, 5), b = bf16_numbers(k * n, 6);
+        if (has_subnormal) a[3] = 0x0040, b[static_cast<std::size_t>(transposed ? 3 : 3 * n)] = 0x7e80;
+        View x = dense_view(a.data(), DType::bf16, {m, k}),
+             y = dense_view(b.data(), DType::bf16, transposed ? Shape{n, k} : Shape{k, n});
+        const MatMulAttr attr{false, transposed};
+        if (!has_matmul16(DType::bf16, x, y, attr, {m, n})) continue;
+        plain::with_pools([&](ThreadPool& pool) {
+          std::vector<float> out;
+          matmul16(pool, x, y, attr, plain::target(out, {m, n}));
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+              double sum = 0, size = 0;
+              for (std::int64_t p = 0; p < k; ++p) {
+                const double term = static_cast<double>(to_f32(a[static_cast<std::size_t>(i * k + p)])) *
+                                    static_cast<double>(to_f32(b[static_cast<std::size_t>(transposed ? j * k + p : p * n + j)]));
+                sum += term;
+                size += std::abs(term);
+              }
+              ASSERT_NEAR(static_cast<double>(out[static_cast<std::size_t>(i * n + j)]), sum, 1e-6 * size) << i << ", " << j;
+            }
+        });
+      }
+}
+
+}  // namespace
+}  // namespace tenon::cpu
