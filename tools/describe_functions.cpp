@@ -47,12 +47,15 @@ struct Argument {
 
 bool is_optional(const Parameter& p) { return !p.required && std::holds_alternative<std::monostate>(p.fallback); }
 
-std::string type_of(const Parameter& p) {
+// An op on integers takes integers of 64 bits, which a double cannot hold.
+bool takes_integers(const OpInfo& op) { return std::ranges::find(op.dtypes, DType::i64) != op.dtypes.end(); }
+
+std::string type_of(const OpInfo& op, const Parameter& p) {
   const auto maybe = [&](std::string_view type) {
     return is_optional(p) ? fmt::format("std::optional<{}>", type) : std::string(type);
   };
   switch (p.type) {
-    case ParameterType::number: return maybe("double");
+    case ParameterType::number: return maybe(takes_integers(op) ? "Scalar" : "double");
     case ParameterType::integer: return maybe("std::int64_t");
     case ParameterType::boolean: return maybe("bool");
     case ParameterType::integers: return "const Integers&";
@@ -76,8 +79,8 @@ struct FallbackText {
   }
 };
 
-Argument argument(const Parameter& p) {
-  return {fmt::format("{} {}", type_of(p), word(p.name)), p.required ? "" : std::visit(FallbackText{p}, p.fallback)};
+Argument argument(const OpInfo& op, const Parameter& p) {
+  return {fmt::format("{} {}", type_of(op, p), word(p.name)), p.required ? "" : std::visit(FallbackText{p}, p.fallback)};
 }
 
 // What must be given comes first: the inputs, then the parameters up to the last one without a default. A list of inputs comes
@@ -96,9 +99,9 @@ std::vector<Argument> arguments(const OpInfo& op) {
   for (std::size_t i = 0; i < op.parameters.size(); ++i)
     if (op.parameters[i].required) required = i + 1;
   result = required_inputs;
-  for (std::size_t i = 0; i < required; ++i) result.push_back({argument(op.parameters[i]).declaration, ""});
+  for (std::size_t i = 0; i < required; ++i) result.push_back({argument(op, op.parameters[i]).declaration, ""});
   result.insert(result.end(), optional_inputs.begin(), optional_inputs.end());
-  for (std::size_t i = required; i < op.parameters.size(); ++i) result.push_back(argument(op.parameters[i]));
+  for (std::size_t i = required; i < op.parameters.size(); ++i) result.push_back(argument(op, op.parameters[i]));
   return result;
 }
 
@@ -167,7 +170,7 @@ void print_functions_header() {
       "// clang-format off\n"
       "#pragma once\n\n"
       "#include <cstdint>\n#include <optional>\n#include <string_view>\n#include <vector>\n\n"
-      "#include \"tenon/dtype.h\"\n#include \"tenon/integers.h\"\n#include \"tenon/tensor.h\"\n\n"
+      "#include \"tenon/dtype.h\"\n#include \"tenon/integers.h\"\n#include \"tenon/scalar.h\"\n#include \"tenon/tensor.h\"\n\n"
       "namespace tenon {{\n");
   for (const auto& [category, ops] : by_category()) {
     fmt::print("\n// --- {} ---\n", category);
@@ -200,8 +203,12 @@ void print_functions_source() {
       given = fmt::format("{{{}}}", fmt::join(inputs, ", "));
     }
     fmt::print("\n{}\n", wrapped(head_of(op), declarations, ") {"));
+    // Looked up once.
+    const bool is_list = op.max_inputs < 0 || has_several_results(op);
+    const std::string looked_up = is_list ? fmt::format("\"{}\"", op.name) : "op";
+    if (!is_list) fmt::print("  static const OpInfo& op = find_op(\"{}\");\n", op.name);
     const std::string call =
-        fmt::format("  return {}(\"{}\", {}", has_several_results(op) ? "apply_several" : "apply_one", op.name, given);
+        fmt::format("  return {}({}, {}", has_several_results(op) ? "apply_several" : "apply_one", looked_up, given);
     if (values.empty())
       fmt::print("{});\n}}\n", call);
     else

@@ -16,6 +16,7 @@
 
 #include "tenon/dtype.h"
 #include "tenon/integers.h"
+#include "tenon/scalar.h"
 #include "tenon/tensor.h"
 
 namespace tenon {
@@ -40,7 +41,8 @@ Tensor swiglu(const Tensor& x, std::int64_t axis = -1);
 //   (a cos t - b sin t, a sin t + b cos t), t = position base^(-2 j / width)
 Tensor rope(const Tensor& x, const Tensor& positions = {}, double base = 10000, bool interleaved = false, double offset = 0);
 
-// Attention over [..., rows, width]. A bool mask is true for keys to attend to; a float mask is added to the scores.
+// Attention over [..., heads, rows, width]; k and v may have fewer heads. A bool mask is true for keys to attend to; a float mask
+// is added to the scores.
 //   softmax(q k^T scale + mask) v
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {},
                                     bool causal = false, std::optional<double> scale = std::nullopt);
@@ -53,7 +55,7 @@ Tensor add(const Tensor& x, const Tensor& y);
 
 // Sum with the second operand scaled.
 //   x + alpha·y
-Tensor addalpha(const Tensor& x, const Tensor& y, double alpha = 1);
+Tensor addalpha(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 
 // Angle of the point (x, y) in (-π, π]; y comes first.
 //   angle of (x, y)
@@ -129,7 +131,7 @@ Tensor hypot(const Tensor& x, const Tensor& y);
 
 // Equal within a tolerance; infinities are equal only to themselves. Integers are compared as float32.
 //   |x − y| ≤ atol + rtol·|y|
-Tensor isclose(const Tensor& x, const Tensor& y, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false);
+Tensor isclose(const Tensor& x, const Tensor& y, Scalar rtol = 1e-05, Scalar atol = 1e-08, bool equal_nan = false);
 
 // Least common multiple of integers; 0 if one of them is 0.
 //   |x·y| / gcd(x, y)
@@ -205,7 +207,7 @@ Tensor right_shift(const Tensor& x, const Tensor& y);
 
 // Difference with the operands reversed and the subtrahend scaled.
 //   y − alpha·x
-Tensor rsub(const Tensor& x, const Tensor& y, double alpha = 1);
+Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 
 // Square of the difference.
 //   (x − y)²
@@ -217,7 +219,7 @@ Tensor sub(const Tensor& x, const Tensor& y);
 
 // Difference with the second operand scaled.
 //   x − alpha·y
-Tensor subalpha(const Tensor& x, const Tensor& y, double alpha = 1);
+Tensor subalpha(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 
 // Difference; the same as sub.
 //   x − y
@@ -290,12 +292,12 @@ Tensor upsample_nearest(const Tensor& x, std::int64_t factor);
 
 // Evenly spaced numbers from start to stop (exclusive).
 //   start + i step
-Tensor arange(double start, std::optional<double> stop = std::nullopt, double step = 1,
+Tensor arange(Scalar start, std::optional<Scalar> stop = std::nullopt, Scalar step = 1,
               std::optional<DType> dtype = std::nullopt);
 
 // Random zeros and ones.
 //   P(x = 1) = p
-Tensor bernoulli(const Integers& shape, double p = 0.5, DType dtype = DType::boolean, std::int64_t seed = 0);
+Tensor bernoulli(const Integers& shape, Scalar p = 0.5, DType dtype = DType::boolean, std::int64_t seed = 0);
 
 // Ones on a diagonal.
 //   1 where j = i + k, else 0
@@ -303,19 +305,19 @@ Tensor eye(std::int64_t n, std::optional<std::int64_t> m = std::nullopt, std::in
 
 // A tensor filled with one value.
 //   value
-Tensor full(const Integers& shape, double value, DType dtype = DType::f32);
+Tensor full(const Integers& shape, Scalar value, DType dtype = DType::f32);
 
 // One value with the shape of x.
 //   value
-Tensor full_like(const Tensor& x, double value, std::optional<DType> dtype = std::nullopt);
+Tensor full_like(const Tensor& x, Scalar value, std::optional<DType> dtype = std::nullopt);
 
 // Evenly spaced numbers from start to stop (inclusive).
 //   start + i (stop - start) / (num - 1)
-Tensor linspace(double start, double stop, std::int64_t num = 50, DType dtype = DType::f32);
+Tensor linspace(Scalar start, Scalar stop, std::int64_t num = 50, DType dtype = DType::f32);
 
 // Numbers spaced evenly on a logarithmic scale.
 //   base^linspace(start, stop)
-Tensor logspace(double start, double stop, std::int64_t num = 50, double base = 10, DType dtype = DType::f32);
+Tensor logspace(Scalar start, Scalar stop, std::int64_t num = 50, Scalar base = 10, DType dtype = DType::f32);
 
 // A tensor of ones.
 //   1
@@ -357,15 +359,15 @@ Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
 
 // Distances from every row of a to every row of b.
 //   d_ij = norm(a_i - b_j, p)
-Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
+Tensor cdist(const Tensor& a, const Tensor& b, Scalar p = 2, bool exact = false);
 
 // Cosine of the angle between vectors.
 //   a . b / (max(|a|, eps) max(|b|, eps))
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t axis = -1, double eps = 1e-08);
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t axis = -1, Scalar eps = 1e-08);
 
 // Distances between corresponding rows.
 //   norm(a - b + eps, p)
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-06, bool keepdims = false);
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, Scalar p = 2, Scalar eps = 1e-06, bool keepdims = false);
 
 // --- indexing ---
 
@@ -391,7 +393,7 @@ Tensor index_select(const Tensor& x, const Tensor& indices, std::int64_t axis = 
 
 // Replaces elements under a mask by a number.
 //   value where mask, else x
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value = 0);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value = 0);
 
 // Encodes each index as a row with a single 1; an index out of range gives a row of zeros.
 //   y[.., j] = 1 where j = x, else 0
@@ -421,7 +423,7 @@ Tensor take_along_axis(const Tensor& x, const Tensor& indices, std::int64_t axis
 
 // Adds a matrix product to a tensor.
 //   beta c + alpha (a @ b)
-Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1);
+Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
 
 // Matrix products of two stacks of matrices.
 //   c_nij = sum_k a_nik b_nkj
@@ -522,20 +524,20 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, std::string_view re
 // Batch normalization for inference, with a given mean and variance per channel.
 //   (x - mean) / sqrt(var + eps) * weight + bias
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight = {}, const Tensor& bias = {},
-                  std::int64_t axis = 1, double eps = 1e-05);
+                  std::int64_t axis = 1, Scalar eps = 1e-05);
 
 // Normalizes each group of channels of [n, channels, ...]; weight and bias are per channel.
 //   (x - mean(group)) / sqrt(var(group) + eps) * weight + bias
-Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
+Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {}, const Tensor& bias = {}, Scalar eps = 1e-05);
 
 // Normalizes each channel of each sample of [n, channels, ...].
 //   (x - mean(channel)) / sqrt(var(channel) + eps) * weight + bias
-Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
+Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, Scalar eps = 1e-05);
 
 // Normalizes each row to mean 0 and variance 1, then applies weight and bias if given.
 //   (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const Integers& axis = -1,
-                  double eps = 1e-05);
+                  Scalar eps = 1e-05);
 
 // Logarithm of softmax, accurate where softmax underflows.
 //   x - log(sum(exp(x)))
@@ -543,12 +545,12 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
 
 // Normalizes rows to length 1.
 //   x / max(norm(x, p), eps)
-Tensor normalize(const Tensor& x, const Integers& axis = -1, double p = 2, double eps = 1e-12);
+Tensor normalize(const Tensor& x, const Integers& axis = -1, Scalar p = 2, Scalar eps = 1e-12);
 
 // Normalizes each row to root mean square 1.
 //   x / sqrt(mean(x^2) + eps) * weight + bias
 Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const Integers& axis = -1,
-                double eps = 1e-06);
+                Scalar eps = 1e-06);
 
 // Exponentials that sum to 1 along an axis.
 //   exp(x) / sum(exp(x))
@@ -680,7 +682,7 @@ Tensor min(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims =
 
 // Vector norm of order p: 2 Euclidean, 1 sum of magnitudes, inf largest magnitude, 0 count.
 //   (sum |x|^p)^(1/p)
-Tensor norm(const Tensor& x, double p = 2, const Integers& axis = std::nullopt, bool keepdims = false);
+Tensor norm(const Tensor& x, Scalar p = 2, const Integers& axis = std::nullopt, bool keepdims = false);
 
 // Product of elements; bool and integers are multiplied in 64 bits.
 //   product(x)
@@ -688,11 +690,11 @@ Tensor prod(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims 
 
 // Quantile q, with linear interpolation.
 //   sorted x at q (n - 1)
-Tensor quantile(const Tensor& x, double q, std::optional<std::int64_t> axis = std::nullopt, bool keepdims = false);
+Tensor quantile(const Tensor& x, Scalar q, std::optional<std::int64_t> axis = std::nullopt, bool keepdims = false);
 
 // Standard deviation.
 //   sqrt(var(x))
-Tensor std(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false, double correction = 1);
+Tensor std(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false, Scalar correction = 1);
 
 // Sum of elements; bool and integers are summed in 64 bits.
 //   sum(x)
@@ -700,7 +702,7 @@ Tensor sum(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims =
 
 // Variance.
 //   sum((x - mean(x))^2) / (n - correction)
-Tensor var(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false, double correction = 1);
+Tensor var(const Tensor& x, const Integers& axis = std::nullopt, bool keepdims = false, Scalar correction = 1);
 
 // --- scan ---
 
@@ -740,7 +742,7 @@ Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination);
 
 // Adds a border to a tensor: a constant, the edge, a reflection, or the opposite end.
 //   v v x1 x2 ... v v
-Tensor pad(const Tensor& x, const Integers& padding, std::string_view mode = "constant", double value = 0);
+Tensor pad(const Tensor& x, const Integers& padding, std::string_view mode = "constant", Scalar value = 0);
 
 // Permutes the axes into the given order.
 //   y's axis i is x's axis axes[i]
@@ -809,11 +811,11 @@ std::vector<Tensor> top_k(const Tensor& x, std::int64_t k, std::int64_t axis = -
 
 // Adds a scaled quotient; integers are computed as float32.
 //   x + value·y/z
-Tensor addcdiv(const Tensor& x, const Tensor& y, const Tensor& z, double value = 1);
+Tensor addcdiv(const Tensor& x, const Tensor& y, const Tensor& z, Scalar value = 1);
 
 // Adds a scaled product.
 //   x + value·y·z
-Tensor addcmul(const Tensor& x, const Tensor& y, const Tensor& z, double value = 1);
+Tensor addcmul(const Tensor& x, const Tensor& y, const Tensor& z, Scalar value = 1);
 
 // Linear interpolation, exact at both ends.
 //   x + weight·(y − x)
@@ -877,23 +879,23 @@ Tensor ceil(const Tensor& x);
 
 // Exponential linear unit whose slope is continuous for every alpha.
 //   x > 0 ? x : alpha·(e^(x/alpha) − 1)
-Tensor celu(const Tensor& x, double alpha = 1);
+Tensor celu(const Tensor& x, Scalar alpha = 1);
 
 // Clamps values to a range; NaN stays NaN. If min exceeds max, every result is max.
 //   min(max(x, min), max)
-Tensor clamp(const Tensor& x, std::optional<double> min = std::nullopt, std::optional<double> max = std::nullopt);
+Tensor clamp(const Tensor& x, std::optional<Scalar> min = std::nullopt, std::optional<Scalar> max = std::nullopt);
 
 // Clamps values from above.
 //   min(x, max)
-Tensor clamp_max(const Tensor& x, double max = 0);
+Tensor clamp_max(const Tensor& x, Scalar max = 0);
 
 // Clamps values from below.
 //   max(x, min)
-Tensor clamp_min(const Tensor& x, double min = 0);
+Tensor clamp_min(const Tensor& x, Scalar min = 0);
 
 // Clamps values to a range; NaN stays NaN. If min exceeds max, every result is max.
 //   min(max(x, min), max)
-Tensor clip(const Tensor& x, std::optional<double> min = std::nullopt, std::optional<double> max = std::nullopt);
+Tensor clip(const Tensor& x, std::optional<Scalar> min = std::nullopt, std::optional<Scalar> max = std::nullopt);
 
 // A copy.
 //   x
@@ -917,7 +919,7 @@ Tensor digamma(const Tensor& x);
 
 // Exponential linear unit.
 //   x > 0 ? x : alpha·(eˣ − 1)
-Tensor elu(const Tensor& x, double alpha = 1);
+Tensor elu(const Tensor& x, Scalar alpha = 1);
 
 // Contribution of a probability to the entropy; 0 at 0, -inf below.
 //   −x·ln x
@@ -977,7 +979,7 @@ Tensor gtz(const Tensor& x);
 
 // Sets small values to 0.
 //   |x| > lambda ? x : 0
-Tensor hardshrink(const Tensor& x, double lambda = 0.5);
+Tensor hardshrink(const Tensor& x, Scalar lambda = 0.5);
 
 // Piecewise linear approximation of sigmoid.
 //   min(max(x + 3, 0), 6) / 6
@@ -989,11 +991,11 @@ Tensor hardswish(const Tensor& x);
 
 // Clamps values to a range, by default [-1, 1].
 //   min(max(x, min_val), max_val)
-Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1);
+Tensor hardtanh(const Tensor& x, Scalar min_val = -1, Scalar max_val = 1);
 
 // Unit step; its value at 0 may be a tensor that broadcasts with x.
 //   x < 0 ? 0 : x = 0 ? value : 1
-Tensor heaviside(const Tensor& x, const Tensor& values = {}, double value = 0);
+Tensor heaviside(const Tensor& x, const Tensor& values = {}, Scalar value = 0);
 
 // Modified Bessel function of the first kind, order 0.
 //   I₀(x)
@@ -1025,7 +1027,7 @@ Tensor isposinf(const Tensor& x);
 
 // ReLU with a small slope below 0.
 //   x > 0 ? x : negative_slope·x
-Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+Tensor leaky_relu(const Tensor& x, Scalar negative_slope = 0.01);
 
 // True where zero or negative.
 //   x ≤ 0
@@ -1061,7 +1063,7 @@ Tensor logical_not(const Tensor& x);
 
 // Inverse of sigmoid; NaN outside [0, 1] unless eps is given.
 //   ln(x / (1 − x))
-Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
+Tensor logit(const Tensor& x, std::optional<Scalar> eps = std::nullopt);
 
 // True where negative.
 //   x < 0
@@ -1073,8 +1075,8 @@ Tensor mish(const Tensor& x);
 
 // Replaces NaN and infinities with numbers.
 //   NaN → nan, ∞ → posinf, −∞ → neginf
-Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = std::nullopt,
-                  std::optional<double> neginf = std::nullopt);
+Tensor nan_to_num(const Tensor& x, Scalar nan = 0, std::optional<Scalar> posinf = std::nullopt,
+                  std::optional<Scalar> neginf = std::nullopt);
 
 // Cumulative distribution function of the standard normal distribution.
 //   Φ(x) = erfc(−x/√2) / 2
@@ -1094,7 +1096,7 @@ Tensor positive(const Tensor& x);
 
 // ReLU with a learned slope below 0; the weight may be a tensor that broadcasts with x.
 //   x > 0 ? x : weight·x
-Tensor prelu(const Tensor& x, const Tensor& weights = {}, double weight = 0.25);
+Tensor prelu(const Tensor& x, const Tensor& weights = {}, Scalar weight = 0.25);
 
 // GELU approximated by a sigmoid.
 //   x·sigmoid(1.702·x)
@@ -1170,11 +1172,11 @@ Tensor sinh(const Tensor& x);
 
 // Smooth ReLU; x itself where beta·x exceeds the threshold.
 //   ln(1 + e^(beta·x)) / beta
-Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
+Tensor softplus(const Tensor& x, Scalar beta = 1, Scalar threshold = 20);
 
 // Shrinks values towards 0; small values become 0.
 //   sign(x)·max(|x| − lambda, 0)
-Tensor softshrink(const Tensor& x, double lambda = 0.5);
+Tensor softshrink(const Tensor& x, Scalar lambda = 0.5);
 
 // Smooth function from -1 to 1 that approaches its limits slowly.
 //   x / (1 + |x|)
@@ -1206,7 +1208,7 @@ Tensor tanhshrink(const Tensor& x);
 
 // Replaces values that do not exceed a threshold.
 //   x > threshold ? x : value
-Tensor threshold(const Tensor& x, double threshold = 0, double value = 0);
+Tensor threshold(const Tensor& x, Scalar threshold = 0, Scalar value = 0);
 
 // Lower triangle of the last two axes.
 //   x_ij where j <= i + diagonal, else 0

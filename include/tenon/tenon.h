@@ -27,6 +27,7 @@
 #include "tenon/prefetch.h"
 #include "tenon/program.h"
 #include "tenon/routing.h"
+#include "tenon/scalar.h"
 #include "tenon/shape.h"
 #include "tenon/simulated.h"
 #include "tenon/system_root.h"

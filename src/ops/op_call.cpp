@@ -21,7 +21,8 @@ const ParameterValue& OpCall::value(std::string_view name, ParameterType type) c
   for (std::size_t i = 0; i < op_.parameters.size(); ++i) {
     const Parameter& parameter = op_.parameters[i];
     if (parameter.name != name) continue;
-    if (parameter.type != type)
+    const bool fits = parameter.type == type || (parameter.type == ParameterType::number && type == ParameterType::integer);
+    if (!fits)
       throw Error(ErrorCode::internal, fmt::format("{} reads its parameter '{}' ({}) as {}", op_.name, name,
                                                    tenon::name(parameter.type), tenon::name(type)));
     if (std::holds_alternative<std::monostate>(values_[i]))
@@ -33,7 +34,7 @@ const ParameterValue& OpCall::value(std::string_view name, ParameterType type) c
 
 namespace {
 
-// A fallback may be declared as an integer although the parameter is a number; values from apply() are already converted.
+// A number may be given as an integer.
 double as_number(const ParameterValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   return std::get<double>(value);
@@ -42,7 +43,11 @@ double as_number(const ParameterValue& value) {
 }  // namespace
 
 double OpCall::number(std::string_view name) const { return as_number(value(name, ParameterType::number)); }
-std::int64_t OpCall::integer(std::string_view name) const { return std::get<std::int64_t>(value(name, ParameterType::integer)); }
+std::int64_t OpCall::integer(std::string_view name) const {
+  const ParameterValue& given = value(name, ParameterType::integer);
+  if (const auto* real = std::get_if<double>(&given)) return *real >= 0x1p63 ? INT64_MAX : static_cast<std::int64_t>(*real);
+  return std::get<std::int64_t>(given);
+}
 bool OpCall::boolean(std::string_view name) const { return std::get<bool>(value(name, ParameterType::boolean)); }
 const std::string& OpCall::text(std::string_view name) const { return std::get<std::string>(value(name, ParameterType::text)); }
 DType OpCall::dtype(std::string_view name) const {

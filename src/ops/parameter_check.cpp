@@ -66,16 +66,15 @@ class Check {
     wrong(fmt::format("must be at most {}", *parameter_.max));
   }
 
-  double number() const {
-    double v = 0;
+  // An integer stays one: beyond 2^53 a double would be another number.
+  ParameterValue number() const {
     if (const auto* real = std::get_if<double>(&value_))
-      v = *real;
+      check_bounds(*real);
     else if (const auto* whole = std::get_if<std::int64_t>(&value_))
-      v = static_cast<double>(*whole);
+      check_bounds(static_cast<double>(*whole));
     else
       wrong("must be a number");
-    check_bounds(v);
-    return v;
+    return value_;
   }
 
   std::int64_t integer(const ParameterValue& value) const {

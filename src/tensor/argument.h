@@ -8,11 +8,15 @@
 
 #include "tenon/integers.h"
 #include "tenon/ops.h"
+#include "tenon/scalar.h"
 #include "tenon/tensor.h"
 
 namespace tenon {
 
 inline ParameterValue parameter(double value) { return value; }
+inline ParameterValue parameter(const Scalar& value) {
+  return std::visit([](auto number) { return ParameterValue(number); }, value.value());
+}
 inline ParameterValue parameter(std::int64_t value) { return value; }
 inline ParameterValue parameter(bool value) { return value; }
 inline ParameterValue parameter(DType value) { return std::string(name(value)); }

@@ -49,7 +49,7 @@ TEST(ShapeOps, WhatDoesNotFitIsRefused) {
            "select(ones([3]), index=3)",
            "diag(ones([2, 2, 2]))",
            "tril(ones([2]))",
-           "unsqueeze(ones([1, 1, 1, 1, 1, 1, 1, 1]), 0)",
+           "unsqueeze(ones([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]), 0)",
        })
     EXPECT_EQ(error_of(source).code(), ErrorCode::invalid_argument) << source;
 }

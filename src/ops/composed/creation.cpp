@@ -5,6 +5,7 @@
 #include "ops/build.h"
 #include "ops/parameters.h"
 #include "ops/register.h"
+#include "ops/whole_number.h"
 
 namespace tenon {
 namespace {
@@ -19,26 +20,45 @@ Expr filled(Graph& graph, Shape shape, double value, DType dtype) {
   return build::broadcast(Expr(graph, graph.scalar(value, dtype)), shape);
 }
 
+// The parameter "value", with all bits of a 64-bit integer.
+Expr filled_with_value(const OpCall& call, Shape shape, DType dtype) {
+  const std::optional<std::int64_t> whole = whole_number(call, "value");
+  if (!whole || is_float(dtype)) return filled(call.graph(), shape, call.number("value"), dtype);
+  const HostArray one = HostArray::from<std::int64_t>({}, {*whole}).cast(dtype);
+  return build::broadcast(Expr(call.graph(), call.graph().constant(one)), shape);
+}
+
 template <int value>
 Results constant_fill(const OpCall& call) {
   return {filled(call.graph(), shape_of(call), value, call.dtype("dtype")).id()};
 }
 
-Results full(const OpCall& call) {
-  return {filled(call.graph(), shape_of(call), call.number("value"), call.dtype("dtype")).id()};
-}
+Results full(const OpCall& call) { return {filled_with_value(call, shape_of(call), call.dtype("dtype")).id()}; }
 
-Results like(const OpCall& call, double value) {
-  const DType dtype = call.given("dtype") ? call.dtype("dtype") : input(call, 0).dtype();
-  return {filled(call.graph(), call.node(0).shape, value, dtype).id()};
-}
+DType like_dtype(const OpCall& call) { return call.given("dtype") ? call.dtype("dtype") : input(call, 0).dtype(); }
 template <int value>
 Results constant_like(const OpCall& call) {
-  return like(call, value);
+  const DType dtype = like_dtype(call);
+  return {filled(call.graph(), call.node(0).shape, value, dtype).id()};
 }
-Results full_like(const OpCall& call) { return like(call, call.number("value")); }
+Results full_like(const OpCall& call) {
+  const DType dtype = like_dtype(call);
+  return {filled_with_value(call, call.node(0).shape, dtype).id()};
+}
 
-bool is_whole(double x) { return x == std::floor(x) && std::abs(x) <= 0x1p53; }
+// start, start + step, ... in 64-bit integers.
+Results whole_arange(const OpCall& call, std::int64_t start, std::int64_t stop, std::int64_t step) {
+  const auto bits = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  const bool is_empty = step > 0 ? stop <= start : stop >= start;
+  const std::uint64_t distance = step > 0 ? bits(stop) - bits(start) : bits(start) - bits(stop);
+  const std::uint64_t size = step > 0 ? bits(step) : -bits(step);
+  const std::uint64_t count = is_empty ? 0 : (distance - 1) / size + 1;
+  if (count > bits(kMaxElements)) call.fail(fmt::format("the result would have {} elements, which is too many", count));
+  Graph& graph = call.graph();
+  const Expr i = iota(graph, Shape{static_cast<std::int64_t>(count)}, 0);
+  const Expr values = i * Expr(graph, graph.literal(step)) + Expr(graph, graph.literal(start));
+  return {build::cast(values, call.given("dtype") ? call.dtype("dtype") : DType::i64).id()};
+}
 
 // Steps are formed in double, or in 64-bit integers, and converted once.
 Results arange(const OpCall& call) {
@@ -50,14 +70,15 @@ Results arange(const OpCall& call) {
     start = 0;
   if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
     call.fail("start, stop and step must be finite, and step must not be 0");
+  const auto whole_start = whole_number(call, "start"), whole_step = whole_number(call, "step");
+  const auto whole_stop = call.given("stop") ? whole_number(call, "stop") : whole_start;
+  if (whole_start && whole_stop && whole_step)
+    return whole_arange(call, call.given("stop") ? *whole_start : 0, *whole_stop, *whole_step);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (!(count <= static_cast<double>(kMaxElements)))
     call.fail(fmt::format("the result would have {} elements, which is too many", count));
-  const bool whole = is_whole(start) && is_whole(stop) && is_whole(step);
-  const DType dtype = call.given("dtype") ? call.dtype("dtype") : (whole ? DType::i64 : DType::f32);
-  const Expr i = iota(call.graph(), Shape{static_cast<std::int64_t>(count)}, 0);
-  const Expr values = (whole ? i : build::cast(i, DType::f64)) * step + start;
-  return {build::cast(values, dtype).id()};
+  const Expr i = build::cast(iota(call.graph(), Shape{static_cast<std::int64_t>(count)}, 0), DType::f64);
+  return {build::cast(i * step + start, call.given("dtype") ? call.dtype("dtype") : DType::f32).id()};
 }
 
 // Both ends are exact: each is one of the products.

@@ -3,6 +3,7 @@
 #include "ops/build.h"
 #include "ops/parameters.h"
 #include "ops/register.h"
+#include "ops/whole_number.h"
 
 namespace tenon {
 namespace {
@@ -70,6 +71,8 @@ Results select(const OpCall& call) {
 
 Results masked_fill(const OpCall& call) {
   const Expr x = input(call, 0), mask = input(call, 1);
+  const std::optional<std::int64_t> whole = is_integer(x.dtype()) ? whole_number(call, "value") : std::nullopt;
+  if (whole) return {where(mask, Expr(call.graph(), call.graph().literal(*whole)), x).id()};
   return {where(mask, call.number("value"), x).id()};
 }
 

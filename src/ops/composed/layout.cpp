@@ -5,6 +5,7 @@
 #include "ops/build.h"
 #include "ops/parameters.h"
 #include "ops/register.h"
+#include "ops/whole_number.h"
 
 namespace tenon {
 namespace {
@@ -193,7 +194,13 @@ Results pad(const OpCall& call) {
     high[i] = each ? given[2 * i + 1] : given.back();
   }
   const std::string& mode = call.text("mode");
-  if (mode == "constant") return {call.graph().pad(x.id(), low, high, call.number("value"))};
+  if (mode == "constant") {
+    const std::optional<std::int64_t> whole = is_integer(x.dtype()) ? whole_number(call, "value") : std::nullopt;
+    if (!whole || is_exact_double(*whole)) return {call.graph().pad(x.id(), low, high, call.number("value"))};
+    // The node has a double; sums of integers wrap, so a border of zeros can be shifted to any number.
+    const Expr value(call.graph(), call.graph().literal(*whole)), shifted = x - value;
+    return {(Expr(call.graph(), call.graph().pad(shifted.id(), low, high, 0)) + value).id()};
+  }
   for (std::size_t i = 0; i < rank; ++i) {
     const int axis = static_cast<int>(i);
     if (low[i] == 0 && high[i] == 0) continue;

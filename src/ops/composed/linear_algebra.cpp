@@ -50,6 +50,13 @@ Results vecdot(const OpCall& call) {
   const Shape common = broadcast(a.shape(), b.shape());
   const int axis = call.axis("axis", common.rank());
   const DType dtype = promote(a.dtype(), b.dtype());
+  if (is_integer(dtype)) {
+    // A matrix product of integers keeps their type and wraps; a sum would be of 64 bits.
+    const auto last = [&](Expr x) { return swap_axes(broadcast(cast(x, dtype), common), axis, common.rank() - 1); };
+    const int rank = common.rank();
+    const Expr y = matmul(unsqueeze(last(a), rank - 1), unsqueeze(last(b), rank));
+    return {squeeze(swap_axes(squeeze(y, one_axis(rank)), axis, rank - 1), one_axis(axis)).id()};
+  }
   const Expr products = cast(a, dtype) * cast(b, dtype);
   return {squeeze(sum_keep(products, one_axis(axis)), one_axis(axis)).id()};
 }

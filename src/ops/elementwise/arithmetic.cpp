@@ -2,8 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include "ops/register.h"
+#include "ops/whole_number.h"
 
 namespace tenon {
 namespace {
@@ -16,16 +20,43 @@ Nodes build_div(const OpCall& call) {
   return add_elementwise(call, mode == "trunc" ? E::TruncDiv : mode == "floor" ? E::FloorDiv : E::Div, {});
 }
 
+// The body's parameters are doubles: bounds beyond 2^53 of 64-bit integers are literals. nullopt where doubles will do.
+std::optional<Nodes> exact_clamp(const OpCall& call, std::span<const std::string_view> bounds) {
+  if (!is_integer(call.node(0).dtype)) return std::nullopt;
+  bool is_needed = false;
+  for (const std::string_view name : bounds)
+    if (call.given(name)) {
+      const std::optional<std::int64_t> bound = whole_number(call, name);
+      if (!bound) return std::nullopt;
+      is_needed = is_needed || !is_exact_double(*bound);
+    }
+  if (!is_needed) return std::nullopt;
+  Graph& graph = call.graph();
+  NodeId x = call.input(0);
+  for (const std::string_view name : bounds)
+    if (call.given(name)) {
+      const NodeId operands[] = {x, graph.literal(*whole_number(call, name))};
+      x = graph.elementwise(name == "min" ? E::Maximum : E::Minimum, operands);
+    }
+  return Nodes{x};
+}
+
 Nodes build_clamp(const OpCall& call) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr std::string_view bounds[] = {"min", "max"};
+  if (auto exact = exact_clamp(call, bounds)) return *exact;
   const double low = call.given("min") ? call.number("min") : -infinity;
   const double high = call.given("max") ? call.number("max") : infinity;
   return add_elementwise(call, E::Clamp, {low, high});
 }
 Nodes build_clamp_min(const OpCall& call) {
+  constexpr std::string_view bounds[] = {"min"};
+  if (auto exact = exact_clamp(call, bounds)) return *exact;
   return add_elementwise(call, E::Clamp, {call.number("min"), std::numeric_limits<double>::infinity()});
 }
 Nodes build_clamp_max(const OpCall& call) {
+  constexpr std::string_view bounds[] = {"max"};
+  if (auto exact = exact_clamp(call, bounds)) return *exact;
   return add_elementwise(call, E::Clamp, {-std::numeric_limits<double>::infinity(), call.number("max")});
 }
 

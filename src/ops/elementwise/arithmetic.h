@@ -68,8 +68,10 @@ struct FloorDiv : Body<ElementwiseOp::FloorDiv> {
       const V rest = fmod(x, y);
       const auto rounds_up = (rest != V(0)) & (signbit(rest) ^ signbit(y));
       const V quotient = rint((x - rest) / y) - select(rounds_up, V(1), V(0));
-      const auto exact = (y != V(0)) & !is_inf(x) & !is_inf(y);
-      return select(exact, quotient, floor(x / y));
+      // A zero has the sign of the quotient, which x - fmod(x, y) loses. fmod(x, infinity) is x, so that 1 // -infinity is -1.
+      const V signed_quotient = select(quotient == V(0), select(signbit(x) ^ signbit(y), -V(0), V(0)), quotient);
+      const auto exact = (y != V(0)) & !is_inf(x);
+      return select(exact, signed_quotient, floor(x / y));
     }
   }
 };
@@ -89,7 +91,11 @@ struct Remainder : Body<ElementwiseOp::Remainder> {
   static V apply(V x, V y) {
     const V rest = fmod(x, y);
     const auto other_sign = (rest != V(0)) & (signbit(rest) ^ signbit(y));
-    return select(other_sign, rest + y, rest);
+    const V result = select(other_sign, rest + y, rest);
+    if constexpr (value::kIsInteger<V>)
+      return result;
+    else
+      return select(rest == V(0), select(signbit(y), -V(0), V(0)), result);  // the sign of y, also of a zero
   }
 };
 struct Fmod : Body<ElementwiseOp::Fmod> {

@@ -45,6 +45,7 @@ ParameterValue parameter_value(const OpInfo& op, const Parameter& parameter, con
   if (value.is_null()) return std::monostate();
   switch (parameter.type) {
     case ParameterType::number: {
+      if (value.is_int64()) return value.get_int64();
       const std::optional<double> number = as_number(value);
       if (!number) bad_parameter(op, parameter, "a number");
       return *number;
