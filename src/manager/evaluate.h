@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lease/device_owner.h"
 #include "lease/storage.h"
 #include "tenon/manager.h"
 
@@ -14,7 +15,7 @@ namespace tenon {
 
 struct EvaluateResult {
   std::vector<std::shared_ptr<Storage>> outputs;
-  DeviceInfo device;
+  std::shared_ptr<const DeviceOwner> owner;  // of the device it ran on
   Timeline timeline;
   std::shared_ptr<const Decision> decision;
 };

@@ -229,7 +229,9 @@ EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<co
         for (std::shared_ptr<Buffer>& buffer : outputs)
           result.outputs.push_back(Storage::on_device(operation.residency(), std::move(buffer)));
       });
-  execution.describe(result);
+  result.owner = std::move(execution.owner);
+  result.timeline = std::move(execution.timeline);
+  result.decision = std::move(execution.decision);
   return result;
 }
 

@@ -82,20 +82,20 @@ struct Task {
 };
 
 // The device requested for each planned node: its own, or the first one found on the way to its inputs.
-std::vector<const std::string*> requests_of(const std::vector<PlannedNode>& planned) {
-  std::vector<const std::string*> requests(planned.size());
-  for (std::size_t i = 0; i < planned.size(); ++i) {
-    requests[i] = &planned[i].node->requested;
-    for (std::size_t k = 0; k < planned[i].inputs.size() && requests[i]->empty(); ++k)
-      requests[i] = requests[planned[i].inputs[k]];
+std::vector<const std::string*> requests_of(const TensorPlan& plan) {
+  std::vector<const std::string*> requests(plan.nodes.size());
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    requests[i] = &plan.nodes[i].node->requested;
+    for (const std::uint32_t input : plan.inputs(plan.nodes[i]))
+      if (requests[i]->empty()) requests[i] = requests[input];
   }
   return requests;
 }
 
 // The one device that is wished for anywhere in the plan; the default for none at all, nothing for several.
-std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planned) {
+std::optional<std::string_view> only_wish(const TensorPlan& plan) {
   std::string_view only;
-  for (const PlannedNode& node : planned) {
+  for (const PlannedNode& node : plan.nodes) {
     const std::string& own = node.node->requested;
     if (own.empty() || own == only) continue;
     if (!only.empty()) return std::nullopt;
@@ -105,19 +105,22 @@ std::optional<std::string_view> only_wish(const std::vector<PlannedNode>& planne
 }
 
 // Targets that request the same device together; those without one join the first.
-std::vector<Task> tasks_for(const std::vector<PlannedNode>& planned) {
-  const std::vector<const std::string*> requests = requests_of(planned);
+std::vector<Task> tasks_for(const TensorPlan& plan, const Nodes& nodes) {
+  const std::vector<const std::string*> requests = requests_of(plan);
+  const auto shared = [&](const PlannedNode& planned) {
+    return *std::ranges::find_if(nodes, [&](const auto& node) { return node.get() == planned.node; });
+  };
   std::vector<Task> tasks;
   Nodes anywhere;
-  for (std::size_t i = 0; i < planned.size(); ++i) {
-    if (!planned[i].is_target) continue;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (!plan.nodes[i].is_target) continue;
     if (requests[i]->empty()) {
-      anywhere.push_back(planned[i].node);
+      anywhere.push_back(shared(plan.nodes[i]));
       continue;
     }
     auto task = std::find_if(tasks.begin(), tasks.end(), [&](const Task& known) { return known.requested == *requests[i]; });
     if (task == tasks.end()) task = tasks.insert(tasks.end(), Task{{}, *requests[i]});
-    task->targets.push_back(planned[i].node);
+    task->targets.push_back(shared(plan.nodes[i]));
   }
   if (anywhere.empty()) return tasks;
   if (tasks.empty()) tasks.push_back({{}, default_request()});
@@ -126,21 +129,21 @@ std::vector<Task> tasks_for(const std::vector<PlannedNode>& planned) {
 }
 
 // The unevaluated nodes of the plan that request another device than |requested|, one device at a time.
-Task elsewhere(const std::vector<PlannedNode>& planned, const std::string& requested) {
+Task elsewhere(const TensorPlan& plan, const std::string& requested) {
   Task task;
-  for (const PlannedNode& node : planned) {
+  for (const PlannedNode& node : plan.nodes) {
     const std::string& own = node.node->requested;
     if (!node.expression || node.is_target || own.empty() || own == requested || node.node->weak) continue;
     if (task.requested.empty()) task.requested = own;
-    if (task.requested == own) task.targets.push_back(node.node);
+    if (task.requested == own) task.targets.push_back(node.node->shared_from_this());
   }
   return task;
 }
 
-void run_tasks(std::vector<Task> waiting, DeviceManager& manager, const RunOptions& options, Evaluation& evaluation) {
+void run_tasks(std::vector<Task> waiting, DeviceManager& manager, const RunOptions& options, Evaluation* evaluation) {
   std::reverse(waiting.begin(), waiting.end());
   while (!waiting.empty()) {
-    std::vector<PlannedNode> planned = plan(waiting.back().targets);
+    TensorPlan planned = plan(waiting.back().targets);
     if (Task first = elsewhere(planned, waiting.back().requested); !first.targets.empty()) {
       waiting.push_back(std::move(first));
       continue;
@@ -167,25 +170,30 @@ const std::string& default_request() noexcept {
 UseDevice::UseDevice(std::string_view device) : device_(device), before_(chosen_device) { chosen_device = &device_; }
 UseDevice::~UseDevice() { chosen_device = before_; }
 
-Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
+void evaluate_nodes(std::span<const Tensor> tensors, const RunOptions& options, Evaluation* evaluation) {
   Nodes nodes;
   for (const Tensor& tensor : tensors)
     if (!node_of(tensor)->is_evaluated()) nodes.push_back(node_of(tensor));
-  Evaluation evaluation;
-  if (nodes.empty()) return evaluation;
+  if (nodes.empty()) return;
   DeviceManager& manager = current_manager();
   const Claim claim(nodes, manager, options);
-  if (claim.nodes().empty()) return evaluation;
-  std::vector<PlannedNode> planned = plan(claim.nodes());
+  if (claim.nodes().empty()) return;
+  TensorPlan planned = plan(claim.nodes());
   if (options.device != "auto") {
     run_plan(planned, manager, options, evaluation);
   } else if (const std::optional<std::string_view> requested = only_wish(planned)) {
+    if (*requested == "auto") return run_plan(planned, manager, options, evaluation);
     RunOptions here = options;
     here.device = *requested;
     run_plan(planned, manager, here, evaluation);
   } else {
-    run_tasks(tasks_for(planned), manager, options, evaluation);
+    run_tasks(tasks_for(planned, claim.nodes()), manager, options, evaluation);
   }
+}
+
+Evaluation eval(std::span<const Tensor> tensors, const RunOptions& options) {
+  Evaluation evaluation;
+  evaluate_nodes(tensors, options, &evaluation);
   return evaluation;
 }
 

@@ -48,7 +48,7 @@ class View {
                                                                                       std::span<const NodeId> inputs) {
       return std::vector<NodeId>{graph.reshape(graph.slice(inputs[0], start, extent, step), Shape(kept))};
     };
-    const Tensor result = make_results("[ ]", {build, {node_of(x)}})[0];
+    const Tensor result = make_results("[ ]", {.inputs = {node_of(x)}, .custom = build})[0];
     if (selectors_.empty()) return result;
     if (selectors_.size() == 1) return with_one(result, selectors_[0]);
     return with_several(result);

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+
+#include "graph/elementwise.h"
+#include "graph/inference.h"
 #include "tenon/apply.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
@@ -68,8 +73,14 @@ TensorNode::State TensorNode::state() const {
 }
 
 bool TensorNode::is_evaluated() const {
+  if (is_literal()) return true;
   const std::lock_guard lock(mutex_);
   return state_.storage != nullptr;
+}
+
+HostArray TensorNode::literal_as(DType dtype) const {
+  if (const auto* whole = std::get_if<std::int64_t>(&literal)) return HostArray::from<std::int64_t>({}, {*whole}).cast(dtype);
+  return HostArray::from<double>({}, {std::get<double>(literal)}).cast(dtype);
 }
 
 void TensorNode::set_storage(std::shared_ptr<Storage> storage) {
@@ -92,6 +103,20 @@ const std::shared_ptr<TensorNode>& node_of(const Tensor& tensor) {
 }
 
 Tensor tensor_of(std::shared_ptr<TensorNode> node) noexcept { return TensorAccess::tensor(std::move(node)); }
+
+std::optional<ElementwiseOp> plain_node(const OpInfo& op) {
+  // Ops without a builder of their own share the one of add; div has one, but only for its rounding modes.
+  static const OpInfo &add = find_op("add"), &div = find_op("div");
+  const bool is_plain = op.build == add.build && op.parameters.empty();
+  return is_plain || &op == &div ? op.elementwise : std::nullopt;
+}
+
+std::vector<NodeId> TensorExpression::build(Graph& graph, std::span<const NodeId> ids) const {
+  if (!op) return custom(graph, ids);
+  if (parameters.empty() && static_cast<int>(ids.size()) == op->max_inputs)
+    if (const std::optional<ElementwiseOp> node = plain_node(*op)) return {graph.elementwise(*node, ids)};
+  return apply(graph, *op, ids, parameters);
+}
 
 std::vector<Tensor> make_results(std::string_view name, TensorExpression expression) {
   Graph graph;
@@ -116,10 +141,38 @@ std::vector<Tensor> make_results(std::string_view name, TensorExpression express
   return results;
 }
 
-std::vector<Tensor> apply_several(std::string_view op_name, const std::vector<const Tensor*>& given,
-                                  std::vector<NamedValue> parameters) {
-  const OpInfo& op = find_op(op_name);
-  std::span<const Tensor* const> inputs = given;
+namespace {
+
+// Most ops of small programs: one elementwise node, whose type needs no graph. None if it is something else, or wrong.
+Tensor elementwise_result(const OpInfo& op, std::span<const Tensor* const> inputs) {
+  constexpr std::size_t kMost = 3;
+  const std::optional<ElementwiseOp> plain = plain_node(op);
+  if (!plain || inputs.size() > kMost || static_cast<int>(inputs.size()) != op.max_inputs) return {};
+  std::array<OperandType, kMost> types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->is_none()) return {};
+    const TensorNode& node = *TensorAccess::node(*inputs[i]);
+    types[i] = {node.graph_dtype, node.weak, &node.shape};
+  }
+  const DType first = types[traits(*plain).condition ? 1 : 0].dtype;
+  if (std::ranges::find(op.dtypes, first) == op.dtypes.end()) return {};
+  std::optional<InferredType> type = elementwise_type(*plain, std::span(types.data(), inputs.size()));
+  if (!type) return {};
+  auto expression = std::make_shared<TensorExpression>();
+  expression->op = &op;
+  expression->inputs.reserve(inputs.size());
+  for (const Tensor* input : inputs) expression->inputs.push_back(TensorAccess::node(*input));
+  auto node = std::make_shared<TensorNode>();
+  node->graph_dtype = type->dtype;
+  node->weak = type->weak;
+  node->shape = type->shape;
+  node->set_expression(std::move(expression));
+  return tensor_of(std::move(node));
+}
+
+}  // namespace
+
+std::vector<Tensor> apply_several(const OpInfo& op, std::span<const Tensor* const> inputs, std::vector<NamedValue> parameters) {
   while (!inputs.empty() && inputs.back()->is_none()) inputs = inputs.first(inputs.size() - 1);
   TensorExpression expression;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -129,10 +182,23 @@ std::vector<Tensor> apply_several(std::string_view op_name, const std::vector<co
                               i < op.input_names.size() ? op.input_names[i] : fmt::format("input {}", i)));
     expression.inputs.push_back(node_of(*inputs[i]));
   }
-  expression.build = [&op, values = std::move(parameters)](Graph& graph, std::span<const NodeId> ids) {
-    return apply(graph, op, ids, values);
-  };
+  expression.op = &op;
+  expression.parameters = std::move(parameters);
   return make_results(op.name, std::move(expression));
+}
+
+std::vector<Tensor> apply_several(std::string_view op, const std::vector<const Tensor*>& inputs,
+                                  std::vector<NamedValue> parameters) {
+  return apply_several(find_op(op), inputs, std::move(parameters));
+}
+
+Tensor apply_one(const OpInfo& op, std::initializer_list<const Tensor*> inputs, std::vector<NamedValue> parameters) {
+  const std::span<const Tensor* const> given(inputs.begin(), inputs.size());
+  if (parameters.empty())
+    if (Tensor result = elementwise_result(op, given); !result.is_none()) return result;
+  std::vector<Tensor> results = apply_several(op, given, std::move(parameters));
+  if (results.size() != 1) throw Error(ErrorCode::internal, fmt::format("{} has {} results", op.name, results.size()));
+  return std::move(results[0]);
 }
 
 Tensor apply_one(std::string_view op, const std::vector<const Tensor*>& inputs, std::vector<NamedValue> parameters) {

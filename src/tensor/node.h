@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,12 +23,16 @@ namespace tenon {
 
 // An op applied to nodes; immutable. One expression may have several results, each a node of its own.
 struct TensorExpression {
-  // Adds the op to a graph; returns its results.
-  std::function<std::vector<NodeId>(Graph& graph, std::span<const NodeId> inputs)> build;
   std::vector<std::shared_ptr<TensorNode>> inputs;
+  const OpInfo* op = nullptr;  // of the catalogue; null for |custom|
+  std::vector<NamedValue> parameters;
+  std::function<std::vector<NodeId>(Graph& graph, std::span<const NodeId> inputs)> custom;
+
+  // Adds the op to a graph; returns its results.
+  std::vector<NodeId> build(Graph& graph, std::span<const NodeId> ids) const;
 };
 
-struct TensorNode {
+struct TensorNode : std::enable_shared_from_this<TensorNode> {
   // As in a graph: weak are numbers, and what is computed from such alone; they take the dtype of what they meet.
   DType graph_dtype = DType::f32;
   bool weak = false;
@@ -50,9 +55,12 @@ struct TensorNode {
   TensorNode& operator=(const TensorNode&) = delete;
 
   DType dtype() const noexcept { return weak && graph_dtype == DType::f64 ? DType::f32 : graph_dtype; }
+  // A number. Its value is put into storage when somebody asks for it; it always counts as evaluated.
   bool is_literal() const noexcept { return literal.index() != 0; }
   State state() const;
   bool is_evaluated() const;
+  // The value of a literal.
+  HostArray literal_as(DType dtype) const;
   // The first value stays.
   void set_storage(std::shared_ptr<Storage> storage);
   void set_expression(std::shared_ptr<const TensorExpression> expression) { state_.expression = std::move(expression); }
@@ -70,11 +78,21 @@ Tensor tensor_of(std::shared_ptr<TensorNode> node) noexcept;
 // the op and the types of the inputs.
 std::vector<Tensor> apply_several(std::string_view op, const std::vector<const Tensor*>& inputs,
                                   std::vector<NamedValue> parameters = {});
+// The same for an op that was looked up before.
+std::vector<Tensor> apply_several(const OpInfo& op, std::span<const Tensor* const> inputs,
+                                  std::vector<NamedValue> parameters = {});
+Tensor apply_one(const OpInfo& op, std::initializer_list<const Tensor*> inputs, std::vector<NamedValue> parameters = {});
 // For an op with one result.
 Tensor apply_one(std::string_view op, const std::vector<const Tensor*>& inputs, std::vector<NamedValue> parameters = {});
 
 // The same for anything that adds nodes to a graph; |name| is what errors call it.
 std::vector<Tensor> make_results(std::string_view name, TensorExpression expression);
+
+// The node that |op| adds if no parameter is given, where it adds nothing else.
+std::optional<ElementwiseOp> plain_node(const OpInfo& op);
+
+// eval() without a report unless |evaluation| is given.
+void evaluate_nodes(std::span<const Tensor> tensors, const RunOptions& options, Evaluation* evaluation = nullptr);
 
 // The device request of this thread's innermost UseDevice; "auto" outside of all.
 const std::string& default_request() noexcept;

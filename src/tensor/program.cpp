@@ -44,20 +44,20 @@ class Recorder {
   }
 
   // The captured values come after all arguments, so they are collected first.
-  void add_captured(const std::vector<PlannedNode>& planned) {
-    for (const PlannedNode& one : planned) {
+  void add_captured(const TensorPlan& planned) {
+    for (const PlannedNode& one : planned.nodes) {
       if (!one.storage || one.node->is_literal()) continue;
       const auto [known, is_new] = values_.try_emplace(one.storage.get(), -1);
       if (is_new) {
         known->second = graph_.input(fmt::format("c{}", captured_.size()), one.storage->type().dtype, one.storage->type().shape);
-        captured_.push_back(tensor_of(one.node));
+        captured_.push_back(tensor_of(one.node->shared_from_this()));
       }
-      ids_[one.node.get()] = known->second;
+      ids_[one.node] = known->second;
     }
   }
 
-  NodeId add(const std::vector<PlannedNode>& planned, std::size_t i) {
-    const TensorNode& node = *planned[i].node;
+  NodeId add(const TensorPlan& planned, std::size_t i) {
+    const TensorNode& node = *planned.nodes[i].node;
     if (const auto known = ids_.find(&node); known != ids_.end()) return known->second;
     if (const auto* whole = std::get_if<std::int64_t>(&node.literal)) return ids_[&node] = graph_.literal(*whole);
     if (const auto* real = std::get_if<double>(&node.literal)) return ids_[&node] = graph_.literal(*real);
@@ -65,11 +65,11 @@ class Recorder {
       throw Error(ErrorCode::failed_precondition, "the outputs use a placeholder that is not among the inputs of this program",
                   "pass it as an argument; a value must not leave the function in which it is recorded");
     if (!node.requested.empty() && device_ == "auto") device_ = node.requested;
-    std::vector<NodeId>& results = results_[planned[i].expression.get()];
+    std::vector<NodeId>& results = results_[planned.nodes[i].expression.get()];
     if (results.empty()) {
       std::vector<NodeId> inputs;
-      for (const std::size_t input : planned[i].inputs) inputs.push_back(add(planned, input));
-      results = planned[i].expression->build(graph_, inputs);
+      for (const std::uint32_t input : planned.inputs(planned.nodes[i])) inputs.push_back(add(planned, input));
+      results = planned.nodes[i].expression->build(graph_, inputs);
     }
     return ids_[&node] = results.at(node.result);
   }
@@ -136,10 +136,10 @@ Program Program::record(std::span<const Tensor> inputs, std::span<const Tensor> 
 
   Nodes targets;
   for (const Tensor& output : outputs) targets.push_back(node_of(output));
-  const std::vector<PlannedNode> planned = plan(targets);
+  const TensorPlan planned = plan(targets);
   recorder.add_captured(planned);
   std::unordered_map<const TensorNode*, NodeId> ids;
-  for (std::size_t i = 0; i < planned.size(); ++i) ids[planned[i].node.get()] = recorder.add(planned, i);
+  for (std::size_t i = 0; i < planned.nodes.size(); ++i) ids[planned.nodes[i].node] = recorder.add(planned, i);
 
   std::unordered_map<NodeId, Recording::Output> known;
   for (std::size_t i = 0; i < graph.inputs().size(); ++i) known[graph.inputs()[i]] = {i, true};
@@ -208,7 +208,10 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
     node->set_storage(storage);
     outputs.push_back(tensor_of(std::move(node)));
   }
-  if (report) *report = {std::move(result.device), std::move(result.timeline), recording.graph.outputs().empty() ? 0 : 1};
+  if (report) {
+    *report = {{}, std::move(result.timeline), recording.graph.outputs().empty() ? 0 : 1};
+    if (result.owner) report->device = result.owner->device();
+  }
   return outputs;
 }
 

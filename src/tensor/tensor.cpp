@@ -23,11 +23,8 @@ std::shared_ptr<TensorNode> literal_node(T value, DType dtype) {
   auto node = make_node(dtype, {});
   node->weak = true;
   node->literal = value;
-  node->set_storage(Storage::from_host(HostArray::from<T>({}, {value}).cast(node->dtype())));
   return node;
 }
-
-Tensor binary(std::string_view op, const Tensor& a, const Tensor& b) { return apply_one(op, {&a, &b}); }
 
 // The shape of a list and the types in it, checked for rows of equal length.
 struct NestedReader {
@@ -102,13 +99,16 @@ const Shape& Tensor::shape() const { return node_of(*this)->shape; }
 DType Tensor::dtype() const { return node_of(*this)->dtype(); }
 
 const Tensor& Tensor::eval(const RunOptions& options) const {
-  tenon::eval(std::span(this, 1), options);
+  evaluate_nodes(std::span(this, 1), options);
   return *this;
 }
 
 bool Tensor::is_evaluated() const { return node_of(*this)->is_evaluated(); }
 
-HostArray Tensor::to_host() const { return eval().node_->state().storage->to_host(); }
+HostArray Tensor::to_host() const {
+  if (const std::shared_ptr<TensorNode>& node = node_of(*this); node->is_literal()) return node->literal_as(node->dtype());
+  return eval().node_->state().storage->to_host();
+}
 
 HostArray Tensor::one_element(DType as) const {
   if (elements() != 1)
@@ -124,9 +124,9 @@ dlpack::ManagedTensorVersioned* Tensor::to_dlpack_versioned() const { return ten
 Tensor Tensor::on(std::string_view device) const {
   const std::shared_ptr<TensorNode>& node = node_of(*this);
   if (device.empty()) throw Error(ErrorCode::invalid_argument, "on: the device request is empty");
-  Tensor placed = std::move(make_results(
-      "on",
-      {[](Graph&, std::span<const NodeId> inputs) { return std::vector<NodeId>(inputs.begin(), inputs.end()); }, {node}})[0]);
+  Tensor placed = std::move(make_results("on", {.inputs = {node}, .custom = [](Graph&, std::span<const NodeId> inputs) {
+                                                  return std::vector<NodeId>(inputs.begin(), inputs.end());
+                                                }})[0]);
   placed.node_->requested = device;
   // The value is the same one, if there is one.
   if (const TensorNode::State state = node->state(); state.storage && !node->weak) placed.node_->set_storage(state.storage);
@@ -152,25 +152,82 @@ Tensor Tensor::reshape(const Shape& shape) const {
 Tensor Tensor::cast(DType dtype) const { return apply_one("cast", {this}, {{"dtype", std::string(name(dtype))}}); }
 Tensor Tensor::T() const { return apply_one("transpose", {this}); }
 
-Tensor operator+(const Tensor& a, const Tensor& b) { return binary("add", a, b); }
-Tensor operator-(const Tensor& a, const Tensor& b) { return binary("sub", a, b); }
-Tensor operator*(const Tensor& a, const Tensor& b) { return binary("mul", a, b); }
-Tensor operator/(const Tensor& a, const Tensor& b) { return binary("div", a, b); }
-Tensor operator%(const Tensor& a, const Tensor& b) { return binary("remainder", a, b); }
-Tensor operator&(const Tensor& a, const Tensor& b) { return binary("bitwise_and", a, b); }
-Tensor operator|(const Tensor& a, const Tensor& b) { return binary("bitwise_or", a, b); }
-Tensor operator^(const Tensor& a, const Tensor& b) { return binary("bitwise_xor", a, b); }
-Tensor operator<<(const Tensor& a, const Tensor& b) { return binary("left_shift", a, b); }
-Tensor operator>>(const Tensor& a, const Tensor& b) { return binary("right_shift", a, b); }
-Tensor operator==(const Tensor& a, const Tensor& b) { return binary("eq", a, b); }
-Tensor operator!=(const Tensor& a, const Tensor& b) { return binary("ne", a, b); }
-Tensor operator<(const Tensor& a, const Tensor& b) { return binary("lt", a, b); }
-Tensor operator<=(const Tensor& a, const Tensor& b) { return binary("le", a, b); }
-Tensor operator>(const Tensor& a, const Tensor& b) { return binary("gt", a, b); }
-Tensor operator>=(const Tensor& a, const Tensor& b) { return binary("ge", a, b); }
-Tensor operator-(const Tensor& a) { return apply_one("neg", {&a}); }
-Tensor operator~(const Tensor& a) { return apply_one("bitwise_not", {&a}); }
-Tensor operator!(const Tensor& a) { return apply_one("logical_not", {&a}); }
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("add");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("sub");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("mul");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("div");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator%(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("remainder");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator&(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("bitwise_and");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator|(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("bitwise_or");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator^(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("bitwise_xor");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator<<(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("left_shift");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator>>(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("right_shift");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator==(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("eq");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator!=(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("ne");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator<(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("lt");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator<=(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("le");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator>(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("gt");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator>=(const Tensor& a, const Tensor& b) {
+  static const OpInfo& op = find_op("ge");
+  return apply_one(op, {&a, &b});
+}
+Tensor operator-(const Tensor& a) {
+  static const OpInfo& op = find_op("neg");
+  return apply_one(op, {&a});
+}
+Tensor operator~(const Tensor& a) {
+  static const OpInfo& op = find_op("bitwise_not");
+  return apply_one(op, {&a});
+}
+Tensor operator!(const Tensor& a) {
+  static const OpInfo& op = find_op("logical_not");
+  return apply_one(op, {&a});
+}
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return tensor.is_none() ? out << "none" : out << format_array(tensor.to_host());

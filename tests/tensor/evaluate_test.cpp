@@ -51,6 +51,30 @@ TEST_F(Evaluating, ApplyingOpsTouchesNoDevice) {
   EXPECT_EQ(runs(), 1U);
 }
 
+TEST_F(Evaluating, ARepeatedExpressionGivesTheValuesOfItsOwnOperands) {
+  const Tensor a = tensor({1.0, 2.0}), b = tensor({10.0, 20.0});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(values(a * 2 + b), (Doubles{12, 24}));
+    EXPECT_EQ(values(b * 3 + a), (Doubles{31, 62}));
+    EXPECT_EQ(values(a * 2 + a), (Doubles{3, 6}));  // one input where there were two
+    EXPECT_EQ(values(2 - a), (Doubles{1, 0}));
+    EXPECT_EQ(values(a - 2), (Doubles{-1, 0}));
+    EXPECT_EQ(values(tensor({1, 2}) * 2), (Doubles{2, 4}));
+    EXPECT_EQ(values(tensor({1, 2}) * 2.5), (Doubles{2.5, 5}));
+    EXPECT_EQ(values(sum(a, 0)), (Doubles{3}));
+    EXPECT_EQ(values(sum(a, 0, true)), (Doubles{3}));
+  }
+  EXPECT_EQ((tensor({1, 2}) * 2).dtype(), DType::i64);
+  EXPECT_EQ((tensor({1, 2}) * 2.5).dtype(), DType::f32);
+  EXPECT_EQ((a.cast(DType::bf16) * 2.001).dtype(), DType::bf16);
+}
+
+TEST_F(Evaluating, NumbersThatChangeGiveTheirOwnResults) {
+  const Tensor a = tensor({1.0, 2.0});
+  for (int i = 1; i < 6; ++i) EXPECT_EQ(values(a * i - 0.5), (Doubles{i - 0.5, 2 * i - 0.5})) << i;
+  for (int i = 1; i < 6; ++i) EXPECT_EQ(values(tensor({i, 7}) * i), (Doubles{1.0 * i * i, 7.0 * i})) << i;
+}
+
 TEST_F(Evaluating, AValueIsComputedOnce) {
   const Tensor y = tensor({1, 2}) + 1;
   const Tensor copy = y;
