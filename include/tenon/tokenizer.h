@@ -2,7 +2,7 @@
 // Face's tokenizers, and gives the same ids.
 //
 //   Tokenizer tokenizer = Tokenizer::load("tokenizer.json");
-//   Encoding one = tokenizer.encode("Hello, world.");
+//   Tokens one = tokenizer.encode("Hello, world.");
 //   one.ids;                                            // {101, 7592, 1010, 2088, 1012, 102}
 //   std::string text = tokenizer.decode(one.ids);
 //
@@ -24,7 +24,7 @@
 
 namespace tenon {
 
-struct Encoding {
+struct Tokens {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> types;  // the segment of each: 0, or 1 for a second text
 };
@@ -38,8 +38,8 @@ class Tokenizer {
   static Tokenizer parse(std::string_view json);
 
   // |special|: add the tokens that the file puts around a text ([CLS] ... [SEP]).
-  Encoding encode(std::string_view text, bool special = true) const;
-  Encoding encode_pair(std::string_view first, std::string_view second, bool special = true) const;
+  Tokens encode(std::string_view text, bool special = true) const;
+  Tokens encode_pair(std::string_view first, std::string_view second, bool special = true) const;
   // |skip_special|: leave out special tokens.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const;
 

@@ -10,6 +10,7 @@
 #include "graph/simplify.h"
 #include "hal/kernel_plan/epilogues.h"
 #include "hal/kernel_plan/products.h"
+#include "hal/kernel_plan/regions.h"
 #include "hal/kernel_plan/steps.h"
 #include "hal/kernel_plan/values.h"
 #include "tenon/error.h"
@@ -32,7 +33,8 @@ class Planner {
  public:
   Planner(const Graph& graph, const KernelTarget& target, const PlanOptions& options)
       : target_(target),
-        graph_(simplify(graph)),
+        graph_(simplify(graph,
+                        [&](const Graph& g, const Region& region) { return options.fuse && takes_region(target, g, region); })),
         fused_(fuse(graph_, options.fuse ? FusionLimits{} : FusionLimits{.max_nodes = 1})),
         steps_(types_of(graph_, graph_.inputs()), types_of(graph_, graph_.outputs())),
         values_(graph_, fused_, target_, steps_),
@@ -102,6 +104,7 @@ class Planner {
       case Prim::window: return steps_.add(emit_window(target_, x(0), node.as<WindowAttr>(), out));
       case Prim::arg_reduce: return steps_.add(emit_arg_reduce(target_, x(0), node.as<ArgReduceAttr>(), out, scratch));
       case Prim::cumulative: return steps_.add(emit_cumulative(target_, x(0), node.as<CumulativeAttr>(), out, scratch));
+      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_);
       case Prim::arg_sort: return steps_.add(emit_arg_sort(target_, x(0), node.as<ArgSortAttr>(), out, scratch));
       default: throw Error(ErrorCode::internal, fmt::format("no kernel implements {}", name(node.prim)));
     }

@@ -31,7 +31,7 @@ std::string input_named(const ModelInfo& info, std::initializer_list<std::string
 }
 
 // A text that is too long loses tokens before those that end it ([SEP]).
-void cut(Encoding& encoding, const Encoding& empty, std::size_t most) {
+void cut(Tokens& encoding, const Tokens& empty, std::size_t most) {
   if (encoding.ids.size() <= most) return;
   const std::size_t tail = std::min(empty.ids.size() / 2, most);
   for (std::vector<std::int32_t>* each : {&encoding.ids, &encoding.types})
@@ -39,7 +39,7 @@ void cut(Encoding& encoding, const Encoding& empty, std::size_t most) {
 }
 
 // Vectors of the texts in |rows|, whose encodings are padded to the longest.
-HostArray run_batch(const EncoderState& state, std::span<const Encoding> all, std::span<const std::size_t> rows,
+HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std::span<const std::size_t> rows,
                     const RunOptions& options) {
   std::size_t longest = 1;
   for (const std::size_t row : rows) longest = std::max(longest, all[row].ids.size());
@@ -90,8 +90,8 @@ Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& o
 
 HostArray Encoder::encode(std::span<const std::string> texts, const RunOptions& options,
                           const std::function<void(std::size_t)>& progress) const {
-  const Encoding empty = state_->tokenizer.encode("");
-  std::vector<Encoding> all;
+  const Tokens empty = state_->tokenizer.encode("");
+  std::vector<Tokens> all;
   for (const std::string& text : texts) {
     all.push_back(state_->tokenizer.encode(text));
     cut(all.back(), empty, static_cast<std::size_t>(std::max<std::int64_t>(state_->options.max_tokens, 1)));

@@ -49,7 +49,7 @@ fuzz::Target make_target() {
   target.parse = [](fuzz::Bytes bytes) {
     const Tokenizer tokenizer = Tokenizer::parse(fuzz::text_of(bytes));
     // What loads must also run, on any text: here its own file and bytes that are no text.
-    const Encoding one = tokenizer.encode(fuzz::text_of(bytes)), two = tokenizer.encode_pair("ab [UNK] \xff\xc3", "\xe2\x82");
+    const Tokens one = tokenizer.encode(fuzz::text_of(bytes)), two = tokenizer.encode_pair("ab [UNK] \xff\xc3", "\xe2\x82");
     fuzz::require(one.ids.size() == one.types.size(), "ids without types");
     (void)tokenizer.decode(one.ids);
     (void)tokenizer.decode(two.ids, false);

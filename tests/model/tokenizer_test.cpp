@@ -31,7 +31,7 @@ TEST(Tokenizer, FindsSpecialTokensInText) {
 }
 
 TEST(Tokenizer, MarksTheSecondOfTwoTexts) {
-  const Encoding both = Tokenizer::parse(kWordPiece).encode_pair("hello", "un");
+  const Tokens both = Tokenizer::parse(kWordPiece).encode_pair("hello", "un");
   EXPECT_EQ(both.ids, (Ids{1, 6, 2, 3, 2}));
   EXPECT_EQ(both.types, (Ids{0, 0, 0, 1, 1}));
 }

@@ -135,7 +135,7 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
       } else {
         EvaluateResult evaluated = evaluate(manager, program->graph, feeds, options);
         outputs = std::move(evaluated.outputs);
-        result.device = std::move(evaluated.device);
+        result.device = evaluated.owner->device();
         result.timeline = std::move(evaluated.timeline);
         ++result.programs;
       }

@@ -110,8 +110,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file) {
 
 namespace {
 
-Encoding arranged(const std::vector<Template::Part>& parts, std::initializer_list<const std::vector<Id>*> texts) {
-  Encoding out;
+Tokens arranged(const std::vector<Template::Part>& parts, std::initializer_list<const std::vector<Id>*> texts) {
+  Tokens out;
   for (const Template::Part& part : parts) {
     const std::vector<Id>& ids = part.text >= 0 ? **(texts.begin() + part.text) : part.ids;
     out.ids.insert(out.ids.end(), ids.begin(), ids.end());
@@ -122,13 +122,13 @@ Encoding arranged(const std::vector<Template::Part>& parts, std::initializer_lis
 
 }  // namespace
 
-Encoding Tokenizer::encode(std::string_view text, bool special) const {
+Tokens Tokenizer::encode(std::string_view text, bool special) const {
   const std::vector<Id> ids = state_->ids(text);
   if (!special) return {ids, std::vector<std::int32_t>(ids.size(), 0)};
   return arranged(state_->around.single, {&ids, &ids});
 }
 
-Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second, bool special) const {
+Tokens Tokenizer::encode_pair(std::string_view first, std::string_view second, bool special) const {
   const std::vector<Id> a = state_->ids(first), b = state_->ids(second);
   if (!special) return arranged({{.text = 0}, {.text = 1, .type = 1}}, {&a, &b});
   return arranged(state_->around.pair, {&a, &b});

@@ -87,6 +87,25 @@ std::vector<Graph> graphs() {
                    g.conv(g.input("y", DType::bf16, {2, 8, 33, 33}), g.input("v", DType::bf16, {16, 8, 3, 3}), {}),
                    g.window(x, {.max = true, .size = {2, 2, 1}}), g.take(x, i, 3), g.cast(x, DType::bfloat8_b)});
   });
+  unary({"sort", "argsort", "median"}, DType::f32, {20, 5000});
+  unary({"sort"}, DType::bf16, {100, 1000});
+  unary({"argsort"}, DType::i64, {1 << 20});
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    add([&](Graph& g) {
+      std::vector<NodeId> outputs;
+      for (const std::int64_t rows : {1, 3, 200})
+        for (const std::int64_t width : {64, 128, 40}) {
+          const NodeId q = g.input("q", dtype, {2, 4, rows, width}), k = g.input("k", dtype, {2, 2, 300, width});
+          outputs.push_back(apply(g, "scaled_dot_product_attention", {q, k, k})[0]);
+        }
+      g.set_outputs(outputs);
+    });
+  add([](Graph& g) {
+    const NodeId x = g.input("x", DType::f32, {2, 8, 33, 40}), w = g.input("w", DType::f32, {16, 1, 3, 3});
+    const NodeId table = g.input("t", DType::f32, {1000, 64}), i = g.input("i", DType::i64, {500, 1});
+    g.set_outputs({g.conv(x, w, {.groups = 8}), g.window(x, {.max = false, .size = {3, 3, 1}, .stride = {2, 2, 1}}),
+                   g.scatter(table, g.broadcast(i, {500, 64}), g.input("u", DType::f32, {500, 64}), 0, true)});
+  });
   for (const DType dtype : {DType::f16, DType::bf16})
     add([&](Graph& g) {
       const NodeId x = g.input("x", dtype, {2, 64, 40, 40}), w = g.input("w", dtype, {64, 64, 3, 3});

@@ -31,7 +31,7 @@ int run(const std::filesystem::path& folder, bool lists) {
   while (std::getline(in, line)) {
     const json::value expected = json::parse(line);
     const std::string text(expected.at("text").as_string());
-    const Encoding got = tokenizer.encode(text);
+    const Tokens got = tokenizer.encode(text);
     const std::vector<std::int32_t> ids = numbers(expected.at("ids"));
     const std::string decoded = tokenizer.decode(ids);
     const bool same_ids = got.ids == ids && got.types == numbers(expected.at("types")),

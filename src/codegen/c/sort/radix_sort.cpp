@@ -282,12 +282,17 @@ const u32 index = ((u32*)exchange)[k * 256 + t];
 
 }  // namespace
 
+bool can_radix_sort(const KernelTarget& target, const Shape& x, const SortRange& range) {
+  const Dense dense{0, DType::f32, x};
+  const SortResult nowhere;
+  return target.dialect == Dialect::cuda && target.max_group_size >= kSortThreads &&
+         RadixSort(target, dense, range, nowhere).is_possible();
+}
+
 std::optional<std::vector<Launch>> emit_radix_sort(const KernelTarget& target, const Dense& x, const SortRange& range,
                                                    const SortResult& to, const Scratch& scratch) {
-  if (target.dialect != Dialect::cuda || target.max_group_size < kSortThreads) return std::nullopt;
-  RadixSort sort(target, x, range, to);
-  if (!sort.is_possible()) return std::nullopt;
-  return sort.run(scratch);
+  if (!can_radix_sort(target, x.shape, range)) return std::nullopt;
+  return RadixSort(target, x, range, to).run(scratch);
 }
 
 }  // namespace tenon::emit

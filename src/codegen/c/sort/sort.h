@@ -26,7 +26,9 @@ struct SortRange {
   std::int64_t limit = 0;  // unsigned elements in ascending order are below it; 0: any value
 };
 
-// Nothing for lines that are too short or too long, and for targets without the instructions.
+// False for lines that are too short or too long, and for targets without the instructions.
+bool can_radix_sort(const KernelTarget& target, const Shape& x, const SortRange& range);
+// Nothing where it is not possible.
 std::optional<std::vector<Launch>> emit_radix_sort(const KernelTarget& target, const Dense& x, const SortRange& range,
                                                    const SortResult& to, const Scratch& scratch);
 

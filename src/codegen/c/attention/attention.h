@@ -1,0 +1,47 @@
+// Attention as one step on NVIDIA GPUs: the scores are never in memory.
+//
+// Many queries: a work-group keeps its rows of q and their results, and walks over the keys in blocks; products run on the matrix
+// units (tiles.cpp). Few queries: every key is read once, so the keys of a head are divided between work-groups, whose results a
+// second kernel joins (few_queries.cpp). Both keep a running largest score for each row, and scale what they have by it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/c/primitives/primitives.h"
+
+namespace tenon::emit {
+
+// Whether rows start at multiples of 16 bytes in 16-bit types; others are copied before.
+bool has_aligned_rows(const Access& x);
+
+// q [n, h, l, e], k [n, g, s, e], v [n, g, s, d] in one dtype, with a last axis of unit stride; the mask [n, h, l, s], if there
+// is one, in any stored type.
+struct AttentionOperands {
+  Shape q_shape, k_shape, v_shape;
+  Access q, k, v;
+  std::optional<Access> mask;
+  bool mask_is_bool = false;
+};
+
+struct AttentionRule {
+  double scale = 1;
+  bool causal = false;  // row i uses keys 0 to i
+};
+
+bool can_attention(const KernelTarget& target, DType dtype, const Shape& q, const Shape& k, const Shape& v);
+// |out| is dense.
+std::vector<Launch> emit_attention(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
+                                   const Dense& out, const Scratch& scratch);
+
+// --- The two ways ---
+bool has_few_queries(const Shape& q, const Shape& k, const Shape& v);
+std::vector<Launch> emit_few_queries(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
+                                     const Dense& out, const Scratch& scratch);
+Launch emit_attention_tiles(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule, const Dense& out);
+
+// A score, in powers of two, with the mask's value at |place| added.
+std::string masked_score(Body& body, const AttentionOperands& x, const std::string& mask, const std::string& score,
+                         const std::string& place);
+
+}  // namespace tenon::emit

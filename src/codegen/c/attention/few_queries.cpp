@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/c/attention/attention.h"
+#include "codegen/c/loops/geometry.h"
+#include "codegen/c/sort/keys.h"
+#include "tenon/error.h"
+
+namespace tenon::emit {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr std::int64_t kFew = 8;  // rows of q
+constexpr int kTogether = 4;      // rows that one pass over the keys serves
+
+// A row of k or v is read by LANES lanes, EACH elements by each: 16 bytes. TEAMS rows are read at once. Lanes of a team hold
+// their part of q and of the result for R rows.
+constexpr std::string_view kText = R"(#define INFINITY_F32 AS_F32(0x7f800000u)
+const i32 t = threadIdx.x, team = t / LANES, part = t % LANES;
+const u32 split = blockIdx.x % (u32)$SPLITS, chunk = blockIdx.x / (u32)$SPLITS % (u32)$CHUNKS;
+const u32 shared_head = blockIdx.x / ((u32)$SPLITS * (u32)$CHUNKS), n = shared_head / (u32)$SHARED_HEADS, g = shared_head % (u32)$SHARED_HEADS;
+const i32 keys = (i32)$KEY_COUNT, rows = (i32)$ROW_COUNT, group = (i32)$SHARED;
+const i32 begin = (i32)((i64)split * $SPLIT_KEYS), end = begin + (i32)$SPLIT_KEYS < keys ? begin + (i32)$SPLIT_KEYS : keys;
+const $ELEMENT* const k = $K + $K_OFFSET + n * $K_BATCH + g * $K_HEAD + part * EACH;
+const $ELEMENT* const v = $V + $V_OFFSET + n * $V_BATCH + g * $V_HEAD + part * EACH;
+const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
+f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
+i32 row_of[R], head_of[R];
+UNROLL for (i32 r = 0; r < R; ++r) {
+const i32 number = chunk * R + r, is_in = number < rows * group;
+row_of[r] = is_in ? number % rows : 0;
+head_of[r] = g * group + (is_in ? number / rows : 0);
+const $ELEMENT* const q = $Q + $Q_OFFSET + n * $Q_BATCH + head_of[r] * $Q_HEAD + row_of[r] * $Q_ROW + part * EACH;
+UNROLL for (i32 i = 0; i < EACH; ++i) { query[r][i] = is_in ? $QUERY * $SCALE : 0.0f; sum[r][i] = 0; }
+largest[r] = -INFINITY_F32;
+total[r] = 0;
+}
+for (i32 start = begin; start < end; start += TEAMS * AHEAD) {
+const i32 b = start + team;
+VARRAY($ELEMENT, EACH, k_part[AHEAD]);
+VARRAY($ELEMENT, EACH, v_part[AHEAD]);
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
+VLOAD($ELEMENT, EACH, k_part[a], k + key * $K_ROW);
+VLOAD($ELEMENT, EACH, v_part[a], v + key * $V_ROW);
+}
+UNROLL for (i32 r = 0; r < R; ++r) {
+const i32 row = row_of[r], h = head_of[r];
+f32 score[AHEAD], top = largest[r];
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+f32 s = 0;
+UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], $K_VALUE, s);
+UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
+const i32 key = b + a * TEAMS;
+s = key < end && (!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
+score[a] = s;
+top = fmaxf(top, s);
+}
+const f32 base = top == -INFINITY_F32 ? 0.0f : top, change = power(largest[r] - base);
+largest[r] = top;
+total[r] *= change;
+UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] *= change;
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+const f32 p = power(score[a] - base);
+total[r] += p;
+const f32 weight = $ROUNDED;
+UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, $V_VALUE, sum[r][i]);
+}
+}
+}
+LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS];
+UNROLL for (i32 r = 0; r < R; ++r) {
+BARRIER;
+UNROLL for (i32 i = 0; i < EACH; ++i) sums[team][part * EACH + i] = sum[r][i];
+if (part == 0) { tops[team] = largest[r]; totals[team] = total[r]; }
+BARRIER;
+f32 top = -INFINITY_F32, all = 0;
+for (i32 m = 0; m < TEAMS; ++m) top = fmaxf(top, tops[m]);
+const f32 base = top == -INFINITY_F32 ? 0.0f : top;
+for (i32 m = 0; m < TEAMS; ++m) all += totals[m] * power(tops[m] - base);
+const i32 number = chunk * R + r;
+if (number < rows * group) {
+const i64 line = ((i64)n * $HEADS + head_of[r]) * rows + row_of[r];
+for (i32 c = t; c < WIDTH; c += THREADS) {
+f32 x = 0;
+for (i32 m = 0; m < TEAMS; ++m) x += sums[m][c] * power(tops[m] - base);
+$STORE
+}
+$STORE_STATE
+}
+}
+#undef INFINITY_F32
+)";
+
+constexpr std::string_view kJoin = R"(#define INFINITY_F32 AS_F32(0x7f800000u)
+const i64 line = j / $WIDTH, c = j % $WIDTH;
+f32 top = -INFINITY_F32, all = 0, x = 0;
+for (i64 s = 0; s < $SPLITS; ++s) top = fmaxf(top, $STATE[(line * $SPLITS + s) * 2]);
+const f32 base = top == -INFINITY_F32 ? 0.0f : top;
+for (i64 s = 0; s < $SPLITS; ++s) {
+f32 weight;
+asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"($STATE[(line * $SPLITS + s) * 2] - base));
+all = fmaf($STATE[(line * $SPLITS + s) * 2 + 1], weight, all);
+x = fmaf($PARTS[(line * $SPLITS + s) * $WIDTH + c], weight, x);
+}
+x = all == 0 ? 0.0f : x / all;
+$TO[j] = $VALUE;
+#undef INFINITY_F32
+)";
+
+int lanes_of(DType dtype, std::int64_t width) {
+  return static_cast<int>(width * static_cast<std::int64_t>(element_bytes(dtype)) / 16);
+}
+
+}  // namespace
+
+bool has_few_queries(const Shape& q, const Shape& k, const Shape& v) {
+  // A power of two of lanes, for 16-bit and 32-bit elements alike.
+  const std::int64_t width = q[3];
+  const bool fits = width == v[3] && (width == 32 || width == 64 || width == 128);
+  return fits && q[2] <= kFew && q[2] * (q[1] / k[1]) <= 4 * kTogether;
+}
+
+std::vector<Launch> emit_few_queries(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
+                                     const Dense& out, const Scratch& scratch) {
+  const DType dtype = x.k.stored;
+  const std::int64_t width = x.q_shape[3], shared = x.q_shape[1] / x.k_shape[1], rows = x.q_shape[2], keys = x.k_shape[2];
+  const int each = 16 / static_cast<int>(element_bytes(dtype)), lanes = lanes_of(dtype, width), teams = kThreads / lanes;
+  if (!has_aligned_rows(x.q) || !has_aligned_rows(x.k) || !has_aligned_rows(x.v))
+    throw Error(ErrorCode::internal, "attention of few queries needs aligned rows");
+  const int together = static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
+  const std::int64_t chunks = ceil_div(rows * shared, together), heads = x.k_shape[0] * x.k_shape[1];
+  // Enough work-groups to fill the device several times, each with some keys for every team.
+  const std::int64_t wanted = ceil_div(std::int64_t{target.compute_units} * 8, heads * chunks);
+  const std::int64_t splits = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(keys / (teams * 8), 1));
+  const std::int64_t split_keys = ceil_div(keys, splits), lines = x.q_shape[0] * x.q_shape[1] * rows;
+  const int parts = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits * width) * 4) : -1;
+  const int state = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits) * 8) : -1;
+
+  Parameters p(true);
+  Body body(target, p);
+  std::map<std::string, std::string> names{
+      {"SPLITS", p.whole_number(splits)},
+      {"CHUNKS", p.whole_number(chunks)},
+      {"SPLIT_KEYS", p.whole_number(split_keys)},
+      {"HEADS", p.whole_number(x.q_shape[1])},
+      {"SHARED_HEADS", p.whole_number(x.k_shape[1])},
+      {"SHARED", p.whole_number(shared)},
+      {"ROW_COUNT", p.whole_number(rows)},
+      {"KEY_COUNT", p.whole_number(keys)},
+      {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
+      {"ELEMENT", stored_type(dtype)},
+      {"QUERY", body.loaded(dtype, "q[i]")},
+      {"K_VALUE", body.loaded(dtype, "k_part[a][i]")},
+      {"V_VALUE", body.loaded(dtype, "v_part[a][i]")},
+      {"ROUNDED", dtype == DType::f32 ? "p" : body.loaded(dtype, body.to_store(dtype, "p"))}};
+  const auto operand = [&](const char* name, const Access& a) {
+    names[name] = p.input(a.stored, a.slot);
+    names[std::string(name) + "_OFFSET"] = p.whole_number(a.offset);
+    names[std::string(name) + "_BATCH"] = p.whole_number(a.strides[0]);
+    names[std::string(name) + "_HEAD"] = p.whole_number(a.strides[1]);
+    names[std::string(name) + "_ROW"] = p.whole_number(a.strides[2]);
+  };
+  operand("Q", x.q);
+  operand("K", x.k);
+  operand("V", x.v);
+  std::string mask, place;
+  if (x.mask) {
+    const Access& m = *x.mask;
+    mask = p.input(m.stored, m.slot);
+    place = fmt::format("{} + (i64)n * {} + (i64)h * {} + (i64)row * {} + (i64)key * {}", p.whole_number(m.offset),
+                        p.whole_number(m.strides[0]), p.whole_number(m.strides[1]), p.whole_number(m.strides[2]),
+                        p.whole_number(m.strides[3]));
+  }
+  names["MASKED"] = masked_score(body, x, mask, "s", place);
+  if (splits > 1) {
+    names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
+    names["STORE_STATE"] =
+        fmt::format("if (t == 0) {{ {0}[(line * {1} + split) * 2] = top; {0}[(line * {1} + split) * 2 + 1] = all; }}",
+                    p.buffer("f32", state), names["SPLITS"]);
+  } else {
+    names["STORE"] = fmt::format("x = all == 0 ? 0.0f : x / all;\n{}[line * WIDTH + c] = {};", p.output(out.stored, out.slot),
+                                 body.to_store(out.stored, "x"));
+    names["STORE_STATE"] = "";
+  }
+  std::string text =
+      fmt::format("enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = 4, CAUSAL = {} }};\n",
+                  width, each, lanes, teams, kThreads, together, int{rule.causal});
+  std::vector<Launch> launches{make_launch(body, {kThreads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
+                                           text + filled(kText, names))};
+  if (splits == 1) return launches;
+  Parameters second(true);
+  Body join(target, second);
+  const std::map<std::string, std::string> join_names{
+      {"WIDTH", second.whole_number(width)},        {"SPLITS", second.whole_number(splits)},
+      {"STATE", second.buffer("const f32", state)}, {"PARTS", second.buffer("const f32", parts)},
+      {"TO", second.output(out.stored, out.slot)},  {"VALUE", join.to_store(out.stored, "x")}};
+  launches.push_back(emit_items(join, lines * width, splits, filled(kJoin, join_names)));
+  return launches;
+}
+
+}  // namespace tenon::emit

@@ -1,0 +1,57 @@
+#include "hal/kernel_plan/regions.h"
+
+#include "codegen/c/attention/attention.h"
+#include "codegen/c/sort/sort.h"
+#include "tenon/error.h"
+
+namespace tenon {
+namespace {
+
+using namespace emit;
+
+SortRange range_of(const TopKAttr& attr) {
+  return {.axis = attr.axis, .descending = attr.descending, .first = attr.first, .count = attr.count};
+}
+
+// As it is stored, if the kernels can read it so.
+Access rows_of(const KernelTarget& target, const Graph& graph, NodeId id, PlanValues& values, PlanSteps& steps) {
+  const Node& node = graph[id];
+  const Access stored = values.stored(id);
+  if (stored.stored == node.dtype && has_aligned_rows(stored)) return stored;
+  const Access copy = dense_access(steps.temporary(node.dtype, node.shape), node.dtype, node.shape);
+  steps.add(emit_copy(target, node.shape, stored, copy));
+  return copy;
+}
+
+}  // namespace
+
+bool takes_region(const KernelTarget& target, const Graph& graph, const Region& region) {
+  const auto shape = [&](std::size_t input) -> const Shape& { return graph[region.inputs[input]].shape; };
+  if (const auto* part = std::get_if<TopKAttr>(&region.attr)) return can_radix_sort(target, shape(0), range_of(*part));
+  if (std::holds_alternative<AttentionAttr>(region.attr))
+    return can_attention(target, graph[region.output].dtype, shape(0), shape(1), shape(2));
+  return false;
+}
+
+void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const Dense& out, PlanValues& values,
+                PlanSteps& steps) {
+  const Scratch scratch = [&](std::uint64_t bytes) { return steps.temporary(bytes); };
+  const RegionAttr& attr = node.as<RegionAttr>();
+  if (const auto* part = std::get_if<TopKAttr>(&attr)) {
+    const Dense x = values.dense(node.inputs[0]);
+    auto launches = emit_radix_sort(target, x, range_of(*part), {.indices = out}, scratch);
+    if (!launches) throw Error(ErrorCode::internal, "a selection was planned that cannot be sorted");
+    return steps.add(std::move(*launches));
+  }
+  const AttentionAttr& attention = std::get<AttentionAttr>(attr);
+  const auto rows = [&](std::size_t input) { return rows_of(target, graph, node.inputs[input], values, steps); };
+  const auto shape = [&](std::size_t input) -> const Shape& { return graph[node.inputs[input]].shape; };
+  AttentionOperands x{shape(0), shape(1), shape(2), rows(0), rows(1), rows(2), std::nullopt, false};
+  if (node.inputs.size() > 3) {
+    x.mask = values.stored(node.inputs[3]);
+    x.mask_is_bool = graph[node.inputs[3]].dtype == DType::boolean;
+  }
+  steps.add(emit_attention(target, x, {attention.scale, attention.causal}, out, scratch));
+}
+
+}  // namespace tenon

@@ -1,0 +1,16 @@
+// Ops that run as a whole (Prim::region): selections of a sorted order, and attention.
+#pragma once
+
+#include "codegen/c/primitives/primitives.h"
+#include "hal/kernel_plan/steps.h"
+#include "hal/kernel_plan/values.h"
+
+namespace tenon {
+
+// Whether the target has kernels for the op. Other regions are planned as the nodes that they consist of.
+bool takes_region(const KernelTarget& target, const Graph& graph, const Region& region);
+// Adds the steps of |node|, a region that was taken.
+void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const emit::Dense& out, PlanValues& values,
+                PlanSteps& steps);
+
+}  // namespace tenon
