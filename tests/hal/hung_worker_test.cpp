@@ -18,15 +18,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The children of this process; tests of one program run one after the other.
+// The workers of this process. A child that has not become one yet must not be stopped: whoever starts it waits for that.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream status(entry.path() / "status");
-    for (std::string line; std::getline(status, line);)
-      if (line == "PPid:\t" + std::to_string(getpid())) found.push_back(static_cast<pid_t>(std::stol(name)));
+    bool is_worker = false;
+    for (std::string line; std::getline(status, line);) {
+      is_worker = is_worker || line == "Name:\ttenon-worker";
+      if (is_worker && line == "PPid:\t" + std::to_string(getpid())) found.push_back(static_cast<pid_t>(std::stol(name)));
+    }
   }
   return found;
 }
