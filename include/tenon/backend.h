@@ -81,6 +81,9 @@ class OpenDevice {
   // True if the device has failed: it fell off the bus, its process died, or its runtime refuses all further work. The contents
   // of its memory are lost. Called after an error.
   virtual bool is_lost() const noexcept { return false; }
+  // Gives up a device that does not answer, while calls on it are active in other threads: they fail soon and the device is lost.
+  // Returns false if the runtime offers no way to do this. May be called from any thread, and repeatedly. Does not block.
+  virtual bool abandon() noexcept { return false; }
 };
 
 struct OpenOptions {

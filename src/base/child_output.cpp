@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <thread>
 
 extern char** environ;
 
@@ -25,8 +26,15 @@ pid_t start(const std::vector<std::string>& command, int output) {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  // A group of its own, so that what the tool starts can be ended with it.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = -1;
-  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int error = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error == 0 ? child : -1;
 }
@@ -48,6 +56,16 @@ bool read_all(int input, std::chrono::steady_clock::time_point deadline, std::st
   }
 }
 
+// A child may close its output and go on.
+bool has_exited(pid_t child, std::chrono::steady_clock::time_point deadline) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string> child_output(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
@@ -56,10 +74,12 @@ std::optional<std::string> child_output(const std::vector<std::string>& command,
   const pid_t child = start(command, ends[1]);
   close(ends[1]);
   std::string output;
-  const bool complete = child > 0 && read_all(ends[0], std::chrono::steady_clock::now() + limit, output);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  bool complete = child > 0 && read_all(ends[0], deadline, output);
   close(ends[0]);
   if (child <= 0) return std::nullopt;
-  if (!complete) kill(child, SIGKILL);
+  complete = complete && has_exited(child, deadline);
+  if (!complete) kill(-child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

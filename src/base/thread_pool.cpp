@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stop_scope.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -77,6 +78,7 @@ struct ThreadPool::State {
   alignas(64) Call call = nullptr;
   void* context = nullptr;
   std::int64_t chunks = 0;
+  const StopScope* scope = nullptr;  // of the caller
 
   alignas(64) std::atomic<bool> busy{false};
   std::atomic<bool> failed{false};
@@ -100,6 +102,8 @@ struct ThreadPool::State {
 // Returns how many chunks this completes: one, or after an exception also all unclaimed ones.
 std::int64_t ThreadPool::State::run_chunk(std::int64_t chunk, int worker) {
   try {
+    const StopScope::Borrow borrowed(scope);
+    if (scope) scope->check();
     call(context, chunk, worker);
     return 1;
   } catch (...) {
@@ -184,13 +188,18 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(std::int64_t chunks, Call call, void* context) {
   State& state = *state_;
+  const StopScope* const scope = StopScope::current();
   if (chunks <= 1 || threads_ == 1 || state.busy.exchange(true, std::memory_order_acquire)) {
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) call(context, chunk, 0);
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      if (scope && chunk > 0) scope->check();
+      call(context, chunk, 0);
+    }
     return;
   }
   state.call = call;
   state.context = context;
   state.chunks = chunks;
+  state.scope = scope;
   state.done.store(0, std::memory_order_relaxed);
   // Sequentially consistent: a worker that goes to sleep either sees these chunks or is seen among the sleepers.
   state.unclaimed.store(chunks);

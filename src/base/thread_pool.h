@@ -7,7 +7,7 @@
 // Lifetime: the destructor waits for the threads. process_pool() lives until the process ends.
 // Thread safety: for_each may be called from several threads; a call that finds the pool busy runs its chunks on the calling
 // thread alone, and so does a nested call from inside a body. If bodies throw, the first exception is rethrown to the
-// caller.
+// caller. A StopScope of the caller holds for all threads; it is checked between chunks, and for_each throws if it is met.
 #pragma once
 
 #include <cstdint>

@@ -82,7 +82,7 @@ QueuePlace RequestQueue::place_of(const Request& request, std::unique_lock<std::
   for (const Turnstile::Position& other : turnstile_->queue().places) {
     if (other.ticket >= ticket) break;
     ++place.ahead_elsewhere;
-    if (other.is_holding && place.holder.empty()) place.holder = who(other);
+    if (other.is_holding && place.holder.empty()) place.holder = who_in_short(other);
   }
   lock.lock();
   return place;

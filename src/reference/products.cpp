@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/stop_scope.h"
 #include "reference/kernels.h"
 
 namespace tenon::reference {
@@ -42,7 +43,10 @@ void for_each_place(const Spatial& extents, F&& f) {
   Spatial at{};
   for (at[0] = 0; at[0] < extents[0]; ++at[0])
     for (at[1] = 0; at[1] < extents[1]; ++at[1])
-      for (at[2] = 0; at[2] < extents[2]; ++at[2]) f(at);
+      for (at[2] = 0; at[2] < extents[2]; ++at[2]) {
+        check_stop();
+        f(at);
+      }
 }
 
 std::int64_t product(const Spatial& extents) { return extents[0] * extents[1] * extents[2]; }
@@ -134,8 +138,9 @@ HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray&
             row_of_product(pa + i * row_a, step_a, rows_of_b, cols, inner, to + i * cols);
         };
         in_chunks(rows, rows_from, rows_at_once);
+        check_stop();
       } else {
-        for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t i = 0; i < rows; ++i, check_stop())
           for (std::int64_t j = 0; j < cols; ++j) to[i * cols + j] = dot(pa + i * row_a, step_a, pb + j * col_b, step_b, inner);
       }
     }

@@ -1,4 +1,5 @@
 #include "reference/reference.h"
+#include "base/stop_scope.h"
 
 #include <fmt/format.h>
 
@@ -130,6 +131,7 @@ std::vector<HostArray> reference_unrounded(const Graph& graph, std::span<const H
   std::vector<HostArray> values(static_cast<std::size_t>(graph.size()));
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (last[static_cast<std::size_t>(id)] == kNever) continue;
+    check_stop();
     const Node& node = graph[id];
     std::vector<HostArray> in;
     for (NodeId used : node.inputs) in.push_back(values[static_cast<std::size_t>(used)]);

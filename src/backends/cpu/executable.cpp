@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "array/host_memory.h"
+#include "base/stop_scope.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {
@@ -58,7 +59,11 @@ void CpuExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer*
   }
 
   const StepContext context{pool_, workspace->locations.data(), workspace->scratch};
-  for (const auto& step : steps_) step->run(context);
+  const StopScope* const stop = StopScope::current();
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (stop && i > 0) stop->check();
+    steps_[i]->run(context);
+  }
 
   Workspace* none = nullptr;
   if (spare_.compare_exchange_strong(none, workspace.get(), std::memory_order_release)) workspace.release();

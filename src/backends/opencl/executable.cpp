@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/stop_scope.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {
@@ -154,6 +155,19 @@ void OpenclExecutable::start(const Command& command) {
                   "starting a kernel");
 }
 
+// What is in the queue cannot be taken back, so a run that may be stopped puts in only some commands at a time.
+void OpenclExecutable::start_all(QueueId queue) {
+  constexpr std::size_t kAtOnce = 16;
+  const StopScope* const stop = StopScope::current();
+  for (std::size_t i = 0; i < commands_.size(); ++i) {
+    if (stop && i > 0 && i % kAtOnce == 0) {
+      context_->check(api().clFinish(queue), "computing");
+      stop->check();
+    }
+    start(commands_[i]);
+  }
+}
+
 void OpenclExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {
   if (inputs.size() != plan_.input_types.size() || outputs.size() != plan_.output_types.size())
     throw Error(ErrorCode::invalid_argument,
@@ -175,7 +189,7 @@ void OpenclExecutable::run(std::span<const Buffer* const> inputs, std::span<Buff
   for (Buffer* output : outputs) outputs_.push_back(static_cast<OpenClBuffer*>(output)->fresh());
   inputs_.clear();
   for (const Buffer* input : inputs) inputs_.push_back(static_cast<const OpenClBuffer*>(input)->get());
-  for (const Command& command : commands_) start(command);
+  start_all(queue);
   context_->check(api().clFinish(queue), "computing");
   if (plan_.has_status) read_status();
 }

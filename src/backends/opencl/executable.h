@@ -65,6 +65,7 @@ class OpenclExecutable final : public Executable {
   void add_command(const KernelLaunch& launch, const Module& module);
   void set_arguments(Command& command, const KernelLaunch& launch);
   void start(const Command& command);
+  void start_all(QueueId queue);
   // A separate allocation for every place that steps use, because releasing sub-buffers crashes a widespread driver.
   void allocate_pieces();
   void read_status();

@@ -29,7 +29,15 @@ bool polling_pays() {
   return answer;
 }
 
-bool send_once(int socket, std::uint8_t form, std::span<const std::byte> bytes, int fd) noexcept {
+// Whether a system call on the socket is to be repeated.
+bool is_to_repeat(ssize_t result, const WorkerChannel::Patience& patience) {
+  if (result >= 0) return false;
+  if (errno == EINTR) return true;
+  return (errno == EAGAIN || errno == EWOULDBLOCK) && (!patience || patience());
+}
+
+bool send_once(int socket, std::uint8_t form, std::span<const std::byte> bytes, int fd,
+               const WorkerChannel::Patience& patience) noexcept {
   iovec parts[2] = {{&form, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}};
   msghdr message{};
   message.msg_iov = parts;
@@ -46,7 +54,7 @@ bool send_once(int socket, std::uint8_t form, std::span<const std::byte> bytes, 
   }
   ssize_t sent;
   do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
+  while (is_to_repeat(sent, patience));
   return sent >= 0;
 }
 
@@ -139,19 +147,26 @@ SharedMemory::~SharedMemory() {
   if (data_) munmap(data_, bytes_);
 }
 
-bool WorkerChannel::send(std::span<const std::byte> bytes, int fd) noexcept {
-  if (bytes.size() <= kInlineBytes) return send_once(socket_.get(), static_cast<std::uint8_t>(Form::inside), bytes, fd);
+void WorkerChannel::set_interval() const noexcept {
+  const timeval interval{0, std::chrono::microseconds(kInterval).count()};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &interval, sizeof interval);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &interval, sizeof interval);
+}
+
+bool WorkerChannel::send(std::span<const std::byte> bytes, int fd, const Patience& patience) noexcept {
+  if (bytes.size() <= kInlineBytes) return send_once(socket_.get(), static_cast<std::uint8_t>(Form::inside), bytes, fd, patience);
   try {
     const SharedMemory memory = SharedMemory::create(bytes.size());
     std::memcpy(memory.data(), bytes.data(), bytes.size());
     const std::uint64_t size = bytes.size();
-    return send_once(socket_.get(), static_cast<std::uint8_t>(Form::in_memory), std::as_bytes(std::span(&size, 1)), memory.fd());
+    return send_once(socket_.get(), static_cast<std::uint8_t>(Form::in_memory), std::as_bytes(std::span(&size, 1)), memory.fd(),
+                     patience);
   } catch (const Error&) {
     return false;
   }
 }
 
-std::optional<WorkerChannel::Message> WorkerChannel::receive() {
+std::optional<WorkerChannel::Message> WorkerChannel::receive(const Patience& patience) {
   if (!received_) received_ = std::make_unique_for_overwrite<std::byte[]>(kInlineBytes + 1);
   std::byte* const buffer = received_.get();
   iovec part{buffer, kInlineBytes + 1};
@@ -170,7 +185,10 @@ std::optional<WorkerChannel::Message> WorkerChannel::receive() {
   bool is_taken = false;
   if (polling_pays())
     for (const auto end = Clock::now() + kPolling; !is_taken && Clock::now() < end; pause_cpu()) is_taken = take(MSG_DONTWAIT);
-  while (!is_taken) is_taken = take(0);
+  while (!is_taken) {
+    is_taken = take(0);
+    if (!is_taken && !is_to_repeat(size, patience)) break;
+  }
   if (size <= 0) return std::nullopt;
   Message message;
   message.fd = taken_descriptor(header);

@@ -1,8 +1,12 @@
 // Communication between a worker and its parent: messages over a socket, and shared memory.
 #pragma once
 
+#include <signal.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +44,8 @@ inline constexpr std::uint64_t kWorkerProtocol = 2;
 // Tensors of up to this size travel in the messages themselves; larger ones of up to kSharedBytes through shared memory.
 inline constexpr std::size_t kMessageBytes = 16 << 10, kSharedBytes = 64 << 10;
 inline constexpr int kWorkerSocket = 3;
+// Tells the worker to stop the request whose number, counted from 1 on both sides, is the signal's value.
+inline constexpr int kStopSignal = SIGUSR1;
 
 // Anonymous memory that another process maps by its descriptor; freed when neither process uses it any more.
 class SharedMemory {
@@ -71,11 +77,18 @@ class WorkerChannel {
 
   explicit WorkerChannel(FileDescriptor socket) : socket_(std::move(socket)) {}
 
-  // False if the other side is gone. A message too large for the socket goes through separate shared memory.
-  bool send(std::span<const std::byte> bytes, int fd = -1) noexcept;
-  // Waits for a message; nullopt if the other side is gone. Polls for a short time first, because sleeping and being woken takes
-  // longer than most answers.
-  std::optional<Message> receive();
+  // Whether to go on waiting; called at each |kInterval| of a wait.
+  using Patience = std::function<bool()>;
+  static constexpr std::chrono::milliseconds kInterval{50};
+  // Makes waits end at each kInterval, for Patience to decide.
+  void set_interval() const noexcept;
+
+  // False if the other side is gone or patience has ended. A message too large for the socket goes through separate shared
+  // memory.
+  bool send(std::span<const std::byte> bytes, int fd = -1, const Patience& patience = {}) noexcept;
+  // Waits for a message; nullopt if the other side is gone or patience has ended. Polls for a short time first, because sleeping
+  // and being woken takes longer than most answers. Throws invalid_argument for a damaged message.
+  std::optional<Message> receive(const Patience& patience = {});
 
   int fd() const noexcept { return socket_.get(); }
   // Ends the communication.

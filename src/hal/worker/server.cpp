@@ -3,14 +3,19 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 #include <unordered_map>
 
+#include "base/stop_scope.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/window.h"
@@ -21,12 +26,48 @@ namespace {
 
 constexpr const char* kWorkerVariable = "TENON_WORKER_OF";
 
+// Lets one thread stop the request that another one serves. A stop that comes late, for a request that is over, does nothing.
+class Stopping {
+ public:
+  std::stop_token begin() {
+    const std::lock_guard lock(mutex_);
+    ++request_;
+    source_ = std::stop_source();
+    return source_.get_token();
+  }
+  void stop(std::uint32_t request) {
+    const std::lock_guard lock(mutex_);
+    if (request == request_) source_.request_stop();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint32_t request_ = 0;
+  std::stop_source source_;
+};
+
 class Server {
  public:
-  Server(const BackendRegistry& registry, WorkerChannel& channel) : registry_(registry), channel_(channel) {}
+  Server(const BackendRegistry& registry, WorkerChannel& channel, Stopping& stopping)
+      : registry_(registry),
+        channel_(channel),
+        stopping_(stopping) {}
 
   // Until the parent closes the device, or is gone.
   int serve() {
+    try {
+      return serve_messages();
+    } catch (const std::exception& error) {
+      // A message that nobody can answer: the parent sees the end of this process.
+      std::fprintf(stderr, "tenon-worker: %s\n", error.what());
+      return 1;
+    }
+  }
+
+ private:
+  using Number = std::uint64_t;
+
+  int serve_messages() {
     while (auto message = channel_.receive()) {
       ByteReader in(message->bytes);
       const auto command = static_cast<WorkerCommand>(in.byte());
@@ -35,6 +76,7 @@ class Server {
         continue;
       }
       ByteWriter reply;
+      const StopScope scope(stopping_.begin());
       try {
         reply.flag(true);
         answer(command, in, reply);
@@ -50,9 +92,6 @@ class Server {
     }
     return 0;
   }
-
- private:
-  using Number = std::uint64_t;
 
   ByteWriter failure(const Error& error) const {
     ByteWriter reply;
@@ -257,6 +296,7 @@ class Server {
 
   const BackendRegistry& registry_;
   WorkerChannel& channel_;
+  Stopping& stopping_;
   std::unique_ptr<OpenDevice> device_;
   std::unordered_map<Number, std::unique_ptr<Buffer>> buffers_;
   std::unordered_map<Number, std::unique_ptr<Executable>> programs_;
@@ -268,16 +308,25 @@ class Server {
   std::optional<Error> window_failure_;
 };
 
-// A runtime may be busy for a long time, so a thread detects the end of the parent. It watches both the parent's descriptor and
-// its process, because a forked child may keep the descriptor open. A parent-death signal would arrive when the thread that
-// started this process ends, which is too early.
-void end_with_parent(int socket) {
+// A runtime may be busy for a long time, so a thread receives the parent's stops and detects its end. It watches both the
+// parent's descriptor and its process, because a forked child may keep the descriptor open. A parent-death signal would arrive
+// when the thread that started this process ends, which is too early.
+void watch_parent(int socket, Stopping& stopping) {
+  // Blocked before any thread exists, so that only the descriptor receives it.
+  sigset_t stops;
+  sigemptyset(&stops);
+  sigaddset(&stops, kStopSignal);
+  pthread_sigmask(SIG_BLOCK, &stops, nullptr);
+  const int signals = signalfd(-1, &stops, SFD_CLOEXEC);
   const int parent = static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0));
-  std::thread([socket, parent] {
-    pollfd watched[] = {{socket, POLLRDHUP, 0}, {parent, POLLIN, 0}};
+  std::thread([socket, parent, signals, &stopping] {
+    pollfd watched[] = {{socket, POLLRDHUP, 0}, {parent, POLLIN, 0}, {signals, POLLIN, 0}};  // negative ones are ignored
     for (;;) {
-      const int ready = poll(watched, parent >= 0 ? 2 : 1, -1);
-      if (ready > 0 && ((watched[0].revents & (POLLHUP | POLLRDHUP | POLLERR)) || watched[1].revents)) _exit(0);
+      if (poll(watched, 3, -1) <= 0) continue;
+      if ((watched[0].revents & (POLLHUP | POLLRDHUP | POLLERR)) || watched[1].revents) _exit(0);
+      signalfd_siginfo info{};
+      if (watched[2].revents && read(signals, &info, sizeof info) == sizeof info)
+        stopping.stop(static_cast<std::uint32_t>(info.ssi_int));
     }
   }).detach();
 }
@@ -296,8 +345,9 @@ int run_worker(const BackendRegistry& registry) {
   // If the parent is not the process named here, it is already gone.
   const char* parent = std::getenv(kWorkerVariable);
   if (!parent || std::atol(parent) != getppid()) return 1;
-  end_with_parent(channel.fd());
-  const int status = Server(registry, channel).serve();
+  Stopping stopping;
+  watch_parent(channel.fd(), stopping);
+  const int status = Server(registry, channel, stopping).serve();
   // Exit without running the threads and exit handlers of runtimes; everything that matters is closed.
   _exit(status);
 }

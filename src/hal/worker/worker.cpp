@@ -20,6 +20,8 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "base/stop_scope.h"
+#include "base/units.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/window.h"
@@ -45,7 +47,17 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
   ~ChildProcess() { end(0); }
 
-  pid_t pid() const noexcept { return pid_; }
+  // These two from any thread; whoever talks to a killed process finds it gone.
+  void send_stop(std::uint32_t request) const noexcept {
+    siginfo_t info{};
+    info.si_signo = kStopSignal;
+    info.si_code = SI_QUEUE;
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value.sival_int = static_cast<int>(request);
+    if (fd_) syscall(SYS_pidfd_send_signal, fd_.get(), kStopSignal, &info, 0);
+  }
+  bool kill_now() const noexcept { return fd_ && syscall(SYS_pidfd_send_signal, fd_.get(), SIGKILL, nullptr, 0) == 0; }
   bool is_running() const noexcept {
     pollfd watched{fd_.get(), POLLIN, 0};
     return pid_ >= 0 && fd_ && poll(&watched, 1, 0) == 0;
@@ -150,17 +162,23 @@ ChildProcess spawn(const std::string& program, int socket, std::map<std::string,
 // --- The connection: one worker, its socket, the memory shared with it ---
 class Connection {
  public:
-  Connection(std::string device, const std::map<std::string, std::string>& environment)
-      : Connection(std::move(device), environment, socket_pair()) {}
+  using Limit = std::optional<std::chrono::milliseconds>;
+
+  Connection(std::string device, const WorkerOptions& options) : Connection(std::move(device), options, socket_pair()) {}
   ~Connection() {
     channel_.shut();
     child_.end(kGraceMilliseconds);
   }
 
   // A worker without a device can be ended at any time.
-  void abandon() noexcept {
+  void discard() noexcept {
     is_closed_ = true;
     child_.end(0);
+  }
+  // Ends a worker that does not answer: calls that wait for it fail.
+  bool abandon() noexcept {
+    is_abandoned_.store(true, std::memory_order_relaxed);
+    return child_.kill_now();
   }
   bool is_alive() const noexcept { return child_.is_running(); }
   // The device it is used for, in messages.
@@ -172,17 +190,20 @@ class Connection {
   Number next_number() noexcept { return numbers_.fetch_add(1, std::memory_order_relaxed); }
   bool is_lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
-  // Sends a request and waits for the answer. Throws the worker's error, or unavailable if the worker is gone.
-  std::vector<std::byte> call(const ByteWriter& request) {
+  const WorkerLimits& limits() const noexcept { return limits_; }
+
+  // Sends a request and waits for the answer. Throws the worker's error; unavailable if the worker is gone; deadline_exceeded or
+  // cancelled if it had to be killed.
+  std::vector<std::byte> call(const ByteWriter& request, Limit limit = std::nullopt) {
     const std::lock_guard lock(mutex_);
-    return exchange(request);
+    return exchange(request, limit);
   }
 
   void upload(const ByteWriter& request, const HostArray& array) {
     const std::lock_guard lock(mutex_);
     share(array.bytes());
     if (array.bytes() != 0) std::memcpy(memory_.data(), array.data(), array.bytes());
-    exchange(request);
+    exchange(request, limits_.transfer);
     trim();
   }
 
@@ -190,7 +211,7 @@ class Connection {
     HostArray array = HostArray::empty(type.dtype, type.shape);
     const std::lock_guard lock(mutex_);
     share(array.bytes());
-    exchange(request);
+    exchange(request, limits_.transfer);
     if (array.bytes() != 0) std::memcpy(array.mutable_data(), memory_.data(), array.bytes());
     trim();
     return array;
@@ -201,25 +222,30 @@ class Connection {
     const std::lock_guard lock(mutex_);
     TransferWindow& through = window();
     through.start();
-    send(request);
-    through.fill(array.data(), array.bytes(), [this] { return is_alive(); });
-    take_answer();
+    ++requests_;
+    Wait wait{*this, limits_.transfer};
+    send(request, wait);
+    through.fill(array.data(), array.bytes(), still_waits(wait));
+    take_answer(wait);
   }
   HostArray pass_download(const ByteWriter& request, const TensorType& type) {
     HostArray array = HostArray::empty(type.dtype, type.shape);
     const std::lock_guard lock(mutex_);
     TransferWindow& through = window();
     through.start();
-    send(request);
-    through.empty(array.mutable_data(), array.bytes(), [this] { return is_alive(); });
-    take_answer();
+    ++requests_;
+    Wait wait{*this, limits_.transfer};
+    send(request, wait);
+    through.empty(array.mutable_data(), array.bytes(), still_waits(wait));
+    take_answer(wait);
     return array;
   }
 
   // Sends a message without an answer. Throws like call().
   void notify(const ByteWriter& note) {
     const std::lock_guard lock(mutex_);
-    send(note);
+    Wait wait{*this, limits_.transfer};
+    send(note, wait);
   }
   // The same for one that may be lost.
   void tell(WorkerCommand command, Number number) noexcept {
@@ -227,7 +253,12 @@ class Connection {
     note.byte(static_cast<std::uint8_t>(command));
     note.number(number);
     const std::lock_guard lock(mutex_);
-    if (!is_closed_ && !is_lost()) channel_.send(note.bytes());
+    if (is_closed_ || is_lost()) return;
+    // The worker reads whenever it has nothing to do: one that leaves the socket full has stopped.
+    const Clock::time_point until = Clock::now() + limits_.close;
+    if (channel_.send(note.bytes(), -1, [until] { return Clock::now() < until; })) return;
+    child_.kill_now();
+    become_lost();
   }
 
   void close() {
@@ -243,10 +274,12 @@ class Connection {
         connection.child_.end(kGraceMilliseconds);
       }
     } ending{*this};
-    if (!is_lost()) exchange(request);
+    if (!is_lost()) exchange(request, limits_.close);
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Sockets {
     FileDescriptor ours, theirs;
   };
@@ -259,40 +292,98 @@ class Connection {
       sockets.theirs = FileDescriptor(fcntl(sockets.theirs.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
     return sockets;
   }
-  Connection(std::string device, const std::map<std::string, std::string>& environment, Sockets sockets)
+  Connection(std::string device, const WorkerOptions& options, Sockets sockets)
       : device_(std::move(device)),
-        child_(spawn(worker_program(), sockets.theirs.get(), environment)),
-        channel_(std::move(sockets.ours)) {}
-
-  std::vector<std::byte> exchange(const ByteWriter& request) {
-    send(request);
-    return take_answer();
+        limits_(options.limits),
+        child_(spawn(worker_program(), sockets.theirs.get(), options.environment)),
+        channel_(std::move(sockets.ours)) {
+    channel_.set_interval();
   }
 
-  void send(const ByteWriter& request) {
+  // Decides, while the worker does not answer, whether to wait on; if not, it is killed.
+  struct Wait {
+    const Connection& connection;
+    const Limit limit;
+    const StopScope* const scope = StopScope::current();
+    const Clock::time_point start = Clock::now();
+    std::optional<Clock::time_point> told_to_stop = {};
+    std::string verdict = {};  // why it was killed
+
+    bool goes_on() {
+      const Clock::time_point now = Clock::now();
+      if (scope && !told_to_stop && scope->is_met()) {
+        told_to_stop = now;
+        connection.child_.send_stop(connection.requests_);
+      }
+      if (limit && now >= start + *limit)
+        verdict = fmt::format("its worker process did not answer for {}", format_seconds(seconds(*limit)));
+      else if (told_to_stop && now >= *told_to_stop + connection.limits_.stop)
+        verdict = "its worker process did not stop a run that was to end";
+      return verdict.empty();
+    }
+    static double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+  };
+
+  // For the threads that copy pieces of a tensor: several may ask at once.
+  std::function<bool()> still_waits(Wait& wait) const {
+    return [this, &wait, one_at_a_time = std::make_shared<std::mutex>()] {
+      const std::lock_guard lock(*one_at_a_time);
+      return is_alive() && wait.goes_on();
+    };
+  }
+
+  std::vector<std::byte> exchange(const ByteWriter& request, Limit limit) {
+    ++requests_;
+    Wait wait{*this, limit};
+    send(request, wait);
+    return take_answer(wait);
+  }
+
+  void send(const ByteWriter& request, Wait& wait) {
     if (is_closed_) throw Error(ErrorCode::failed_precondition, fmt::format("{} is closed", device_));
     if (is_lost()) throw lost_error();
-    if (!channel_.send(request.bytes())) lose();
+    if (!channel_.send(request.bytes(), -1, [&wait] { return wait.goes_on(); })) lose(wait);
   }
-  std::vector<std::byte> take_answer() {
-    auto message = channel_.receive();
-    if (!message) lose();
-    WorkerReply reply = read_reply(std::move(message->bytes));
+  std::vector<std::byte> take_answer(Wait& wait) {
+    WorkerReply reply;
+    try {
+      auto message = channel_.receive([&wait] { return wait.goes_on(); });
+      if (!message) lose(wait);
+      reply = read_reply(std::move(message->bytes));
+    } catch (const Error& error) {
+      if (is_lost()) throw;
+      wait.verdict = fmt::format("its worker process sent a damaged answer ({})", error.what());
+      lose(wait);
+    }
     if (!reply.failure) return std::move(reply.result);
     if (reply.is_lost) {
-      lost_.store(true, std::memory_order_relaxed);
       why_ = reply.failure->what();
+      lost_.store(true, std::memory_order_relaxed);
     }
+    if (wait.told_to_stop && reply.failure->code() == ErrorCode::cancelled) wait.scope->raise();
     throw Error(*reply.failure);
   }
 
-  [[noreturn]] void lose() {
-    why_ = fmt::format("its worker process {}", child_.end(kGraceMilliseconds));
-    lost_.store(true, std::memory_order_relaxed);
-    throw lost_error();
+  [[noreturn]] void lose(const Wait& wait) {
+    if (!wait.verdict.empty()) child_.kill_now();
+    become_lost(wait.verdict);
+    if (wait.scope && wait.scope->is_met()) wait.scope->raise();
+    throw lost_error(wait.verdict.empty() ? ErrorCode::unavailable : ErrorCode::deadline_exceeded);
   }
-  Error lost_error() const {
-    return {ErrorCode::unavailable, fmt::format("{} is lost: {}", device_, why_), "run the program again; tensors that were only on the device are lost"};
+  // |verdict|: "" if the worker ended by itself.
+  void become_lost(const std::string& verdict = {}) noexcept {
+    const std::string ended = child_.end(kGraceMilliseconds);
+    if (!verdict.empty())
+      why_ = verdict;
+    else if (is_abandoned_.load(std::memory_order_relaxed))
+      why_ = "it did not answer and was given up";
+    else
+      why_ = fmt::format("its worker process {}", ended);
+    lost_.store(true, std::memory_order_relaxed);
+  }
+  Error lost_error(ErrorCode code = ErrorCode::unavailable) const {
+    return {code, fmt::format("{} is lost: {}", device_, why_),
+            "run the program again; tensors that were only on the device are lost"};
   }
 
   // Ensures that the shared memory holds |bytes|.
@@ -314,7 +405,8 @@ class Connection {
     ByteWriter note;
     note.byte(static_cast<std::uint8_t>(WorkerCommand::share));
     note.number(memory_.bytes());
-    if (!channel_.send(note.bytes(), memory_.fd())) lose();
+    Wait wait{*this, limits_.transfer};
+    if (!channel_.send(note.bytes(), memory_.fd(), [&wait] { return wait.goes_on(); })) lose(wait);
   }
 
   TransferWindow& window() {
@@ -325,20 +417,23 @@ class Connection {
     note.number(TransferWindow::kBytes);
     if (is_closed_) throw Error(ErrorCode::failed_precondition, fmt::format("{} is closed", device_));
     if (is_lost()) throw lost_error();
-    if (!channel_.send(note.bytes(), window->fd())) lose();
+    Wait wait{*this, limits_.transfer};
+    if (!channel_.send(note.bytes(), window->fd(), [&wait] { return wait.goes_on(); })) lose(wait);
     window_ = std::move(window);
     return *window_;
   }
 
   std::string device_;
+  const WorkerLimits limits_;
   std::mutex mutex_;
   ChildProcess child_;
   WorkerChannel channel_;
   SharedMemory memory_;
   std::unique_ptr<TransferWindow> window_;
+  std::uint32_t requests_ = 0;  // that are answered
   bool is_closed_ = false, has_direct_ = false;
   std::string why_;
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, is_abandoned_{false};
   std::atomic<Number> numbers_{1};
 };
 
@@ -430,14 +525,14 @@ class SpareWorker {
  public:
   explicit SpareWorker(std::string backend) : backend_(std::move(backend)) {}
   ~SpareWorker() {
-    if (connection_) connection_->abandon();
+    if (connection_) connection_->discard();
   }
 
   void start() noexcept {
     const std::lock_guard lock(mutex_);
     if (connection_) return;
     try {
-      auto connection = std::make_shared<Connection>(backend_, std::map<std::string, std::string>());
+      auto connection = std::make_shared<Connection>(backend_, WorkerOptions());
       ByteWriter note = request_for(WorkerCommand::preload);
       note.text(backend_);
       connection->notify(note);
@@ -484,7 +579,7 @@ class WorkerDevice final : public OpenDevice {
     if (storage_bytes(type.dtype, type.shape) <= kMessageBytes)
       connection_->notify(describe(WorkerCommand::reserve, *buffer));
     else
-      connection_->call(describe(WorkerCommand::allocate, *buffer));
+      connection_->call(describe(WorkerCommand::allocate, *buffer), connection_->limits().transfer);
     return buffer;
   }
 
@@ -518,6 +613,7 @@ class WorkerDevice final : public OpenDevice {
     if (spare_) spare_->start();
   }
   bool is_lost() const noexcept override { return connection_->is_lost(); }
+  bool abandon() noexcept override { return connection_->abandon(); }
 
  private:
   std::unique_ptr<WorkerBuffer> make_buffer(const TensorType& type) {
@@ -546,7 +642,7 @@ std::unique_ptr<OpenDevice> open_over(std::shared_ptr<Connection> connection, st
   request.text(backend);
   request.flag(options.fuse);
   write_device(request, device);
-  const std::vector<std::byte> answer = connection->call(request);
+  const std::vector<std::byte> answer = connection->call(request, connection->limits().open);
   ByteReader in(answer);
   DeviceInfo opened = read_device(in);
   connection->set_direct(in.flag());
@@ -575,7 +671,7 @@ class IsolatedBackend final : public Backend {
     if (connection)
       connection->name_device(device.id);
     else
-      connection = std::make_shared<Connection>(device.id, std::map<std::string, std::string>());
+      connection = std::make_shared<Connection>(device.id, WorkerOptions());
     return open_over(std::move(connection), backend_->name(), device, options, spare_);
   }
   void check(const DeviceInfo& device, const Graph& graph) const override { backend_->check(device, graph); }
@@ -622,7 +718,7 @@ std::string worker_program() {
 
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,
                                            const WorkerOptions& worker) {
-  return open_over(std::make_shared<Connection>(device.id, worker.environment), backend, device, options, nullptr);
+  return open_over(std::make_shared<Connection>(device.id, worker), backend, device, options, nullptr);
 }
 
 std::unique_ptr<Backend> isolate(std::unique_ptr<Backend> backend) {

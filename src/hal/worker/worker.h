@@ -3,7 +3,9 @@
 // A runtime that crashes, keeps its device until its process ends, or takes every card it sees is hosted in a worker: a small
 // program, tenon-worker, that opens one device of one backend and executes its parent's requests. Commands go over a socket,
 // tensors through shared memory. Closing the device ends the worker. If the worker dies, the device is lost and calls fail;
-// nothing is left behind, whichever of the two processes dies first.
+// nothing is left behind, whichever of the two processes dies first. When the StopScope of the calling thread is met, the worker
+// is told to stop what it runs. A worker that does not answer in time is killed: a moment after that, after the limits below, or
+// by OpenDevice::abandon().
 //
 // The program is looked up in TENON_WORKER, next to the running executable, next to the library, and in ../libexec/tenon of both.
 //
@@ -13,6 +15,7 @@
 //   auto device = backend->open(info, {});             // in a worker
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,9 +26,18 @@
 
 namespace tenon {
 
+// How long a worker may take. Compiling and running have no limit of their own, only the caller's StopScope.
+struct WorkerLimits {
+  std::chrono::milliseconds open{300'000};
+  std::chrono::milliseconds transfer{120'000};  // allocate, upload, download
+  std::chrono::milliseconds close{8'000};
+  std::chrono::milliseconds stop{2'000};  // after it was told to stop; a run that ends in this time costs nobody the device
+};
+
 struct WorkerOptions {
   // Variables set in the worker in addition to its inherited environment.
-  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> environment = {};
+  WorkerLimits limits = {};
 };
 
 // Starts a worker and opens |device| of the backend |backend| in it. Throws unavailable if there is no worker program or it exits

@@ -8,12 +8,37 @@
 #include "lease/turnstile/process_identity.h"
 
 namespace tenon {
+namespace {
 
-std::string who(const Turnstile::Position& place) {
+std::string describe(const Turnstile::Position& place, std::string_view command) {
   if (!place.is_known) return fmt::format("ticket {}", place.ticket);
   return fmt::format("pid {}{} ({}, {})", place.pid, place.is_in_this_pid_namespace ? "" : " in another container",
-                     user_name(place.uid), place.command);
+                     user_name(place.uid), command);
 }
+
+std::string_view next_word(std::string_view& text) {
+  const std::size_t end = std::min(text.find(' '), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word.substr(word.rfind('/') + 1);
+}
+
+bool is_interpreter(std::string_view program) {
+  constexpr std::string_view kNames[] = {"python", "node", "ruby", "perl", "julia", "Rscript"};
+  return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) { return program.starts_with(name); });
+}
+
+// An option of the interpreter may have code or a secret as its value: then nothing after it is a script for certain.
+std::string program_of(std::string_view command) {
+  const std::string_view program = next_word(command);
+  if (!is_interpreter(program) || command.empty() || command.starts_with('-')) return std::string(program);
+  return fmt::format("{} {}", program, next_word(command));
+}
+
+}  // namespace
+
+std::string who(const Turnstile::Position& place) { return describe(place, place.command); }
+std::string who_in_short(const Turnstile::Position& place) { return describe(place, program_of(place.command)); }
 
 double seconds_since(const Turnstile::Position& place) {
   // As doubles: a record that somebody damaged can name any time, and the difference of two such does not fit.

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/loop/accumulate.h"
 #include "backends/cpu/loop/loop.h"
+#include "base/stop_scope.h"
 
 namespace tenon::cpu {
 namespace {
@@ -143,6 +144,7 @@ class LoopRunner {
           execute_ahead(phase.body, row + 1, column);
         else
           execute(phase.body);
+        check_stop_at_times();
       }
       for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
         if (loop_.reductions[i].phase == static_cast<int>(p))
@@ -245,6 +247,12 @@ class LoopRunner {
       pointers_[r] = reg.home == Register::Home::row ? scratch_ + reg.offset + at(tile.column) * element_bytes(reg.dtype)
                                                      : address(loop_.externals[at(reg.external)], tile.row, tile.column);
     }
+  }
+
+  // One row can be the whole tensor.
+  void check_stop_at_times() {
+    constexpr unsigned kTiles = 16;
+    if (stop_ && ++tiles_done_ % kTiles == 0) stop_->check();
   }
 
   void start_reductions(int phase) {
@@ -450,6 +458,8 @@ class LoopRunner {
   Accumulator* accumulators_;
   Accumulator* columns_ = nullptr;
   std::int64_t columns_stride_ = 0;
+  const StopScope* stop_ = StopScope::current();
+  unsigned tiles_done_ = 0;
   Tile tile_;
 };
 
@@ -459,7 +469,7 @@ namespace {
 template <class Body>
 void split(ThreadPool& pool, std::int64_t units, std::int64_t grain, bool parallel, const Body& body) {
   if (units <= 0) return;
-  if (!parallel || units <= grain || pool.threads() == 1) return body(std::int64_t{0}, units, 0);
+  if (!parallel || units <= grain) return body(std::int64_t{0}, units, 0);
   pool.for_each((units + grain - 1) / grain,
                 [&](std::int64_t chunk, int worker) { body(chunk * grain, std::min(units, (chunk + 1) * grain), worker); });
 }

@@ -146,11 +146,13 @@ template <class T>
 void direct_row(const Plan& plan, const T* image, const T* weight, std::int64_t place0, std::int64_t place1, T* out) {
   const Sliding& at = plan.at;
   const std::int64_t step = at.stride[2] * at.steps[2];
+  const bool is_long = plan.depth > kUnchecked / at.out[2];
   std::fill_n(out, at.out[2], T{});
   for (std::int64_t c = 0; c < plan.in_channels; ++c)
     for (std::int64_t t0 = 0; t0 < at.size[0]; ++t0)
       for (std::int64_t t1 = 0; t1 < at.size[1]; ++t1) {
         const std::int64_t a = at.source(0, place0, t0), b = at.source(1, place1, t1);
+        if (is_long) check_stop();
         const T* taps = weight + ((c * at.size[0] + t0) * at.size[1] + t1) * at.size[2];
         if (!at.is_inside(0, a) || !at.is_inside(1, b)) continue;
         const T* line = image + c * plan.x_strides[1] + a * at.steps[0] + b * at.steps[1];

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/primitives/gemm_blocked.h"
+#include "base/stop_scope.h"
 
 #if defined(__x86_64__)
 #define TENON_AVX2 [[gnu::target("avx2,fma")]]
@@ -28,6 +29,7 @@ void plain_product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ld
   constexpr std::int64_t kCols = 256;
   T sums[kCols];
   for (std::int64_t i = 0; i < a.rows; ++i) {
+    if (i % 16 == 15) check_stop();
     for (std::int64_t j = 0; j < b.cols; j += kCols) {
       const std::int64_t cols = std::min(kCols, b.cols - j);
       T* const to = c + i * ldc + j;

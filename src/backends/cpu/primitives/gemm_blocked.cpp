@@ -8,6 +8,8 @@
 #include <memory>
 #include <new>
 
+#include "base/stop_scope.h"
+
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
@@ -188,6 +190,7 @@ void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
                   std::min(last * kRows, a.rows) - row, depth, packed_a);
       for (std::int64_t j = 0; j < b.cols; j += block_cols) {
         const std::int64_t cols = std::min(block_cols, b.cols - j);
+        if (j > 0) check_stop();
         pack<kCols>(b.data + j * b.col_stride + p * b.row_stride, b.col_stride, b.row_stride, cols, depth, packed_b);
         for (std::int64_t q = first; q < last; ++q) {
           const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - q * kRows);

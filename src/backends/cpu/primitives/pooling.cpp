@@ -67,6 +67,7 @@ template <class Kind, class T>
 void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64_t place1, T* out) {
   using Total = typename Kind::Total;
   const bool along_window = at.out[2] < 8 && at.size[2] >= 8;
+  const bool is_long = at.window() > kUnchecked / at.out[2];
   for (std::int64_t begin = 0; begin < at.out[2]; begin += kPlaces) {
     const std::int64_t end = std::min(at.out[2], begin + kPlaces);
     Total totals[kPlaces];
@@ -76,6 +77,7 @@ void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64
       if (!at.is_inside(0, a)) continue;
       for (std::int64_t tap1 = 0; tap1 < at.size[1]; ++tap1) {
         const std::int64_t b = at.source(1, place1, tap1);
+        if (is_long) check_stop();
         if (!at.is_inside(1, b)) continue;
         const T* line = image + a * at.steps[0] + b * at.steps[1];
         if (along_window) {

@@ -22,6 +22,7 @@ template <class Item>
 Item* radix_sort(Item* items, Item* other, std::int64_t n, int key_bits) {
   for (int shift = 0; shift < key_bits; shift += kDigitBits) {
     std::array<std::int64_t, kDigits> starts{};
+    if (shift > 0) check_stop();
     const auto digit = [&](const Item& item) { return static_cast<std::size_t>(item.key() >> shift & (kDigits - 1)); };
     for (std::int64_t i = 0; i < n; ++i) ++starts[digit(items[i])];
     if (starts[digit(items[0])] == n) continue;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/stop_scope.h"
 #include "base/thread_pool.h"
 #include "tenon/shape.h"
 
@@ -23,6 +24,9 @@ inline Range part_of(std::int64_t n, std::int64_t parts, std::int64_t part, std:
   return {cut(part), cut(part + 1)};
 }
 
+// Work between two looks at the thread's StopScope, in elements: about a millisecond.
+inline constexpr std::int64_t kUnchecked = std::int64_t{1} << 21;
+
 // Calls body(begin, end, worker) for ranges that cover [0, items). |cost| is that of one item, in elements.
 template <class Body>
 void for_ranges(ThreadPool& pool, std::int64_t items, std::int64_t cost, Body&& body) {
@@ -30,8 +34,13 @@ void for_ranges(ThreadPool& pool, std::int64_t items, std::int64_t cost, Body&& 
   const std::int64_t per_chunk = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, cost));
   // A few chunks per thread balance the load; more would only cost claims.
   const std::int64_t chunks = std::min((items + per_chunk - 1) / per_chunk, std::int64_t{8} * pool.threads());
+  const std::int64_t unchecked = std::max<std::int64_t>(1, kUnchecked / std::max<std::int64_t>(1, cost));
   pool.for_each(chunks, [&](std::int64_t chunk, int worker) {
-    const Range range = part_of(items, chunks, chunk);
+    Range range = part_of(items, chunks, chunk);
+    for (; range.end - range.begin > unchecked; range.begin += unchecked) {
+      body(range.begin, range.begin + unchecked, worker);
+      check_stop();
+    }
     body(range.begin, range.end, worker);
   });
 }
