@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/log.h"
 #include "manager/config/settings.h"
 #include "manager/manager_state.h"
 #include "tenon/error.h"
@@ -95,21 +96,28 @@ std::shared_ptr<OpenDevice> DeviceManager::open(std::string_view requested) {
   return open(options);
 }
 
-void DeviceManager::close(std::string_view requested) {
+void DeviceManager::close(std::string_view requested, std::optional<std::chrono::nanoseconds> patience) {
   if (requested == "auto") {
-    state_->routing.owner_for(requested)->close();
+    state_->routing.owner_for(requested)->close(patience);
     return;
   }
   for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) {
     const DeviceInfo& device = owner->device();
     if (device.id == requested || name(device.kind) == requested ||
         std::find(device.aliases.begin(), device.aliases.end(), requested) != device.aliases.end())
-      owner->close();
+      owner->close(patience);
   }
 }
 
 void DeviceManager::close_all() {
-  for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) owner->close();
+  std::exception_ptr first;
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) try {
+      owner->close();
+    } catch (const Error& error) {
+      if (first) logging::error("{} could not be closed: {}", owner->device().id, error.what());
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
 }
 
 void DeviceManager::close_after(RunResult& result) {
