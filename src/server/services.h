@@ -39,7 +39,8 @@ struct Services {
   Metrics metrics;
   Traffic traffic;
   EventHub events;
-  TaskPool workers;
+  TaskPool workers;     // for routes that compute
+  TaskPool attendants;  // for the other ones, so that they answer however much is computed
   JobBoard jobs;
   RouteTable routes;
   std::shared_ptr<void> observer;

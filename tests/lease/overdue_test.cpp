@@ -20,7 +20,9 @@ TEST_F(DeviceOwnerTest, OverdueOperationLosesTheDevice) {
   }
   EXPECT_TRUE(reaches(DeviceState::lost));
   EXPECT_EQ(counters().lost, 1u);
-  const Lease next = lease();
+  {
+    const DeviceOwner::Operation next = owner().begin(DeviceOwner::grant_of(held));
+  }
   EXPECT_EQ(counters().opens, 2u);
   EXPECT_EQ(card_->recoveries, 1) << "it was dirty";
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/json_writer.h"
+#include "base/stop_scope.h"
 #include "base/units.h"
 #include "present/comparison.h"
 #include "present/device.h"
@@ -148,8 +149,9 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   run.priority = program.priority;
   run.cancel = options.cancel;
   run.program = program.title();
-  run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
+  run.limit = options.limit;
+  run.at_once = options.at_once;
+  run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(program.timeout_seconds));
   auto begin = Clock::now();
   run.explain = program.details;
   if (program.details) run.on_decision = [&](const Decision&) { begin = Clock::now(); };  // explaining is no part of computing
@@ -173,7 +175,9 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
       if (span.seconds > 0) log.push_back(present::progress_text({span.stage, outcome.run.device.id, {}}));
   }
   log.push_back("done in " + format_seconds(outcome.seconds));
-  if (program.compare) compare_all(program, options.memory, outcome);
+  if (!program.compare) return;
+  const StopScope scope(options.cancel, options.limit);
+  compare_all(program, options.memory, outcome);
 }
 
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {

@@ -10,6 +10,7 @@
 #include "base/child_output.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"
 #include "server/http/json_reader.h"
@@ -119,14 +120,15 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
     json.member("expires_in_seconds", kConfirmWithin.count());
     json.member(
         "message",
-        fmt::format("{} is {}; {} hold it or wait for it. Running programs end first; then the device is closed and reset.",
-                    device.id, name(status.state), status.users.size()));
+        fmt::format("{} is {}; {} hold it or wait for it. Running programs have {} to end; then the device is closed and reset.",
+                    device.id, name(status.state), status.users.size(),
+                    format_seconds(std::chrono::duration<double>(services.options.reset_patience).count())));
     json.end_object();
     return response;
   }
   if (!confirmations.take(*confirm, device.id))
     throw Error(ErrorCode::failed_precondition, "the confirmation has expired", "send the request again without 'confirm'");
-  services.manager.close(device.id);
+  services.manager.close(device.id, services.options.reset_patience);
   // Our place in the queue between processes: nobody opens the device under the tool, whether it can be shared or not.
   Turnstile::Pass pass;
   if (device.kind != DeviceKind::cpu || device.exclusive)
