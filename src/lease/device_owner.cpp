@@ -234,8 +234,19 @@ bool DeviceOwner::quantum_is_over(Clock::Time now) const {
   return session_ && session_->others_wait && now >= session_->held_since + times_.quantum();
 }
 
+void DeviceOwner::give_up_opening(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds patience) {
+  opening_->request_stop();
+  open_.request_stop();
+  const auto has_ended = [this] { return state_ != DeviceState::opening; };
+  if (closed_.wait_for(lock, std::clamp<std::chrono::nanoseconds>(patience, std::chrono::seconds(3), kLongest), has_ended))
+    return;
+  throw Error(ErrorCode::unavailable, device().id + " does not finish opening: its driver does not return",
+              "restart this process, or set 'isolate' so that devices are in processes of their own");
+}
+
 void DeviceOwner::close(std::optional<std::chrono::nanoseconds> patience) {
   std::unique_lock lock(mutex_);
+  if (opening_ && patience) give_up_opening(lock, *patience);
   if (!session_ && state_ != DeviceState::closing) return;
   const Clock::Time overdue_at = now() + std::clamp<std::chrono::nanoseconds>(patience.value_or(kLongest), {}, kLongest);
   if (session_) session_->overdue_at.push_back(overdue_at);
@@ -256,6 +267,7 @@ void DeviceOwner::shut_down(std::chrono::nanoseconds patience) {
   if (thread_state_ == Thread::running) thread_state_ = Thread::stopping;
   queue_.fail_all({ErrorCode::cancelled, device().id + ": its DeviceManager was destroyed", ""});
   if (opening_) opening_->request_stop();
+  open_.request_stop();
   if (session_) session_->overdue_at.push_back(now() + patience / 2);
   drain(CloseReason::shut_down);
   sleeper_.wake();

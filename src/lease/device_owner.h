@@ -84,7 +84,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   // Closes the device when no operation runs on it; returns when it is closed. The next operation or lease opens it again. Throws
   // unavailable if its tensors could not be moved to host memory: then it stays open. A device whose operations do not end within
-  // |patience| is abandoned and lost.
+  // |patience| is abandoned and lost; one that is being opened is not waited for: its opening is given up.
   void close(std::optional<std::chrono::nanoseconds> patience = std::nullopt);
   // Closes the device and ends the thread; requests that wait are cancelled. Operations that still run after half of |patience|
   // lose the device. Gives up on a driver that does not return within |patience| and leaves the thread to itself.
@@ -127,6 +127,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   bool can_grant(const Request& request) const;
   void grant(Request& request, Clock::Time now);
   void grant_waiting(Clock::Time now);
+  void give_up_opening(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds patience);
   void wait_for_grant(std::unique_lock<std::mutex>& lock, Request& request, const LeaseOptions& options);
   bool is_open_for_use() const noexcept { return state_ == DeviceState::idle || state_ == DeviceState::busy; }
   bool quantum_is_over(Clock::Time now) const;
@@ -178,6 +179,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   RequestQueue queue_;
   RequestQueue::Holders holders_;
   std::optional<std::stop_source> opening_;             // exactly while opening: ends the wait for other processes, and retries
+  std::stop_source open_;                               // ends an open that hangs, as far as the backend can
   std::unique_ptr<OpenSession> session_;                // exactly while the device is open
   std::vector<std::unique_ptr<OpenSession>> given_up_;  // with operations that have not returned
   std::optional<Turnstile::Watch> watch_;               // tells that other processes came; kept for all sessions

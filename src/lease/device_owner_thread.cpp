@@ -69,6 +69,7 @@ void DeviceOwner::enter(DeviceState state, std::string_view reason, Clock::Time 
 void DeviceOwner::begin_opening() {
   assert(!session_ && !opening_);
   opening_.emplace();
+  open_ = std::stop_source();
   enter(DeviceState::opening, "waiting in the queue", now());
   usage_.begin(Usage::Period::closed, now());  // until the turn comes
 }
@@ -82,6 +83,7 @@ void DeviceOwner::fail_opening(const Failure& failure, std::string_view reason) 
   opening_.reset();
   enter(DeviceState::failed, reason, now());
   queue_.fail_all(failure);
+  closed_.notify_all();
 }
 
 void DeviceOwner::finish_opening(std::unique_ptr<OpenSession> session) {
@@ -250,14 +252,17 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
   if (!pass) return;
   enter(DeviceState::opening, "being opened", now());
   const std::stop_token stop = opening_->get_token();
+  const std::stop_token given_up = open_.get_token();
   lock.unlock();
   std::shared_ptr<OpenDevice> opened;
   std::optional<Failure> failure;
   try {
-    const StopScope scope(stop);
+    const StopScope scope(given_up);
     opened = open_with_retries(pass->is_dirty(), stop);
   } catch (const std::exception& error) {
     failure = Failure::of(error);
+    if (given_up.stop_requested())
+      *failure = {ErrorCode::unavailable, device().id + " was given up while it was being opened", ""};
   }
   lock.lock();
   const double seconds = usage_.period_seconds(now());

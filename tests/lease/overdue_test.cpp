@@ -91,6 +91,18 @@ TEST_F(DeviceOwnerTest, CloseWithPatienceEndsAHungOperation) {
   EXPECT_EQ(state(), DeviceState::lost);
 }
 
+TEST_F(DeviceOwnerTest, CloseWithPatienceGivesUpAnOpening) {
+  card_->at_open.shut();
+  card_->open_errors = {ErrorCode::cancelled};
+  Asked<Lease> waiting = ask();
+  ASSERT_TRUE(card_->at_open.is_reached());
+  EXPECT_EQ(code_of([&] { owner().close(0s); }), ErrorCode::unavailable) << "this driver does not return";
+  card_->at_open.open();
+  EXPECT_EQ(code_of([&] { waiting.get(); }), ErrorCode::unavailable) << "given up, and not retried";
+  EXPECT_EQ(card_->open_attempts, 1);
+  EXPECT_TRUE(reaches(DeviceState::failed));
+}
+
 TEST_F(DeviceOwnerTest, ShutDownEndsAlthoughAnOperationHangs) {
   card_->can_be_abandoned = true;
   const Lease held = lease();
