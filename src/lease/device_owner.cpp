@@ -241,7 +241,7 @@ void DeviceOwner::give_up_opening(std::unique_lock<std::mutex>& lock, std::chron
   if (closed_.wait_for(lock, std::clamp<std::chrono::nanoseconds>(patience, std::chrono::seconds(3), kLongest), has_ended))
     return;
   throw Error(ErrorCode::unavailable, device().id + " does not finish opening: its driver does not return",
-              "restart this process, or set 'isolate' so that devices are in processes of their own");
+              "restart this process, or set isolate=true so that devices are in processes of their own");
 }
 
 void DeviceOwner::close(std::optional<std::chrono::nanoseconds> patience) {

@@ -117,7 +117,7 @@ std::vector<pid_t> workers() {
 
 TEST(StopRun, StoppedWorkerIsKilledAtTheLimit) {
   Config config = plain_config();
-  config.isolate = true;
+  config.isolate = Isolate::always;
   DeviceManager manager(config);
   const Program program{"exp(x)", DType::f32, {4}};
   EXPECT_EQ(program.run(manager, {.device = "cpu", .limit = 60s}), ErrorCode::ok);

@@ -195,7 +195,7 @@ std::vector<pid_t> workers() {
 
 Config isolated() {
   Config config;
-  config.isolate = true;
+  config.isolate = Isolate::always;
   config.keep_open = KeepOpenPolicy::always;
   return config;
 }
