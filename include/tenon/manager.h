@@ -43,7 +43,13 @@ struct RunOptions {
   int repeat = 1;                                                  // compute this many times; the timeline is that of the fastest
   std::optional<std::chrono::nanoseconds> timeout = std::nullopt;  // to wait for the device
   int priority = 0;
-  std::stop_token cancel = {};  // checked while waiting and between stages; throws cancelled
+  // Checked while waiting, between stages and, where the backend can, between the tiles of a computation; throws cancelled.
+  std::stop_token cancel = {};
+  // Wall-clock limit from the grant of the device to the results; throws deadline_exceeded. A device that does not stop is
+  // given up: it is lost, and the next run opens it again.
+  std::optional<std::chrono::nanoseconds> limit = std::nullopt;
+  // Throw unavailable unless the run can begin now: a CPU that is open, free and has the program compiled.
+  bool at_once = false;
   std::function<void(const Progress&)> on_progress = {};
   std::string program = {};  // its name in the ledger; "": the name of the process
   // Include predictions for every device in the decision. If false, repeated requests reuse the earlier decision.
@@ -107,8 +113,10 @@ class DeviceManager {
   std::shared_ptr<OpenDevice> open(std::string_view request);
 
   // Closes a device as soon as no operation runs on it, whatever the policy; its tensors move to host memory. The next lease
-  // opens it again. Does nothing if it is not open. Returns when it is closed.
-  void close(std::string_view request);
+  // opens it again. Does nothing if it is not open. Returns when it is closed. A device whose operations still run after
+  // |patience| is given up: it is lost, and they fail.
+  void close(std::string_view request, std::optional<std::chrono::nanoseconds> patience = std::nullopt);
+  // Tries to close every device, then throws the first error.
   void close_all();
   // Closes the device that computed |result| and adds the time of closing to the timeline. Does nothing for the CPU, which is
   // never closed.

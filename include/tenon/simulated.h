@@ -33,6 +33,7 @@ struct FaultRates {
   double out_of_memory = 0;  // allocate and upload: resource_exhausted
   double dirty_refuses = 0;  // open() after a crash fails until recover() is called
   double lost_mid_run = 0;   // run, upload or download: the device is lost
+  double run_hangs = 0;      // run blocks for |hang_seconds| or until the device is given up; then the device is lost
   friend bool operator==(const FaultRates&, const FaultRates&) = default;
 };
 
@@ -56,7 +57,7 @@ struct SimulatedDevice {
   static SimulatedDevice of_architecture(std::string_view architecture);
   // Sets the property |key| from text: id, open, close, hang (seconds: "0.1", "100ms"), memory ("8GiB"), exclusive, shared,
   // virtual ("true", "false"; "" is true), factor, seed, script (entries joined by "+"), each fault by its name, and faults for
-  // all of them. Throws invalid_argument naming the key; for an unknown key it lists the known ones.
+  // all of them except run_hangs. Throws invalid_argument naming the key; for an unknown key it lists the known ones.
   void set(std::string_view key, std::string_view value);
 
   friend bool operator==(const SimulatedDevice&, const SimulatedDevice&) = default;

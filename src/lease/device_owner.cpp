@@ -14,6 +14,10 @@
 namespace tenon {
 namespace {
 
+// What a cancelled operation may take to end by itself before the device is abandoned for it.
+constexpr std::chrono::seconds kOverdueGrace{2};
+constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);
+
 bool is_elsewhere(const Turnstile::Position& place) {
   return !place.is_known || !place.is_in_this_pid_namespace || place.pid != getpid();
 }
@@ -179,7 +183,8 @@ void DeviceOwner::work_ended(Clock::Time now) {
   sleeper_.wake_by(session_->others_wait || !queue_.empty() ? now : session_->close_at);
 }
 
-DeviceOwner::Operation DeviceOwner::begin(const LeaseGrant& grant, const std::stop_token& cancel) {
+DeviceOwner::Operation DeviceOwner::begin(const LeaseGrant& grant, const std::stop_token& cancel,
+                                          std::optional<std::chrono::nanoseconds> limit) {
   std::unique_lock lock(mutex_);
   check_running();
   if (is_open_for_use()) {
@@ -191,13 +196,29 @@ DeviceOwner::Operation DeviceOwner::begin(const LeaseGrant& grant, const std::st
     options.cancel = cancel;
     wait_for_grant(lock, request, options);
   }
-  return Operation(shared_from_this(), *session_);
+  Clock::Time overdue_at = Clock::kNever;
+  if (limit) {
+    overdue_at = now() + std::clamp<std::chrono::nanoseconds>(*limit, {}, kLongest) + kOverdueGrace;
+    session_->overdue_at.push_back(overdue_at);
+    sleeper_.wake_by(overdue_at);
+  }
+  return Operation(shared_from_this(), *session_, overdue_at);
 }
 
-void DeviceOwner::end_operation(bool failed) noexcept {
+void DeviceOwner::end_operation(const Operation& operation) noexcept {
+  std::unique_ptr<OpenSession> gone;  // after the lock is released: nobody knows how long a given-up device takes to go
   const std::lock_guard lock(mutex_);
-  --session_->operations;
-  if (failed && session_->device->is_lost()) drain(CloseReason::lost);
+  OpenSession& session = *operation.session_;
+  --session.operations;
+  if (operation.overdue_at_ != Clock::kNever) session.forget_overdue(operation.overdue_at_);
+  if (&session != session_.get()) {
+    if (session.operations > 0) return;
+    const auto found = std::find_if(given_up_.begin(), given_up_.end(), [&](const auto& one) { return one.get() == &session; });
+    gone = std::move(*found);
+    given_up_.erase(found);
+    return;
+  }
+  if (operation.has_failed_ && session_->device->is_lost()) drain(CloseReason::lost);
   if (session_->others_wait && quantum_is_over(now())) drain(CloseReason::yield);
   if (state_ == DeviceState::draining && session_->operations == 0) sleeper_.wake();
 }
@@ -206,20 +227,34 @@ DeviceOwner::Operation::~Operation() {
   if (!owner_) return;
   residency_.reset();
   executables_.reset();
-  owner_->end_operation(has_failed_);
+  owner_->end_operation(*this);
 }
 
 bool DeviceOwner::quantum_is_over(Clock::Time now) const {
   return session_ && session_->others_wait && now >= session_->held_since + times_.quantum();
 }
 
-void DeviceOwner::close() {
+void DeviceOwner::give_up_opening(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds patience) {
+  opening_->request_stop();
+  open_.request_stop();
+  const auto has_ended = [this] { return state_ != DeviceState::opening; };
+  if (closed_.wait_for(lock, std::clamp<std::chrono::nanoseconds>(patience, std::chrono::seconds(3), kLongest), has_ended))
+    return;
+  throw Error(ErrorCode::unavailable, device().id + " does not finish opening: its driver does not return",
+              "restart this process, or set isolate=true so that devices are in processes of their own");
+}
+
+void DeviceOwner::close(std::optional<std::chrono::nanoseconds> patience) {
   std::unique_lock lock(mutex_);
+  if (opening_ && patience) give_up_opening(lock, *patience);
   if (!session_ && state_ != DeviceState::closing) return;
+  const Clock::Time overdue_at = now() + std::clamp<std::chrono::nanoseconds>(patience.value_or(kLongest), {}, kLongest);
+  if (session_) session_->overdue_at.push_back(overdue_at);
   drain(CloseReason::request);
   const std::uint64_t opening = usage_.openings();
   closed_.wait(
       lock, [&] { return (state_ != DeviceState::draining && state_ != DeviceState::closing) || usage_.openings() != opening; });
+  if (session_) session_->forget_overdue(overdue_at);
   if (is_open_for_use() && usage_.openings() == opening)
     throw Error(ErrorCode::unavailable, device().id + " stays open: its tensors could not be moved to host memory",
                 "free host memory or drop tensors, then close it again");
@@ -232,6 +267,8 @@ void DeviceOwner::shut_down(std::chrono::nanoseconds patience) {
   if (thread_state_ == Thread::running) thread_state_ = Thread::stopping;
   queue_.fail_all({ErrorCode::cancelled, device().id + ": its DeviceManager was destroyed", ""});
   if (opening_) opening_->request_stop();
+  open_.request_stop();
+  if (session_) session_->overdue_at.push_back(now() + patience / 2);
   drain(CloseReason::shut_down);
   sleeper_.wake();
   const Clock::Time until = now() + patience;
@@ -240,6 +277,7 @@ void DeviceOwner::shut_down(std::chrono::nanoseconds patience) {
   if (!thread.joinable()) return;
   if (thread_state_ != Thread::ended) {
     logging::error("{} does not come back ({}: {}); leaving it to itself", device().id, name(state_), state_reason_);
+    if (session_) session_->device->abandon();
     thread.detach();
     return;
   }
@@ -343,7 +381,7 @@ DeviceStatus DeviceOwner::status() const {
       if (!is_elsewhere(place)) continue;
       auto at = status.users.end();
       if (place.is_holding) at = std::find_if(status.users.begin(), at, [](const DeviceUser& user) { return !user.is_holding; });
-      status.users.insert(at, {who(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
+      status.users.insert(at, {who_in_short(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
     }
   status.counters.spills = tensor_counters_->spills;
   status.counters.restores = tensor_counters_->restores;

@@ -9,6 +9,7 @@
 //     └────────────────────── closing ◄───────────────────┘ no operation runs
 //
 //   draining ──► idle, busy: the waiting process has gone.   closing ──► idle, busy: tensors could not be moved.
+//   busy, draining ──► lost: an operation is overdue, the device was abandoned, and still the operation does not end.
 // clang-format on
 //
 // The state decides: only an idle or busy device is granted and only a draining one is closed. Leases are granted under a mutex
@@ -77,13 +78,16 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   // The use of the device under a lease. Nothing closes it meanwhile. A thread must not begin a second one within the first.
   class Operation;
-  Operation begin(const LeaseGrant& grant, const std::stop_token& cancel = {});
+  // An operation that runs longer than |limit| costs the device: it is abandoned and lost.
+  Operation begin(const LeaseGrant& grant, const std::stop_token& cancel = {},
+                  std::optional<std::chrono::nanoseconds> limit = std::nullopt);
 
   // Closes the device when no operation runs on it; returns when it is closed. The next operation or lease opens it again. Throws
-  // unavailable if its tensors could not be moved to host memory: then it stays open.
-  void close();
-  // Closes the device and ends the thread; requests that wait are cancelled. Gives up on a driver that does not return within
-  // |patience| and leaves the thread to itself.
+  // unavailable if its tensors could not be moved to host memory: then it stays open. A device whose operations do not end within
+  // |patience| is abandoned and lost; one that is being opened is not waited for: its opening is given up.
+  void close(std::optional<std::chrono::nanoseconds> patience = std::nullopt);
+  // Closes the device and ends the thread; requests that wait are cancelled. Operations that still run after half of |patience|
+  // lose the device. Gives up on a driver that does not return within |patience| and leaves the thread to itself.
   void shut_down(std::chrono::nanoseconds patience = std::chrono::seconds(10));
 
   DeviceStatus status() const;
@@ -123,6 +127,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   bool can_grant(const Request& request) const;
   void grant(Request& request, Clock::Time now);
   void grant_waiting(Clock::Time now);
+  void give_up_opening(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds patience);
   void wait_for_grant(std::unique_lock<std::mutex>& lock, Request& request, const LeaseOptions& options);
   bool is_open_for_use() const noexcept { return state_ == DeviceState::idle || state_ == DeviceState::busy; }
   bool quantum_is_over(Clock::Time now) const;
@@ -139,6 +144,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   void begin_closing();                                                // draining -> closing
   void stay_open();                                                    // closing -> idle, busy
   void finish_closing();                                               // closing -> closed, lost
+  void give_up();                                                      // busy, draining -> lost
 
   // The owner thread.
   void run();
@@ -150,9 +156,10 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   std::optional<Turnstile::Pass> enter_turnstile(std::unique_lock<std::mutex>& lock);
   std::shared_ptr<OpenDevice> open_with_retries(bool is_dirty, const std::stop_token& stop) const;
   void close_device(std::unique_lock<std::mutex>& lock);
+  void abandon_device(std::unique_lock<std::mutex>& lock);
 
   void release(LeaseGrant& grant) noexcept;
-  void end_operation(bool failed) noexcept;
+  void end_operation(const Operation& operation) noexcept;
   void send(DeviceEvent::Kind kind, double seconds, std::string message = {}, std::uint64_t epoch = 0) const;
 
   const Options options_;
@@ -171,9 +178,11 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   RequestQueue queue_;
   RequestQueue::Holders holders_;
-  std::optional<std::stop_source> opening_;  // exactly while opening: ends the wait for other processes, and retries
-  std::unique_ptr<OpenSession> session_;     // exactly while the device is open
-  std::optional<Turnstile::Watch> watch_;    // tells that other processes came; kept for all sessions
+  std::optional<std::stop_source> opening_;             // exactly while opening: ends the wait for other processes, and retries
+  std::stop_source open_;                               // ends an open that hangs, as far as the backend can
+  std::unique_ptr<OpenSession> session_;                // exactly while the device is open
+  std::vector<std::unique_ptr<OpenSession>> given_up_;  // with operations that have not returned
+  std::optional<Turnstile::Watch> watch_;               // tells that other processes came; kept for all sessions
   HoldTimes times_;
   Usage usage_;
   const std::shared_ptr<Residency::Counters> tensor_counters_ = std::make_shared<Residency::Counters>();
@@ -192,12 +201,16 @@ class DeviceOwner::Operation {
 
  private:
   friend class DeviceOwner;
-  Operation(std::shared_ptr<DeviceOwner> owner, const OpenSession& session)
+  Operation(std::shared_ptr<DeviceOwner> owner, OpenSession& session, Clock::Time overdue_at)
       : owner_(std::move(owner)),
+        session_(&session),
+        overdue_at_(overdue_at),
         residency_(session.residency),
         executables_(session.executables) {}
 
   std::shared_ptr<DeviceOwner> owner_;
+  OpenSession* session_;  // stays until its last operation has ended, also when it was given up
+  Clock::Time overdue_at_;
   std::shared_ptr<Residency> residency_;
   std::shared_ptr<ExecutableCache> executables_;
   bool has_failed_ = false;

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "base/log.h"
+#include "base/stop_scope.h"
 #include "base/units.h"
 #include "lease/device_owner.h"
 
@@ -21,6 +22,8 @@ constexpr std::chrono::seconds kSpillRetry{1};
 // How often to look for waiting processes where their arrival cannot be watched.
 constexpr std::chrono::milliseconds kLookInterval{50};
 constexpr int kAlarmingCloseFailures = 3;
+// How long operations may take to fail after their device was abandoned.
+constexpr std::chrono::seconds kAbandonGrace{5};
 
 bool is_worth_retrying(const Error& error) {
   return error.code() == ErrorCode::unavailable || error.code() == ErrorCode::aborted;
@@ -67,6 +70,7 @@ void DeviceOwner::enter(DeviceState state, std::string_view reason, Clock::Time 
 void DeviceOwner::begin_opening() {
   assert(!session_ && !opening_);
   opening_.emplace();
+  open_ = std::stop_source();
   enter(DeviceState::waiting, "waiting in the queue", now());
 }
 
@@ -79,6 +83,7 @@ void DeviceOwner::fail_opening(const Failure& failure, std::string_view reason) 
   opening_.reset();
   enter(DeviceState::failed, reason, now());
   queue_.fail_all(failure);
+  closed_.notify_all();
 }
 
 void DeviceOwner::finish_opening(std::unique_ptr<OpenSession> session) {
@@ -142,6 +147,7 @@ void DeviceOwner::run() {
 }
 
 void DeviceOwner::step(std::unique_lock<std::mutex>& lock) {
+  if (session_ && now() >= session_->first_overdue()) return abandon_device(lock);
   switch (state_) {
     case DeviceState::closed:
     case DeviceState::failed:
@@ -184,7 +190,7 @@ Clock::Time DeviceOwner::next_deadline(Clock::Time now) const {
     if (state_ != DeviceState::draining) next = std::min(next, quantum_end);
     if (state_ == DeviceState::draining && !session.overdue_is_logged) next = quantum_end + kOverdue;
   }
-  next = std::max(next, session.retry_at);
+  next = std::min(std::max(next, session.retry_at), session.first_overdue());
   return session.pass && !watch_ ? std::min(next, now + kLookInterval) : next;
 }
 
@@ -249,13 +255,17 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
   enter(DeviceState::opening, "being opened", now());
   queue_.set_opening(true);
   const std::stop_token stop = opening_->get_token();
+  const std::stop_token given_up = open_.get_token();
   lock.unlock();
   std::shared_ptr<OpenDevice> opened;
   std::optional<Failure> failure;
   try {
+    const StopScope scope(given_up);
     opened = open_with_retries(pass->is_dirty(), stop);
   } catch (const std::exception& error) {
     failure = Failure::of(error);
+    if (given_up.stop_requested())
+      *failure = {ErrorCode::unavailable, device().id + " was given up while it was being opened", ""};
   }
   lock.lock();
   queue_.set_opening(false);
@@ -281,6 +291,36 @@ void DeviceOwner::open_device(std::unique_lock<std::mutex>& lock) {
     send(DeviceEvent::Kind::opened, seconds, {}, epoch);
   }
   lock.lock();
+}
+
+// First what the runtime offers: its calls fail, the operations end, and the device closes as a lost one. Where that does not
+// help, its threads are left in the driver, and the device goes on without them.
+void DeviceOwner::abandon_device(std::unique_lock<std::mutex>& lock) {
+  OpenSession& session = *session_;
+  if (session.give_up_at == Clock::kNever) {
+    logging::error("{}: an operation does not end within its limit; the device is given up", device().id);
+    session.give_up_at = now();
+    if (session.device->abandon()) {
+      session.give_up_at += kAbandonGrace;
+      return;
+    }
+  }
+  const std::uint64_t epoch = session.pass.epoch();
+  give_up();
+  lock.unlock();
+  send(DeviceEvent::Kind::lost, 0, "an operation did not end within its limit", epoch);
+  lock.lock();
+}
+
+void DeviceOwner::give_up() {
+  logging::error("{}: {} operations do not return; they are left to themselves", device().id, session_->operations);
+  times_.forget_idle_time();
+  ++usage_.counters.lost;
+  session_->is_dirty = true;
+  session_->give_pass_back();
+  given_up_.push_back(std::move(session_));
+  enter(DeviceState::lost, "an operation did not end within its limit", now());
+  closed_.notify_all();
 }
 
 std::shared_ptr<OpenDevice> DeviceOwner::open_with_retries(bool is_dirty, const std::stop_token& stop) const {

@@ -3,8 +3,10 @@
 // Thread safety: with the mutex of the device's owner held, except close(), which may take long: nobody else sees it by then.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,10 +23,12 @@ struct OpenSession {
   Turnstile::Pass pass;    // empty for a device without a queue between processes
   Clock::Time held_since;  // the quantum runs from here
   std::shared_ptr<ExecutableCache> executables = std::make_shared<ExecutableCache>();
-  Clock::Time idle_since{}, close_at{};  // while idle
-  Clock::Time retry_at{};                // of closing, after the values on it could not be moved
-  int operations = 0;                    // that run on it
-  bool others_wait = false;              // other processes, as of the last look
+  Clock::Time idle_since{}, close_at{};    // while idle
+  Clock::Time retry_at{};                  // of closing, after the values on it could not be moved
+  int operations = 0;                      // that run on it
+  std::vector<Clock::Time> overdue_at;     // when those that have a limit are overdue
+  Clock::Time give_up_at = Clock::kNever;  // the device was abandoned; what still runs then is left to itself
+  bool others_wait = false;                // other processes, as of the last look
   bool overdue_is_logged = false;
   bool is_dirty = false;  // closed in doubt: the next holder must recover the device
 
@@ -36,6 +40,19 @@ struct OpenSession {
         logging::warn("{}: cannot see who waits: {}", residency->device_id(), error.what());
       }
     return others_wait;
+  }
+
+  // When the first operation is overdue; kNever if none is, or none runs.
+  Clock::Time first_overdue() const {
+    if (operations == 0 || overdue_at.empty()) return Clock::kNever;
+    return std::max(*std::min_element(overdue_at.begin(), overdue_at.end()),
+                    give_up_at == Clock::kNever ? Clock::Time::min() : give_up_at);
+  }
+  void forget_overdue(Clock::Time time) {
+    const auto found = std::find(overdue_at.begin(), overdue_at.end(), time);
+    if (found == overdue_at.end()) return;
+    *found = overdue_at.back();
+    overdue_at.pop_back();
   }
 
   // Closes the device, on which no operation runs and no value is left. Returns what went wrong, "" if nothing did.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/stop_scope.h"
 #include "manager/config/settings.h"
 #include "manager/evaluate.h"
 #include "manager/manager_state.h"
@@ -60,7 +61,7 @@ class Recorder {
 
 LeaseOptions lease_request(const RunOptions& options, const Recorder& recorder) {
   LeaseOptions requested;
-  requested.timeout = options.timeout;
+  requested.timeout = options.at_once ? std::optional(std::chrono::nanoseconds::zero()) : options.timeout;
   requested.priority = options.priority;
   requested.cancel = options.cancel;
   if (options.on_progress)
@@ -75,12 +76,17 @@ struct Compiled {
   bool was_there = false;
 };
 
-Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph) {
+[[noreturn]] void refuse_to_wait(const DeviceOwner& owner) {
+  throw Error(ErrorCode::unavailable, fmt::format("{} is not ready to run this program at once", owner.device().id));
+}
+
+Compiled compiled(DeviceOwner::Operation& operation, const Graph& graph, bool at_once) {
   const GraphKey key = graph.key();
   Compiled program;
   program.executable = operation.executables().find(key);
   program.was_there = program.executable != nullptr;
   if (!program.was_there) {
+    if (at_once) throw Error(ErrorCode::unavailable, "the program is not compiled");
     program.executable = operation.device().compile(graph);
     operation.executables().keep(graph, program.executable);
   }
@@ -117,8 +123,12 @@ struct Execution {
                   fmt::format("the program has {} inputs, got {}", graph.inputs().size(), input_count));
     if (options.repeat < 1) throw Error(ErrorCode::invalid_argument, "repeat must be at least 1");
     check_results(state.config, graph);
+    if (options.at_once && !state.routing.is_decided(options.device))
+      throw Error(ErrorCode::unavailable, "a device has to be chosen first");
     Routing::Choice choice = state.routing.choose(graph, options.device, {options.routing, options.prefer}, options.explain);
     owner = std::move(choice.owner);
+    const bool is_on_host = is_host(owner->device());
+    if (options.at_once && (!is_on_host || !owner->has_compiled(graph.key()))) refuse_to_wait(*owner);
     decision = std::move(choice.decision);
     if (options.on_decision) options.on_decision(*decision);
 
@@ -126,14 +136,17 @@ struct Execution {
     const Lease lease = state.acquire(*owner, lease_request(options, recorder));
     recorder.add("queued", DeviceOwner::grant_of(lease).queued_seconds());
     recorder.add("opening", DeviceOwner::grant_of(lease).open_seconds);
-    DeviceOwner::Operation operation = owner->begin(DeviceOwner::grant_of(lease), options.cancel);
+    // Loops on the host end at the limit by themselves, and there is no other CPU to give this one up for.
+    DeviceOwner::Operation operation =
+        owner->begin(DeviceOwner::grant_of(lease), options.cancel, is_on_host ? std::nullopt : options.limit);
+    const StopScope scope(options.cancel, options.limit);
     double compute_seconds = 0;
     std::uint64_t bytes = 0;
     Compiled program;
     recorder.lap();
     try {
       recorder.begin("compiling");
-      program = compiled(operation, graph);
+      program = compiled(operation, graph, options.at_once);
       const std::shared_ptr<Executable>& executable = program.executable;
       recorder.end();
 

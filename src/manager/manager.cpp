@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/log.h"
 #include "device/cost.h"
 #include "device/naming.h"
 #include "manager/config/settings.h"
@@ -100,21 +101,28 @@ std::shared_ptr<OpenDevice> DeviceManager::open(std::string_view requested) {
   return open(options);
 }
 
-void DeviceManager::close(std::string_view requested) {
+void DeviceManager::close(std::string_view requested, std::optional<std::chrono::nanoseconds> patience) {
   std::string by_number;
   if (device_number(requested)) requested = by_number = find(requested).id;
   if (requested == "auto") {
-    state_->routing.owner_for(requested)->close();
+    state_->routing.owner_for(requested)->close(patience);
     return;
   }
   for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) {
     const DeviceInfo& device = owner->device();
-    if (is_named(device, requested) || name(device.kind) == requested) owner->close();
+    if (is_named(device, requested) || name(device.kind) == requested) owner->close(patience);
   }
 }
 
 void DeviceManager::close_all() {
-  for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) owner->close();
+  std::exception_ptr first;
+  for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) try {
+      owner->close();
+    } catch (const Error& error) {
+      if (first) logging::error("{} could not be closed: {}", owner->device().id, error.what());
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
 }
 
 void DeviceManager::close_after(RunResult& result) {

@@ -63,9 +63,10 @@ ResetPlan plan_reset(const DeviceManager& manager, std::string_view request) {
   return plan;
 }
 
-ResetResult reset_device(DeviceManager& manager, const ResetPlan& plan, const std::stop_token& cancel) {
+ResetResult reset_device(DeviceManager& manager, const ResetPlan& plan, const std::stop_token& cancel,
+                         std::optional<std::chrono::nanoseconds> patience) {
   const std::string& id = plan.device.id;
-  manager.close(id);
+  manager.close(id, patience);
   // Our place in the queue between processes: nobody opens the device under the tool, whether it can be shared or not.
   Turnstile::Pass pass = Turnstile(RunDirectory::open(), id).enter({.timeout = kQueueTimeout, .cancel = cancel});
   // Programs that do not queue with us, seen by what they have open.

@@ -4,6 +4,8 @@
 //   const ResetResult done = reset_device(manager, plan, cancel);
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -29,8 +31,10 @@ struct ResetResult {
   std::string message;  // "reset with tt-smi"
   std::string output;   // of the tool
 };
-// Running programs of this process end first. Throws failed_precondition if another process has the device open, unavailable if
-// the tool failed or is missing, deadline_exceeded if another process gets the device first.
-ResetResult reset_device(DeviceManager& manager, const ResetPlan& plan, const std::stop_token& cancel = {});
+// Running programs of this process end first; those that take longer than |patience| lose the device. Throws failed_precondition
+// if another process has the device open, unavailable if the tool failed or is missing, deadline_exceeded if another process gets
+// the device first.
+ResetResult reset_device(DeviceManager& manager, const ResetPlan& plan, const std::stop_token& cancel = {},
+                         std::optional<std::chrono::nanoseconds> patience = std::nullopt);
 
 }  // namespace tenon

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory_limit.h"
 #include "base/printable.h"
+#include "base/stop_scope.h"
 #include "server/access/origin.h"
 #include "server/http/problem.h"
 #include "server/services.h"
@@ -18,6 +19,9 @@
 
 namespace tenon::server {
 namespace {
+
+// Several routes can be slow at once (logins, vendors' tools, the ledger) before one of the others waits.
+constexpr std::size_t kAttendants = 16, kAttendantsOfRoute = 2;
 
 std::uint64_t request_memory_limit(const ServerOptions& options) {
   if (options.max_request_memory != 0) return options.max_request_memory;
@@ -31,6 +35,14 @@ std::uint64_t total_memory_limit(const ServerOptions& options) {
     return options.max_memory;
   }
   return std::max<std::uint64_t>(read_memory_available("/") / 2, std::uint64_t{64} << 20);
+}
+
+// The system runs whoever answers before whoever computes.
+TaskPool::Limits limits_of_workers(const ServerOptions& options) {
+  TaskPool::Limits limits =
+      TaskPool::shared_fairly(options.threads > 0 ? static_cast<std::size_t>(options.threads) : 64, options.max_waiting);
+  limits.nice = 5;
+  return limits;
 }
 
 double requests_a_second(const ServerOptions& options) {
@@ -109,7 +121,7 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
     : options(wanted),
       manager(devices),
       post(std::move(to_io)),
-      limits{wanted.max_elements, request_memory_limit(wanted), wanted.max_operations},
+      limits{wanted.max_elements, request_memory_limit(wanted), wanted.max_operations, wanted.max_run_time},
       memory(total_memory_limit(wanted), wanted.max_client_memory),
       kept(memory.limit() / 16),
       uploads(memory, wanted.upload_quota_bytes, wanted.upload_lifetime),
@@ -121,7 +133,13 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                 .total = wanted.session_total,
                 .lockout = wanted.lockout}),
       rates(requests_a_second(wanted)),
-      workers(wanted.threads > 0 ? static_cast<std::size_t>(wanted.threads) : 64, wanted.max_waiting),
+      workers(limits_of_workers(wanted)),
+      attendants({.threads = kAttendants,
+                  .waiting = wanted.max_waiting,
+                  .threads_of_client = kAttendants / 2,
+                  .waiting_of_client = std::max<std::size_t>(wanted.max_waiting / 4, 1),
+                  .threads_of_queue = kAttendantsOfRoute,
+                  .threads_of_client_in_queue = kAttendantsOfRoute}),
       jobs(*this, memory.limit() / 8, wanted.max_jobs * 32) {
   limits.memory_bytes = std::min(limits.memory_bytes, memory.client_limit());
 }
@@ -270,10 +288,12 @@ void Application::answer(const Request& request, const Admission& admission, std
     if (response) return done(std::move(*response));
   }
   if (route.runs == Runs::here) return done(run(route.handler));
-  const std::string key =
+  const std::string queue =
       route.queue_key ? route.queue_key(Call{request, admission.client, admission.request_id, admission.arguments, cancel})
                       : route.path;
-  const bool is_taken = services.workers.submit(key, [&services, run, &route, done] {
+  TaskPool& pool = route.runs == Runs::computing ? services.workers : services.attendants;
+  const bool is_taken = pool.submit(admission.client.quota, queue, [&services, run, &route, done, cancel] {
+    const StopScope scope(cancel);
     auto response = std::make_shared<Response>(run(route.handler));
     services.post([done, response] { done(std::move(*response)); });
   });
@@ -303,12 +323,13 @@ void Application::tick() {
   Services& services = *services_;
   services.events.pump();
   const auto now = std::chrono::steady_clock::now();
+  services.workers.lower_long_tasks(now);
   if (now < services.next_second) return;
   services.next_second = now + std::chrono::seconds(1);
   if (!services.is_taking_snapshot) {
     // Without anybody who watches, only the holds of other processes are noted, for the timeline.
     const bool is_watched = services.events.subscribers() > 0;
-    services.is_taking_snapshot = services.workers.submit("snapshot", [&services, is_watched] {
+    services.is_taking_snapshot = services.attendants.submit("", "snapshot", [&services, is_watched] {
       auto text = std::make_shared<std::string>();
       if (is_watched)
         *text = snapshot_json(services);
@@ -333,13 +354,36 @@ void Application::drain() {
 }
 
 bool Application::is_drained() const {
-  return services_->jobs.unfinished() == 0 && services_->workers.running() == 0 && services_->workers.waiting() == 0;
+  for (const TaskPool* pool : {&services_->workers, &services_->attendants})
+    if (pool->running() + pool->waiting() > 0) return false;
+  return services_->jobs.unfinished() == 0;
 }
+
+void Application::cancel_all() { services_->jobs.cancel_all(); }
 
 void Application::shut_down() {
   services_->observer = nullptr;
-  services_->jobs.cancel_all();
+  cancel_all();
   services_->workers.end();
+  services_->attendants.end();
+}
+
+bool Application::shut_down(std::chrono::milliseconds patience) {
+  services_->observer = nullptr;
+  cancel_all();
+  const auto has_ended = [&] { return services_->workers.end(patience) && services_->attendants.end(patience); };
+  if (has_ended()) return true;
+  // Cancelled and still running: a device does not answer.
+  for (const DeviceStatus& status : services_->manager.status())
+    if (status.state == DeviceState::busy || status.state == DeviceState::draining) {
+      logging::error("{} still runs a cancelled program; it is given up", status.device.id);
+      try {
+        services_->manager.close(status.device.id, std::chrono::nanoseconds::zero());
+      } catch (const Error& error) {
+        logging::error("{}", error.what());
+      }
+    }
+  return has_ended();
 }
 
 }  // namespace tenon::server

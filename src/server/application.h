@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,8 +56,13 @@ class Application {
   void tick();
   // No new work; streams end.
   void drain();
-  // Ends the workers and hears of devices no more: nothing is posted afterwards.
+  // Whatever runs is to end: jobs here; requests when their connections close.
+  void cancel_all();
+  // Ends the threads and hears of devices no more: nothing is posted afterwards.
   void shut_down();
+  // The same within a few times |patience|, giving up devices that do not answer. False if threads are stuck in a driver even so:
+  // then this object must not be destroyed.
+  bool shut_down(std::chrono::milliseconds patience);
   // Nothing runs or waits any more.
   bool is_drained() const;
 

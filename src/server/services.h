@@ -41,7 +41,8 @@ struct Services {
   Traffic traffic;
   EventHub events;
   HoldHistory holds;
-  TaskPool workers;
+  TaskPool workers;     // for routes that compute
+  TaskPool attendants;  // for the other ones, so that they answer however much is computed
   JobBoard jobs;
   RouteTable routes;
   std::shared_ptr<void> observer;

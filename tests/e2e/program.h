@@ -53,6 +53,7 @@ class Program {
   std::string all_err() { return all(err_, err_rest_); }
   void end_input() { in_ = FileDescriptor(); }
   void send(int signal) const { ::kill(pid_, signal); }
+  pid_t pid() const noexcept { return pid_; }
   // Waits for the end; 128 + signal where one ended it.
   int exit_status() {
     int status = 0;

@@ -58,7 +58,8 @@ struct Card {
   Gate at_open, at_close;
   std::atomic<int> open_attempts{0}, recoveries{0};
   std::vector<ErrorCode> open_errors;  // of the next attempts, the last first; set while the card is closed
-  std::atomic<bool> is_lost{false}, close_fails{false}, download_fails{false};
+  std::atomic<bool> is_lost{false}, close_fails{false}, download_fails{false}, can_be_abandoned{false};
+  std::atomic<int> abandoned{0};
   std::atomic<std::thread::id> owner_thread;  // which opens and closes it
 
   void note(std::string what) {
@@ -99,6 +100,11 @@ class OpenCard final : public OpenDevice {
     if (card_->close_fails) throw Error(ErrorCode::internal, "it does not close");
   }
   bool is_lost() const noexcept override { return card_->is_lost; }
+  bool abandon() noexcept override {
+    ++card_->abandoned;
+    if (card_->can_be_abandoned) card_->is_lost = true;
+    return card_->can_be_abandoned;
+  }
 
  private:
   const std::shared_ptr<Card> card_;

@@ -175,13 +175,16 @@ class TestServer {
     thread_ = std::thread([this] { server_->run(); });
   }
   ~TestServer() {
-    server_->stop();
-    server_->stop();  // the second ends what still runs
-    thread_.join();
+    if (thread_.joinable()) stop();
+  }
+  // As a command would: false if something does not end.
+  bool end() {
+    stop();
+    return server_->end();
   }
 
   std::uint16_t port() const { return server_->port(); }
-  TestClient client() const { return TestClient(port()); }
+  TestClient client(const char* source = "127.0.0.1") const { return TestClient(port(), source); }
   DeviceManager& manager() { return *manager_; }
   Server& server() { return *server_; }
   const std::filesystem::path& directory() const { return directory_.path(); }
@@ -192,6 +195,12 @@ class TestServer {
   }
 
  private:
+  void stop() {
+    server_->stop();
+    server_->stop();  // the second ends what still runs
+    thread_.join();
+  }
+
   TestDirectory directory_;
   std::unique_ptr<DeviceManager> manager_;
   std::unique_ptr<Server> server_;

@@ -1,6 +1,10 @@
 // The server's pure parts: workers, routes, percent signs, streams.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <latch>
+#include <mutex>
 
 #include "eventually.h"
 #include "server/access/rate_limit.h"
@@ -36,33 +40,129 @@ TEST(RouteTable, FindsFixedPathsAndPatterns) {
   EXPECT_EQ(routes.find(Method::get, "/a/x/c").allow, "");
 }
 
-TEST(TaskPool, OneKeyCannotTakeAllThreads) {
+// Eight threads: two for one client, one of them in one queue; four for one queue.
+TaskPool::Limits eight_threads() { return TaskPool::shared_fairly(8, 100); }
+
+TEST(TaskPool, OneQueueCannotTakeAllThreads) {
   std::latch block(1), others(3);
   std::atomic<int> blocked{0};
   {
-    TaskPool workers(4, 100);
+    TaskPool workers(eight_threads());
     for (int i = 0; i < 10; ++i)
-      ASSERT_TRUE(workers.submit("busy", [&] {
+      ASSERT_TRUE(workers.submit("client " + std::to_string(i), "busy", [&] {
         ++blocked;
         block.wait();
       }));
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(workers.submit("other", [&] { others.count_down(); }));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(workers.submit("client 0", "other", [&] { others.count_down(); }));
     others.wait();
-    EXPECT_LE(blocked, 2);
+    EXPECT_LE(blocked, 4);
     block.count_down();
     EXPECT_TRUE(eventually(60s, [&] { return workers.running() + workers.waiting() == 0; }));
   }
   EXPECT_EQ(blocked, 10);
 }
 
-TEST(TaskPool, RefuseWhenTooManyWait) {
+TEST(TaskPool, OneClientCannotTakeAllThreads) {
+  std::latch block(1), others(6);
+  std::atomic<int> blocked{0};
+  {
+    TaskPool workers(eight_threads());
+    for (int i = 0; i < 20; ++i)
+      ASSERT_TRUE(workers.submit("greedy", "device " + std::to_string(i), [&] {
+        ++blocked;
+        block.wait();
+      }));
+    for (int i = 0; i < 6; ++i) ASSERT_TRUE(workers.submit("modest", "device 0", [&] { others.count_down(); }));
+    others.wait();
+    EXPECT_LE(blocked, 2);
+    block.count_down();
+    EXPECT_TRUE(eventually(60s, [&] { return workers.running() + workers.waiting() == 0; }));
+  }
+  EXPECT_EQ(blocked, 20);
+}
+
+TEST(TaskPool, OneQueueCannotTakeAllThreadsOfItsClient) {
+  std::latch block(1), other(1);
+  {
+    TaskPool workers(eight_threads());
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(workers.submit("client", "busy", [&] { block.wait(); }));
+    ASSERT_TRUE(workers.submit("client", "other", [&] { other.count_down(); }));
+    other.wait();
+    block.count_down();
+    EXPECT_TRUE(eventually(60s, [&] { return workers.running() + workers.waiting() == 0; }));
+  }
+}
+
+TEST(TaskPool, ClientsAreServedInTurn) {
   std::latch block(1);
-  TaskPool workers(2, 3);
-  ASSERT_TRUE(workers.submit("a", [&] { block.wait(); }));
+  std::mutex mutex;
+  std::string order;
+  {
+    TaskPool workers({.threads = 1,
+                      .waiting = 100,
+                      .threads_of_client = 1,
+                      .waiting_of_client = 100,
+                      .threads_of_queue = 1,
+                      .threads_of_client_in_queue = 1});
+    ASSERT_TRUE(workers.submit("first", "a", [&] { block.wait(); }));
+    const auto submit = [&](const char* client, char letter) {
+      ASSERT_TRUE(workers.submit(client, "a", [&, letter] {
+        const std::lock_guard lock(mutex);
+        order += letter;
+      }));
+    };
+    for (int i = 0; i < 4; ++i) submit("greedy", 'g');
+    for (int i = 0; i < 2; ++i) submit("modest", 'm');
+    block.count_down();
+    EXPECT_TRUE(eventually(60s, [&] { return workers.running() + workers.waiting() == 0; }));
+  }
+  EXPECT_EQ(order, "gmgmgg");
+}
+
+TEST(TaskPool, RefusesWhenTooManyWait) {
+  std::latch block(1);
+  TaskPool workers({.threads = 2,
+                    .waiting = 4,
+                    .threads_of_client = 1,
+                    .waiting_of_client = 3,
+                    .threads_of_queue = 1,
+                    .threads_of_client_in_queue = 1});
+  ASSERT_TRUE(workers.submit("a", "q", [&] { block.wait(); }));
   EXPECT_TRUE(eventually(60s, [&] { return workers.running() == 1; }));
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(workers.submit("a", [] {}));
-  EXPECT_FALSE(workers.submit("a", [] {}));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(workers.submit("a", "q", [] {}));
+  EXPECT_FALSE(workers.submit("a", "q", [] {})) << "of this client";
+  EXPECT_TRUE(workers.submit("b", "q", [] {}));
+  EXPECT_FALSE(workers.submit("b", "q", [] {})) << "of all";
   block.count_down();
+}
+
+TEST(TaskPool, LongTaskLosesPriorityAndItsThreadEnds) {
+  TaskPool workers(TaskPool::shared_fairly(1, 100));
+  const auto priority = [] { return getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())); };
+  std::atomic<bool> is_lowered{false};
+  std::atomic<int> next{-1};
+  const int usual = priority();
+  ASSERT_TRUE(workers.submit("a", "q", [&] { is_lowered = test::becomes_true(60s, [&] { return priority() > usual; }); }));
+  EXPECT_TRUE(eventually(60s, [&] { return workers.running() == 1; }));
+  workers.lower_long_tasks(std::chrono::steady_clock::now());
+  workers.lower_long_tasks(std::chrono::steady_clock::now() + 1h);
+  ASSERT_TRUE(workers.submit("a", "q", [&] { next = priority(); }));
+  EXPECT_TRUE(eventually(60s, [&] {
+    workers.lower_long_tasks(std::chrono::steady_clock::now());  // as the server's tick
+    return next >= 0;
+  }));
+  EXPECT_TRUE(is_lowered);
+  EXPECT_EQ(next, usual) << "in a new thread";
+}
+
+TEST(TaskPool, EndSaysWhatDoesNotEnd) {
+  std::latch block(1);
+  TaskPool workers(eight_threads());
+  ASSERT_TRUE(workers.submit("a", "q", [&] { block.wait(); }));
+  EXPECT_TRUE(eventually(60s, [&] { return workers.running() == 1; }));
+  EXPECT_FALSE(workers.end(1ms));
+  block.count_down();
+  EXPECT_TRUE(workers.end(60s));
 }
 
 TEST(RateLimit, AllowsABurstAndThenTheRate) {

@@ -36,11 +36,13 @@ class SimExecutable final : public Executable {
     for (const Buffer* buffer : outputs) out.push_back(held.emplace_back(session_->hold(*buffer)).get());
     session_->check_open();
     Card& card = session_->card();
-    if (card.faults.next(Call::run) == Fault::lost_mid_run) throw session_->lose();
+    const Fault fault = card.faults.next(Call::run);
+    if (fault == Fault::run_hangs) session_->hang();
+    if (fault != Fault::none) throw session_->lose();
     const auto start = std::chrono::steady_clock::now();
     inner_->run(in, out);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    card.wait(took.count() * (card.device.compute_factor - 1));
+    session_->compute_for(took.count() * (card.device.compute_factor - 1));
     // A call of another thread may have lost the device, and the outputs with it.
     session_->check_open();
   }
@@ -86,6 +88,10 @@ class SimDevice final : public OpenDevice {
 
   void close() override { session_->close(); }
   bool is_lost() const noexcept override { return session_->is_lost(); }
+  bool abandon() noexcept override {
+    session_->lose();
+    return true;
+  }
 
  private:
   struct Memory {

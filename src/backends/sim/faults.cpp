@@ -24,12 +24,13 @@ struct Named {
   double FaultRates::* rate;
 };
 // The order in which they are drawn if several apply to a call.
-constexpr std::array<Named, 6> kFaults{{{"dirty_refuses", Fault::dirty_refuses, &FaultRates::dirty_refuses},
+constexpr std::array<Named, 7> kFaults{{{"dirty_refuses", Fault::dirty_refuses, &FaultRates::dirty_refuses},
                                         {"open_fails", Fault::open_fails, &FaultRates::open_fails},
                                         {"open_hangs", Fault::open_hangs, &FaultRates::open_hangs},
                                         {"close_fails", Fault::close_fails, &FaultRates::close_fails},
                                         {"out_of_memory", Fault::out_of_memory, &FaultRates::out_of_memory},
-                                        {"lost_mid_run", Fault::lost_mid_run, &FaultRates::lost_mid_run}}};
+                                        {"lost_mid_run", Fault::lost_mid_run, &FaultRates::lost_mid_run},
+                                        {"run_hangs", Fault::run_hangs, &FaultRates::run_hangs}}};
 
 bool can_strike(Fault fault, Call call) {
   switch (fault) {
@@ -39,6 +40,7 @@ bool can_strike(Fault fault, Call call) {
     case Fault::dirty_refuses: return call == Call::open;
     case Fault::close_fails: return call == Call::close;
     case Fault::out_of_memory: return call == Call::allocate || call == Call::upload;
+    case Fault::run_hangs: return call == Call::run;
     case Fault::lost_mid_run: return call == Call::upload || call == Call::download || call == Call::run;
   }
   return false;

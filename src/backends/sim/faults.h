@@ -15,7 +15,16 @@
 namespace tenon::sim {
 
 enum class Call : std::uint8_t { open, close, allocate, upload, download, run };
-enum class Fault : std::uint8_t { none, open_fails, open_hangs, close_fails, out_of_memory, dirty_refuses, lost_mid_run };
+enum class Fault : std::uint8_t {
+  none,
+  open_fails,
+  open_hangs,
+  close_fails,
+  out_of_memory,
+  dirty_refuses,
+  lost_mid_run,
+  run_hangs
+};
 
 class Faults {
  public:

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/stop_scope.h"
 #include "base/units.h"
 
 namespace tenon::sim {
@@ -66,7 +67,25 @@ bool Session::end(State state) noexcept {
     }
     buffers_.clear();
   }
+  ended_.notify_all();
   return true;
+}
+
+void Session::compute_for(double seconds) const {
+  if (card_->device.virtual_time || seconds <= 0) return;
+  constexpr std::chrono::milliseconds kTile{5};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::unique_lock lock(mutex_);
+  while (state_ == State::open && std::chrono::steady_clock::now() < until) {
+    check_stop();
+    ended_.wait_for(lock, std::min<std::chrono::duration<double>>(kTile, until - std::chrono::steady_clock::now()));
+  }
+}
+
+void Session::hang() const {
+  if (card_->device.virtual_time) return;
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, std::chrono::duration<double>(card_->device.hang_seconds), [this] { return state_ != State::open; });
 }
 
 void Session::close() {

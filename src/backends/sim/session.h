@@ -1,6 +1,7 @@
 // Card: a simulated device, which outlives its sessions. Session: one period of being open. SimBuffer: memory of a session.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,10 @@ class Session {
   void abandon() noexcept;  // its user disappeared without close()
   // Loses the device while it is in use: every buffer is gone. Returns the error to throw.
   Error lose();
+  // Waits like a computation: ends early if the device is lost, and throws if the StopScope of the thread is met.
+  void compute_for(double seconds) const;
+  // Waits like a driver call that hangs: only lose() ends it early, whatever the thread's StopScope says.
+  void hang() const;
   // The inner buffer of |buffer|; it stays alive while the caller holds it, even if the device is lost meanwhile. Throws like
   // check_open, and failed_precondition for a buffer of another session.
   std::shared_ptr<Buffer> hold(const Buffer& buffer) const;
@@ -64,6 +69,7 @@ class Session {
   const std::shared_ptr<Card> card_;
   const std::unique_ptr<OpenDevice> inner_;
   mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
   State state_ = State::open;
   std::unordered_set<SimBuffer*> buffers_;
 };

@@ -30,9 +30,10 @@ constexpr std::array kArchitectures{
     Architecture{"gpu", 0.18, 0.07, 24 * kGiB, false},
 };
 
-constexpr std::array<std::string_view, 18> kKeys{
-    "id",   "open",   "close",  "hang",       "memory",     "exclusive",   "shared",        "virtual",       "factor",
-    "seed", "script", "faults", "open_fails", "open_hangs", "close_fails", "out_of_memory", "dirty_refuses", "lost_mid_run"};
+constexpr std::array<std::string_view, 19> kKeys{
+    "id",          "open",          "close",         "hang",         "memory",   "exclusive",  "shared",
+    "virtual",     "factor",        "seed",          "script",       "faults",   "open_fails", "open_hangs",
+    "close_fails", "out_of_memory", "dirty_refuses", "lost_mid_run", "run_hangs"};
 
 [[noreturn]] void bad_value(std::string_view key, std::string_view value, std::string_view wanted) {
   throw Error(ErrorCode::invalid_argument, fmt::format("simulated device: {}={} is not {}", key, value, wanted));
@@ -124,6 +125,7 @@ double* rate_of(FaultRates& faults, std::string_view key) {
   if (key == "out_of_memory") return &faults.out_of_memory;
   if (key == "dirty_refuses") return &faults.dirty_refuses;
   if (key == "lost_mid_run") return &faults.lost_mid_run;
+  if (key == "run_hangs") return &faults.run_hangs;
   return nullptr;
 }
 

@@ -26,6 +26,7 @@ Examples:
 struct ServeArguments {
   server::ServerOptions options;
   double drain_seconds = 25;
+  double run_seconds = 300;
 };
 
 // Typed characters are not shown while this lives.
@@ -77,18 +78,22 @@ int print_hash(const std::string& account, const Session& session) {
 
 int serve(const ServeArguments& arguments, const Session& session) {
   server::ServerOptions options = arguments.options;
+  options.max_run_time = std::chrono::milliseconds(static_cast<long long>(arguments.run_seconds * 1000));
   options.drain_timeout = std::chrono::milliseconds(static_cast<long long>(arguments.drain_seconds * 1000));
   DeviceManager& manager = process_manager();
-  {
-    server::Server server(options, manager);
-    server.listen();
-    server.stop_on_signals();
-    session.console.out << fmt::format("Tenon serves on {}\n", server.address()) << std::flush;
-    server.run();
-  }
+  auto server = std::make_unique<server::Server>(options, manager);
+  server->listen();
+  server->stop_on_signals();
+  session.console.out << fmt::format("Tenon serves on {}\n", server->address()) << std::flush;
+  server->run();
+  const bool has_ended = server->end();
+  if (has_ended) server.reset();
   // What is open closes now, in order, and not with the process.
   manager.shut_down();
-  return 0;
+  if (has_ended) return 0;
+  session.console.err << "tenon: a device does not answer; the server ends without it\n" << std::flush;
+  // A thread that is stuck in a driver cannot be joined, and what it uses must not be destroyed.
+  _exit(1);
 }
 
 void add_limits(Command& command, ServeArguments& arguments) {
@@ -106,9 +111,15 @@ void add_limits(Command& command, ServeArguments& arguments) {
   command.add_option("--max-elements", options.max_elements, "Maximum number of elements of a tensor")
       ->check(in_range(std::int64_t{1}, kMaxElements))
       ->type_name("N");
-  command.add_option("--max-operations", options.max_operations, "Maximum number of arithmetic operations of one program")
+  command
+      .add_option("--max-operations", options.max_operations,
+                  "Maximum number of arithmetic operations of one program, its repeats included")
       ->check(in_range(1.0, 1e30))
       ->type_name("N");
+  command.add_option("--max-run-seconds", arguments.run_seconds, "Maximum time of one computation, from the grant of its device")
+      ->capture_default_str()
+      ->check(in_range(0.001, 86400.0))
+      ->type_name("SECONDS");
   command.add_option("--max-waiting", options.max_waiting, "Maximum number of requests waiting for a worker thread")
       ->check(in_range(0, 1'000'000))
       ->type_name("N");

@@ -65,7 +65,7 @@ std::vector<DeviceUser> users_of_unused(const DeviceInfo& device) {
     const std::optional<RunDirectory> directory = RunDirectory::open_existing();
     if (!directory || !directory->open_file_to_read(device.id + ".turnstile")) return users;
     for (const Turnstile::Position& place : Turnstile(*directory, device.id).queue().places)
-      users.push_back({who(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
+      users.push_back({who_in_short(place), place.is_holding, false, place.is_known ? seconds_since(place) : 0});
   } catch (const Error&) {
     // Whoever then takes the device is told.
   }
@@ -300,6 +300,12 @@ std::shared_ptr<DeviceOwner> Routing::owner_for(std::string_view request) {
     request = "auto";
   }
   return look_up(request).owner;
+}
+
+bool Routing::is_decided(std::string_view request) const {
+  if (is_by_measure(config_.routing)) return false;
+  const std::lock_guard lock(mutex_);
+  return decided_.contains(is_auto(request) ? "auto" : request);
 }
 
 Routing::Choice Routing::choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain) {

@@ -47,6 +47,8 @@ class Routing {
   };
   // The device for a program. Where |explain|, the decision says what every device would take.
   Choice choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain);
+  // Whether choose() without an explanation takes an earlier decision, and so reads nothing of the machine.
+  bool is_decided(std::string_view request) const;
   // The device for a lease without a program: nothing is predicted.
   std::shared_ptr<DeviceOwner> owner_for(std::string_view request);
   // What choose() would decide now, explained.

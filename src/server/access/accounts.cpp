@@ -1,12 +1,18 @@
 #include "server/access/accounts.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <sstream>
 
+#include "base/file_descriptor.h"
+#include "base/log.h"
+#include "base/printable.h"
 #include "server/compute/uploads.h"
 #include "server/http/problem.h"
 
@@ -53,15 +59,28 @@ struct Line {
   int number = 0;
 };
 
-std::vector<Line> read_lines(const std::string& file, const char* option, const std::string& anonymous, char secret_begin) {
+// Only root and whoever runs the server may have written it. Root may let a group read it, so that a service of that group can.
+std::string read_secret_file(const std::string& file, const char* option) {
+  const FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status{};
-  if (stat(file.c_str(), &status) != 0)
-    throw Error(ErrorCode::not_found, fmt::format("{} {}: the file does not exist", option, file));
-  if ((status.st_mode & (S_IROTH | S_IWOTH)) != 0)
+  if (!fd && errno == ENOENT) throw Error(ErrorCode::not_found, fmt::format("{} {}: the file does not exist", option, file));
+  if (!fd || fstat(fd.get(), &status) != 0)
+    throw Error(ErrorCode::permission_denied, fmt::format("{} {}: the file cannot be read", option, file));
+  if (status.st_uid != 0 && status.st_uid != geteuid())
+    throw Error(ErrorCode::permission_denied, fmt::format("{} {}: the file belongs to user {}", option, file, status.st_uid),
+                "it must belong to root or to the user that runs the server");
+  const mode_t foreign = S_IRWXO | S_IWGRP | (status.st_uid == 0 ? 0 : S_IRGRP);
+  if ((status.st_mode & foreign) != 0)
     throw Error(ErrorCode::permission_denied, fmt::format("{} {}: other users can read or change the file", option, file),
                 fmt::format("chmod 600 {}", file));
-  std::ifstream in(file);
-  if (!in) throw Error(ErrorCode::permission_denied, fmt::format("{} {}: the file cannot be read", option, file));
+  std::string text;
+  char part[4096];
+  for (ssize_t size; (size = read(fd.get(), part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(size));
+  return text;
+}
+
+std::vector<Line> read_lines(const std::string& file, const char* option, const std::string& anonymous, char secret_begin) {
+  std::istringstream in(read_secret_file(file, option));
   std::vector<Line> lines;
   std::string text;
   for (int number = 1; std::getline(in, text); ++number) {
@@ -265,6 +284,7 @@ Accounts::Login Accounts::login(const std::string& account, const std::string& p
     is_right =
         !hashes_.empty() && verify(attempt.hash.empty() ? nobodys_hash() : attempt.hash, password) && !attempt.hash.empty();
   }
+  if (!is_right) logging::warn("failed login of account '{}' from {}", printable(account), address);
   const std::lock_guard lock(mutex_);
   end_attempt(attempt, is_right);
   Login login{random_id("") + random_id(""), std::string(cookie(request, kClientCookie)), account};

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/json_writer.h"
+#include "base/stop_scope.h"
 #include "base/units.h"
 #include "present/comparison.h"
 #include "present/device.h"
@@ -146,8 +147,9 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   run.priority = program.priority;
   run.cancel = options.cancel;
   run.program = program.title();
-  run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(options.timeout_seconds.value_or(program.timeout_seconds)));
+  run.limit = options.limit;
+  run.at_once = options.at_once;
+  run.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(program.timeout_seconds));
   auto begin = Clock::now();
   run.explain = program.details;
   if (program.details) run.on_decision = [&](const Decision&) { begin = Clock::now(); };  // explaining is no part of computing
@@ -180,7 +182,9 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   log.push_back("done in " + format_seconds(outcome.seconds));
   outcome.log_seconds.push_back(outcome.seconds);
   if (program.details) outcome.cost = cost_of(outcome.run, manager.config());
-  if (program.compare) compare_all(program, options.memory, outcome);
+  if (!program.compare) return;
+  const StopScope scope(options.cancel, options.limit);
+  compare_all(program, options.memory, outcome);
 }
 
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {

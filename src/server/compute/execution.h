@@ -1,6 +1,7 @@
 // Running a Program and saying what came of it.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,7 +32,8 @@ struct Outcome {
 struct ExecutionOptions {
   ClientMemory memory;  // for the comparison, which is left out where there is none
   std::stop_token cancel = {};
-  std::optional<double> timeout_seconds = std::nullopt;  // instead of the program's
+  std::optional<std::chrono::nanoseconds> limit = std::nullopt;  // from the grant of the device to the comparison's end
+  bool at_once = false;                                          // as in RunOptions
   // Besides the log; called by the thread that runs.
   std::function<void(const Progress&, const std::vector<std::string>& status_log)> on_progress = {};
 };

@@ -176,7 +176,7 @@ Response JobBoard::create(const Call& call) {
           .with_retry(5);
     jobs_.emplace(job->id, job);
   }
-  if (!services_.workers.submit("job " + job->device, [this, job] { run(job); })) {
+  if (!services_.workers.submit(job->quota, "device " + job->device, [this, job] { run(job); })) {
     const std::lock_guard lock(mutex_);
     jobs_.erase(job->id);
     throw Problem(503, "overloaded", "too many requests are waiting").with_retry(2);
@@ -196,6 +196,7 @@ void JobBoard::run(const std::shared_ptr<Job>& job) {
     if (job->stop.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled before it started");
     ExecutionOptions options{.memory = {services_.memory, job->quota}};
     options.cancel = job->stop.get_token();
+    options.limit = services_.options.max_run_time;
     options.on_progress = [&](const Progress& progress, const std::vector<std::string>& status_log) {
       {
         const std::lock_guard lock(job->mutex);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/stop_scope.h"
 #include "base/units.h"
 #include "expression/input_names.h"
 #include "expression/result_names.h"
@@ -228,7 +229,7 @@ void read_options(Program& program, Members& request) {
 
 // What the program has, and what a run of it will.
 void set_memory(Program& program, MemoryTally& inputs, MemoryTally& graph, const ProgramLimits& limits) {
-  program.memory_bytes = check_limits(program.graph, limits);
+  program.memory_bytes = check_limits(program.graph, limits, program.repeat);
   const std::uint64_t answer = answer_bytes(program);
   check_memory(program.memory_bytes + answer, limits);
   graph.grow_to(graph_bytes(program.graph) + program.expression.size());
@@ -266,7 +267,7 @@ RunOptions Program::run_options() const {
 
 std::string Program::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
 
-std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
+std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits, int repeat) {
   // What is computed in a fused loop takes no memory; what something else than such a loop reads, does.
   std::vector<bool> is_stored(static_cast<std::size_t>(graph.size()), false);
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -285,7 +286,7 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits) {
     if (is_stored[static_cast<std::size_t>(id)] && graph[id].prim != Prim::constant)
       bytes += storage_bytes(graph[id].dtype, graph[id].shape);
   check_memory(bytes, limits);
-  const double operations = cost(graph).flops;
+  const double operations = cost(graph).flops * repeat;
   if (operations > limits.operations)
     throw Problem(413, "too_large",
                   fmt::format("this needs {:.3g} operations; the limit is {:.3g}", operations, limits.operations),
@@ -327,7 +328,10 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   for (const char* known : {"inputs", "parameters", "optional_param", "optional_param_2"}) request.find(known);
   request.done();
   MemoryTally inputs_memory(memory), graph_memory(memory);
-  const GraphWatch watch([&](NodeId nodes) { graph_memory.grow_to(static_cast<std::uint64_t>(nodes) * kNodeBytes); });
+  const GraphWatch watch([&](NodeId nodes) {
+    check_stop();
+    graph_memory.grow_to(static_cast<std::uint64_t>(nodes) * kNodeBytes);
+  });
   if (!program->operation.empty()) {
     build_operation(*program, request, dtype, *this, inputs_memory);
   } else {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -24,6 +25,7 @@ struct ProgramLimits {
   std::int64_t elements = std::int64_t{1} << 26;  // of any tensor
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   double operations = 4e12;
+  std::chrono::nanoseconds run_time = std::chrono::seconds(300);
   static constexpr std::int64_t kFullOutput = 1 << 20;  // elements
   static constexpr std::int64_t kCompare = 1 << 22;     // elements, of all nodes
   static constexpr std::size_t kExpression = 1 << 16;   // characters
@@ -69,7 +71,8 @@ struct ProgramReader {
   ProgramLimits limits;
   ClientMemory memory;
   UploadStore& uploads;
-  DeviceManager& manager;  // computes generated inputs
+  DeviceManager& manager;       // computes generated inputs
+  bool computes_inputs = true;  // else large generated inputs have no values, for who asks only for types
 
   // What parsing a JSON text of this size may take at worst ("[[],[],...").
   MemoryGate::Share parsing(std::size_t bytes) const;
@@ -86,7 +89,7 @@ struct ProgramReader {
 };
 
 // Throws too_large (413) for a graph beyond the limits; returns the memory that its tensors will take.
-std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits);
+std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits, int repeat = 1);
 // Throws too_large (413) for more than a request may have.
 void check_memory(std::uint64_t bytes, const ProgramLimits& limits);
 

@@ -1,12 +1,17 @@
 // TaskPool: threads for what may compute or wait, started as they are needed.
 //
-// Tasks have a key (a device, a route). Keys are served in turn, and one key may have at most half of the threads, so that many
-// requests that wait for one busy device leave room for the others. Idle threads end after a while.
+// A task is of a client and joins a queue (a device, a route). Clients are served in turn, and so are the queues of one client.
+// Neither one client nor one queue can take all threads or all places to wait, and one queue cannot take all threads of its
+// client: whoever sends much waits for himself only, and for other devices not even that. A task that runs for long loses
+// priority (lower_long_tasks), so that the operating system prefers short ones. Idle threads end after a while.
 //
 // Lifetime: the destructor drops tasks that have not begun and waits for the running ones.
 // Thread safety: all calls may come from any thread.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -14,6 +19,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -22,36 +28,72 @@ namespace tenon::server {
 class TaskPool {
  public:
   using Task = std::function<void()>;
+  using Clock = std::chrono::steady_clock;
 
-  TaskPool(std::size_t max_threads, std::size_t max_waiting) : max_threads_(max_threads), max_waiting_(max_waiting) {}
+  struct Limits {
+    std::size_t threads = 64, waiting = 1024;
+    std::size_t threads_of_client = 16, waiting_of_client = 256;
+    std::size_t threads_of_queue = 32, threads_of_client_in_queue = 8;
+    int nice = 0;  // added to that of the thread that makes the pool
+  };
+  // A quarter for one client, half for one queue, half of a client's for one of its queues.
+  static Limits shared_fairly(std::size_t threads, std::size_t waiting);
+
+  explicit TaskPool(const Limits& limits);
   ~TaskPool() { end(); }
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 
   // False when too many wait already. |task| must not throw.
-  bool submit(const std::string& key, Task task);
-  // As the destructor; nothing is taken afterwards.
-  void end();
+  bool submit(const std::string& client, const std::string& queue, Task task);
+  // Tasks that have run for a while go on with less priority than the other threads of the process.
+  void lower_long_tasks(Clock::time_point now);
+  // As the destructor; nothing is taken afterwards. False if tasks still run after |patience|.
+  bool end(std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   std::size_t waiting() const;
   std::size_t running() const;
 
  private:
-  struct Lane {
+  struct Queue {
     std::deque<Task> tasks;
     std::size_t running = 0;
-    bool is_listed = false;  // in |ready_|
   };
+  struct Client {
+    std::map<std::string, Queue> queues;  // with tasks that wait or run
+    std::deque<std::string> turns;        // of the queues with tasks that wait
+    std::size_t running = 0, waiting = 0;
+  };
+  struct Running {
+    pid_t thread;
+    Clock::time_point since;
+    bool is_lowered = false;
+  };
+  struct Chosen {
+    std::string client, queue;
+    Task task;
+  };
+  void start_thread();
+  void start_thread_if_needed();
   void work();
-  bool may_run(const Lane& lane) const;
-  void list(const std::string& key, Lane& lane);
+  // All with mutex_ held.
+  bool has_room() const { return running_.size() < limits_.threads; }
+  bool may_run(const Client& client, const std::string& queue) const;
+  std::optional<std::size_t> next_queue(const Client& client) const;
+  bool has_ready() const;
+  std::optional<Chosen> take();
+  void finished(const Chosen& chosen);
 
-  const std::size_t max_threads_, max_waiting_;
+  const Limits limits_;
+  const int nice_, lowered_nice_;
   mutable std::mutex mutex_;
   std::condition_variable wake_, ended_;
-  std::map<std::string, Lane> lanes_;
-  std::deque<std::string> ready_;  // keys with a task that may run now, in turn
-  std::size_t threads_ = 0, idle_ = 0, waiting_ = 0, running_ = 0;
+  std::map<std::string, Client> clients_;  // with tasks that wait or run
+  std::deque<std::string> turns_;          // of clients with tasks that wait
+  std::map<std::string, std::size_t> running_of_queue_;
+  std::list<Running> running_;
+  std::size_t threads_ = 0, idle_ = 0, waiting_ = 0;
+  std::size_t lowered_ = 0;  // threads besides, which end with the task they have
   bool is_ending_ = false;
 };
 

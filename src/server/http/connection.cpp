@@ -484,7 +484,8 @@ void Connection::send_soon() {
   std::vector<std::shared_ptr<Connection>>& unsent = host_.unsent;
   unsent.push_back(shared_from_this());
   const auto send_all = [&unsent] {
-    for (const std::shared_ptr<Connection>& connection : std::exchange(unsent, {})) connection->send();
+    for (const std::shared_ptr<Connection>& connection : std::exchange(unsent, {}))
+      connection->guarded([&] { connection->send(); });
   };
   if (unsent.size() == kSentTogether) return send_all();
   // Behind what is ready to run now, the requests that came at the same time among it.

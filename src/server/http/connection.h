@@ -50,6 +50,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void tick(Clock::time_point now);
   // Ends at once if it is between requests, else after the answer.
   void drain();
+  // What it waits for is not wanted any more; its answer will say so.
+  void cancel() noexcept { cancel_.request_stop(); }
   void close();
   bool is_idle() const noexcept { return state_ == State::header && begin_ == end_; }
 

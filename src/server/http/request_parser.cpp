@@ -56,6 +56,11 @@ RequestParser::RequestParser(Request& request, std::string_view header) : reques
 std::size_t RequestParser::put_chunks(std::string_view bytes, std::size_t max_body_bytes) {
   eager(true);
   error_code error;
+  // Growing by doubling would copy megabytes in the thread of all connections; pages that are not written cost nothing.
+  constexpr std::size_t kCopiedAtMost = 1 << 20;
+  if (request_.body)
+    if (std::string& text = request_.body->text; text.size() >= kCopiedAtMost && text.capacity() - text.size() < bytes.size())
+      text.reserve(max_body_bytes + bytes.size());
   const std::size_t used = put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
   if (error && error != http::error::need_more) refuse(error);
   if (request_.body && request_.body->text.size() > max_body_bytes) refuse(http::make_error_code(http::error::body_limit));

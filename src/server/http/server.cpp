@@ -88,7 +88,7 @@ struct Server::State {
   ServiceNotify notify;
   std::uint16_t port = 0;
   bool is_running = false;
-  std::chrono::steady_clock::time_point drain_until;
+  std::chrono::steady_clock::time_point drain_until, cancel_at;
 
   State(ServerOptions wanted, DeviceManager& manager)
       : options(std::move(wanted)),
@@ -160,15 +160,23 @@ struct Server::State {
       }
       guarded("cannot look after the server's state", [&] { application.tick(); });
       notify.watchdog();
+      if (host.is_draining && now >= cancel_at) cancel_all();
       if (host.is_draining && (now >= drain_until || (host.connections.empty() && application.is_drained()))) return io.stop();
       tick();
     });
+  }
+
+  // In the last part of the drain time, so that who waits still gets an answer.
+  void cancel_all() {
+    application.cancel_all();
+    for (const std::shared_ptr<Connection>& connection : host.connections) connection->cancel();
   }
 
   void drain() {
     if (host.is_draining) return io.stop();
     host.is_draining = true;
     drain_until = std::chrono::steady_clock::now() + options.drain_timeout;
+    cancel_at = drain_until - std::min<std::chrono::milliseconds>(options.drain_timeout / 4, std::chrono::seconds(3));
     notify.stopping();
     error_code ignored;
     acceptor.close(ignored);
@@ -178,6 +186,15 @@ struct Server::State {
       connection->drain();
     }
     if (host.connections.empty() && application.is_drained()) io.stop();
+  }
+
+  // Cancels what their requests wait for, so that the workers can end.
+  void close_connections() {
+    while (!host.connections.empty()) {
+      const std::shared_ptr<Connection> connection = host.connections.front();
+      connection->close();
+    }
+    host.unsent.clear();
   }
 
   void wait_for_signal() {
@@ -206,13 +223,14 @@ Server::Server(ServerOptions options, DeviceManager& manager) {
 
 Server::~Server() {
   if (!state_) return;
-  // First the connections, which cancels what their requests wait for; then the workers can end.
-  while (!state_->host.connections.empty()) {
-    const std::shared_ptr<Connection> connection = state_->host.connections.front();
-    connection->close();
-  }
-  state_->host.unsent.clear();
+  state_->close_connections();
   state_->application.shut_down();
+}
+
+bool Server::end() {
+  constexpr std::chrono::seconds kPatience{1};
+  state_->close_connections();
+  return state_->application.shut_down(kPatience);
 }
 
 void Server::listen() {

@@ -36,6 +36,9 @@ class Server {
   void stop();
   // SIGTERM and SIGINT call stop(). Before run().
   void stop_on_signals();
+  // After run(): cancels what still runs and waits a few seconds for it; devices that do not answer are given up. False if a
+  // thread is stuck in a driver even so: then the process must end without destroying the server.
+  bool end();
 
  private:
   struct State;

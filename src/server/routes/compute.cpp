@@ -30,13 +30,15 @@ std::string device_key(const Call& call) {
   return fmt::format("device {}", rest.substr(0, rest.find('"')));
 }
 
-Response run_program(Services& services, const Program& program, const Call& call, std::optional<double> timeout) {
+Response run_program(Services& services, const Program& program, const Call& call, bool at_once) {
   Outcome outcome;
   MemoryGate::Share memory;
   if (program.run_bytes >= MemoryGate::kCounted) memory = services.memory.take(call.client.quota, program.run_bytes);
   try {
-    execute(program, services.manager, {.memory = services.memory_of(call), .cancel = call.cancel, .timeout_seconds = timeout},
-            outcome);
+    execute(
+        program, services.manager,
+        {.memory = services.memory_of(call), .cancel = call.cancel, .limit = services.options.max_run_time, .at_once = at_once},
+        outcome);
     program.is_quick = outcome.seconds < kQuickSeconds && !program.compare && !program.details &&
                        program.output == OutputForm::sample && program.repeat == 1;
     if (program.keep) {
@@ -63,13 +65,13 @@ std::optional<Response> execute_now(Services& services, const Call& call) {
   const std::shared_ptr<const Program> program = services.programs.peek(call.request.text());
   if (!program || !program->is_quick) return std::nullopt;
   try {
-    Response response = run_program(services, *program, call, 0.0);
+    Response response = run_program(services, *program, call, /*at_once=*/true);
     services.programs.count_hit();
     return response;
   } catch (const Problem& problem) {
-    // Somebody has the device: a worker waits for it.
+    // The device is taken, closed or not the CPU, or the program has to be compiled again: a worker does that.
     program->is_quick = false;
-    if (problem.status() == 504) return std::nullopt;
+    if (problem.status() == 503 || problem.status() == 504) return std::nullopt;
     services.programs.count_hit();
     throw;
   }
@@ -184,7 +186,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .path = "/api/execute",
               .tag = "compute",
               .summary = "Compute an op or an expression",
-              .runs = Runs::in_worker,
+              .runs = Runs::computing,
               .body = BodyKind::json,
               .request_schema = "ExecuteRequest",
               .response_schema = "ExecuteAnswer",
@@ -192,7 +194,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .handler =
                   [&services](const Call& call) {
                     if (wants_job(call.request)) return services.jobs.create(call);
-                    return run_program(services, *services.program(call), call, std::nullopt);
+                    return run_program(services, *services.program(call), call, /*at_once=*/false);
                   },
               .quick = [&services](const Call& call) { return execute_now(services, call); },
               .queue_key = device_key});
@@ -200,19 +202,21 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .path = "/api/check",
               .tag = "compute",
               .summary = "Check a request for /api/execute without computing it",
-              .runs = Runs::in_worker,
+              .runs = Runs::computing,
               .body = BodyKind::json,
               .request_schema = "ExecuteRequest",
               .response_schema = "CheckAnswer",
               .failures = {404, 413},
               .handler = [&services](const Call& call) {
-                return json_response(check_json(services.reader(call).check(call.request.text()), services.manager));
+                ProgramReader reader = services.reader(call);
+                reader.computes_inputs = false;
+                return json_response(check_json(reader.check(call.request.text()), services.manager));
               }});
   routes.add({.method = Method::post,
               .path = "/api/uploads",
               .tag = "compute",
               .summary = "Upload a .npy, .npz, safetensors or CSV file to use as an input",
-              .runs = Runs::in_worker,
+              .runs = Runs::computing,
               .body = BodyKind::bytes,
               .response_schema = "Upload",
               .success = 201,
@@ -229,12 +233,14 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .path = "/api/uploads",
               .tag = "compute",
               .summary = "List this client's uploads",
+              .runs = Runs::in_worker,
               .response_schema = R"({"type":"object","required":["uploads","quota_bytes","used_bytes"]})",
               .handler = [&services](const Call& call) { return list_uploads(services, call); }});
   routes.add({.method = Method::get,
               .path = "/api/uploads/{id}",
               .tag = "compute",
               .summary = "Show one upload",
+              .runs = Runs::in_worker,
               .response_schema = "Upload",
               .failures = {404},
               .handler = [&services](const Call& call) {
@@ -244,6 +250,7 @@ void add_compute_routes(RouteTable& routes, Services& services) {
               .path = "/api/uploads/{id}",
               .tag = "compute",
               .summary = "Delete an upload",
+              .runs = Runs::in_worker,
               .success = 204,
               .failures = {404},
               .handler = [&services](const Call& call) {

@@ -453,6 +453,7 @@ Response infer(Services& services, InferenceCounts& counts, const Call& call) {
   Inference inference = read_inference(op, call, services.reader(call));
   MemoryGate::Share memory = services.memory_of(call).take(needed_bytes(inference, services.limits));
   RunResult run;
+  inference.run.limit = services.options.max_run_time;
   try {
     run = services.manager.run(inference.graph, inference.arrays, inference.run);
   } catch (const Error& error) {
@@ -515,7 +516,7 @@ void add_inference_routes(RouteTable& routes, Services& services) {
                 .path = path,
                 .tag = "inference",
                 .summary = "Compute an op",
-                .runs = Runs::in_worker,
+                .runs = Runs::computing,
                 .body = BodyKind::inference,
                 .request_schema = "InferenceRequest",
                 .response_schema = "InferenceAnswer",

@@ -8,7 +8,7 @@ void add_job_routes(RouteTable& routes, Services& services) {
               .path = "/api/jobs",
               .tag = "jobs",
               .summary = "Start a job: returns at once with the job's location",
-              .runs = Runs::in_worker,
+              .runs = Runs::computing,
               .body = BodyKind::json,
               .request_schema = "ExecuteRequest",
               .response_schema = "Job",
@@ -19,12 +19,14 @@ void add_job_routes(RouteTable& routes, Services& services) {
               .path = "/api/jobs",
               .tag = "jobs",
               .summary = "List this client's jobs",
+              .runs = Runs::in_worker,
               .response_schema = R"({"type":"object","required":["jobs"],"properties":{"jobs":{"type":"array"}}})",
               .handler = [&services](const Call& call) { return services.jobs.list(call); }});
   routes.add({.method = Method::get,
               .path = "/api/jobs/{id}",
               .tag = "jobs",
               .summary = "Show one job, with its result when it is done",
+              .runs = Runs::in_worker,
               .response_schema = "Job",
               .failures = {404},
               .handler = [&services](const Call& call) { return services.jobs.get(call.arguments[0]); }});
@@ -32,6 +34,7 @@ void add_job_routes(RouteTable& routes, Services& services) {
               .path = "/api/jobs/{id}",
               .tag = "jobs",
               .summary = "Cancel a job, or delete a finished one",
+              .runs = Runs::in_worker,
               .response_schema = "Job",
               .failures = {202, 404},
               .handler = [&services](const Call& call) { return services.jobs.cancel(call.arguments[0]); }});

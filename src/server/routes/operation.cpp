@@ -1,4 +1,5 @@
 // /livez, /readyz, /metrics, /openapi.json, /api/machine/info, /api/git/info, /api/bug-report.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -6,8 +7,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <map>
+#include <mutex>
 
+#include "base/file_descriptor.h"
 #include "base/json_writer.h"
 #include "base/memory_limit.h"
 #include "base/state_directory.h"
@@ -22,6 +25,9 @@ namespace tenon::server {
 namespace {
 
 constexpr std::size_t kMaxReports = 1000;
+constexpr int kMaxReportsOfClient = 20;
+constexpr std::size_t kMaxReportBytes = std::size_t{1} << 20;
+constexpr std::uintmax_t kMaxBytesOfReports = std::uintmax_t{256} << 20;
 
 std::string age_text(double seconds) {
   const auto text = [](double count, const char* unit) {
@@ -78,7 +84,50 @@ std::filesystem::path report_directory(const ServerOptions& options) {
   throw Error(ErrorCode::failed_precondition, "the server has no folder for reports", "start the server with --report-dir");
 }
 
-Response bug_report(Services& services, const Call& call) {
+// What a client may leave behind: a few reports each, and all together no more than a disk bears.
+struct Reports {
+  std::mutex mutex;
+  std::map<std::string, int> of_client;  // since the server started
+
+  void check(const std::filesystem::path& directory, const Client& client, std::size_t bytes) const {
+    const auto refuse = [](const char* what) {
+      throw Problem(429, "resource_exhausted", what, "the administrator of the server must read and remove them")
+          .with_retry(3600);
+    };
+    if (bytes > kMaxReportBytes)
+      throw Problem(413, "too_large", fmt::format("the report has {} bytes, more than the limit of {}", bytes, kMaxReportBytes));
+    if (const auto mine = of_client.find(client.key); mine != of_client.end() && mine->second >= kMaxReportsOfClient)
+      refuse("this client has sent its limit of reports");
+    std::size_t count = 0;
+    std::uintmax_t total = bytes;
+    std::error_code error;
+    for (auto at = std::filesystem::directory_iterator(directory, error); !error && at != std::filesystem::directory_iterator();
+         at.increment(error)) {
+      ++count;
+      std::error_code ignored;
+      if (const std::uintmax_t size = at->file_size(ignored); !ignored) total += size;
+    }
+    if (count >= kMaxReports || total > kMaxBytesOfReports) refuse("the limit of reports is reached");
+  }
+};
+
+// Readable only by the server's user, from the first moment.
+void write_report(const std::filesystem::path& file, const std::string& text) {
+  std::error_code ignored;
+  if (std::filesystem::create_directories(file.parent_path(), ignored)) chmod(file.parent_path().c_str(), S_IRWXU);
+  const FileDescriptor fd(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  std::size_t done = 0;
+  while (fd && done < text.size()) {
+    const ssize_t written = write(fd.get(), text.data() + done, text.size() - done);
+    if (written <= 0) break;
+    done += static_cast<std::size_t>(written);
+  }
+  if (done == text.size()) return;
+  if (fd) unlink(file.c_str());
+  throw Error(ErrorCode::unavailable, "the report cannot be written", "the server's --report-dir must be writable");
+}
+
+Response bug_report(Services& services, Reports& reports, const Call& call) {
   const boost::json::object document = parse_object(call.request.text());
   Members members(document, "");
   const std::string description = members.text("description").value_or("");
@@ -88,31 +137,20 @@ Response bug_report(Services& services, const Call& call) {
   const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
   if (std::count_if(description.begin(), description.end(), begins_character) > 20'000)
     members.fail("the description may have at most 20,000 characters");
-  const std::filesystem::path directory = report_directory(services.options);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  std::size_t count = 0;
-  for (auto at = std::filesystem::directory_iterator(directory, error); !error && at != std::filesystem::directory_iterator();
-       at.increment(error))
-    ++count;
-  if (count >= kMaxReports)
-    throw Problem(429, "resource_exhausted", "the limit of reports is reached",
-                  "the administrator of the server must read and remove them")
-        .with_retry(3600);
   const std::string id = random_id("b_");
-  const std::filesystem::path file = directory / (id + ".json");
-  std::ofstream out(file);
-  out << boost::json::serialize(boost::json::object{{"id", id},
-                                                    {"request_id", call.id},
-                                                    {"account", call.client.account},
-                                                    {"version", TENON_VERSION},
-                                                    {"commit", build_info().commit},
-                                                    {"description", description},
-                                                    {"report_data", data == nullptr ? boost::json::value() : *data}})
-      << '\n';
-  out.close();
-  if (!out) throw Error(ErrorCode::unavailable, "the report cannot be written", "the server's --report-dir must be writable");
-  chmod(file.c_str(), S_IRUSR | S_IWUSR);
+  const std::string text =
+      boost::json::serialize(boost::json::object{{"id", id},
+                                                 {"request_id", call.id},
+                                                 {"account", call.client.account},
+                                                 {"version", TENON_VERSION},
+                                                 {"commit", build_info().commit},
+                                                 {"description", description},
+                                                 {"report_data", data == nullptr ? boost::json::value() : *data}});
+  const std::filesystem::path directory = report_directory(services.options);
+  const std::lock_guard one_at_a_time(reports.mutex);
+  reports.check(directory, call.client, text.size());
+  write_report(directory / (id + ".json"), text + '\n');
+  ++reports.of_client[call.client.key];
   Response response;
   JsonWriter json(response.body);
   json.begin_object();
@@ -183,7 +221,9 @@ void add_operation_routes(RouteTable& routes, Services& services) {
               .request_schema = "BugReport",
               .response_schema = R"({"type":"object","required":["success","message","id"]})",
               .failures = {409},
-              .handler = [&services](const Call& call) { return bug_report(services, call); }});
+              .handler = [&services, reports = std::make_shared<Reports>()](const Call& call) {
+                return bug_report(services, *reports, call);
+              }});
 }
 
 }  // namespace tenon::server

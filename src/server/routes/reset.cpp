@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "manager/reset.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
@@ -66,13 +67,14 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
     json.member("confirmation_required", true);
     json.member("confirm", confirmations.ask(device.id));
     json.member("expires_in_seconds", kConfirmWithin.count());
-    json.member("message", plan.message);
+    json.member("message", fmt::format("{} Running programs have {} to end.", plan.message,
+                                       format_seconds(std::chrono::duration<double>(services.options.reset_patience).count())));
     json.end_object();
     return response;
   }
   if (!confirmations.take(*confirm, device.id))
     throw Error(ErrorCode::failed_precondition, "the confirmation has expired", "send the request again without 'confirm'");
-  const ResetResult done = reset_device(services.manager, plan, call.cancel);
+  const ResetResult done = reset_device(services.manager, plan, call.cancel, services.options.reset_patience);
   logging::warn("{} was reset by request {} of {}: {}", device.id, call.id, call.client.key, done.message);
   json.member("success", true);
   json.member("message", fmt::format("{}: {}", device.id, done.message));

@@ -82,7 +82,7 @@ void add_result_routes(RouteTable& routes, Services& services) {
               .path = "/api/results/{id}",
               .tag = "compute",
               .summary = "Download a kept result as a file",
-              .runs = Runs::in_worker,
+              .runs = Runs::computing,
               .media = "application/octet-stream",
               .parameters = {R"(format: {"enum":["npy","npz","safetensors","csv"]})", R"(index: {"type":"integer","minimum":0})"},
               .failures = {404},

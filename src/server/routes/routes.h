@@ -23,7 +23,8 @@ using QuickHandler = std::function<std::optional<Response>(const Call&)>;
 
 enum class Runs : std::uint8_t {
   here,       // in the I/O thread: answers in microseconds from memory
-  in_worker,  // may compute, wait for a device, or read the machine
+  in_worker,  // may read the machine or copy much, but neither computes nor waits for a device: threads are kept for these
+  computing,  // may compute, or wait for a device
 };
 enum class Access : std::uint8_t { login, open };  // needs a session or a token where the server has a login; open to all
 enum class BodyKind : std::uint8_t { none, json, bytes, form_or_json, inference };
@@ -45,7 +46,7 @@ struct Route {
   bool renews_session = true;
   Handler handler = {};
   QuickHandler quick = {};
-  // Which queue of the workers it joins: requests of one key cannot take all of them. {}: by path.
+  // Which queue of the threads it joins: requests of one queue cannot take all of them. {}: by path.
   std::function<std::string(const Call&)> queue_key = {};
 };
 
