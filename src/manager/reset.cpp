@@ -45,7 +45,8 @@ ResetPlan plan_reset(const DeviceManager& manager, std::string_view request) {
   ResetPlan plan;
   plan.device = manager.find(request);
   const std::string& id = plan.device.id;
-  if (plan.device.kind == DeviceKind::cpu)
+  // A CPU in a worker process is freed by ending the process.
+  if (plan.device.kind == DeviceKind::cpu && manager.config().isolate != Isolate::always)
     throw Error(ErrorCode::failed_precondition, fmt::format("{} is a CPU; there is nothing to reset", id),
                 "restart the program that uses it");
   const DeviceStatus status = status_of(manager, id);

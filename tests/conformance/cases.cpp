@@ -60,7 +60,7 @@ NodeId surround(Program& program, const Case& c, NodeId y) {
       const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
         return add_input(program, {Shape{rows, columns}, graph[y].dtype, Fill{Values::small}}, static_cast<std::uint64_t>(rows));
       };
-      const NodeId operand[] = {y}, hidden = graph.elementwise(ElementwiseOp::Gelu, operand);
+      const NodeId operand[] = {y}, hidden = graph.elementwise(ElementwiseOp::Tanh, operand);
       return graph.matmul(graph.matmul(hidden, matrix(shape[shape.rank() - 1], 6)), matrix(6, 4));
     }
   }

@@ -57,6 +57,9 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
   const std::optional<std::string> confirm = members.text("confirm");
   members.done();
   if (!requested || requested->empty()) members.fail("'device' must name the device to reset");
+  // A token is used up by the attempt, whatever becomes of it.
+  if (confirm && !confirmations.take(*confirm, services.manager.find(*requested).id))
+    throw Error(ErrorCode::failed_precondition, "the confirmation has expired", "send the request again without 'confirm'");
   const ResetPlan plan = plan_reset(services.manager, *requested);
   const DeviceInfo& device = plan.device;
   Response response;
@@ -72,8 +75,6 @@ Response reset(Services& services, Confirmations& confirmations, const Call& cal
     json.end_object();
     return response;
   }
-  if (!confirmations.take(*confirm, device.id))
-    throw Error(ErrorCode::failed_precondition, "the confirmation has expired", "send the request again without 'confirm'");
   const ResetResult done = reset_device(services.manager, plan, call.cancel, services.options.reset_patience);
   logging::warn("{} was reset by request {} of {}: {}", device.id, call.id, call.client.key, done.message);
   json.member("success", true);

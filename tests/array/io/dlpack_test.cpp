@@ -198,7 +198,7 @@ TEST(DlpackImport, RefusalsFreeTheTensorOnce) {
   EXPECT_EQ(refused([](dlpack::Tensor& t) { t.dtype.lanes = 4; }), ErrorCode::unimplemented);
   EXPECT_EQ(refused([](dlpack::Tensor& t) { t.dtype = {dlpack::kComplex, 64, 1}; }), ErrorCode::unimplemented);
   EXPECT_EQ(refused([](dlpack::Tensor& t) { t.dtype.bits = 8; }), ErrorCode::unimplemented);
-  EXPECT_EQ(refused([](dlpack::Tensor& t) { t.ndim = 9; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(refused([](dlpack::Tensor& t) { t.ndim = kMaxRank + 1; }), ErrorCode::invalid_argument);
   EXPECT_EQ(refused([](dlpack::Tensor& t) { t.ndim = -1; }), ErrorCode::invalid_argument);
   EXPECT_EQ(refused([](dlpack::Tensor& t) { t.shape = nullptr; }), ErrorCode::invalid_argument);
   EXPECT_EQ(refused([](dlpack::Tensor& t) { t.data = nullptr; }), ErrorCode::invalid_argument);
