@@ -23,8 +23,8 @@ struct ResetPlan {
   std::string message;               // what will happen, one or two sentences
 };
 
-// Throws not_found; failed_precondition for a CPU of this process, for a device that no backend drives, and for one that another process holds or
-// waits for.
+// Throws not_found; failed_precondition for a CPU of this process, for a device that no backend drives, and for one that another
+// process holds or waits for.
 ResetPlan plan_reset(const DeviceManager& manager, std::string_view request);
 
 struct ResetResult {

@@ -181,8 +181,8 @@ TEST(Safetensors, BlockFormatMetadataMustFitItsTensor) {
   EXPECT_TRUE(has(with(R"("tenon.w.format":"bfloat8_b")"), "needs both"));
   EXPECT_TRUE(has(with(R"("tenon.w.format":"float32","tenon.w.logical_shape":"[32, 32]")"), "is not a block format"));
   EXPECT_TRUE(has(with(R"("tenon.w.format":"bfloat8_b","tenon.w.logical_shape":"[33, 32]")"), "must have 2176 bytes"));
-  for (const char* shape :
-       {"", "[", "[]x", "[32,32]", "[32, ]", "32", "[-1]", "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", "[4294967296, 4294967296]"})
+  for (const char* shape : {"", "[", "[]x", "[32,32]", "[32, ]", "32", "[-1]",
+                            "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", "[4294967296, 4294967296]"})
     EXPECT_NE(with(std::string(R"("tenon.w.format":"bfloat8_b","tenon.w.logical_shape":")") + shape + "\""), "accepted") << shape;
   EXPECT_TRUE(has(with(R"("tenon.v.format":"bfloat8_b")"), "belongs to no tensor"));
 }

@@ -83,13 +83,11 @@ void add_pack_commands(Command& app, Session& session) {
   auto arguments = std::make_shared<PackArguments>();
   Command* pack = app.add_subcommand("pack", "Store tensors in fewer bytes; shows ratio and error");
   pack->add_option("file", arguments->file, "File of tensors")->required()->type_name("FILE");
-  pack->add_option("--as", arguments->encoding, "The encoding, zstd by default; all: compare all of them")
-      ->type_name("ENCODING");
+  pack->add_option("--as", arguments->encoding, "The encoding, zstd by default; all: compare all of them")->type_name("ENCODING");
   pack->add_option("-o,--output", arguments->output, "Write the encoded tensors to this file")->type_name("FILE");
   add_output_options(*pack, session);
   pack->footer(kPackNotes);
-  pack->callback(
-      [arguments, &session] { session.action = [arguments, &session] { return encode_file(*arguments, session); }; });
+  pack->callback([arguments, &session] { session.action = [arguments, &session] { return encode_file(*arguments, session); }; });
 
   auto decoding = std::make_shared<PackArguments>();
   Command* unpack = app.add_subcommand("unpack", "Restore tensors that tenon pack wrote");
