@@ -13,9 +13,9 @@ namespace tenon::server {
 struct Program;
 
 // A node of a graph with what belongs to it, in a vector that grows by doubling.
-inline constexpr std::uint64_t kNodeBytes = 512;
+inline constexpr std::uint64_t kNodeBytes = 2 * sizeof(Node) + 64;
 // The same node while it is compiled, and in the executable.
-inline constexpr std::uint64_t kCompiledNodeBytes = 1024;
+inline constexpr std::uint64_t kCompiledNodeBytes = 2 * kNodeBytes;
 
 // The graph itself, constants included.
 std::uint64_t graph_bytes(const Graph& graph);
