@@ -117,7 +117,7 @@ fuzz::Target make_target() {
   target.dense = {std::string(2, '\0') + std::string(60000, '\1')};
   target.parse = parse;
   // The buffer of a message, the shared memory, and what the readers make of it.
-  target.bound = [](std::size_t bytes) { return 256 * bytes + (1 << 17); };
+  target.bound = [](std::size_t bytes) { return 256 * bytes + (5 << 15); };
   return target;
 }
 

@@ -143,9 +143,9 @@ TEST(MemoryAttacks, AGraphIsCountedWhileItGrows) {
 
 TEST(MemoryAttacks, TheProgramCacheCountsGraphsAndIsBounded) {
   const TestServer server(with_memory(64 * kMiB));
-  for (int i = 0; i < 40; ++i) EXPECT_EQ(server.post("/api/check", many_nodes(1, 1500, i)).status, 200);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(server.post("/api/check", many_nodes(1, 600, i)).status, 200);
   EXPECT_EQ(used_memory(server), 0) << "a check keeps nothing";
-  for (int i = 0; i < 40; ++i) EXPECT_EQ(server.post("/api/execute", many_nodes(1, 1500, i)).status, 200);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(server.post("/api/execute", many_nodes(1, 600, i)).status, 200);
   const double used = used_memory(server);
   EXPECT_GT(used, 1 * kMiB) << "the cache is seen by the gate";
   EXPECT_LE(used, 8 * kMiB) << "an eighth of the limit";
