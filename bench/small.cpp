@@ -65,7 +65,7 @@ void measure(const char* what, int rounds, int ops, const InstructionCounter& co
   fmt::print("| {} | {:.0f} | {} |\n", what, best * 1e9, counter.is_available() ? fmt::format("{}", fewest) : "not counted");
 }
 
-int run(int rounds) {
+int measure_all(int rounds) {
   const InstructionCounter counter;
   Config config;
   DeviceManager manager(config);
@@ -99,7 +99,7 @@ int run(int rounds) {
 
 int main(int argc, char** argv) {
   try {
-    return tenon::run(argc > 1 ? std::atoi(argv[1]) : 50);
+    return tenon::measure_all(argc > 1 ? std::atoi(argv[1]) : 50);
   } catch (const tenon::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
