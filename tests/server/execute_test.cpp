@@ -341,9 +341,9 @@ TEST(ExecuteLimits, MemoryOfOneRequestAndOfAllIsBounded) {
   const std::string file = text_of(format_npy(HostArray::zeros(DType::u8, {700'000})));
   EXPECT_EQ(server.post("/api/uploads", file, "Content-Type: application/octet-stream\r\n").status, 201);
   EXPECT_EQ(server.post("/api/uploads", file, "Content-Type: application/octet-stream\r\n").status, 429);
-  const std::string most = text_of(format_npy(HostArray::zeros(DType::u8, {3 << 20})));
+  const std::string most = text_of(format_npy(HostArray::zeros(DType::u8, {5 << 19})));
   const Reply full = server.post("/api/uploads", most, "Content-Type: application/octet-stream\r\n");
-  EXPECT_EQ(full.status, 429) << "more than a client's quarter";
+  EXPECT_EQ(full.status, 429) << "with the first one more than a client's quarter";
   EXPECT_NE(full.field("retry-after"), "");
 }
 
