@@ -96,7 +96,8 @@ TEST(StopRun, CloseWithPatienceFreesAHungDevice) {
   SimulatedMachine machine({hung});
   auto hanging = std::async(std::launch::async, [&] { return code_of([&] { machine.add(1, 2); }); });
   machine.wait_for(DeviceState::busy);
-  machine.manager().close("sim:0", 100ms);
+  // Long enough for the run to reach the hang: otherwise it would wait for the next one.
+  machine.manager().close("sim:0", 3s);
   EXPECT_EQ(hanging.get(), ErrorCode::unavailable);
   EXPECT_EQ(machine.add(1, 2), 3);
 }

@@ -169,7 +169,7 @@ Reply reset(const TestServer& server, const std::string& device) {
 
 TEST(Time, ResetFreesAHungDevice) {
   ServerOptions options;
-  options.reset_patience = 100ms;
+  options.reset_patience = 2s;
   TestServer server(options, with_card({"run_hangs"}));
   const Reply job = server.post("/api/jobs", small("sim:0"));
   const std::string path(at(job.json(), "location").as_string());
@@ -213,7 +213,7 @@ TEST(Time, StoppedWorkerIsKilledAtTheLimit) {
 
 TEST(Time, ResetKillsAStoppedWorker) {
   ServerOptions options;
-  options.reset_patience = 100ms;
+  options.reset_patience = 2s;
   TestServer server(options, isolated());
   ASSERT_EQ(server.post("/api/execute", small()).status, 200);
   ASSERT_EQ(workers().size(), 1u);
