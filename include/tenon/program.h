@@ -1,9 +1,9 @@
 // Program: a function of tensors recorded once and run many times.
 //
-// A placeholder is a tensor without a value. What is computed from placeholders can be recorded as a Program; asking for its
-// value throws failed_precondition. Running a Program builds no graph: its cost does not depend on the number of its nodes.
+// Its inputs are tensors without a value. What is computed from them can be recorded as a Program; asking for its value throws
+// failed_precondition. Running a Program builds no graph: its cost does not depend on the number of its nodes.
 //
-//   Tensor x = placeholder(DType::f32, {8, 16});
+//   Tensor x = program_input(DType::f32, {8, 16});
 //   Program program = Program::record(std::array{x}, std::array{softmax(x * 2)});
 //   Tensor y = program.run(std::array{batch})[0];
 //
@@ -22,14 +22,15 @@
 namespace tenon {
 
 // An argument of a program.
-Tensor placeholder(DType dtype, const Shape& shape);
+Tensor program_input(DType dtype, const Shape& shape);
 // The same for a number that takes the dtype of the tensor it meets; |dtype| is i64 or f64.
-Tensor number_placeholder(DType dtype);
-bool is_placeholder(const Tensor& tensor);
+Tensor program_number(DType dtype);
+// False if it is computed from inputs of a program.
+bool has_value(const Tensor& tensor);
 
 class Program {
  public:
-  // Throws failed_precondition if |outputs| use a placeholder that is not among |inputs|, resource_exhausted beyond
+  // Throws failed_precondition if |outputs| use an input that is not among |inputs|, resource_exhausted beyond
   // Graph::kMaxNodes.
   static Program record(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 
@@ -42,7 +43,7 @@ class Program {
   // The device request made within the recording, "auto" if there is none.
   const std::string& device() const noexcept;
 
-  // Evaluates the outputs and returns them. |inputs| have the dtypes and shapes of the placeholders. Throws invalid_argument
+  // Evaluates the outputs and returns them. |inputs| have the recorded dtypes and shapes. Throws invalid_argument
   // otherwise, and the errors of the device. |report| may be null.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {}, Evaluation* report = nullptr) const;
 

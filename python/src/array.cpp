@@ -17,6 +17,7 @@
 #include "tenon/error.h"
 #include "tenon/functions.h"
 #include "tenon/indexing.h"
+#include "tenon/program.h"
 #include "waiting.h"
 
 namespace tenon::python {
@@ -225,12 +226,8 @@ std::string symbol(const Tensor& tensor) {
 }
 
 std::string values_text(const Tensor& tensor) {
-  try {
-    evaluate(tensor);
-  } catch (const Error& error) {
-    if (is_about_placeholder(error)) return symbol(tensor);
-    throw;
-  }
+  if (!has_value(tensor)) return symbol(tensor);
+  evaluate(tensor);
   std::ostringstream out;
   out << tensor;
   std::string text = out.str();

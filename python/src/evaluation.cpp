@@ -101,10 +101,6 @@ std::string device_of(const Tensor& tensor) {
   return device.empty() ? "host" : device;
 }
 
-bool is_about_placeholder(const Error& error) {
-  return error.code() == ErrorCode::failed_precondition && std::string_view(error.what()).starts_with("a placeholder");
-}
-
 nb::object evaluation_tuple(const Evaluation& evaluation) {
   nb::list spans;
   for (const Span& span : evaluation.timeline) spans.append(nb::make_tuple(span.stage, span.seconds));

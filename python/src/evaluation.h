@@ -31,8 +31,6 @@ HostArray value_of(const Tensor& tensor);
 
 // Where the value is, or will be: "host" if there is no request for a device.
 std::string device_of(const Tensor& tensor);
-// Whether |error| says that a traced argument has no value.
-bool is_about_placeholder(const Error& error);
 
 // An Evaluation as a tuple (device id, [(stage, seconds)], programs).
 nb::object evaluation_tuple(const Evaluation& evaluation);

@@ -144,10 +144,10 @@ void bind_program(nb::module_& module) {
       .def(nb::init<>())
       .def("__call__", &ProgramCache::call)
       .def("add", &ProgramCache::add);
-  module.def("_placeholder", [](nb::handle dtype, nb::handle shape) {
-    return wrapped(placeholder(dtype_from(dtype.ptr()).value(), shape_from(shape.ptr())));
+  module.def("_program_input", [](nb::handle dtype, nb::handle shape) {
+    return wrapped(program_input(dtype_from(dtype.ptr()).value(), shape_from(shape.ptr())));
   });
-  module.def("_number_placeholder", [](bool is_real) { return wrapped(number_placeholder(is_real ? DType::f64 : DType::i64)); });
+  module.def("_program_number", [](bool is_real) { return wrapped(program_number(is_real ? DType::f64 : DType::i64)); });
 }
 
 }  // namespace tenon::python

@@ -203,8 +203,8 @@ def _type_key(leaf: Any) -> Any:
 def _stand_in(leaf: Any) -> Any:
     kind = type(leaf)
     if kind is Array or kind is spec:
-        return _core._placeholder(leaf.dtype, leaf.shape)
-    return leaf.value if kind is _Constant else _core._number_placeholder(kind is float)
+        return _core._program_input(leaf.dtype, leaf.shape)
+    return leaf.value if kind is _Constant else _core._program_number(kind is float)
 
 
 @overload

@@ -38,10 +38,10 @@ struct TensorNode : std::enable_shared_from_this<TensorNode> {
   bool weak = false;
   Shape shape;
   std::variant<std::monostate, std::int64_t, double> literal;
-  bool is_placeholder = false;  // an argument of a program: it has no value
-  std::string requested;        // where to evaluate it; "" where the caller did not say
-  std::size_t result = 0;       // of the expression
-  bool is_claimed = false;      // a thread evaluates it; guarded by the mutex of all claims
+  bool is_program_input = false;  // an argument of a program: it has no value
+  std::string requested;          // where to evaluate it; "" where the caller did not say
+  std::size_t result = 0;         // of the expression
+  bool is_claimed = false;        // a thread evaluates it; guarded by the mutex of all claims
 
   // What a node is now. Weak nodes keep their expression, for the next program that uses them.
   struct State {

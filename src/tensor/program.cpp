@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -61,8 +63,8 @@ class Recorder {
     if (const auto known = ids_.find(&node); known != ids_.end()) return known->second;
     if (const auto* whole = std::get_if<std::int64_t>(&node.literal)) return ids_[&node] = graph_.literal(*whole);
     if (const auto* real = std::get_if<double>(&node.literal)) return ids_[&node] = graph_.literal(*real);
-    if (node.is_placeholder)
-      throw Error(ErrorCode::failed_precondition, "the outputs use a placeholder that is not among the inputs of this program",
+    if (node.is_program_input)
+      throw Error(ErrorCode::failed_precondition, "the outputs use an input of another program",
                   "pass it as an argument; a value must not leave the function in which it is recorded");
     if (!node.requested.empty() && device_ == "auto") device_ = node.requested;
     std::vector<NodeId>& results = results_[planned.nodes[i].expression.get()];
@@ -83,11 +85,11 @@ class Recorder {
   std::unordered_map<const TensorExpression*, std::vector<NodeId>> results_;
 };
 
-std::shared_ptr<TensorNode> placeholder_node(DType dtype, const Shape& shape) {
+std::shared_ptr<TensorNode> input_node(DType dtype, const Shape& shape) {
   auto node = std::make_shared<TensorNode>();
   node->graph_dtype = dtype;
   node->shape = shape;
-  node->is_placeholder = true;
+  node->is_program_input = true;
   return node;
 }
 
@@ -115,17 +117,21 @@ std::shared_ptr<Storage> value_of(const Tensor& tensor, DType dtype) {
 
 }  // namespace
 
-Tensor placeholder(DType dtype, const Shape& shape) { return tensor_of(placeholder_node(dtype, shape)); }
+Tensor program_input(DType dtype, const Shape& shape) { return tensor_of(input_node(dtype, shape)); }
 
-Tensor number_placeholder(DType dtype) {
+Tensor program_number(DType dtype) {
   if (dtype != DType::i64 && dtype != DType::f64)
     throw Error(ErrorCode::internal, "a number without a type of its own is int64 or float64");
-  std::shared_ptr<TensorNode> node = placeholder_node(dtype, {});
+  std::shared_ptr<TensorNode> node = input_node(dtype, {});
   node->weak = true;
   return tensor_of(std::move(node));
 }
 
-bool is_placeholder(const Tensor& tensor) { return node_of(tensor)->is_placeholder; }
+bool has_value(const Tensor& tensor) {
+  const TensorPlan planned = plan(std::array{node_of(tensor)});
+  return std::none_of(planned.nodes.begin(), planned.nodes.end(),
+                      [](const PlannedNode& one) { return one.node->is_program_input; });
+}
 
 Program Program::record(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   auto recording = std::make_shared<Recording>();

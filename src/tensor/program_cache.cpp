@@ -100,7 +100,7 @@ std::optional<GraphKey> structure_of(const TensorPlan& plan) {
       if (planned.is_target) return std::nullopt;
       continue;  // with the node that uses it
     }
-    if (!planned.expression) return std::nullopt;  // a placeholder
+    if (!planned.expression) return std::nullopt;  // an input of a program
     const TensorExpression& expression = *planned.expression;
     if (!expression.op || (planned.is_target && node.weak)) return std::nullopt;
     hash.add(2 | (planned.is_target ? 8 : 0) | static_cast<std::uint64_t>(node.result) << 8 |

@@ -19,7 +19,7 @@ namespace {
 constexpr NodeId kCutNodes = 20'000;
 
 [[noreturn]] void throw_without_value() {
-  throw Error(ErrorCode::failed_precondition, "a placeholder has no value: it is an argument of a program that is being recorded",
+  throw Error(ErrorCode::failed_precondition, "an input of a program that is being recorded has no value",
               "use operations on tensors instead of the value, or compute this part outside of the recorded function");
 }
 
@@ -59,7 +59,7 @@ class Builder {
     if (const auto* whole = std::get_if<std::int64_t>(&node.literal)) return ids_[i] = graph_.literal(*whole);
     if (const auto* real = std::get_if<double>(&node.literal)) return ids_[i] = graph_.literal(*real);
     if (planned.storage) return ids_[i] = add_input(planned);
-    if (node.is_placeholder) throw_without_value();
+    if (node.is_program_input) throw_without_value();
 
     std::vector<NodeId>& results = results_[planned.expression.get()];
     if (results.empty()) {

@@ -12,14 +12,14 @@ namespace tenon {
 namespace {
 
 TEST(Program, IsRecordedOnceAndRunManyTimes) {
-  const Tensor x = placeholder(DType::f32, {2});
+  const Tensor x = program_input(DType::f32, {2});
   const Program program = Program::record(std::array{x}, std::array{x * 2 + 1});
   EXPECT_EQ(program.run(std::array{tensor({1.0, 2.0})})[0].to_vector<float>(), (std::vector<float>{3, 5}));
   EXPECT_EQ(program.run(std::array{tensor({3.0, 4.0}) + 1})[0].to_vector<float>(), (std::vector<float>{9, 11}));
 }
 
 TEST(Program, NumbersTakeTheDtypeOfTheTensorTheyMeet) {
-  const Tensor x = placeholder(DType::f64, {1}), factor = number_placeholder(DType::f64);
+  const Tensor x = program_input(DType::f64, {1}), factor = program_number(DType::f64);
   const Program program = Program::record(std::array{x, factor}, std::array{x * factor});
   EXPECT_EQ(program.graph()[program.graph().outputs()[0]].dtype, DType::f64);
   EXPECT_EQ(program.run(std::array{tensor({3.0}, DType::f64), Tensor(0.1)})[0].to_vector<double>(),
@@ -27,7 +27,7 @@ TEST(Program, NumbersTakeTheDtypeOfTheTensorTheyMeet) {
 }
 
 TEST(Program, ValuesFromOutsideAreCaptured) {
-  const Tensor weight = tensor({2.0, 3.0}), x = placeholder(DType::f32, {2});
+  const Tensor weight = tensor({2.0, 3.0}), x = program_input(DType::f32, {2});
   const Program program = Program::record(std::array{x}, std::array{x * weight, x, weight});
   ASSERT_EQ(program.captured().size(), 1u);
   const std::vector<Tensor> results = program.run(std::array{tensor({1.0, 1.0})});
@@ -36,9 +36,9 @@ TEST(Program, ValuesFromOutsideAreCaptured) {
   EXPECT_EQ(results[2].to_vector<float>(), (std::vector<float>{2, 3}));
 }
 
-TEST(Program, APlaceholderHasNoValue) {
-  const Tensor x = placeholder(DType::f32, {1});
-  EXPECT_TRUE(is_placeholder(x));
+TEST(Program, AnInputHasNoValue) {
+  const Tensor x = program_input(DType::f32, {1});
+  EXPECT_FALSE(has_value(x));
   try {
     (x + 1).eval();
     FAIL();
@@ -49,7 +49,7 @@ TEST(Program, APlaceholderHasNoValue) {
 }
 
 TEST(Program, ArgumentsOfOtherTypesAreRefused) {
-  const Tensor x = placeholder(DType::f32, {2});
+  const Tensor x = program_input(DType::f32, {2});
   const Program program = Program::record(std::array{x}, std::array{x + 1});
   EXPECT_THROW(program.run(std::array{tensor({1.0})}), Error);
   EXPECT_THROW(program.run(std::array{tensor({1, 2})}), Error);
