@@ -4,7 +4,8 @@
 // that is not split is replicated. From the shardings of the inputs follows the sharding of every value in the program, one rule
 // per primitive, and with it which values have to be exchanged between devices: the cheapest exchange by bytes is chosen.
 // The result is the same as on one device: integers and values that are only moved bitwise, computed floats within the limits of
-// docs/conformance.md, as parts of another shape may be added up in another order. Every run on one mesh gives the same bits.
+// docs/conformance.md, as parts of another shape may be added up in another order. Every run on one mesh of
+// this machine gives the same bits.
 //
 // Parts need not be equal: an axis of 10 over 4 devices is split into 2, 3, 2, 3. An axis with fewer elements than parts is not
 // split.
@@ -13,8 +14,8 @@
 //   MeshOptions options;
 //   options.inputs["x"] = Sharding::parse("data,-");        // rows over data, columns whole
 //   options.inputs["w"] = Sharding::parse("-,model");
-//   print(explain(graph, mesh, options).text());            // opens nothing
-//   const MeshResult result = run(manager, graph, inputs, mesh, options);
+//   print(explain_mesh(graph, mesh, options).text());            // opens nothing
+//   const MeshResult result = run_on_mesh(manager, graph, inputs, mesh, options);
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,8 @@ class Mesh {
   // |devices| are ids, one per place, the last axis running fastest. Throws invalid_argument if their number is not the product
   // of the axes, or if a name is empty, a device or a name occurs twice, or a size is less than 1.
   Mesh(std::vector<MeshAxis> axes, std::vector<std::string> devices);
-  // "data=2,model=2" over the first usable devices: accelerators before the CPU, in the order of |devices|. Throws
-  // failed_precondition if there are too few.
+  // "data=2,model=2" over the first usable devices: accelerators before the CPU, in the order of |devices|, each once whatever
+  // the number of its drivers. Throws failed_precondition if there are too few.
   static Mesh parse(std::string_view text, std::span<const DeviceInfo> devices);
   // The same over these devices.
   static Mesh parse(std::string_view text, std::vector<std::string> ids);
@@ -89,7 +90,7 @@ struct Collective {
 };
 std::string_view name(Collective::Kind kind) noexcept;
 
-// What run() would do.
+// What run_on_mesh() would do.
 struct MeshPlan {
   struct Value {
     NodeId node = 0;
@@ -114,13 +115,13 @@ struct MeshResult {
 };
 
 // Opens nothing. Throws invalid_argument if a sharding does not fit its tensor or names an unknown input or axis.
-MeshPlan explain(const Graph& graph, const Mesh& mesh, const MeshOptions& options = {});
+MeshPlan explain_mesh(const Graph& graph, const Mesh& mesh, const MeshOptions& options = {});
 
 // Leases all devices of the mesh, in one order for all processes, so that programs with overlapping meshes cannot block each
-// other; all or none. Throws what explain() and DeviceManager::run() throw; the message names the device. If one device fails,
-// the others stop at the next exchange and all leases end.
-MeshResult run(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
-               const MeshOptions& options = {});
+// other; all or none. Throws what explain_mesh() and DeviceManager::run() throw; the message names the device. If one device
+// fails, the others stop at the next exchange and all leases end.
+MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
+                       const MeshOptions& options = {});
 
 // --- Several machines ---
 
@@ -134,8 +135,10 @@ struct MpiOptions {
 };
 
 struct MpiResult {
-  int rank = 0;                     // of this process
-  MeshResult result;                // outputs and collectives as seen by this process, which has all outputs
+  int rank = 0;  // of this process
+  // Outputs and collectives as seen by this process, which has all outputs. The bytes of an all-reduce that MPI does are those of
+  // the formula in docs/mesh.md; MPI does not tell what it sends, nor in which order it adds.
+  MeshResult result;
   std::vector<std::string> places;  // host and device of each process
 };
 

@@ -54,23 +54,30 @@ MeshRun from(MeshResult&& result) {
 }  // namespace
 
 void add_mesh_options(Command& command, MeshArguments& arguments) {
-  command.add_option("--mesh", arguments.axes, "Compute on several devices: axes of a mesh, as data=2,model=2")
-      ->type_name("AXES");
+  const Option* mesh =
+      command.add_option("--mesh", arguments.axes, "Compute on several devices: axes of a mesh, as data=2,model=2")
+          ->type_name("AXES");
   command
       .add_option("--shard", arguments.shards,
                   "Split an input over the mesh: x=data,- (rows over data, columns whole); repeatable")
       ->type_name("NAME=AXES")
-      ->may_repeat();
+      ->may_repeat()
+      ->needs(mesh);
   command.add_option("--deadline", arguments.deadline_seconds, "Seconds that an exchange with another MPI process may take")
       ->check(in_range(0.001, 1e9))
-      ->type_name("SECONDS");
+      ->type_name("SECONDS")
+      ->needs(mesh);
 }
 
 MeshRun run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::span<const HostArray> inputs,
                     const std::string& device, const RunOptions& options, bool explain, const Session& session) {
+  if (options.repeat != 1)
+    throw Error(ErrorCode::invalid_argument, "--repeat does not work with --mesh", "run the command again to see how times vary");
   const MeshOptions mesh_options = options_of(arguments, options);
+  std::optional<MeshPlan> plan;
   const auto show = [&](const Mesh& mesh) {
-    if (explain && !session.json) session.console.out << tenon::explain(graph, mesh, mesh_options).text() << '\n' << std::flush;
+    if (explain) plan = explain_mesh(graph, mesh, mesh_options);
+    if (plan && !session.json) session.console.out << plan->text() << '\n' << std::flush;
   };
   if (started_by_mpi()) {
     MpiResult result = run_over_mpi(process_manager(), graph, inputs, Mesh::parse_axes(arguments.axes),
@@ -84,13 +91,15 @@ MeshRun run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::spa
     MeshRun run = from(std::move(result.result));
     run.devices = std::move(result.places);
     run.is_printed = result.rank == 0;
+    run.plan = std::move(plan);
     return run;
   }
   const Mesh mesh =
       device == "auto" ? Mesh::parse(arguments.axes, process_manager().devices()) : Mesh::parse(arguments.axes, listed(device));
   show(mesh);
-  MeshRun run = from(tenon::run(process_manager(), graph, inputs, mesh, mesh_options));
+  MeshRun run = from(tenon::run_on_mesh(process_manager(), graph, inputs, mesh, mesh_options));
   run.devices = mesh.devices();
+  run.plan = std::move(plan);
   return run;
 }
 
@@ -117,6 +126,17 @@ void write_mesh(JsonWriter& json, const MeshArguments& arguments, const MeshRun&
   json.key("timelines").begin_array();
   for (const Timeline& timeline : run.timelines) present::write_timeline(json, timeline);
   json.end_array();
+  if (run.plan) {
+    json.key("shardings").begin_array();
+    for (const MeshPlan::Value& value : run.plan->values) {
+      json.begin_object();
+      json.member("node", std::int64_t{value.node});
+      json.member("sharding", value.sharding);
+      json.member("text", value.description);
+      json.end_object();
+    }
+    json.end_array();
+  }
   json.end_object();
 }
 

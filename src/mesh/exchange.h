@@ -19,8 +19,8 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   // |mine| is this device's part of a value of |shape| in the layout |from|; returns its part in the layout |to|. The layouts
-  // differ in the axes that are partial, and, for those, in splits that are whole in |from|. Terms are added in the order of the
-  // devices, so every run gives the same bits.
+  // differ in the axes that are partial, and, for those, in splits that are whole in |from|. Between the devices of
+  // one process terms are added in the order of the devices, so every run gives the same bits.
   virtual HostArray reduce(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) = 0;
   // The layouts differ in their splits.
   virtual HostArray move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) = 0;

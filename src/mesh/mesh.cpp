@@ -70,7 +70,8 @@ Mesh::Mesh(std::vector<MeshAxis> axes, std::vector<std::string> devices) : axes_
   }
   if (places(axes_) != static_cast<std::int64_t>(devices_.size()))
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the mesh {} has {} places, got {} devices", text(), places(axes_), devices_.size()));
+                fmt::format("the mesh {} has {} places, but {} devices are named", text(), places(axes_), devices_.size()),
+                "name one device for each place, separated by commas");
   std::set<std::string> ids;
   for (const std::string& device : devices_)
     if (!ids.insert(device).second)
@@ -98,12 +99,13 @@ Mesh Mesh::parse(std::string_view text, std::span<const DeviceInfo> devices) {
   std::vector<std::string> ids;
   for (const bool cpus : {false, true})
     for (const DeviceInfo& device : devices)
-      if (device.available && (device.kind == DeviceKind::cpu) == cpus) ids.push_back(device.id);
+      // A device that another driver shows a second time is still one.
+      if (device.available && device.same_as.empty() && (device.kind == DeviceKind::cpu) == cpus) ids.push_back(device.id);
   if (static_cast<std::int64_t>(ids.size()) < places(axes))
     throw Error(ErrorCode::failed_precondition,
                 fmt::format("the mesh {} needs {} devices, this machine has {}: {}", text, places(axes), ids.size(),
                             fmt::join(ids, ", ")),
-                "make the mesh smaller, or add simulated devices to try it: TENON_SIMULATE=gpu,gpu");
+                "make the mesh smaller, or add simulated devices to try it: TENON_SIM='gpu;gpu'");
   ids.resize(static_cast<std::size_t>(places(axes)));
   return Mesh(std::move(axes), std::move(ids));
 }
@@ -150,7 +152,7 @@ std::string MeshPlan::text() const {
   return result;
 }
 
-MeshPlan explain(const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
+MeshPlan explain_mesh(const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
   const mesh::Partition partition = mesh::partition(graph, mesh, options);
   MeshPlan plan;
   for (const mesh::Value& value : partition.values) {

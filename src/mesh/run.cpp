@@ -127,8 +127,8 @@ HostArray assembled(const mesh::Prepared& prepared, const std::vector<std::uniqu
 
 }  // namespace
 
-MeshResult run(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
-               const MeshOptions& options) {
+MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
+                       const MeshOptions& options) {
   const mesh::Prepared prepared(graph, inputs, mesh, options);
   Session session(mesh, options.run.on_progress);
   const std::stop_callback stop(options.run.cancel,

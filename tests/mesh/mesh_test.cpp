@@ -55,7 +55,7 @@ TEST(Mesh, NamesWhatDoesNotFit) {
   const Graph graph = parse_expression("x + 1", {{"x", DType::f32, {4, 4}}});
   const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> list, const char* part) {
     try {
-      explain(graph, devices.mesh, shardings(list));
+      explain_mesh(graph, devices.mesh, shardings(list));
       ADD_FAILURE() << "not refused: " << part;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -67,8 +67,8 @@ TEST(Mesh, NamesWhatDoesNotFit) {
   refused({{"x", "rows"}}, "no axis rows");
   MeshOptions wrong;
   wrong.speeds = {1};
-  EXPECT_THROW(explain(graph, devices.mesh, wrong), Error);
-  EXPECT_THROW(run(devices.manager, graph, {}, devices.mesh), Error);
+  EXPECT_THROW(explain_mesh(graph, devices.mesh, wrong), Error);
+  EXPECT_THROW(run_on_mesh(devices.manager, graph, {}, devices.mesh), Error);
 }
 
 // Two products with an activation between them: columns of the first weight, rows of the second, and one sum at the end.
@@ -78,13 +78,13 @@ TEST(Mesh, MlpNeedsOneAllReduce) {
       "gelu(x @ w + b) @ v",
       {{"x", DType::f32, {6, 16}}, {"w", DType::f32, {16, 32}}, {"b", DType::f32, {32}}, {"v", DType::f32, {32, 16}}});
   const MeshOptions options = shardings({{"w", "-,model"}, {"b", "model"}, {"v", "model,-"}});
-  const MeshPlan plan = explain(graph, devices.mesh, options);
+  const MeshPlan plan = explain_mesh(graph, devices.mesh, options);
   ASSERT_EQ(plan.collectives.size(), 1U) << plan.text();
   EXPECT_EQ(plan.collectives[0].kind, Collective::Kind::all_reduce);
   constexpr std::uint64_t kResult = 6 * 16 * 4;
   EXPECT_EQ(plan.bytes(), 2 * kResult * 3) << "each of 4 devices sends 2n(k-1)/k bytes";
   const std::vector<HostArray> inputs{numbers({6, 16}), numbers({16, 32}, 2), numbers({32}, 3), numbers({32, 16}, 4)};
-  const MeshResult result = run(devices.manager, graph, inputs, devices.mesh, options);
+  const MeshResult result = run_on_mesh(devices.manager, graph, inputs, devices.mesh, options);
   ASSERT_EQ(result.collectives.size(), 1U);
   EXPECT_EQ(result.collectives[0].bytes, plan.bytes()) << "counted as they were exchanged";
   expect_close(result.outputs[0], devices.manager.run(graph, inputs, {.device = "cpu"}).outputs[0]);
@@ -96,9 +96,9 @@ TEST(Mesh, DataParallelWorkMovesNothing) {
   SimulatedMesh devices("data=4");
   const Graph graph = parse_expression("softmax(relu(x @ w), axis=-1)", {{"x", DType::f32, {10, 8}}, {"w", DType::f32, {8, 5}}});
   const MeshOptions options = shardings({{"x", "data,-"}});
-  EXPECT_EQ(explain(graph, devices.mesh, options).bytes(), 0U);
+  EXPECT_EQ(explain_mesh(graph, devices.mesh, options).bytes(), 0U);
   const std::vector<HostArray> inputs{numbers({10, 8}), numbers({8, 5}, 2)};
-  const MeshResult result = run(devices.manager, graph, inputs, devices.mesh, options);
+  const MeshResult result = run_on_mesh(devices.manager, graph, inputs, devices.mesh, options);
   expect_close(result.outputs[0], devices.manager.run(graph, inputs, {.device = "cpu"}).outputs[0]);
 }
 
@@ -106,14 +106,14 @@ TEST(Mesh, RowsOfAnEmbeddingMayLieOnSeveralDevices) {
   SimulatedMesh devices("model=4");
   const Graph graph = parse_expression("take(table, ids, axis=0)", {{"table", DType::f32, {10, 3}}, {"ids", DType::i64, {5}}});
   const MeshOptions options = shardings({{"table", "model,-"}});
-  const MeshPlan plan = explain(graph, devices.mesh, options);
+  const MeshPlan plan = explain_mesh(graph, devices.mesh, options);
   ASSERT_EQ(plan.collectives.size(), 1U) << plan.text();
   EXPECT_EQ(plan.collectives[0].kind, Collective::Kind::all_reduce) << "the result, not the table";
   std::vector<HostArray> inputs{numbers({10, 3}), HostArray::from<std::int64_t>({5}, {9, 0, -1, 4, -10})};
-  EXPECT_EQ(run(devices.manager, graph, inputs, devices.mesh, options).outputs[0].to_doubles(),
+  EXPECT_EQ(run_on_mesh(devices.manager, graph, inputs, devices.mesh, options).outputs[0].to_doubles(),
             devices.manager.run(graph, inputs, {.device = "cpu"}).outputs[0].to_doubles());
   inputs[1] = HostArray::from<std::int64_t>({5}, {9, 0, 10, 4, -10});
-  EXPECT_THROW(run(devices.manager, graph, inputs, devices.mesh, options), Error) << "an index that no device has";
+  EXPECT_THROW(run_on_mesh(devices.manager, graph, inputs, devices.mesh, options), Error) << "an index that no device has";
 }
 
 TEST(Mesh, AttentionSplitsItsHeads) {
@@ -122,13 +122,13 @@ TEST(Mesh, AttentionSplitsItsHeads) {
       parse_expression("softmax(q @ permute(k, [0, 1, 3, 2]) / 4, axis=-1) @ v",
                        {{"q", DType::f32, {2, 4, 6, 8}}, {"k", DType::f32, {2, 4, 6, 8}}, {"v", DType::f32, {2, 4, 6, 8}}});
   const MeshOptions options = shardings({{"q", "data,model"}, {"k", "data,model"}, {"v", "data,model"}});
-  EXPECT_EQ(explain(graph, devices.mesh, options).bytes(), 0U);
+  EXPECT_EQ(explain_mesh(graph, devices.mesh, options).bytes(), 0U);
 }
 
 TEST(Mesh, SumsOverASplitAxisStayPartialThroughLinearSteps) {
   SimulatedMesh devices("m=2");
   const Graph graph = parse_expression("relu((-(x @ w) * 2).T)", {{"x", DType::f32, {4, 8}}, {"w", DType::f32, {8, 6}}});
-  const MeshPlan plan = explain(graph, devices.mesh, shardings({{"x", "-,m"}, {"w", "m,-"}}));
+  const MeshPlan plan = explain_mesh(graph, devices.mesh, shardings({{"x", "-,m"}, {"w", "m,-"}}));
   ASSERT_EQ(plan.collectives.size(), 1U) << plan.text();
   EXPECT_EQ(plan.collectives[0].to, "[-, -]");
 }
@@ -136,7 +136,7 @@ TEST(Mesh, SumsOverASplitAxisStayPartialThroughLinearSteps) {
 TEST(Mesh, SmallAxesAreNotSplit) {
   SimulatedMesh devices("m=4");
   const Graph graph = parse_expression("x * 2", {{"x", DType::f32, {3, 4}}});
-  const MeshPlan plan = explain(graph, devices.mesh, shardings({{"x", "m,-"}}));
+  const MeshPlan plan = explain_mesh(graph, devices.mesh, shardings({{"x", "m,-"}}));
   ASSERT_EQ(plan.notes.size(), 1U);
   EXPECT_EQ(plan.outputs[0], "[-, -]");
 }
@@ -147,8 +147,31 @@ TEST(Mesh, FasterDevicesGetLargerParts) {
   MeshOptions options = shardings({{"x", "data,-"}});
   options.speeds = {3, 1};
   const std::vector<HostArray> inputs{numbers({8, 2})};
-  EXPECT_EQ(run(devices.manager, graph, inputs, devices.mesh, options).outputs[0].to_doubles(),
+  EXPECT_EQ(run_on_mesh(devices.manager, graph, inputs, devices.mesh, options).outputs[0].to_doubles(),
             devices.manager.run(graph, inputs, {.device = "cpu"}).outputs[0].to_doubles());
+}
+
+TEST(Mesh, SpeedsAreEqualUntilEveryDeviceWasMeasured) {
+  SimulatedMesh devices("data=2");
+  const Graph graph = parse_expression("x @ x", {{"x", DType::f32, {64, 64}}});
+  const std::vector<HostArray> inputs{numbers({64, 64})};
+  EXPECT_EQ(measured_speeds(devices.manager, graph, devices.mesh), (std::vector<double>{1, 1}));
+  for (const std::string& id : devices.mesh.devices())
+    for (int i = 0; i < 3; ++i) devices.manager.run(graph, inputs, {.device = id});
+  const std::vector<double> speeds = measured_speeds(devices.manager, graph, devices.mesh);
+  ASSERT_EQ(speeds.size(), 2U);
+  for (const double speed : speeds) EXPECT_GT(speed, 1) << "products per second";
+}
+
+TEST(Mesh, ADeviceWithTwoDriversIsTakenOnce) {
+  std::vector<DeviceInfo> devices(3);
+  devices[0].id = "cpu:0";
+  devices[1].id = "opencl:0";
+  devices[1].same_as = "cpu:0";
+  devices[2].id = "cuda:0";
+  devices[2].kind = DeviceKind::gpu;
+  EXPECT_EQ(Mesh::parse("m=2", devices).devices(), (std::vector<std::string>{"cuda:0", "cpu:0"}));
+  EXPECT_THROW(Mesh::parse("m=3", devices), Error);
 }
 
 TEST(Mesh, ALostDeviceEndsTheRunAndEveryLease) {
@@ -157,7 +180,7 @@ TEST(Mesh, ALostDeviceEndsTheRunAndEveryLease) {
   const MeshOptions options = shardings({{"x", "-,m"}, {"w", "m,-"}});
   const std::vector<HostArray> inputs{numbers({4, 8}), numbers({8, 6})};
   try {
-    run(devices.manager, graph, inputs, devices.mesh, options);
+    run_on_mesh(devices.manager, graph, inputs, devices.mesh, options);
     ADD_FAILURE() << "the device was not lost";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unavailable) << error.what();
@@ -181,7 +204,8 @@ TEST(Mesh, OverlappingMeshesDoNotBlockEachOther) {
         std::next_permutation(ids.begin(), ids.end());
         const std::vector<std::string> some(ids.begin(), ids.begin() + 2 + (t + i) % 2);
         const Mesh mesh({{"m", static_cast<int>(some.size())}}, some);
-        EXPECT_NEAR(run(devices.manager, graph, inputs, mesh, shardings({{"x", "m"}})).outputs[0].value(0), expected, 1e-3);
+        EXPECT_NEAR(run_on_mesh(devices.manager, graph, inputs, mesh, shardings({{"x", "m"}})).outputs[0].value(0), expected,
+                    1e-3);
       }
     });
 }
@@ -193,7 +217,7 @@ TEST(Mesh, CanBeCancelled) {
   MeshOptions options = shardings({{"x", "m"}});
   options.run.cancel = stop.get_token();
   const Graph graph = parse_expression("sum(x)", {{"x", DType::f32, {12}}});
-  EXPECT_THROW(run(devices.manager, graph, std::vector<HostArray>{numbers({12})}, devices.mesh, options), Error);
+  EXPECT_THROW(run_on_mesh(devices.manager, graph, std::vector<HostArray>{numbers({12})}, devices.mesh, options), Error);
 }
 
 }  // namespace
