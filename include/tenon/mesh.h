@@ -149,8 +149,9 @@ struct MpiResult {
 MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
                        const std::vector<MeshAxis>& axes, const MpiOptions& options = {});
 
-// Ends MPI when all processes have done their part. Without it the launcher takes the end of a process for an error.
-void finish_mpi();
+// Ends MPI when all processes have done their part. Without it the launcher takes the end of a process for an error. If another
+// process does not come to it within the deadline, this process ends with an error message and exit status 1.
+void finish_mpi(double deadline_seconds = 30);
 
 // Relative speeds of the devices of |mesh| for |graph| from what was measured on them; equal for devices that were never used.
 std::vector<double> measured_speeds(const DeviceManager& manager, const Graph& graph, const Mesh& mesh);

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "tenon/error.h"
@@ -18,6 +21,9 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 // One call of MPI counts in int: larger messages are sent in pieces.
 constexpr std::size_t kPiece = std::size_t{1} << 30;
 constexpr std::size_t kName = 256;
+// What a process says to the others in its turn, and how often within a deadline.
+constexpr std::int32_t kBusy = 0, kDone = 1;
+constexpr int kBeats = 4;
 constexpr int kTags = 8192;  // in use at a time: an exchange is over before its tag comes again
 
 int mark_tag(int sequence) { return sequence % kTags; }
@@ -70,7 +76,7 @@ void MpiExchange::begin(const std::vector<int>& peers) {
   wait(std::move(sends));
 }
 
-void MpiExchange::wait(std::vector<MpiLibrary::Request> requests, bool without_deadline) {
+void MpiExchange::wait(std::vector<MpiLibrary::Request> requests) {
   constexpr int kSpins = 200;
   for (int round = 0; !requests.empty(); ++round) {
     std::erase_if(requests, [&](MpiLibrary::Request request) { return mpi_.test(request); });
@@ -79,7 +85,7 @@ void MpiExchange::wait(std::vector<MpiLibrary::Request> requests, bool without_d
     // Another process may need this core to send what we wait for.
     sched_yield();
     if (cancel_.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled while exchanging values");
-    if (!without_deadline && Clock::now() - began_ > deadline_) fail_late();
+    if (Clock::now() - began_ > deadline_) fail_late();
   }
 }
 
@@ -121,15 +127,51 @@ std::vector<std::string> MpiExchange::gather(const std::string& text) {
 
 void MpiExchange::in_turn(const std::vector<int>& turn, const std::function<void()>& action) {
   ++sequence_;
+  for (const int member : turn)
+    if (member == mpi_.rank())
+      take_turn(action);
+    else
+      wait_for_turn_of(member);
+}
+
+// The action may wait in a queue for its device, for as long as its own limit allows; signs of life tell the others.
+void MpiExchange::take_turn(const std::function<void()>& action) {
+  {
+    std::mutex mutex;
+    std::condition_variable_any over;
+    const std::jthread beat([&](const std::stop_token& stop) {
+      std::unique_lock lock(mutex);
+      try {
+        while (!over.wait_for(lock, stop, deadline_ / kBeats, [] { return false; }) && !stop.stop_requested()) tell_all(kBusy);
+      } catch (const Error&) {
+        // The next exchange of this process will fail, too, and say why.
+      }
+    });
+    action();
+  }
+  tell_all(kDone);
+}
+
+void MpiExchange::wait_for_turn_of(int member) {
+  arrivals_.clear();
+  peers_ = {member};
+  for (std::int32_t word = kBusy; word != kDone;) {
+    began_ = Clock::now();
+    wait({mpi_.receive(&word, sizeof word, member, data_tag(sequence_))});
+  }
+}
+
+void MpiExchange::tell_all(std::int32_t word) {
   began_ = Clock::now();
+  arrivals_.clear();
   peers_.clear();
-  const auto place = std::find(turn.begin(), turn.end(), mpi_.rank()) - turn.begin();
-  std::int32_t token = 0;
-  // The one before may wait in a queue for its device, for as long as its own limit allows.
-  if (place > 0) wait({mpi_.receive(&token, sizeof token, turn[static_cast<std::size_t>(place) - 1], data_tag(sequence_))}, true);
-  action();
-  if (place + 1 < static_cast<std::ptrdiff_t>(turn.size()))
-    wait({mpi_.send(&token, sizeof token, turn[static_cast<std::size_t>(place) + 1], data_tag(sequence_))});
+  std::vector<MpiLibrary::Request> sends;
+  for (int peer = 0; peer < mpi_.size(); ++peer) {
+    if (peer == mpi_.rank()) continue;
+    peers_.push_back(peer);
+    sends.push_back(mpi_.send(&word, sizeof word, peer, data_tag(sequence_)));
+  }
+  wait(std::move(sends));
 }
 
 // --- Values ---

@@ -31,8 +31,8 @@ class MpiExchange final : public Exchange {
   const std::vector<std::string>& names() const noexcept { return names_; }
   // Waits until all processes are here; each gets the texts of all, in order of rank.
   std::vector<std::string> gather(const std::string& text);
-  // Runs |action| on all processes, one after the other, in the order of |turn|: a process waits for the one before it, however
-  // long that takes.
+  // Runs |action| on all processes, one after the other, in the order of |turn|, and waits until all have done it: for as long
+  // as the one whose turn it is shows signs of life.
   void in_turn(const std::vector<int>& turn, const std::function<void()>& action);
 
  private:
@@ -43,7 +43,10 @@ class MpiExchange final : public Exchange {
   using Clock = std::chrono::steady_clock;
 
   void begin(const std::vector<int>& peers);
-  void wait(std::vector<MpiLibrary::Request> requests, bool without_deadline = false);
+  void wait(std::vector<MpiLibrary::Request> requests);
+  void take_turn(const std::function<void()>& action);
+  void wait_for_turn_of(int member);
+  void tell_all(std::int32_t word);
   void exchange(const std::vector<Message>& sends, std::vector<Message>& receives);
   [[noreturn]] void fail_late() const;
   HostArray reduce_all(const HostArray& mine, ReduceKind kind, const std::vector<int>& axes, const std::vector<int>& group);

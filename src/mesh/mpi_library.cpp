@@ -82,8 +82,11 @@ class Bound final : public MpiLibrary {
     bind(finalize_, "MPI_Finalize");
     bind(version_, "MPI_Get_library_version");
     int provided = 0;
-    constexpr int kFunneled = 1;
-    check(init_thread_(nullptr, nullptr, kFunneled, &provided), "MPI_Init_thread");
+    constexpr int wanted = 2;  // MPI_THREAD_SERIALIZED, in both interfaces
+    check(init_thread_(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
+    if (provided < wanted)
+      throw Error(ErrorCode::unavailable, fmt::format("{} ({}) was built for one thread", library_.name(), Abi::kName),
+                  "an MPI library that offers MPI_THREAD_SERIALIZED is needed");
     groups_.push_back(Abi::world(library_));
     check(comm_rank_(groups_[0], &rank_), "MPI_Comm_rank");
     check(comm_size_(groups_[0], &size_), "MPI_Comm_size");

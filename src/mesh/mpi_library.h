@@ -2,7 +2,7 @@
 //
 // Loaded at run time, never linked. Open MPI's handles are pointers to objects of the library, MPICH's are numbers fixed by its
 // binary interface; here both are hidden behind ids. All communication is non-blocking: the caller decides how long to wait.
-// Thread safety: one thread at a time.
+// Thread safety: any thread, one at a time.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "mesh/member.h"
 #include "mesh/mpi_exchange.h"
@@ -92,7 +97,6 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
                   "start fewer processes per host, or give each a device with --device");
   Lease lease;
   processes.in_turn(order_of(result.places), [&] { lease = member.lease(); });
-  processes.gather("leased");
   member.run();
   for (std::size_t i = 0; i < member.outputs.size(); ++i) {
     const mesh::Value& value = prepared.partition.values[index(prepared.partition.outputs[i])];
@@ -102,14 +106,26 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
     if (!(value.layout == whole)) part = processes.move(part, value.layout, whole, node.shape);
     result.result.outputs.push_back(part.cast(node.dtype));
   }
+  processes.gather("done");
   result.result.devices.push_back(lease.device());
   result.result.timelines.push_back(member.timeline);
   result.result.collectives = mesh::collectives_of(prepared, members);
   return result;
 }
 
-void finish_mpi() {
-  if (started_by_mpi()) library().finish();
+void finish_mpi(double deadline_seconds) {
+  if (!started_by_mpi()) return;
+  std::mutex mutex;
+  std::condition_variable_any over;
+  const std::jthread watch([&](const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    over.wait_for(lock, stop, std::chrono::duration<double>(deadline_seconds), [] { return false; });
+    if (stop.stop_requested()) return;
+    // MPI cannot be called off.
+    fmt::print(stderr, "error: MPI did not end within {} s: another process of the job is gone or hangs\n", deadline_seconds);
+    std::_Exit(1);
+  });
+  library().finish();
 }
 
 }  // namespace tenon

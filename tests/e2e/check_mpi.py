@@ -3,6 +3,7 @@
 
 usage: check_mpi.py TENON
 """
+import json
 import os
 import shutil
 import signal
@@ -14,12 +15,13 @@ import time
 SKIPPED = 77
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
 MLP = ["gelu(x @ w) @ v", "x=randn([6, 16], seed=1)", "w=randn([16, 32], seed=2)", "v=randn([32, 4], seed=3)"]
-# Long enough to be interrupted: each process multiplies its rows for seconds before the sum is exchanged.
-LONG = ["s = x @ x; " + "s = s @ x / 1000; " * 30 + "sum(s)", "x=randn([1500, 1500], seed=1)"]
+# Long enough to be interrupted: each process multiplies its rows on its own slow device before the sum is exchanged.
+LONG = ["s = x @ x; " + "s = s @ x / 1000; " * 4 + "sum(s)", "x=randn([1500, 1500], seed=1)"]
+SLOW_DEVICES = ";".join(["gpu,factor=20"] * 3)
 
 
-def environment(folder):
-    return dict(os.environ, TENON_RUN_DIR=folder, TENON_STATE_DIR=folder, TENON_THREADS="1")
+def environment(folder, devices=""):
+    return dict(os.environ, TENON_RUN_DIR=folder, TENON_STATE_DIR=folder, TENON_THREADS="1", TENON_SIM=devices)
 
 
 def run(launcher, ranks, tenon, arguments, folder):
@@ -66,25 +68,24 @@ def ancestor(pid, wanted):
     return False
 
 
-def computing(pid):
-    """Whether a process has computed for a while: MPI is started, and the exchange is still to come."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return int(fields[11]) / os.sysconf("SC_CLK_TCK") > 0.7
+def holders(tenon, folder):
+    """The processes that have leased a device: MPI is started, and the exchange is still to come."""
+    told = subprocess.run([tenon, "queue", "--json"], env=environment(folder, SLOW_DEVICES), capture_output=True, text=True, timeout=60)
+    return sorted(holder["pid"] for device in json.loads(told.stdout)["devices"] for holder in device["holders"])
 
 
-def check_gone(launcher, tenon, folder, how):
+def check_gone(launcher, tenon, folder, how, devices, leased):
+    """A process is gone when |leased| of the three have a device: the job ends with an error, and no lease is left behind."""
     command = launcher + ["-n", "3", tenon, "run", *LONG, "--mesh", "m=3", "--shard", "x=m,-", "--deadline", "4"]
-    job = subprocess.Popen(command, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    job = subprocess.Popen(command, env=environment(folder, devices), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         limit = time.monotonic() + 60
         ranks = []
-        while len(ranks) < 3 or not all(computing(pid) for pid in ranks):
+        while len(ranks) < leased:
             assert time.monotonic() < limit and job.poll() is None, "the processes did not start to compute"
-            time.sleep(0.05)
-            ranks = processes_of(job.pid, os.path.basename(tenon))
-        os.kill(ranks[1], how)
-        out, err = job.communicate(timeout=90)
+            ranks = holders(tenon, folder)
+        os.kill(ranks[leased // 2], how)
+        out, err = job.communicate(timeout=300)
         assert job.returncode != 0, (out, err)
         if how == signal.SIGSTOP:
             assert "did not answer within 4 s" in err and " on " in err, err
@@ -93,9 +94,16 @@ def check_gone(launcher, tenon, folder, how):
             os.kill(pid, signal.SIGKILL)
         job.kill()
         job.wait()
-    # No lease is left behind.
-    alone = subprocess.run([tenon, "run", "1 + 1", "--timeout", "0"], env=environment(folder), capture_output=True, text=True, timeout=60)
-    assert alone.returncode == 0, alone
+    assert not holders(tenon, folder), "a lease is left"
+
+
+def check_slow_opening(launcher, tenon, folder):
+    """Processes wait for one that opens its device for longer than the deadline, as long as it lives."""
+    arguments = [*MLP, "--mesh", "model=2", "--shard", "w=-,model", "--shard", "v=model,-", "--deadline", "1"]
+    command = launcher + ["-n", "2", tenon, "run", *arguments]
+    for devices in ("gpu,open=3;gpu", "gpu;gpu,open=3"):
+        done = subprocess.run(command, env=environment(folder, devices), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done
 
 
 def main():
@@ -110,8 +118,12 @@ def main():
             print(f"{name}: results are right")
         if "openmpi" in present:
             for how in (signal.SIGSTOP, signal.SIGKILL):
-                check_gone(present["openmpi"], tenon, folder, how)
+                check_gone(present["openmpi"], tenon, folder, how, SLOW_DEVICES, leased=3)
                 print(f"openmpi: a process that got {how.name} ends the job with an error")
+            check_gone(present["openmpi"], tenon, folder, signal.SIGSTOP, "gpu,open=60;gpu;gpu", leased=1)
+            print("openmpi: a process that hangs in its turn ends the job with an error")
+            check_slow_opening(present["openmpi"], tenon, folder)
+            print("openmpi: a device that opens slowly is waited for")
     return 0
 
 

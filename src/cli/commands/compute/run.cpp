@@ -177,7 +177,7 @@ int run(const RunArguments& arguments, const Session& session) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
     return interrupt.exit_status();
   }
-  if (on_mesh && started_by_mpi()) finish_mpi();
+  if (on_mesh && started_by_mpi()) finish_mpi(arguments.mesh.deadline_seconds);
   if (on_mesh && !on_mesh->is_printed) return 0;
   ComparedResults compared;
   if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
