@@ -6,6 +6,7 @@
 // The model takes ids and a mask of [batch, length] and gives either a vector per token, which are averaged over the tokens of
 // the text (or the first one is taken), or a vector per text. Texts are run in batches of similar length; the order of the
 // results is that of the texts, and a vector does not depend on its batch beyond the last digits.
+// Servers that form batches themselves take tokens() and encode_tokens().
 // Lifetime: a value; copies share the model. Thread safety: all calls may run concurrently.
 #pragma once
 
@@ -20,6 +21,8 @@
 
 #include "tenon/array.h"
 #include "tenon/manager.h"
+#include "tenon/model.h"
+#include "tenon/tokenizer.h"
 
 namespace tenon {
 
@@ -39,9 +42,22 @@ class Encoder {
   // Tokenizer::load throw, and invalid_argument for a model that takes no ids.
   static Encoder load(const std::filesystem::path& path, const EncoderOptions& options = {});
 
+  // Of parts that are loaded already.
+  static Encoder of(const Model& model, const Tokenizer& tokenizer, const EncoderOptions& options = {});
+
   // f32 [texts, width]. |progress| is called after each batch with the number of texts done.
   HostArray encode(std::span<const std::string> texts, const RunOptions& options = {},
                    const std::function<void(std::size_t)>& progress = {}) const;
+
+  // The tokens of a text, cut to max_tokens.
+  Tokens tokens(std::string_view text) const;
+  // f32 [texts, width] of texts that are tokens already, run as one batch in which each is padded to |length| tokens, or to the
+  // longest of them if that is more. Throws invalid_argument for no texts.
+  HostArray encode_tokens(std::span<const Tokens> texts, std::int64_t length, const RunOptions& options = {}) const;
+
+  const Model& model() const noexcept;
+  const Tokenizer& tokenizer() const noexcept;
+  const EncoderOptions& options() const noexcept;
 
  private:
   explicit Encoder(std::shared_ptr<const EncoderState> state) : state_(std::move(state)) {}

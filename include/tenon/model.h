@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/graph.h"
 #include "tenon/tensor.h"
 
 namespace tenon {
@@ -77,7 +78,9 @@ class Model {
 
   // The device that a call with these inputs would use now, and why. Opens nothing.
   Decision explain(const Tensors& inputs, std::string_view device = "auto") const;
-  // The program for these inputs as text, one line per node.
+  // The program for these inputs. Its shapes tell what a call takes; values that only a run can tell are missing.
+  std::shared_ptr<const Graph> graph(const Tensors& inputs) const;
+  // The same as text, one line per node.
   std::string program(const Tensors& inputs) const;
   // How many programs are kept.
   std::size_t programs() const;

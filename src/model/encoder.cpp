@@ -19,6 +19,7 @@ struct EncoderState {
   Tokenizer tokenizer;
   EncoderOptions options;
   std::string ids, mask, types;  // names of the model's inputs; "" for one that it does not have
+  Tokens empty = tokenizer.encode("");
 };
 
 namespace {
@@ -38,10 +39,9 @@ void cut(Tokens& encoding, const Tokens& empty, std::size_t most) {
     each->erase(each->begin() + static_cast<std::ptrdiff_t>(most - tail), each->end() - static_cast<std::ptrdiff_t>(tail));
 }
 
-// Vectors of the texts in |rows|, whose encodings are padded to the longest.
+// Vectors of the texts in |rows|, whose encodings are padded to the longest, at least to |longest|.
 HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std::span<const std::size_t> rows,
-                    const RunOptions& options) {
-  std::size_t longest = 1;
+                    const RunOptions& options, std::size_t longest = 1) {
   for (const std::size_t row : rows) longest = std::max(longest, all[row].ids.size());
   const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
   HostArray ids = HostArray::zeros(DType::i64, shape), mask = ids, types = ids;
@@ -77,25 +77,47 @@ HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std:
 Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& options) {
   const bool is_folder = std::filesystem::is_directory(path);
   const std::filesystem::path model = is_folder ? path / "model.onnx" : path, folder = is_folder ? path : path.parent_path();
-  Model loaded = Model::load(model);
-  const ModelInfo& info = loaded.info();
-  auto state = std::make_shared<EncoderState>(
-      EncoderState{loaded, Tokenizer::load(folder / "tokenizer.json"), options, input_named(info, {"input_ids", "ids"}),
-                   input_named(info, {"attention_mask", "mask"}), input_named(info, {"token_type_ids", "segment_ids"})});
+  try {
+    return of(Model::load(model), Tokenizer::load(folder / "tokenizer.json"), options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::failed_precondition) throw;
+    throw Error(ErrorCode::invalid_argument, fmt::format("model '{}': {}", printable(model.string()), error.what()),
+                error.hint());
+  }
+}
+
+Encoder Encoder::of(const Model& model, const Tokenizer& tokenizer, const EncoderOptions& options) {
+  const ModelInfo& info = model.info();
+  auto state = std::make_shared<EncoderState>(EncoderState{model, tokenizer, options, input_named(info, {"input_ids", "ids"}),
+                                                           input_named(info, {"attention_mask", "mask"}),
+                                                           input_named(info, {"token_type_ids", "segment_ids"})});
   if (state->ids.empty() || info.outputs.empty())
-    throw Error(ErrorCode::invalid_argument, fmt::format("model '{}' has no input named input_ids", printable(model.string())),
+    throw Error(ErrorCode::failed_precondition, "the model has no input named input_ids",
                 "an encoder takes the ids of a text's tokens");
   return Encoder(std::move(state));
 }
 
+Tokens Encoder::tokens(std::string_view text) const {
+  Tokens tokens = state_->tokenizer.encode(text);
+  cut(tokens, state_->empty, static_cast<std::size_t>(std::max<std::int64_t>(state_->options.max_tokens, 1)));
+  return tokens;
+}
+
+HostArray Encoder::encode_tokens(std::span<const Tokens> texts, std::int64_t length, const RunOptions& options) const {
+  if (texts.empty()) throw Error(ErrorCode::invalid_argument, "a batch needs at least one text");
+  std::vector<std::size_t> rows(texts.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return run_batch(*state_, texts, rows, options, static_cast<std::size_t>(std::max<std::int64_t>(length, 1)));
+}
+
+const Model& Encoder::model() const noexcept { return state_->model; }
+const Tokenizer& Encoder::tokenizer() const noexcept { return state_->tokenizer; }
+const EncoderOptions& Encoder::options() const noexcept { return state_->options; }
+
 HostArray Encoder::encode(std::span<const std::string> texts, const RunOptions& options,
                           const std::function<void(std::size_t)>& progress) const {
-  const Tokens empty = state_->tokenizer.encode("");
   std::vector<Tokens> all;
-  for (const std::string& text : texts) {
-    all.push_back(state_->tokenizer.encode(text));
-    cut(all.back(), empty, static_cast<std::size_t>(std::max<std::int64_t>(state_->options.max_tokens, 1)));
-  }
+  for (const std::string& text : texts) all.push_back(tokens(text));
   std::vector<std::size_t> order(texts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -154,6 +154,11 @@ Decision Model::explain(const Tensors& inputs, std::string_view device) const {
   return current_manager().explain(state_->session.import(shapes_of(state_->info, inputs))->graph, device);
 }
 
+std::shared_ptr<const Graph> Model::graph(const Tensors& inputs) const {
+  const std::shared_ptr<const onnx::Import> import = state_->session.import(shapes_of(state_->info, inputs));
+  return {import, &import->graph};
+}
+
 std::string Model::program(const Tensors& inputs) const {
   return state_->session.import(shapes_of(state_->info, inputs))->graph.text();
 }
