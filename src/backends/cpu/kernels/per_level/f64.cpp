@@ -20,6 +20,7 @@ constexpr ElementwiseKernel kernel_of() {
 }  // namespace
 
 void level::add_f64_kernels(Kernels& table) {
+  find_vector_functions();
   static constexpr ElementwiseKernel kernels[] = {
 #define TENON_X(Name, ...) kernel_of<elementwise::Name>(),
       TENON_ELEMENTWISE_OPS(TENON_X)
