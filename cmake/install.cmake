@@ -14,6 +14,11 @@ endforeach()
 set_target_properties(tenon_library PROPERTIES
   OUTPUT_NAME tenon EXPORT_NAME tenon LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION 0
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+target_link_options(tenon_library PRIVATE -Wl,--version-script,${CMAKE_SOURCE_DIR}/cmake/exported.map -Wl,-Bsymbolic-functions -Wl,-O1)
+set_target_properties(tenon_library PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/exported.map)
+# Its own copy, seen by nobody else, of a function that older systems lack: with it the library loads where glibc is 2.34 or later.
+add_library(tenon_older_libstdcxx STATIC ${CMAKE_SOURCE_DIR}/cmake/older_libstdcxx.cpp)
+target_link_libraries(tenon_library PRIVATE tenon_older_libstdcxx)
 target_compile_features(tenon_library PUBLIC cxx_std_20)
 target_include_directories(tenon_library PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -16,17 +16,18 @@ set(TENON_COMMON_HEADERS
   <unistd.h> <fmt/format.h>
   <tenon/error.h> <tenon/array.h> <tenon/graph.h> <tenon/device.h> <tenon/backend.h>)
 
-# tenon_precompiled(NAME [FOR_PROGRAMS] [LINK library...] [HEADERS header...])
+# tenon_precompiled(NAME [FOR_PROGRAMS] [LINK library...] [HEADERS header...] [OPTIONS option...])
 # A set of headers, the common ones and HEADERS, that targets take with tenon_use_precompiled(TARGET NAME): libraries, or programs
-# with FOR_PROGRAMS, whose code is position independent in another way.
+# with FOR_PROGRAMS, whose code is position independent in another way. OPTIONS are those with which the targets are compiled.
 function(tenon_precompiled NAME)
   if(NOT TENON_PRECOMPILE)
     return()
   endif()
-  cmake_parse_arguments(SET "FOR_PROGRAMS" "" "LINK;HEADERS" ${ARGN})
+  cmake_parse_arguments(SET "FOR_PROGRAMS" "" "LINK;HEADERS;OPTIONS" ${ARGN})
   add_library(tenon_precompiled_${NAME} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cpp)
   target_include_directories(tenon_precompiled_${NAME} PRIVATE ${CMAKE_SOURCE_DIR}/include)
-  target_link_libraries(tenon_precompiled_${NAME} PRIVATE ${TENON_FMT} Threads::Threads ${SET_LINK})
+  target_link_libraries(tenon_precompiled_${NAME} PRIVATE fmt::fmt Threads::Threads ${SET_LINK})
+  target_compile_options(tenon_precompiled_${NAME} PRIVATE ${SET_OPTIONS})
   if(SET_FOR_PROGRAMS)
     set_target_properties(tenon_precompiled_${NAME} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(tenon_precompiled_${NAME} PRIVATE -fPIE)
@@ -41,4 +42,5 @@ function(tenon_use_precompiled TARGET NAME)
 endfunction()
 
 tenon_precompiled(common)
+tenon_precompiled(small OPTIONS $<$<CONFIG:Release>:-Os>)
 tenon_precompiled(json HEADERS <boost/json.hpp>)

@@ -1,9 +1,10 @@
-# tenon_room(NAME [DIR dir] [EXCLUDE regex] [ROOMS room...] [LINK library...] [PRECOMPILED set])
+# tenon_room(NAME [SMALL] [DIR dir] [EXCLUDE regex] [ROOMS room...] [LINK library...] [PRECOMPILED set])
 # One library per room of the architecture, built from all its .cpp files but a program's main.cpp and those that EXCLUDE matches.
 # ROOMS are the rooms it may include; the test docs.rooms_include_downwards reads every #include. PRECOMPILED names a set of
-# precompiled headers (precompiled.cmake), "common" if it is missing.
+# precompiled headers (precompiled.cmake), "common" if it is missing. SMALL is for code that writes or reads text and never runs per
+# element: it is optimised for size, which halves its part of the library.
 function(tenon_room NAME)
-  cmake_parse_arguments(ROOM "" "DIR;EXCLUDE;PRECOMPILED" "ROOMS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "DIR;EXCLUDE;PRECOMPILED" "ROOMS;LINK" ${ARGN})
   if(NOT ROOM_DIR)
     set(ROOM_DIR ${CMAKE_SOURCE_DIR}/src/${NAME})
   endif()
@@ -18,6 +19,10 @@ function(tenon_room NAME)
     target_link_libraries(tenon_${NAME} PUBLIC tenon_${room})
   endforeach()
   target_link_libraries(tenon_${NAME} PUBLIC ${ROOM_LINK})
+  if(ROOM_SMALL)
+    target_compile_options(tenon_${NAME} PRIVATE $<$<CONFIG:Release>:-Os>)
+    set(ROOM_PRECOMPILED small)
+  endif()
   if(NOT ROOM_PRECOMPILED)
     set(ROOM_PRECOMPILED common)
   endif()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -45,10 +47,33 @@ def test_mypy_is_content(tmp_path):
     (tmp_path / "use.py").write_text(USE)
     (tmp_path / "wrong.py").write_text("import tenon as tn\n\ntn.softmax(tn.ones(2), axis='last')\n")
     environment = {**os.environ, "MYPYPATH": os.path.dirname(os.path.dirname(tn.__file__))}
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    settings = ["--config-file", os.path.join(ROOT, "pyproject.toml"), "--cache-dir", str(tmp_path / "cache")]
+    mypy = [sys.executable, "-m", "mypy", "--strict", *settings]
     done = subprocess.run([*mypy, "-p", "tenon"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout
     done = subprocess.run([*mypy, str(tmp_path / "use.py")], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout
     done = subprocess.run([*mypy, str(tmp_path / "wrong.py")], capture_output=True, text=True, env=environment)
     assert done.returncode == 1 and '"axis"' in done.stdout
+
+
+def test_pyright_is_content(tmp_path):
+    pyright = os.path.join(ROOT, "build", "plugins", "pyright", "node_modules", "pyright", "index.js")
+    if not os.path.exists(pyright) or shutil.which("node") is None:
+        pytest.skip("pyright is not installed (tools/plugins)")
+    (tmp_path / "use.py").write_text("# pyright: strict\n" + USE)
+    (tmp_path / "wrong.py").write_text("import tenon as tn\n\ntn.softmax(tn.ones(2), axis='last')\n")
+    package = os.path.dirname(tn.__file__)
+    (tmp_path / "pyrightconfig.json").write_text(
+        json.dumps(
+            {
+                "include": [package, str(tmp_path / "use.py"), str(tmp_path / "wrong.py")],
+                "exclude": [package + "/_backend"],
+                "extraPaths": [os.path.dirname(package), os.path.join(ROOT, "build", "plugins", "python")],
+                "pythonVersion": "3.10",
+            }
+        )
+    )
+    done = subprocess.run(["node", pyright, "--outputjson", "-p", str(tmp_path)], capture_output=True, text=True)
+    found = [(os.path.basename(each["file"]), each["message"]) for each in json.loads(done.stdout)["generalDiagnostics"]]
+    assert [file for file, message in found] == ["wrong.py"] and '"axis"' in found[0][1], found
