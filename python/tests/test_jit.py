@@ -120,7 +120,7 @@ def test_assignment_works_within_a_recorded_function():
 def test_a_value_must_not_leave_its_function():
     kept = []
     tn.jit(lambda x: (kept.append(x), x + 1)[1])(tn.array([1.0]))
-    with pytest.raises(RuntimeError, match="not among the inputs|no value"):
+    with pytest.raises(RuntimeError, match="input of another program"):
         tn.jit(lambda y: y + kept[0])(tn.array([1.0]))
 
 
