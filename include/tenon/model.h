@@ -72,6 +72,10 @@ class Model {
 
   const ModelInfo& info() const noexcept;
 
+  // |inputs| as a call takes them: of the model's types, where no value can change. Throws invalid_argument for missing, unknown
+  // or wrongly shaped inputs. Computes nothing.
+  Tensors fitted(const Tensors& inputs) const;
+
   // Every output by its name. Inputs of another numeric type are converted if no value can change (int32 to int64). Throws
   // invalid_argument for missing, unknown or wrongly shaped inputs, unimplemented naming the node, and what devices throw.
   Tensors operator()(const Tensors& inputs, const RunOptions& options = {}) const;

@@ -43,10 +43,9 @@ void check_shape(const ModelValue& value, const Shape& shape, std::map<std::stri
                 fmt::format("the input has the shape {}, the model expects {}{}", to_string(shape), to_string(value), reason));
 }
 
-Inputs checked(const ModelInfo& info, const Model::Tensors& given, const RunOptions& options) {
-  Inputs inputs;
+Model::Tensors fitted(const ModelInfo& info, const Model::Tensors& given) {
+  Model::Tensors tensors;
   std::map<std::string, std::int64_t> named;
-  std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : given) {
     const auto known =
         std::find_if(info.inputs.begin(), info.inputs.end(), [&](const ModelValue& each) { return each.name == name; });
@@ -60,31 +59,33 @@ Inputs checked(const ModelInfo& info, const Model::Tensors& given, const RunOpti
       throw Error(ErrorCode::unimplemented,
                   fmt::format("the input '{}' is a {}, which no tensor holds", printable(name), known->type));
     check_shape(*known, tensor.shape(), named);
-    Tensor value = tensor;
-    if (tensor.dtype() != *known->dtype) {
-      if (!holds_all(tensor.dtype(), *known->dtype))
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("the input '{}' is {}, the model expects {}", printable(name), tenon::name(tensor.dtype()),
-                                to_string(*known)),
-                    fmt::format("convert it with cast(x, {})", tenon::name(*known->dtype)));
-      value = tensor.cast(*known->dtype);
-    }
-    tensors.push_back(value);
-    onnx::RunValue run;
-    run.type = onnx::element_type(*known->dtype);
-    run.shape = value.shape();
-    inputs.emplace(name, std::move(run));
+    if (tensor.dtype() != *known->dtype && !holds_all(tensor.dtype(), *known->dtype))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the input '{}' is {}, the model expects {}", printable(name), tenon::name(tensor.dtype()),
+                              to_string(*known)),
+                  fmt::format("convert it with cast(x, {})", tenon::name(*known->dtype)));
+    tensors.emplace(name, tensor.dtype() == *known->dtype ? tensor : tensor.cast(*known->dtype));
   }
   for (const ModelValue& each : info.inputs)
     if (!given.contains(each.name) && !each.is_optional && each.type.find("optional") != 0)
       throw Error(ErrorCode::invalid_argument, fmt::format("the input '{}' is missing", to_string(each)));
+  return tensors;
+}
+
+Inputs checked(const ModelInfo& info, const Model::Tensors& given, const RunOptions& options) {
+  const Model::Tensors tensors = fitted(info, given);
+  std::vector<Tensor> all;
+  for (const auto& [name, tensor] : tensors) all.push_back(tensor);
   // Literals have no storage, so they become arrays; everything else stays where it is.
-  eval(tensors, options);
-  std::size_t i = 0;
-  for (auto& [name, value] : inputs) {
-    const std::shared_ptr<Storage> storage = node_of(tensors[i])->state().storage;
-    value.tensor = storage ? storage : Storage::from_host(tensors[i].to_host());
-    ++i;
+  eval(all, options);
+  Inputs inputs;
+  for (const auto& [name, tensor] : tensors) {
+    onnx::RunValue run;
+    run.type = onnx::element_type(tensor.dtype());
+    run.shape = tensor.shape();
+    const std::shared_ptr<Storage> storage = node_of(tensor)->state().storage;
+    run.tensor = storage ? storage : Storage::from_host(tensor.to_host());
+    inputs.emplace(name, std::move(run));
   }
   return inputs;
 }
@@ -138,6 +139,8 @@ Model Model::parse(std::span<const std::byte> onnx) {
 
 const ModelInfo& Model::info() const noexcept { return state_->info; }
 std::size_t Model::programs() const { return state_->session.programs(); }
+
+Model::Tensors Model::fitted(const Tensors& inputs) const { return tenon::fitted(state_->info, inputs); }
 
 Model::Tensors Model::operator()(const Tensors& inputs, const RunOptions& options) const {
   const Inputs values = checked(state_->info, inputs, options);

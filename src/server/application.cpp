@@ -140,7 +140,8 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                   .waiting_of_client = std::max<std::size_t>(wanted.max_waiting / 4, 1),
                   .threads_of_queue = kAttendantsOfRoute,
                   .threads_of_client_in_queue = kAttendantsOfRoute}),
-      jobs(*this, memory.limit() / 8, wanted.max_jobs * 32) {
+      jobs(*this, memory.limit() / 8, wanted.max_jobs * 32),
+      models(*this, wanted.model_folder) {
   limits.memory_bytes = std::min(limits.memory_bytes, memory.client_limit());
 }
 
@@ -170,6 +171,8 @@ Application::Application(const ServerOptions& options, DeviceManager& manager, P
   add_session_routes(services.routes, services);
   add_inference_routes(services.routes, services);
   add_operation_routes(services.routes, services);
+  add_text_routes(services.routes, services);
+  add_model_routes(services.routes, services);
   services.observer = manager.observe([&services](const DeviceEvent& event) { services.events.record(event); });
 }
 
@@ -204,7 +207,7 @@ Admission Application::admit(const Request& request, const std::string& peer) {
             .with_retry(static_cast<int>(std::ceil(wait)));
     }
 
-    const bool is_api = request.path.starts_with("/api/") || request.path.starts_with("/v2");
+    const bool is_api = request.path.starts_with("/api/") || request.path.starts_with("/v1/") || request.path.starts_with("/v2");
     const bool is_open = match.route != nullptr ? match.route->access == Access::open : !is_api;
     if (services.accounts.is_required()) {
       const bool renews = match.route == nullptr || match.route->renews_session;
@@ -264,9 +267,9 @@ void Application::answer(const Request& request, const Admission& admission, std
       add_rate_limit(response, admission, services.rates);
       send(std::move(response));
     };
-  const auto run = [&services, &request, &admission, cancel](const Handler& handler) {
+  const auto guarded = [&services, &request, &admission](const std::function<Response()>& make) {
     try {
-      Response response = handler(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
+      Response response = make();
       // A slow reader keeps its answer in memory for long.
       if (response.bytes() >= MemoryGate::kCounted && response.fixed.empty() && !response.memory && !response.is_counted)
         response.memory = services.memory.take(admission.client.quota, response.bytes());
@@ -278,24 +281,33 @@ void Application::answer(const Request& request, const Admission& admission, std
       return problem.response(request.path, admission.request_id);
     }
   };
+  const auto call = [&request, &admission, cancel] {
+    return Call{request, admission.client, admission.request_id, admission.arguments, cancel};
+  };
   if (route.quick) {
     std::optional<Response> response;
     try {
-      response = route.quick(Call{request, admission.client, admission.request_id, admission.arguments, cancel});
+      response = route.quick(call());
     } catch (const std::exception& error) {
       response = Problem::of(error, Stage::preparing).response(request.path, admission.request_id);
     }
     if (response) return done(std::move(*response));
   }
-  if (route.runs == Runs::here) return done(run(route.handler));
-  const std::string queue =
-      route.queue_key ? route.queue_key(Call{request, admission.client, admission.request_id, admission.arguments, cancel})
-                      : route.path;
+  if (route.runs == Runs::here) return done(guarded([&] { return route.handler(call()); }));
+  const std::string queue = route.queue_key ? route.queue_key(call()) : route.path;
   TaskPool& pool = route.runs == Runs::computing ? services.workers : services.attendants;
-  const bool is_taken = pool.submit(admission.client.quota, queue, [&services, run, &route, done, cancel] {
+  const bool is_taken = pool.submit(admission.client.quota, queue, [&services, guarded, call, &route, done, cancel] {
     const StopScope scope(cancel);
-    auto response = std::make_shared<Response>(run(route.handler));
-    services.post([done, response] { done(std::move(*response)); });
+    const Finish finish = [&services, guarded, done](const std::function<Response()>& make) {
+      auto response = std::make_shared<Response>(guarded(make));
+      services.post([done, response] { done(std::move(*response)); });
+    };
+    if (!route.begin) return finish([&] { return route.handler(call()); });
+    try {
+      route.begin(call(), finish);
+    } catch (...) {
+      finish([error = std::current_exception()]() -> Response { std::rethrow_exception(error); });
+    }
   });
   if (!is_taken)
     done(Problem(503, "overloaded", "too many requests are waiting", "try again in a moment")
@@ -346,6 +358,7 @@ void Application::tick() {
   services.jobs.expire(now);
   services.accounts.expire();
   services.rates.expire(now);
+  services.models.tick(now);
 }
 
 void Application::drain() {
@@ -359,7 +372,10 @@ bool Application::is_drained() const {
   return services_->jobs.unfinished() == 0;
 }
 
-void Application::cancel_all() { services_->jobs.cancel_all(); }
+void Application::cancel_all() {
+  services_->jobs.cancel_all();
+  services_->models.cancel_all();
+}
 
 void Application::shut_down() {
   services_->observer = nullptr;

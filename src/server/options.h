@@ -16,6 +16,7 @@ struct ServerOptions {
   std::string password_file, token_file;   // "": none
   std::string trusted_proxy;               // an address whose X-Forwarded-For is believed
   std::string report_directory;            // "": reports in the state directory
+  std::string model_folder;                // "": no models, only ops
 
   std::size_t max_header_bytes = 16 << 10;
   std::size_t max_json_bytes = 8 << 20;

@@ -16,6 +16,7 @@
 #include "server/compute/program_cache.h"
 #include "server/compute/task_pool.h"
 #include "server/compute/uploads.h"
+#include "server/models/model_repository.h"
 #include "server/options.h"
 #include "server/routes/routes.h"
 #include "server/watch/event_hub.h"
@@ -44,6 +45,7 @@ struct Services {
   TaskPool workers;     // for routes that compute
   TaskPool attendants;  // for the other ones, so that they answer however much is computed
   JobBoard jobs;
+  ModelRepository models;
   RouteTable routes;
   std::shared_ptr<void> observer;
   std::atomic<bool> is_draining{false};
@@ -70,6 +72,8 @@ void add_job_routes(RouteTable& routes, Services& services);
 void add_session_routes(RouteTable& routes, Services& services);
 void add_inference_routes(RouteTable& routes, Services& services);
 void add_operation_routes(RouteTable& routes, Services& services);
+void add_text_routes(RouteTable& routes, Services& services);
+void add_model_routes(RouteTable& routes, Services& services);
 // The page and its files: what is at |path|, nothing for no such file.
 std::optional<Response> page_response(const Request& request);
 

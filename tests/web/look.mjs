@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { calculate, calculator, launch, outcome, require, scenario, screenshots, Server, visit } from './harness.mjs';
+import { calculate, calculator, launch, outcome, require, root, scenario, screenshots, Server, visit } from './harness.mjs';
 
 const browser = await launch();
-const server = await Server.start('--sim', 'wormhole,open=50ms,close=20ms');
+const server = await Server.start('--sim', 'wormhole,open=50ms,close=20ms', '--models', join(root, 'tests/fixtures/models'));
 const kDevice = await server.simulated();
 const axe = require.resolve('axe-core/axe.min.js');
 const kWidths = { narrow: { width: 360, height: 780 }, wide: { width: 1440, height: 1000 } };
@@ -80,6 +80,15 @@ for (const colorScheme of ['light', 'dark']) {
       await page.getByRole('region', { name: 'Last events' }).getByText('ran').first().waitFor();
       await shot(page, 'devices');
       await check(page, 'the dashboard');
+    });
+
+    scenario(`the models, ${name} and ${colorScheme}, read well and break no rule of axe-core`, () => visit(browser, server, '/models', look), async (page) => {
+      await page.getByRole('button', { name: /^words/ }).click();
+      await page.getByLabel('Texts, one per line').fill('a b\nb c d\ne f\na a a');
+      await page.getByRole('button', { name: 'Compute vectors' }).click();
+      await page.locator('.plot circle').nth(3).waitFor();
+      await shot(page, 'models');
+      await check(page, 'the models');
     });
   }
 }

@@ -8,9 +8,9 @@ import { program, restoreProgram } from './calculator/state';
 import { ops, setCatalogue } from './catalogue';
 import { connect, disconnect, link, reconnects } from './connection';
 import { ConnectionBanner } from './connection_banner';
-import { DevicesLoader } from './devices/loader';
 import { Announcer } from './parts/announcer';
 import { Logo, Moon, Sun, SunMoon } from './parts/icons';
+import { LazyView } from './parts/lazy_view';
 import { go, view } from './route';
 import { Login } from './session/login';
 import { ReportDialog } from './session/report_dialog';
@@ -67,7 +67,7 @@ export function App() {
     if (loginNeeded.value) disconnect();
   });
   useSignalEffect(() => {
-    document.title = view.value === 'devices' ? 'Devices – Tenon' : 'Tenon';
+    document.title = view.value === 'devices' ? 'Devices – Tenon' : view.value === 'models' ? 'Models – Tenon' : 'Tenon';
   });
   const open = !loginNeeded.value;
   const home = ops.value.length > 0 ? `/${toHash(program.value)}` : '/';
@@ -85,6 +85,9 @@ export function App() {
             <nav class="tabs" aria-label="Views">
               <a href={home} aria-current={view.value === 'calculator' ? 'page' : undefined} onClick={(event) => go(home, event)}>
                 Calculator
+              </a>
+              <a href="/models" aria-current={view.value === 'models' ? 'page' : undefined} onClick={(event) => go('/models', event)}>
+                Models
               </a>
               <a href="/devices" aria-current={view.value === 'devices' ? 'page' : undefined} onClick={(event) => go('/devices', event)}>
                 Devices
@@ -113,7 +116,7 @@ export function App() {
       </header>
       <ConnectionBanner />
       <main id="main" tabIndex={-1}>
-        {!open ? <Login onDone={reload} /> : view.value === 'devices' ? <DevicesLoader /> : link.value !== 'open' && ops.value.length === 0 ? <Gone /> : <Calculator />}
+        {open ? <View /> : <Login onDone={reload} />}
       </main>
       <footer class="foot">
         <div class="foot-row">
@@ -136,6 +139,15 @@ export function App() {
       <Announcer />
     </>
   );
+}
+
+const loadDevices = () => import('./devices/devices').then((module) => module.Devices);
+const loadModels = () => import('./models/models').then((module) => module.Models);
+
+function View() {
+  if (view.value === 'devices') return <LazyView key="devices" load={loadDevices} />;
+  if (view.value === 'models') return <LazyView key="models" load={loadModels} />;
+  return link.value !== 'open' && ops.value.length === 0 ? <Gone /> : <Calculator />;
 }
 
 function ThemeButton() {

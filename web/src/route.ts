@@ -1,8 +1,8 @@
 // The path of the address selects the view. The calculator's program follows the '#'.
 import { signal } from '@preact/signals';
 
-export type View = 'calculator' | 'devices';
-const viewOf = (path: string): View => (path.startsWith('/devices') ? 'devices' : 'calculator');
+export type View = 'calculator' | 'models' | 'devices';
+const viewOf = (path: string): View => (path.startsWith('/devices') ? 'devices' : path.startsWith('/models') ? 'models' : 'calculator');
 
 export const view = signal<View>(viewOf(location.pathname));
 addEventListener('popstate', () => (view.value = viewOf(location.pathname)));

@@ -21,6 +21,7 @@ On SIGTERM and Ctrl-C running requests complete. Limits and routes: docs/http.md
 Examples:
   tenon serve
   tenon serve --sim wormhole --port 0
+  tenon serve --models models
   tenon serve hash-password > passwords && tenon serve --host 0.0.0.0 --password-file passwords)";
 
 struct ServeArguments {
@@ -147,6 +148,10 @@ void add_serve_command(Command& app, Session& session) {
       ->capture_default_str()
       ->check(in_range(0, 65535))
       ->type_name("PORT");
+  command
+      ->add_option("--models", options.model_folder,
+                   "Folder of models to serve: NAME.onnx, NAME/model.onnx, or NAME/VERSION/model.onnx as Triton has it")
+      ->type_name("DIRECTORY");
   command->add_option("--password-file", options.password_file, "File of accounts with hashed passwords, one per line")
       ->type_name("FILE");
   command->add_option("--token-file", options.token_file, "File of bearer tokens, one per line")->type_name("FILE");

@@ -15,7 +15,9 @@ bool is_address(const std::string& text) {
   return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-bool is_api(const Request& request) { return request.path.starts_with("/api/") || request.path.starts_with("/v2"); }
+bool is_api(const Request& request) {
+  return request.path.starts_with("/api/") || request.path.starts_with("/v1/") || request.path.starts_with("/v2");
+}
 
 std::string_view last_field(const Request& request, std::string_view name) {
   const auto found = std::find_if(request.fields.rbegin(), request.fields.rend(),

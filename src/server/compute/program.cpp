@@ -267,15 +267,25 @@ RunOptions Program::run_options() const {
 
 std::string Program::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
 
+void check_size(const Graph& graph, const ProgramLimits& limits, int repeat) {
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const Node& node = graph[id]; node.shape.elements() > limits.elements)
+      throw Problem(413, "too_large",
+                    fmt::format("a tensor of {} has {} elements, more than the limit of {}", to_string(node.shape),
+                                node.shape.elements(), limits.elements));
+  const double operations = cost(graph).flops * repeat;
+  if (operations > limits.operations)
+    throw Problem(413, "too_large",
+                  fmt::format("this needs {:.3g} operations; the limit is {:.3g}", operations, limits.operations),
+                  "use smaller tensors, or raise the server's --max-operations");
+}
+
 std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits, int repeat) {
+  check_size(graph, limits, repeat);
   // What is computed in a fused loop takes no memory; what something else than such a loop reads, does.
   std::vector<bool> is_stored(static_cast<std::size_t>(graph.size()), false);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
-    if (node.shape.elements() > limits.elements)
-      throw Problem(413, "too_large",
-                    fmt::format("a tensor of {} has {} elements, more than the limit of {}", to_string(node.shape),
-                                node.shape.elements(), limits.elements));
     if (is_view(node.prim) || node.prim == Prim::elementwise) continue;
     is_stored[static_cast<std::size_t>(id)] = true;
     for (const NodeId input : node.inputs) is_stored[static_cast<std::size_t>(input)] = true;
@@ -286,11 +296,6 @@ std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits, int 
     if (is_stored[static_cast<std::size_t>(id)] && graph[id].prim != Prim::constant)
       bytes += storage_bytes(graph[id].dtype, graph[id].shape);
   check_memory(bytes, limits);
-  const double operations = cost(graph).flops * repeat;
-  if (operations > limits.operations)
-    throw Problem(413, "too_large",
-                  fmt::format("this needs {:.3g} operations; the limit is {:.3g}", operations, limits.operations),
-                  "use smaller tensors, or raise the server's --max-operations");
   return bytes;
 }
 

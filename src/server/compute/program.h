@@ -88,7 +88,9 @@ struct ProgramReader {
   Check check(std::string_view json) const;
 };
 
-// Throws too_large (413) for a graph beyond the limits; returns the memory that its tensors will take.
+// Throws too_large (413) for tensors of too many elements, or more arithmetic than a program may have.
+void check_size(const Graph& graph, const ProgramLimits& limits, int repeat = 1);
+// The same, and for too much memory; returns the memory that its tensors will take.
 std::uint64_t check_limits(const Graph& graph, const ProgramLimits& limits, int repeat = 1);
 // Throws too_large (413) for more than a request may have.
 void check_memory(std::uint64_t bytes, const ProgramLimits& limits);

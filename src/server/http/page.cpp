@@ -56,7 +56,7 @@ std::optional<Response> file_response(const Request& request, std::string_view p
 
 std::optional<Response> page_response(const Request& request) {
   const std::optional<std::string> path = percent_decode(request.path, false);
-  if (!path || path->starts_with("/api/") || path->starts_with("/v2")) return std::nullopt;
+  if (!path || path->starts_with("/api/") || path->starts_with("/v1/") || path->starts_with("/v2")) return std::nullopt;
   if (std::optional<Response> file = file_response(request, *path)) return file;
   // The page's own addresses can be reloaded; what looks like a file must be one.
   if (path->find('.') != std::string::npos || path->find("//") != std::string::npos) return std::nullopt;

@@ -92,7 +92,17 @@ std::string Problem::document(std::string_view path, std::string_view request_id
   json.member("hint", hint_);
   json.member("request_id", request_id);
   json.member("success", false);
-  json.member("error", std::string_view(what()));
+  if (path.starts_with("/v1/")) {
+    // As OpenAI's clients read it; they show the message alone.
+    json.key("error").begin_object();
+    json.member("message", hint_.empty() ? std::string(what()) : fmt::format("{} ({})", what(), hint_));
+    json.member("type", status_ < 500 ? "invalid_request_error" : "server_error");
+    json.key("param").null();
+    json.member("code", code_);
+    json.end_object();
+  } else {
+    json.member("error", std::string_view(what()));
+  }
   if (retry_seconds_ > 0) json.member("retry_after_seconds", retry_seconds_);
   for (const auto& [name, value] : members_) json.key(name).raw(value);
   json.end_object();

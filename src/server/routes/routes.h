@@ -20,6 +20,10 @@ namespace tenon::server {
 using Handler = std::function<Response(const Call&)>;
 // The answer if it can be given without waiting for anything; runs in the I/O thread.
 using QuickHandler = std::function<std::optional<Response>(const Call&)>;
+// Answers later: |finish| is called once, by any thread, with what makes the answer or throws. The Call's references stay valid
+// until then. No thread has to wait meanwhile.
+using Finish = std::function<void(std::function<Response()>)>;
+using LongHandler = std::function<void(const Call&, Finish)>;
 
 enum class Runs : std::uint8_t {
   here,       // in the I/O thread: answers in microseconds from memory
@@ -45,6 +49,7 @@ struct Route {
   std::vector<int> failures = {};            // statuses beyond those every route may have
   bool renews_session = true;
   Handler handler = {};
+  LongHandler begin = {};  // instead of |handler|, in a worker
   QuickHandler quick = {};
   // Which queue of the threads it joins: requests of one queue cannot take all of them. {}: by path.
   std::function<std::string(const Call&)> queue_key = {};

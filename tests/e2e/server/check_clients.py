@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients of others against the server: Prometheus scrapes it, a Triton client infers, Schemathesis reads its OpenAPI document.
+"""Clients of others against the server: Prometheus scrapes it, Triton's client infers, OpenAI's embeds, Schemathesis reads its OpenAPI document.
 
     check_clients.py TENON [--all]
 
@@ -8,6 +8,7 @@ interpreter $TENON_CLIENTS_PYTHON, else in this one. --all runs every phase of S
 """
 import json, os, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.parse, urllib.request
 
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fixtures/models")
 PYTHON = os.environ.get("TENON_CLIENTS_PYTHON", sys.executable)
 
 TRITON = r'''
@@ -30,6 +31,56 @@ try:
     raise SystemExit("a model that is not there was found")
 except http.InferenceServerException as error:
     assert "nothing" in str(error), error
+'''
+
+TRITON_MODELS = r'''
+import sys, numpy as np, tritonclient.http as http
+client = http.InferenceServerClient(url=sys.argv[1])
+assert {m["name"]: m["state"] for m in client.get_model_repository_index()}["words"] == "READY"
+metadata = client.get_model_metadata("words")
+assert [(i["name"], i["datatype"], i["shape"]) for i in metadata["inputs"]] == [("input_ids", "INT64", [-1, -1]), ("attention_mask", "INT64", [-1, -1])]
+assert client.get_model_config("words")["max_batch_size"] == 32
+def tensor(name, array, binary):
+    x = http.InferInput(name, list(array.shape), "INT64"); x.set_data_from_numpy(array, binary_data=binary)
+    return x
+ids = np.array([[1, 2, 3], [4, 5, 6]], np.int64)
+mask = np.array([[1, 1, 1], [1, 0, 0]], np.int64)
+table = np.array([(i * 7) % 11 - 5 for i in range(32)], np.float32).reshape(8, 4)
+for binary in (True, False):
+    inputs = [tensor("input_ids", ids, binary), tensor("attention_mask", mask, binary)]
+    result = client.infer("words", inputs, outputs=[http.InferRequestedOutput("last_hidden_state", binary_data=binary)], priority=1, timeout=10**7)
+    assert np.array_equal(result.as_numpy("last_hidden_state"), table[ids] * mask[..., None])
+waiting = [client.async_infer("words", [tensor("input_ids", ids[:1, :n], True), tensor("attention_mask", mask[:1, :n], True)]) for n in (1, 2, 3) * 5]
+assert [r.get_result().as_numpy("last_hidden_state").shape[1] for r in waiting] == [1, 2, 3] * 5
+statistics = client.get_inference_statistics("words")["model_stats"][0]
+assert statistics["inference_count"] == 4 + 15 and statistics["inference_stats"]["success"]["count"] == 17, statistics
+client.unload_model("words")
+assert not client.is_model_ready("words")
+client.load_model("words")
+assert client.is_model_ready("words")
+'''
+
+OPENAI = r'''
+import sys, numpy as np, openai
+client = openai.OpenAI(base_url="http://%s/v1" % sys.argv[1], api_key="none", max_retries=0)
+assert [m.id for m in client.models.list()] == ["linear", "words"]
+assert client.models.retrieve("words").id == "words"
+both = client.embeddings.create(model="words", input=["a b", "c"])  # the client asks for base64 and decodes it
+assert [d.index for d in both.data] == [0, 1] and both.usage.total_tokens == 3
+floats = client.embeddings.create(model="words", input="a b", encoding_format="float")
+assert np.array_equal(np.float32(floats.data[0].embedding), np.float32(both.data[0].embedding))
+assert abs(np.linalg.norm(both.data[1].embedding) - 1) < 1e-6
+for wrong, hint in (([1, 2, 3], "check_embedding_ctx_length"), ([], "list of texts")):
+    try:
+        client.embeddings.create(model="words", input=wrong)
+        raise SystemExit("%r was taken" % (wrong,))
+    except openai.BadRequestError as error:
+        assert hint in str(error), error
+try:
+    client.embeddings.create(model="nothing", input="a")
+    raise SystemExit("a model that is not there was found")
+except openai.NotFoundError as error:
+    assert "words" in str(error), error
 '''
 
 
@@ -77,6 +128,16 @@ def check_triton(address, _):
     if not has_module("tritonclient.http"):
         return "tritonclient[http] is not installed for " + PYTHON
     subprocess.run([PYTHON, "-c", TRITON, address], check=True)
+    subprocess.run([PYTHON, "-c", TRITON_MODELS, address], check=True)
+
+
+def check_openai(address, _):
+    # Its packages are apart from the other clients': both bring their own versions of some.
+    folder = os.environ.get("TENON_OPENAI", "")
+    environment = dict(os.environ, PYTHONPATH=folder + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    if subprocess.run([PYTHON, "-c", "import openai, numpy"], capture_output=True, env=environment).returncode != 0:
+        return "openai is not installed for " + PYTHON
+    subprocess.run([PYTHON, "-c", OPENAI, address], check=True, env=environment)
 
 
 def check_schemathesis(address, directory):
@@ -98,11 +159,11 @@ def main():
         run = os.path.join(directory, "run")
         os.mkdir(run, 0o700)
         environment = dict(os.environ, TENON_RUN_DIR=run, TENON_STATE_DIR=os.path.join(directory, "state"))
-        server = subprocess.Popen([sys.argv[1], "serve", "--port", "0"], stdout=subprocess.PIPE, text=True, env=environment)
+        server = subprocess.Popen([sys.argv[1], "serve", "--port", "0", "--models", MODELS], stdout=subprocess.PIPE, text=True, env=environment)
         try:
             address = server.stdout.readline().strip().rsplit("/", 1)[1]
             skipped = 0
-            checks = [check_prometheus, check_triton, check_schemathesis]
+            checks = [check_prometheus, check_triton, check_openai, check_schemathesis]
             for check in checks:
                 why = check(address, directory)
                 print("%s: %s" % (check.__name__[6:], "skipped: " + why if why else "ok"), flush=True)

@@ -1,13 +1,13 @@
-// The dashboard is a separate bundle, so that the calculator does not wait for its charts.
+// A view that is a separate bundle, so that the calculator does not wait for it.
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-export function DevicesLoader() {
+export function LazyView({ load }: { load: () => Promise<ComponentType> }) {
   const [page, setPage] = useState<{ Page: ComponentType } | undefined>(undefined);
   const [wrong, setWrong] = useState(false);
   useEffect(() => {
-    import('./devices').then(
-      (module) => setPage({ Page: module.Devices }),
+    load().then(
+      (Page) => setPage({ Page }),
       () => setWrong(true),
     );
   }, []);
