@@ -1,8 +1,8 @@
 // What it costs that a closed card is really free: the card in a worker process against the card in this one.
 //
 //   bench_closed                 run, transfers and opening, in process and in a worker, alternating
-//   bench_closed --cycles 100    request, close, look: after each close nvidia-smi and /proc must show nothing of ours on the
-//   card bench_closed --driver        the driver's own times, and which files of the card it holds open after each step
+//   bench_closed --cycles 100    request, close, look: after each close nvidia-smi and /proc must show nothing of ours
+//   bench_closed --driver        the driver's own times, and which files of the card it holds open after each step
 //   bench_closed --once          opens the card in this process and runs one request (started by the first form)
 //
 // The request is a matrix product, a convolution and attention.

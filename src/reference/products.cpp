@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -51,23 +52,36 @@ void for_each_place(const Spatial& extents, F&& f) {
 
 std::int64_t product(const Spatial& extents) { return extents[0] * extents[1] * extents[2]; }
 
+// |Columns| sums side by side. |next(c)| is the next term of sum c.
+template <int Columns>
+struct SumsSideBySide {
+  double sums[Columns] = {}, lost[Columns] = {};
+
+  [[gnu::always_inline]] void add(auto&& next) {
+    for (int c = 0; c < Columns; ++c) {
+      const double x = next(c), sum = sums[c], total = sum + x;
+      const double first = (sum - total) + x, second = (x - total) + sum;
+      lost[c] += std::fabs(sum) >= std::fabs(x) ? first : second;
+      sums[c] = total;
+    }
+  }
+  [[gnu::always_inline]] void store(double* to) const {
+    for (int c = 0; c < Columns; ++c) to[c] = std::isfinite(sums[c]) ? sums[c] + lost[c] : sums[c];
+  }
+};
+
 // |Columns| sums of a row of a product side by side: the same sums in the same order as one after the other, but independent of
 // each other, so that the compiler uses vector instructions.
 template <int Columns>
 [[gnu::always_inline]] inline void columns_of_row(const double* a, std::int64_t step_a, const double* b, std::int64_t cols,
                                                   std::int64_t inner, double* to) {
-  double sums[Columns] = {}, lost[Columns] = {};
+  SumsSideBySide<Columns> sums;
   for (std::int64_t k = 0; k < inner; ++k) {
     const double factor = a[k * step_a];
     const double* const row = b + k * cols;
-    for (int c = 0; c < Columns; ++c) {
-      const double x = factor * row[c], sum = sums[c], next = sum + x;
-      const double first = (sum - next) + x, second = (x - next) + sum;
-      lost[c] += std::fabs(sum) >= std::fabs(x) ? first : second;
-      sums[c] = next;
-    }
+    sums.add([=](int c) { return factor * row[c]; });
   }
-  for (int c = 0; c < Columns; ++c) to[c] = std::isfinite(sums[c]) ? sums[c] + lost[c] : sums[c];
+  sums.store(to);
 }
 
 [[gnu::always_inline]] inline void row_body(const double* a, std::int64_t step_a, const double* b, std::int64_t cols,
@@ -91,6 +105,81 @@ __attribute__((target("avx2"))) void row_wide(const double* a, std::int64_t step
 const auto row_of_product = __builtin_cpu_supports("avx2") != 0 ? row_wide : row_narrow;
 #else
 constexpr auto row_of_product = row_narrow;
+#endif
+
+// Of (up to three) spatial axes: the last one last, and |missing| before them.
+template <class Extents>
+Spatial right_aligned(const Extents& of_axes, int axes, std::int64_t missing) {
+  Spatial aligned{missing, missing, missing};
+  for (int i = 0; i < axes; ++i) aligned[static_cast<std::size_t>(3 - axes + i)] = of_axes[static_cast<std::size_t>(i)];
+  return aligned;
+}
+
+// A line of the results of a convolution, along the last axis.
+struct ConvolutionRow {
+  Spatial in, size, stride, pad, dilation;
+  std::int64_t channels;  // of a group
+  const double* image = nullptr;
+  const double* kernel = nullptr;
+  std::array<std::int64_t, 2> at{};  // on the other axes
+};
+
+// |Columns| results from |first| on. With |Checked| some of their windows may leave the image.
+template <int Columns, bool Checked>
+[[gnu::always_inline]] inline void columns_of_convolution(const ConvolutionRow& row, std::int64_t first, double* to) {
+  SumsSideBySide<Columns> sums;
+  const double* factor = row.kernel;
+  for (std::int64_t c = 0; c < row.channels; ++c) {
+    for (std::int64_t i = 0; i < row.size[0]; ++i) {
+      const std::int64_t a = row.at[0] * row.stride[0] - row.pad[0] + i * row.dilation[0];
+      for (std::int64_t j = 0; j < row.size[1]; ++j) {
+        const std::int64_t b = row.at[1] * row.stride[1] - row.pad[1] + j * row.dilation[1];
+        if (a < 0 || a >= row.in[0] || b < 0 || b >= row.in[1]) {
+          factor += row.size[2];
+          continue;
+        }
+        const double* const line = row.image + ((c * row.in[0] + a) * row.in[1] + b) * row.in[2];
+        for (std::int64_t k = 0; k < row.size[2]; ++k, ++factor) {
+          const std::int64_t from = first * row.stride[2] - row.pad[2] + k * row.dilation[2];
+          if (Checked && (from < 0 || from >= row.in[2])) continue;
+          sums.add([&, f = *factor, step = row.stride[2]](int column) { return f * line[from + column * step]; });
+        }
+      }
+    }
+  }
+  sums.store(to);
+}
+
+[[gnu::always_inline]] inline void convolution_row_body(const ConvolutionRow& row, std::int64_t columns, double* to) {
+  const auto is_inside = [&](std::int64_t first, std::int64_t last) {
+    return first * row.stride[2] >= row.pad[2] &&
+           last * row.stride[2] - row.pad[2] + (row.size[2] - 1) * row.dilation[2] < row.in[2];
+  };
+  for (std::int64_t at = 0; at < columns;) {
+    if (at + 16 <= columns && is_inside(at, at + 15)) {
+      columns_of_convolution<16, false>(row, at, to + at);
+      at += 16;
+    } else if (at + 4 <= columns && is_inside(at, at + 3)) {
+      columns_of_convolution<4, false>(row, at, to + at);
+      at += 4;
+    } else {
+      columns_of_convolution<1, true>(row, at, to + at);
+      ++at;
+    }
+  }
+}
+
+void convolution_row_narrow(const ConvolutionRow& row, std::int64_t columns, double* to) {
+  convolution_row_body(row, columns, to);
+}
+
+#if defined(__x86_64__) && !defined(__AVX2__)
+__attribute__((target("avx2"))) void convolution_row_wide(const ConvolutionRow& row, std::int64_t columns, double* to) {
+  convolution_row_body(row, columns, to);
+}
+const auto row_of_convolution = __builtin_cpu_supports("avx2") != 0 ? convolution_row_wide : convolution_row_narrow;
+#else
+constexpr auto row_of_convolution = convolution_row_narrow;
 #endif
 
 std::vector<double> transposed(const double* b, std::int64_t rows, std::int64_t cols) {
@@ -150,23 +239,30 @@ HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray&
 
 HostArray evaluate_conv(const Node& node, const HostArray& x, const HostArray& weight) {
   const ConvAttr& attr = node.as<ConvAttr>();
-  const Spatial in = spatial_extents(x.shape()), size = spatial_extents(weight.shape()), places = spatial_extents(node.shape);
-  const std::int64_t channels = x.shape()[1], outs = node.shape[1], per_group = weight.shape()[1];
+  const int axes = node.shape.rank() - 2;
+  const Spatial places = right_aligned(spatial_extents(node.shape), axes, 1);
+  ConvolutionRow row{.in = right_aligned(spatial_extents(x.shape()), axes, 1),
+                     .size = right_aligned(spatial_extents(weight.shape()), axes, 1),
+                     .stride = right_aligned(attr.stride, axes, 1),
+                     .pad = right_aligned(attr.pad_low, axes, 0),
+                     .dilation = right_aligned(attr.dilation, axes, 1),
+                     .channels = weight.shape()[1]};
+  const std::int64_t channels = x.shape()[1], outs = node.shape[1], lines = places[0] * places[1];
   HostArray out = HostArray::empty(DType::f64, node.shape);
-  double* to = mutable_data<double>(out);
-  for (std::int64_t n = 0; n < node.shape[0]; ++n)
-    for (std::int64_t o = 0; o < outs; ++o) {
-      const std::int64_t group = o / (outs / attr.groups);
-      for_each_place(places, [&](const Spatial& at) {
-        CompensatedSum sum;
-        for (std::int64_t c = 0; c < per_group; ++c) {
-          const double* image = data<double>(x) + (n * channels + group * per_group + c) * product(in);
-          const double* kernel = data<double>(weight) + (o * per_group + c) * product(size);
-          for_each_in_window(attr, size, in, at, [&](std::int64_t k, std::int64_t i) { sum.add(kernel[k] * image[i]); });
-        }
-        *to++ = sum.value();
-      });
+  double* const to = mutable_data<double>(out);
+  const std::int64_t each = std::max<std::int64_t>(1, places[2] * row.channels * product(row.size));
+  const auto lines_from = [&](std::int64_t first, std::int64_t count) {
+    ConvolutionRow mine = row;
+    for (std::int64_t line = first; line < first + count; ++line) {
+      const std::int64_t image = line / lines, n = image / outs, o = image % outs, group = o / (outs / attr.groups);
+      mine.image = data<double>(x) + (n * channels + group * row.channels) * product(row.in);
+      mine.kernel = data<double>(weight) + o * row.channels * product(row.size);
+      mine.at = {line % lines / places[1], line % places[1]};
+      row_of_convolution(mine, places[2], to + line * places[2]);
+      check_stop();
     }
+  };
+  if (out.elements() > 0) in_chunks(node.shape[0] * outs * lines, lines_from, std::max<std::int64_t>(1, (1 << 16) / each));
   return out;
 }
 

@@ -114,6 +114,25 @@ TEST(Jobs, OneThatWaitsShowsItsPlaceAndCanBeCancelled) {
   EXPECT_EQ(server->get(path).status, 404);
 }
 
+TEST(Jobs, TheResultIsThereBeforeALongComparison) {
+  TestServer server;
+  const std::string path = job_path(server, R"({"expression":"x @ x","device":"cpu","keep":true,)"
+                                            R"("inputs":{"x":{"generator":"normal","shape":[900,900]}}})");
+  const auto events = events_of(server, path);
+  ASSERT_GE(events.size(), 2u);
+  const auto& [name, early] = events[events.size() - 2];
+  ASSERT_EQ(name, "result");
+  EXPECT_EQ(at(early, "status"), "running");
+  EXPECT_EQ(at(early, "progress", "stage"), "comparing");
+  EXPECT_TRUE(at(early, "result", "results", 0, "comparison").is_null());
+  EXPECT_TRUE(at(early, "result", "download").is_string());
+  EXPECT_EQ(events.back().first, "done");
+  const json::value& last = events.back().second;
+  EXPECT_EQ(at(last, "result", "results", 0, "comparison", "matches"), true);
+  EXPECT_EQ(at(last, "result", "results", 0, "value"), at(early, "result", "results", 0, "value"));
+  EXPECT_EQ(at(last, "result", "download"), at(early, "result", "download"));
+}
+
 TEST(Jobs, AWaitThatTakesTooLongFailsWith504) {
   const auto server = with_device();
   const Lease lease = server->manager().lease({.device = "sim:0"});

@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/stop_scope.h"
 #include "base/units.h"
+#include "graph/work.h"
 #include "present/comparison.h"
 #include "present/device.h"
 #include "present/route.h"
@@ -22,11 +23,15 @@ namespace {
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// The reference keeps every node in double while it is needed, so all nodes count.
-std::string why_not_compare(const Graph& graph) {
+// Of all nodes: the reference keeps each in double while it is needed.
+std::int64_t elements_of(const Graph& graph) {
   std::int64_t elements = 0;
   for (NodeId id = 0; id < graph.size(); ++id) elements += graph[id].shape.elements();
-  if (elements <= ProgramLimits::kCompare * 4) {
+  return elements;
+}
+
+std::string why_not_compare(const Graph& graph) {
+  if (elements_of(graph) <= ProgramLimits::kCompare * 4) {
     std::int64_t results = 0;
     for (const NodeId output : graph.outputs()) results += graph[output].shape.elements();
     if (results <= ProgramLimits::kCompare) return {};
@@ -34,15 +39,19 @@ std::string why_not_compare(const Graph& graph) {
   return fmt::format("too large for the reference: more than {} elements", ProgramLimits::kCompare);
 }
 
-void compare_all(const Program& program, const ClientMemory& memory, Outcome& outcome) {
+// Whether the reference takes more than about 10 ms, at 5e8 operations a second.
+bool is_long_comparison(const Graph& graph) { return cost(graph).flops + 2.0 * static_cast<double>(elements_of(graph)) > 5e6; }
+
+void compare_all(const Program& program, const ExecutionOptions& options, Outcome& outcome) {
   outcome.not_compared = why_not_compare(program.graph);
   if (!outcome.not_compared.empty()) return;
-  std::optional<MemoryGate::Share> share = memory.try_take(reference_bytes(program.graph));
+  std::optional<MemoryGate::Share> share = options.memory.try_take(reference_bytes(program.graph));
   if (!share) {
     outcome.not_compared = "the server's memory is in use";
     return;
   }
   outcome.memory = std::move(*share);
+  if (options.on_result && is_long_comparison(program.graph)) options.on_result();
   try {
     outcome.compared = compare_with_reference(program.graph, program.arrays, outcome.run.outputs);
   } catch (const Error& error) {
@@ -184,7 +193,7 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   if (program.details) outcome.cost = cost_of(outcome.run, manager.config());
   if (!program.compare) return;
   const StopScope scope(options.cancel, options.limit);
-  compare_all(program, options.memory, outcome);
+  compare_all(program, options, outcome);
 }
 
 std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {

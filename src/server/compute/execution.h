@@ -36,6 +36,8 @@ struct ExecutionOptions {
   bool at_once = false;                                          // as in RunOptions
   // Besides the log; called by the thread that runs.
   std::function<void(const Progress&, const std::vector<std::string>& status_log)> on_progress = {};
+  // Called when the outcome has its results and a comparison follows that takes long.
+  std::function<void()> on_result = {};
 };
 
 // Fills |outcome|. Throws what DeviceManager::run throws; the outcome's log then says how far it came.

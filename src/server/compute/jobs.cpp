@@ -30,7 +30,7 @@ struct JobBoard::Job {
   double seconds = 0;
   std::shared_ptr<const Program> program;    // until it is finished
   MemoryGate::Share memory;                  // for running it, then for what is left of it
-  std::shared_ptr<const SharedText> result;  // JSON; nullptr: none
+  std::shared_ptr<const SharedText> result;  // JSON; nullptr: none. While it runs: the results, which are still being compared
   std::string problem;                       // JSON
   Clock::time_point ended;
 
@@ -207,11 +207,17 @@ void JobBoard::run(const std::shared_ptr<Job>& job) {
       announce(job);
     };
     Outcome outcome;
-    execute(program, services_.manager, options, outcome);
-    if (program.keep || !file_format(program.output).empty()) {
+    const auto keep_results = [&] {
+      if (!outcome.download.empty() || (!program.keep && file_format(program.output).empty())) return;
       const std::string id = services_.results.keep(job->quota, {outcome.run.outputs, program.names});
       if (!id.empty()) outcome.download = "/api/results/" + id;
-    }
+    };
+    options.on_result = [&] {
+      keep_results();
+      show_result(job, answer_json(program, outcome, job->request_id));
+    };
+    execute(program, services_.manager, options, outcome);
+    keep_results();
     {
       const std::lock_guard lock(job->mutex);
       job->log = outcome.status_log;
@@ -222,6 +228,19 @@ void JobBoard::run(const std::shared_ptr<Job>& job) {
     if (problem.status() == 500) logging::error("job {} (request {}) failed: {}", job->id, job->request_id, error.what());
     finish(job, problem.status() == 499 ? "cancelled" : "failed", {}, problem.document(path, job->request_id));
   }
+}
+
+// Where there is no memory for the text twice, the result is shown when it has been compared.
+void JobBoard::show_result(const std::shared_ptr<Job>& job, std::string text) {
+  text.shrink_to_fit();
+  std::optional<MemoryGate::Share> memory = services_.memory.try_take(job->quota, text.size());
+  if (!memory) return;
+  {
+    const std::lock_guard lock(job->mutex);
+    job->progress.stage = "comparing";
+    job->result = std::make_shared<const SharedText>(std::move(text), std::move(*memory));
+  }
+  announce(job);
 }
 
 void JobBoard::finish(const std::shared_ptr<Job>& job, std::string status, SharedText result, std::string problem) {
@@ -266,10 +285,12 @@ void JobBoard::announce(const std::shared_ptr<Job>& job) {
     if (job->streams.empty()) return;
     std::string event, progress;
     JobText last;
+    bool is_over = false;
     {
       const std::lock_guard lock(job->mutex);
-      if (job->is_finished()) {
-        event = job->status;
+      is_over = job->is_finished();
+      if (is_over || job->result) {
+        event = is_over ? job->status : "result";
         last = job_text(*job);
       } else {
         progress = progress_json(*job);
@@ -283,7 +304,7 @@ void JobBoard::announce(const std::shared_ptr<Job>& job) {
         continue;
       }
       stream->send(event, last.before, last.result, last.after);
-      stream->end();
+      if (is_over) stream->end();
     }
   });
 }
@@ -336,14 +357,16 @@ Response JobBoard::events(const std::string& id) {
   auto stream = std::make_shared<EventStream>();
   {
     const std::lock_guard lock(job->mutex);
-    if (job->is_finished()) {
+    if (job->is_finished() || job->result) {
       const JobText text = job_text(*job);
-      stream->send(job->status, text.before, text.result, text.after);
-      stream->end();
+      stream->send(job->is_finished() ? job->status : "result", text.before, text.result, text.after);
     } else {
       stream->send("progress", progress_json(*job));
-      job->streams.push_back(stream);
     }
+    if (job->is_finished())
+      stream->end();
+    else
+      job->streams.push_back(stream);
   }
   Response response;
   response.content_type = "text/event-stream";

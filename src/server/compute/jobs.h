@@ -1,6 +1,7 @@
 // JobBoard: computations that are asked for now and fetched later, with live progress and cancel.
 //
-// States: queued (no worker yet, or the device is not ours), running, then done, failed or cancelled. A job has its share of the
+// States: queued (no worker yet, or the device is not ours), running, then done, failed or cancelled. A running job may already
+// have its result, while that is compared with the reference. A job has its share of the
 // memory from the beginning; when it is finished, only the text of its answer is left, which counts until the job expires, is
 // deleted, or has to make room: for newer jobs of the same client, or for others when all of them have too much.
 // Thread safety: all calls may run side by side; streams are made and fed in the I/O thread.
@@ -46,6 +47,7 @@ class JobBoard {
   std::shared_ptr<Job> find(const std::string& id) const;
   void run(const std::shared_ptr<Job>& job);
   MemoryGate::Share take_memory(const std::string& client, std::uint64_t bytes);
+  void show_result(const std::shared_ptr<Job>& job, std::string text);
   void finish(const std::shared_ptr<Job>& job, std::string status, SharedText result, std::string problem);
   void keep(const std::shared_ptr<Job>& job);
   void erase(const std::string& id);  // with mutex_ held

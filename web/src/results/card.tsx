@@ -35,7 +35,7 @@ export function ResultCard({ run }: { run: Run }) {
         </p>
       </header>
       {alone && <Changed />}
-      {isActive(run) && !run.warming && <LiveStages run={run} />}
+      {isActive(run) && !run.warming && !run.result && <LiveStages run={run} />}
       {run.problem && <ProblemNotice problem={run.problem} />}
       {!run.problem && run.status === 'cancelled' && <p class="notice warn">Cancelled.</p>}
       {run.result ? <Outcome key={run.key} run={run} /> : !isActive(run) && run.log.length > 0 && <Log lines={run.log} />}
@@ -64,7 +64,7 @@ export function Changed() {
 }
 
 export function Verdict({ run, short }: { run: Run; short?: boolean }) {
-  if (isActive(run)) return <span class="tag accent">{run.warming ? 'repeating' : run.status === 'queued' ? 'queued' : 'running'}</span>;
+  if (isActive(run)) return <span class="tag accent">{run.warming ? 'repeating' : run.result ? 'comparing' : run.status === 'queued' ? 'queued' : 'running'}</span>;
   switch (outcomeOf(run)) {
     case 'cancelled': return <span class="tag warn">cancelled</span>;
     case 'failed': return <span class="tag bad">failed</span>;
@@ -118,7 +118,7 @@ function Outcome({ run }: { run: Run }) {
       <TabPanel prefix={prefix} chosen={view}>
         {(view === 'table' || view === 'heat') && <TensorView key={`${prefix}-${index}`} result={result} index={index} download={execution.download} view={view} prefix={prefix} />}
         {view === 'histogram' && <HistogramView result={result} />}
-        {view === 'errors' && <ErrorView comparison={result.comparison} result={result} />}
+        {view === 'errors' && <ErrorView comparison={result.comparison} result={result} isPending={isActive(run) && !run.warming} />}
         {view === 'inputs' && <InputsView run={run} />}
         {view === 'log' && <Log lines={run.log} seconds={execution.status_log_seconds} />}
       </TabPanel>

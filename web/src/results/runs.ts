@@ -96,6 +96,12 @@ function follow(key: number, job: Job) {
   const stream = new EventSource(job.events);
   streams.set(key, stream);
   stream.addEventListener('progress', (event) => apply(key, parseJson((event as MessageEvent).data) as Job));
+  // The values, before they have been compared with the reference.
+  stream.addEventListener('result', (event) => {
+    const early = parseJson((event as MessageEvent).data) as Job;
+    apply(key, early);
+    if (early.result) change(key, { result: early.result });
+  });
   for (const end of ['done', 'failed', 'cancelled']) {
     stream.addEventListener(end, (event) => {
       if (!(event instanceof MessageEvent)) return;

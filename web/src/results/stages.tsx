@@ -7,7 +7,7 @@ import { isActive, placeText, type Run } from './runs';
 const kOrder = ['queued', 'opening', 'compiling', 'uploading', 'computing', 'downloading'];
 const kNames: Record<string, string> = {
   waiting: 'Waiting for a server thread', queued: 'Queued', opening: 'Opening', compiling: 'Compiling', uploading: 'Uploading', computing: 'Computing',
-  downloading: 'Fetching', closing: 'Closing', other: 'Other',
+  comparing: 'Comparing', downloading: 'Fetching', closing: 'Closing', other: 'Other',
 };
 export const stageName = (stage: string) => kNames[stage] ?? stage;
 

@@ -60,7 +60,8 @@ export const Fact = ({ name, value, title }: { name: string; value: string; titl
   </div>
 );
 
-export function ErrorView({ comparison, result }: { comparison: Comparison | null; result: Result }) {
+export function ErrorView({ comparison, result, isPending }: { comparison: Comparison | null; result: Result; isPending: boolean }) {
+  if (!comparison && isPending) return <p class="soft">The reference is still computing.</p>;
   if (!comparison) return <p class="soft">The result was not compared with the reference.</p>;
   if (comparison.skipped) return <p class="soft">Not compared: {comparison.skipped}.</p>;
   const { edges, counts } = comparison.ulp_histogram;
