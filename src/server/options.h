@@ -29,7 +29,7 @@ struct ServerOptions {
   std::size_t max_waiting = 1024;        // requests
   std::size_t max_connections = 4096;
   std::size_t max_connections_of_address = 0;  // 0: a quarter of max_connections; the trusted proxy may have all
-  std::size_t max_streams = 256;               // of events
+  std::size_t max_streams = 256;               // of events; one account or network has at most a quarter
   std::size_t max_jobs = 64;                   // of one client, unfinished
   std::uint64_t upload_quota_bytes = std::uint64_t{1} << 30;
   double rate_limit = -1;  // requests a second and address; 0: none; below: none on loopback, else 100

@@ -25,6 +25,24 @@ TEST(Attacks, ARebindingHostNameIsRefused) {
   }
 }
 
+// Whoever opened all streams kept everybody else from watching.
+TEST(Attacks, OneClientHasAQuarterOfTheEventStreams) {
+  ServerOptions options;
+  options.max_streams = 8;
+  const TestServer server(options);
+  std::vector<TestClient> clients;
+  const auto subscribe = [&] {
+    clients.push_back(server.client());
+    clients.back().send("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return clients.back().read(true).status;
+  };
+  EXPECT_EQ(subscribe(), 200);
+  EXPECT_EQ(subscribe(), 200);
+  EXPECT_EQ(subscribe(), 429);
+  clients.clear();
+  EXPECT_TRUE(test::eventually(std::chrono::seconds(60), [&] { return subscribe() == 200; }));
+}
+
 // HEAD made a subscriber that nobody ever read from or removed; any web page could send it.
 TEST(Attacks, HeadOfTheEventStreamLeavesNoSubscriber) {
   const TestServer server;

@@ -126,6 +126,9 @@ void Connection::close() {
     host_.of_address.erase(count);
   if (stream_) {
     --host_.application.traffic().streams;
+    if (const auto count = host_.streams_of.find(admission_.client.quota);
+        count != host_.streams_of.end() && --count->second == 0)
+      host_.streams_of.erase(count);
     std::exchange(stream_, nullptr)->gone();
     stream_memory_ = {};
   }
@@ -439,11 +442,19 @@ void Connection::respond(Response response) {
   const auto end_stream = [&] { std::exchange(response.stream, nullptr)->gone(); };
   if (response.stream && (state_ == State::closed || is_head)) end_stream();
   if (state_ == State::closed) return;
-  if (response.stream && host_.application.traffic().streams >= host_.options.max_streams) {
-    end_stream();
-    response = Problem(503, "overloaded", "too many event streams are open")
-                   .with_retry(10)
-                   .response(request_.path, admission_.request_id);
+  if (response.stream) {
+    const auto mine = host_.streams_of.find(admission_.client.quota);
+    const std::size_t most = std::max<std::size_t>(1, host_.options.max_streams / 4);
+    const auto refuse = [&](const Problem& problem) {
+      end_stream();
+      response = problem.response(request_.path, admission_.request_id);
+    };
+    if (host_.application.traffic().streams >= host_.options.max_streams)
+      refuse(Problem(503, "overloaded", "too many event streams are open").with_retry(10));
+    else if (mine != host_.streams_of.end() && mine->second >= most)
+      refuse(Problem(429, "resource_exhausted", fmt::format("this client already has {} event streams", mine->second),
+                     "close one of them; a quarter of all streams is the most that one client has")
+                 .with_retry(10));
   }
   if (response.stream) {
     auto memory = host_.application.memory().try_take(admission_.client.quota, EventStream::kMostBytes);
@@ -466,6 +477,7 @@ void Connection::respond(Response response) {
   if (response_.stream) {
     stream_ = response_.stream;
     ++host_.application.traffic().streams;
+    ++host_.streams_of[admission_.client.quota];
     return begin_stream();
   }
   has_served_ = true;

@@ -31,6 +31,7 @@ struct ConnectionHost {
   Application& application;
   std::list<std::shared_ptr<Connection>> connections = {};
   std::unordered_map<std::string, std::size_t> of_address = {};  // how many of them
+  std::unordered_map<std::string, std::size_t> streams_of = {};  // event streams of each account or network
   std::string date = {};                                         // of the Date field, renewed by the tick
   bool is_draining = false;
   // Answers that are ready. They are sent together, when the requests that have come are looked at: computing and sending in turn

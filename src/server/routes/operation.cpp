@@ -194,11 +194,14 @@ void add_operation_routes(RouteTable& routes, Services& services) {
       [&services](const Call&) { return machine_info(services); });
   add("/api/git/info", "Show the revision Tenon was built from", Runs::here, Access::login,
       [](const Call&) { return git_info(); });
-  add("/openapi.json", "This interface as an OpenAPI document", Runs::here, Access::login, [&services](const Call&) {
-    Response response;
-    response.body = openapi_document(services.routes, services.accounts.is_required());
-    return response;
-  });
+  add("/openapi.json", "This interface as an OpenAPI document", Runs::here, Access::login,
+      // Written once: the routes are all there when the first request arrives. Only the I/O thread is here.
+      [&services, document = std::string()](const Call&) mutable {
+        if (document.empty()) document = openapi_document(services.routes, services.accounts.is_required());
+        Response response;
+        response.body = document;
+        return response;
+      });
   routes.add({.method = Method::get,
               .path = "/metrics",
               .tag = "operation",
