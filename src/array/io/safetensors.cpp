@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -19,6 +21,21 @@ constexpr std::uint64_t kLengthBytes = 8;
 
 [[noreturn]] void refuse(const ByteSource& source, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", source.label(), why));
+}
+
+void read_coded(const ByteSource& source, std::uint64_t at, const Minifloat& code, HostArray& array) {
+  std::array<std::uint16_t, 256> values{};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(code.decode(static_cast<std::uint8_t>(i))) >> 16);
+  auto* to = reinterpret_cast<std::uint16_t*>(array.mutable_data());
+  std::array<std::uint8_t, 1 << 14> block;
+  for (auto left = static_cast<std::size_t>(array.elements()); left > 0;) {
+    const std::size_t count = std::min(left, block.size());
+    source.read(at, std::as_writable_bytes(std::span(block).first(count)));
+    for (std::size_t i = 0; i < count; ++i) *to++ = values[block[i]];
+    at += count;
+    left -= count;
+  }
 }
 
 ArrayFile read_safetensors(const ByteSource& source) {
@@ -43,7 +60,10 @@ ArrayFile read_safetensors(const ByteSource& source) {
   ArrayFile file{.arrays = {}, .metadata = std::move(header.metadata)};
   for (SafetensorsEntry& entry : header.entries) {
     HostArray array = HostArray::empty(entry.dtype, entry.shape);
-    source.read(data_begin + entry.begin, {array.mutable_data(), array.bytes()});
+    if (entry.code != nullptr)
+      read_coded(source, data_begin + entry.begin, *entry.code, array);
+    else
+      source.read(data_begin + entry.begin, {array.mutable_data(), array.bytes()});
     if (array.dtype() == DType::boolean) normalize_booleans(array.mutable_data(), array.bytes());
     file.arrays.emplace(std::move(entry.name), std::move(array));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "array/codec/minifloat.h"
 #include "tenon/dtype.h"
 #include "tenon/shape.h"
 
@@ -18,9 +19,10 @@ inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
 struct SafetensorsEntry {
   std::string name;
-  DType dtype = DType::f32;  // a block format if the metadata says so
-  Shape shape;               // of the array, not of its tile bytes
-  std::uint64_t begin = 0;   // bytes from the start of the data
+  DType dtype = DType::f32;         // a block format if the metadata says so
+  Shape shape;                      // of the array, not of its tile bytes
+  const Minifloat* code = nullptr;  // each element is a byte of this format; the array has the same values in |dtype|
+  std::uint64_t begin = 0;          // bytes from the start of the data
   std::uint64_t end = 0;
 };
 

@@ -35,7 +35,15 @@ constexpr TypeName kTypeNames[] = {
   throw Error(ErrorCode::invalid_argument, why, std::move(hint));
 }
 
+// Programs do not compute in floats of 8 bits; bfloat16 has all their values.
+const Minifloat* code_of(std::string_view type) {
+  if (type == "F8_E4M3") return &Minifloat::of(kE4M3);
+  if (type == "F8_E5M2") return &Minifloat::of(kE5M2);
+  return nullptr;
+}
+
 DType dtype_of_record(const SafetensorsRecord& record) {
+  if (code_of(record.dtype) != nullptr) return DType::bf16;
   for (const TypeName& type : kTypeNames)
     if (type.text == record.dtype) return type.dtype;
   throw Error(ErrorCode::unimplemented,
@@ -44,15 +52,16 @@ DType dtype_of_record(const SafetensorsRecord& record) {
 
 SafetensorsEntry entry_of(const SafetensorsRecord& record) {
   SafetensorsEntry entry{.name = record.name, .dtype = dtype_of_record(record), .begin = record.begin, .end = record.end};
+  entry.code = code_of(record.dtype);
   try {
     entry.shape = Shape(std::span(record.dims).first(static_cast<std::size_t>(record.rank)));
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("tensor '{}': {}", record.name, error.what()), error.hint());
   }
   if (entry.end < entry.begin) refuse(fmt::format("the end offset of tensor '{}' is less than its start offset", entry.name));
-  const std::uint64_t wanted = storage_bytes(entry.dtype, entry.shape);
+  const std::uint64_t wanted = storage_bytes(entry.code != nullptr ? DType::u8 : entry.dtype, entry.shape);
   if (entry.end - entry.begin != wanted)
-    refuse(fmt::format("tensor '{}' ({} of shape {}) needs {} bytes, but its offsets span {}", entry.name, name(entry.dtype),
+    refuse(fmt::format("tensor '{}' ({} of shape {}) needs {} bytes, but its offsets span {}", entry.name, record.dtype,
                        to_string(entry.shape), wanted, entry.end - entry.begin));
   return entry;
 }

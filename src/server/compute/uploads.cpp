@@ -28,11 +28,14 @@ constexpr std::uint64_t kTensorBytes = 512;   // of a tensor without its element
 
 bool is_npy(std::string_view bytes) { return bytes.starts_with("\x93NUMPY"); }
 
-// An upper bound of the tensors in a safetensors file: each has a member "data_offsets" in the header.
-std::size_t count_tensors(std::string_view bytes) {
+std::string_view safetensors_header(std::string_view bytes) {
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
-  const std::string_view header = bytes.substr(sizeof length, std::min<std::uint64_t>(length, bytes.size()));
+  return bytes.substr(sizeof length, std::min<std::uint64_t>(length, bytes.size()));
+}
+
+// An upper bound of the tensors in a safetensors file: each has a member "data_offsets" in the header.
+std::size_t count_tensors(std::string_view header) {
   std::size_t count = 0;
   for (std::size_t at = header.find("data_offsets"); at != std::string_view::npos; at = header.find("data_offsets", at + 1))
     ++count;
@@ -54,9 +57,11 @@ FileSize measure(std::string_view bytes) {
     return {contents.bytes, contents.bytes, contents.files};
   }
   if (bytes.size() > 8 && bytes[8] == '{') {
-    const std::size_t tensors = count_tensors(bytes);
-    // The header is read once more on the way.
-    return {bytes.size(), tensors * kTensorBytes, tensors};
+    const std::string_view header = safetensors_header(bytes);
+    const std::size_t tensors = count_tensors(header);
+    // Elements of 8 bits, which are floats, become 16. The header is read once more on the way.
+    const std::size_t growth = header.find("F8_") != std::string_view::npos ? 2 : 1;
+    return {growth * bytes.size(), tensors * kTensorBytes, tensors};
   }
   // Text: a number of two characters is eight bytes, and sixteen while it is read.
   return {4 * bytes.size(), 12 * bytes.size(), 1};

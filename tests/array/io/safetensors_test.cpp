@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -97,6 +98,28 @@ TEST(Safetensors, BlockFormatsAreTileBytesWithMetadata) {
   EXPECT_EQ(back.arrays.at("w").shape(), Shape({2, 3}));
 }
 
+// Values of the OCP specification: 1, the smallest subnormal, the largest, -1, NaN (and infinity in e5m2).
+TEST(Safetensors, EightBitFloatsAreReadAsBfloat16) {
+  const ArrayFile file = parse_safetensors(file_of(R"({"a":{"dtype":"F8_E4M3","shape":[5],"data_offsets":[0,5]},)"
+                                                   R"("b":{"dtype":"F8_E5M2","shape":[2,3],"data_offsets":[5,11]}})",
+                                                   std::string_view("\x38\x01\x7e\xb8\x7f\x3c\x01\x7b\xbc\x7c\x7f", 11)));
+  const HostArray a = file.arrays.at("a").cast(f32), b = file.arrays.at("b").cast(f32);
+  EXPECT_EQ(file.arrays.at("a").dtype(), bf16);
+  EXPECT_EQ(b.shape(), Shape({2, 3}));
+  const auto at = [](const HostArray& array, int i) { return reinterpret_cast<const float*>(array.data())[i]; };
+  EXPECT_EQ(at(a, 0), 1.0f);
+  EXPECT_EQ(at(a, 1), 0x1p-9f);
+  EXPECT_EQ(at(a, 2), 448.0f);
+  EXPECT_EQ(at(a, 3), -1.0f);
+  EXPECT_TRUE(std::isnan(at(a, 4)));
+  EXPECT_EQ(at(b, 0), 1.0f);
+  EXPECT_EQ(at(b, 1), 0x1p-16f);
+  EXPECT_EQ(at(b, 2), 57344.0f);
+  EXPECT_EQ(at(b, 3), -1.0f);
+  EXPECT_TRUE(std::isinf(at(b, 4)));
+  EXPECT_TRUE(std::isnan(at(b, 5)));
+}
+
 TEST(Safetensors, FilesThatAreNotTheFormatAreRefused) {
   EXPECT_TRUE(has(refusal_of_bytes({}), "shorter than 8 bytes"));
   std::vector<std::byte> huge = file_of("{}", "");
@@ -121,7 +144,7 @@ TEST(Safetensors, MalformedTensorsAreRefusedByName) {
   EXPECT_TRUE(has(refusal(tensor(R"("dtype":"U8","dtype":"U8")")), "'dtype' twice"));
   EXPECT_TRUE(has(refusal(tensor(R"("color":"red")")), "unknown key 'color'"));
   EXPECT_TRUE(
-      has(refusal(tensor(R"("dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1])"), "a"), "'F8_E4M3', which is not supported"));
+      has(refusal(tensor(R"("dtype":"F8_E8M0","shape":[1],"data_offsets":[0,1])"), "a"), "'F8_E8M0', which is not supported"));
   EXPECT_TRUE(has(refusal(tensor(R"("dtype":8)")), "a number in an unexpected place"));
   EXPECT_TRUE(has(refusal(tensor(R"("shape":[-1])")), "negative"));
   EXPECT_TRUE(has(refusal(tensor(R"("shape":[1.5])")), "not a 64-bit integer"));
