@@ -61,12 +61,19 @@ HostArray evaluate(std::string_view source, std::optional<DType> dtype) {
 
 }  // namespace
 
-std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::optional<DType> dtype) {
+std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::optional<DType> dtype,
+                                std::span<const std::string> names) {
   std::vector<Input> inputs;
   for (const std::string& argument : arguments) {
-    const std::size_t equals = argument.find('=');
+    std::size_t equals = argument.find('=');
+    bool is_known = false;
+    for (const std::string& known : names)
+      if (argument.starts_with(known + "=") && (!is_known || known.size() > equals)) {
+        equals = known.size();
+        is_known = true;
+      }
     const std::string name = argument.substr(0, equals);
-    if (equals == std::string::npos || !is_identifier(name))
+    if (equals == std::string::npos || !(is_known || is_identifier(name)))
       invalid(fmt::format("'{}' is not an input", argument),
               "write inputs as name=VALUE or name=@FILE (.npy, .npz, .safetensors or CSV)");
     if (std::any_of(inputs.begin(), inputs.end(), [&](const Input& i) { return i.name == name; }))

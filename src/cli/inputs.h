@@ -21,9 +21,11 @@ struct Input {
   HostArray array;
 };
 
-// |dtype|, where given, is what values (not files, not bools) are converted to. Throws invalid_argument for a malformed argument
-// or a name given twice, and what reading and computing throw, naming the input.
-std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::optional<DType> dtype);
+// |dtype|, where given, is what values (not files, not bools) are converted to. A name is an identifier, or one of |names|, which
+// may contain any character. Throws invalid_argument for a malformed argument or a name given twice, and what reading and
+// computing throw, naming the input.
+std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::optional<DType> dtype,
+                                std::span<const std::string> names = {});
 
 // What parse_expression makes of |source| with these inputs. Inputs the expression never reads are refused: they are
 // misspellings. |dtype| is the default float dtype, if it is a float.

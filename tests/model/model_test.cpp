@@ -48,6 +48,18 @@ TEST(Model, DescribesItsInputsAndOps) {
   EXPECT_EQ(info.weight_bytes, 16u);
 }
 
+TEST(Model, QuestionMarksAreNotTheSameExtent) {
+  const auto unknown = [](std::string_view name) {
+    Message shape;
+    for (int i = 0; i < 2; ++i) shape.message(1, Message().text(2, "?"));
+    return Message().text(1, name).message(2, Message().message(1, Message().integer(1, kFloat).message(2, shape)));
+  };
+  const Model model = Model::parse(
+      bytes(model_of(graph_of({node("Add", {"images:0", "b"}, {"y"})}, {unknown("images:0"), unknown("b")}, {unknown("y")}))));
+  EXPECT_EQ(to_string(model.info().inputs.at(0)), "images:0: float [?, ?]");
+  EXPECT_EQ(model({{"images:0", ones({2, 3})}, {"b", ones({2, 1})}}).at("y").shape(), (Shape{2, 3}));
+}
+
 TEST(Model, KeepsOneProgramPerShape) {
   const Model model = Model::parse(bytes(linear_model()));
   for (const std::int64_t batch : {1, 3, 1, 3}) EXPECT_EQ(model({{"x", ones({batch, 2})}}).at("y").shape(), (Shape{batch, 2}));

@@ -1,18 +1,22 @@
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <time.h>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 
 #include "array/format_array.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
-#include "cli/inputs.h"
+#include "cli/commands/model_compare.h"
 #include "cli/json.h"
 #include "cli/measure.h"
+#include "cli/model_inputs.h"
 #include "cli/option_checks.h"
 #include "model/onnx/import/node_context.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
 #include "tenon/io.h"
 #include "tenon/model.h"
 
@@ -85,20 +89,9 @@ int show_info(const ModelArguments& arguments, const Session& session) {
 
 // --- run ---
 
-// Numbers typed as integers where the model takes floats, and doubles from files where it takes float32.
-Tensor fitted(const Input& input, const ModelInfo& info) {
-  for (const ModelValue& value : info.inputs) {
-    if (value.name != input.name || !value.dtype || *value.dtype == input.array.dtype()) continue;
-    if (is_float(*value.dtype) || (is_integer(*value.dtype) && is_integer(input.array.dtype())) || *value.dtype == DType::boolean)
-      return input.array.cast(*value.dtype);
-  }
-  return input.array;
-}
-
 int run_model(const ModelArguments& arguments, const Session& session) {
   const Model model = Model::load(arguments.file);
-  Model::Tensors inputs;
-  for (const Input& input : parse_inputs(arguments.inputs, std::nullopt)) inputs.emplace(input.name, fitted(input, model.info()));
+  const Model::Tensors inputs = given_inputs(arguments.inputs, model.info());
   RunOptions options;
   options.device = arguments.device;
   const Model::Tensors outputs = model(inputs, options);
@@ -122,56 +115,56 @@ int run_model(const ModelArguments& arguments, const Session& session) {
 
 // --- bench ---
 
-// An input of the shape that --extent gives: ones for integers and bools, which are valid indices and masks in most models.
-Tensor made_input(const ModelValue& value, const std::map<std::string, std::int64_t>& extents) {
-  if (!value.dtype) throw Error(ErrorCode::unimplemented, fmt::format("the input {} cannot be made up", to_string(value)));
-  std::vector<std::int64_t> dims;
-  for (const ModelValue::Extent& each : value.shape) {
-    const auto given = extents.find(each.name);
-    dims.push_back(each.extent ? *each.extent : given != extents.end() ? given->second : 1);
-  }
-  const Shape shape{std::span<const std::int64_t>(dims)};
-  return is_float(*value.dtype) ? randn(shape).cast(*value.dtype) : Tensor(HostArray::full(*value.dtype, shape, 1));
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::size_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
 int bench_model(const ModelArguments& arguments, const Session& session) {
-  std::map<std::string, std::int64_t> extents;
-  for (const std::string& each : arguments.extents) {
-    const std::size_t mark = each.find('=');
-    const std::int64_t extent = mark == std::string::npos ? 0 : std::atoll(each.c_str() + mark + 1);
-    if (extent <= 0) throw Error(ErrorCode::invalid_argument, fmt::format("--extent {} is not NAME=NUMBER", each));
-    extents[each.substr(0, mark)] = extent;
-  }
   const auto begin = std::chrono::steady_clock::now();
+  const double begin_cpu = cpu_seconds();
   const Model model = Model::load(arguments.file);
-  const double load = seconds_since(begin);
-  Model::Tensors inputs;
-  for (const Input& input : parse_inputs(arguments.inputs, std::nullopt)) inputs.emplace(input.name, fitted(input, model.info()));
-  for (const ModelValue& value : model.info().inputs)
-    if (!value.is_optional && !inputs.contains(value.name)) inputs.emplace(value.name, made_input(value, extents).eval());
+  const double load = seconds_since(begin), load_cpu = cpu_seconds() - begin_cpu;
+  Model::Tensors inputs = given_inputs(arguments.inputs, model.info());
+  make_up_inputs(arguments.extents, model.info(), inputs);
   RunOptions options;
   options.device = arguments.device;
+  double least_cpu = std::numeric_limits<double>::infinity();
   const auto work = [&] {
+    const double before = cpu_seconds();
     for (const auto& [name, tensor] : model(inputs, options)) tensor.to_host();
+    least_cpu = std::min(least_cpu, cpu_seconds() - before);
   };
   const auto start = std::chrono::steady_clock::now();
   work();
   const double first = seconds_since(start);
+  const std::size_t memory = peak_memory_bytes();
   const Measurement m = measure(work, arguments.seconds, {});
   std::ostream& out = session.console.out;
   if (session.json) {
     print_document(out, 1, [&](JsonWriter& json) {
       json.member("load_seconds", load);
+      json.member("load_cpu_seconds", load_cpu);
       json.member("first_seconds", first);
       json.member("median_seconds", m.median_seconds);
       json.member("p10_seconds", m.p10_seconds);
       json.member("p90_seconds", m.p90_seconds);
+      json.member("least_cpu_seconds", least_cpu);
+      json.member("memory_bytes", memory);
       json.member("calls", m.calls);
     });
     return 0;
   }
-  out << fmt::format("load {}, first call {}, then {} ({} to {}, {} calls)\n", format_seconds(load), format_seconds(first),
-                     format_seconds(m.median_seconds), format_seconds(m.p10_seconds), format_seconds(m.p90_seconds), m.calls);
+  out << fmt::format("load {}, first call {}, then {} ({} to {}, {} calls); {} of memory\n", format_seconds(load),
+                     format_seconds(first), format_seconds(m.median_seconds), format_seconds(m.p10_seconds),
+                     format_seconds(m.p90_seconds), m.calls, format_bytes(static_cast<double>(memory)));
   return 0;
 }
 
@@ -195,11 +188,12 @@ Command* add_part(Command& command, Session& session, const std::shared_ptr<Mode
 
 void add_model_command(Command& app, Session& session) {
   auto arguments = std::make_shared<ModelArguments>();
-  Command* command = app.add_subcommand("model", "Describe, run or measure a model from a file");
+  Command* command = app.add_subcommand("model", "Describe, run, measure or compare a model from a file");
   command->require_subcommand(1, 1);
   command->footer(
       "Examples:\n  tenon model info minilm.onnx\n  tenon model run net.onnx x='rand([1, 3, 224, 224])' -o out.npy\n  tenon "
-      "model bench minilm.onnx --extent batch=8 --extent sequence=32");
+      "model bench minilm.onnx --extent batch=8 --extent sequence=32\n  tenon model compare net.onnx "
+      "--device cpu --device opencl:0");
   add_output_options(*add_part(*command, session, arguments, "info", "Show inputs, outputs, ops and size", show_info), session);
   Command* run = add_part(*command, session, arguments, "run", "Run a model and print its outputs", run_model);
   run->add_option("inputs", arguments->inputs, "Values of its inputs, as for tenon run")->type_name("NAME=VALUE");
@@ -209,12 +203,32 @@ void add_model_command(Command& app, Session& session) {
   Command* bench =
       add_part(*command, session, arguments, "bench", "Measure a model: loading, the first call, and later ones", bench_model);
   bench->add_option("inputs", arguments->inputs, "Values of its inputs; others are made up")->type_name("NAME=VALUE");
-  bench->add_option("--extent", arguments->extents, "An extent of made-up inputs, by its name in the model")
+  bench->add_option("--extent", arguments->extents, "An extent of made-up inputs: its name in the model, or INPUT[AXIS]")
       ->may_repeat()
       ->type_name("NAME=N");
   bench->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
   bench->add_option("--seconds", arguments->seconds, "Measuring time")->check(in_range(0.001, 3600.0))->type_name("S");
   add_output_options(*bench, session);
+  auto comparing = std::make_shared<CompareArguments>();
+  Command* compare = command->add_subcommand("compare", "Compare a model's outputs on several devices, or with recorded ones");
+  compare->add_option("file", comparing->file, "An ONNX file")->required()->type_name("FILE");
+  compare->add_option("inputs", comparing->inputs, "Values of its inputs; others are made up")->type_name("NAME=VALUE");
+  compare->add_option("--device", comparing->devices, "A device to compare; the first one is what the others are judged by")
+      ->may_repeat()
+      ->type_name("DEVICE");
+  compare
+      ->add_option("--reference", comparing->reference,
+                   "Recorded values: a .safetensors or .npz file with tensors input.NAME and output.NAME")
+      ->type_name("FILE");
+  compare->add_option("--extent", comparing->extents, "An extent of made-up inputs: its name in the model, or INPUT[AXIS]")
+      ->may_repeat()
+      ->type_name("NAME=N");
+  compare->add_option("--tolerance", comparing->tolerance, "Largest difference allowed, relative to the largest element")
+      ->check(in_range(0.0, 1.0))
+      ->type_name("T");
+  add_output_options(*compare, session);
+  compare->callback(
+      [comparing, &session] { session.action = [comparing, &session] { return compare_model(*comparing, session); }; });
   Command* ops = command->add_subcommand("ops", "List the ONNX ops that models may use");
   ops->callback([&session] { session.action = [&session] { return list_ops(session); }; });
 }

@@ -63,6 +63,9 @@ TypeProto::Dim dim(Bytes bytes) {
     if (reader.field() == 1 && reader.integer() >= 0) result.extent = reader.integer();
     if (reader.field() == 2) result.name = name_of(reader);
   }
+  // What exporters write where they mean nothing in particular: not one extent, although the text is the same everywhere.
+  for (const std::string_view nothing : {"?", "*", "-1", "None"})
+    if (result.name == nothing) result.name = {};
   return result;
 }
 
