@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
+#include "base/siphash.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
+#include "cli/terminal/progress_talk.h"
+#include "cli/vector_file.h"
 #include "tenon/encoder.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
@@ -43,6 +47,42 @@ RunOptions run_options(const EncodeArguments& arguments) {
   return options;
 }
 
+// What vectors in a file depend on: the model's file, the settings, the texts.
+std::string origin_of(const EncodeArguments& arguments, const std::vector<std::string>& texts) {
+  std::error_code ignored;
+  std::filesystem::path model = arguments.model;
+  if (std::filesystem::is_directory(model, ignored)) model /= "model.onnx";
+  const auto size = std::filesystem::file_size(model, ignored);
+  const auto time = std::filesystem::last_write_time(model, ignored).time_since_epoch().count();
+  std::string all = fmt::format("{} {} {} {} {}", size, time, arguments.pooling, arguments.max_tokens, texts.size());
+  for (const std::string& text : texts) all += fmt::format("\n{} {}", text.size(), text);
+  const SipHash::Digest digest = SipHash::of({}, all);
+  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+}
+
+// Part by part, so that an interrupted run can be continued.
+void encode_to_file(const EncodeArguments& arguments, const std::vector<std::string>& texts, const Encoder& encoder,
+                    const Session& session) {
+  const auto part = static_cast<std::size_t>(std::max<std::int64_t>(arguments.batch, 1) * 8);
+  VectorFile file(arguments.output, origin_of(arguments, texts), static_cast<std::int64_t>(texts.size()));
+  const auto before = static_cast<std::size_t>(file.done());
+  if (before > 0 && !session.quiet) session.console.err << fmt::format("going on after {} of {} texts\n", before, texts.size());
+  ProgressTalk talk(session.console);
+  const std::function<void(double)> progress = talk.measuring("texts");
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t begin = before; begin < texts.size(); begin += part) {
+    const std::size_t count = std::min(part, texts.size() - begin);
+    file.append(encoder.encode(std::span(texts).subspan(begin, count), run_options(arguments)));
+    if (progress) progress(static_cast<double>(begin + count) / static_cast<double>(texts.size()));
+  }
+  file.finish();
+  talk.clear();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!session.quiet)
+    session.console.err << fmt::format("{} texts in {}, {}\n", texts.size() - before, format_seconds(seconds),
+                                       format_rate(static_cast<double>(texts.size() - before) / seconds, "texts/s"));
+}
+
 int encode(const EncodeArguments& arguments, const Session& session) {
   std::vector<std::string> texts = arguments.texts;
   if (!arguments.file.empty())
@@ -50,17 +90,11 @@ int encode(const EncodeArguments& arguments, const Session& session) {
   if (texts.empty())
     throw Error(ErrorCode::invalid_argument, "there is nothing to encode", "give texts, or --file FILE with one text per line");
   const Encoder encoder = encoder_of(arguments);
-  const auto start = std::chrono::steady_clock::now();
-  const HostArray vectors = encoder.encode(texts, run_options(arguments));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!arguments.output.empty()) {
-    save_npy(arguments.output, vectors);
-    if (!session.quiet)
-      session.console.err << fmt::format("{} vectors of {} in {}, {}\n", texts.size(), vectors.shape()[1],
-                                         format_seconds(seconds),
-                                         format_rate(static_cast<double>(texts.size()) / seconds, "texts/s"));
+    encode_to_file(arguments, texts, encoder, session);
     return 0;
   }
+  const HostArray vectors = encoder.encode(texts, run_options(arguments));
   print_document(session.console.out, 1, [&](JsonWriter& json) {
     json.key("vectors").begin_array();
     for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
@@ -125,7 +159,10 @@ void add_encode_command(Command& app, Session& session) {
   Command* command = app.add_subcommand("encode", "Turn texts into vectors with a model");
   command->add_option("texts", arguments->texts, "Texts to encode")->type_name("TEXT");
   command->add_option("--file", arguments->file, "A file with one text per line")->type_name("FILE");
-  command->add_option("-o,--output", arguments->output, "Write the vectors to a .npy file instead of printing them as JSON")
+  command
+      ->add_option(
+          "-o,--output", arguments->output,
+          "Write the vectors to a .npy file instead of printing them as JSON; the same command continues an interrupted one")
       ->type_name("FILE");
   command->add_option("--batch", arguments->batch, "Texts of one run")->check(in_range<std::int64_t>(1, 65536))->type_name("N");
   add_model_options(*command, *arguments);

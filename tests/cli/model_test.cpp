@@ -1,0 +1,111 @@
+// tenon model: names of inputs as the model has them, made-up inputs, comparing.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cli/cli_testing.h"
+#include "model/onnx_writer.h"
+#include "source_folder.h"
+#include "tenon/io.h"
+
+namespace tenon::cli::testing {
+namespace {
+
+using namespace onnx_writer;
+
+constexpr int kFloat = 1;
+
+// y = images:0 + images:0, of the shape [n, 2].
+std::string doubling_model(const Folder& folder) {
+  const std::string file = folder / "double.onnx";
+  const Message model = model_of(graph_of({node("Add", {"images:0", "images:0"}, {"y=1"})}, {value("images:0", kFloat, {-1, 2})},
+                                          {value("y=1", kFloat, {-1, 2})}));
+  std::ofstream(file, std::ios::binary) << model.str();
+  return file;
+}
+
+TEST(ModelCommand, InputsMayHaveAnyName) {
+  const Folder folder;
+  const std::string model = doubling_model(folder), out = folder / "y.npy";
+  const Outcome outcome = tenon({"model", "run", model, "images:0=[[1, 2]]", "-o", out});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(load_npy(out).to_doubles(), (std::vector<double>{2, 4}));
+  EXPECT_TRUE(contains(tenon({"model", "run", model, "images:1=[[1, 2]]"}).err, "is not an input"));
+}
+
+TEST(ModelCommand, ExtentsAreGivenByNameOrPlace) {
+  const Folder folder;
+  const std::string model = doubling_model(folder);
+  for (const char* extent : {"n=3", "images:0[0]=3"})
+    EXPECT_EQ(tenon({"model", "bench", model, "--extent", extent, "--seconds", "0.01"}).status, 0) << extent;
+  const Outcome wrong = tenon({"model", "bench", model, "--extent", "batch=3"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_TRUE(contains(wrong.err, "its free extents are: n")) << wrong.err;
+}
+
+TEST(ModelCommand, ComparesWithRecordedValues) {
+  const Folder folder;
+  const std::string model = doubling_model(folder), file = folder / "case.safetensors";
+  const auto record = [&](float value) {
+    save_safetensors(file, {.arrays = {{"input.images:0", HostArray::from<float>({1, 2}, {1, 2})},
+                                       {"output.y=1", HostArray::from<float>({1, 2}, {2, value})}}});
+  };
+  record(4);
+  const Outcome same = tenon({"model", "compare", model, "--reference", file, "--json"});
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(same.json()["outputs"].at(0).at("agrees"), true);
+  record(4.1f);
+  const Outcome other = tenon({"model", "compare", model, "--reference", file});
+  EXPECT_EQ(other.status, kExitMismatch);
+  EXPECT_TRUE(contains(other.out, "too large")) << other.out;
+  EXPECT_EQ(tenon({"model", "compare", model, "--reference", file, "--tolerance", "0.1"}).status, 0);
+}
+
+TEST(EncodeCommand, ContinuesWhereAnInterruptedRunEnded) {
+  const Folder folder;
+  const std::string model = (source_folder() / "tests/fixtures/models/words").string(), lines = folder / "lines.txt";
+  {
+    std::ofstream out(lines);
+    for (int i = 0; i < 100; ++i) out << "a b c" << (i % 3 == 0 ? " a" : "") << (i % 7 == 0 ? " b b" : "") << '\n';
+  }
+  const std::string whole = folder / "whole.npy", cut = folder / "cut.npy";
+  const auto encode = [&](const std::string& to) {
+    return tenon({"encode", "--file", lines, "--model", model, "-o", to, "--batch", "2"});
+  };
+  ASSERT_EQ(encode(whole).status, 0) << encode(whole).err;
+  EXPECT_FALSE(std::filesystem::exists(whole + ".part"));
+  // As if a process had been killed while it wrote a row: the part ends within row 40.
+  const auto width = load_npy(whole).shape()[1];
+  const auto size = static_cast<std::uintmax_t>(128 + 40 * width * 4 + 5);
+  std::filesystem::copy_file(whole, cut + ".part");
+  std::filesystem::resize_file(cut + ".part", size);
+  {
+    // The origin that a killed run leaves behind: one that cannot finish, because its name is a folder, leaves it as well.
+    const std::string blocked = folder / "blocked.npy";
+    std::filesystem::create_directories(blocked + "/x");
+    EXPECT_NE(encode(blocked).status, 0);
+    std::filesystem::copy_file(blocked + ".part.from", cut + ".part.from");
+  }
+  const Outcome outcome = encode(cut);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "going on after 40 of 100 texts")) << outcome.err;
+  const HostArray a = load_npy(whole), b = load_npy(cut);
+  EXPECT_EQ(a.shape(), b.shape());
+  EXPECT_TRUE(std::equal(a.data(), a.data() + a.bytes(), b.data()));
+  // Other texts: the part is not used.
+  std::filesystem::copy_file(whole, cut + ".part");
+  std::ofstream(cut + ".part.from") << width << "\nanother origin\n";
+  EXPECT_FALSE(contains(encode(cut).err, "going on"));
+}
+
+TEST(ModelCommand, ComparesDevices) {
+  const Folder folder;
+  const std::string model = doubling_model(folder);
+  const Outcome outcome = tenon({"--sim", "wormhole", "model", "compare", model, "--device", "cpu", "--device", "tenstorrent"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "tenstorrent  y=1: float32 [1, 2]: equal")) << outcome.out;
+  EXPECT_TRUE(contains(tenon({"model", "compare", model}).err, "name two devices"));
+}
+
+}  // namespace
+}  // namespace tenon::cli::testing
