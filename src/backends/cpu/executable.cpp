@@ -9,6 +9,7 @@
 namespace tenon::cpu {
 
 std::byte* CpuBuffer::fresh_data() {
+  packed_.clear();
   if (shared_.load(std::memory_order_relaxed)) {
     array_ = HostArray::empty(type().dtype, type().shape);
     shared_.store(false, std::memory_order_relaxed);
@@ -58,7 +59,7 @@ void CpuExecutable::run(std::span<const Buffer* const> inputs, std::span<Buffer*
     workspace->locations[inputs.size() + i] = static_cast<CpuBuffer*>(outputs[i])->fresh_data();
   }
 
-  const StepContext context{pool_, workspace->locations.data(), workspace->scratch};
+  const StepContext context{pool_, workspace->locations.data(), workspace->scratch, inputs};
   const StopScope* const stop = StopScope::current();
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (stop && i > 0) stop->check();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/loop/loop.h"
+#include "backends/cpu/products/packed_weights.h"
 #include "base/thread_pool.h"
 #include "graph/fusion.h"
 #include "tenon/backend.h"
@@ -21,6 +22,7 @@ struct StepContext {
   ThreadPool& pool;
   std::byte* const* locations;
   std::byte* scratch;
+  std::span<const Buffer* const> inputs;  // of the program
 };
 
 class ExecutableStep {
@@ -81,9 +83,12 @@ class CpuBuffer final : public Buffer {
   // Memory for a new result; the previous contents may be discarded.
   std::byte* fresh_data();
   HostArray share() const;
+  // Copies of the contents in other orders, kept for later runs.
+  PackedWeights& packed() const { return packed_; }
 
  private:
   HostArray array_;
+  mutable PackedWeights packed_;
   mutable std::atomic<bool> shared_;
   MemoryBudget::Share share_;
 };

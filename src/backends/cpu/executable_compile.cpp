@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 
 #include "array/block_format.h"
 #include "backends/cpu/executable.h"
@@ -7,6 +9,10 @@
 #include "backends/cpu/primitives/conv_transpose.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/selection.h"
+#include "backends/cpu/products/absorb_epilogues.h"
+#include "backends/cpu/products/conv_packed.h"
+#include "backends/cpu/products/matmul_int8.h"
+#include "backends/cpu/products/matmul_packed.h"
 #include "graph/simplify.h"
 #include "hal/temporary_plan.h"
 #include "tenon/error.h"
@@ -15,6 +21,8 @@ namespace tenon::cpu {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8 };
 
 template <class Call>
 class CallStep final : public ExecutableStep {
@@ -65,6 +73,15 @@ bool takes_region(const Graph& graph, const Region& region) {
   return std::holds_alternative<AttentionAttr>(region.attr);
 }
 
+FusedGraph fused_graph(const Graph& graph, const FusionLimits& limits) {
+  const Graph simple = simplify(graph, takes_region);
+  if (limits.max_nodes <= 1) return {simple, {}, {}};
+  const Graph ops = simplify(recognise_ops(simple));
+  if (!has_int8_gemm()) return absorb_epilogues(ops, {});
+  const IntegerGraph integers = recognise_integer_products(ops);
+  return absorb_epilogues(integers.graph, integers.products);
+}
+
 void convert_dense(ThreadPool& pool, DType from, const std::byte* in, DType to, std::byte* out, std::int64_t n) {
   constexpr std::int64_t kChunk = 32768;
   const ConvertKernel convert = kernels().convert[static_cast<int>(from)][static_cast<int>(to)];
@@ -82,7 +99,8 @@ class ExecutableCompiler final : public ValuePlacement {
  public:
   ExecutableCompiler(CpuExecutable& program, const Graph& graph, const FusionLimits& limits)
       : program_(program),
-        graph_(simplify(graph, takes_region)),
+        fused_(fused_graph(graph, limits)),
+        graph_(fused_.graph),
         plan_(fuse(graph_, limits)),
         inputs_(graph_.inputs().size()),
         outputs_(graph_.outputs().size()) {}
@@ -478,14 +496,180 @@ class ExecutableCompiler final : public ValuePlacement {
   }
 
   void add_matmul(NodeId id) {
-    if (add_matmul16(id)) return;
+    if (fused_.integer_products.contains(id)) return add_integer_matmul(id);
+    if (add_matmul16(id) || add_weight_matmul(id)) return;
     const Node& node = graph_[id];
     const Operand a = matrix(node.inputs[0]), b = matrix(node.inputs[1]);
+    const BoundEpilogue epilogue = epilogue_of(id);
     const Result out = result_of(id);
     touch(a.location);
     touch(b.location);
-    add_step(
-        [=, attr = node.as<MatMulAttr>()](const StepContext& c) { matmul(c.pool, a.bind(c), b.bind(c), attr, out.bind(c)); });
+    epilogue.touch_all(*this);
+    add_step([=, attr = node.as<MatMulAttr>()](const StepContext& c) {
+      matmul(c.pool, a.bind(c), b.bind(c), attr, out.bind(c));
+      epilogue.run_alone(c, out);
+    });
+  }
+
+  // --- Products with weights: an input of the program, packed once for all runs ---
+
+  // What follows a product, with its operands.
+  struct BoundEpilogue {
+    Epilogue epilogue;
+    std::vector<Operand> operands;
+    std::int64_t channels = 1, cols = 1;
+
+    void touch_all(ExecutableCompiler& compiler) const {
+      for (const Operand& operand : operands) compiler.touch(operand.location);
+    }
+    // Calls |body| with the epilogue and the addresses of its operands.
+    template <class Body>
+    void with(const StepContext& c, Body body) const {
+      std::array<const float*, 8> addresses{};
+      for (std::size_t i = 0; i < operands.size(); ++i) addresses[i] = static_cast<const float*>(operands[i].bind(c).data);
+      body(Finish{&epilogue, addresses.data(), channels, cols});
+    }
+    void run_alone(const StepContext& c, const Result& out) const {
+      if (epilogue.empty()) return;
+      with(c, [&](const Finish& finish) {
+        finish_rows(c.pool, finish, out.shape.elements() / cols, static_cast<float*>(out.bind(c).data));
+      });
+    }
+  };
+
+  BoundEpilogue epilogue_of(NodeId id) {
+    BoundEpilogue out;
+    const Node& node = graph_[id];
+    const Shape& shape = node.shape;
+    const bool is_conv = node.prim == Prim::conv;
+    out.channels = is_conv ? shape[1] : 1;
+    out.cols = is_conv ? (shape.elements() == 0 ? 1 : shape.elements() / (shape[0] * shape[1])) : shape[shape.rank() - 1];
+    if (const auto found = fused_.epilogues.find(id); found != fused_.epilogues.end()) {
+      out.epilogue = found->second;
+      for (std::size_t i = 2; i < node.inputs.size(); ++i) out.operands.push_back(dense_value(node.inputs[i]));
+    }
+    return out;
+  }
+
+  // The number of the input that |id| is a view of, if it is stored as f32; else -1.
+  int weight_input(NodeId id) const {
+    const NodeId base = base_of(id);
+    const auto place = sources_.find(base);
+    if (graph_[base].prim != Prim::input || place == sources_.end() || place->second.stored != DType::f32) return -1;
+    return place->second.location < static_cast<int>(inputs_) ? place->second.location : -1;
+  }
+
+  bool add_weight_matmul(NodeId id) {
+    const Node& node = graph_[id];
+    const MatMulAttr attr = node.as<MatMulAttr>();
+    const int rank = node.shape.rank(), input = weight_input(node.inputs[1]);
+    const std::int64_t cols = node.shape.elements() == 0 ? 0 : node.shape[rank - 1];
+    if (input < 0 || node.dtype != DType::f32 || cols < 8 || !has_packed_gemm()) return false;
+    const ValueView& right = plan_.views[at(node.inputs[1])];
+    for (int axis = 0; axis < rank - 2; ++axis)
+      if (right.shape[axis] != 1 && right.strides[at(axis)] != 0) return false;
+    const std::int64_t depth = right.shape[attr.transpose_b ? rank - 1 : rank - 2], rows = node.shape.elements() / cols;
+    // A product with a vector reads a matrix once, in any order.
+    if (rows < 2 || depth < 1 || attr.transpose_a) return false;
+    Operand a = value(node.inputs[0]);
+    const std::optional<std::int64_t> row_stride = merged_rows(a.view);
+    if (!row_stride) a = copied(node.inputs[0], a);
+    const BoundEpilogue epilogue = epilogue_of(id);
+    const Operand b = matrix(node.inputs[1]);
+    const Result out = result_of(id);
+    touch(a.location);
+    touch(b.location);
+    epilogue.touch_all(*this);
+    const std::int64_t k_stride = right.strides[at(attr.transpose_b ? rank - 1 : rank - 2)];
+    const std::int64_t n_stride = right.strides[at(attr.transpose_b ? rank - 2 : rank - 1)];
+    const std::int64_t a_stride = row_stride.value_or(depth);
+    const PackedWeights::Key key{kPackedRight, depth, cols, k_stride, n_stride, right.offset, 0, 0};
+    add_step([=, offset = right.offset](const StepContext& c) {
+      const auto& buffer = static_cast<const CpuBuffer&>(*c.inputs[at(input)]);
+      const auto pack = [&](float* to) {
+        pack_right({reinterpret_cast<const float*>(buffer.data()) + offset, depth, cols, k_stride, n_stride}, to);
+        return true;
+      };
+      // Packing pays from the second product on.
+      const std::shared_ptr<const float> packed = buffer.packed().get(key, 2, packed_right_elements(depth, cols), pack);
+      if (!packed) {
+        matmul(c.pool, a.bind(c), b.bind(c), attr, out.bind(c));
+        return epilogue.run_alone(c, out);
+      }
+      const Matrix<float> left{static_cast<const float*>(a.bind(c).data), rows, depth, a_stride, 1};
+      epilogue.with(c, [&](const Finish& finish) {
+        packed_matmul(c.pool, left, packed.get(), cols, static_cast<float*>(out.bind(c).data), finish);
+      });
+    });
+    return true;
+  }
+
+  // 8-bit operands as they are stored. Weights are packed once, other right operands in every run.
+  void add_integer_matmul(NodeId id) {
+    const Node& node = graph_[id];
+    const IntegerProduct& product = fused_.integer_products.at(id);
+    const int rank = node.shape.rank();
+    const Operand a = dense_value(node.inputs[0]), b = value(node.inputs[1]);
+    const auto zero_points = [&](int place) { return place < 0 ? Operand{} : dense_value(node.inputs[at(place)]); };
+    const Operand a_zero = zero_points(product.a_zero), b_zero = zero_points(product.b_zero);
+    const Result out = result_of(id);
+    for (const Operand* operand : {&a, &b, &a_zero, &b_zero})
+      if (operand->location >= 0) touch(operand->location);
+    Int8Product shape;
+    shape.rows = node.shape[rank - 2];
+    shape.cols = node.shape[rank - 1];
+    shape.depth = a.view.shape[a.view.shape.rank() - 1];
+    shape.batches = node.shape.elements() / std::max<std::int64_t>(1, shape.rows * shape.cols);
+    const NodeId base = base_of(node.inputs[1]);
+    const bool is_weight = graph_[base].prim == Prim::input && b.location < static_cast<int>(inputs_);
+    shape.is_shared = b.view.shape.elements() == shape.depth * shape.cols;
+    if (shape.is_shared && !(product.a_zero >= 0 && a_zero.view.shape.elements() > 1)) {
+      shape.rows *= shape.batches;
+      shape.batches = 1;
+    }
+    const std::size_t bytes = int8_product_scratch_bytes(program_.pool_, shape);
+    reserve_scratch(bytes);
+    const int b_rank = b.view.shape.rank();
+    const PackedWeights::Key key{kPackedInt8,
+                                 shape.depth,
+                                 shape.cols,
+                                 b.view.strides[at(b_rank - 2)],
+                                 b.view.strides[at(b_rank - 1)],
+                                 static_cast<std::int64_t>(b.offset_bytes),
+                                 0,
+                                 0};
+    add_step([=](const StepContext& c) {
+      Int8Operands operands{a.bind(c), b.bind(c), {}, {}, nullptr};
+      if (a_zero.location >= 0) operands.a_zero = a_zero.bind(c);
+      if (b_zero.location >= 0) operands.b_zero = b_zero.bind(c);
+      std::shared_ptr<const float> packed;
+      if (is_weight && shape.is_shared) {
+        const std::size_t size = packed_int8_bytes(shape.depth, shape.cols);
+        packed = static_cast<const CpuBuffer&>(*c.inputs[at(b.location)])
+                     .packed()
+                     .get(key, 1, static_cast<std::int64_t>((size + 3) / 4), [&](float* to) {
+                       pack_int8(int8_matrix(operands.b), reinterpret_cast<std::byte*>(to));
+                       return true;
+                     });
+        operands.packed = reinterpret_cast<const std::byte*>(packed.get());
+      }
+      int8_product(c.pool, shape, operands, out.bind(c), {c.scratch, bytes});
+    });
+  }
+
+  // The distance of rows if all axes but the last are one, and the last has unit stride.
+  static std::optional<std::int64_t> merged_rows(const View& view) {
+    const int rank = view.shape.rank();
+    if (view.shape[rank - 1] != 1 && view.strides[at(rank - 1)] != 1) return std::nullopt;
+    std::int64_t stride = 0, extent = 1;  // of the axes after this one that have more than one element
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      if (view.shape[axis] == 1) continue;
+      if (extent > 1 && view.strides[at(axis)] != stride * extent) return std::nullopt;
+      if (extent == 1) stride = view.strides[at(axis)];
+      extent *= view.shape[axis];
+    }
+    if (extent > 1 && stride < view.shape[rank - 1]) return std::nullopt;
+    return stride;
   }
 
   // As it is stored, with a last axis of unit stride.
@@ -514,14 +698,44 @@ class ExecutableCompiler final : public ValuePlacement {
 
   void add_conv(NodeId id) {
     const Node& node = graph_[id];
+    const int input = weight_input(node.inputs[1]);
     const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);
+    const BoundEpilogue epilogue = epilogue_of(id);
     const Result out = result_of(id);
     touch(x.location);
     touch(w.location);
+    epilogue.touch_all(*this);
     const ConvAttr attr = node.as<ConvAttr>();
     const std::size_t bytes = conv_scratch_bytes(program_.pool_, x.view, w.view, attr, node.shape);
     reserve_scratch(bytes);
-    add_step([=](const StepContext& c) { conv(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+    const auto general = [=](const StepContext& c) {
+      conv(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes});
+      epilogue.run_alone(c, out);
+    };
+    const Shape weight = w.view.shape;
+    const bool is_packed = input >= 0 && w.location == input && node.dtype == DType::f32 && has_packed_conv(weight, attr);
+    if (!is_packed) return add_step(general);
+    const std::size_t packed_bytes = packed_conv_scratch_bytes(program_.pool_, x.view, weight, attr, node.shape);
+    reserve_scratch(packed_bytes);
+    const PackedWeights::Key key{
+        kPackedConv, weight[0], weight[1], weight.elements(), attr.groups, static_cast<std::int64_t>(w.offset_bytes), 0, 0};
+    add_step([=](const StepContext& c) {
+      const auto& buffer = static_cast<const CpuBuffer&>(*c.inputs[at(input)]);
+      const auto* const weights = static_cast<const float*>(w.bind(c).data);
+      const bool by_channel = is_depthwise(weight, attr);
+      const auto pack = [&](float* to) {
+        if (!is_finite(weights, weight.elements())) return false;
+        if (!by_channel) pack_conv(weights, weight, attr, to);
+        return true;
+      };
+      const std::int64_t elements = by_channel ? 0 : packed_conv_elements(weight, attr);
+      const std::shared_ptr<const float> packed = buffer.packed().get(key, 1, elements, pack);
+      if (!packed) return general(c);
+      epilogue.with(c, [&](const Finish& finish) {
+        packed_conv(c.pool, x.bind(c), by_channel ? weights : packed.get(), weight, attr, out.bind(c), finish,
+                    {c.scratch, packed_bytes});
+      });
+    });
   }
 
   void add_conv_transpose(NodeId id) {
@@ -620,7 +834,8 @@ class ExecutableCompiler final : public ValuePlacement {
   }
 
   CpuExecutable& program_;
-  const Graph graph_;
+  const FusedGraph fused_;
+  const Graph& graph_;
   Plan plan_;
   const std::size_t inputs_, outputs_;
   std::map<NodeId, int> readers_;                      // how often a base is read inside the program

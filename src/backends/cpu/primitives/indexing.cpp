@@ -106,6 +106,16 @@ void take(ThreadPool& pool, const View& x, const View& indices, int axis, const 
   with_size(x.dtype, [&]<class T>(T) {
     const T* from = static_cast<const T*>(x.data);
     T* to = static_cast<T*>(out.data);
+    if (split.inner == 1 && dense_indices) {
+      for_ranges(pool, split.outer, 2 * wanted, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t o = begin; o < end; ++o) {
+          const T* const row = from + offset_of(o, outer_shape, x.strides);
+          T* const result = to + o * wanted;
+          for (std::int64_t w = 0; w < wanted; ++w) result[w] = row[resolve(index[w], extent) * step];
+        }
+      });
+      return;
+    }
     for_ranges(pool, split.outer * wanted, split.inner + 4, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t o = i / wanted, w = i % wanted;

@@ -63,6 +63,45 @@ typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t pl
   return Kind::join(Kind::join(totals[0], totals[1]), Kind::join(totals[2], totals[3]));
 }
 
+// Maxima of f32 windows: first of the rows, then along the row. What a NaN meets becomes NaN, as in WindowMax.
+#if defined(__x86_64__)
+#define TENON_CLONES [[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]]
+#else
+#define TENON_CLONES
+#endif
+TENON_CLONES void max_into(float* to, const float* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[i] <= to[i] ? to[i] : from[i];
+}
+TENON_CLONES void max_pairs_into(float* to, const float* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[2 * i] <= to[i] ? to[i] : from[2 * i];
+}
+
+constexpr std::int64_t kLine = 1024;  // elements of a row of the input at a time
+
+bool has_max_row(const Sliding& at) {
+  return at.size[0] == 1 && at.out[0] == 1 && at.steps[2] == 1 && at.stride[2] <= 2 && at.out[2] >= 8 &&
+         (at.size[2] - 1) * at.dilation[2] < kLine / 4;
+}
+
+void max_row(const Sliding& at, const float* image, std::int64_t place1, float* out) {
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  alignas(64) float line[kLine + 2];
+  const std::int64_t reach = (at.size[2] - 1) * at.dilation[2] + 1, step = at.stride[2];
+  const std::int64_t places = (kLine - reach) / step + 1;
+  for (std::int64_t begin = 0; begin < at.out[2]; begin += places) {
+    const std::int64_t n = std::min(places, at.out[2] - begin), first = at.source(2, begin, 0), extent = (n - 1) * step + reach;
+    std::fill_n(line, extent + 1, kLeast);
+    const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at.in[2] - first, from, extent);
+    for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
+      const std::int64_t row = at.source(1, place1, tap);
+      if (at.is_inside(1, row)) max_into(line + from, image + row * at.steps[1] + first + from, to - from);
+    }
+    std::fill_n(out + begin, n, kLeast);
+    for (std::int64_t tap = 0; tap < at.size[2]; ++tap)
+      (step == 1 ? max_into : max_pairs_into)(out + begin, line + tap * at.dilation[2], n);
+  }
+}
+
 template <class Kind, class T>
 void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64_t place1, T* out) {
   using Total = typename Kind::Total;
@@ -95,10 +134,16 @@ void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64
 template <class Kind, class T>
 void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
   const std::int64_t images = x.shape[0] * x.shape[1], rows = at.out[0] * at.out[1];
+  [[maybe_unused]] const bool fast = has_max_row(at);
   for_ranges(pool, images * rows, at.out[2] * at.window(), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t image = i / rows, row = i % rows;
       const T* from = static_cast<const T*>(x.data) + image / x.shape[1] * x.strides[0] + image % x.shape[1] * x.strides[1];
+      if constexpr (std::is_same_v<Kind, WindowMax<float>>)
+        if (fast) {
+          max_row(at, from, row % at.out[1], out + i * at.out[2]);
+          continue;
+        }
       pool_row<Kind>(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
     }
   });

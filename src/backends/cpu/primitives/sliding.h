@@ -29,6 +29,16 @@ struct Sliding {
     }
   }
 
+  // Moves axes at which nothing happens to the front: a row of places becomes as long as it can be.
+  void squeeze() {
+    for (int i = 0; i < 2 && in[2] == 1 && out[2] == 1 && size[2] == 1 && pad[2] == 0; ++i)
+      for (Spatial* each : {&in, &out, &size, &stride, &dilation, &pad, &steps}) {
+        (*each)[2] = (*each)[1];
+        (*each)[1] = (*each)[0];
+        (*each)[0] = each == &pad || each == &steps ? 0 : 1;
+      }
+  }
+
   std::int64_t places() const { return out[0] * out[1] * out[2]; }
   std::int64_t window() const { return size[0] * size[1] * size[2]; }
 

@@ -1,0 +1,241 @@
+#include "backends/cpu/products/conv_direct.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/products/gemm_packed.h"
+#include "backends/cpu/products/planes.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::int64_t kLanes = 16, kCols = 2 * kLanes, kRows = 12;  // AVX-512 only
+// The planes of all channels of a band: about half of an L2 cache.
+constexpr std::int64_t kBandElements = 160 * 1024;
+
+// Rows x 32 sums into |tile|: two vectors of places, at |left_place| and |right_place|; step p reads |offsets|[p] further on.
+using Micro = void (*)(const float* weights, const float* left_place, const float* right_place, const std::int32_t* offsets,
+                       std::int64_t depth, float* tile);
+
+template <int Rows>
+[[gnu::target("avx512f")]] void micro(const float* weights, const float* left_place, const float* right_place,
+                                      const std::int32_t* offsets, std::int64_t depth, float* tile) {
+  __m512 sum[Rows][2];
+  _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+  for (std::int64_t p = 0; p < depth; ++p, weights += kRows) {
+    const std::int64_t offset = offsets[p];
+    const __m512 left = _mm512_loadu_ps(left_place + offset), right = _mm512_loadu_ps(right_place + offset);
+    _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {
+      const __m512 factor = _mm512_set1_ps(weights[r]);
+      sum[r][0] = _mm512_fmadd_ps(left, factor, sum[r][0]);
+      sum[r][1] = _mm512_fmadd_ps(right, factor, sum[r][1]);
+    }
+  }
+  _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {
+    _mm512_storeu_ps(tile + r * kCols, sum[r][0]);
+    _mm512_storeu_ps(tile + r * kCols + kLanes, sum[r][1]);
+  }
+}
+
+Micro micro_for(std::int64_t rows) {
+  switch (rows) {
+    case 1: return micro<1>;
+    case 2: return micro<2>;
+    case 3: return micro<3>;
+    case 4: return micro<4>;
+    case 5: return micro<5>;
+    case 6: return micro<6>;
+    case 7: return micro<7>;
+    case 8: return micro<8>;
+    case 9: return micro<9>;
+    case 10: return micro<10>;
+    case 11: return micro<11>;
+    default: return micro<12>;
+  }
+}
+
+// A piece of a tile's columns that are neighbours in the result.
+struct Piece {
+  std::int32_t column, count;  // at most a vector
+  std::int64_t place;          // in the result, from the begin of the band
+};
+
+[[gnu::target("avx512f,avx512bw")]] void store_rows(const float* tile, std::int64_t rows, const Piece* pieces, int count,
+                                                    float* c, std::int64_t ldc, bool add, const TileEnd* end,
+                                                    std::int64_t first_row) {
+  for (int i = 0; i < count; ++i) {
+    const auto mask = static_cast<__mmask16>(pieces[i].count >= 16 ? 0xffff : (1u << pieces[i].count) - 1);
+    const float* from = tile + pieces[i].column;
+    float* to = c + pieces[i].place;
+    for (std::int64_t r = 0; r < rows; ++r, from += kCols, to += ldc) {
+      __m512 value = _mm512_maskz_loadu_ps(mask, from);
+      if (add) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to), value);
+      if (end) {
+        if (end->scale) value = _mm512_mul_ps(value, _mm512_set1_ps(end->scale[first_row + r]));
+        if (end->shift) value = _mm512_add_ps(value, _mm512_set1_ps(end->shift[first_row + r]));
+        if (end->relu)
+          value = _mm512_mask_mov_ps(value, _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_LT_OQ), _mm512_setzero_ps());
+      }
+      _mm512_mask_storeu_ps(to, mask, value);
+    }
+  }
+}
+
+struct DirectPlan {
+  std::int64_t images, groups, in_channels, out_channels, depth;
+  Planes planes;
+  std::int64_t bands;
+
+  DirectPlan(const View& x, const Shape& weight, const ConvAttr& attr, const Shape& out, int threads)
+      : images(x.shape[0]),
+        groups(attr.groups),
+        in_channels(weight[1]),
+        out_channels(weight[0] / attr.groups),
+        depth(weight.elements() / weight[0]),
+        planes(sliding_of(x, weight, attr, out), 1) {
+    const Sliding& at = planes.at;
+    const std::int64_t halo = (at.size[1] - 1) * at.dilation[1] / at.stride[1];
+    const std::int64_t rows = kBandElements / std::max<std::int64_t>(1, in_channels * planes.pitch * at.stride[1] * at.stride[2]);
+    std::int64_t band = std::clamp<std::int64_t>(rows - halo, 2, at.out[1]);
+    if (threads > 1) band = std::min(band, std::max<std::int64_t>(2, (at.out[1] + 2 * threads - 1) / (2 * threads)));
+    bands = (at.out[1] + band - 1) / band;
+    planes.set_band((at.out[1] + bands - 1) / bands);
+    bands = (at.out[1] + planes.band - 1) / planes.band;
+  }
+
+  std::size_t offset_bytes() const { return (static_cast<std::size_t>(depth) * sizeof(std::int32_t) + 63) / 64 * 64; }
+  std::size_t worker_bytes() const {
+    return offset_bytes() + static_cast<std::size_t>(planes.elements * in_channels) * sizeof(float);
+  }
+};
+
+class BandRunner {
+ public:
+  BandRunner(const DirectPlan& plan, const View& x, const float* packed, float* out, const Finish& finish, std::byte* scratch)
+      : plan_(plan),
+        at_(plan.planes.at),
+        x_(x),
+        packed_(packed),
+        out_(out),
+        finish_(finish),
+        offsets_(reinterpret_cast<std::int32_t*>(scratch)),
+        planes_(reinterpret_cast<float*>(scratch + plan.offset_bytes())) {
+    const std::int64_t window = at_.window();
+    for (std::int64_t p = 0; p < plan.depth; ++p)
+      offsets_[p] = static_cast<std::int32_t>(p / window * plan.planes.elements + plan.planes.offset(p % window));
+  }
+
+  void run(std::int64_t task) {
+    const std::int64_t band = task % plan_.bands, group = task / plan_.bands % plan_.groups,
+                       image = task / plan_.bands / plan_.groups;
+    const std::int64_t first = band * plan_.planes.band, rows = std::min(plan_.planes.band, at_.out[1] - first);
+    const auto* const from =
+        static_cast<const float*>(x_.data) + image * x_.strides[0] + group * plan_.in_channels * x_.strides[1];
+    for (std::int64_t c = 0; c < plan_.in_channels; ++c)
+      plan_.planes.fill(from + c * x_.strides[1], first, rows, planes_ + c * plan_.planes.elements);
+    const std::int64_t places = at_.out[1] * at_.out[2], first_channel = group * plan_.out_channels;
+    const std::int64_t first_row = image * plan_.groups * plan_.out_channels + first_channel;
+    float* const to = out_ + first_row * places + first * at_.out[2];
+    const TileEnd end = end_of_tile(finish_, first_channel);
+    const std::int64_t limit = packed_layout().depth;
+    const float* const weights = packed_ + group * packed_left_elements(plan_.out_channels, plan_.depth);
+    for (std::int64_t p = 0; p < plan_.depth; p += limit) {
+      const std::int64_t depth = std::min(limit, plan_.depth - p);
+      const bool is_last = p + depth == plan_.depth;
+      tiles(weights, p, depth, rows, to, places, is_last && !end.empty() ? &end : nullptr);
+    }
+    if (finish_.is_empty()) return;
+    for (std::int64_t c = 0; c < plan_.out_channels; ++c)
+      finish_.apply(to + c * places, to + c * places, first_row + c, first * at_.out[2], rows * at_.out[2]);
+  }
+
+ private:
+  // All tiles of the band, for steps [p, p + depth).
+  void tiles(const float* weights, std::int64_t p, std::int64_t depth, std::int64_t rows, float* to, std::int64_t ldc,
+             const TileEnd* end) {
+    const std::int64_t pitch = plan_.planes.pitch, extent = (rows - 1) * pitch + at_.out[2];
+    const float* const block = weights + p * ((plan_.out_channels + kRows - 1) / kRows * kRows);
+    alignas(64) float tile[kRows * kCols];
+    for (std::int64_t q = 0; q < extent; q += kCols) {
+      Piece pieces[2 * kCols];
+      const int count = pieces_of(q, std::min(kCols, extent - q), pieces);
+      if (count == 0) continue;
+      for (std::int64_t i = 0; i < plan_.out_channels; i += kRows) {
+        const std::int64_t n = std::min(kRows, plan_.out_channels - i);
+        micro_for(n)(block + i * depth, planes_ + q, planes_ + q + kLanes, offsets_ + p, depth, tile);
+        store_rows(tile, n, pieces, count, to + i * ldc, ldc, p > 0, end, i);
+      }
+    }
+  }
+
+  // Where the columns of a tile at position |q| of the planes go: what is beyond the end of a row is nothing.
+  int pieces_of(std::int64_t q, std::int64_t cols, Piece* pieces) const {
+    const std::int64_t pitch = plan_.planes.pitch, width = at_.out[2];
+    int count = 0;
+    for (std::int64_t column = 0; column < cols;) {
+      const std::int64_t y = (q + column) / pitch, x = (q + column) % pitch;
+      if (x >= width) {
+        column += pitch - x;
+        continue;
+      }
+      const std::int64_t n = std::min({width - x, cols - column, kLanes});
+      pieces[count++] = {static_cast<std::int32_t>(column), static_cast<std::int32_t>(n), y * width + x};
+      column += n;
+    }
+    return count;
+  }
+
+  const DirectPlan& plan_;
+  const Sliding& at_;
+  const View& x_;
+  const float* packed_;
+  float* out_;
+  Finish finish_;
+  std::int32_t* offsets_;
+  float* planes_;
+};
+
+}  // namespace
+
+bool has_direct_conv(const View& x, const Shape& weight, const ConvAttr& attr, const Shape& out) {
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+  if (!has || !has_packed_gemm() || is_depthwise(weight, attr) || out.elements() == 0) return false;
+  const Sliding at = sliding_of(x, weight, attr, out);
+  if (at.size[0] != 1 || at.out[0] != 1 || at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2 || at.out[2] < 12)
+    return false;
+  const Planes planes(at, 1);
+  // Places beside the image that are computed in vain, and offsets of 32 bits.
+  if (planes.pitch * 4 > at.out[2] * 5 || weight[1] > 4096 || planes.pitch > 1 << 16) return false;
+  const DirectPlan plan(x, weight, attr, out, 1);
+  return plan.planes.elements * plan.in_channels < (std::int64_t{1} << 24);
+}
+
+std::size_t direct_conv_scratch_bytes(const ThreadPool& pool, const View& x, const Shape& weight, const ConvAttr& attr,
+                                      const Shape& out) {
+  return DirectPlan(x, weight, attr, out, pool.threads()).worker_bytes() * static_cast<std::size_t>(pool.threads());
+}
+
+void direct_conv(ThreadPool& pool, const View& x, const float* packed, const Shape& weight, const ConvAttr& attr,
+                 const Target& out, const Finish& finish, std::span<std::byte> scratch) {
+  const DirectPlan plan(x, weight, attr, out.shape, pool.threads());
+  pool.for_each(plan.images * plan.groups * plan.bands, [&](std::int64_t task, int worker) {
+    std::byte* const own = scratch.data() + plan.worker_bytes() * static_cast<std::size_t>(worker);
+    BandRunner(plan, x, packed, static_cast<float*>(out.data), finish, own).run(task);
+  });
+}
+
+}  // namespace tenon::cpu
+#else
+
+namespace tenon::cpu {
+
+bool has_direct_conv(const View&, const Shape&, const ConvAttr&, const Shape&) { return false; }
+std::size_t direct_conv_scratch_bytes(const ThreadPool&, const View&, const Shape&, const ConvAttr&, const Shape&) { return 0; }
+void direct_conv(ThreadPool&, const View&, const float*, const Shape&, const ConvAttr&, const Target&, const Finish&,
+                 std::span<std::byte>) {}
+
+}  // namespace tenon::cpu
+#endif

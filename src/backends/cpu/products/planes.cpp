@@ -1,0 +1,107 @@
+#include "backends/cpu/products/planes.h"
+
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::int64_t kSlack = 64;  // kernels read whole vectors, past the end of a plane; rows are written in whole vectors
+
+// row[i] = from[i * step] for i in [begin, end), 0 for the others below |pitch|; what is behind them may be overwritten.
+using FillRow = void (*)(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t pitch,
+                         float* row);
+
+void fill_row_plain(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t pitch, float* row) {
+  for (std::int64_t i = 0; i < begin; ++i) row[i] = 0;
+  for (std::int64_t i = begin; i < end; ++i) row[i] = from[i * step];
+  for (std::int64_t i = end; i < pitch; ++i) row[i] = 0;
+}
+
+#if defined(__x86_64__)
+// The bits [begin, end) of 16.
+inline __mmask16 bits(std::int64_t begin, std::int64_t end) {
+  const auto below = [](std::int64_t n) { return n <= 0 ? 0u : n >= 16 ? 0xffffu : (1u << n) - 1; };
+  return static_cast<__mmask16>(below(end) & ~below(begin));
+}
+
+[[gnu::target("avx512f,avx512bw")]] void fill_row_wide(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end,
+                                                       std::int64_t pitch, float* row) {
+  if (step == 1) {
+    for (std::int64_t i = 0; i < pitch; i += 16)
+      _mm512_storeu_ps(row + i, _mm512_maskz_loadu_ps(bits(begin - i, end - i), from + i));
+  } else if (step == 2) {
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    for (std::int64_t i = 0; i < pitch; i += 16) {
+      const std::int64_t low = 2 * (begin - i), high = 2 * (end - i) - 1;
+      const __m512 a = _mm512_maskz_loadu_ps(bits(low, high), from + 2 * i);
+      const __m512 b = _mm512_maskz_loadu_ps(bits(low - 16, high - 16), from + 2 * i + 16);
+      _mm512_storeu_ps(row + i, _mm512_permutex2var_ps(a, even, b));
+    }
+  } else {
+    fill_row_plain(from, step, begin, end, pitch, row);
+  }
+}
+
+FillRow fill_row() {
+  static const FillRow best = __builtin_cpu_supports("avx512bw") ? fill_row_wide : fill_row_plain;
+  return best;
+}
+#else
+FillRow fill_row() { return fill_row_plain; }
+#endif
+
+}  // namespace
+
+Sliding sliding_of(const View& x, const Shape& weight, const ConvAttr& attr, const Shape& out) {
+  Spatial size{1, 1, 1};
+  for (int i = 2; i < weight.rank(); ++i) size[static_cast<std::size_t>(i - 2)] = weight[i];
+  Sliding at(attr, size, x.shape, x.strides, out);
+  at.squeeze();
+  return at;
+}
+
+Planes::Planes(const Sliding& sliding, std::int64_t most) : at(sliding) {
+  pitch = at.out[2] + (at.size[2] - 1) * at.dilation[2] / at.stride[2];
+  set_band(std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, pitch), 1, at.out[1]));
+}
+
+void Planes::set_band(std::int64_t rows) {
+  band = rows;
+  const std::int64_t plane_rows = band + (at.size[1] - 1) * at.dilation[1] / at.stride[1];
+  plane_elements = (plane_rows * pitch + kSlack + 15) / 16 * 16;
+  elements = plane_elements * at.stride[1] * at.stride[2];
+}
+
+std::int64_t Planes::offset(std::int64_t tap) const {
+  const std::int64_t y = tap / at.size[2] * at.dilation[1], x = tap % at.size[2] * at.dilation[2];
+  return (y % at.stride[1] * at.stride[2] + x % at.stride[2]) * plane_elements + y / at.stride[1] * pitch + x / at.stride[2];
+}
+
+void Planes::fill(const float* image, std::int64_t first, std::int64_t rows, float* planes) const {
+  const FillRow fill_one = fill_row();
+  const std::int64_t needed = rows + (at.size[1] - 1) * at.dilation[1] / at.stride[1];
+  for (std::int64_t ry = 0; ry < at.stride[1]; ++ry)
+    for (std::int64_t rx = 0; rx < at.stride[2]; ++rx) {
+      float* const plane = planes + (ry * at.stride[2] + rx) * plane_elements;
+      const std::int64_t begin_x = std::clamp<std::int64_t>((at.pad[2] - rx + at.stride[2] - 1) / at.stride[2], 0, pitch);
+      const std::int64_t reach = at.in[2] - 1 + at.pad[2] - rx;
+      const std::int64_t end_x = std::clamp<std::int64_t>(reach < 0 ? 0 : reach / at.stride[2] + 1, begin_x, pitch);
+      for (std::int64_t y = 0; y < needed; ++y) {
+        float* const row = plane + y * pitch;
+        const std::int64_t source = (first + y) * at.stride[1] + ry - at.pad[1];
+        if (source < 0 || source >= at.in[1]) {
+          for (std::int64_t i = 0; i < pitch; ++i) row[i] = 0;
+          continue;
+        }
+        fill_one(image + source * at.steps[1] + (rx - at.pad[2]) * at.steps[2], at.stride[2] * at.steps[2], begin_x, end_x, pitch,
+                 row);
+      }
+      std::fill_n(plane + needed * pitch, kSlack, 0.0f);
+    }
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,33 @@
+// Planes: an image with its padding, in memory where all places that one tap of a sliding window reads are neighbours.
+//
+// There is one plane for each remainder of a position by the strides. Element (y, x) of plane (ry, rx) is element
+// (y * stride + ry - pad, x * stride + rx - pad) of the image, or 0 outside. Rows of a plane are |pitch| apart, and the place
+// (y, x) of the result reads tap t at plane[offset(t) + y * pitch + x]. The two last spatial axes only.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/sliding.h"
+
+namespace tenon::cpu {
+
+// The windows of a convolution, with axes at which nothing happens moved to the front.
+Sliding sliding_of(const View& x, const Shape& weight, const ConvAttr& attr, const Shape& out);
+
+struct Planes {
+  Sliding at;
+  std::int64_t band = 1;  // rows of the result at a time
+  std::int64_t pitch = 1;
+  std::int64_t plane_elements = 0, elements = 0;  // of one plane, of all planes of a channel
+
+  // |most|: elements of one plane that a band may have, roughly.
+  Planes(const Sliding& sliding, std::int64_t most);
+  void set_band(std::int64_t rows);
+
+  std::int64_t offset(std::int64_t tap) const;
+  // The planes of one channel for |rows| rows of the result from |first| on. |image|: the channel's elements.
+  void fill(const float* image, std::int64_t first, std::int64_t rows, float* planes) const;
+};
+
+}  // namespace tenon::cpu

@@ -1,0 +1,300 @@
+// Products with packed weights, convolutions as panels, epilogues, products of 8-bit integers: each against plain loops in
+// double, or exact integers, over shapes that reach every edge.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backends/cpu/backend.h"
+#include "backends/cpu/products/conv_packed.h"
+#include "backends/cpu/products/gemm_int8.h"
+#include "backends/cpu/products/gemm_packed.h"
+#include "graph/elementwise.h"
+#include "tenon/backend.h"
+#include "tenon/ops.h"
+
+namespace tenon::cpu {
+namespace {
+
+std::vector<float> numbers(std::int64_t n, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> out(static_cast<std::size_t>(n));
+  for (float& each : out) each = normal(random);
+  return out;
+}
+
+HostArray array(const Shape& shape, unsigned seed = 1) {
+  HostArray out = HostArray::empty(DType::f32, shape);
+  const std::vector<float> values = numbers(shape.elements(), seed);
+  std::copy(values.begin(), values.end(), reinterpret_cast<float*>(out.mutable_data()));
+  return out;
+}
+
+TEST(PackedGemm, EqualsThePlainProductAtEveryEdge) {
+  if (!has_packed_gemm()) GTEST_SKIP() << "the CPU has no AVX2";
+  for (const std::int64_t m : {1, 2, 5, 11, 12, 13, 24, 31, 250})
+    for (const std::int64_t n : {1, 8, 15, 16, 17, 32, 33, 70})
+      for (const std::int64_t k : {1, 3, 64, 384, 385, 800}) {
+        const std::vector<float> a = numbers(m * k), b = numbers(k * n, 2);
+        std::vector<float> packed(static_cast<std::size_t>(packed_right_elements(k, n))), c(static_cast<std::size_t>(m * n), NAN);
+        pack_right({b.data(), k, n, n, 1}, packed.data());
+        gemm_packed_right({a.data(), m, k, k, 1}, packed.data(), n, 0, n, c.data(), n);
+        for (std::int64_t i = 0; i < m; i += std::max<std::int64_t>(1, m / 3))
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::int64_t p = 0; p < k; ++p)
+              sum += static_cast<double>(a[static_cast<std::size_t>(i * k + p)]) * b[static_cast<std::size_t>(p * n + j)];
+            ASSERT_NEAR(c[static_cast<std::size_t>(i * n + j)], sum, 1e-5 * std::sqrt(static_cast<double>(k)) * 4)
+                << m << " " << n << " " << k << " at " << i << " " << j;
+          }
+      }
+}
+
+TEST(PackedGemm, ARowDoesNotDependOnTheRowsBesideIt) {
+  if (!has_packed_gemm()) GTEST_SKIP() << "the CPU has no AVX2";
+  const std::int64_t m = 29, n = 40, k = 500;
+  const std::vector<float> a = numbers(m * k), b = numbers(k * n, 2);
+  std::vector<float> packed(static_cast<std::size_t>(packed_right_elements(k, n))), all(m * n), one(n);
+  pack_right({b.data(), k, n, n, 1}, packed.data());
+  gemm_packed_right({a.data(), m, k, k, 1}, packed.data(), n, 0, n, all.data(), n);
+  for (std::int64_t i = 0; i < m; ++i) {
+    gemm_packed_right({a.data() + i * k, 1, k, k, 1}, packed.data(), n, 0, n, one.data(), n);
+    ASSERT_TRUE(std::equal(one.begin(), one.end(), all.begin() + i * n)) << i;
+  }
+}
+
+struct ConvCase {
+  Shape x, w;
+  ConvAttr attr;
+};
+
+double conv_at(const ConvCase& c, const std::vector<float>& x, const std::vector<float>& w, const Shape& out,
+               std::int64_t index) {
+  const int axes = c.x.rank() - 2;
+  Spatial place{0, 0, 0}, size{1, 1, 1}, in{1, 1, 1};
+  std::int64_t rest = index;
+  for (int i = axes - 1; i >= 0; --i) {
+    const auto s = static_cast<std::size_t>(i);
+    place[s] = rest % out[i + 2];
+    rest /= out[i + 2];
+    size[s] = c.w[i + 2];
+    in[s] = c.x[i + 2];
+  }
+  const std::int64_t channel = rest % out[1], image = rest / out[1], group = channel / (out[1] / c.attr.groups);
+  double sum = 0;
+  for (std::int64_t ic = 0; ic < c.w[1]; ++ic)
+    for (std::int64_t t0 = 0; t0 < size[0]; ++t0)
+      for (std::int64_t t1 = 0; t1 < size[1]; ++t1)
+        for (std::int64_t t2 = 0; t2 < size[2]; ++t2) {
+          const Spatial tap{t0, t1, t2};
+          std::int64_t from = image * c.x[1] + group * c.w[1] + ic, at = channel * c.w[1] + ic;
+          bool inside = true;
+          for (int i = 0; i < axes; ++i) {
+            const auto s = static_cast<std::size_t>(i);
+            const std::int64_t p = place[s] * c.attr.stride[s] - c.attr.pad_low[s] + tap[s] * c.attr.dilation[s];
+            inside = inside && p >= 0 && p < in[s];
+            from = from * in[s] + p;
+            at = at * size[s] + tap[s];
+          }
+          if (inside) sum += static_cast<double>(x[static_cast<std::size_t>(from)]) * w[static_cast<std::size_t>(at)];
+        }
+  return sum;
+}
+
+TEST(PackedConv, EqualsTheDefinition) {
+  if (!has_packed_gemm()) GTEST_SKIP() << "the CPU has no AVX2";
+  std::vector<ConvCase> cases;
+  const auto add = [&](Shape x, Shape w, Spatial stride, Spatial pad, Spatial dilation = {1, 1, 1}, std::int64_t groups = 1) {
+    ConvCase each{x, w, {}};
+    each.attr = {stride, dilation, pad, pad, groups};
+    cases.push_back(each);
+  };
+  add({1, 3, 20, 21}, {7, 3, 3, 3}, {1, 1, 1}, {1, 1, 0});
+  add({2, 16, 14, 14}, {20, 16, 1, 1}, {1, 1, 1}, {0, 0, 0});
+  add({3, 5, 7, 7}, {33, 5, 3, 3}, {1, 1, 1}, {1, 1, 0});
+  add({1, 4, 33, 40}, {13, 4, 5, 3}, {2, 2, 1}, {2, 1, 0});
+  add({1, 4, 30, 31}, {13, 4, 3, 3}, {3, 3, 1}, {0, 2, 0}, {2, 2, 1});
+  add({2, 8, 50}, {9, 8, 5}, {1, 1, 1}, {2, 0, 0});
+  add({2, 8, 50, 1}, {9, 8, 5, 1}, {1, 1, 1}, {2, 0, 0});
+  add({1, 100, 12, 12}, {24, 100, 3, 3}, {1, 1, 1}, {1, 1, 0});
+  add({2, 12, 9, 9}, {8, 3, 3, 3}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, 4);
+  add({1, 3, 6, 7, 8}, {4, 3, 2, 3, 2}, {1, 2, 1}, {1, 1, 1});
+  // Depthwise.
+  add({2, 6, 30, 29}, {6, 1, 3, 3}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, 6);
+  add({1, 6, 31, 30}, {6, 1, 5, 5}, {2, 2, 1}, {2, 2, 0}, {1, 1, 1}, 6);
+  add({1, 5, 112, 100}, {5, 1, 3, 3}, {2, 1, 1}, {1, 1, 0}, {1, 1, 1}, 5);
+  add({1, 4, 20, 20}, {4, 1, 3, 3}, {1, 1, 1}, {2, 2, 0}, {2, 2, 1}, 4);
+  add({1, 4, 20, 20}, {4, 1, 3, 3}, {2, 2, 1}, {3, 3, 0}, {3, 3, 1}, 4);
+  add({1, 4, 64}, {4, 1, 31}, {1, 1, 1}, {15, 0, 0}, {1, 1, 1}, 4);
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (const ConvCase& each : cases) {
+      std::vector<std::int64_t> dims{each.x[0], each.w[0]};
+      for (int i = 0; i < each.x.rank() - 2; ++i) {
+        const auto s = static_cast<std::size_t>(i);
+        const std::int64_t reach = (each.w[i + 2] - 1) * each.attr.dilation[s] + 1;
+        dims.push_back((each.x[i + 2] + 2 * each.attr.pad_low[s] - reach) / each.attr.stride[s] + 1);
+      }
+      const Shape out(dims);
+      const std::vector<float> x = numbers(each.x.elements()), w = numbers(each.w.elements(), 2), shift = numbers(out[1], 3);
+      std::vector<float> y(static_cast<std::size_t>(out.elements()), NAN);
+      ASSERT_TRUE(has_packed_conv(each.w, each.attr));
+      std::vector<float> packed(static_cast<std::size_t>(packed_conv_elements(each.w, each.attr)));
+      if (!is_depthwise(each.w, each.attr)) pack_conv(w.data(), each.w, each.attr, packed.data());
+      const View from = dense_view(x.data(), DType::f32, each.x);
+      std::vector<std::byte> scratch(packed_conv_scratch_bytes(pool, from, each.w, each.attr, out));
+      Epilogue epilogue;
+      epilogue.steps.push_back({.op = ElementwiseOp::Add, .operand = EpilogueStep::Operand::per_channel, .index = 0});
+      epilogue.steps.push_back({.op = ElementwiseOp::Relu});
+      epilogue.steps.push_back(
+          {.op = ElementwiseOp::Sub, .operand = EpilogueStep::Operand::scalar, .operand_is_first = true, .value = 2});
+      const float* operands[] = {shift.data()};
+      const Finish finish{&epilogue, operands, out[1], out.elements() / (out[0] * out[1])};
+      packed_conv(pool, from, is_depthwise(each.w, each.attr) ? w.data() : packed.data(), each.w, each.attr,
+                  dense_target(y.data(), DType::f32, out), finish, scratch);
+      const std::int64_t plane = out.elements() / (out[0] * out[1]);
+      for (std::int64_t i = 0; i < out.elements(); ++i) {
+        const double sum = conv_at(each, x, w, out, i) + shift[static_cast<std::size_t>(i / plane % out[1])];
+        ASSERT_NEAR(y[static_cast<std::size_t>(i)], 2 - std::max(sum, 0.0), 3e-4)
+            << to_string(each.x) << " " << to_string(each.w) << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(Int8Gemm, IsExactForSignedAndUnsignedOperands) {
+  if (!has_int8_gemm()) GTEST_SKIP() << "the CPU has no AVX2";
+  std::mt19937 random(1);
+  for (const std::int64_t m : {1, 3, 12, 25})
+    for (const std::int64_t n : {1, 31, 32, 65})
+      for (const std::int64_t k : {1, 4, 7, 130})
+        for (const int signs : {0, 1, 2, 3}) {
+          const bool a_signed = signs & 1, b_signed = signs & 2;
+          std::vector<std::uint8_t> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n));
+          for (std::uint8_t& each : a) each = static_cast<std::uint8_t>(random());
+          for (std::uint8_t& each : b) each = static_cast<std::uint8_t>(random());
+          std::vector<std::int32_t> a_zero(static_cast<std::size_t>(m)), b_zero(static_cast<std::size_t>(n)),
+              c(static_cast<std::size_t>(m * n));
+          for (std::int32_t& each : a_zero) each = static_cast<std::int32_t>(random() % 256) - (a_signed ? 128 : 0);
+          for (std::int32_t& each : b_zero) each = static_cast<std::int32_t>(random() % 256) - (b_signed ? 128 : 0);
+          std::vector<std::byte> packed(packed_int8_bytes(k, n)), scratch(int8_scratch_bytes(m, k));
+          pack_int8({b.data(), b_signed, k, n, n, 1}, packed.data());
+          gemm_int8({a.data(), a_signed, m, k, k, 1}, packed.data(), b_signed, n, {a_zero.data(), false}, {b_zero.data(), false},
+                    c.data(), n, scratch);
+          const auto value = [](std::uint8_t bits, bool is_signed) {
+            return is_signed ? static_cast<int>(static_cast<std::int8_t>(bits)) : static_cast<int>(bits);
+          };
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+              int sum = 0;
+              for (std::int64_t p = 0; p < k; ++p)
+                sum += (value(a[static_cast<std::size_t>(i * k + p)], a_signed) - a_zero[static_cast<std::size_t>(i)]) *
+                       (value(b[static_cast<std::size_t>(p * n + j)], b_signed) - b_zero[static_cast<std::size_t>(j)]);
+              ASSERT_EQ(c[static_cast<std::size_t>(i * n + j)], sum) << m << " " << n << " " << k << " " << signs;
+            }
+        }
+}
+
+// The outputs of |graph| with ops one by one, and three times fused on the same buffers: packed copies come into use.
+void expect_same_fused(const Graph& graph, const std::vector<HostArray>& inputs, double tolerance) {
+  const std::unique_ptr<Backend> backend = make_backend();
+  const DeviceInfo device = backend->devices()[0];
+  const auto run = [&](bool fuse, int times) {
+    OpenOptions options;
+    options.fuse = fuse;
+    const std::unique_ptr<OpenDevice> open = backend->open(device, options);
+    const std::unique_ptr<Executable> program = open->compile(graph);
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<const Buffer*> in;
+    for (const HostArray& each : inputs) {
+      buffers.push_back(open->upload(each));
+      in.push_back(buffers.back().get());
+    }
+    std::vector<HostArray> results;
+    for (int i = 0; i < times; ++i) {
+      const std::unique_ptr<Buffer> out = open->allocate(program->output_types()[0]);
+      Buffer* outs[] = {out.get()};
+      program->run(in, outs);
+      results.push_back(open->download(*out));
+    }
+    return results;
+  };
+  const std::vector<double> plain = run(false, 1)[0].to_doubles();
+  const std::vector<HostArray> fused = run(true, 3);
+  for (const HostArray& each : fused) {
+    const std::vector<double> values = each.to_doubles();
+    EXPECT_EQ(values, fused[0].to_doubles()) << "runs differ";
+    for (std::size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(values[i], plain[i], tolerance) << i;
+  }
+}
+
+TEST(FusedProducts, LinearWithGeluAndResidual) {
+  Graph g;
+  const NodeId x = g.input("x", DType::f32, {3, 5, 64}), w = g.input("w", DType::f32, {64, 96}),
+               b = g.input("b", DType::f32, {96}), r = g.input("r", DType::f32, {3, 5, 96});
+  const NodeId h = apply(g, "add", {g.matmul(x, w), b})[0];
+  // As exporters write gelu.
+  const NodeId erf = apply(g, "erf", {apply(g, "div", {h, g.literal(1.41421354)})[0]})[0];
+  const NodeId gelu = apply(g, "mul", {apply(g, "mul", {h, apply(g, "add", {erf, g.literal(1.0)})[0]})[0], g.literal(0.5)})[0];
+  g.set_outputs({apply(g, "add", {gelu, r})[0]});
+  expect_same_fused(g, {array({3, 5, 64}), array({64, 96}, 2), array({96}, 3), array({3, 5, 96}, 4)}, 3e-5);
+}
+
+TEST(FusedProducts, ConvolutionWithScaleShiftAndResidual) {
+  Graph g;
+  const NodeId x = g.input("x", DType::f32, {2, 8, 13, 13}), w = g.input("w", DType::f32, {20, 8, 3, 3}),
+               s = g.input("s", DType::f32, {1, 20, 1, 1}), b = g.input("b", DType::f32, {1, 20, 1, 1}),
+               r = g.input("r", DType::f32, {2, 20, 13, 13});
+  ConvAttr attr;
+  attr.pad_low = attr.pad_high = {1, 1, 0};
+  const NodeId y = apply(g, "add", {apply(g, "mul", {g.conv(x, w, attr), s})[0], b})[0];
+  const NodeId silu = apply(g, "mul", {y, apply(g, "sigmoid", {y})[0]})[0];
+  g.set_outputs({apply(g, "relu", {apply(g, "add", {r, silu})[0]})[0]});
+  expect_same_fused(g,
+                    {array({2, 8, 13, 13}), array({20, 8, 3, 3}, 2), array({1, 20, 1, 1}, 3), array({1, 20, 1, 1}, 4),
+                     array({2, 20, 13, 13}, 5)},
+                    1e-4);
+}
+
+TEST(FusedProducts, InfiniteWeightsDoNotMeetThePadding) {
+  Graph g;
+  const NodeId x = g.input("x", DType::f32, {1, 2, 4, 4}), w = g.input("w", DType::f32, {3, 2, 3, 3});
+  ConvAttr attr;
+  attr.pad_low = attr.pad_high = {1, 1, 0};
+  g.set_outputs({g.conv(x, w, attr)});
+  HostArray weights = HostArray::full(DType::f32, {3, 2, 3, 3}, 1);
+  reinterpret_cast<float*>(weights.mutable_data())[0] = INFINITY;
+  const std::unique_ptr<Backend> backend = make_backend();
+  const std::unique_ptr<OpenDevice> open = backend->open(backend->devices()[0]);
+  const std::unique_ptr<Executable> program = open->compile(g);
+  const std::unique_ptr<Buffer> a = open->upload(HostArray::full(DType::f32, {1, 2, 4, 4}, 1)), b = open->upload(weights);
+  const std::unique_ptr<Buffer> out = open->allocate(program->output_types()[0]);
+  program->run({a.get(), b.get()}, {out.get()});
+  const std::vector<double> values = open->download(*out).to_doubles();
+  EXPECT_EQ(values[0], 8);         // the corner: the infinite weight is outside
+  EXPECT_EQ(values[5], INFINITY);  // inside
+}
+
+TEST(FusedProducts, ProductsOfBytesAreExact) {
+  Graph g;
+  const NodeId a = g.input("a", DType::u8, {2, 7, 600}), b = g.input("b", DType::i8, {600, 40}), z = g.input("z", DType::u8, {});
+  const NodeId x = apply(g, "sub", {g.cast(a, DType::f32), g.cast(z, DType::f32)})[0], y = g.cast(b, DType::f32);
+  NodeId sum = -1;
+  for (const std::int64_t start : {0, 300}) {
+    const std::int64_t starts[] = {0, 0, start}, extents[] = {2, 7, 300}, steps[] = {1, 1, 1};
+    const std::int64_t b_starts[] = {start, 0}, b_extents[] = {300, 40};
+    const NodeId part = g.cast(
+        g.matmul(g.slice(x, starts, extents, steps), g.slice(y, b_starts, b_extents, std::span(steps).first(2))), DType::i32);
+    sum = sum < 0 ? part : apply(g, "add", {sum, part})[0];
+  }
+  g.set_outputs({sum});
+  HostArray left = HostArray::empty(DType::u8, {2, 7, 600}), right = HostArray::empty(DType::i8, {600, 40});
+  std::mt19937 random(1);
+  for (HostArray* each : {&left, &right})
+    for (std::size_t i = 0; i < each->bytes(); ++i) each->mutable_data()[i] = static_cast<std::byte>(random());
+  expect_same_fused(g, {left, right, HostArray::full(DType::u8, {}, 131)}, 0);
+}
+
+}  // namespace
+}  // namespace tenon::cpu
