@@ -100,6 +100,40 @@ Graph parse_program(std::string_view source, std::span<const Input> inputs, std:
   return parse_expression(source, types, options);
 }
 
+std::vector<HostArray> inputs_of(const Program& program, std::span<const std::string> arguments) {
+  const Graph& graph = program.graph();
+  const std::size_t count = graph.inputs().size() - program.captured().size();
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(graph[graph.inputs()[i]].as<InputAttr>().name);
+  std::vector<std::optional<HostArray>> values(count);
+  for (const std::string& argument : arguments) {
+    const std::string given = argument.substr(0, argument.find('='));
+    const auto known = std::find(names.begin(), names.end(), given);
+    if (known == names.end() && is_identifier(given))
+      throw Error(ErrorCode::not_found, fmt::format("the program has no input '{}'", given),
+                  fmt::format("its inputs: {}", fmt::join(names, ", ")));
+    const auto i = static_cast<std::size_t>(known - names.begin());
+    std::vector<Input> one =
+        parse_inputs({&argument, 1}, i < count ? std::optional(graph[graph.inputs()[i]].dtype) : std::nullopt);
+    if (values[i]) invalid(fmt::format("input '{}' is given twice", given));
+    values[i] = std::move(one[0].array);
+  }
+  std::vector<HostArray> arrays;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Node& wanted = graph[graph.inputs()[i]];
+    const std::string type = fmt::format("{} {}", name(wanted.dtype), to_string(wanted.shape));
+    if (!values[i])
+      invalid(fmt::format("the program's input '{}' ({}) is missing", names[i], type),
+              fmt::format("write {}=VALUE or {}=@FILE", names[i], names[i]));
+    if (values[i]->dtype() != wanted.dtype || values[i]->shape() != wanted.shape)
+      invalid(fmt::format("input '{}' is {} {}, but the program was recorded for {}", names[i], name(values[i]->dtype()),
+                          to_string(values[i]->shape()), type));
+    arrays.push_back(std::move(*values[i]));
+  }
+  for (const Tensor& captured : program.captured()) arrays.push_back(captured.to_host());
+  return arrays;
+}
+
 std::vector<HostArray> arrays_of(std::span<const Input> inputs) {
   std::vector<HostArray> arrays;
   for (const Input& input : inputs) arrays.push_back(input.array);

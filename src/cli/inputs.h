@@ -13,6 +13,7 @@
 
 #include "tenon/array.h"
 #include "tenon/expression.h"
+#include "tenon/program.h"
 
 namespace tenon::cli {
 
@@ -30,6 +31,11 @@ std::vector<Input> parse_inputs(std::span<const std::string> arguments, std::opt
 // What parse_expression makes of |source| with these inputs. Inputs the expression never reads are refused: they are
 // misspellings. |dtype| is the default float dtype, if it is a float.
 Graph parse_program(std::string_view source, std::span<const Input> inputs, std::optional<DType> dtype);
+
+// The values of |program|'s inputs, in its order, and then those that it captured. A value that is not read from a file gets the
+// dtype of its input. Throws not_found for a name that the program does not have, invalid_argument for one that is missing or
+// has another type, and what parse_inputs() throws.
+std::vector<HostArray> inputs_of(const Program& program, std::span<const std::string> arguments);
 
 std::vector<HostArray> arrays_of(std::span<const Input> inputs);
 

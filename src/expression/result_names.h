@@ -13,6 +13,9 @@ namespace tenon {
 // "result1", ...; a single one is "result". Throws ExpressionError if |source| is no expression.
 std::vector<std::string> result_names(std::string_view source, std::size_t count);
 
+// "result0", "result1", ...; a single one is "result".
+std::vector<std::string> numbered_results(std::size_t count);
+
 // The same for a call of one op: "values" and "indices" for top_k.
 std::vector<std::string> op_result_names(std::string_view op, std::size_t count);
 

@@ -144,7 +144,9 @@ Model::Tensors Model::fitted(const Tensors& inputs) const { return tenon::fitted
 
 Model::Tensors Model::operator()(const Tensors& inputs, const RunOptions& options) const {
   const Inputs values = checked(state_->info, inputs, options);
-  const onnx::SessionResult result = state_->session.run(current_manager(), values, options);
+  RunOptions here = options;
+  if (here.device == "auto") here.device = default_request();
+  const onnx::SessionResult result = state_->session.run(current_manager(), values, here);
   Tensors outputs;
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const std::string& name = state_->info.outputs[i].name;

@@ -21,14 +21,14 @@ thread_local std::vector<std::shared_ptr<const TensorExpression>>* dropped = nul
 
 std::string type_text(const TensorNode& node) { return fmt::format("{} {}", name(node.dtype()), to_string(node.shape)); }
 
-std::string call_text(std::string_view op, const std::vector<std::shared_ptr<TensorNode>>& inputs) {
+std::string call_text(std::string_view op, const OperandNodes& inputs) {
   std::vector<std::string> types;
   for (const auto& input : inputs) types.push_back(type_text(*input));
   return fmt::format("{}({})", op, fmt::join(types, ", "));
 }
 
 // The op's own words, with its name and what it was given in front.
-Error in_context(std::string_view op, const std::vector<std::shared_ptr<TensorNode>>& inputs, const Error& error) {
+Error in_context(std::string_view op, const OperandNodes& inputs, const Error& error) {
   std::string_view message = error.what();
   const std::string prefix = std::string(op) + ": ";
   if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
@@ -36,7 +36,7 @@ Error in_context(std::string_view op, const std::vector<std::shared_ptr<TensorNo
 }
 
 // A graph with nothing but the types of |inputs|, for inference.
-std::vector<NodeId> outline(Graph& graph, const std::vector<std::shared_ptr<TensorNode>>& inputs) {
+std::vector<NodeId> outline(Graph& graph, const OperandNodes& inputs) {
   std::vector<NodeId> ids;
   for (const auto& input : inputs) {
     if (const auto* whole = std::get_if<std::int64_t>(&input->literal))
@@ -59,7 +59,7 @@ TensorNode::~TensorNode() {
   }
   std::vector<std::shared_ptr<const TensorExpression>> waiting;
   dropped = &waiting;
-  waiting.push_back(std::move(state_.expression));
+  state_.expression.reset();  // most have nothing but values below them, and the list stays empty
   while (!waiting.empty()) {
     const std::shared_ptr<const TensorExpression> next = std::move(waiting.back());
     waiting.pop_back();
@@ -160,7 +160,6 @@ Tensor elementwise_result(const OpInfo& op, std::span<const Tensor* const> input
   if (!type) return {};
   auto expression = std::make_shared<TensorExpression>();
   expression->op = &op;
-  expression->inputs.reserve(inputs.size());
   for (const Tensor* input : inputs) expression->inputs.push_back(TensorAccess::node(*input));
   auto node = std::make_shared<TensorNode>();
   node->graph_dtype = type->dtype;

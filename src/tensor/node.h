@@ -4,8 +4,11 @@
 // value in place and lets go of the expression.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,9 +24,38 @@
 
 namespace tenon {
 
+// The inputs of an expression. Up to two, as most ops have, take no memory of their own.
+class OperandNodes {
+ public:
+  OperandNodes() = default;
+  OperandNodes(std::initializer_list<std::shared_ptr<TensorNode>> nodes) {
+    for (const auto& node : nodes) push_back(node);
+  }
+
+  void push_back(std::shared_ptr<TensorNode> node) {
+    if (more_.empty() && count_ < few_.size()) {
+      few_[count_++] = std::move(node);
+      return;
+    }
+    if (more_.empty()) more_.assign(std::move_iterator(few_.begin()), std::move_iterator(few_.end()));
+    more_.push_back(std::move(node));
+    count_ = more_.size();
+  }
+
+  std::size_t size() const noexcept { return count_; }
+  const std::shared_ptr<TensorNode>* begin() const noexcept { return more_.empty() ? few_.data() : more_.data(); }
+  const std::shared_ptr<TensorNode>* end() const noexcept { return begin() + count_; }
+  const std::shared_ptr<TensorNode>& operator[](std::size_t i) const noexcept { return begin()[i]; }
+
+ private:
+  std::array<std::shared_ptr<TensorNode>, 2> few_;
+  std::vector<std::shared_ptr<TensorNode>> more_;
+  std::size_t count_ = 0;
+};
+
 // An op applied to nodes; immutable. One expression may have several results, each a node of its own.
 struct TensorExpression {
-  std::vector<std::shared_ptr<TensorNode>> inputs;
+  OperandNodes inputs;
   const OpInfo* op = nullptr;  // of the catalogue; null for |custom|
   std::vector<NamedValue> parameters;
   std::function<std::vector<NodeId>(Graph& graph, std::span<const NodeId> inputs)> custom;

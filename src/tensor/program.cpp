@@ -8,8 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/printable.h"
+#include "graph/serialize.h"
 #include "manager/evaluate.h"
 #include "tenon/error.h"
+#include "tenon/io.h"
 #include "tensor/run_plan.h"
 
 namespace tenon {
@@ -31,6 +34,12 @@ struct Program::Recording {
 
 namespace {
 
+constexpr const char* kGraphName = "graph";
+constexpr const char* kFormatName = "tenon.program";
+constexpr const char* kFormatVersion = "1";  // of the file; the graph in it has a version of its own
+
+std::string captured_name(std::size_t i) { return fmt::format("captured.{}", i); }
+
 // Adds planned nodes to the graph of a recording.
 class Recorder {
  public:
@@ -39,8 +48,8 @@ class Recorder {
         captured_(captured),
         device_(device) {}
 
-  void add_argument(const std::shared_ptr<TensorNode>& node, std::size_t position) {
-    const NodeId id = graph_.input(fmt::format("x{}", position), node->graph_dtype, node->shape);
+  void add_argument(const std::shared_ptr<TensorNode>& node, std::string name) {
+    const NodeId id = graph_.input(std::move(name), node->graph_dtype, node->shape);
     // A number goes on without a type of its own.
     ids_[node.get()] = node->weak ? graph_.append({Prim::cast, node->graph_dtype, true, node->shape, {id}, {}}) : id;
   }
@@ -133,12 +142,15 @@ bool has_value(const Tensor& tensor) {
                       [](const PlannedNode& one) { return one.node->is_program_input; });
 }
 
-Program Program::record(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+Program Program::record(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::span<const std::string> names) {
+  if (!names.empty() && names.size() != inputs.size())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} names for {} inputs", names.size(), inputs.size()));
   auto recording = std::make_shared<Recording>();
   Graph& graph = recording->graph;
   Recorder recorder(graph, recording->captured, recording->device);
   recording->arguments = inputs.size();
-  for (std::size_t i = 0; i < inputs.size(); ++i) recorder.add_argument(node_of(inputs[i]), i);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    recorder.add_argument(node_of(inputs[i]), names.empty() ? fmt::format("x{}", i) : names[i]);
 
   Nodes targets;
   for (const Tensor& output : outputs) targets.push_back(node_of(output));
@@ -174,6 +186,60 @@ Program Program::of_graph(Graph graph) {
   return program;
 }
 
+Graph Program::complete_graph() const {
+  Graph graph = recording_->graph;
+  std::vector<NodeId> outputs;
+  for (const Recording::Output& output : recording_->outputs)
+    outputs.push_back(output.is_input ? graph.inputs()[output.place] : recording_->graph.outputs()[output.place]);
+  graph.set_outputs(std::move(outputs));
+  return graph;
+}
+
+// A safetensors file: "graph" has the bytes of serialize(), "captured.0", "captured.1", ... the values.
+void Program::save(const std::filesystem::path& file) const {
+  const Recording& recording = *recording_;
+  const std::vector<std::byte> bytes = serialize(complete_graph());
+  ArrayFile contents;
+  contents.arrays[kGraphName] = HostArray::from_bytes(DType::u8, {static_cast<std::int64_t>(bytes.size())}, bytes);
+  for (std::size_t i = 0; i < recording.captured.size(); ++i) contents.arrays[captured_name(i)] = recording.captured[i].to_host();
+  contents.metadata[kFormatName] = kFormatVersion;
+  contents.metadata["device"] = recording.device;
+  save_safetensors(file, contents);
+}
+
+Program Program::load(const std::filesystem::path& file) {
+  ArrayFile contents = load_safetensors(file);
+  const auto refuse = [&](const std::string& message, const std::string& hint = {}) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", printable(file.string()), message), hint);
+  };
+  const auto graph_bytes = contents.arrays.find(kGraphName);
+  const auto format = contents.metadata.find(kFormatName);
+  if (format == contents.metadata.end() || graph_bytes == contents.arrays.end() || graph_bytes->second.dtype() != DType::u8)
+    refuse("not a program", "Program::save and Program.save of the Python package write programs");
+  if (format->second != kFormatVersion) refuse("written by another version of Tenon", "record and save the program again");
+  Program program;
+  try {
+    program = of_graph(deserialize({graph_bytes->second.data(), graph_bytes->second.bytes()}));
+  } catch (const Error& error) {
+    refuse(error.what(), "record and save the program again");
+  }
+  auto recording = std::make_shared<Recording>(*program.recording_);
+  const std::size_t captured = contents.arrays.size() - 1;
+  if (captured > recording->arguments) refuse("it has more captured values than inputs");
+  recording->arguments -= captured;
+  for (std::size_t i = 0; i < captured; ++i) {
+    const Node& input = recording->graph[recording->graph.inputs()[recording->arguments + i]];
+    const auto value = contents.arrays.find(captured_name(i));
+    if (value == contents.arrays.end() || value->second.dtype() != input.dtype || value->second.shape() != input.shape)
+      refuse(fmt::format("the value of {} is missing or has another type", captured_name(i)));
+    recording->captured.emplace_back(std::move(value->second));
+    recording->captured_values.push_back(node_of(recording->captured.back())->state().storage);
+  }
+  if (const auto device = contents.metadata.find("device"); device != contents.metadata.end()) recording->device = device->second;
+  program.recording_ = std::move(recording);
+  return program;
+}
+
 const Graph& Program::graph() const noexcept { return recording_->graph; }
 std::span<const Tensor> Program::captured() const noexcept { return recording_->captured; }
 const std::string& Program::device() const noexcept { return recording_->device; }
@@ -197,10 +263,13 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
 
   EvaluateResult result;
   if (!recording.graph.outputs().empty()) {
-    std::optional<RunOptions> here;
+    std::optional<RunOptions> here;  // copying the options would be a good part of a small run
     if (options.device == "auto") {
-      here = options;
-      here->device = recording.device == "auto" ? default_request() : recording.device;
+      const std::string& requested = recording.device == "auto" ? default_request() : recording.device;
+      if (requested != "auto") {
+        here = options;
+        here->device = requested;
+      }
     }
     result = evaluate(current_manager(), recording.graph, values, here ? *here : options);
   }

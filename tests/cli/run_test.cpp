@@ -1,8 +1,12 @@
 // tenon run: inputs, results, formats and exit codes.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "cli/cli_testing.h"
+#include "tenon/functions.h"
 #include "tenon/io.h"
+#include "tenon/program.h"
 
 namespace tenon::cli::testing {
 namespace {
@@ -24,6 +28,22 @@ TEST(Run, InputsAreLiteralsExpressionsAndFiles) {
                                  "d=@" + (folder / "d.safetensors"), "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.out;
   EXPECT_EQ(outcome.json()["values"], boost::json::parse("[112.0, 223.0]"));
+}
+
+TEST(Run, ASavedProgramTakesItsInputsByName) {
+  const Folder folder;
+  const std::string file = folder / "step.tenon";
+  const Tensor x = program_input(DType::f32, {2}), scale = program_number(DType::f64);
+  const std::array<std::string, 2> names{"x", "scale"};
+  Program::record(std::array{x, scale}, std::array{x * scale + tensor({1.0, 2.0}), sum(x)}, names).save(file);
+  const Outcome outcome = tenon({"run", "@" + file, "scale=0.5", "x=[2, 4]", "--compare", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.json()["results"].as_array()[0].as_object()["values"], boost::json::parse("[2.0, 4.0]"));
+  EXPECT_EQ(outcome.json()["results"].as_array()[1].as_object()["name"], "result1");
+  EXPECT_TRUE(contains(tenon({"run", "@" + file, "x=[2, 4]"}).err, "'scale' (float64 []) is missing"));
+  EXPECT_TRUE(contains(tenon({"run", "@" + file, "x=[2]", "scale=1"}).err, "recorded for float32 [2]"));
+  EXPECT_TRUE(contains(tenon({"run", "@" + file, "y=[2]"}).err, "its inputs: x, scale"));
+  EXPECT_EQ(tenon({"run", "@" + (folder / "none.tenon")}).status, 3);
 }
 
 TEST(Run, ATensorOfManyIsChosenByName) {

@@ -4,8 +4,10 @@
 
 #include <array>
 
+#include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
+#include "tenon/io.h"
 #include "tenon/use_device.h"
 
 namespace tenon {
@@ -46,6 +48,54 @@ TEST(Program, AnInputHasNoValue) {
     EXPECT_EQ(error.code(), ErrorCode::failed_precondition);
   }
   EXPECT_THROW(Program::record({}, std::array{x + 1}), Error);
+}
+
+TEST(Program, ASavedOneComputesTheSameWithItsCapturedValues) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "step.tenon";
+  const Tensor x = program_input(DType::f32, {2}), factor = program_number(DType::f64), weight = tensor({2.0, 3.0});
+  const Tensor y = x * weight * factor;
+  const std::array<std::string, 2> names{"x", "factor"};
+  Program::record(std::array{x, factor}, std::array{y, x, y, weight}, names).save(file);
+  const Program loaded = Program::load(file);
+  EXPECT_EQ(loaded.graph()[loaded.graph().inputs()[1]].as<InputAttr>().name, "factor");
+  const std::vector<Tensor> results = loaded.run(std::array{tensor({1.0, 2.0}), Tensor(0.5)});
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[0].to_vector<float>(), (std::vector<float>{1, 3}));
+  EXPECT_EQ(results[1].to_vector<float>(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(results[2].to_vector<float>(), results[0].to_vector<float>());
+  EXPECT_EQ(results[3].to_vector<float>(), (std::vector<float>{2, 3}));
+}
+
+TEST(Program, AFileThatIsNoProgramIsRefused) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "step.tenon";
+  const auto code = [&] {
+    try {
+      Program::load(file);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::ok;
+  };
+  EXPECT_EQ(code(), ErrorCode::not_found);
+  save_safetensors(file, {.arrays = {{"graph", HostArray::full(DType::u8, {9}, 7)}}});
+  EXPECT_EQ(code(), ErrorCode::invalid_argument);
+  const Tensor x = program_input(DType::f32, {2});
+  Program::record(std::array{x}, std::array{x * tensor({2.0, 3.0})}).save(file);
+  const ArrayFile whole = load_safetensors(file);
+  ArrayFile other = whole;
+  other.arrays["captured.0"] = HostArray::full(DType::f32, {3}, 1);
+  save_safetensors(file, other);
+  EXPECT_EQ(code(), ErrorCode::invalid_argument);
+  other = whole;
+  for (std::int64_t i = 0; i < 9; ++i) other.arrays["captured." + std::to_string(i)] = HostArray::full(DType::f32, {2}, 1);
+  save_safetensors(file, other);
+  EXPECT_EQ(code(), ErrorCode::invalid_argument);
+  other = whole;
+  other.metadata["tenon.program"] = "99";
+  save_safetensors(file, other);
+  EXPECT_EQ(code(), ErrorCode::invalid_argument);
 }
 
 TEST(Program, ArgumentsOfOtherTypesAreRefused) {

@@ -36,6 +36,9 @@ constexpr const char* kExamples = R"(Inputs:
   name=@FILE.csv         rows of numbers
   name='tensor([1, 2])'  what PyTorch, NumPy or JAX print, and rows of numbers: '1 2; 3 4'
 
+@FILE.tenon instead of an expression: a program that Program::save, or Program.save of the Python package,
+wrote. Its inputs have the names of the function's arguments.
+
 --compare: an element matches if it is within 16 ULP (2 for 16-bit and block formats), or
 within 2^-15 of the largest value (1e-10 for float64); integers and bools must be equal.
 
@@ -46,6 +49,7 @@ Examples:
   tenon run 't = x * x; t / sum(t)' x='randn([1000], seed=7)' --compare
   tenon run 'values, indices = top_k(x, 3); values, indices' x='[3, 1, 4, 1, 5]' --json
   tenon run 'x @ w' x='randn([8, 64])' w='randn([64, 32])' --mesh m=2 --shard x=-,m --shard w=m,- --explain
+  tenon run @step.tenon x=@batch.npy scale=0.5
   mpirun -n 4 tenon run 'x @ w' x=@x.npy w=@w.npy --mesh data=4 --shard x=data,-)";
 
 constexpr std::size_t kMaxProgramName = 80;  // of an expression, in the ledger
@@ -138,16 +142,38 @@ RoutingMode routing_mode_named(const std::string& text) {
   throw Error(ErrorCode::invalid_argument, fmt::format("unknown routing mode '{}'", text));
 }
 
-int run(const RunArguments& arguments, const Session& session) {
+// What is to be computed: an expression or a saved program, with its values.
+struct Work {
+  Graph graph;
+  std::vector<HostArray> inputs;
+  std::vector<std::string> names;  // of the results
+  std::string device;              // the request, "auto" if there is none
+};
+
+Work work_of(const RunArguments& arguments) {
+  if (arguments.expression.starts_with('@')) {
+    if (!arguments.dtype.empty())
+      throw Error(ErrorCode::invalid_argument, "--dtype does not work with a saved program", "its dtypes are recorded in it");
+    const Program program = Program::load(arguments.expression.substr(1));
+    return {program.graph(), inputs_of(program, arguments.inputs), numbered_results(program.graph().outputs().size()),
+            arguments.device == "auto" ? program.device() : arguments.device};
+  }
   std::optional<DType> dtype;
   if (!arguments.dtype.empty()) dtype = dtype_named(arguments.dtype);
   const std::vector<Input> inputs = parse_inputs(arguments.inputs, dtype);
-  const Graph graph = parse_program(arguments.expression, inputs, dtype);
+  Graph graph = parse_program(arguments.expression, inputs, dtype);
+  std::vector<std::string> names = result_names(arguments.expression, graph.outputs().size());
+  return {std::move(graph), arrays_of(inputs), std::move(names), arguments.device};
+}
+
+int run(const RunArguments& arguments, const Session& session) {
+  const Work work = work_of(arguments);
+  const Graph& graph = work.graph;
+  const std::vector<HostArray>& arrays = work.inputs;
   check_output(arguments.output, graph.outputs().size());
 
-  const std::vector<HostArray> arrays = arrays_of(inputs);
   RunOptions options;
-  options.device = arguments.device;
+  options.device = work.device;
   options.repeat = arguments.repeat;
   options.prefer = arguments.prefer;
   if (!arguments.routing.empty()) options.routing = routing_mode_named(arguments.routing);
@@ -168,7 +194,7 @@ int run(const RunArguments& arguments, const Session& session) {
   std::optional<MeshRun> on_mesh;
   try {
     if (!arguments.mesh.axes.empty()) {
-      on_mesh = run_on_mesh(arguments.mesh, graph, arrays, arguments.device, options, arguments.explain, session);
+      on_mesh = run_on_mesh(arguments.mesh, graph, arrays, work.device, options, arguments.explain, session);
       result = on_mesh->result;
     } else {
       result = process_manager().run(graph, arrays, options);
@@ -181,7 +207,7 @@ int run(const RunArguments& arguments, const Session& session) {
   if (on_mesh && !on_mesh->is_printed) return 0;
   ComparedResults compared;
   if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
-  const std::vector<std::string> names = result_names(arguments.expression, result.outputs.size());
+  const std::vector<std::string>& names = work.names;
   if (!arguments.output.empty()) save_arrays(arguments.output, present::results_file(result.outputs, names));
 
   // The command ends now, so the device closes whatever the policy; that is part of what the run took.
@@ -210,8 +236,10 @@ int run(const RunArguments& arguments, const Session& session) {
 
 void add_run_command(Command& app, Session& session) {
   auto arguments = std::make_shared<RunArguments>();
-  Command* command = app.add_subcommand("run", "Compute an expression and print the result");
-  command->add_option("expression", arguments->expression, "Expression to compute, e.g. 'gelu(a @ b + 0.5)'")
+  Command* command = app.add_subcommand("run", "Compute an expression or a saved program and print the result");
+  command
+      ->add_option("expression", arguments->expression,
+                   "Expression to compute, e.g. 'gelu(a @ b + 0.5)', or @FILE of a saved program")
       ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
