@@ -30,14 +30,17 @@ function integerText(value: bigint, dtype: string): string {
   return value === -(1n << 63n) ? `(cast(-${most}, ${dtype}) - 1)` : value > -(1n << 53n) && value < 1n << 53n ? `${value}` : `cast(${value}, ${dtype})`;
 }
 
-const numberText = (value: number) => (Number.isNaN(value) ? 'nan' : value === Infinity ? 'inf' : value === -Infinity ? '-inf' : Object.is(value, -0) ? '-0.0' : String(value));
+export const numberText = (value: number) => (Number.isNaN(value) ? 'nan' : value === Infinity ? 'inf' : value === -Infinity ? '-inf' : Object.is(value, -0) ? '-0.0' : String(value));
 
-// The number as stored in |dtype|, as a literal.
-export function scalarText(text: string, dtype: string): string {
-  if (isWide(dtype)) return integerText(storedInteger(text, dtype), dtype);
+// The number as stored in |dtype|.
+export function storedText(text: string, dtype: string): string {
+  if (isWide(dtype)) return `${storedInteger(text, dtype)}`;
   const [stored] = quantise([parseNumber(text) ?? NaN], dtype);
   return numberText(stored);
 }
+
+// The same as a literal of the expression language.
+export const scalarText = (text: string, dtype: string) => (isWide(dtype) ? integerText(storedInteger(text, dtype), dtype) : storedText(text, dtype));
 
 function listText(input: Input): string {
   const { shape, values, texts } = listOf(input);

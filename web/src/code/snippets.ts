@@ -1,7 +1,9 @@
 // The computation as code: for a shell with curl or with the command, Python, C++. Each computes exactly what the page does.
 import { type Device, toBody } from '../api';
 import { inputBody, inputsOf, callOf, type Input, type Program, requestBody, routingOf } from '../calculator/program';
-import { inputText, isFile, isList, kLongList, listOf, listShape, storedInteger } from './input_text';
+import { parseShape } from '../numbers';
+import { quantise } from '../quantise';
+import { inputText, isFile, isList, kLongList, listOf, listShape, numberText, storedInteger, storedText } from './input_text';
 
 export type Language = 'command' | 'python' | 'cpp' | 'curl';
 export const kLanguages: [Language, string][] = [['command', 'Command'], ['python', 'Python'], ['cpp', 'C++'], ['curl', 'curl']];
@@ -88,73 +90,54 @@ function curl(program: Program, around: Surroundings): string {
   return lines.join('\n');
 }
 
-// JSON text as a Python literal: the same but for three words, and numbers keep every digit.
-function pythonText(json: string, indent: string): string {
-  const words: Record<string, string> = { true: 'True', false: 'False', null: 'None' };
-  let depth = 0;
-  const pieces = json.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
-  return pieces
-    .map((piece, i) => {
-      const line = () => `\n${indent}${'    '.repeat(depth)}`;
-      if (piece === '{') return depth++, `{${pieces[i + 1] === '}' ? '' : line()}`;
-      if (piece === '}') return depth--, `${pieces[i - 1] === '{' ? '' : line()}}`;
-      if (piece === ',') return insideList(pieces, i) ? ', ' : `,${line()}`;
-      if (piece === ':') return ': ';
-      return words[piece] ?? piece;
-    })
-    .join('');
+// Names that Python or tn.run has a meaning of its own for: given in a dict instead.
+const kPythonNames = new Set(
+  ('device timeout priority on_progress False None True and as assert async await break class continue def del elif else except finally for from ' +
+    'global if import in is lambda nonlocal not or pass raise return try while with yield').split(' '),
+);
+const pythonTuple = (items: (number | string)[]) => `(${items.join(', ')}${items.length === 1 ? ',' : ''})`;
+const pythonNumber = (text: string) => text.replace(/^(-?)(nan|inf)$/, '$1tn.$2');
+
+function pythonList(input: Input): string {
+  const { shape, values, texts } = listOf(input);
+  const rows = listShape(input);
+  const items = /^u?int64$/.test(input.dtype)
+    ? texts.map((text) => `${storedInteger(text, input.dtype)}`)
+    : quantise(values, input.dtype, rows.at(-1) ?? 1).map((value) => pythonNumber(numberText(value)));
+  const words = input.dtype === 'bool' ? items.map((item) => (item === '0' ? 'False' : 'True')) : items;
+  let at = 0;
+  const build = (axis: number): string => (axis === shape.length ? words[at++] : `[${Array.from({ length: shape[axis] }, () => build(axis + 1)).join(', ')}]`);
+  return `tn.array(${build(0)}, dtype=tn.${input.dtype})${rows.join() === shape.join() ? '' : `.reshape${pythonTuple(rows)}`}`;
 }
 
-function insideList(pieces: string[], i: number): boolean {
-  let closed = 0;
-  for (let j = i - 1; j >= 0; j--) {
-    if (pieces[j] === ']' || pieces[j] === '}') closed++;
-    if ((pieces[j] === '[' || pieces[j] === '{') && closed-- === 0) return pieces[j] === '[';
+function pythonInput(input: Input): string {
+  if (isFile(input)) {
+    const tensor = input.tensor || input.file!.tensors[0].name;
+    return `tn.load(${JSON.stringify(input.file!.name)})${tensor ? `[${JSON.stringify(tensor)}]` : ''}`;
   }
-  return false;
+  if (isList(input)) return pythonList(input);
+  if (input.kind === 'tensor' && input.source === 'constant')
+    return `tn.full(${pythonTuple(parseShape(input.shape) ?? [])}, ${pythonNumber(storedText(input.value, input.dtype))}, dtype=tn.${input.dtype})`;
+  return `tn.run(${JSON.stringify(inputText(input))})`;
 }
 
-// Uses only Python's standard library and the server.
+// Computes here, without the server.
 function python(program: Program, around: Surroundings): string {
-  const large = around.elements > kMostInJson;
-  const body = requestText(program, '\u0003', around, (name) => `"\u0002${name}\u0002"`).replace(',"device":"\u0003"', '').replace('"device":"\u0003",', '');
-  const uploads = files(program);
-  const named = Object.fromEntries(uploads.map(({ name, input }) => [name, input.file!.name]));
-  const text = pythonText(body, '').replace(/"\u0002(\w+)\u0002"/g, (_, name: string) => `upload(${JSON.stringify(named[name])})`);
-  const token = around.login ? `\nTOKEN = os.environ["TENON_TOKEN"]  # a token of the server's token file` : '';
-  const headers = around.login ? '{"Content-Type": kind, "Authorization": "Bearer " + TOKEN}' : '{"Content-Type": kind}';
-  const imports = ['json', ...(around.login ? ['os'] : []), ...(uploads.length > 0 ? ['urllib.parse'] : []), 'urllib.request'].map((name) => `import ${name}`).join('\n');
-  const upload = `
-
-def upload(name):
-    with open(name, "rb") as file:
-        answer = post("/api/uploads?name=" + urllib.parse.quote(name), file.read(), "application/octet-stream")
-    return json.loads(answer)["id"]
-`;
-  const each = large
-    ? `    answer = post("/api/execute", json.dumps({**request, "device": device, "output": "safetensors"}).encode(), "application/json")
-    with open("result.safetensors", "wb") as file:  # safetensors.numpy.load_file reads it
-        file.write(answer)`
-    : `    answer = json.loads(post("/api/execute", json.dumps({**request, "device": device}).encode(), "application/json"))
-    for result in answer["results"]:
-        print(answer["device"]["id"], result["name"], result["dtype"], result["shape"])
-        print(result["values"])  # numpy.array(result["values"]) makes an array of it`;
-  return `${imports}
-
-SERVER = "${around.origin}"${token}
-
-
-def post(path, data, kind):
-    request = urllib.request.Request(SERVER + path, data, ${headers})
-    with urllib.request.urlopen(request) as answer:
-        return answer.read()
-${uploads.length > 0 ? upload : ''}
-
-request = ${text}
-
-for device in [${allDevices(program).map((device) => JSON.stringify(device)).join(', ')}]:
-${each}
-`;
+  const lines = ['import tenon as tn  # pip install . in a clone of Tenon', ''];
+  const simulated = simulatedOf(program, around);
+  if (simulated.length > 0) lines.push(`# ${kSimulated}`, ...simulated.map((each) => `tn.simulate("${each}")`));
+  const routing = Object.entries(routingOf(program)).map(([name, value]) => `${name}="${value}"`);
+  if (routing.length > 0) lines.push(`tn.config.set(${routing.join(', ')})`);
+  const inputs = inputsOf(program);
+  const byName = inputs.every(({ name }) => !kPythonNames.has(name));
+  const values = inputs.map(({ name, input }) => (byName ? `    ${name}=${pythonInput(input)},` : `    ${JSON.stringify(name)}: ${pythonInput(input)},`));
+  if (inputs.length > 0) lines.push(byName ? 'arrays = dict(' : 'arrays = {', ...values, byName ? ')' : '}');
+  const given = inputs.length > 0 ? ', arrays' : '';
+  lines.push(`for device in [${allDevices(program).map((device) => JSON.stringify(device)).join(', ')}]:`);
+  lines.push(`    results = tn.run(${JSON.stringify(expressionOf(program))}${given}, device=device)`);
+  lines.push('    for result in results if isinstance(results, tuple) else [results]:');
+  lines.push('        print(result.device, result.dtype, result.shape)', '        print(result)  # numpy.asarray(result) and torch.from_dlpack(result) share its memory');
+  return lines.join('\n') + '\n';
 }
 
 const kCppTypes: Record<string, string> = {
