@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 
@@ -111,6 +112,70 @@ def test_open_compute_close(grayskull):
         ttnn.open_device(7)
 
 
+def test_a_device_is_closed_whatever_fails(grayskull):
+    log = []
+
+    def open_device_for_computation():
+        device = ttnn.open_device(device_id=0)
+        log.append("opened")
+        return device
+
+    def close_device_after_computation(device):
+        if device is not None:
+            ttnn.close_device(device)
+            log.append("closed")
+
+    def execute_operation(second):
+        device = None
+        try:
+            device = open_device_for_computation()
+            tensor = ttnn.from_torch(tn.array([[1.0, 2.0]]), device=device)
+            result = ttnn.add(tensor, ttnn.from_torch(second, device=device))
+            return {"result": result.tolist()}
+        except Exception as error:
+            return {"error": str(error)}
+        finally:
+            close_device_after_computation(device)
+
+    assert execute_operation(tn.array([[1.0, 1.0]])) == {"result": [[2.0, 3.0]]}
+    assert "float32 [1, 2]" in execute_operation(tn.zeros((3, 5)))["error"]
+    assert log == ["opened", "closed"] * 2 and tn.status()[grayskull]["state"] == "closed"
+
+
+def test_the_status_opens_and_closes(grayskull):
+    def device_status():
+        try:
+            test_device = ttnn.open_device(device_id=0)
+            ttnn.close_device(test_device)
+            return {"available": True, "mode": "on-demand"}
+        except Exception as error:
+            return {"available": False, "error": str(error)}
+
+    assert device_status() == {"available": True, "mode": "on-demand"}
+    tn._core._simulate_nothing()
+    assert "no card 0" in device_status()["error"]
+
+
+def test_a_pool_of_devices():
+    for i in range(4):
+        tn.simulate("wormhole", open="1ms", close="1ms", id=f"sim:pool{i}")
+    device_pool = [ttnn.open_device(i) for i in range(4)]
+    results = [ttnn.add(ttnn.from_list([1.0], device_pool[i % len(device_pool)]), i) for i in range(8)]
+    assert [result.tolist() for result in results] == [[i + 1.0] for i in range(8)] and len(
+        {result.device for result in results}
+    ) == 4
+    for device in device_pool:
+        ttnn.close_device(device)
+
+
+def test_torch_goes_in_and_out(grayskull):
+    torch = pytest.importorskip("torch")
+    device = ttnn.open_device(device_id=0)
+    result = ttnn.to_torch(ttnn.relu(ttnn.from_torch(torch.tensor([-1.0, 2.0]), device=device)))
+    ttnn.close_device(device)
+    assert result.tolist() == [0.0, 2.0]
+
+
 # --- The configurable device manager ---
 
 DeviceManager, DeviceConfiguration, MemoryStrategy = artifex.DeviceManager, artifex.DeviceConfiguration, artifex.MemoryStrategy
@@ -208,6 +273,57 @@ def test_patterns():
     assert warmup(jnp.ones((1, 4))).tolist() == result.tolist()
 
 
+def test_data_parallel_on_several_gpus():
+    gpus = [tn.simulate("gpu", open="1ms", id=f"sim:gpu{i}") for i in range(2)]
+    model = artifex.MLP(hidden_dims=[8, 2], in_features=4)
+    dm = DeviceManager()
+    assert dm.gpu_count == 2 and dm.has_gpu
+    per_device_batch_size = 32 // dm.gpu_count
+    replicated = [jax.device_put(model, device) for device in dm.jax_manager.gpu_devices]
+    for device, copy in zip(dm.jax_manager.gpu_devices, replicated):
+        with jax.default_device(device):
+            assert copy(jnp.ones((per_device_batch_size, 4))).eval().device == device.id
+    distributed = dm.jax_manager.distribute_data(jnp.ones((128, 2)), target_devices=dm.jax_manager.gpu_devices[:2])
+    assert [shard.device() for shard in distributed] == gpus
+
+
+def test_mixed_precision():
+    dm = DeviceManager()
+    if dm.capabilities.supports_mixed_precision:
+        dm = DeviceManager(DeviceConfiguration(memory_strategy=MemoryStrategy.AGGRESSIVE, enable_x64=False))
+    custom = DeviceManager(DeviceConfiguration(memory_strategy=MemoryStrategy.CONSERVATIVE, memory_fraction=0.5))
+    assert custom.get_device_info()["memory_fraction"] == 0.5
+    flags = " ".join(["--xla_gpu_enable_fast_min_max=true", "--xla_gpu_triton_gemm_any=True"])
+    config = DeviceConfiguration(environment_variables={"XLA_FLAGS": flags})
+    assert DeviceManager(config).config.environment_variables["XLA_FLAGS"] == flags
+
+
+def test_falling_back_to_the_cpu():
+    def create_model_with_fallback(model_cls, *args, **kwargs):
+        dm = DeviceManager()
+        device = dm.jax_manager.gpu_devices[0] if dm.has_gpu else dm.jax_manager.cpu_devices[0]
+        with jax.default_device(device):
+            model = model_cls(*args, **kwargs)
+        return model, device
+
+    model, device = create_model_with_fallback(
+        artifex.MLP, hidden_dims=[512] * 20, in_features=64, use_gradient_checkpointing=True, rngs=1
+    )
+    assert device.kind == "cpu" and len(model.weights) == 20
+
+
+def test_a_warm_up_with_the_model_as_an_argument():
+    model = artifex.MLP(hidden_dims=[3], in_features=2)
+
+    @artifex.nnx.jit
+    def warmup(model, x):
+        return model(x)
+
+    dummy_input = jnp.ones((1, 2))
+    _ = warmup(model, dummy_input)
+    assert warmup(model, dummy_input).tolist() == model(dummy_input).tolist() and warmup.programs == 1
+
+
 def test_a_custom_detector():
     class CustomDetector:
         def detect_capabilities(self):
@@ -239,6 +355,23 @@ def test_a_tpu_and_its_batches():
     tensor = manager.create_tensor([1, 2, 3, 4])
     assert tensor.device == "tpu:0"
     assert manager.move_to_device(tensor, device_id="cpu:0").tolist() == [1, 2, 3, 4]
+
+
+def test_the_manual_and_automatic_choice_print_a_device(monkeypatch):
+    for prefer in ("auto", "gpu"):
+        assert "cpu:0" in str(daena.get_device_manager(prefer=prefer).get_device())
+    program = "from tenon.compat.daena import get_device_manager; print(get_device_manager().get_report()['compute_prefer'])"
+    environment = {**os.environ, "COMPUTE_PREFER": "tpu", "COMPUTE_ALLOW_TPU": "true", "COMPUTE_TPU_BATCH_FACTOR": "64"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "tpu"
+
+
+def test_a_tensor_moves_to_a_tpu():
+    tn.simulate("tpu", open="1ms", id="tpu:0")
+    tn.config.set(allow_simulated=True)
+    manager = daena.get_device_manager()
+    tensor = manager.move_to_device(manager.create_tensor([1, 2, 3, 4]), device_id="tpu:0")
+    assert tensor.device == "tpu:0" and tensor.tolist() == [1, 2, 3, 4]
 
 
 def test_the_report():

@@ -31,6 +31,21 @@ def from_list(values: Any, device: Any = None) -> Any:
     return array if device is None else array.to_device(device)
 
 
+def from_torch(tensor: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
+    """A copy of a tensor of PyTorch, or of anything with DLPack or a buffer, on the device if one is given."""
+    array = _core._asarray(tensor, dtype, True)
+    return array if device is None else array.to_device(device)
+
+
+def to_torch(tensor: Any) -> Any:
+    """A tensor of PyTorch that shares the array's memory; it must not be written to."""
+    try:
+        from torch import from_dlpack  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise ImportError("ttnn.to_torch needs PyTorch; numpy.asarray(x) and x.tolist() work without it") from None
+    return from_dlpack(tensor.to_device("host"))
+
+
 def __getattr__(name: str) -> Any:
     if name not in _core.ops:
         raise AttributeError(f"ttnn has no op '{name}'")
