@@ -178,7 +178,9 @@ Tensor make_array(PyObject* object, std::optional<DType> dtype, Copy copy) {
     return tensor.cast(*dtype);
   };
   if (is_array(object)) return typed(tensor_in(object));
-  if (is_plain_number(object)) {
+  // numpy.float64 is a float, too, but has a dtype of its own.
+  const bool has_dtype = PyFloat_Check(object) && !PyFloat_CheckExact(object) && PyObject_CheckBuffer(object);
+  if (is_plain_number(object) && !has_dtype) {
     const HostArray array = scalar_array(object);
     return array.cast(dtype.value_or(PyFloat_Check(object) ? DType::f32 : array.dtype()));
   }

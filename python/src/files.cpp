@@ -28,33 +28,21 @@ ArrayFile file_of(nb::dict arrays, nb::dict metadata) {
 }  // namespace
 
 void bind_files(nb::module_& module) {
-  module.def("_load_npy", [](const std::string& path) {
-    HostArray array;
-    {
-      nb::gil_scoped_release free;
-      array = load_npy(path);
-    }
-    return wrapped(std::move(array));
-  });
-  module.def("_save_npy", [](const std::string& path, nb::handle array) {
-    const HostArray value = value_of(tensor_in(array.ptr()));
-    nb::gil_scoped_release free;
-    save_npy(path, value);
-  });
-  module.def("_load_safetensors", [](const std::string& path) {
+  // ({name: array}, {name: text}); an array without a name has the name "".
+  module.def("_load_arrays", [](const std::string& path) {
     ArrayFile file;
     {
       nb::gil_scoped_release free;
-      file = load_safetensors(path);
+      file = load_arrays(path);
     }
     nb::dict metadata;
     for (const auto& [name, text] : file.metadata) metadata[name.c_str()] = text;
     return nb::make_tuple(dict_of(std::move(file)), metadata);
   });
-  module.def("_save_safetensors", [](const std::string& path, nb::dict arrays, nb::dict metadata) {
+  module.def("_save_arrays", [](const std::string& path, nb::dict arrays, nb::dict metadata) {
     const ArrayFile file = file_of(arrays, metadata);
     nb::gil_scoped_release free;
-    save_safetensors(path, file);
+    save_arrays(path, file);
   });
 }
 

@@ -7,6 +7,8 @@
 #include "errors.h"
 #include "evaluation.h"
 #include "files.h"
+#include "mesh.h"
+#include "model.h"
 #include "operations.h"
 #include "program.h"
 
@@ -27,4 +29,6 @@ NB_MODULE(_core, module) {
   bind_device_library(module);
   bind_program(module);
   bind_files(module);
+  bind_model(module);
+  bind_mesh(module);
 }

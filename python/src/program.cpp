@@ -3,16 +3,20 @@
 
 #include <nanobind/stl/string.h>
 
+#include <array>
+#include <atomic>
+#include <list>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "codegen/stablehlo/emit.h"
 #include "convert.h"
+#include "errors.h"
 #include "evaluation.h"
-#include "graph/serialize.h"
 #include "program.h"
+#include "waiting.h"
 
 namespace tenon::python {
 namespace {
@@ -40,110 +44,171 @@ nb::object run_program(const Program& program, nb::sequence arrays) {
   return list_of(std::move(outputs));
 }
 
+std::vector<std::string> names_in(nb::sequence texts) {
+  std::vector<std::string> names;
+  for (nb::handle text : texts) names.push_back(nb::cast<std::string>(text));
+  return names;
+}
+
+nb::object input_names(const Graph& graph) {
+  nb::list names;
+  for (const NodeId id : graph.inputs()) names.append(graph[id].as<InputAttr>().name);
+  return names;
+}
+
 nb::object types_of(const Graph& graph, std::span<const NodeId> ids) {
   nb::list types;
   for (const NodeId id : ids) types.append(nb::make_tuple(dtype_object(graph[id].dtype), shape_tuple(graph[id].shape)));
   return types;
 }
 
+nb::object output_types(const Program& program) {
+  const Graph graph = program.complete_graph();
+  return types_of(graph, graph.outputs());
+}
+
 // The programs of a function for calls by position with arrays and numbers alone, found without Python code. Other calls take the
-// way through tenon/_jit.py.
-class ProgramCache {
+// way through tenon/_jit.py: the class Jit there is derived from this one, and does those in _call_any.
+class QuickCalls {
  public:
-  // What the program for these arguments returns; None if there is none.
-  nb::object call(nb::args given) const {
-    std::string key;
-    std::vector<Tensor> inputs;
-    const Entry* const entry = read(given, key, inputs) ? find(key) : nullptr;
-    if (!entry) return nb::none();
+  // What the program for these arguments returns; null without an exception if there is none.
+  PyObject* call(PyObject* given) const {
+    const Entry* const entry = find(given);
+    if (!entry) return nullptr;
+    const std::size_t count = entry->types.size();
+    std::array<Tensor, kMostArguments> inputs;
+    for (std::size_t i = 0; i < count; ++i) {
+      PyObject* const one = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
+      inputs[i] = entry->types[i].kind == Kind::array ? tensor_in(one) : *operand(one);
+    }
     const ContextDevice context;
     std::vector<Tensor> outputs;
-    wait([&](Waiting& waiting) { outputs = entry->program.run(inputs, run_options(waiting)); });
-    if (entry->is_one) return wrapped(std::move(outputs[0]));
-    PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(outputs.size()));
-    if (!tuple) throw nb::python_error();
+    wait([&](Waiting& waiting) { outputs = entry->program.run(std::span(inputs).first(count), run_options(waiting)); });
+    if (entry->is_one) return wrap(std::move(outputs[0]));
+    const nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
+    if (!tuple.is_valid()) throw nb::python_error();
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), wrap(std::move(outputs[i])));
-    return nb::steal(tuple);
+      PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), wrap(std::move(outputs[i])));
+    return nb::object(tuple).release().ptr();
   }
 
   // Keeps |program| for calls like this one. Its outputs are one array, or a tuple of arrays.
   void add(nb::tuple given, const Program& program, bool is_one) {
-    std::string key;
-    std::vector<Tensor> inputs;
-    if (!read(given, key, inputs)) return;
+    const auto count = static_cast<std::size_t>(PyTuple_Size(given.ptr()));
+    if (count > kMostArguments) return;
+    Entry entry{{}, program, is_one};
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::optional<ArgumentType> type = type_of(PyTuple_GetItem(given.ptr(), static_cast<Py_ssize_t>(i)));
+      if (!type) return;
+      entry.types.push_back(*type);
+    }
     const std::lock_guard lock(mutex_);
-    entries_.try_emplace(key, Entry{program, is_one});
+    if (entries_.size() == kMostPrograms) return;
+    entries_.push_front(std::move(entry));
+    newest_.store(&entries_.front(), std::memory_order_release);
   }
 
  private:
+  static constexpr std::size_t kMostArguments = 8;
+  // Beyond that Python's dict is faster than looking at one after the other.
+  static constexpr std::size_t kMostPrograms = 16;
+  enum class Kind : std::uint8_t { array, real, whole };
+  struct ArgumentType {
+    Kind kind{};
+    DType dtype{};
+    Shape shape;
+  };
   struct Entry {
+    std::vector<ArgumentType> types;
     Program program;
     bool is_one = false;
   };
 
-  const Entry* find(const std::string& key) const {
-    const std::lock_guard lock(mutex_);
-    const auto entry = entries_.find(key);
-    return entry == entries_.end() ? nullptr : &entry->second;
+  static std::optional<ArgumentType> type_of(PyObject* one) {
+    if (Py_TYPE(one) == array_type) return ArgumentType{Kind::array, tensor_in(one).dtype(), tensor_in(one).shape()};
+    if (PyFloat_CheckExact(one)) return ArgumentType{Kind::real, {}, {}};
+    if (PyLong_CheckExact(one)) return ArgumentType{Kind::whole, {}, {}};
+    return std::nullopt;
   }
 
-  // False if an argument is neither an array nor a number.
-  static bool read(const nb::tuple& given, std::string& key, std::vector<Tensor>& inputs) {
-    const Py_ssize_t size = PyTuple_Size(given.ptr());
-    inputs.reserve(static_cast<std::size_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      PyObject* const one = PyTuple_GetItem(given.ptr(), i);
-      if (Py_TYPE(one) == array_type) {
-        const Tensor& tensor = tensor_in(one);
-        key += static_cast<char>('A' + static_cast<int>(tensor.dtype()));
-        const std::span<const std::int64_t> dims = tensor.shape().dims();
-        key += static_cast<char>(dims.size());
-        key.append(reinterpret_cast<const char*>(dims.data()), dims.size_bytes());
-        inputs.push_back(tensor);
-      } else if (PyFloat_CheckExact(one)) {
-        key += 'f';
-        inputs.emplace_back(PyFloat_AsDouble(one));
-      } else if (PyLong_CheckExact(one)) {
-        key += 'i';
-        inputs.push_back(*operand(one));
-      } else {
-        return false;
+  static bool fits(const Entry& entry, PyObject* given) {
+    if (PyTuple_Size(given) != static_cast<Py_ssize_t>(entry.types.size())) return false;
+    for (std::size_t i = 0; i < entry.types.size(); ++i) {
+      PyObject* const one = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
+      const ArgumentType& type = entry.types[i];
+      switch (type.kind) {
+        case Kind::array:
+          if (Py_TYPE(one) != array_type || tensor_in(one).dtype() != type.dtype || tensor_in(one).shape() != type.shape)
+            return false;
+          break;
+        case Kind::real:
+          if (!PyFloat_CheckExact(one)) return false;
+          break;
+        case Kind::whole:
+          if (!PyLong_CheckExact(one)) return false;
+          break;
       }
     }
     return true;
   }
 
+  // Entries stay, so that their addresses are valid without the lock.
+  const Entry* find(PyObject* given) const {
+    const Entry* const newest = newest_.load(std::memory_order_acquire);
+    if (!newest) return nullptr;
+    if (fits(*newest, given)) return newest;
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_)
+      if (fits(entry, given)) {
+        newest_.store(&entry, std::memory_order_release);
+        return &entry;
+      }
+    return nullptr;
+  }
+
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, Entry> entries_;  // entries stay: their addresses are valid without the lock
+  std::list<Entry> entries_;
+  mutable std::atomic<const Entry*> newest_ = nullptr;  // the one used last
 };
+
+PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    if (!kwargs || PyDict_Size(kwargs) == 0)
+      if (PyObject* const result = nb::inst_ptr<QuickCalls>(nb::handle(self))->call(args)) return result;
+    static PyObject* const name = PyUnicode_InternFromString("_call_any");
+    const nb::object other = nb::steal(PyObject_GetAttr(self, name));
+    if (!other.is_valid()) throw nb::python_error();
+    return PyObject_Call(other.ptr(), args, kwargs);
+  });
+}
+
+PyType_Slot quick_slots[] = {{Py_tp_call, reinterpret_cast<void*>(&call_slot)}, {0, nullptr}};
 
 }  // namespace
 
 void bind_program(nb::module_& module) {
   nb::class_<Program>(module, "_Program")
-      .def(nb::new_(
-          [](nb::sequence inputs, nb::sequence outputs) { return Program::record(tensors_in(inputs), tensors_in(outputs)); }))
-      .def_static(
-          "load",
-          [](nb::bytes bytes) { return Program::of_graph(deserialize(std::as_bytes(std::span(bytes.c_str(), bytes.size())))); })
+      .def(nb::new_([](nb::sequence inputs, nb::sequence outputs, nb::sequence names) {
+        return Program::record(tensors_in(inputs), tensors_in(outputs), names_in(names));
+      }))
+      .def_static("load",
+                  [](const std::string& path) {
+                    nb::gil_scoped_release free;
+                    return Program::load(path);
+                  })
+      .def("save", [](const Program& self, const std::string& path) { wait([&](Waiting&) { self.save(path); }); })
+      .def_prop_ro("names", [](const Program& self) { return input_names(self.graph()); })
       .def("run", &run_program)
       .def_prop_ro("text", [](const Program& self) { return self.graph().text(); })
       .def_prop_ro("nodes", [](const Program& self) { return self.graph().size(); })
       .def_prop_ro("inputs", [](const Program& self) { return types_of(self.graph(), self.graph().inputs()); })
-      .def_prop_ro("outputs", [](const Program& self) { return types_of(self.graph(), self.graph().outputs()); })
+      .def_prop_ro("outputs", [](const Program& self) { return output_types(self); })
       .def_prop_ro("captured", [](const Program& self) { return list_of({self.captured().begin(), self.captured().end()}); })
-      .def("stablehlo", [](const Program& self) { return stablehlo::emit(self.graph()).text; })
-      .def("serialize",
-           [](const Program& self) {
-             const std::vector<std::byte> bytes = serialize(self.graph());
-             return nb::bytes(bytes.data(), bytes.size());
-           })
+      .def("stablehlo", [](const Program& self) { return stablehlo::emit(self.complete_graph()).text; })
       .def("explain", [](const Program& self, const std::string& device) { return explain_json(self.graph(), device); });
-  nb::class_<ProgramCache>(module, "_ProgramCache")
+  nb::class_<QuickCalls>(module, "_QuickCalls", nb::type_slots(quick_slots), nb::is_weak_referenceable())
       .def(nb::init<>())
-      .def("__call__", &ProgramCache::call)
-      .def("add", &ProgramCache::add);
+      .def("_add", &QuickCalls::add);
   module.def("_program_input", [](nb::handle dtype, nb::handle shape) {
     return wrapped(program_input(dtype_from(dtype.ptr()).value(), shape_from(shape.ptr())));
   });

@@ -96,10 +96,17 @@ bool is_main_thread() {
 
 }  // namespace
 
-Waiting::Waiting() : is_main_(is_main_thread()) {}
+// One for each thread, unless a wait within a wait has it or a stop was requested.
+thread_local std::stop_source spare_source{std::nostopstate};
+
+Waiting::Waiting() : is_main_(is_main_thread()), stop_(std::nostopstate) {
+  stop_.swap(spare_source);
+  if (!stop_.stop_possible()) stop_ = std::stop_source();
+}
 
 Waiting::~Waiting() {
   if (is_armed_) InterruptWatch::instance().disarm();
+  if (!stop_.stop_requested()) stop_.swap(spare_source);
 }
 
 void Waiting::may_wait() {

@@ -66,6 +66,10 @@ def __getattr__(name: str) -> object:
         return getattr(import_module("tenon._jit"), name)
     if name in ("eval_async", "run_async", "watch"):
         return getattr(import_module("tenon._async"), name)
+    if name in ("Model", "ModelValue", "Encoder", "Tokenizer", "Tokens", "Match", "similarity", "most_similar"):
+        return getattr(import_module("tenon._model"), name)
+    if name in ("Mesh", "MeshPlan", "MeshReport"):
+        return getattr(import_module("tenon._mesh"), name)
     if name == "compat":
         return import_module("tenon.compat")
     raise AttributeError(f"module 'tenon' has no attribute {name!r}")

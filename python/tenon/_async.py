@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Optional, TypeVar
 
@@ -43,10 +43,10 @@ async def eval_async(*arrays: Array, **options: Any) -> Any:
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-async def run_async(source: str, /, **options: Any) -> Any:
+async def run_async(source: str, named: Optional[Mapping[str, Any]] = None, /, **options: Any) -> Any:
     """tenon.run without blocking the event loop."""
     cancel = _core._Cancel()
-    return await _in_thread(lambda: run(source, _cancel=cancel, **options), cancel.cancel)
+    return await _in_thread(lambda: run(source, named, _cancel=cancel, **options), cancel.cancel)
 
 
 async def watch(*arrays: Array, **options: Any) -> AsyncIterator[Progress]:
@@ -82,6 +82,9 @@ async def enter_lease(lease: Lease) -> None:
             thread.submit(lease._lease.release).result()
         thread.shutdown(wait=False)
         raise
+    finally:
+        if lease._line is not None:
+            lease._line.clear()
 
 
 async def exit_lease(lease: Lease) -> None:

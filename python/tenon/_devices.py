@@ -151,19 +151,39 @@ def _text(request: DeviceLike) -> Optional[str]:
     return None if request is None else str(request)
 
 
+def _waiting_line() -> Any:
+    """What shows the place in the queue in a notebook; None elsewhere."""
+    import sys
+
+    if "IPython" not in sys.modules:
+        return None
+    from ._notebook import WaitingLine, is_notebook
+
+    return WaitingLine() if is_notebook() else None
+
+
 class Lease:
     """The right to use a device for a while: `with tenon.lease("gpu") as lease:`, or `async with`."""
 
     def __init__(self, device: DeviceLike, timeout: Optional[float], priority: int, on_wait: Optional[Callable[[Place], object]]):
+        request = _text(device) or "auto"
+        self._line = _waiting_line() if on_wait is None else None
+
         def tell(*place: Any) -> None:
             if on_wait is not None:
                 on_wait(Place(*place))
+            elif self._line is not None:
+                self._line.show(f"{request}: {Place(*place)}")
 
-        self._lease = _core._Lease(_text(device) or "auto", timeout, priority, tell if on_wait else None)
+        self._lease = _core._Lease(request, timeout, priority, tell if on_wait or self._line else None)
         self._thread: Any = None
 
     def __enter__(self) -> Lease:
-        self._lease.acquire()
+        try:
+            self._lease.acquire()
+        finally:
+            if self._line is not None:
+                self._line.clear()
         return self
 
     def __exit__(self, *_: object) -> None:

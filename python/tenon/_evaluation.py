@@ -6,12 +6,12 @@ import os
 
 from . import _core
 from ._core import Array
-from ._devices import _text
+from ._devices import _text, _waiting_line
 from ._record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Optional, Union
 
     from ._devices import DeviceLike
@@ -46,7 +46,14 @@ if TYPE_CHECKING:
 
 
 def _progress_callback(on_progress: OnProgress) -> Optional[Callable[..., object]]:
-    return None if on_progress is None else lambda *parts: on_progress(Progress(*parts))
+    """What the C++ half calls with the parts of a Progress. In a notebook a line shows the place in the queue meanwhile."""
+    if on_progress is None:
+        line = _waiting_line()
+        if line is None:
+            return None
+        on_progress = line.at_stage
+    tell = on_progress
+    return lambda *parts: tell(Progress(*parts))
 
 
 def eval(  # noqa: A001 (the name of the operation in this library and its peers)
@@ -63,6 +70,7 @@ def eval(  # noqa: A001 (the name of the operation in this library and its peers
 
 def run(
     source: str,
+    named: Optional[Mapping[str, Any]] = None,
     /,
     *,
     device: DeviceLike = None,
@@ -72,32 +80,38 @@ def run(
     _cancel: Any = None,
     **arrays: Any,
 ) -> Any:
-    """The value of an expression over named arrays: run("softmax(x @ w)", x=x, w=w). Several results come as a tuple."""
+    """The value of an expression over named arrays: run("softmax(x @ w)", x=x, w=w), or run(.., {"x": x}) for any names.
+
+    Several results come as a tuple.
+    """
+    arrays = arrays if named is None else {**named, **arrays}
     return _core._run(source, arrays, _text(device), timeout, priority, _progress_callback(on_progress), _cancel)
 
 
 def load(path: Path) -> Any:
-    """The array of a .npy file, or the arrays of a .safetensors file as a dict."""
-    name = os.fspath(path)
-    return _core._load_npy(name) if name.endswith(".npy") else _core._load_safetensors(name)[0]
+    """The array of a .npy or .csv file, or the arrays of a .safetensors or .npz file as a dict."""
+    arrays, _ = _core._load_arrays(os.fspath(path))
+    return arrays[""] if list(arrays) == [""] else arrays
 
 
 def load_metadata(path: Path) -> dict[str, str]:
     """The metadata of a .safetensors file."""
-    metadata: dict[str, str] = _core._load_safetensors(os.fspath(path))[1]
-    return metadata
+    return _core._load_arrays(os.fspath(path))[1]
 
 
 def save(path: Path, array: Any = None, /, *, metadata: Optional[dict[str, str]] = None, **arrays: Any) -> None:
-    """save("x.npy", x), or save("all.safetensors", w=w, b=b). The file is replaced at once or not at all."""
+    """save("x.npy", x), or save("all.safetensors", w=w, b=b), or with a dict of arrays; also .npz and .csv.
+
+    The file is replaced at once or not at all.
+    """
     name = os.fspath(path)
-    if name.endswith(".npy"):
-        if array is None or arrays:
-            raise TypeError("a .npy file has exactly one array: save('x.npy', x)")
-        _core._save_npy(name, _core._asarray(array, None, None))
-        return
-    if not name.endswith(".safetensors"):
-        raise ValueError(f"{name}: the name of the file must end in .npy or .safetensors")
-    if array is not None:
+    has_names = name.endswith((".safetensors", ".npz"))
+    if not has_names and (array is None or arrays):
+        raise TypeError("a file of this kind has exactly one array: save('x.npy', x)")
+    if metadata and not name.endswith(".safetensors"):
+        raise ValueError("only a .safetensors file has metadata")
+    if not has_names:
+        arrays = {"": array}
+    elif array is not None:
         arrays = {**array, **arrays}
-    _core._save_safetensors(name, arrays, metadata or {})
+    _core._save_arrays(name, arrays, metadata or {})

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Optional, TypeVar, Union, overload
 
 from . import _core
 from ._core import Array, DType
 from ._devices import Decision, _text
-from ._tree import LEAF_TYPES, Structure, flatten, unflatten
+from ._tree import LEAF_TYPES, Structure, flatten, leaf_paths, unflatten
 
 if TYPE_CHECKING:
     from ._devices import DeviceLike
@@ -42,7 +43,14 @@ class Program:
 
     @property
     def inputs(self) -> list[spec]:
+        """The types of the inputs; captured arrays are the last ones."""
         return [spec(shape, dtype) for dtype, shape in self._program.inputs]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the inputs: "x", and "weights_w" for weights["w"]."""
+        names: list[str] = self._program.names
+        return names
 
     @property
     def outputs(self) -> list[spec]:
@@ -59,11 +67,14 @@ class Program:
         return str(self._program.stablehlo())
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the program for load_program() of the same version of Tenon. Captured arrays become inputs."""
-        with open(path, "wb") as file:
-            file.write(self._program.serialize())
+        """Writes a file with the program and its captured arrays, for the same version of Tenon.
+
+        tenon.load_program(), Program::load() of the C++ library and `tenon run @FILE name=VALUE ...` read it.
+        """
+        self._program.save(os.fspath(path))
 
     def run(self, *arrays: Any) -> list[Array]:
+        """The outputs for these values of the inputs, without those that are captured."""
         results: list[Array] = self._program.run(arrays)
         return results
 
@@ -79,8 +90,7 @@ class Program:
 
 def load_program(path: Union[str, os.PathLike[str]]) -> Program:
     """A program that Program.save() wrote."""
-    with open(path, "rb") as file:
-        return Program(_core._Program.load(file.read()))
+    return Program(_core._Program.load(os.fspath(path)))
 
 
 class _Recorded(NamedTuple):
@@ -89,26 +99,32 @@ class _Recorded(NamedTuple):
     constants: list[Any]  # what the function returned that is no array; None in the place of an array
 
 
-class Jit(Generic[R]):
+if TYPE_CHECKING:
+
+    class _Calls(_core._QuickCalls, Generic[R]):
+        def __call__(self, *args: Any, **kwargs: Any) -> R: ...
+
+else:
+    # Calls begin in C++; a class from there can have no second base, such as Generic.
+    _Calls = {R: _core._QuickCalls}
+
+
+class Jit(_Calls[R]):
     """A function that records itself at the first call with arguments of new types."""
 
     def __init__(self, function: Callable[..., R], static: Iterable[str]):
+        super().__init__()
         functools.update_wrapper(self, function)
         self._function = function
         self._static = frozenset(static)
         self._recorded: dict[Any, _Recorded] = {}
-        self._quick = _core._ProgramCache()
         self._signature: Optional[inspect.Signature] = inspect.signature(function) if self._static else None
         unknown = self._static - set(self._signature.parameters) if self._signature else set()
         if unknown:
             raise TypeError(f"jit: {function.__name__} has no argument {', '.join(sorted(unknown))}")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
-        if not kwargs:
-            result = self._quick(*args)
-            if result is not None:
-                known: R = result
-                return known
+    def _call_any(self, *args: Any, **kwargs: Any) -> R:
+        """A call that is not one of arrays and numbers by position for which there is a program."""
         leaves, recorded = self._find(args, kwargs)
         self._keep_for_quick_calls(args, kwargs, recorded)
         results = iter(recorded.program.run(leaves))
@@ -121,7 +137,7 @@ class Jit(Generic[R]):
             return
         kind = recorded.outputs[0]
         if kind == "leaf" or (kind is tuple and all(child == ("leaf",) for child in recorded.outputs[2])):
-            self._quick.add(args, recorded.program, kind == "leaf")
+            self._add(args, recorded.program, kind == "leaf")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -156,6 +172,27 @@ class Jit(Generic[R]):
             recorded = self._recorded[key] = self._record(structure, static, arrays)
         return [leaf for leaf in arrays if not isinstance(leaf, _Constant)], recorded
 
+    def _names(self, structure: Structure, arrays: list[Any]) -> list[str]:
+        """A name for each input: that of its argument, and its place within it."""
+        args, kwargs = structure[2]
+        parameters: list[str] = []
+        several = "x"
+        try:
+            signature = self._signature or inspect.signature(self._function)
+            for p in signature.parameters.values():
+                if p.kind is p.VAR_POSITIONAL:
+                    several = p.name
+                elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                    parameters.append(p.name)
+        except (TypeError, ValueError):  # a function that does not tell
+            pass
+        paths: list[str] = []
+        for i, child in enumerate(args[2]):
+            paths += leaf_paths(child, parameters[i] if i < len(parameters) else f"{several}_{i - len(parameters)}")
+        for name, child in zip(kwargs[1], kwargs[2]):
+            paths += leaf_paths(child, name)
+        return _identifiers([path for path, leaf in zip(paths, arrays) if not isinstance(leaf, _Constant)])
+
     def _record(self, structure: Structure, static: tuple[Any, ...], arrays: list[Any]) -> _Recorded:
         stand_ins = [_stand_in(leaf) for leaf in arrays]
         # The function may assign to elements of its arguments, which makes them other arrays.
@@ -171,9 +208,23 @@ class Jit(Generic[R]):
         else:
             result = self._function(*args, **kwargs)
         outputs, output_structure = flatten(result)
-        program = _core._Program(inputs, [output for output in outputs if isinstance(output, Array)])
+        paths = self._names(structure, arrays)
+        program = _core._Program(inputs, [output for output in outputs if isinstance(output, Array)], paths)
         constants = [None if isinstance(output, Array) else (output,) for output in outputs]
         return _Recorded(program, output_structure, constants)
+
+
+def _identifiers(paths: list[str]) -> list[str]:
+    """The same paths as names that are different and that the command accepts."""
+    names: list[str] = []
+    for path in paths:
+        name = stem = re.sub(r"\W", "_", path, flags=re.ASCII).lstrip("_0123456789")[:56] or "x"
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{stem}_{number}"
+        names.append(name)
+    return names
 
 
 class _Constant(NamedTuple):

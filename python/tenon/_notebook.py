@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._core import Array
     from ._devices import Device
+    from ._evaluation import Progress
+
+
+class WaitingLine:
+    """A line below a notebook's cell that says who is ahead in the queue. It is there only while somebody waits."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str) -> None:
+        shown = import_module("IPython.display")
+        line = shown.HTML(f"<div>{escape(text)}</div>")
+        if self._handle is None:
+            self._handle = shown.display(line, display_id=True)
+        elif self._handle is not False:
+            self._handle.update(line)
+
+    def at_stage(self, progress: Progress) -> None:
+        """For on_progress: what comes before the computation."""
+        if progress.stage in ("queued", "opening"):
+            ahead = progress.ahead_here + progress.ahead_elsewhere
+            holder = f", held by {progress.holder}" if progress.holder else ""
+            self.show(f"{progress.device}: {ahead} before you{holder}" if ahead else f"opening {progress.device}")
+        else:
+            self.clear()
+
+    def clear(self) -> None:
+        if self._handle:
+            self._handle.update(import_module("IPython.display").HTML(""))
+            self._handle = False
+
+
+def is_notebook() -> bool:
+    """Whether the interpreter serves a notebook, which can show such a line."""
+    shell = sys.modules.get("IPython")
+    running = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
+    return running is not None and hasattr(running, "kernel")
+
 
 _EDGE = 6  # rows and columns shown at each end of a large array
 

@@ -37,6 +37,23 @@ def _flatten(tree: Any, leaves: list[Any]) -> Structure:
     return _LEAF
 
 
+def leaf_paths(structure: Structure, name: str) -> list[str]:
+    """Where each leaf is: "batch_x_0" for batch["x"][0]."""
+    kind = structure[0]
+    if kind == "leaf":
+        return [name]
+    if kind == "none":
+        return []
+    keys: Any = range(len(structure[2]))
+    if kind is dict:
+        keys = structure[1]
+    elif kind == "named":
+        keys = structure[1]._fields
+    elif kind == "dataclass":
+        keys = structure[1][1]
+    return [path for key, child in zip(keys, structure[2]) for path in leaf_paths(child, f"{name}_{key}")]
+
+
 def unflatten(structure: Structure, leaves: list[Any]) -> Any:
     """The tree of this structure with these leaves."""
     remaining = iter(leaves)

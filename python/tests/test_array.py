@@ -252,7 +252,7 @@ def test_strided_and_foreign_buffers():
     assert tn.asarray(a[::-1, ::2]).tolist() == a[::-1, ::2].tolist()
     assert tn.asarray(python_array.array("f", [1.5, 2.5])).tolist() == [1.5, 2.5]
     assert memoryview(tn.array([[1, 2]], dtype=tn.int16)).tolist() == [[1, 2]]
-    assert tn.asarray(np.float32(2.5)).dtype == tn.float32
+    assert tn.asarray(np.float32(2.5)).dtype == tn.float32 and tn.asarray(np.float64(2.5)).dtype == tn.float64
     with pytest.raises(TypeError):
         tn.asarray(np.array(["a"]))
 

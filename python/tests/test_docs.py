@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 
 import pytest
 
@@ -22,6 +23,9 @@ def blocks(document: str) -> list[str]:
 @pytest.mark.parametrize("document", ["docs/python.md", "README.md"])
 def test_examples_print_what_they_say(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    models = os.path.join(ROOT, "tests", "fixtures", "models")
+    shutil.copy(os.path.join(models, "linear.onnx"), "net.onnx")
+    shutil.copytree(os.path.join(models, "words"), "minilm")
     names: dict[str, object] = {}
     found = blocks(document)
     assert found

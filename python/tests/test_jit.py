@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
+import os
+import subprocess
+import sys
 import threading
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +129,7 @@ def test_a_value_must_not_leave_its_function():
         tn.jit(lambda y: y + kept[0])(tn.array([1.0]))
 
 
-def test_lower_gives_a_program_without_a_device(tmp_path):
+def test_lower_gives_a_program_without_a_device():
     @tn.jit
     def f(x, w):
         return tn.softmax(x @ w)
@@ -132,12 +137,58 @@ def test_lower_gives_a_program_without_a_device(tmp_path):
     program = f.lower(tn.spec((2, 3), tn.float32), tn.spec((3, 4), tn.float32))
     assert program.inputs == [((2, 3), tn.float32), ((3, 4), tn.float32)] and program.outputs == [((2, 4), tn.float32)]
     assert "matmul" in program.text and "stablehlo.dot_general" in program.stablehlo()
-    program.save(tmp_path / "f.tenon")
-    x, w = tn.ones((2, 3)), tn.ones((3, 4))
-    assert tn.load_program(tmp_path / "f.tenon").run(x, w)[0].tolist() == f(x, w).tolist()
     assert program.explain()["reason"]
     with pytest.raises(ValueError, match="recorded for"):
-        program.run(x, tn.ones((4, 4)))
+        program.run(tn.ones((2, 3)), tn.ones((4, 4)))
+
+
+def test_the_inputs_of_a_program_have_the_names_of_the_arguments():
+    @tn.jit(static="flag")
+    def f(weights, *rest, scale=1.0, flag=True):
+        return weights["w"] * scale + rest[0][1]
+
+    x = tn.ones(2)
+    assert f.lower({"w": x, "b c": x, "text": "none"}, [x, x], scale=2.0).names == [
+        "weights_w",
+        "weights_b_c",
+        "rest_0_0",
+        "rest_0_1",
+        "scale",
+    ]
+    assert tn.jit(lambda a, a_0: a[0] + a_0).lower([x], x).names == ["a_0", "a_0_2"]
+    assert tn.jit(lambda *all: all[0] + all[1]).lower(x, x).names == ["all_0", "all_1"]
+
+
+def test_a_saved_program_runs_in_python_and_by_the_command(tmp_path):
+    weight = tn.array([[1.0], [2.0], [3.0]])
+
+    @tn.jit
+    def step(x, scale):
+        y = x @ weight * scale
+        return y, x, y.sum()
+
+    x = tn.arange(6, dtype=tn.float32).reshape(2, 3)
+    file = tmp_path / "step.tenon"
+    step.lower(x, 0.5).save(file)
+    wanted = [array.tolist() for array in step(x, 0.1)]
+    loaded = tn.load_program(file)
+    assert [array.tolist() for array in loaded.run(x, 0.1)] == wanted
+    assert loaded.names == ["x", "scale", "c0"] and loaded.captured[0].tolist() == weight.tolist()
+    assert "stablehlo.dot_general" in loaded.stablehlo()
+    with pytest.raises(ValueError, match="step.tenon"):
+        file.write_bytes(file.read_bytes()[:-9])
+        tn.load_program(file)
+    step.lower(x, 0.5).save(file)
+    tn.save(tmp_path / "x.npy", x)
+    program = os.environ.get("TENON_PROGRAM")
+    if not program:
+        pytest.skip("TENON_PROGRAM is not set")
+    done = subprocess.run(
+        [program, "run", f"@{file}", f"x=@{tmp_path}/x.npy", "scale=0.1", "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for result, values in zip(json.loads(done.stdout)["results"], wanted):
+        np.testing.assert_allclose(np.asarray(result["values"]), np.asarray(values), rtol=1e-6)
 
 
 def test_a_recorded_function_runs_where_the_context_says(card):
@@ -211,6 +262,45 @@ def test_cancelling_gives_the_lease_back(card):
     thread.join()
     with tn.lease(card, timeout=5):
         pass
+
+
+def test_a_notebook_shows_the_place_in_the_queue(card, monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, html):
+            shown.append(html)
+
+    def display(html, display_id):
+        shown.append(html)
+        return Handle()
+
+    shell = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(HTML=str, display=display))
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with tn.lease(card, on_wait=lambda place: None):
+            held.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    threading.Timer(0.1, done.set).start()
+    with tn.lease(card):
+        pass
+    thread.join()
+    assert shown[0].startswith(f"<div>{card}: 1 before you")
+    assert shown[-1] == ""
+    shown.clear()
+    tn.close(card)
+    tn.eval(tn.array([1.0]) + 1, device=card)
+    assert shown[0] == f"<div>opening {card}</div>" and shown[-1] == ""
+    shown.clear()
+    tn.eval(tn.array([1.0]) + 2, device="cpu")
+    assert shown == []
 
 
 def test_notebooks_show_values_type_and_time():

@@ -105,7 +105,7 @@ class _Info:
     """What __array_namespace_info__() answers."""
 
     def capabilities(self) -> dict[str, Any]:
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16}
 
     def default_device(self) -> str:
         return "host"

@@ -1,0 +1,190 @@
+"""One program on several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+
+from . import _core
+from ._core import Array
+from ._evaluation import _progress_callback
+from ._jit import Jit, Program
+from ._tree import unflatten
+
+if TYPE_CHECKING:
+    from ._devices import DeviceLike
+    from ._evaluation import OnProgress
+
+# "data,-", or ("data", None); an axis may be split over several: ("data", ("model", "pipe")).
+Sharding = Union[str, Sequence[Union[str, Sequence[str], None]]]
+Work = Union[str, Program, Callable[..., Any]]
+
+
+class MeshPlan(NamedTuple):
+    """What a run on a mesh would do."""
+
+    text: str
+    collectives: list[dict[str, Any]]
+    """Each exchange: kind, value, dtype, shape, from, to, axes and the bytes that all devices send."""
+    outputs: list[str]
+    """The sharding of each output."""
+    notes: list[str]
+    """A requested split that is not possible, and why."""
+    stages: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class MeshReport(NamedTuple):
+    """The result of a run on a mesh, and where the time went on each device."""
+
+    result: Any
+    devices: list[str]
+    timelines: list[list[tuple[str, float]]]
+    collectives: list[dict[str, Any]]
+
+
+class Mesh:
+    """Devices in a grid with named axes, on which one program runs.
+
+    mesh = tenon.Mesh({"data": 2}, ["cuda:0", "cuda:1"])
+    y = mesh.run("softmax(x @ w)", x=x, w=w, shardings={"x": "data,-"})
+    z = mesh.run(step, weights, batch, shardings={"batch": ("data", None)})
+
+    A sharding says for each axis of an input over which axis of the mesh it is split; inputs without one are replicated. The
+    result is that of one device, as whole arrays.
+    """
+
+    def __init__(self, axes: Mapping[str, int], devices: Optional[Sequence[DeviceLike]] = None):
+        """`devices`: one for each place, the last axis running fastest. Without it the first usable ones, accelerators first."""
+        self._mesh = _core._Mesh(dict(axes), None if devices is None else [str(device) for device in devices])
+        self.axes = dict(axes)
+
+    @property
+    def devices(self) -> list[str]:
+        devices: list[str] = self._mesh.devices
+        return devices
+
+    def run(
+        self,
+        work: Work,
+        /,
+        *args: Any,
+        shardings: Optional[Mapping[str, Sharding]] = None,
+        speeds: Union[str, Sequence[float], None] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        on_progress: OnProgress = None,
+        _cancel: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The value of an expression over named arrays, of a function, or of a Program, computed by all devices.
+
+        shardings: by the name of the input; for a function, by that of the argument, for all arrays in it. speeds: the share of
+        each device, or "measured" for shares by what was measured; equal without it.
+        """
+        options = {"timeout": timeout, "priority": priority, "on_progress": on_progress, "_cancel": _cancel}
+        return self.run_reported(work, *args, shardings=shardings, speeds=speeds, **options, **kwargs).result
+
+    def run_reported(
+        self,
+        work: Work,
+        /,
+        *args: Any,
+        shardings: Optional[Mapping[str, Sharding]] = None,
+        speeds: Union[str, Sequence[float], None] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        on_progress: OnProgress = None,
+        _cancel: Any = None,
+        **kwargs: Any,
+    ) -> MeshReport:
+        """The same with the devices, their timelines and the exchanges."""
+        recorded = _recorded(work, args, kwargs)
+        split = _by_input(recorded.program, shardings)
+        shares = self._speeds(recorded.program, speeds)
+        outputs, devices, timelines, collectives = self._mesh.run(
+            recorded.program, recorded.inputs, split, shares, timeout, priority, _progress_callback(on_progress), _cancel
+        )
+        return MeshReport(recorded.rebuild(outputs), devices, timelines, collectives)
+
+    async def run_async(self, work: Work, /, *args: Any, **options: Any) -> Any:
+        """run() without blocking the event loop."""
+        from ._async import _in_thread
+
+        cancel = _core._Cancel()
+        return await _in_thread(lambda: self.run(work, *args, _cancel=cancel, **options), cancel.cancel)
+
+    def explain(
+        self,
+        work: Work,
+        /,
+        *args: Any,
+        shardings: Optional[Mapping[str, Sharding]] = None,
+        speeds: Union[str, Sequence[float], None] = None,
+        **kwargs: Any,
+    ) -> MeshPlan:
+        """The sharding of every value and every exchange with its bytes. Opens nothing; `tenon.spec` can stand for an array."""
+        recorded = _recorded(work, args, kwargs)
+        split = _by_input(recorded.program, shardings)
+        return MeshPlan(*self._mesh.explain(recorded.program, split, self._speeds(recorded.program, speeds)))
+
+    def _speeds(self, program: Any, speeds: Union[str, Sequence[float], None]) -> list[float]:
+        if speeds == "measured":
+            measured: list[float] = self._mesh.measured_speeds(program)
+            return measured
+        if isinstance(speeds, str):
+            raise ValueError(f"speeds must be a number for each device or 'measured', not {speeds!r}")
+        return [] if speeds is None else list(speeds)
+
+    def __repr__(self) -> str:
+        return f"<tenon.Mesh {self._mesh.text} of {', '.join(self.devices)}>"
+
+
+class _Work(NamedTuple):
+    program: Any
+    inputs: list[Any]
+    rebuild: Callable[[list[Array]], Any]
+
+
+def _recorded(work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Work:
+    if isinstance(work, str):
+        arrays = {name: _core._asarray(value, None, None) for name, value in kwargs.items()}
+        if args:
+            raise TypeError("an expression takes its arrays by name")
+        program = _core._expression_program(work, arrays)
+        return _Work(program, list(arrays.values()), lambda outputs: outputs[0] if len(outputs) == 1 else tuple(outputs))
+    if isinstance(work, Program):
+        if kwargs:
+            raise TypeError("a Program takes its arrays in the order of its inputs")
+        return _Work(work._program, list(args), lambda outputs: outputs)
+    function: Jit[Any] = work if isinstance(work, Jit) else Jit(work, ())
+    leaves, recorded = function._find(args, kwargs)
+
+    def rebuild(outputs: list[Array]) -> Any:
+        results = iter(outputs)
+        return unflatten(
+            recorded.outputs, [next(results) if constant is None else constant[0] for constant in recorded.constants]
+        )
+
+    return _Work(recorded.program, leaves, rebuild)
+
+
+def _by_input(program: Any, shardings: Optional[Mapping[str, Sharding]]) -> dict[str, str]:
+    """Shardings by the name of the input; one for "weights" is for "weights_w" and "weights_b", too."""
+    result: dict[str, str] = {}
+    names: list[str] = program.names
+    for name, sharding in (shardings or {}).items():
+        text = _sharding_text(sharding)
+        within = [known for known in names if known.startswith(name + "_")]
+        for known in [name] if name in names or not within else within:
+            result[known] = text
+    return result
+
+
+def _sharding_text(sharding: Sharding) -> str:
+    if isinstance(sharding, str):
+        return sharding
+    return ",".join("-" if not axis else axis if isinstance(axis, str) else "+".join(axis) for axis in sharding)
