@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "base/stop_scope.h"
+#include "hal/worker/hosted.h"
 #include "manager/config/settings.h"
 #include "manager/evaluate.h"
 #include "manager/manager_state.h"
@@ -115,6 +117,7 @@ struct Execution {
   std::shared_ptr<DeviceOwner> owner = nullptr;
   std::shared_ptr<const Decision> decision = nullptr;
   Timeline timeline = {};
+  std::map<std::string, std::string> details = {};  // of the device while it was open, if it computes in tiers
 
   template <class Upload, class Take>
   void perform(std::size_t input_count, const Upload& upload, const Take& take) {
@@ -182,6 +185,10 @@ struct Execution {
       throw;
     }
     owner->count_run(compute_seconds, false);
+    if (const auto* const tiered = dynamic_cast<const Tiered*>(program.executable.get()); tiered && !tiered->tier().empty()) {
+      details = operation.device().info().details;
+      details["tier"] = tiered->tier();
+    }
     timeline = recorder.take_timeline();
     learn(DeviceOwner::grant_of(lease), program.was_there);
     if (owner->events().is_wanted(DeviceEvent::Kind::ran)) tell(lease, bytes);
@@ -190,6 +197,7 @@ struct Execution {
   template <class Result>
   void describe(Result& result) {
     result.device = owner->device();
+    for (auto& [key, value] : details) result.device.details[key] = std::move(value);
     result.timeline = std::move(timeline);
     result.decision = std::move(decision);
   }

@@ -11,6 +11,7 @@
 #include "backends/all.h"
 #include "backends/opencl/backend.h"
 #include "cli/option_checks.h"
+#include "conformance/host_tensix.h"
 #include "conformance/report.h"
 #include "conformance/support.h"
 #include "tenon/error.h"
@@ -29,6 +30,8 @@ struct Options {
   std::string level;
   std::uint64_t seed = 1;
 };
+
+constexpr const char* kHostTensix = "tensix-host";
 
 std::vector<const OpInfo*> chosen_ops(const Options& options) {
   std::vector<const OpInfo*> ops;
@@ -62,6 +65,7 @@ std::vector<DType> chosen_dtypes(const Options& options, const OpInfo& op) {
 }
 
 DeviceInfo requested_device(const Options& options, const DeviceManager& manager) {
+  if (options.backend == kHostTensix) return open_host_tensix()->info();
   if (options.backend.empty()) return manager.find(options.device.empty() ? "cpu" : options.device);
   for (const DeviceInfo& device : manager.devices())
     if (std::find(device.backends.begin(), device.backends.end(), options.backend) != device.backends.end() &&
@@ -73,6 +77,7 @@ DeviceInfo requested_device(const Options& options, const DeviceManager& manager
 // A device is opened by its first backend unless another is asked for. OpenCL's own device is kept bare: it compiles many
 // programs together, and most of this suite's time there is the compiler's.
 std::shared_ptr<OpenDevice> open_device(const std::string& backend, const DeviceInfo& device) {
+  if (backend == kHostTensix) return open_host_tensix();
   if (device.backends.at(0) == backend && backend != "opencl") return process_manager().open(device.id);
   static BackendRegistry registry;
   if (registry.backends().empty()) register_all_backends(registry);
@@ -89,6 +94,7 @@ void list(const Options& options) {
 Results run_all(const Options& options, const std::string& backend, OpenDevice& device, std::string command) {
   std::function<void(std::span<const Graph>)> prepare;
   if (backend == "opencl") prepare = [&](std::span<const Graph> graphs) { opencl::prepare(device, graphs); };
+  if (backend == kHostTensix) prepare = [&](std::span<const Graph> graphs) { prepare_host_tensix(device, graphs); };
   Runner runner(device, {.seed = options.seed,
                          .extent = options.quick ? Extent::quick : Extent::full,
                          .only_case = options.only_case,

@@ -131,27 +131,23 @@ bool is_arithmetic(ElementwiseOp op) {
 
 // --- Parameters ---
 
-std::string Parameters::add(const std::string& type, ArgumentValue value) {
+std::string Parameters::add(std::string type, Access access, ArgumentValue value) {
   std::string name = fmt::format("arg{}", values_.size());
-  declarations_.push_back(type + " " + name);
+  declarations_.push_back({std::move(type), access, name});
   values_.push_back(value);
   return name;
 }
-std::string Parameters::input(DType stored, int slot) {
-  return add(fmt::format("GLOBAL const {}* RESTRICT", stored_type(stored)), Slot{slot});
-}
-std::string Parameters::output(DType stored, int slot) {
-  return add(fmt::format("GLOBAL {}* RESTRICT", stored_type(stored)), Slot{slot});
-}
-std::string Parameters::buffer(const std::string& type, int slot) { return add(fmt::format("GLOBAL {}*", type), Slot{slot}); }
+std::string Parameters::input(DType stored, int slot) { return add(stored_type(stored), Access::reads, Slot{slot}); }
+std::string Parameters::output(DType stored, int slot) { return add(stored_type(stored), Access::writes, Slot{slot}); }
+std::string Parameters::buffer(const std::string& type, int slot) { return add(type, Access::both, Slot{slot}); }
 std::string Parameters::index(std::int64_t value) {
-  if (index_type_ == "i64") return add("i64", value);
-  return add("i32", static_cast<std::int32_t>(value));
+  if (index_type_ == "i64") return add("i64", Access::value, value);
+  return add("i32", Access::value, static_cast<std::int32_t>(value));
 }
 std::string Parameters::number(DType compute, double value) {
   switch (compute_dtype(compute)) {
-    case DType::f32: return add("f32", static_cast<float>(value));
-    case DType::f64: return add("f64", value);
+    case DType::f32: return add("f32", Access::value, static_cast<float>(value));
+    case DType::f64: return add("f64", Access::value, value);
     default: {
       const HostArray one = HostArray::full(DType::f64, {}, value).cast(compute == DType::u64 ? DType::u64 : DType::i64);
       std::int64_t bits = 0;
@@ -167,9 +163,21 @@ std::string Parameters::number(DType compute, double value) {
     }
   }
 }
-std::string Parameters::whole_number(std::int64_t value) { return add("i64", value); }
+std::string Parameters::whole_number(std::int64_t value) { return add("i64", Access::value, value); }
 
-std::string Parameters::declarations() const { return join(declarations_); }
+std::string Parameters::declarations(const KernelTarget& target) const {
+  std::vector<std::string> all;
+  for (const Declaration& d : declarations_) {
+    const char* const constant = d.access == Access::reads ? "const " : "";
+    std::string type = d.type;
+    if (d.access != Access::value)
+      type = target.dialect == Dialect::tensix
+                 ? fmt::format("Global<{}{}>", constant, d.type)
+                 : fmt::format("GLOBAL {}{}*{}", constant, d.type, d.access == Access::both ? "" : " RESTRICT");
+    all.push_back(type + " " + d.name);
+  }
+  return join(all);
+}
 
 // --- Loads, stores, casts ---
 

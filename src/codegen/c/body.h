@@ -43,14 +43,20 @@ class Parameters {
   std::string whole_number(std::int64_t value);
 
   const std::string& index_type() const { return index_type_; }
-  std::string declarations() const;
+  std::string declarations(const KernelTarget& target) const;
   std::vector<ArgumentValue> take_values() { return std::move(values_); }
 
  private:
-  std::string add(const std::string& type, ArgumentValue value);
+  enum class Access { value, reads, writes, both };
+  struct Declaration {
+    std::string type;  // of a buffer: of its elements
+    Access access;
+    std::string name;
+  };
+  std::string add(std::string type, Access access, ArgumentValue value);
 
   std::string index_type_;
-  std::vector<std::string> declarations_;
+  std::vector<Declaration> declarations_;
   std::vector<ArgumentValue> values_;
 };
 

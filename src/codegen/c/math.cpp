@@ -95,6 +95,8 @@ class Collector {
   std::optional<Helper> find(std::string_view name) const {
     if (target_.dialect == Dialect::cuda)
       if (const auto found = find_in(emit::cuda_helpers(), name)) return found;
+    if (target_.dialect == Dialect::tensix)
+      if (const auto found = find_in(emit::tensix_helpers(), name)) return found;
     for (const auto& list : {emit::common_helpers(), emit::function_helpers(), emit::f64_helpers()})
       if (const auto found = find_in(list, name)) return found;
     return std::nullopt;

@@ -17,6 +17,7 @@ struct Helper {
 std::span<const Helper> common_helpers();    // bit work, conversions, random numbers, block formats
 std::span<const Helper> function_helpers();  // the formulas of src/math
 std::span<const Helper> cuda_helpers();      // in the place of others of the same name; matrix units
+std::span<const Helper> tensix_helpers();    // likewise
 std::span<const Helper> f64_helpers();
 // For the integer type T with the unsigned type U at least as wide as 32 bits, and B bits.
 std::span<const Helper> integer_helpers();  // names without their type: "pow", "gcd"

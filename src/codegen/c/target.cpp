@@ -105,6 +105,7 @@ DEVICE f32 RECIPROCAL(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r)
 
 std::string prelude(const KernelTarget& target) {
   if (target.dialect == Dialect::cuda) return std::string(kCuda);
+  if (target.dialect == Dialect::tensix) return tensix_prelude();
   std::string text;
   if (target.has_f64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
   text += kOpenCl;
@@ -116,7 +117,10 @@ std::string module_text(const KernelTarget& target, std::span<const Kernel* cons
   std::set<std::string> helpers;
   for (const Kernel* kernel : kernels) helpers.insert(kernel->helpers.begin(), kernel->helpers.end());
   std::string text = prelude(target) + helper_text(target, helpers);
-  for (const Kernel* kernel : kernels) text += kernel->text;
+  for (const Kernel* kernel : kernels) {
+    text += kernel->text;
+    if (target.dialect == Dialect::tensix) text += "TENON_ENTRY(" + kernel->entry + ")\n";
+  }
   return text;
 }
 

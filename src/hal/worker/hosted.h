@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "tenon/backend.h"
 
@@ -32,6 +33,14 @@ class DirectTransfers {
   virtual void start_download(std::byte* to, const Buffer& from, std::size_t offset, std::size_t bytes, int slot) = 0;
   // Does not block. Throws the error of the device.
   virtual bool is_complete(int slot) = 0;
+};
+
+// An Executable of a device that computes in one of several tiers, which differ in speed and precision.
+class Tiered {
+ public:
+  virtual ~Tiered() = default;
+  // Its name, "exact"; "" if the device has only one.
+  virtual const std::string& tier() const noexcept = 0;
 };
 
 }  // namespace tenon

@@ -129,7 +129,7 @@ struct SpawnSettings {
   }
 };
 
-ChildProcess spawn(const std::string& program, int socket, std::map<std::string, std::string> more) {
+ChildProcess spawn(std::vector<std::string> command, int socket, std::map<std::string, std::string> more) {
   more["TENON_WORKER_OF"] = fmt::format("{}", getpid());
   std::vector<std::string> environment = child_environment(more);
   std::vector<char*> entries;
@@ -150,12 +150,14 @@ ChildProcess spawn(const std::string& program, int socket, std::map<std::string,
   posix_spawnattr_setsigdefault(&settings.attributes, &all);
   posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-  std::string name = program;
-  char* arguments[] = {name.data(), nullptr};
+  std::vector<char*> arguments;
+  for (std::string& part : command) arguments.push_back(part.data());
+  arguments.push_back(nullptr);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes, arguments, entries.data());
+  const int error =
+      posix_spawn(&pid, command[0].c_str(), &settings.actions, &settings.attributes, arguments.data(), entries.data());
   if (error != 0)
-    throw Error(ErrorCode::unavailable, fmt::format("cannot start the worker program {}: {}", program, std::strerror(error)));
+    throw Error(ErrorCode::unavailable, fmt::format("cannot start the worker program {}: {}", command[0], std::strerror(error)));
   return ChildProcess(pid);
 }
 
@@ -164,7 +166,9 @@ class Connection {
  public:
   using Limit = std::optional<std::chrono::milliseconds>;
 
-  Connection(std::string device, const WorkerOptions& options) : Connection(std::move(device), options, socket_pair()) {}
+  // |command|: the program and its arguments.
+  Connection(std::string device, const WorkerOptions& options, std::vector<std::string> command = {worker_program()})
+      : Connection(std::move(device), options, std::move(command), socket_pair()) {}
   ~Connection() {
     channel_.shut();
     child_.end(kGraceMilliseconds);
@@ -292,10 +296,10 @@ class Connection {
       sockets.theirs = FileDescriptor(fcntl(sockets.theirs.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
     return sockets;
   }
-  Connection(std::string device, const WorkerOptions& options, Sockets sockets)
+  Connection(std::string device, const WorkerOptions& options, std::vector<std::string> command, Sockets sockets)
       : device_(std::move(device)),
         limits_(options.limits),
-        child_(spawn(worker_program(), sockets.theirs.get(), options.environment)),
+        child_(spawn(std::move(command), sockets.theirs.get(), options.environment)),
         channel_(std::move(sockets.ours)) {
     channel_.set_interval();
   }
@@ -473,8 +477,14 @@ class WorkerBuffer final : public Buffer {
   std::shared_ptr<std::atomic<bool>> reader_;
 };
 
-class WorkerProgram final : public Executable {
+class WorkerProgram final : public Executable, public Tiered {
  public:
+  WorkerProgram(std::shared_ptr<Connection> connection, Connection::Number number, TranslatedProgram program)
+      : connection_(std::move(connection)),
+        number_(number),
+        input_types_(std::move(program.input_types)),
+        output_types_(std::move(program.output_types)),
+        tier_(std::move(program.tier)) {}
   WorkerProgram(std::shared_ptr<Connection> connection, Connection::Number number, std::span<const std::byte> types)
       : connection_(std::move(connection)),
         number_(number) {
@@ -487,6 +497,7 @@ class WorkerProgram final : public Executable {
 
   std::span<const TensorType> input_types() const noexcept override { return input_types_; }
   std::span<const TensorType> output_types() const noexcept override { return output_types_; }
+  const std::string& tier() const noexcept override { return tier_; }
 
   using Executable::run;
   void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override {
@@ -517,6 +528,7 @@ class WorkerProgram final : public Executable {
   Connection::Number number_;
   std::shared_ptr<std::atomic<bool>> results_are_read_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<TensorType> input_types_, output_types_;
+  std::string tier_;
 };
 
 // A worker that has loaded its backend's libraries but opened no device. It is started when a device closes, so that the next
@@ -558,11 +570,12 @@ class WorkerDevice final : public OpenDevice {
  public:
   // |spare|, which may be null, is started when the device has closed.
   WorkerDevice(std::shared_ptr<Connection> connection, DeviceInfo info, std::shared_ptr<MemoryBudget> budget,
-               std::shared_ptr<SpareWorker> spare)
+               std::shared_ptr<SpareWorker> spare, const TranslatingWorker& program = {})
       : connection_(std::move(connection)),
         info_(std::move(info)),
         budget_(std::move(budget)),
-        spare_(std::move(spare)) {}
+        spare_(std::move(spare)),
+        translate_(program.translate) {}
 
   const DeviceInfo& info() const noexcept override { return info_; }
 
@@ -570,6 +583,12 @@ class WorkerDevice final : public OpenDevice {
     const Connection::Number number = connection_->next_number();
     ByteWriter request = request_for(WorkerCommand::compile);
     request.number(number);
+    if (translate_) {
+      TranslatedProgram program = translate_(graph, info_);
+      request.raw(program.bytes);
+      connection_->call(request);
+      return std::make_unique<WorkerProgram>(connection_, number, std::move(program));
+    }
     request.raw(serialize(graph));
     return std::make_unique<WorkerProgram>(connection_, number, connection_->call(request));
   }
@@ -633,6 +652,7 @@ class WorkerDevice final : public OpenDevice {
   DeviceInfo info_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<SpareWorker> spare_;
+  decltype(TranslatingWorker::translate) translate_;
 };
 
 std::unique_ptr<OpenDevice> open_over(std::shared_ptr<Connection> connection, std::string_view backend, const DeviceInfo& device,
@@ -699,21 +719,41 @@ class IsolatedBackend final : public Backend {
 
 }  // namespace
 
-std::string worker_program() {
-  constexpr const char* kName = "tenon-worker";
-  if (const char* named = std::getenv("TENON_WORKER"); named && *named) {
+std::string worker_program() { return worker_file("tenon-worker", "TENON_WORKER"); }
+
+std::string worker_file(const char* name, const char* variable) {
+  if (const char* named = std::getenv(variable); named && *named) {
     if (access(named, X_OK) == 0) return named;
-    throw Error(ErrorCode::unavailable, fmt::format("TENON_WORKER is {}, which is not executable", named));
+    throw Error(ErrorCode::unavailable, fmt::format("{} is {}, which is not executable", variable, named));
   }
   std::string tried;
   for (const std::string& folder : own_folders())
     for (const std::string& place : {folder, folder + "/../libexec/tenon", folder + "/../../libexec/tenon"}) {
-      std::string file = fmt::format("{}/{}", place, kName);
+      std::string file = fmt::format("{}/{}", place, name);
       if (access(file.c_str(), X_OK) == 0) return file;
       tried += (tried.empty() ? "" : ", ") + place;
     }
-  throw Error(ErrorCode::unavailable, fmt::format("{} does not exist in {}", kName, tried),
-              "install it with Tenon, or set TENON_WORKER to its path");
+  throw Error(ErrorCode::unavailable, fmt::format("{} does not exist in {}", name, tried),
+              fmt::format("install it with Tenon, or set {} to its path", variable));
+}
+
+std::unique_ptr<OpenDevice> open_in_worker(const TranslatingWorker& program, const DeviceInfo& device, const OpenOptions& options,
+                                           const WorkerOptions& worker) {
+  const auto connection = std::make_shared<Connection>(device.id, worker, program.command);
+  ByteWriter request = request_for(WorkerCommand::open);
+  request.number(kWorkerProtocol);
+  request.text(device.id);
+  const std::vector<std::byte> answer = connection->call(request, connection->limits().open);
+  ByteReader in(answer);
+  DeviceInfo info = device;
+  info.name = in.text();
+  if (const std::uint64_t bytes = in.number(); bytes != 0) info.memory_total_bytes = bytes;
+  for (std::uint64_t count = in.below(in.left() + 1, "more details than bytes"); count > 0; --count) {
+    const std::string key = in.text();
+    info.details[key] = in.text();
+  }
+  in.finish();
+  return std::make_unique<WorkerDevice>(connection, std::move(info), options.budget, nullptr, program);
 }
 
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,

@@ -16,10 +16,12 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hal/registry.h"
 #include "tenon/backend.h"
@@ -40,6 +42,22 @@ struct WorkerOptions {
   WorkerLimits limits = {};
 };
 
+// A worker that is another program than tenon-worker and has no graphs: it is sent programs that this process has translated.
+// It speaks the same protocol (channel.h) but for two commands. open: the protocol's number, the device's id -> its name, its
+// memory in bytes or 0, details. compile: program number, TranslatedProgram::bytes ->.
+struct TranslatedProgram {
+  std::vector<std::byte> bytes;
+  std::vector<TensorType> input_types, output_types;
+  std::string tier;  // see Tiered (hosted.h)
+};
+struct TranslatingWorker {
+  std::vector<std::string> command;  // the program and its arguments
+  // Called with the device as it was opened. Throws unimplemented.
+  std::function<TranslatedProgram(const Graph& graph, const DeviceInfo& device)> translate;
+};
+std::unique_ptr<OpenDevice> open_in_worker(const TranslatingWorker& program, const DeviceInfo& device, const OpenOptions& options,
+                                           const WorkerOptions& worker = {});
+
 // Starts a worker and opens |device| of the backend |backend| in it. Throws unavailable if there is no worker program or it exits
 // before the device is open, and otherwise the errors of opening. Blocks until the device is open.
 std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const DeviceInfo& device, const OpenOptions& options,
@@ -53,6 +71,8 @@ std::unique_ptr<Backend> isolate_if_possible(std::unique_ptr<Backend> backend);
 
 // The file of the worker program; throws unavailable listing the places that were searched.
 std::string worker_program();
+// The same for another file that is installed with it. |variable| names one that may give its path.
+std::string worker_file(const char* name, const char* variable);
 
 // Whether this process is a worker. In a worker, backends open devices directly.
 bool is_worker() noexcept;

@@ -86,9 +86,8 @@ class MapEmitter {
 
   Launch on_cpu() {
     // Enough pieces for every core to find work at the end, none so small that starting it costs more than running it.
-    constexpr std::int64_t kMinimum = 8192;
     const std::int64_t total = rows_ * inner_;
-    const std::int64_t pieces = std::clamp<std::int64_t>(total / kMinimum, 1, target_.compute_units * 8);
+    const std::int64_t pieces = std::clamp<std::int64_t>(total / target_.least_work, 1, target_.compute_units * 8);
     std::string text;
     if (flat_) {
       const std::int64_t chunk = ceil_div(ceil_div(inner_, pieces), 64) * 64;
@@ -215,7 +214,7 @@ class MapEmitter {
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
                    int least_groups) {
   Launch launch;
-  const std::string signature = fmt::format("({}) {{\n{}}}\n", body.parameters().declarations(), statements);
+  const std::string signature = fmt::format("({}) {{\n{}}}\n", body.parameters().declarations(body.target()), statements);
   const std::string size = fmt::format("{}, {}, {}", group_size[0], group_size[1], group_size[2]);
   const std::string head =
       least_groups > 0 ? fmt::format("KERNEL_LEAST({}, {}) ", size, least_groups) : fmt::format("KERNEL({}) ", size);

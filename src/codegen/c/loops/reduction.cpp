@@ -13,7 +13,7 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 // The domain is [outer, reduced, inner]. Sums of f32 run in f32 over short stretches, which are joined in f64 where there is one.
 constexpr int kStretch = 32;
 constexpr int kProcessorStretch = 4096;
-constexpr int kProcessorWidth = 512;  // inner elements a work-item of a processor takes at once
+constexpr int kProcessorWidth = 512;  // inner elements a work-item of a processor takes at once, if it can keep them
 constexpr std::int64_t kLong = 1 << 16;
 constexpr std::int64_t kMostSegments = 16384;  // on a GPU
 
@@ -94,9 +94,10 @@ class ReductionEmitter {
   void choose_shape() {
     std::int64_t parallel = 1, wanted = 1, shortest = 1;
     if (target_.is_cpu) {
-      parallel = rows_ * ceil_div(inner_, kProcessorWidth);
+      if (target_.private_bytes < 16 * kProcessorWidth) width_ = 16;
+      parallel = rows_ * ceil_div(inner_, width_);
       wanted = target_.compute_units * 4;
-      shortest = inner_ == 1 ? 16384 : 64;
+      shortest = inner_ == 1 ? 2 * target_.least_work : 64;
     } else {
       const bool is_cuda = target_.dialect == Dialect::cuda, is_long = inner_ == 1 && reduced_ >= kLong;
       threads_ = std::min(is_long && is_cuda ? 1024 : 256, target_.max_group_size);
@@ -235,7 +236,7 @@ class ReductionEmitter {
     const bool is_even = std::ranges::all_of(reduced_strides_, [](std::int64_t d) { return d == 0 || d == 1; });
     const bool vectorised = is_even && !body_.calls_library();
     const std::string loop = fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside);
-    text += fmt::format("const {} stretch = {};\n", ix(), vectorised ? kProcessorStretch : 128);
+    text += fmt::format("const {} stretch = {};\n", ix(), vectorised && target_.dialect != Dialect::tensix ? kProcessorStretch : 128);
     text += fmt::format(
         "for ({0} b = begin; b < end; b += stretch) {{\nconst {0} stop = b + stretch < end ? b + stretch : end;\n", ix());
     text += before + loop + after + join_stretch() + "}\n";
@@ -250,10 +251,10 @@ class ReductionEmitter {
     std::string text = fmt::format("{0} begin = (i64)group_id(2) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(),
                                    segment_text_, n_);
     text += fmt::format("const {0} first = (i64)group_id(0) * {1}, width = {2} - first < {1} ? {2} - first : {1};\n", ix(),
-                        kProcessorWidth, inner_text_);
+                        width_, inner_text_);
     for (std::size_t r = 0; r < reductions_.size(); ++r)
-      text += fmt::format("{} s{}[{}];\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r, kProcessorWidth,
-                          variable_type(total_dtype(reductions_[r])), r, kProcessorWidth);
+      text += fmt::format("{} s{}[{}];\n{} t{}[{}];\n", variable_type(dtype(reductions_[r])), r, width_,
+                          variable_type(total_dtype(reductions_[r])), r, width_);
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row");
     const auto each = [&](const std::string& inside) {
@@ -279,7 +280,7 @@ class ReductionEmitter {
         });
     text += each(inside) + "}\n" + each(join) + "}\n" + each(stores) + "}\n";
     return make_launch(body_, {1, 1, 1},
-                       {static_cast<std::uint32_t>(ceil_div(inner_, kProcessorWidth)),
+                       {static_cast<std::uint32_t>(ceil_div(inner_, width_)),
                         static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), static_cast<std::uint32_t>(segments_)},
                        text);
   }
@@ -423,6 +424,7 @@ class ReductionEmitter {
   std::vector<NodeId> reductions_;
   std::int64_t segments_ = 1, segment_ = 1;
   int threads_ = 1, lanes_ = 1;
+  int width_ = kProcessorWidth;
   int unroll_ = 4;
   std::vector<std::string> pointers_, partials_;
   std::map<int, std::string> output_pointers_;  // by slot

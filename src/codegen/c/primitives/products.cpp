@@ -63,16 +63,17 @@ class MatMulEmitter {
 
   // Four rows of up to 64 columns a work-item and step.
   Launch on_cpu() {
-    constexpr int kRows = 4, kColumns = 64;
-    const std::int64_t row_tiles = ceil_div(size_.m, kRows), column_tiles = ceil_div(size_.n, kColumns);
+    constexpr int kRows = 4;
+    const int columns = target_.private_bytes < 4096 ? 16 : 64;
+    const std::int64_t row_tiles = ceil_div(size_.m, kRows), column_tiles = ceil_div(size_.n, columns);
     std::string text = fmt::format(
-        "const {0} column = (i64)group_id(0) * {1}, width = {2} - column < {1} ? {2} - column : {1};\n", ix(), kColumns, n_);
+        "const {0} column = (i64)group_id(0) * {1}, width = {2} - column < {1} ? {2} - column : {1};\n", ix(), columns, n_);
     text += fmt::format("for ({0} batch = group_id(2); batch < {1}; batch += group_count(2)) {{\n", ix(), batches_);
     text += base(a_, "from_a") + base(b_, "from_b") + base(out_, "to");
     text += fmt::format(
         "for ({0} row = (i64)group_id(1) * {1}; row < {2}; row += (i64)group_count(1) * {1}) {{\n{3} sum[{1}][{4}];\n", ix(),
-        kRows, m_, type_, kColumns);
-    text += fmt::format("for (i32 r = 0; r < {}; ++r) for (i32 c = 0; c < {}; ++c) sum[r][c] = 0;\n", kRows, kColumns);
+        kRows, m_, type_, columns);
+    text += fmt::format("for (i32 r = 0; r < {}; ++r) for (i32 c = 0; c < {}; ++c) sum[r][c] = 0;\n", kRows, columns);
     for (int r = 0; r < kRows; ++r)
       text += fmt::format("const {0} row{1} = row + {1} < {2} ? row + {1} : {2} - 1;\n", ix(), r, m_);
     const auto inner = [&](const std::string& limit) {
@@ -88,7 +89,7 @@ class MatMulEmitter {
                             multiply_add(compute_, fmt::format("a{}", r), "b", fmt::format("sum[{}][c]", r)));
       return loop + "}\n}\n";
     };
-    text += fmt::format("if (width == {}) {{\n{}}} else {{\n{}}}\n", kColumns, inner(std::to_string(kColumns)), inner("width"));
+    text += fmt::format("if (width == {}) {{\n{}}} else {{\n{}}}\n", columns, inner(std::to_string(columns)), inner("width"));
     text += fmt::format("for (i32 r = 0; r < {} && row + r < {}; ++r) for (i32 c = 0; c < width; ++c) {}[{}] = {};\n", kRows, m_,
                         out_name_, place(out_, "to", "(row + r)", "(column + c)"), body_.to_store(out_.stored, "sum[r][c]"));
     text += "}\n}\n";

@@ -11,7 +11,8 @@ RowsPasses::RowsPasses(const KernelTarget& target, const GroupReader& reader, in
       graph_(reader.graph()),
       group_(reader.group()) {
   find_levels();
-  find_kept(target.is_cpu, per_lane);
+  // A stack of a few KiB has no room for rows.
+  if (target.dialect != Dialect::tensix) find_kept(target.is_cpu, per_lane);
 }
 
 void RowsPasses::find_levels() {

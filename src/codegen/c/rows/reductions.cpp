@@ -9,7 +9,7 @@ namespace {
 
 // Whether a processor's compiler takes sixteen elements of a row at once, and the row is short enough for sixteen sums.
 bool is_vectorised(const RowsText& text) {
-  return !text.body.calls_library() && text.shape.columns <= 1024 &&
+  return !text.body.calls_library() && text.target.dialect != Dialect::tensix && text.shape.columns <= 1024 &&
          std::ranges::all_of(text.shape.column_strides, [](std::int64_t stride) { return stride == 0 || stride == 1; });
 }
 
