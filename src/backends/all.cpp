@@ -5,6 +5,7 @@
 #include "backends/opencl/backend.h"
 #include "backends/pjrt/backend.h"
 #include "backends/sim/backend.h"
+#include "backends/ttnn/backend.h"
 #include "hal/worker/worker.h"
 
 namespace tenon {
@@ -20,6 +21,7 @@ void register_all_backends(BackendRegistry& registry, std::span<const SimulatedD
   else
     add(cuda::make_backend());
   add(opencl::make_backend());
+  registry.add(ttnn::make_backend());
   registry.add(pjrt::make_backend());
   if (!simulated.empty()) registry.add(sim::make_backend({simulated.begin(), simulated.end()}, cpu::make_backend()));
 }

@@ -42,7 +42,7 @@ constexpr std::array<Vendor, 5> kVendors{{
     {"tenstorrent", "Tenstorrent", DeviceKind::tenstorrent, 0x1e52, false, "tenstorrent", "/dev/tenstorrent",
      "TT_VISIBLE_DEVICES",
      "install the kernel driver tt-kmd and load it: modprobe tenstorrent; in a container, pass in /dev/tenstorrent",
-     "install Tenstorrent's PJRT plugin, the Python package pjrt-plugin-tt from the vendor's package index",
+     "install TTNN, Tenstorrent's runtime: pip install ttnn (CPython 3.10 or 3.12), and the compiler sfpi that it names",
      "docs/tenstorrent.md"},
 }};
 

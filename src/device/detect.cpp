@@ -115,6 +115,7 @@ const Detectors& built_in_detectors() {
     all->push_back(make_intel_detector());
     all->push_back(make_tpu_detector());
     all->push_back(make_tenstorrent_detector());
+    all->push_back(make_ttnn_detector());  // before PJRT: its runtimes are preferred
     all->push_back(make_opencl_detector());
     all->push_back(make_pjrt_detector());
     return all;

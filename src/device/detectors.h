@@ -13,6 +13,7 @@ std::unique_ptr<Detector> make_amd_detector();          // /sys: PCI, DRM, KFD
 std::unique_ptr<Detector> make_intel_detector();        // /sys: PCI, DRM
 std::unique_ptr<Detector> make_tpu_detector();          // /sys: PCI, accel, IOMMU groups
 std::unique_ptr<Detector> make_tenstorrent_detector();  // /sys: PCI, the tenstorrent class; /proc/driver/tenstorrent
+std::unique_ptr<Detector> make_ttnn_detector();         // the environment, Python's package folders
 std::unique_ptr<Detector> make_opencl_detector();       // /etc/OpenCL/vendors
 std::unique_ptr<Detector> make_pjrt_detector();         // the environment, Python's package folders
 

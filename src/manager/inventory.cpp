@@ -12,12 +12,14 @@
 namespace tenon {
 namespace {
 
-// PJRT drives whatever somebody made a plugin for: a card belongs to it when the detectors found the plugin of its maker.
+// PJRT drives whatever somebody made a plugin for, TTNN Tenstorrent's cards: a card belongs to them when the detectors found the
+// runtime of its maker.
 void add_plugins(DeviceInfo& device, const BackendRegistry& registry) {
-  if (device.kind == DeviceKind::cpu || !registry.find("pjrt")) return;
+  if (device.kind == DeviceKind::cpu) return;
   for (const RuntimeInfo& runtime : device.runtimes)
-    if (runtime.backend == "pjrt" && std::find(device.backends.begin(), device.backends.end(), "pjrt") == device.backends.end())
-      device.backends.push_back("pjrt");
+    if ((runtime.backend == "pjrt" || runtime.backend == "ttnn") && registry.find(runtime.backend) &&
+        std::find(device.backends.begin(), device.backends.end(), runtime.backend) == device.backends.end())
+      device.backends.push_back(runtime.backend);
 }
 
 void mark_undriven(DeviceInfo& device) {

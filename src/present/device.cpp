@@ -39,6 +39,15 @@ void write_identity(JsonWriter& json, const DeviceInfo& device) {
 void write_device_brief(JsonWriter& json, const DeviceInfo& device) {
   json.begin_object();
   write_identity(json, device);
+  // Of a device that computes in tiers: which one it was, and what drove it.
+  if (const auto tier = device.details.find("tier"); tier != device.details.end()) {
+    json.member("tier", tier->second);
+    json.text_or_null("architecture", device.architecture);
+    json.text_or_null("firmware_version", device.firmware_version);
+    for (const auto& [key, name] : {std::pair("ttnn", "runtime"), {"simulator", "simulator"}, {"stand_in", "stand_in"}})
+      if (const auto found = device.details.find(key); found != device.details.end())
+        json.member(std::string_view(name), found->second);
+  }
   json.end_object();
 }
 

@@ -12,7 +12,8 @@
 
 namespace tenon::present {
 
-// {"id", "kind", "name", "simulated"}: the device that computed something.
+// {"id", "kind", "name", "simulated"}: the device that computed something. A device that computes in tiers also has "tier",
+// "architecture", "firmware_version" and "runtime".
 void write_device_brief(JsonWriter& json, const DeviceInfo& device);
 // Everything known of it.
 void write_device(JsonWriter& json, const DeviceInfo& device);

@@ -128,15 +128,17 @@ std::string matrix_text(const Results& results) {
 std::string summary_text(const Results& results) {
   std::string text;
   std::int64_t count[4] = {}, cases = 0, elements = 0;
-  std::set<std::string> reasons;
+  std::set<std::string> reasons, tiers;
   for (const auto& [key, v] : results) {
     ++count[static_cast<int>(v.status)];
     cases += v.cases;
     elements += v.elements;
+    tiers.insert(v.tiers.begin(), v.tiers.end());
     for (const std::string& failure : v.failures) text += fmt::format("FAIL {}\n\n", failure);
     if (!v.reason.empty()) reasons.insert(fmt::format("{} {}: {}", name(v.status), key.first, v.reason));
   }
   for (const std::string& reason : reasons) text += reason + "\n";
+  for (const std::string& tier : tiers) text += "tier: " + tier + "\n";
   return text + fmt::format("{} ops and types: {} pass, {} fail, {} unsupported, {} unavailable; {} cases, {} elements\n",
                             results.size(), count[0], count[1], count[2], count[3], cases, elements);
 }

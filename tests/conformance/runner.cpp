@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "conformance/limits.h"
+#include "hal/worker/hosted.h"
 #include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"
 
@@ -203,6 +204,8 @@ void Runner::poison(Buffer& buffer) {
 
 std::vector<HostArray> Runner::execute(const Case& c, const Program& program, Verdict& verdict) {
   const std::unique_ptr<Executable> executable = device_.compile(program.graph);
+  if (const auto* const tiered = dynamic_cast<const Tiered*>(executable.get()); tiered && !tiered->tier().empty())
+    verdict.tiers.insert(tiered->tier());
   std::vector<std::unique_ptr<Buffer>> inputs, outputs;
   std::vector<const Buffer*> input_pointers;
   std::vector<Buffer*> output_pointers;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,8 +40,9 @@ struct Verdict {
   std::vector<std::string> failures;  // a paragraph each, the first few
   std::int64_t cases = 0, elements = 0, unchecked = 0;
   std::int64_t random_elements = 0, random_not_rounded = 0;
-  double worst_ulp = 0;    // in the cases of the op alone, or in a chain that changes nothing
-  double worst_share = 0;  // of the bound, in all cases
+  double worst_ulp = 0;         // in the cases of the op alone, or in a chain that changes nothing
+  double worst_share = 0;       // of the bound, in all cases
+  std::set<std::string> tiers;  // in which a device with several of them computed
 };
 
 struct RunnerOptions {

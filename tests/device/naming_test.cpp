@@ -52,14 +52,14 @@ std::vector<CardStep> steps_on(const std::string& fixture) {
   return {};
 }
 
-TEST(Advice, ATenstorrentCardWithoutItsPluginNamesThePackage) {
+TEST(Advice, ATenstorrentCardWithoutItsRuntimeNamesThePackage) {
   const std::vector<CardStep> steps = steps_on("n150");
   ASSERT_EQ(steps.size(), 5u);
   const char* const names[] = {"card", "driver", "node", "permission", "runtime"};
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(steps[i].name, names[i]);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(steps[i].is_met) << steps[i].name << ": " << steps[i].text;
   EXPECT_FALSE(steps[4].is_met);
-  EXPECT_NE(steps[4].remedy.find("pjrt-plugin-tt"), std::string::npos) << steps[4].remedy;
+  EXPECT_NE(steps[4].remedy.find("pip install ttnn"), std::string::npos) << steps[4].remedy;
   EXPECT_NE(steps[4].remedy.find("docs/tenstorrent.md"), std::string::npos) << steps[4].remedy;
 }
 

@@ -112,7 +112,8 @@ std::vector<std::string> child_environment(const std::map<std::string, std::stri
     const std::string text = *entry;
     if (!more.contains(text.substr(0, text.find('=')))) all.push_back(text);
   }
-  for (const auto& [key, value] : more) all.push_back(key + "=" + value);
+  for (const auto& [key, value] : more)
+    if (!value.empty()) all.push_back(key + "=" + value);
   return all;
 }
 

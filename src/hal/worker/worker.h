@@ -37,7 +37,7 @@ struct WorkerLimits {
 };
 
 struct WorkerOptions {
-  // Variables set in the worker in addition to its inherited environment.
+  // Variables set in the worker in addition to its inherited environment; one with an empty value is removed from it.
   std::map<std::string, std::string> environment = {};
   WorkerLimits limits = {};
 };

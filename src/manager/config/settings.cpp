@@ -308,6 +308,26 @@ Setting environment(Described d) {
           }};
 }
 
+// Kept as a variable of the environment, where the backend ttnn reads it.
+Setting tenstorrent_math(Described d) {
+  constexpr const char* kVariable = "TENON_TENSTORRENT_MATH";
+  const std::string takes = "exact, fast or auto";
+  return {d.name,
+          d.group,
+          takes,
+          d.variables,
+          d.doc,
+          {},
+          [](const Config& config) {
+            const auto found = config.environment.find(kVariable);
+            return found == config.environment.end() ? std::string("auto") : found->second;
+          },
+          [takes](Config& config, const std::string& text) {
+            if (text != "exact" && text != "fast" && text != "auto") refuse(takes);
+            config.environment[kVariable] = text;
+          }};
+}
+
 Setting variable(Described d, std::string takes, std::string unset, std::function<bool(const std::string&)> has_effect = {}) {
   return {d.name, d.group, std::move(takes), d.variables, d.doc, std::move(unset), {}, {}, std::move(has_effect)};
 }
@@ -359,6 +379,10 @@ std::vector<Setting> make_settings() {
             "Whether measured times are kept between processes; fastest and cheapest predict from them",
             {"TENON_PROFILE"}},
            &Config::profile),
+      tenstorrent_math({"tenstorrent_math",
+                        device,
+                        "How Tenstorrent chips compute: exact to the bit, fast with TTNN's functions, or fast within the limits",
+                        {"TENON_TENSTORRENT_MATH"}}),
       simulated({"sim", device, "Simulated devices, for trying things without hardware", {"TENON_SIM"}}),
 
       memory_strategy({"memory_strategy",

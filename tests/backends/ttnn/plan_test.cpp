@@ -1,0 +1,246 @@
+// Plans of both tiers, without a device: every op of the catalogue, and every call against the signatures of the real package.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "backends/ttnn/functions.h"
+#include "backends/ttnn/program.h"
+#include "conformance/cases.h"
+#include "hal/worker/hosted.h"
+#include "tenon/error.h"
+#include "tenon/ops.h"
+#include "ttnn_testing.h"
+
+namespace tenon::ttnn {
+namespace {
+
+using conformance::Case;
+using conformance::cases_for;
+using conformance::Extent;
+using conformance::program_of;
+
+// The first program of an op in a type; none if the op has no case in it.
+std::optional<Graph> first_program(const OpInfo& op, DType dtype) {
+  if (std::ranges::find(op.dtypes, dtype) == op.dtypes.end()) return std::nullopt;
+  const std::vector<Case> cases = cases_for(op, dtype, Extent::quick);
+  if (cases.empty()) return std::nullopt;
+  return program_of(cases[0], 1).graph;
+}
+
+// --- Signatures ---
+struct Parameter {
+  std::string name, type;
+  bool has_default = false, only_named = false;
+};
+using Overload = std::vector<Parameter>;
+
+std::multimap<std::string, Overload> signatures() {
+  std::multimap<std::string, Overload> all;
+  std::ifstream file(TENON_SOURCE_DIR "/tests/backends/ttnn/signatures.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream parts(line);
+    std::string name, part;
+    std::getline(parts, name, '\t');
+    Overload overload;
+    for (bool only_named = false; std::getline(parts, part, '\t');) {
+      if (part == "*") {
+        only_named = true;
+        continue;
+      }
+      const bool has_default = part.ends_with(" =");
+      if (has_default) part.resize(part.size() - 2);
+      const std::size_t colon = part.find(": ");
+      overload.push_back({part.substr(0, colon), part.substr(colon + 2), has_default, only_named});
+    }
+    all.emplace(name, std::move(overload));
+  }
+  return all;
+}
+
+bool fits(const CallArgument& argument, const std::string& type) {
+  const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
+  struct {
+    decltype(has)& has;
+    bool operator()(const TensorArgument&) { return has("Tensor") && !has("ComplexTensor"); }
+    bool operator()(const TensorsArgument&) { return has("Sequence[Tensor]"); }
+    bool operator()(const AttributeArgument&) { return has("DataType") || has("Layout"); }
+    bool operator()(const PreciseArgument&) { return has("ComputeKernelConfig"); }
+    bool operator()(const DeviceArgument&) { return has("Device"); }
+    bool operator()(bool) { return has("bool"); }
+    bool operator()(std::int64_t) { return has("int") || has("float"); }
+    bool operator()(double) { return has("float"); }
+    bool operator()(const Integers&) { return has("Sequence[int]") || has("Shape"); }
+    bool operator()(const IntegerPairs&) { return has("Sequence[Sequence[int]]"); }
+  } visitor{has};
+  return std::visit(visitor, argument);
+}
+
+bool fits(const CallStep& step, const Overload& overload) {
+  std::set<std::string> given;
+  if (step.arguments.size() > overload.size()) return false;
+  for (std::size_t i = 0; i < step.arguments.size(); ++i) {
+    if (overload[i].only_named || !fits(step.arguments[i], overload[i].type)) return false;
+    given.insert(overload[i].name);
+  }
+  for (const auto& [name, argument] : step.named) {
+    const auto found = std::ranges::find(overload, name, &Parameter::name);
+    if (found == overload.end() || !fits(argument, found->type) || !given.insert(name).second) return false;
+  }
+  return std::ranges::all_of(overload, [&](const Parameter& p) { return p.has_default || given.contains(p.name); });
+}
+
+// --- The exact tier ---
+TEST(TtnnPlan, EveryOpInEveryTypeHasAnExactPlan) {
+  for (const OpInfo& op : all_ops())
+    for (const DType dtype : op.dtypes) {
+      const std::optional<Graph> graph = first_program(op, dtype);
+      if (!graph) continue;
+      const ExactPlan plan = plan_exact(*graph);
+      for (const ExactLaunch& launch : plan.launches) {
+        // TTNN gives a processor at most 341 words, two of them its own.
+        EXPECT_LE(launch.words.size(), 339u) << op.name;
+        EXPECT_EQ(launch.words[5], launch.buffers.size());
+        EXPECT_LT(static_cast<std::size_t>(launch.kernel), plan.kernels.size());
+        for (const auto& [word, slot] : launch.buffers) EXPECT_LT(static_cast<std::size_t>(slot), plan.slots.size());
+      }
+    }
+}
+
+TEST(TtnnPlan, ALaunchHasItsNumbersAsWords) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {1000});
+  graph.set_outputs({apply(graph, "leaky_relu", {x}, {{"negative_slope", 0.5}})[0]});
+  const ExactPlan plan = plan_exact(graph);
+  ASSERT_EQ(plan.launches.size(), 1u);
+  const ExactLaunch& launch = plan.launches[0];
+  EXPECT_EQ(launch.groups, launch.words[1] * launch.words[2] * launch.words[3]);
+  EXPECT_GT(launch.groups, 8u) << "work for many cores";
+  ASSERT_EQ(launch.buffers.size(), 2u);
+  EXPECT_EQ(plan.slots[0].lines(), 4u);
+  EXPECT_NE(plan.kernels[0].source.find("TENON_ENTRY(" + plan.kernels[0].entry + ")"), std::string::npos);
+  EXPECT_TRUE(plan.kernels[0].source.starts_with("#pragma GCC optimize(\"no-fast-math\")"));
+}
+
+// --- The fast tier ---
+TEST(TtnnPlan, EveryCallFitsTheInstalledPackage) {
+  const auto known = signatures();
+  ASSERT_GT(known.size(), 100u);
+  std::set<std::string> called;
+  for (const OpInfo& op : all_ops())
+    for (const DType dtype : op.dtypes) {
+      if (std::ranges::find(op.dtypes, dtype) == op.dtypes.end()) continue;
+      for (const Case& c : cases_for(op, dtype, Extent::quick)) {
+        const auto plan = plan_fast(program_of(c, 1).graph, Trust::all);
+        if (!plan) continue;
+        for (const CallStep& step : plan->steps) {
+          const auto [first, last] = known.equal_range(step.call);
+          EXPECT_TRUE(std::any_of(first, last, [&](const auto& entry) { return fits(step, entry.second); }))
+              << op.name << " " << name(dtype) << ", " << c.label << ": no overload of ttnn." << step.call << " takes this call";
+          called.insert(step.call);
+        }
+      }
+    }
+  EXPECT_GT(called.size(), 90u);
+}
+
+TEST(TtnnPlan, MostOfTheCalculatorsOpsAreCallsOfTtnn) {
+  int fast = 0;
+  std::string missing;
+  for (const OpInfo& op : all_ops()) {
+    if (!op.elementwise) continue;
+    const std::optional<Graph> graph = first_program(op, DType::bf16);
+    std::string why;
+    if (graph && plan_fast(*graph, Trust::all, &why))
+      ++fast;
+    else
+      missing += " " + op.name;
+  }
+  EXPECT_GE(fast, 95) << "not:" << missing;
+}
+
+TEST(TtnnPlan, WithinTheLimitsDoubtfulFunctionsAreLeftOut) {
+  for (const auto& [op, dtype, is_fast] : {std::tuple("add", DType::f32, true),
+                                           {"add", DType::i32, true},
+                                           {"exp", DType::bf16, true},
+                                           {"matmul", DType::bf16, true},
+                                           {"matmul", DType::f32, false},
+                                           {"sum", DType::f32, false},
+                                           {"minimum", DType::f32, false},
+                                           {"div", DType::f32, false},
+                                           {"softmax", DType::bf16, false},
+                                           {"add", DType::f64, false}}) {
+    const std::optional<Graph> graph = first_program(find_op(op), dtype);
+    ASSERT_TRUE(graph);
+    std::string why;
+    EXPECT_EQ(plan_fast(*graph, Trust::limits, &why).has_value(), is_fast) << op << " " << name(dtype) << ": " << why;
+  }
+}
+
+TEST(TtnnPlan, WholeOpsAreOneCall) {
+  for (const char* op : {"softmax", "layer_norm", "rms_norm"}) {
+    const std::optional<Graph> graph = first_program(find_op(op), DType::bf16);
+    const auto plan = plan_fast(*graph, Trust::all);
+    ASSERT_TRUE(plan) << op;
+    EXPECT_TRUE(std::ranges::any_of(plan->steps, [&](const CallStep& step) { return step.call == op; })) << op;
+  }
+}
+
+TEST(TtnnPlan, TheTierIsWhatTheSettingSays) {
+  const std::optional<Graph> graph = first_program(find_op("div"), DType::f32);
+  DeviceInfo device;
+  EXPECT_EQ(translate(*graph, device, Math::exact).tier, "exact");
+  EXPECT_EQ(translate(*graph, device, Math::fast).tier, "fast");
+  EXPECT_EQ(translate(*graph, device, Math::by_limits).tier, "exact");
+  const std::optional<Graph> sum = first_program(find_op("add"), DType::f32);
+  EXPECT_EQ(translate(*sum, device, Math::by_limits).tier, "fast");
+  device.details = {{"chip", "wormhole"}, {"simulator", "/sim/libttsim.so"}};
+  EXPECT_EQ(translate(*sum, device, Math::by_limits).tier, "exact") << "the simulated Wormhole has no 32-bit types";
+  EXPECT_THROW(
+      {
+        const Variable wrong("TENON_TENSTORRENT_MATH", "quick");
+        configured_math();
+      },
+      Error);
+}
+
+TEST(TtnnPlan, AProgramIsTextThatStaysTheSame) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::bf16, {2, 3}), y = graph.input("y", DType::bf16, {3, 4});
+  graph.set_outputs({apply(graph, "relu", {apply(graph, "matmul", {x, y})[0]})[0]});
+  std::vector<std::byte> constants;
+  EXPECT_EQ(program_text(*plan_fast(graph, Trust::limits), constants),
+            R"({"slots":4,"inputs":[[0,"f32"],[1,"f32"]],"outputs":[[3,"f32"]],"constants":[],"temporaries":[],"steps":[)"
+            R"({"call":"matmul","arguments":[{"tensor":0},{"tensor":1}],"named":{"transpose_a":false,"transpose_b":false,)"
+            R"("dtype":{"ttnn":"float32"},"compute_kernel_config":{"precise":true}},"outputs":[2],"drop":[]},)"
+            R"({"call":"relu","arguments":[{"tensor":2}],"named":{},"outputs":[3],"drop":[2]}]})");
+}
+
+// --- The worker's environment ---
+TEST(TtnnEnvironment, OneChipIsVisibleAndNothingIsLeftBehind) {
+  DeviceInfo card;
+  card.id = "tenstorrent:1";
+  card.details["node"] = "/dev/tenstorrent/3";
+  auto variables = worker_environment(card);
+  EXPECT_EQ(variables.at("TT_VISIBLE_DEVICES"), "3");
+  EXPECT_EQ(variables.at("TT_METAL_SIMULATOR"), "") << "a card is not opened through a simulator";
+  EXPECT_EQ(variables.at("OMPI_MCA_btl"), "self");
+  EXPECT_EQ(variables.at("TT_METAL_INSPECTOR"), "0");
+  EXPECT_FALSE(variables.contains("TT_METAL_SLOW_DISPATCH_MODE"));
+  DeviceInfo chip;
+  chip.id = "ttsim:0";
+  chip.details["simulator"] = "/opt/sim/libttsim.so";
+  const Variable own("TT_METAL_CACHE", "/elsewhere");
+  variables = worker_environment(chip);
+  EXPECT_EQ(variables.at("TT_METAL_SIMULATOR"), "/opt/sim/libttsim.so");
+  EXPECT_EQ(variables.at("TT_METAL_SLOW_DISPATCH_MODE"), "1");
+  EXPECT_FALSE(variables.contains("TT_METAL_CACHE")) << "the user's own value stays";
+  EXPECT_FALSE(variables.contains("TT_VISIBLE_DEVICES"));
+}
+
+}  // namespace
+}  // namespace tenon::ttnn

@@ -1,0 +1,294 @@
+// The worker of the backend ttnn and its protocol. TTNN is the stand-in of the tests: nothing here has run on a chip.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "base/stop_scope.h"
+#include "conformance/runner.h"
+#include "eventually.h"
+#include "hal/worker/hosted.h"
+#include "tenon/error.h"
+#include "tenon/ops.h"
+#include "ttnn_testing.h"
+
+namespace tenon::ttnn {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+Graph one_op(const char* op, DType dtype, const Shape& shape, int inputs = 1) {
+  Graph graph;
+  std::vector<NodeId> in;
+  for (int i = 0; i < inputs; ++i) in.push_back(graph.input(std::string(1, static_cast<char>('a' + i)), dtype, shape));
+  graph.set_outputs({apply(graph, find_op(op), in)[0]});
+  return graph;
+}
+
+// Processes that run the worker and belong to this one, or to a process that has ended.
+std::vector<pid_t> workers() {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream command(entry.path() / "cmdline"), environment(entry.path() / "environ");
+    const std::string text((std::istreambuf_iterator<char>(command)), {}), own((std::istreambuf_iterator<char>(environment)), {});
+    if (text.find("tenon-ttnn-worker") != std::string::npos &&
+        own.find("TENON_WORKER_OF=" + std::to_string(getpid())) != std::string::npos)
+      found.push_back(std::stoi(name));
+  }
+  return found;
+}
+std::size_t open_files() {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+std::size_t shared_memory_files() {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator()));
+}
+// How often things are repeated: more at night.
+int often(int few) {
+  const char* const given = std::getenv("TENON_TEST_OFTEN");
+  return given ? std::atoi(given) : few;
+}
+
+class TtnnWorker : public testing::Test {
+ protected:
+  void SetUp() override { TENON_NEEDS_NUMPY(); }
+};
+
+TEST_F(TtnnWorker, SaysThatItsRuntimeIsAStandIn) {
+  StandIn chip;
+  const auto device = chip.open();
+  EXPECT_EQ(device->info().name, "NumPy stand-in for TTNN (no chip)");
+  EXPECT_EQ(device->info().details.at("stand_in"), "yes");
+  EXPECT_EQ(device->info().details.at("chip"), "blackhole");
+  device->close();
+}
+
+TEST_F(TtnnWorker, ComputesInTheTierThatWasAskedFor) {
+  const HostArray a = HostArray::from<float>({2, 2}, {1, 2, 3, 4}), b = HostArray::from<float>({2, 2}, {10, 20, 30, 40});
+  for (const char* math : {"exact", "fast", "auto"}) {
+    StandIn chip(math);
+    const auto device = chip.open();
+    const Graph graph = one_op("add", DType::f32, {2, 2}, 2);
+    const auto program = device->compile(graph);
+    const auto* const tiered = dynamic_cast<const Tiered*>(program.get());
+    ASSERT_NE(tiered, nullptr);
+    EXPECT_EQ(tiered->tier(), math == std::string("exact") ? "exact" : "fast");
+    const HostArray sum = run(*device, graph, {a, b})[0];
+    EXPECT_EQ(sum.view<float>()[3], 44) << math;
+    device->close();
+  }
+}
+
+// A sample of the conformance suite through the worker: one case of an op and type.
+void expect_conformance(OpenDevice& device, std::initializer_list<const char*> ops, std::initializer_list<DType> dtypes) {
+  conformance::Runner runner(device, {.extent = conformance::Extent::quick, .sample = 1, .command = "test"});
+  for (const char* op : ops)
+    for (const DType dtype : dtypes) {
+      if (std::ranges::find(find_op(op).dtypes, dtype) == find_op(op).dtypes.end()) continue;
+      const conformance::Verdict verdict = runner.run(find_op(op), dtype);
+      EXPECT_EQ(verdict.status, conformance::Status::pass)
+          << op << " " << name(dtype) << ": " << (verdict.failures.empty() ? verdict.reason : verdict.failures[0]);
+    }
+}
+
+TEST_F(TtnnWorker, ExactProgramsConform) {
+  StandIn chip("exact");
+  const auto device = chip.open();
+  expect_conformance(*device, {"add", "softmax", "matmul", "sort", "take", "scatter_add", "cumsum", "conv2d", "rand"},
+                     {DType::f32, DType::bf16, DType::f64, DType::i64, DType::bfloat8_b});
+  device->close();
+}
+
+TEST_F(TtnnWorker, FastProgramsConform) {
+  StandIn chip("fast");
+  const auto device = chip.open();
+  expect_conformance(*device, {"add",      "exp",        "where",   "eq",   "softmax",   "layer_norm", "rms_norm", "matmul",
+                               "linear",   "sum",        "mean",    "max",  "transpose", "concat",     "reshape",  "cumsum",
+                               "hardtanh", "leaky_relu", "addcmul", "gelu", "pad",       "slice"},
+                     {DType::bf16, DType::f32, DType::i32, DType::bfloat8_b});
+  device->close();
+}
+
+TEST_F(TtnnWorker, TensorsStayOnTheChipBetweenPrograms) {
+  StandIn chip("exact");
+  const auto device = chip.open();
+  const auto square = device->compile(one_op("square", DType::f32, {20'000}));
+  const auto x = device->upload(HostArray::full(DType::f32, {20'000}, 3));
+  const auto y = device->allocate({DType::f32, {20'000}}), z = device->allocate({DType::f32, {20'000}});
+  square->run({x.get()}, {y.get()});
+  square->run({y.get()}, {z.get()});
+  EXPECT_EQ(device->download(*z).view<float>()[19'999], 81);
+  EXPECT_EQ(device->download(*y).view<float>()[0], 9);
+  device->close();
+}
+
+TEST_F(TtnnWorker, ReportsAnIndexThatIsOutOfRange) {
+  StandIn chip("exact");
+  const auto device = chip.open();
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {5}), i = graph.input("i", DType::i64, {2});
+  graph.set_outputs({apply(graph, "take", {x, i})[0]});
+  const HostArray values = HostArray::full(DType::f32, {5}, 1);
+  try {
+    run(*device, graph, {values, HostArray::from<std::int64_t>({2}, {1, 7})});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_range);
+    EXPECT_NE(std::string(error.what()).find('7'), std::string::npos);
+  }
+  EXPECT_EQ(run(*device, graph, {values, HostArray::from<std::int64_t>({2}, {1, -5})})[0].view<float>()[1], 1);
+  device->close();
+}
+
+TEST_F(TtnnWorker, AnErrorOfTtnnLeavesTheDeviceUsable) {
+  const Variable fails("TENON_STAND_IN_FAILS", "exp");
+  StandIn chip("fast");
+  const auto device = chip.open();
+  const HostArray x = HostArray::full(DType::f32, {4}, 1);
+  try {
+    run(*device, one_op("exp", DType::f32, {4}), {x});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("backtrace"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("nothing was computed"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(device->is_lost());
+  EXPECT_EQ(run(*device, one_op("neg", DType::f32, {4}), {x})[0].view<float>()[0], -1);
+  device->close();
+}
+
+TEST_F(TtnnWorker, AChipThatDoesNotOpenIsUnavailable) {
+  const Variable fails("TENON_STAND_IN_FAILS", "open");
+  StandIn chip;
+  try {
+    chip.open();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unavailable);
+    EXPECT_NE(std::string(error.what()).find("does not answer"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(TtnnWorker, APythonWithoutTtnnIsExplained) {
+  StandIn chip;
+  const Variable path("PYTHONPATH", "");
+  try {
+    chip.open();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unavailable);
+    EXPECT_NE(error.hint().find("TENON_TTNN_PYTHON"), std::string::npos);
+  }
+}
+
+// A simulator ends its process on an error.
+TEST_F(TtnnWorker, ARuntimeThatEndsItsProcessIsAnErrorOfOneRun) {
+  StandIn chip("fast");
+  const HostArray x = HostArray::full(DType::f32, {4}, 0);
+  {
+    const Variable fails("TENON_STAND_IN_FAILS", "die");
+    const auto device = chip.open();
+    EXPECT_THROW(run(*device, one_op("exp", DType::f32, {4}), {x}), Error);
+    EXPECT_TRUE(device->is_lost());
+  }
+  const auto device = chip.open();
+  EXPECT_EQ(run(*device, one_op("exp", DType::f32, {4}), {x})[0].view<float>()[0], 1);
+  device->close();
+}
+
+TEST_F(TtnnWorker, AHungChipIsGivenUp) {
+  const Variable fails("TENON_STAND_IN_FAILS", "hang");
+  StandIn chip("fast");
+  const auto device = chip.open();
+  const HostArray x = HostArray::full(DType::f32, {4}, 0);
+  const auto program = device->compile(one_op("exp", DType::f32, {4}));
+  const auto in = device->upload(x), out = device->allocate({DType::f32, {4}});
+  const StopScope scope({}, 200ms);
+  EXPECT_THROW(program->run({in.get()}, {out.get()}), Error);
+  EXPECT_TRUE(device->is_lost());
+  EXPECT_TRUE(test::becomes_true(20s, [] { return workers().empty(); }));
+}
+
+TEST_F(TtnnWorker, OpeningAndClosingLeavesNothingBehind) {
+  StandIn chip("exact");
+  chip.open()->close();
+  const std::size_t files = open_files(), memory = shared_memory_files();
+  const int times = often(5);
+  for (int i = 0; i < times; ++i) {
+    const auto device = chip.open();
+    EXPECT_EQ(run(*device, one_op("neg", DType::f32, {4}), {HostArray::full(DType::f32, {4}, 2)})[0].view<float>()[0], -2);
+    device->close();
+  }
+  EXPECT_LE(open_files(), files);
+  EXPECT_LE(shared_memory_files(), memory);
+  EXPECT_TRUE(test::becomes_true(20s, [] { return workers().empty(); }));
+}
+
+TEST_F(TtnnWorker, KilledAtRandomTheNextRunWorks) {
+  StandIn chip("exact");
+  std::mt19937 random(7);
+  const std::size_t files = open_files(), memory = shared_memory_files();
+  const Graph graph = one_op("square", DType::f32, {3000});
+  const HostArray x = HostArray::full(DType::f32, {3000}, 3);
+  const int times = often(5);
+  for (int i = 0; i < times; ++i) {
+    const auto device = chip.open();
+    std::atomic<bool> is_done{false};
+    std::thread killer([&, after = std::chrono::milliseconds(random() % 60)] {
+      std::this_thread::sleep_for(after);
+      device->abandon();
+      is_done = true;
+    });
+    try {
+      while (!is_done) EXPECT_EQ(run(*device, graph, {x})[0].view<float>()[0], 9);
+      run(*device, graph, {x});
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("lost"), std::string::npos) << error.what();
+    }
+    killer.join();
+    EXPECT_TRUE(device->is_lost());
+    const auto next = chip.open();
+    EXPECT_EQ(run(*next, graph, {x})[0].view<float>()[2999], 9);
+    next->close();
+  }
+  EXPECT_LE(open_files(), files);
+  EXPECT_LE(shared_memory_files(), memory);
+  EXPECT_TRUE(test::becomes_true(20s, [] { return workers().empty(); }));
+}
+
+TEST_F(TtnnWorker, EndsWithItsParentEvenWhileItComputes) {
+  const Variable fails("TENON_STAND_IN_FAILS", "hang");
+  int tell[2];
+  ASSERT_EQ(pipe(tell), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    // No more than this is safe in a fork of a program with threads; it has none yet.
+    StandIn chip("fast");
+    const auto device = chip.open();
+    for (const pid_t worker : workers()) (void)!write(tell[1], &worker, sizeof worker);
+    close(tell[1]);
+    const auto program = device->compile(one_op("exp", DType::f32, {4}));
+    const auto in = device->upload(HostArray::full(DType::f32, {4}, 0)), out = device->allocate({DType::f32, {4}});
+    program->run({in.get()}, {out.get()});
+    _exit(0);
+  }
+  close(tell[1]);
+  std::vector<pid_t> started;
+  for (pid_t worker = 0; read(tell[0], &worker, sizeof worker) == sizeof worker;) started.push_back(worker);
+  close(tell[0]);
+  ASSERT_FALSE(started.empty());
+  std::this_thread::sleep_for(300ms);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  for (const pid_t worker : started)
+    EXPECT_TRUE(test::becomes_true(20s, [&] { return kill(worker, 0) != 0; })) << "process " << worker;
+}
+
+}  // namespace
+}  // namespace tenon::ttnn
