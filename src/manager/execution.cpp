@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "base/stop_scope.h"
@@ -117,7 +117,7 @@ struct Execution {
   std::shared_ptr<DeviceOwner> owner = nullptr;
   std::shared_ptr<const Decision> decision = nullptr;
   Timeline timeline = {};
-  std::map<std::string, std::string> details = {};  // of the device while it was open, if it computes in tiers
+  std::optional<DeviceInfo> opened = {};  // if the device computes in tiers: as it was while it was open
 
   template <class Upload, class Take>
   void perform(std::size_t input_count, const Upload& upload, const Take& take) {
@@ -186,8 +186,8 @@ struct Execution {
     }
     owner->count_run(compute_seconds, false);
     if (const auto* const tiered = dynamic_cast<const Tiered*>(program.executable.get()); tiered && !tiered->tier().empty()) {
-      details = operation.device().info().details;
-      details["tier"] = tiered->tier();
+      opened = operation.device().info();
+      opened->details["tier"] = tiered->tier();
     }
     timeline = recorder.take_timeline();
     learn(DeviceOwner::grant_of(lease), program.was_there);
@@ -197,9 +197,11 @@ struct Execution {
   template <class Result>
   void describe(Result& result) {
     result.device = owner->device();
-    for (auto& [key, value] : details) result.device.details[key] = std::move(value);
     result.timeline = std::move(timeline);
     result.decision = std::move(decision);
+    if (!opened) return;
+    result.device.name = std::move(opened->name);
+    for (auto& [key, value] : opened->details) result.device.details[key] = std::move(value);
   }
 
   // What routing predicts from.

@@ -324,7 +324,12 @@ Setting tenstorrent_math(Described d) {
           },
           [takes](Config& config, const std::string& text) {
             if (text != "exact" && text != "fast" && text != "auto") refuse(takes);
-            config.environment[kVariable] = text;
+            // The default needs no variable, unless this process has another value in its own environment.
+            const std::string own = process_variable(kVariable);
+            if (text == "auto" && (own.empty() || own == "auto"))
+              config.environment.erase(kVariable);
+            else
+              config.environment[kVariable] = text;
           }};
 }
 

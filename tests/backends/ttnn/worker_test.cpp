@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -213,6 +215,22 @@ TEST_F(TtnnWorker, AHungChipIsGivenUp) {
   EXPECT_THROW(program->run({in.get()}, {out.get()}), Error);
   EXPECT_TRUE(device->is_lost());
   EXPECT_TRUE(test::becomes_true(20s, [] { return workers().empty(); }));
+}
+
+// Told, not judged: a busy machine takes longer.
+TEST_F(TtnnWorker, TellsTheTimeOfARoundTrip) {
+  StandIn chip("exact");
+  const auto device = chip.open();
+  std::vector<double> times;
+  for (int i = 0; i < 2000; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto buffer = device->allocate({DType::f32, {8192}});  // large enough to be answered; touches no chip
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::ranges::sort(times);
+  std::printf("round trip: %.1f us median, %.1f us at best\n", times[times.size() / 2], times[0]);
+  EXPECT_GT(times[0], 0);
+  device->close();
 }
 
 TEST_F(TtnnWorker, OpeningAndClosingLeavesNothingBehind) {

@@ -37,7 +37,7 @@ const allDevices = (program: Program) => (program.devices.length === 0 ? ['auto'
 
 // The simulated devices of the server, in the order of their ids, up to the last one that the program asks for.
 function simulatedOf(program: Program, around: Surroundings): string[] {
-  const simulated = around.devices.filter((device) => device.simulated).sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }));
+  const simulated = around.devices.filter((device) => device.simulated && !device.id.startsWith('ttsim:')).sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }));
   const last = simulated.map((device) => program.devices.includes(device.id)).lastIndexOf(true);
   return simulated.slice(0, last + 1).map((device) => device.architecture ?? 'gpu');
 }

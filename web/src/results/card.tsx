@@ -140,9 +140,11 @@ function Outcome({ run }: { run: Run }) {
 
 // What the first run paid once, and what the fastest repeat took.
 function Times({ run }: { run: Run }) {
-  const { timeline, cost } = run.result!;
+  const { timeline, cost, device } = run.result!;
   const once = stageSeconds(timeline, 'opening', 'compiling');
+  const driven = [device.runtime && `TTNN ${device.runtime}`, device.architecture, device.firmware_version && `firmware ${device.firmware_version}`].filter(Boolean);
   const told = [
+    device.tier ? `Computed in the ${device.tier} tier${driven.length > 0 ? ` (${driven.join(', ')})` : ''}.` : '',
     once > 0.01 ? `Opening and compiling took ${formatSeconds(once)}; the next run of this program is faster by that as long as the device stays open.` : '',
     run.warm ? `Fastest of ${run.warm.runs} ${run.warm.runs === 1 ? 'repeat' : 'repeats'}: ${formatSeconds(stageSeconds(run.warm.timeline, 'computing'))} computing.` : '',
     cost && cost.dollars > 0 ? `Cost of this run: ${formatMoney(cost.dollars)}${cost.estimate ? ', by an estimated price' : ''}.` : '',

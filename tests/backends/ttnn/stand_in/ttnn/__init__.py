@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import math
 import os
+import pickle
 import subprocess
 import tempfile
 import time
@@ -214,6 +215,7 @@ def library_of(source):
 def generic_op(tensors, program):
     if len(tensors) < 2:
         raise RuntimeError("TT_FATAL: io_tensors must contain at least one input tensor and one output tensor")
+    before = {t.address: t.values.tobytes() for t in tensors} if "TENON_STAND_IN_RECORD" in os.environ else None
     count = len(Device.memory)
     pointers = (ctypes.c_void_p * count)(*[None if each is None else each.ctypes.data for each in Device.memory])
     lines = (ctypes.c_uint32 * count)(*[0 if each is None else each.nbytes // LINE_BYTES for each in Device.memory])
@@ -229,7 +231,18 @@ def generic_op(tensors, program):
             processor, number = kernel.own[x][y]
             cache = ctypes.create_string_buffer(caches[number].size + 64)
             run(words, processor, ctypes.c_ulong(-(-ctypes.addressof(cache) // 64) * 64))
+    if before is not None:
+        record(program, tensors, before)
     return tensors[-1]
+
+
+def record(program, tensors, before):
+    """A launch and what it did, for a test that repeats it elsewhere (check_riscv)."""
+    after = {t.address: t.values.tobytes() for t in tensors}
+    words = list(program.kernels[0].common)
+    name = hashlib.sha256(repr((program.kernels[0].source, words)).encode()).hexdigest()[:16]
+    with open(os.path.join(os.environ["TENON_STAND_IN_RECORD"], name), "wb") as file:
+        pickle.dump((program.kernels[0].source, words, [t.address for t in tensors], before, after), file)
 
 
 # --- Functions ---
