@@ -216,8 +216,7 @@ std::string program_text(const FastPlan& plan, std::vector<std::byte>& constants
 }
 
 TranslatedProgram translate(const Graph& graph, const DeviceInfo& device, Math math) {
-  const bool may_be_fast = math == Math::fast || (math == Math::by_limits && computes_float32(device));
-  if (may_be_fast)
+  if (math != Math::exact && computes_float32(device))
     if (auto plan = plan_fast(graph, math == Math::fast ? Trust::all : Trust::limits)) {
       std::vector<std::byte> constants;
       std::string text = program_text(*plan, constants);

@@ -16,7 +16,7 @@ namespace tenon::ttnn {
 // The setting tenstorrent_math.
 enum class Math : std::uint8_t {
   exact,      // kernels of our own on the chip's cores: Tenon's results to the bit
-  fast,       // TTNN's functions wherever they exist
+  fast,       // TTNN's functions wherever they exist and the chip has their types
   by_limits,  // "auto": TTNN's functions where they keep Tenon's limits
 };
 std::optional<Math> parse_math(std::string_view text) noexcept;

@@ -199,7 +199,8 @@ TEST(TtnnPlan, TheTierIsWhatTheSettingSays) {
   const std::optional<Graph> sum = first_program(find_op("add"), DType::f32);
   EXPECT_EQ(translate(*sum, device, Math::by_limits).tier, "fast");
   device.details = {{"chip", "wormhole"}, {"simulator", "/sim/libttsim.so"}};
-  EXPECT_EQ(translate(*sum, device, Math::by_limits).tier, "exact") << "the simulated Wormhole has no 32-bit types";
+  for (const Math math : {Math::by_limits, Math::fast})
+    EXPECT_EQ(translate(*sum, device, math).tier, "exact") << "the simulated Wormhole has no 32-bit types";
   EXPECT_THROW(
       {
         const Variable wrong("TENON_TENSTORRENT_MATH", "quick");
