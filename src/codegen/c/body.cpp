@@ -228,8 +228,8 @@ std::string Body::cast(DType from, DType to, const std::string& x) {
 std::string Body::float_function(const std::string& name, bool wide, std::span<const std::string> x) {
   calls_library_ = true;
   if (wide) {
-    const bool has_helper =
-        name == "erfinv" || name == "i0" || name == "log1p" || ((name == "exp" || name == "lgamma") && !target_.is_cpu);
+    const bool has_helper = name == "erfinv" || name == "i0" || name == "log1p" || (name == "exp" && !target_.is_cpu) ||
+                            (name == "lgamma" && (!target_.is_cpu || target_.dialect == Dialect::tensix));
     const std::string platforms = has_helper ? name + "_f64" : name;
     if (has_helper) need(platforms);
     return fmt::format("{}({})", platforms, join(x));
