@@ -78,9 +78,7 @@ class Compiler {
 
 // A tensor's lines, as they would lie in the chip's memory.
 using LineMemory = std::vector<std::uint8_t>;
-LineMemory memory_of(std::uint64_t bytes) {
-  return LineMemory(ttnn::ExactSlot{.bytes = bytes}.lines() * kTensixLineBytes, 0xA5);
-}
+LineMemory memory_of(std::uint64_t bytes) { return LineMemory(ttnn::ExactSlot{.bytes = bytes}.lines() * kTensixLineBytes, 0xA5); }
 
 class HostBuffer final : public Buffer {
  public:
@@ -125,7 +123,8 @@ class HostProgram final : public Executable {
   }
 
  private:
-  void start(const ttnn::ExactLaunch& launch, const std::vector<std::uint8_t*>& buffers, const std::vector<std::uint32_t>& lines) {
+  void start(const ttnn::ExactLaunch& launch, const std::vector<std::uint8_t*>& buffers,
+             const std::vector<std::uint32_t>& lines) {
     std::vector<std::uint32_t> words = launch.words;
     words[0] = kProcessors;
     words[4] = kLines;
@@ -178,8 +177,6 @@ class HostTensix final : public OpenDevice {
 }  // namespace
 
 std::unique_ptr<OpenDevice> open_host_tensix() { return std::make_unique<HostTensix>(); }
-void prepare_host_tensix(OpenDevice& device, std::span<const Graph> graphs) {
-  static_cast<HostTensix&>(device).prepare(graphs);
-}
+void prepare_host_tensix(OpenDevice& device, std::span<const Graph> graphs) { static_cast<HostTensix&>(device).prepare(graphs); }
 
 }  // namespace tenon::conformance

@@ -45,7 +45,7 @@ std::string tensix_prelude();
 
 // The arguments of a kernel of the tensix dialect as words: first kTensixHead words about the launch, then those of the kernel's
 // parameters in order. A buffer is one word, the address of its first line; i64 and f64 are two words, the lower one first.
-inline constexpr int kTensixHead = 6;        // processors, groups along x, y, z, lines per buffer, buffers
+inline constexpr int kTensixHead = 6;          // processors, groups along x, y, z, lines per buffer, buffers
 inline constexpr int kTensixLineBytes = 1024;  // a line of a buffer: what one transfer moves, and one page of its tensor
 inline constexpr int kTensixSlotBytes = kTensixLineBytes + 8;  // of one line in a core's memory
 

@@ -236,7 +236,8 @@ class ReductionEmitter {
     const bool is_even = std::ranges::all_of(reduced_strides_, [](std::int64_t d) { return d == 0 || d == 1; });
     const bool vectorised = is_even && !body_.calls_library();
     const std::string loop = fmt::format("VECTORIZE for ({} n = b; n < stop; ++n) {{\n{}}}\n", ix(), inside);
-    text += fmt::format("const {} stretch = {};\n", ix(), vectorised && target_.dialect != Dialect::tensix ? kProcessorStretch : 128);
+    text +=
+        fmt::format("const {} stretch = {};\n", ix(), vectorised && target_.dialect != Dialect::tensix ? kProcessorStretch : 128);
     text += fmt::format(
         "for ({0} b = begin; b < end; b += stretch) {{\nconst {0} stop = b + stretch < end ? b + stretch : end;\n", ix());
     text += before + loop + after + join_stretch() + "}\n";

@@ -29,9 +29,8 @@ std::string moved(Body& body, DType from, DType to, const std::string& element) 
 Launch emit_items(Body& body, std::int64_t count, std::int64_t cost, const std::string& inside) {
   const std::string n = body.parameters().whole_number(count);
   if (body.target().is_cpu) {
-    const std::int64_t pieces =
-        std::clamp<std::int64_t>(count * std::max<std::int64_t>(cost, 1) / body.target().least_work, 1,
-                                 body.target().compute_units * 8);
+    const std::int64_t pieces = std::clamp<std::int64_t>(count * std::max<std::int64_t>(cost, 1) / body.target().least_work, 1,
+                                                         body.target().compute_units * 8);
     const std::int64_t chunk = ceil_div(count, std::min(pieces, std::max<std::int64_t>(count, 1)));
     const std::string step = body.parameters().whole_number(chunk);
     const std::string text = fmt::format(

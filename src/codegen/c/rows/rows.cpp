@@ -31,8 +31,8 @@ class RowsEmitter {
   // --- The loop over rows ---
   // A work-item takes a stretch of rows.
   Launch on_cpu(const std::string& rows, const std::string& kept) {
-    const std::int64_t pieces = std::clamp<std::int64_t>(shape_.rows * shape_.columns / text_.target.least_work, 1,
-                                                        text_.target.compute_units * 8);
+    const std::int64_t pieces =
+        std::clamp<std::int64_t>(shape_.rows * shape_.columns / text_.target.least_work, 1, text_.target.compute_units * 8);
     const std::int64_t chunk = ceil_div(shape_.rows, pieces);
     std::string statements = kept;
     statements += fmt::format("{0} first = (i64)group_id(0) * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", ix(),
