@@ -104,10 +104,10 @@ class Worker:
         self.count("timed out")
 
     def fork(self) -> None:
-        # Python's own hooks around a fork only print what an interrupt raises in them.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        # An interrupt within Python's own hooks around a fork would leave the lock of its logging in disorder.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         child = os.fork()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        signal.signal(signal.SIGINT, before)
         if child == 0:
             os._exit(0 if (self.tn.arange(9) * 2).sum().item() == 72 else 1)
         deadline = time.monotonic() + GRACE

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/fork_mutex.h"
 #include "tenon/error.h"
 
 namespace tenon::python {
@@ -79,7 +80,7 @@ class InterruptWatch {
   static inline void (*volatile python_handler)(int) = nullptr;
   static inline sem_t arrived;
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   pid_t owner_ = 0;
   struct sigaction before_{};
   std::stop_source* stop_ = nullptr;

@@ -180,6 +180,34 @@ def test_a_forked_child_gets_a_clear_error_for_other_devices(python):
     assert out == "0"
 
 
+def test_a_child_forked_while_threads_compute_does_not_hang(python):
+    out = python(
+        textwrap.dedent("""
+        import os, threading, tenon as tn
+        stop = threading.Event()
+        def work(i):
+            n = 0
+            while not stop.is_set():
+                n += 1
+                (tn.arange(64) * n + i).sum().item()
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        results = set()
+        for i in range(40):
+            child = os.fork()
+            if child == 0:
+                import signal
+                signal.alarm(30)
+                os._exit(0 if (tn.arange(9) * i).sum().item() == 36 * i else 1)
+            results.add(os.waitpid(child, 0)[1])
+        stop.set()
+        print(results)
+        """)
+    )
+    assert out == "{0}"
+
+
 def test_threads_compute_at_the_same_time():
     results = [None] * 8
 

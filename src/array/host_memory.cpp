@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/fork_mutex.h"
 #include "tenon/error.h"
 
 #if defined(__has_feature)
@@ -194,7 +195,7 @@ class Pool {
     }
   }
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::array<KeptBlock*, kClassCount> stacks_{};
   KeptBlock* oldest_ = nullptr;
   KeptBlock* newest_ = nullptr;

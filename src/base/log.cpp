@@ -10,6 +10,8 @@
 #include <map>
 #include <mutex>
 
+#include "base/fork_mutex.h"
+
 namespace tenon::logging {
 namespace {
 
@@ -82,7 +84,7 @@ struct Logger::Places {
     Clock::time_point window_begin;
     int written = 0, left_out = 0;
   };
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<const char*, Place> all;
 
   // nullopt: suppress this line. Otherwise the number of lines suppressed before it.

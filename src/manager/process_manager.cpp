@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork_mutex.h"
 #include "lease/turnstile/fork_guard.h"
 #include "manager/manager_state.h"
 #include "tenon/manager.h"
@@ -16,7 +17,7 @@ namespace tenon {
 namespace {
 
 struct Process {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::optional<Config> config;
   DeviceManager* manager = nullptr;
   std::vector<std::shared_ptr<void>> observers;
@@ -39,7 +40,7 @@ void shut_down_all() {
 // A vendor's runtime ends itself in a handler that it registers when it is first used. What is registered last is called first,
 // so devices are closed by a handler registered after that.
 void shut_down_before_the_runtime(const DeviceEvent& event) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static std::set<std::string>* const seen = new std::set<std::string>;
   const std::lock_guard lock(mutex);
   if (seen->insert(event.device).second) std::atexit(shut_down_all);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/fork_mutex.h"
 #include "tenon/error.h"
 #include "tenon/use_device.h"
 #include "tensor/run_plan.h"
@@ -55,7 +56,7 @@ class Claim {
 
  private:
   template <class Free>
-  static void wait(std::unique_lock<std::mutex>& lock, const RunOptions& options, const Free& is_free) {
+  static void wait(std::unique_lock<ForkMutex>& lock, const RunOptions& options, const Free& is_free) {
     const bool is_done = options.timeout ? changed().wait_for(lock, options.cancel, *options.timeout, is_free)
                                          : changed().wait(lock, options.cancel, is_free);
     if (is_done) return;
@@ -64,8 +65,8 @@ class Claim {
     throw Error(ErrorCode::deadline_exceeded, "timed out while another thread was evaluating this tensor");
   }
   // Never destroyed: a thread may still evaluate while the process exits.
-  static std::mutex& mutex() {
-    static auto* instance = new std::mutex;
+  static ForkMutex& mutex() {
+    static auto* instance = new ForkMutex;
     return *instance;
   }
   static std::condition_variable_any& changed() {

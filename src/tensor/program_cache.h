@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fork_mutex.h"
 #include "tensor/run_plan.h"
 
 namespace tenon {
@@ -49,7 +50,7 @@ class ProgramCache {
   };
   void add(const GraphKey& structure, std::shared_ptr<const Graph> program);
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::list<Entry> recent_;  // most recently used first
   std::unordered_map<GraphKey, std::list<Entry>::iterator> entries_;
 };

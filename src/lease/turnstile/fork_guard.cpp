@@ -8,11 +8,13 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fork_mutex.h"
+
 namespace tenon::fork_guard {
 namespace {
 
 struct Guard {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<int> descriptors;
   std::atomic<std::uint64_t> generation{1};
 };
@@ -21,13 +23,11 @@ struct Guard {
 Guard& guard() {
   static Guard* const instance = [] {
     auto* made = new Guard;
-    pthread_atfork([] { guard().mutex.lock(); }, [] { guard().mutex.unlock(); },
-                   [] {
-                     for (const int fd : guard().descriptors) ::close(fd);
-                     guard().descriptors.clear();
-                     guard().generation.fetch_add(1);
-                     guard().mutex.unlock();
-                   });
+    pthread_atfork(nullptr, nullptr, [] {
+      for (const int fd : guard().descriptors) ::close(fd);
+      guard().descriptors.clear();
+      guard().generation.fetch_add(1);
+    });
     return made;
   }();
   return *instance;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/fork_mutex.h"
 #include "tenon/error.h"
 
 #ifndef sigev_notify_thread_id
@@ -25,7 +26,7 @@ extern "C" void tenon_end_lock_wait(int) {}
 // The signal that ends waits: the highest real-time one that nobody has a handler for. Looked at again for every wait, as a
 // program may claim it later.
 int interrupt_signal() {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static int chosen = 0;
   const std::lock_guard lock(mutex);
   struct sigaction action{};

@@ -13,6 +13,8 @@
 #include <mutex>
 #include <sstream>
 
+#include "base/fork_mutex.h"
+
 namespace tenon {
 namespace {
 
@@ -63,7 +65,7 @@ ProcessIdentity find_identity() {
 
 const ProcessIdentity& ProcessIdentity::of_this_process() {
   // One entry for each pid this memory has lived under: a forked child finds its own, and references stay valid.
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static std::map<pid_t, ProcessIdentity> identities;
   const std::lock_guard lock(mutex);
   const auto [entry, is_new] = identities.try_emplace(getpid());

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/fork_mutex.h"
 #include "base/log.h"
 #include "device/cost.h"
 #include "lease/turnstile/fork_guard.h"
@@ -207,7 +208,7 @@ namespace {
 // All ledgers. The process's manager is never destroyed, so that its ledger would not be asked to finish. This lock is taken
 // before a ledger's own.
 struct AtExit {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<Ledger::Writer*> writers;
 };
 AtExit& at_exit() {

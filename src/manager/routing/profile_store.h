@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fork_mutex.h"
 #include "manager/routing/profile.h"
 
 namespace tenon {
@@ -71,7 +72,7 @@ class ProfileStore {
 
   const std::string file_;
   const pid_t process_;
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   mutable bool was_read_ = false;
   mutable Profile profile_;
   std::vector<Change> pending_;  // made here since the file was last written
