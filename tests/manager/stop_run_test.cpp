@@ -96,8 +96,9 @@ TEST(StopRun, CloseWithPatienceFreesAHungDevice) {
   SimulatedMachine machine({hung});
   auto hanging = std::async(std::launch::async, [&] { return code_of([&] { machine.add(1, 2); }); });
   machine.wait_for(DeviceState::busy);
-  // Long enough for the run to reach the hang: otherwise it would wait for the next one.
-  machine.manager().close("sim:0", 3s);
+  // A device that is closed between the lease and the run is opened again for the run, which then hangs until the next close.
+  do machine.manager().close("sim:0", 3s);
+  while (hanging.wait_for(1s) != std::future_status::ready);
   EXPECT_EQ(hanging.get(), ErrorCode::unavailable);
   EXPECT_EQ(machine.add(1, 2), 3);
 }
