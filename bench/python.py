@@ -37,6 +37,10 @@ def tenon_cases() -> dict[str, Callable[[], Any]]:
         number[0] += 1.0
         return scale(a, number[0])
 
+    def new_factor():
+        number[0] += 1.0
+        return (a * number[0]).eval()
+
     big = (tn.arange(1000000, dtype=tn.float32) / 1e6).eval()
     return {
         "record a + b": lambda: a + b,
@@ -44,7 +48,10 @@ def tenon_cases() -> dict[str, Callable[[], Any]]:
         "50 additions": lambda: chain(a, b).eval(),
         "jit a + b": lambda: add(a, b),
         "jit 50 additions": lambda: large(a, b),
+        "jit, the same number each call": lambda: scale(a, 2.0),
         "jit, a new number each call": new_number,
+        "a * number, the same each time": lambda: (a * 2.0).eval(),
+        "a * number, a new one each time": new_factor,
         "exp(x) * 2 + 1 of 1M": lambda: (big.exp() * 2 + 1).eval(),
     }
 
@@ -88,6 +95,10 @@ def jax_cases() -> dict[str, Callable[[], Any]]:
         number[0] += 1.0
         return scale(a, number[0]).block_until_ready()
 
+    def new_factor():
+        number[0] += 1.0
+        return (a * number[0]).block_until_ready()
+
     big = jnp.arange(1000000, dtype=jnp.float32) / 1e6
     whole = jax.jit(lambda x: jnp.exp(x) * 2 + 1)
     return {
@@ -96,7 +107,10 @@ def jax_cases() -> dict[str, Callable[[], Any]]:
         "50 additions": lambda: chain(a, b).block_until_ready(),
         "jit a + b": lambda: add(a, b).block_until_ready(),
         "jit 50 additions": lambda: large(a, b).block_until_ready(),
+        "jit, the same number each call": lambda: scale(a, 2.0).block_until_ready(),
         "jit, a new number each call": new_number,
+        "a * number, the same each time": lambda: (a * 2.0).block_until_ready(),
+        "a * number, a new one each time": new_factor,
         "exp(x) * 2 + 1 of 1M": lambda: whole(big).block_until_ready(),
     }
 
@@ -120,6 +134,10 @@ def mlx_cases() -> dict[str, Callable[[], Any]]:
         number[0] += 1.0
         mx.eval(scale(a, mx.array(number[0])))
 
+    def new_factor():
+        number[0] += 1.0
+        mx.eval(a * number[0])
+
     big = mx.arange(1000000, dtype=mx.float32) / 1e6
     mx.eval(big)
     return {
@@ -128,7 +146,10 @@ def mlx_cases() -> dict[str, Callable[[], Any]]:
         "50 additions": lambda: mx.eval(chain(a, b)),
         "jit a + b": lambda: mx.eval(add(a, b)),
         "jit 50 additions": lambda: mx.eval(large(a, b)),
+        "jit, the same number each call": lambda: mx.eval(scale(a, mx.array(2.0))),
         "jit, a new number each call": new_number,
+        "a * number, the same each time": lambda: mx.eval(a * 2.0),
+        "a * number, a new one each time": new_factor,
         "exp(x) * 2 + 1 of 1M": lambda: mx.eval(mx.exp(big) * 2 + 1),
     }
 

@@ -370,12 +370,13 @@ void bind_array(nb::module_& module) {
     if (is_block(value.dtype())) value = value.cast(DType::f32);
     return nb::steal(element_object(value, 0));
   });
+  array.def("eval", [](nb::handle_t<Tensor> self) {
+    evaluate(tensor_in(self.ptr()));
+    return self;
+  });
   // With options it is eval() of the module, for one array.
   array.def("eval", [](nb::handle_t<Tensor> self, nb::kwargs options) {
-    if (options.size() == 0)
-      evaluate(tensor_in(self.ptr()));
-    else
-      nb::module_::import_("tenon").attr("eval")(self, **options);
+    nb::module_::import_("tenon").attr("eval")(self, **options);
     return self;
   });
   array.def("tolist", [](const Tensor& self) { return to_list(self); });

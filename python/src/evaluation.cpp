@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "convert.h"
@@ -84,9 +85,41 @@ RunOptions run_options(Waiting& waiting) {
   return options;
 }
 
+namespace {
+constexpr int kMostSkipped = 64;
+thread_local int skipped = 0, to_skip = 0;
+}  // namespace
+
+const RunOptions& AtOnce::options() {
+  static const auto* const at_once = [] {
+    auto* const made = new RunOptions;
+    made->at_once = true;
+    return made;
+  }();
+  return *at_once;
+}
+
+bool AtOnce::is_likely() noexcept {
+  if (skipped >= to_skip) return true;
+  ++skipped;
+  return false;
+}
+
+void AtOnce::failed() noexcept {
+  skipped = 0;
+  to_skip = std::min(kMostSkipped, 2 * to_skip + 1);
+}
+
+void AtOnce::worked() noexcept { to_skip = 0; }
+
 void evaluate(const Tensor& tensor) {
   if (tensor.is_evaluated()) return;
   const ContextDevice device;
+  const auto now = [&] {
+    nb::gil_scoped_release free;
+    return AtOnce::try_run([&](const RunOptions& options) { tensor.eval(options); });
+  };
+  if (now()) return;
   wait([&](Waiting& waiting) { tensor.eval(run_options(waiting)); });
 }
 

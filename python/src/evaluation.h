@@ -26,6 +26,33 @@ class ContextDevice {
 // Options under which |waiting| can end a run.
 RunOptions run_options(Waiting& waiting);
 
+// Most small programs run on this CPU and are compiled already: they need no progress and nothing that could end them, which
+// would be a good part of their time. try_run(work) calls |work(options)| so, without waiting for anything; false if that is not
+// possible now, and nothing was done.
+class AtOnce {
+ public:
+  template <class Work>
+  static bool try_run(const Work& work) {
+    if (!is_likely()) return false;
+    try {
+      work(options());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unavailable && error.code() != ErrorCode::deadline_exceeded) throw;
+      failed();
+      return false;
+    }
+    worked();
+    return true;
+  }
+
+ private:
+  static const RunOptions& options();
+  // Programs that run elsewhere follow each other: after a failure some are not tried.
+  static bool is_likely() noexcept;
+  static void failed() noexcept;
+  static void worked() noexcept;
+};
+
 void evaluate(const Tensor& tensor);
 HostArray value_of(const Tensor& tensor);
 

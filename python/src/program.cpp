@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <list>
@@ -81,14 +82,11 @@ class QuickCalls {
       PyObject* const one = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
       inputs[i] = entry->types[i].kind == Kind::array ? tensor_in(one) : *operand(one);
     }
-    const ContextDevice context;
-    std::vector<Tensor> outputs;
-    wait([&](Waiting& waiting) { outputs = entry->program.run(std::span(inputs).first(count), run_options(waiting)); });
-    if (entry->is_one) return wrap(std::move(outputs[0]));
+    const std::vector<Tensor> outputs = run(*entry, std::span(inputs).first(count));
+    if (entry->is_one) return wrap(outputs[0]);
     const nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
     if (!tuple.is_valid()) throw nb::python_error();
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), wrap(std::move(outputs[i])));
+    for (std::size_t i = 0; i < outputs.size(); ++i) PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), wrap(outputs[i]));
     return nb::object(tuple).release().ptr();
   }
 
@@ -96,7 +94,7 @@ class QuickCalls {
   void add(nb::tuple given, const Program& program, bool is_one) {
     const auto count = static_cast<std::size_t>(PyTuple_Size(given.ptr()));
     if (count > kMostArguments) return;
-    Entry entry{{}, program, is_one};
+    Entry entry{{}, program, is_one, is_small(program.graph())};
     for (std::size_t i = 0; i < count; ++i) {
       const std::optional<ArgumentType> type = type_of(PyTuple_GetItem(given.ptr(), static_cast<Py_ssize_t>(i)));
       if (!type) return;
@@ -122,7 +120,29 @@ class QuickCalls {
     std::vector<ArgumentType> types;
     Program program;
     bool is_one = false;
+    bool is_small = false;
   };
+
+  static constexpr std::int64_t kSmall = 1 << 14;  // elements of all its nodes: computed within some 10 us
+  static bool is_small(const Graph& graph) {
+    std::int64_t elements = 0;
+    for (NodeId id = 0; id < graph.size() && elements <= kSmall; ++id) elements += graph[id].shape.elements();
+    return elements <= kSmall;
+  }
+
+  static std::vector<Tensor> run(const Entry& entry, std::span<const Tensor> inputs) {
+    const ContextDevice context;
+    std::vector<Tensor> outputs;
+    const auto now = [&] {
+      // Giving up the GIL and getting it back takes longer than a small program.
+      std::optional<nb::gil_scoped_release> free;
+      const auto has_value = [](const Tensor& input) { return input.is_evaluated(); };
+      if (!entry.is_small || !std::ranges::all_of(inputs, has_value)) free.emplace();
+      return AtOnce::try_run([&](const RunOptions& options) { outputs = entry.program.run(inputs, options); });
+    };
+    if (!now()) wait([&](Waiting& waiting) { outputs = entry.program.run(inputs, run_options(waiting)); });
+    return outputs;
+  }
 
   static std::optional<ArgumentType> type_of(PyObject* one) {
     if (Py_TYPE(one) == array_type) return ArgumentType{Kind::array, tensor_in(one).dtype(), tensor_in(one).shape()};

@@ -157,7 +157,7 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
   }
   const std::uint64_t epoch = granted->epoch;
   lock.unlock();
-  if (events().is_wanted(DeviceEvent::Kind::granted)) send(DeviceEvent::Kind::granted, granted->queued_seconds(), {}, epoch);
+  if (is_wanted(DeviceEvent::Kind::granted)) send(DeviceEvent::Kind::granted, granted->queued_seconds(), {}, epoch);
   return Lease(std::move(granted));
 }
 
@@ -169,7 +169,7 @@ void DeviceOwner::release(LeaseGrant& grant) noexcept {
   usage_.released(held, now);
   if (holders_.empty()) work_ended(now);
   lock.unlock();
-  if (events().is_wanted(DeviceEvent::Kind::released)) send(DeviceEvent::Kind::released, held, {}, grant.epoch);
+  if (is_wanted(DeviceEvent::Kind::released)) send(DeviceEvent::Kind::released, held, {}, grant.epoch);
 }
 
 void DeviceOwner::work_ended(Clock::Time now) {

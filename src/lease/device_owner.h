@@ -160,6 +160,9 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   void release(LeaseGrant& grant) noexcept;
   void end_operation(const Operation& operation) noexcept;
+  bool is_wanted(DeviceEvent::Kind kind) const noexcept {
+    return device().kind == DeviceKind::cpu ? events().is_wanted_of_cpu(kind) : events().is_wanted(kind);
+  }
   void send(DeviceEvent::Kind kind, double seconds, std::string message = {}, std::uint64_t epoch = 0) const;
 
   const Options options_;

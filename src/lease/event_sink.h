@@ -18,10 +18,14 @@ namespace tenon {
 class EventSink : public std::enable_shared_from_this<EventSink> {
  public:
   using Observer = std::function<void(const DeviceEvent&)>;
-  // Delivers the kinds in |wanted| until the handle is dropped, which waits for a call that is running.
-  std::shared_ptr<void> add(Observer observer, std::initializer_list<DeviceEvent::Kind> wanted = {});  // {}: all
+  using Kind = DeviceEvent::Kind;
+  // Delivers the kinds in |wanted| until the handle is dropped, which waits for a call that is running. Events of the CPU, which
+  // has one of most kinds for every run, need not be delivered if they are in |not_of_cpu|.
+  std::shared_ptr<void> add(Observer observer, std::initializer_list<Kind> wanted = {},  // {}: all
+                            std::initializer_list<Kind> not_of_cpu = {});
   // Whether anybody observes |kind|: an event without observers need not be made.
-  bool is_wanted(DeviceEvent::Kind kind) const noexcept { return (wanted_.load(std::memory_order_relaxed) & bit(kind)) != 0; }
+  bool is_wanted(Kind kind) const noexcept { return (wanted_.load(std::memory_order_relaxed) & bit(kind)) != 0; }
+  bool is_wanted_of_cpu(Kind kind) const noexcept { return (wanted_of_cpu_.load(std::memory_order_relaxed) & bit(kind)) != 0; }
   // What an observer throws is logged.
   void send(const DeviceEvent& event) noexcept;
 
@@ -30,11 +34,11 @@ class EventSink : public std::enable_shared_from_this<EventSink> {
   static constexpr Kinds bit(DeviceEvent::Kind kind) { return Kinds{1} << static_cast<unsigned>(kind); }
   struct Entry {
     Observer observer;
-    Kinds wanted;
+    Kinds wanted, wanted_of_cpu;
   };
   void update() noexcept;
 
-  std::atomic<Kinds> wanted_{0};
+  std::atomic<Kinds> wanted_{0}, wanted_of_cpu_{0};
   std::mutex mutex_;
   std::list<Entry> observers_;
 };

@@ -214,7 +214,7 @@ struct Execution {
     if (grant.open_seconds > 0) profiles.record_open(owner->device(), grant.open_seconds);
   }
 
-  void tell(const Lease& lease, std::uint64_t bytes) const {
+  void tell(const Lease& lease, std::uint64_t bytes) {
     DeviceEvent event;
     event.kind = DeviceEvent::Kind::ran;
     event.device = owner->device().id;
@@ -222,9 +222,10 @@ struct Execution {
     for (const Span& span : timeline) event.seconds += span.seconds;
     event.epoch = lease.epoch();
     event.program = options.program;
-    event.timeline = timeline;
+    event.timeline = std::move(timeline);
     event.bytes = bytes;
     owner->events().send(event);
+    timeline = std::move(event.timeline);
   }
 };
 

@@ -39,7 +39,8 @@ DeviceManager::DeviceManager(Config config) {
   state_->ledger = std::make_shared<Ledger>(std::move(options));
   state_->ledger_observer =
       events->add([ledger = state_->ledger.get()](const DeviceEvent& event) { ledger->record(event); },
-                  {Kind::opened, Kind::open_failed, Kind::closed, Kind::close_failed, Kind::lost, Kind::released, Kind::ran});
+                  {Kind::opened, Kind::open_failed, Kind::closed, Kind::close_failed, Kind::lost, Kind::released, Kind::ran},
+                  {Kind::released});  // a lease of the CPU says nothing that the run does not
 }
 
 ManagerState& state_of(DeviceManager& manager) noexcept { return *manager.state_; }

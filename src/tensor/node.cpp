@@ -72,6 +72,11 @@ TensorNode::State TensorNode::state() const {
   return state_;
 }
 
+std::shared_ptr<Storage> TensorNode::storage() const {
+  const std::lock_guard lock(mutex_);
+  return state_.storage;
+}
+
 bool TensorNode::is_evaluated() const {
   if (is_literal()) return true;
   const std::lock_guard lock(mutex_);

@@ -90,6 +90,7 @@ struct TensorNode : std::enable_shared_from_this<TensorNode> {
   // A number. Its value is put into storage when somebody asks for it; it always counts as evaluated.
   bool is_literal() const noexcept { return literal.index() != 0; }
   State state() const;
+  std::shared_ptr<Storage> storage() const;
   bool is_evaluated() const;
   // The value of a literal.
   HostArray literal_as(DType dtype) const;

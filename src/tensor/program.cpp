@@ -114,8 +114,7 @@ void check_argument(const Graph& graph, std::size_t i, const Tensor& given) {
 
 std::shared_ptr<Storage> value_of(const Tensor& tensor, DType dtype) {
   const std::shared_ptr<TensorNode>& node = node_of(tensor);
-  std::shared_ptr<Storage> storage = node->state().storage;
-  if (storage && storage->type().dtype == dtype) return storage;
+  if (std::shared_ptr<Storage> storage = node->storage(); storage && storage->type().dtype == dtype) return storage;
   // A number: its storage has the type it has on its own.
   if (const auto* real = std::get_if<double>(&node->literal))
     return Storage::from_host(HostArray::from<double>({}, {*real}).cast(dtype));
@@ -251,12 +250,8 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
                 fmt::format("the program has {} inputs, got {}", recording.arguments, inputs.size()));
   std::vector<std::shared_ptr<Storage>> values;
   values.reserve(recording.graph.inputs().size());
-  bool all_evaluated = true;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check_argument(recording.graph, i, inputs[i]);
-    all_evaluated = all_evaluated && inputs[i].is_evaluated();
-  }
-  if (!all_evaluated) eval(inputs, options);
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_argument(recording.graph, i, inputs[i]);
+  if (!std::ranges::all_of(inputs, [](const Tensor& input) { return input.is_evaluated(); })) eval(inputs, options);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     values.push_back(value_of(inputs[i], recording.graph[recording.graph.inputs()[i]].dtype));
   values.insert(values.end(), recording.captured_values.begin(), recording.captured_values.end());

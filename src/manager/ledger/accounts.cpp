@@ -90,11 +90,21 @@ void LedgerAccounts::book(const std::string& device, Open& open, const std::stri
   open.booked_until = until;
 }
 
+Use& LedgerAccounts::row_of(const DeviceEvent& run, const std::string& program, SystemTime begin) {
+  if (!run.message.empty()) return row(run.device, program, "run_failed", run.epoch, begin);
+  if (!last_ || last_->device != run.device || last_->program != program || last_->epoch != run.epoch)
+    last_ = &row(run.device, program, kOk, run.epoch, begin);
+  last_->begin = std::min(last_->begin, begin);
+  return *last_;
+}
+
 void LedgerAccounts::add_run(const DeviceEvent& event) {
-  const std::string program = event.program.empty() ? process_ : shortened(event.program);
+  std::string given;
+  if (!event.program.empty()) given = shortened(event.program);
+  const std::string& program = given.empty() ? process_ : given;
   const bool has_failed = !event.message.empty();
   const SystemTime begin = earlier(event.when, event.seconds);
-  Use& use = row(event.device, program, has_failed ? "run_failed" : kOk, event.epoch, begin);
+  Use& use = row_of(event, program, begin);
   ++use.runs;
   use.failures += has_failed ? 1 : 0;
   use.compute_seconds += seconds_of(event.timeline, "computing");
@@ -168,6 +178,7 @@ std::vector<Use> LedgerAccounts::take() {
   uses.reserve(rows_.size());
   for (auto& [key, use] : rows_) uses.push_back(std::move(use));
   rows_.clear();
+  last_ = nullptr;
   processor_seconds_ = 0;
   has_accelerator_ = false;
   return uses;

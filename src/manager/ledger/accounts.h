@@ -57,11 +57,13 @@ class LedgerAccounts {
            SystemTime begin);
   void book(const std::string& device, Open& open, const std::string& program, SystemTime until);
   void add_run(const DeviceEvent& event);
+  Use& row_of(const DeviceEvent& run, const std::string& program, SystemTime begin);
   void end_open(const DeviceEvent& event);
   const std::string& program_on(const std::string& device) const;
 
   std::string process_;
   std::map<Key, Use> rows_;
+  Use* last_ = nullptr;  // the row of the run before, which most runs continue
   std::map<std::string, Open> open_;
   std::map<std::string, std::string> last_program_;  // by device
   double processor_seconds_ = 0;
