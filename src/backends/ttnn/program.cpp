@@ -70,8 +70,14 @@ TranslatedProgram program_of(std::string text, const std::vector<std::byte>& con
                              std::vector<TensorType> outputs, const char* tier) {
   ByteWriter bytes;
   bytes.text(text);
+  bytes.number(constants.size());
   bytes.raw(constants);
-  return {bytes.take(), std::move(inputs), std::move(outputs), tier};
+  return {bytes.take(), std::move(inputs), std::move(outputs), tier, {}};
+}
+
+TranslatedProgram exact_program(const Graph& graph) {
+  ExactPlan plan = plan_exact(graph);
+  return program_of(program_text(plan), plan.constants, std::move(plan.input_types), std::move(plan.output_types), "exact");
 }
 
 // The simulator of Wormhole chips ends the process on every 32-bit tensor that a compute core touches.
@@ -220,10 +226,15 @@ TranslatedProgram translate(const Graph& graph, const DeviceInfo& device, Math m
     if (auto plan = plan_fast(graph, math == Math::fast ? Trust::all : Trust::limits)) {
       std::vector<std::byte> constants;
       std::string text = program_text(*plan, constants);
-      return program_of(std::move(text), constants, std::move(plan->input_types), std::move(plan->output_types), "fast");
+      TranslatedProgram fast =
+          program_of(std::move(text), constants, std::move(plan->input_types), std::move(plan->output_types), "fast");
+      // TTNN refuses some shapes and types only when it is called.
+      const TranslatedProgram exact = exact_program(graph);
+      fast.bytes.insert(fast.bytes.end(), exact.bytes.begin(), exact.bytes.end());
+      fast.other_tier = exact.tier;
+      return fast;
     }
-  ExactPlan plan = plan_exact(graph);
-  return program_of(program_text(plan), plan.constants, std::move(plan.input_types), std::move(plan.output_types), "exact");
+  return exact_program(graph);
 }
 
 }  // namespace tenon::ttnn

@@ -23,11 +23,11 @@ std::optional<Math> parse_math(std::string_view text) noexcept;
 // $TENON_TENSTORRENT_MATH; by_limits if it is unset. Throws invalid_argument.
 Math configured_math();
 
-// JSON, and after it the constants' bytes (see Program in the worker).
+// JSON (see Program in the worker).
 std::string program_text(const ExactPlan& plan);
 std::string program_text(const FastPlan& plan, std::vector<std::byte>& constants);
 
-// |device| as it was opened.
+// |device| as it was opened. A program in the fast tier has the exact one behind it, for the case that TTNN refuses it.
 TranslatedProgram translate(const Graph& graph, const DeviceInfo& device, Math math);
 
 }  // namespace tenon::ttnn

@@ -485,7 +485,8 @@ class WorkerProgram final : public Executable, public Tiered {
         number_(number),
         input_types_(std::move(program.input_types)),
         output_types_(std::move(program.output_types)),
-        tier_(std::move(program.tier)) {}
+        tier_(std::move(program.tier)),
+        other_tier_(std::move(program.other_tier)) {}
   WorkerProgram(std::shared_ptr<Connection> connection, Connection::Number number, std::span<const std::byte> types)
       : connection_(std::move(connection)),
         number_(number) {
@@ -498,7 +499,7 @@ class WorkerProgram final : public Executable, public Tiered {
 
   std::span<const TensorType> input_types() const noexcept override { return input_types_; }
   std::span<const TensorType> output_types() const noexcept override { return output_types_; }
-  const std::string& tier() const noexcept override { return tier_; }
+  const std::string& tier() const noexcept override { return has_changed_.load() ? other_tier_ : tier_; }
 
   using Executable::run;
   void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override {
@@ -522,6 +523,7 @@ class WorkerProgram final : public Executable, public Tiered {
       }
       static_cast<WorkerBuffer*>(output)->set_copy(std::move(copy), results_are_read_);
     }
+    if (!other_tier_.empty() && in.left() > 0) has_changed_.store(in.flag());
   }
 
  private:
@@ -529,7 +531,8 @@ class WorkerProgram final : public Executable, public Tiered {
   Connection::Number number_;
   std::shared_ptr<std::atomic<bool>> results_are_read_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<TensorType> input_types_, output_types_;
-  std::string tier_;
+  std::string tier_, other_tier_;
+  std::atomic<bool> has_changed_{false};
 };
 
 // A worker that has loaded its backend's libraries but opened no device. It is started when a device closes, so that the next

@@ -49,6 +49,8 @@ struct TranslatedProgram {
   std::vector<std::byte> bytes;
   std::vector<TensorType> input_types, output_types;
   std::string tier;  // see Tiered (hosted.h)
+  // The tier to which the worker may change if the runtime refuses the program; the last byte of an answer to run says 1 then.
+  std::string other_tier;
 };
 struct TranslatingWorker {
   std::vector<std::string> command;  // the program and its arguments

@@ -45,7 +45,10 @@ constexpr NamedSchema kSchemas[] = {
 "stage":{"type":"string"},"device":{"type":["string","null"]},"ahead_here":{"type":"integer"},"ahead_elsewhere":{"type":"integer"},
 "holder":{"type":["string","null"]}}})json"},
     {"BriefDevice", R"json({"type":"object","required":["id","kind","name","simulated"],"properties":{
-"id":{"type":"string"},"kind":{"type":"string"},"name":{"type":"string"},"simulated":{"type":"boolean"}}})json"},
+"id":{"type":"string"},"kind":{"type":"string"},"name":{"type":"string"},"simulated":{"type":"boolean"},
+"tier":{"type":"string","description":"of a device that computes in tiers: exact, fast"},"architecture":{"type":["string","null"]},
+"firmware_version":{"type":["string","null"]},"runtime":{"type":"string"},"simulator":{"type":"string"},
+"stand_in":{"type":"string"}}})json"},
     {"Result",
      R"json({"type":"object","required":["name","shape","dtype","elements","bytes","value","sample_values","values","comparison"],"properties":{
 "name":{"type":"string"},"shape":{"type":"array","items":{"type":"integer"}},"dtype":{"$ref":"#/components/schemas/DType"},

@@ -213,6 +213,8 @@ def library_of(source):
 
 
 def generic_op(tensors, program):
+    if os.environ.get("TENON_STAND_IN_FAILS") == "kernels":
+        raise RuntimeError("TT_THROW @ build.cpp:7: brisc build failed\ninfo:\nundefined reference\nbacktrace:\n --- 0x1")
     if len(tensors) < 2:
         raise RuntimeError("TT_FATAL: io_tensors must contain at least one input tensor and one output tensor")
     before = {t.address: t.values.tobytes() for t in tensors} if "TENON_STAND_IN_RECORD" in os.environ else None
