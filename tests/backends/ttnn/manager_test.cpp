@@ -7,9 +7,12 @@
 #include "base/json_writer.h"
 #include "present/device.h"
 #include "temporary_folder.h"
+#include "tenon/device_library.h"
+#include "tenon/functions.h"
 #include "tenon/manager.h"
 #include "tenon/ops.h"
 #include "tenon/simulated.h"
+#include "tenon/tensor.h"
 #include "ttnn_testing.h"
 
 namespace tenon::ttnn {
@@ -64,6 +67,19 @@ TEST_F(TtnnManager, TheResultSaysWhichTierComputed) {
   EXPECT_EQ(result.device.details.at("tier"), "exact");
   EXPECT_EQ(result.outputs[0].view<double>()[0], 1);
   manager.close_all();
+}
+
+TEST_F(TtnnManager, TheDeviceLibraryDrivesItAndTensorsOutliveTheChip) {
+  DeviceManager manager;
+  const UseManager use(manager);
+  const device_library::Device device = device_library::create_device(device_library::Arch::blackhole, 0);
+  EXPECT_EQ(device.info().id, "ttsim:0");
+  device_library::initialize_device(device);
+  const Tensor x = Tensor(HostArray::from<float>({3}, {1, 2, 3})).to(device);
+  const Tensor y = square(x) + 1;
+  y.eval();
+  device_library::close_device(device);
+  EXPECT_EQ(y.to_host().view<float>()[2], 10);
 }
 
 }  // namespace
