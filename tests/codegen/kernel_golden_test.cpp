@@ -1,5 +1,6 @@
-// Kernels for CUDA and OpenCL as text, one or two of each family: what plan_kernels() makes of a graph, launches and all. The
-// functions of math.h that a kernel calls are named, not shown. What kernels compute is tested where a device is.
+// Kernels for CUDA, OpenCL and Tenstorrent's cores as text, one or two of each family: what plan_kernels() makes of a graph,
+// launches and all. The functions of math.h that a kernel calls are named, not shown. What kernels compute is tested where a
+// device is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -121,6 +122,7 @@ TEST_P(KernelGolden, TheTextIsAsItWas) {
   const std::string cuda = plan_text(plan_kernels(graph, gpu(Dialect::cuda)));
   std::string text = fmt::format("// {}\n", GetParam().expression);
   text += opencl == cuda ? "\n// --- OpenCL, CUDA\n" + opencl : "\n// --- OpenCL\n" + opencl + "\n// --- CUDA\n" + cuda;
+  text += "\n// --- Tenstorrent\n" + plan_text(plan_kernels(graph, tensix_target(256)));
   test::expect_golden(fmt::format("kernels/{}.c", GetParam().name), text);
 }
 

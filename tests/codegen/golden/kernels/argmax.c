@@ -36,3 +36,23 @@ KERNEL(1, 256, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, output0, 8, 1, 4, 4)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, Global<i64> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5) {
+  const i64 first = (i64)group_id(0) * arg5, last = first + arg5 < arg4 ? first + arg5 : arg4;
+  for (i64 j = first; j < last; ++j) {
+    const i64 from = j / arg3 * arg2 * arg3 + j % arg3;
+    f32 best = arg0[from];
+    i64 place = 0;
+    for (i64 a = 1; a < arg2; ++a) {
+      const f32 value = arg0[from + a * arg3];
+      const i32 better = best == best && (value != value || value > best);
+      best = better ? value : best;
+      place = better ? a : place;
+    }
+    arg1[j] = place;
+  }
+}

@@ -83,3 +83,21 @@ KERNEL(2, 128, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT 
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, output0, 8, 1, 4, 8, 4, 4)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, Global<f32> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7) {
+  const i64 first = (i64)group_id(0) * arg7, last = first + arg7 < arg6 ? first + arg7 : arg6;
+  for (i64 j = first; j < last; ++j) {
+    const i64 line = j % arg4, s = j / arg4, from = line / arg3 * arg2 * arg3 + line % arg3;
+    const i64 begin = s * arg5, end = begin + arg5 < arg2 ? begin + arg5 : arg2;
+    f64 sum = 0.0;
+    for (i64 a = begin; a < end; ++a) {
+      const f64 value = (f64)arg0[from + a * arg3];
+      sum = sum + value;
+      arg1[from + a * arg3] = (f32)sum;
+    }
+  }
+}

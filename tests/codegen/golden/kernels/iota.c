@@ -39,3 +39,30 @@ KERNEL(32, 1, 1) kernel1(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT a
     else for (i32 l = 0; l < 2; ++l) if (i + l < arg2) arg1[o1 + i + l] = q0[l];
   }
 }
+
+// --- Tenstorrent
+// workspace 512 bytes
+// kernel0<1x1x1 of 1x1x1>(workspace+0, 64, 64)
+// kernel1<1x1x1 of 1x1x1>(workspace+0, output0, 64, 64, 1, 0)
+
+KERNEL(1, 1, 1) kernel0(Global<i64> arg0, i64 arg1, i64 arg2) {
+  i64 first = (i64)group_id(0) * arg2, last = first + arg2 < arg1 ? first + arg2 : arg1;
+  i64 o0 = 0;
+  VECTORIZE for (i64 i = first; i < last; ++i) {
+    arg0[o0 + i] = (i64)i;
+  }
+}
+
+KERNEL(1, 1, 1) kernel1(Global<const i64> arg0, Global<i64> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5) {
+  i64 first = (i64)group_id(0) * arg3, last = first + arg3 < arg2 ? first + arg3 : arg2;
+  i64 o0 = 0;
+  i64 o1 = 0;
+  VECTORIZE for (i64 i = first; i < last; ++i) {
+    i64 x0 = arg0[o0 + i];
+    i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg4);
+    i64 v0 = v0_2;
+    i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg5);
+    i64 v1 = v1_2;
+    arg1[o1 + i] = v1;
+  }
+}

@@ -54,3 +54,36 @@ KERNEL(8, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTR
     else for (i32 l = 0; l < 4; ++l) if (i + l < arg3) arg2[o2 + i + l] = q0[l];
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, input1, output0, 32, 64)
+// kernel1<1x1x1 of 1x1x1>(input0, input1, output1, 32, 64)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, Global<const f32> arg1, Global<f32> arg2, i64 arg3, i64 arg4) {
+  i64 first = (i64)group_id(0) * arg4, last = first + arg4 < arg3 ? first + arg4 : arg3;
+  i64 o0 = 0;
+  i64 o1 = 0;
+  i64 o2 = 0;
+  VECTORIZE for (i64 i = first; i < last; ++i) {
+    f32 x0 = arg0[o0 + i];
+    f32 x1 = arg1[o1 + i];
+    f32 v0_2 = x0 + x1;
+    f32 v0 = v0_2;
+    arg2[o2 + i] = v0;
+  }
+}
+
+KERNEL(1, 1, 1) kernel1(Global<const f32> arg0, Global<const f32> arg1, Global<f32> arg2, i64 arg3, i64 arg4) {
+  i64 first = (i64)group_id(0) * arg4, last = first + arg4 < arg3 ? first + arg4 : arg3;
+  i64 o0 = 0;
+  i64 o1 = 0;
+  i64 o2 = 0;
+  VECTORIZE for (i64 i = first; i < last; ++i) {
+    f32 x0 = arg0[o0 + i];
+    f32 x1 = arg1[o1 + i];
+    f32 v0_2 = x0 * x1;
+    f32 v0 = v0_2;
+    arg2[o2 + i] = v0;
+  }
+}

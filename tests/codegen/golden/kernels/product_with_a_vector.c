@@ -39,3 +39,54 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, input1, output0, 4, 1, 8, 1, 0, 0, 4, 8, 8, 8, 8, 8, 8, 8, 8)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, Global<const f32> arg1, Global<f32> arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, i64 arg14, i64 arg15, i64 arg16, i64 arg17) {
+  const i64 column = (i64)group_id(0) * 16, width = arg4 - column < 16 ? arg4 - column : 16;
+  for (i64 batch = group_id(2); batch < arg6; batch += group_count(2)) {
+    const i64 from_a = batch * arg7;
+    const i64 from_b = batch * arg8;
+    const i64 to = batch * arg9;
+    for (i64 row = (i64)group_id(1) * 4; row < arg3; row += (i64)group_count(1) * 4) {
+      f32 sum[4][16];
+      for (i32 r = 0; r < 4; ++r) for (i32 c = 0; c < 16; ++c) sum[r][c] = 0;
+      const i64 row0 = row + 0 < arg3 ? row + 0 : arg3 - 1;
+      const i64 row1 = row + 1 < arg3 ? row + 1 : arg3 - 1;
+      const i64 row2 = row + 2 < arg3 ? row + 2 : arg3 - 1;
+      const i64 row3 = row + 3 < arg3 ? row + 3 : arg3 - 1;
+      if (width == 16) {
+        for (i64 k = 0; k < arg5; ++k) {
+          const f32 a0 = arg0[from_a + row0 * arg10 + k];
+          const f32 a1 = arg0[from_a + row1 * arg11 + k];
+          const f32 a2 = arg0[from_a + row2 * arg12 + k];
+          const f32 a3 = arg0[from_a + row3 * arg13 + k];
+          for (i32 c = 0; c < 16; ++c) {
+            const f32 b = arg1[from_b + k + (column + c)];
+            sum[0][c] = fma(a0, b, sum[0][c]);
+            sum[1][c] = fma(a1, b, sum[1][c]);
+            sum[2][c] = fma(a2, b, sum[2][c]);
+            sum[3][c] = fma(a3, b, sum[3][c]);
+          }
+        }
+      } else {
+        for (i64 k = 0; k < arg5; ++k) {
+          const f32 a0 = arg0[from_a + row0 * arg14 + k];
+          const f32 a1 = arg0[from_a + row1 * arg15 + k];
+          const f32 a2 = arg0[from_a + row2 * arg16 + k];
+          const f32 a3 = arg0[from_a + row3 * arg17 + k];
+          for (i32 c = 0; c < width; ++c) {
+            const f32 b = arg1[from_b + k + (column + c)];
+            sum[0][c] = fma(a0, b, sum[0][c]);
+            sum[1][c] = fma(a1, b, sum[1][c]);
+            sum[2][c] = fma(a2, b, sum[2][c]);
+            sum[3][c] = fma(a3, b, sum[3][c]);
+          }
+        }
+      }
+      for (i32 r = 0; r < 4 && row + r < arg3; ++r) for (i32 c = 0; c < width; ++c) arg2[to + (row + r) + (column + c)] = sum[r][c];
+    }
+  }
+}

@@ -18,3 +18,17 @@ KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
     else for (i32 l = 0; l < 4; ++l) if (i + l < arg1) arg0[o0 + i + l] = q0[l];
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(output0, 64, 64, 7)
+
+// calls normal_f32
+KERNEL(1, 1, 1) kernel0(Global<f32> arg0, i64 arg1, i64 arg2, i64 arg3) {
+  i64 first = (i64)group_id(0) * arg2, last = first + arg2 < arg1 ? first + arg2 : arg1;
+  i64 o0 = 0;
+  VECTORIZE for (i64 i = first; i < last; ++i) {
+    f32 value = normal_f32((u64)arg3, (u64)i);
+    arg0[o0 + i] = value;
+  }
+}

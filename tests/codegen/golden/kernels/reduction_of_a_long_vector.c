@@ -151,3 +151,36 @@ KERNEL(1024, 1, 1) kernel1(GLOBAL const f64* RESTRICT arg0, i64 arg1, i64 arg2, 
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 8192 bytes
+// kernel0<1024x1x1 of 1x1x1>(input0, 16777216, 1, 16384, 1, workspace+0)
+// kernel1<1x1x1 of 1x1x1>(workspace+0, 1, 1024, output0)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, Global<f64> arg5) {
+  i64 begin = (i64)group_id(0) * arg3, end = begin + arg3 < arg1 ? begin + arg3 : arg1;
+  const i64 i = 0;
+  for (i64 row = group_id(1); row < arg4; row += group_count(1)) {
+    i64 o0 = 0;
+    f64 t0 = 0.0;
+    const i64 stretch = 128;
+    for (i64 b = begin; b < end; b += stretch) {
+      const i64 stop = b + stretch < end ? b + stretch : end;
+      f32 s0 = 0.0f;
+      VECTORIZE for (i64 n = b; n < stop; ++n) {
+        f32 x0 = arg0[o0 + n];
+        { ANY_ORDER s0 = s0 + x0; }
+      }
+      t0 = t0 + (f64)s0;
+    }
+    arg5[(i64)group_id(0) * (arg4 * arg2) + row] = t0;
+  }
+}
+
+KERNEL(1, 1, 1) kernel1(Global<const f64> arg0, i64 arg1, i64 arg2, Global<f32> arg3) {
+  for (i64 j = (i64)group_id(0) * 4096; j < arg1 && j < ((i64)group_id(0) + 1) * 4096; ++j) {
+    f64 t = 0.0;
+    for (i64 s = 0; s < arg2; ++s) t = t + arg0[s * arg1 + j];
+    arg3[j] = (f32)t;
+  }
+}

@@ -68,3 +68,25 @@ KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* REST
     if (lane == 0 && active) arg4[row] = v1;
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, input1, 32, 1, 1, output0)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, Global<const f32> arg1, i64 arg2, i64 arg3, i64 arg4, Global<f32> arg5) {
+  i64 first = (i64)group_id(0) * arg4, last = first + arg4 < arg3 ? first + arg4 : arg3;
+  for (i64 row = first; row < last; ++row) {
+    i64 o0 = 0;
+    i64 o1 = 0;
+    f64 sv1 = 0.0;
+    VECTORIZE for (i64 i = 0; i < arg2; ++i) {
+      f32 x1 = arg1[o1 + i];
+      f32 x0 = arg0[o0 + i];
+      f32 v0_2 = x0 * x1;
+      f32 v0 = v0_2;
+      { ANY_ORDER sv1 = sv1 + (f64)v0; }
+    }
+    f32 v1 = (f32)sv1;
+    arg5[row] = v1;
+  }
+}

@@ -51,3 +51,39 @@ KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i3
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, 4, 8, 4, 1, output0, 8)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, Global<f32> arg5, i64 arg6) {
+  i64 begin = (i64)group_id(2) * arg3, end = begin + arg3 < arg1 ? begin + arg3 : arg1;
+  const i64 first = (i64)group_id(0) * 16, width = arg2 - first < 16 ? arg2 - first : 16;
+  f32 s0[16];
+  f32 t0[16];
+  for (i64 row = group_id(1); row < arg4; row += group_count(1)) {
+    i64 o0 = 0;
+    VECTORIZE for (i64 j = 0; j < width; ++j) {
+      t0[j] = AS_F32(0xff800000u);
+    }
+    for (i64 b = begin; b < end; b += 32) {
+      const i64 stop = b + 32 < end ? b + 32 : end;
+      VECTORIZE for (i64 j = 0; j < width; ++j) {
+        s0[j] = AS_F32(0xff800000u);
+      }
+      for (i64 n = b; n < stop; ++n) {
+        VECTORIZE for (i64 j = 0; j < width; ++j) {
+          const i64 i = first + j;
+          f32 x0 = arg0[o0 + n * arg6 + i];
+          s0[j] = LARGER(s0[j], x0);
+        }
+      }
+      VECTORIZE for (i64 j = 0; j < width; ++j) {
+        t0[j] = LARGER(t0[j], s0[j]);
+      }
+    }
+    VECTORIZE for (i64 j = 0; j < width; ++j) {
+      arg5[row * arg2 + first + j] = t0[j];
+    }
+  }
+}

@@ -174,3 +174,44 @@ KERNEL_LEAST(64, 2, 1, 8) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<64x1x1 of 1x1x1>(input0, 1000, 64, 1, 1000, output0)
+
+// calls exp_f32
+// calls order_f32
+// calls unorder_f32
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, Global<f32> arg5) {
+  i64 first = (i64)group_id(0) * arg3, last = first + arg3 < arg2 ? first + arg3 : arg2;
+  for (i64 row = first; row < last; ++row) {
+    i64 o0 = row * arg4;
+    i32 sv0 = order_f32(AS_F32(0xff800000u));
+    i32 nsv0 = 0;
+    VECTORIZE for (i64 i = 0; i < arg1; ++i) {
+      f32 x0 = arg0[o0 + i];
+      { const i32 o = order_f32(x0); sv0 = o > sv0 ? o : sv0; nsv0 |= x0 != x0; }
+    }
+    f32 v0 = nsv0 ? AS_F32(0x7fc00000u) : unorder_f32(sv0);
+    f64 sv3 = 0.0;
+    VECTORIZE for (i64 i = 0; i < arg1; ++i) {
+      f32 x0 = arg0[o0 + i];
+      f32 v1_2 = x0 - v0;
+      f32 v1 = v1_2;
+      f32 v2_1 = exp_f32(v1);
+      f32 v2 = v2_1;
+      { ANY_ORDER sv3 = sv3 + (f64)v2; }
+    }
+    f32 v3 = (f32)sv3;
+    VECTORIZE for (i64 i = 0; i < arg1; ++i) {
+      f32 x0 = arg0[o0 + i];
+      f32 v1_2 = x0 - v0;
+      f32 v1 = v1_2;
+      f32 v2_1 = exp_f32(v1);
+      f32 v2 = v2_1;
+      f32 v4_2 = v2 / v3;
+      f32 v4 = v4_2;
+      arg5[row * arg1 + i] = v4;
+    }
+  }
+}

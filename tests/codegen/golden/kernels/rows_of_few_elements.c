@@ -138,3 +138,46 @@ KERNEL(2, 128, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i
     }
   }
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, 8, 4, 4, 8, 8, 1e-05, output0)
+
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, f32 arg5, f32 arg6, Global<f32> arg7) {
+  i64 first = (i64)group_id(0) * arg3, last = first + arg3 < arg2 ? first + arg3 : arg2;
+  for (i64 row = first; row < last; ++row) {
+    i64 o0 = row * arg4;
+    f64 sv0 = 0.0;
+    VECTORIZE for (i64 i = 0; i < arg1; ++i) {
+      f32 x0 = arg0[o0 + i];
+      { ANY_ORDER sv0 = sv0 + (f64)x0; }
+    }
+    f32 v0 = (f32)sv0;
+    f32 v1_2 = v0 / arg5;
+    f32 v1 = v1_2;
+    f64 sv4 = 0.0;
+    VECTORIZE for (i64 i = 0; i < arg1; ++i) {
+      f32 x0 = arg0[o0 + i];
+      f32 v2_2 = x0 - v1;
+      f32 v2 = v2_2;
+      f32 v3_1 = v2 * v2;
+      f32 v3 = v3_1;
+      { ANY_ORDER sv4 = sv4 + (f64)v3; }
+    }
+    f32 v4 = (f32)sv4;
+    f32 v5_2 = v4 / arg5;
+    f32 v5 = v5_2;
+    f32 v6_2 = v5 + arg6;
+    f32 v6 = v6_2;
+    f32 v7_1 = sqrt(v6);
+    f32 v7 = v7_1;
+    VECTORIZE for (i64 i = 0; i < arg1; ++i) {
+      f32 x0 = arg0[o0 + i];
+      f32 v2_2 = x0 - v1;
+      f32 v2 = v2_2;
+      f32 v8_2 = v2 / v7;
+      f32 v8 = v8_2;
+      arg7[row * arg1 + i] = v8;
+    }
+  }
+}

@@ -30,3 +30,16 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const uint4* arg0, GLOBAL const i64* RESTRICT a
   }
   UNROLL for (u32 k = 0; k < 4; ++k) if (first + k * 256 < (u32)arg4) arg2[first + k * 256] = moved[k];
 }
+
+// --- Tenstorrent
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(input0, input1, output0, status+0, 3, 8, 4, 3, 3)
+
+// calls resolve
+KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, Global<const i64> arg1, Global<f32> arg2, Global<i64> arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
+  const i64 first = (i64)group_id(0) * arg8, last = first + arg8 < arg7 ? first + arg8 : arg7;
+  for (i64 j = first; j < last; ++j) {
+    const i64 from = (j / arg4 * arg6 + resolve(arg1[j % arg4], arg6, arg3)) * arg5;
+    for (i64 k = 0; k < arg5; ++k) arg2[j * arg5 + k] = arg0[from + k];
+  }
+}
