@@ -70,11 +70,15 @@ class Mesh {
   std::vector<std::string> devices_;
 };
 
+// A mesh over the devices that were asked for: "auto", the first usable ones as Mesh::parse() takes them, or device requests
+// separated by commas, one per place: "cuda:0,cuda:1". Throws what Mesh::parse() and DeviceManager::find() throw.
+Mesh mesh_over(const DeviceManager& manager, std::string_view axes, std::string_view devices = "auto");
+
 struct MeshOptions {
   std::map<std::string, Sharding, std::less<>> inputs;  // by name; inputs that are not named are replicated
   // The relative speed of each device, in the mesh's order: it gets that share of every split axis. Empty: equal shares.
   std::vector<double> speeds;
-  RunOptions run;  // timeout, priority, cancel, on_progress, program; repeat and device are ignored
+  RunOptions run;  // timeout, limit, priority, cancel, on_progress, program; repeat and device are ignored
 };
 
 // An exchange of one value between devices.

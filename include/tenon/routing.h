@@ -44,6 +44,7 @@ struct Candidate {
   std::optional<Latency> latency = {};             // declared by its backend
   std::optional<std::uint64_t> upload_bytes = {};  // bytes to upload; nullopt: all inputs
   std::string refusal = {};                        // why it cannot run the program
+  bool has_failed = false;                         // a moment ago: chosen only if there is no other
 };
 
 struct Considered {

@@ -43,8 +43,10 @@ struct SimulatedDevice {
   double open_seconds = 0, close_seconds = 0;
   std::uint64_t memory_bytes = 0;  // 0: typical of the architecture
   bool exclusive = true;
-  bool virtual_time = false;  // latencies are reported, not waited for
-  double compute_factor = 1;  // computing takes this many times as long as on the CPU; at least 1
+  bool virtual_time = false;   // latencies are reported, not waited for
+  double compute_factor = 1;   // computing takes this many times as long as on the CPU; at least 1
+  double compute_seconds = 0;  // each run takes at least this long
+  std::string unplug;          // while a file of this name exists, the device is lost and cannot be opened; "": never
   double hang_seconds = 5;
   FaultRates faults;
   std::uint64_t seed = 0;
@@ -55,9 +57,10 @@ struct SimulatedDevice {
 
   // The latencies, memory and exclusivity typical of |architecture|. Throws not_found listing the known architectures.
   static SimulatedDevice of_architecture(std::string_view architecture);
-  // Sets the property |key| from text: id, open, close, hang (seconds: "0.1", "100ms"), memory ("8GiB"), exclusive, shared,
-  // virtual ("true", "false"; "" is true), factor, seed, script (entries joined by "+"), each fault by its name, and faults for
-  // all of them except run_hangs. Throws invalid_argument naming the key; for an unknown key it lists the known ones.
+  // Sets the property |key| from text: id, open, close, compute, hang (seconds: "0.1", "100ms"), memory ("8GiB"), exclusive,
+  // shared, virtual ("true", "false"; "" is true), factor, unplug, seed, script (entries joined by "+"), each fault by its name,
+  // and faults for all of them except run_hangs. Throws invalid_argument naming the key; for an unknown key it lists the known
+  // ones.
   void set(std::string_view key, std::string_view value);
 
   friend bool operator==(const SimulatedDevice&, const SimulatedDevice&) = default;

@@ -1,13 +1,8 @@
 #include "cli/mesh_run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <numeric>
 
 #include "cli/option_checks.h"
-#include "present/run.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {
@@ -24,31 +19,6 @@ MeshOptions options_of(const MeshArguments& arguments, const RunOptions& run) {
     options.inputs[shard.substr(0, equals)] = Sharding::parse(shard.substr(equals + 1));
   }
   return options;
-}
-
-std::vector<std::string> listed(const std::string& devices) {
-  std::vector<std::string> ids;
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = devices.find(',', begin);
-    ids.push_back(process_manager().find(devices.substr(begin, end - begin)).id);
-    if (end == std::string::npos) return ids;
-    begin = end + 1;
-  }
-}
-
-double total(const Timeline& timeline) {
-  return std::accumulate(timeline.begin(), timeline.end(), 0.0, [](double sum, const Span& span) { return sum + span.seconds; });
-}
-
-MeshRun from(MeshResult&& result) {
-  MeshRun run;
-  run.result.outputs = std::move(result.outputs);
-  run.result.device = result.devices.at(0);
-  run.result.timeline = *std::max_element(result.timelines.begin(), result.timelines.end(),
-                                          [](const Timeline& a, const Timeline& b) { return total(a) < total(b); });
-  run.timelines = std::move(result.timelines);
-  run.collectives = std::move(result.collectives);
-  return run;
 }
 
 }  // namespace
@@ -69,8 +39,8 @@ void add_mesh_options(Command& command, MeshArguments& arguments) {
       ->needs(mesh);
 }
 
-MeshRun run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::span<const HostArray> inputs,
-                    const std::string& device, const RunOptions& options, bool explain, const Session& session) {
+MeshAnswer run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::span<const HostArray> inputs,
+                       const std::string& device, const RunOptions& options, bool explain, const Session& session) {
   if (options.repeat != 1)
     throw Error(ErrorCode::invalid_argument, "--repeat does not work with --mesh", "run the command again to see how times vary");
   const MeshOptions mesh_options = options_of(arguments, options);
@@ -88,66 +58,13 @@ MeshRun run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::spa
       for (std::size_t i = 0; i < places.size(); ++i) places[i] += fmt::format("#{}", i);
       show(Mesh::parse(arguments.axes, places));
     }
-    MeshRun run = from(std::move(result.result));
-    run.devices = std::move(result.places);
-    run.is_printed = result.rank == 0;
-    run.plan = std::move(plan);
-    return run;
+    return {.run = {arguments.axes, std::move(result.places), std::move(result.result), std::move(plan)},
+            .is_printed = result.rank == 0};
   }
-  const Mesh mesh =
-      device == "auto" ? Mesh::parse(arguments.axes, process_manager().devices()) : Mesh::parse(arguments.axes, listed(device));
+  const Mesh mesh = mesh_over(process_manager(), arguments.axes, device);
   show(mesh);
-  MeshRun run = from(tenon::run_on_mesh(process_manager(), graph, inputs, mesh, mesh_options));
-  run.devices = mesh.devices();
-  run.plan = std::move(plan);
-  return run;
-}
-
-void write_mesh(JsonWriter& json, const MeshArguments& arguments, const MeshRun& run) {
-  json.key("mesh").begin_object();
-  json.member("axes", arguments.axes);
-  json.key("devices").begin_array();
-  for (const std::string& device : run.devices) json.value(device);
-  json.end_array();
-  json.key("collectives").begin_array();
-  for (const Collective& collective : run.collectives) {
-    json.begin_object();
-    json.member("kind", name(collective.kind));
-    json.member("value", collective.value);
-    json.member("from", collective.from);
-    json.member("to", collective.to);
-    json.key("axes").begin_array();
-    for (const std::string& axis : collective.axes) json.value(axis);
-    json.end_array();
-    json.member("bytes", collective.bytes);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("timelines").begin_array();
-  for (const Timeline& timeline : run.timelines) present::write_timeline(json, timeline);
-  json.end_array();
-  if (run.plan) {
-    json.key("shardings").begin_array();
-    for (const MeshPlan::Value& value : run.plan->values) {
-      json.begin_object();
-      json.member("node", std::int64_t{value.node});
-      json.member("sharding", value.sharding);
-      json.member("text", value.description);
-      json.end_object();
-    }
-    json.end_array();
-  }
-  json.end_object();
-}
-
-std::string mesh_text(const MeshRun& run) {
-  std::uint64_t bytes = 0;
-  for (const Collective& collective : run.collectives) bytes += collective.bytes;
-  const std::string exchanged =
-      run.collectives.empty()
-          ? "nothing exchanged"
-          : fmt::format("{} {}, {} bytes", run.collectives.size(), run.collectives.size() == 1 ? "exchange" : "exchanges", bytes);
-  return fmt::format("on {}; {}", fmt::join(run.devices, ", "), exchanged);
+  MeshResult result = tenon::run_on_mesh(process_manager(), graph, inputs, mesh, mesh_options);
+  return {.run = {arguments.axes, mesh.devices(), std::move(result), std::move(plan)}};
 }
 
 }  // namespace tenon::cli

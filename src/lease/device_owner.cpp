@@ -302,6 +302,12 @@ void DeviceOwner::count_run(double compute_seconds, bool failed) {
   usage_.counters.compute_seconds += compute_seconds;
 }
 
+std::optional<double> DeviceOwner::seconds_since_failure() const {
+  if (!has_failed_.load(std::memory_order_relaxed)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return failed_at_ ? std::optional(Clock::seconds_between(*failed_at_, now())) : std::nullopt;
+}
+
 bool DeviceOwner::is_open() const {
   const std::lock_guard lock(mutex_);
   return session_ != nullptr;

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -102,6 +103,8 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   double expected_open_seconds() const;
   // How long leases of this process hold the device, recent ones weighing more. None before the first has ended.
   std::optional<double> usual_hold_seconds() const;
+  // Since it was lost or could not be opened, in this process. None if neither has happened.
+  std::optional<double> seconds_since_failure() const;
   void count_run(double compute_seconds, bool failed);
   // Of the hold on the device by this process; 0 without one.
   std::uint64_t epoch() const;
@@ -134,6 +137,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   // The transitions, with mutex_ held.
   void enter(DeviceState state, std::string_view reason, Clock::Time now);
+  void note_failure();
   void begin_opening();                                                // closed, failed, lost -> opening
   void abandon_opening();                                              // opening -> closed
   void fail_opening(const Failure& failure, std::string_view reason);  // opening -> failed
@@ -177,7 +181,9 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   DeviceState state_ = DeviceState::closed;
   std::string state_reason_ = "not used yet";
   Clock::Time state_since_;
-  CloseReason close_reason_{};  // while draining and closing
+  std::optional<Clock::Time> failed_at_;  // lost, or not opened
+  std::atomic<bool> has_failed_ = false;  // the same, for those who only ask whether it ever did
+  CloseReason close_reason_{};            // while draining and closing
 
   RequestQueue queue_;
   RequestQueue::Holders holders_;

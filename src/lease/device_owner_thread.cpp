@@ -67,6 +67,11 @@ void DeviceOwner::enter(DeviceState state, std::string_view reason, Clock::Time 
   usage_.begin(period_of(state), now);
 }
 
+void DeviceOwner::note_failure() {
+  failed_at_ = now();
+  has_failed_.store(true, std::memory_order_relaxed);
+}
+
 void DeviceOwner::begin_opening() {
   assert(!session_ && !opening_);
   opening_.emplace();
@@ -82,6 +87,7 @@ void DeviceOwner::abandon_opening() {
 void DeviceOwner::fail_opening(const Failure& failure, std::string_view reason) {
   opening_.reset();
   enter(DeviceState::failed, reason, now());
+  note_failure();
   queue_.fail_all(failure);
   closed_.notify_all();
 }
@@ -102,6 +108,7 @@ void DeviceOwner::rest(Clock::Time now, std::string_view reason) {
 }
 
 void DeviceOwner::drain(CloseReason reason) {
+  if (reason == CloseReason::lost) note_failure();
   if (is_open_for_use()) {
     close_reason_ = reason;
     enter(DeviceState::draining, "closes when the operation ends", now());
@@ -320,6 +327,7 @@ void DeviceOwner::give_up() {
   session_->give_pass_back();
   given_up_.push_back(std::move(session_));
   enter(DeviceState::lost, "an operation did not end within its limit", now());
+  note_failure();
   closed_.notify_all();
 }
 

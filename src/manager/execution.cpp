@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/stop_scope.h"
+#include "device/naming.h"
 #include "hal/worker/hosted.h"
 #include "manager/config/settings.h"
 #include "manager/evaluate.h"
@@ -113,11 +115,17 @@ struct Execution {
   ManagerState& state;
   const Graph& graph;
   const RunOptions& options;
-  bool moves_tensors = true;  // up and down; else they are on the device already, and stay there
+  bool moves_tensors = true;                             // up and down; else they are on the device already, and stay there
+  std::optional<Routing::Choice> chosen = std::nullopt;  // before; else it is made here
   std::shared_ptr<DeviceOwner> owner = nullptr;
   std::shared_ptr<const Decision> decision = nullptr;
   Timeline timeline = {};
   std::optional<DeviceInfo> opened = {};  // if the device computes in tiers: as it was while it was open
+  Clock::time_point begun = Clock::now();
+
+  Routing::Choice choose() const {
+    return state.routing.choose(graph, options.device, {options.routing, options.prefer}, options.explain);
+  }
 
   template <class Upload, class Take>
   void perform(std::size_t input_count, const Upload& upload, const Take& take) {
@@ -128,7 +136,7 @@ struct Execution {
     check_results(state.config, graph);
     if (options.at_once && !state.routing.is_decided(options.device))
       throw Error(ErrorCode::unavailable, "a device has to be chosen first");
-    Routing::Choice choice = state.routing.choose(graph, options.device, {options.routing, options.prefer}, options.explain);
+    Routing::Choice choice = chosen ? *std::move(chosen) : choose();
     owner = std::move(choice.owner);
     const bool is_on_host = is_host(owner->device());
     if (options.at_once && (!is_on_host || !owner->has_compiled(graph.key()))) refuse_to_wait(*owner);
@@ -229,10 +237,7 @@ struct Execution {
   }
 };
 
-}  // namespace
-
-RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
-  Execution execution{*state_, graph, options};
+RunResult run_once(Execution& execution, std::span<const HostArray> inputs) {
   RunResult result;
   execution.perform(
       inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return operation.residency()->upload(inputs[i]); },
@@ -241,6 +246,39 @@ RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inpu
       });
   execution.describe(result);
   return result;
+}
+
+// Another device for a program whose device failed, if the caller left the choice to us and there is one. A program has no
+// effects but its results, so that running it again is safe; once, because it may be the program that costs the devices.
+std::optional<Routing::Choice> choice_after(const Execution& execution, const Error& error) {
+  const RunOptions& options = execution.options;
+  if (error.code() != ErrorCode::unavailable || options.at_once || !execution.owner) return std::nullopt;
+  const DeviceOwner& failed = *execution.owner;
+  const std::optional<double> since = failed.seconds_since_failure();
+  if (!since || *since > seconds_between(execution.begun, Clock::now())) return std::nullopt;
+  if (failed.is_held_by_this_thread() || is_named(failed.device(), options.device) || device_number(options.device))
+    return std::nullopt;
+  Routing::Choice choice = execution.choose();
+  if (choice.owner == execution.owner) return std::nullopt;
+  auto decision = std::make_shared<Decision>(*choice.decision);
+  decision->warning = fmt::format("{} failed: {}; repeated on {}", failed.device().id, error.what(), decision->device.id);
+  logging::warn("{}", decision->warning);
+  choice.decision = std::move(decision);
+  return choice;
+}
+
+}  // namespace
+
+RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
+  Execution execution{*state_, graph, options};
+  try {
+    return run_once(execution, inputs);
+  } catch (const Error& error) {
+    std::optional<Routing::Choice> other = choice_after(execution, error);
+    if (!other) throw;
+    Execution again{*state_, graph, options, /*moves_tensors=*/true, std::move(other)};
+    return run_once(again, inputs);
+  }
 }
 
 EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,

@@ -58,6 +58,7 @@ Lease Member::lease() const {
 }
 
 void Member::run() {
+  if (options_.limit) end_ = std::chrono::steady_clock::now() + *options_.limit;
   place_inputs();
   for (const Stage& stage : prepared_.stages) run_stage(stage);
   for (const int v : prepared_.partition.outputs) {
@@ -87,6 +88,7 @@ void Member::run_stage(const Stage& stage) {
     RunOptions options = options_;
     options.device = device_id_;
     options.repeat = 1;
+    if (end_) options.limit = std::max(*end_ - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
     options.on_decision = {};
     EvaluateResult result = evaluate(manager_, stage.graphs[index(rank_)], inputs, options);
     for (std::size_t i = 0; i < stage.outputs.size(); ++i) values_[stage.outputs[i]] = std::move(result.outputs[i]);

@@ -1,10 +1,12 @@
 // What drives one device of a mesh: its lease, its programs, its side of every exchange.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -63,6 +65,7 @@ class Member {
   const RunOptions options_;
   std::unique_ptr<Exchange> exchange_;
   std::map<Crossing, std::shared_ptr<Storage>> values_;
+  std::optional<std::chrono::steady_clock::time_point> end_;  // of the run, if it has a limit
 };
 
 // The exchanges of a run, with the bytes that all |members| of this process received.

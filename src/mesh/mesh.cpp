@@ -112,6 +112,13 @@ Mesh Mesh::parse(std::string_view text, std::span<const DeviceInfo> devices) {
 
 Mesh Mesh::parse(std::string_view text, std::vector<std::string> ids) { return Mesh(parse_axes(text), std::move(ids)); }
 
+Mesh mesh_over(const DeviceManager& manager, std::string_view axes, std::string_view devices) {
+  if (trimmed(devices) == "auto") return Mesh::parse(axes, manager.devices());
+  std::vector<std::string> ids;
+  for (const std::string_view request : pieces(devices, ',')) ids.push_back(manager.find(std::string(request)).id);
+  return Mesh::parse(axes, std::move(ids));
+}
+
 int Mesh::axis(std::string_view name) const {
   for (std::size_t i = 0; i < axes_.size(); ++i)
     if (axes_[i].name == name) return static_cast<int>(i);

@@ -84,15 +84,28 @@ void MpiExchange::wait(std::vector<MpiLibrary::Request> requests) {
     if (round < kSpins) continue;
     // Another process may need this core to send what we wait for.
     sched_yield();
-    if (cancel_.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled while exchanging values");
+    if (cancel_.stop_requested()) fail_cancelled();
     if (Clock::now() - began_ > deadline_) fail_late();
   }
 }
 
-void MpiExchange::fail_late() const {
+// The peers that have not yet come to the present exchange.
+std::vector<std::string> MpiExchange::missing_peers() const {
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < peers_.size(); ++i)
     if (i >= arrivals_.size() || !mpi_.test(arrivals_[i])) missing.push_back(names_[index(peers_[i])]);
+  return missing;
+}
+
+void MpiExchange::fail_cancelled() const {
+  const std::vector<std::string> missing = missing_peers();
+  if (missing.empty()) throw Error(ErrorCode::cancelled, "cancelled while exchanging values");
+  throw Error(ErrorCode::cancelled, fmt::format("cancelled while waiting for {}", fmt::join(missing, ", ")),
+              "the launcher ends all processes of a job when one of them is gone");
+}
+
+void MpiExchange::fail_late() const {
+  const std::vector<std::string> missing = missing_peers();
   const double seconds = std::chrono::duration<double>(deadline_).count();
   if (missing.empty())
     throw Error(ErrorCode::deadline_exceeded,
@@ -235,13 +248,14 @@ HostArray MpiExchange::reduce(const HostArray& mine, const Layout& from, const L
 HostArray MpiExchange::reduce_all(const HostArray& mine, ReduceKind kind, const std::vector<int>& axes,
                                   const std::vector<int>& group) {
   begin(group);
-  HostArray result = mine;
-  std::byte* data = result.mutable_data();
+  HostArray result = HostArray::empty(mine.dtype(), mine.shape());
+  std::byte* const to = result.mutable_data();
   const std::size_t size = element_bytes(mine.dtype());
   std::vector<MpiLibrary::Request> requests;
   for (std::int64_t at = 0; at < mine.elements();) {
     const std::int64_t count = std::min<std::int64_t>(static_cast<std::int64_t>(kPiece / size), mine.elements() - at);
-    requests.push_back(mpi_.all_reduce(data + static_cast<std::size_t>(at) * size, count, mine.dtype(), kind, groups_.at(axes)));
+    const std::size_t offset = static_cast<std::size_t>(at) * size;
+    requests.push_back(mpi_.all_reduce(mine.data() + offset, to + offset, count, mine.dtype(), kind, groups_.at(axes)));
     at += count;
   }
   wait(std::move(requests));

@@ -48,6 +48,8 @@ class MpiExchange final : public Exchange {
   void wait_for_turn_of(int member);
   void tell_all(std::int32_t word);
   void exchange(const std::vector<Message>& sends, std::vector<Message>& receives);
+  std::vector<std::string> missing_peers() const;
+  [[noreturn]] void fail_cancelled() const;
   [[noreturn]] void fail_late() const;
   HostArray reduce_all(const HostArray& mine, ReduceKind kind, const std::vector<int>& axes, const std::vector<int>& group);
   void make_groups();

@@ -18,7 +18,6 @@ struct OpenMpi {
   static constexpr const char* kName = "Open MPI";
   static std::vector<std::string> files() { return {"libmpi.so.40", "libmpi.so.80", "libmpi.so"}; }
   static void* ignored_status() { return nullptr; }
-  static void* in_place() { return reinterpret_cast<void*>(1); }
   static Handle world(const DynamicLibrary& library) { return library.function<char>("ompi_mpi_comm_world"); }
   static Handle bytes(const DynamicLibrary& library) { return library.function<char>("ompi_mpi_byte"); }
   static Handle type(const DynamicLibrary& library, DType dtype) {
@@ -44,7 +43,6 @@ struct Mpich {
   static constexpr const char* kName = "MPICH";
   static std::vector<std::string> files() { return {"libmpich.so.12", "libmpi.so.12", "libmpich.so"}; }
   static void* ignored_status() { return reinterpret_cast<void*>(1); }
-  static void* in_place() { return reinterpret_cast<void*>(-1); }
   static Handle world(const DynamicLibrary&) { return 0x44000000; }
   static Handle bytes(const DynamicLibrary&) { return 0x4c00010d; }
   static Handle type(const DynamicLibrary&, DType dtype) {
@@ -122,9 +120,9 @@ class Bound final : public MpiLibrary {
   bool can_reduce(DType dtype, ReduceKind kind) const override {
     return Abi::type(library_, dtype) != Handle{} && Abi::operation(library_, kind) != Handle{};
   }
-  Request all_reduce(void* data, std::int64_t elements, DType dtype, ReduceKind kind, Group group) override {
+  Request all_reduce(const void* from, void* to, std::int64_t elements, DType dtype, ReduceKind kind, Group group) override {
     Handle request{};
-    check(iallreduce_(Abi::in_place(), data, count_of(static_cast<std::size_t>(elements)), Abi::type(library_, dtype),
+    check(iallreduce_(from, to, count_of(static_cast<std::size_t>(elements)), Abi::type(library_, dtype),
                       Abi::operation(library_, kind), groups_[static_cast<std::size_t>(group)], &request),
           "MPI_Iallreduce");
     return keep(request);

@@ -33,9 +33,9 @@ class MpiLibrary {
   virtual Group split(int color) = 0;
   virtual Request send(const void* data, std::size_t bytes, int to, int tag) = 0;
   virtual Request receive(void* data, std::size_t bytes, int from, int tag) = 0;
-  // In place. False if the library has no operation for it.
+  // False if the library has no operation for it.
   virtual bool can_reduce(DType dtype, ReduceKind kind) const = 0;
-  virtual Request all_reduce(void* data, std::int64_t elements, DType dtype, ReduceKind kind, Group group) = 0;
+  virtual Request all_reduce(const void* from, void* to, std::int64_t elements, DType dtype, ReduceKind kind, Group group) = 0;
   virtual bool test(Request request) = 0;
   // Ends MPI in an orderly way. Not called after an error: it waits for processes that may be gone.
   virtual void finish() = 0;

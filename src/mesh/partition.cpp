@@ -75,17 +75,10 @@ class Partitioner {
     const auto found = options_.inputs.find(attr.name);
     if (found == options_.inputs.end()) return layout;
     const Sharding& sharding = found->second;
-    if (static_cast<int>(sharding.axes.size()) > node.shape.rank())
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the sharding [{}] of {} has {} axes, but its shape is {}", sharding.text(), attr.name,
-                              sharding.axes.size(), to_string(node.shape)));
     for (std::size_t axis = 0; axis < sharding.axes.size(); ++axis) {
       Split split;
       for (const std::string& name : sharding.axes[axis]) {
         const int mesh_axis = mesh_.axis(name);
-        if (layout.splits_over(mesh_axis) || std::find(split.over.begin(), split.over.end(), mesh_axis) != split.over.end())
-          throw Error(ErrorCode::invalid_argument,
-                      fmt::format("the sharding [{}] of {} uses the mesh axis {} twice", sharding.text(), attr.name, name));
         if (mesh_.axes()[index(mesh_axis)].size > 1) split.over.push_back(mesh_axis);
       }
       const std::int64_t extent = node.shape[static_cast<int>(axis)];
@@ -284,14 +277,39 @@ class Partitioner {
   std::multimap<int, int> conversions_;  // value, the same in another layout
 };
 
-void check_names(const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
-  std::vector<std::string> names;
-  for (const NodeId input : graph.inputs()) names.push_back(graph[input].as<InputAttr>().name);
-  for (const auto& [name, sharding] : options.inputs)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("a sharding is given for {}, but the program has no input of that name", name),
-                  fmt::format("its inputs are: {}", fmt::join(names, ", ")));
+void check_sharding(const Node& input, const Sharding& sharding, const Mesh& mesh) {
+  const std::string& name = input.as<InputAttr>().name;
+  if (static_cast<int>(sharding.axes.size()) > input.shape.rank())
+    throw Error(ErrorCode::invalid_argument, fmt::format("the sharding [{}] of {} has {} axes, but its shape is {}",
+                                                         sharding.text(), name, sharding.axes.size(), to_string(input.shape)));
+  std::vector<int> used;
+  for (const auto& axes : sharding.axes)
+    for (const std::string& axis : axes) {
+      const int mesh_axis = mesh.axis(axis);
+      if (std::find(used.begin(), used.end(), mesh_axis) != used.end())
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("the sharding [{}] of {} uses the mesh axis {} twice", sharding.text(), name, axis));
+      used.push_back(mesh_axis);
+    }
+}
+
+}  // namespace
+
+void check_options(const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
+  for (const auto& [name, sharding] : options.inputs) {
+    const auto& inputs = graph.inputs();
+    const auto found =
+        std::find_if(inputs.begin(), inputs.end(), [&](NodeId id) { return graph[id].as<InputAttr>().name == name; });
+    if (found != inputs.end()) {
+      check_sharding(graph[*found], sharding, mesh);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const NodeId input : inputs) names.push_back(graph[input].as<InputAttr>().name);
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a sharding is given for {}, but the program has no input of that name", name),
+                fmt::format("its inputs are: {}", fmt::join(names, ", ")));
+  }
   if (!options.speeds.empty() && options.speeds.size() != index(mesh.size()))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} speeds are given for {} devices", options.speeds.size(), mesh.size()));
@@ -300,10 +318,8 @@ void check_names(const Graph& graph, const Mesh& mesh, const MeshOptions& option
       throw Error(ErrorCode::invalid_argument, fmt::format("a device's speed must be positive, not {}", speed));
 }
 
-}  // namespace
-
 Partition partition(const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
-  check_names(graph, mesh, options);
+  check_options(graph, mesh, options);
   return Partitioner(graph, mesh, options).take();
 }
 

@@ -33,7 +33,9 @@ struct Partition {
   int stages = 1;
 };
 
-// Throws invalid_argument if a sharding does not fit.
+// Throws invalid_argument if a sharding does not fit its input, or names what does not exist.
+void check_options(const Graph& graph, const Mesh& mesh, const MeshOptions& options);
+// Checks, too.
 Partition partition(const Graph& graph, const Mesh& mesh, const MeshOptions& options);
 
 // Between devices, sums of 16-bit and block formats are f32: terms are not rounded before they are added.

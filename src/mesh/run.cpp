@@ -125,10 +125,28 @@ HostArray assembled(const mesh::Prepared& prepared, const std::vector<std::uniqu
   return whole.cast(node.dtype);
 }
 
+// A mesh of one device is that device.
+MeshResult run_alone(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
+                     const MeshOptions& options) {
+  mesh::check_options(graph, mesh, options);
+  RunOptions run = options.run;
+  run.device = mesh.devices()[0];
+  run.repeat = 1;
+  run.explain = false;
+  run.on_decision = {};
+  RunResult alone = manager.run(graph, inputs, run);
+  MeshResult result;
+  result.outputs = std::move(alone.outputs);
+  result.devices.push_back(std::move(alone.device));
+  result.timelines.push_back(std::move(alone.timeline));
+  return result;
+}
+
 }  // namespace
 
 MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
                        const MeshOptions& options) {
+  if (mesh.size() == 1) return run_alone(manager, graph, inputs, mesh, options);
   const mesh::Prepared prepared(graph, inputs, mesh, options);
   Session session(mesh, options.run.on_progress);
   const std::stop_callback stop(options.run.cancel,

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "graph/elementwise.h"
+#include "graph/region.h"
+#include "tenon/error.h"
 
 namespace tenon::mesh {
 namespace {
@@ -17,7 +20,11 @@ class StageBuilder {
       : graph_(graph),
         mesh_(mesh),
         partition_(partition),
-        stages_(index(partition.stages)) {}
+        stages_(index(partition.stages)),
+        value_of_(index(graph.size()), -1) {
+    for (int v = 0; v < static_cast<int>(partition.values.size()); ++v)
+      if (value(v).kind == Value::Kind::node) value_of_[index(value(v).origin)] = v;
+  }
 
   std::vector<Stage> take() {
     for (int v = 0; v < static_cast<int>(partition_.values.size()); ++v) {
@@ -91,6 +98,8 @@ class StageBuilder {
     for (const int v : needed)
       if (!enters(v, number))
         made[v] = value(v).kind == Value::Kind::part ? part(local, v, rank, made) : node(local, v, rank, made);
+    for (const Region& region : graph_.regions())
+      if (std::optional<Region> kept = local_region(local, region, made, number)) local.mark(std::move(*kept));
     std::vector<NodeId> outputs;
     for (const Crossing& output : stage.outputs) outputs.push_back(local.cast(local.strong(made[output.value]), output.dtype));
     local.set_outputs(std::move(outputs));
@@ -113,9 +122,84 @@ class StageBuilder {
     Node node = graph_[value(v).origin];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = made.at(value(v).inputs[i]);
     node.shape = box(v, rank).shape();
-    if (node.prim == Prim::take && !value(value(v).inputs[0]).layout.splits[index(node.as<AxisAttr>().axis)].over.empty())
-      return take_own_rows(local, node, v, rank);
+    if (takes_own_rows(v)) return take_own_rows(local, node, v, rank);
     return local.append(std::move(node));
+  }
+  bool takes_own_rows(int v) const {
+    const Node& node = graph_[value(v).origin];
+    return node.prim == Prim::take && !value(value(v).inputs[0]).layout.splits[index(node.as<AxisAttr>().axis)].over.empty();
+  }
+
+  // Whether the value is the same at all places along |axes|, so that a part of it along them is like any other.
+  bool is_same_along(int v, AxisSet axes) const {
+    const Value& one = value(v);
+    if (axes == 0) return true;
+    if (one.is_exchange()) return false;
+    if (one.kind == Value::Kind::part) return is_same_along(one.inputs[0], axes);
+    const Node& node = graph_[one.origin];
+    if (node.prim == Prim::cast) return is_same_along(one.inputs[0], axes);
+    if (node.prim == Prim::elementwise)
+      return std::all_of(one.inputs.begin(), one.inputs.end(), [&](int input) { return is_same_along(input, axes); });
+    if (node.prim != Prim::broadcast) return false;
+    const Shape& from = graph_[node.inputs[0]].shape;
+    const int added = node.shape.rank() - from.rank();
+    AxisSet left = 0;  // axes that were there before
+    for (int axis = added; axis < node.shape.rank(); ++axis)
+      if ((axes >> axis & 1) != 0 && from[axis - added] == node.shape[axis]) left |= static_cast<AxisSet>(1 << (axis - added));
+    return is_same_along(one.inputs[0], left);
+  }
+  AxisSet cut_axes(int part) const {
+    const Layout &from = value(value(part).inputs[0]).layout, &to = value(part).layout;
+    AxisSet axes = 0;
+    for (std::size_t axis = 0; axis < to.splits.size(); ++axis)
+      if (!(from.splits[axis] == to.splits[axis])) axes |= static_cast<AxisSet>(1 << axis);
+    return axes;
+  }
+
+  // A whole op on the parts of one device, for a backend that implements it: where nothing inside of it is exchanged, cut or
+  // made in another stage, the device applies the same op to its parts. Sums that are still to be added up must not be rounded
+  // by the op, so those stay as they are.
+  std::optional<Region> local_region(const Graph& local, const Region& region, const std::map<int, NodeId>& made,
+                                     int number) const {
+    const int result = value_of_[index(region.output)];
+    const auto& partials = value(result).layout.partials;
+    if (std::any_of(partials.begin(), partials.end(), [](const auto& partial) { return partial.has_value(); })) return {};
+    std::map<NodeId, int> read;  // the region's inputs, and the values that are read in their place
+    std::set<int> inside;
+    std::vector<int> open{result};
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (!inside.insert(v).second) continue;
+      if (enters(v, number) || !made.contains(v)) return {};
+      if (value(v).kind == Value::Kind::part && is_same_along(value(v).inputs[0], cut_axes(v))) {
+        open.push_back(value(v).inputs[0]);
+        continue;
+      }
+      if (value(v).kind != Value::Kind::node || takes_own_rows(v)) return {};
+      const Node& node = graph_[value(v).origin];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const int source = value(v).inputs[i];
+        if (std::find(region.inputs.begin(), region.inputs.end(), node.inputs[i]) == region.inputs.end())
+          open.push_back(source);
+        else if (read.try_emplace(node.inputs[i], source).first->second != source)
+          return {};
+      }
+    }
+    Region kept{{}, made.at(result), region.attr};
+    for (const NodeId input : region.inputs) {
+      if (!read.contains(input)) return {};
+      kept.inputs.push_back(made.at(read[input]));
+    }
+    return fits(local, kept) ? std::optional(std::move(kept)) : std::nullopt;
+  }
+  static bool fits(const Graph& local, const Region& region) {
+    try {
+      check_region(local, region);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // A take from rows of which this device has some: the others give zeros.
@@ -154,6 +238,7 @@ class StageBuilder {
   const Mesh& mesh_;
   const Partition& partition_;
   std::vector<Stage> stages_;
+  std::vector<int> value_of_;  // per node
 };
 
 }  // namespace

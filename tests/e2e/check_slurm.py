@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """tenon cluster and packaging/slurm with a real Slurm: four nodes in network namespaces, each with two simulated devices.
 
-usage: check_slurm.py TENON PACKAGING [--jobs N]      (root, Linux; the default is a few jobs)
+usage: check_slurm.py TENON PACKAGING [--jobs N] [--node-kills N]      (root, Linux; the default is a few jobs)
 
 Checks: status; a mesh over two nodes; no device is used by two jobs at once; a program outside of Slurm waits for a job;
-a killed job's devices are free for the next.
+a killed job's devices are free for the next. With --node-kills: all processes of a node are killed, its job runs again elsewhere,
+and the node takes jobs again when it is back (half a minute each: Slurm has to give the node up).
 """
 import argparse
 import json
@@ -16,17 +17,11 @@ import sys
 import tempfile
 import time
 
-SKIPPED = 77
+from hosts import SKIPPED, Hosts, enter_own_network, run
+
 NODES = 4
 DEVICES = 2
 PROGRAMS = ["slurmctld", "slurmd", "srun", "salloc", "scontrol", "squeue", "munged", "ip", "nsenter", "mpirun.openmpi"]
-
-
-def run(*words, check=True, **options):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, **options)
-    if check and done.returncode != 0:
-        raise AssertionError(f"{' '.join(str(w) for w in words)}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done
 
 
 def eventually(seconds, condition, what):
@@ -37,16 +32,13 @@ def eventually(seconds, condition, what):
 
 
 class Cluster:
-    def __init__(self, folder, tenon, packaging):
-        self.folder, self.tenon, self.packaging = folder, tenon, packaging
+    def __init__(self, hosts, folder, tenon, packaging):
+        self.hosts, self.folder, self.tenon, self.packaging = hosts, folder, tenon, packaging
         self.daemons = []
-        self.tag = f"t{os.getpid() % 10000}"
-        self.bridge = self.tag + "br"
-        self.nodes = [f"tn{i}" for i in range(1, NODES + 1)]
+        self.nodes = hosts.names
         self.environment = dict(os.environ, SLURM_CONF=f"{folder}/slurm.conf", PATH=f"{folder}/bin:{os.environ['PATH']}")
 
     def start(self):
-        self.make_network()
         self.write_files()
         os.makedirs(f"{self.folder}/munge", mode=0o700)
         with open(f"{self.folder}/munge/key", "wb") as key:
@@ -56,10 +48,15 @@ class Cluster:
                      f"--pid-file={self.folder}/munge/pid", f"--log-file={self.folder}/munge/log", f"--seed-file={self.folder}/munge/seed"])
         eventually(20, lambda: os.path.exists(f"{self.folder}/munge.sock"), "munged did not start")
         self.daemon(["slurmctld", "-D", "-f", f"{self.folder}/slurm.conf", "-c"])
-        for number, node in enumerate(self.nodes, 1):
-            self.daemon(["nsenter", f"--net=/run/netns/{self.tag}{number}", "unshare", "-u", "sh", "-c",
-                         f"hostname {node}; exec slurmd -D -N {node} -f {self.folder}/slurm.conf"])
-        eventually(60, lambda: self.slurm("sinfo", "-h", "-t", "idle", "-o", "%D", check=False).stdout.strip() == str(NODES),
+        for node in self.nodes:
+            self.start_node(node)
+        self.wait_until_idle()
+
+    def start_node(self, node):
+        self.daemon(self.hosts.command(node, ["slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf"]))
+
+    def wait_until_idle(self):
+        eventually(90, lambda: self.slurm("sinfo", "-h", "-t", "idle", "-o", "%D", check=False).stdout.strip() == str(NODES),
                    "the nodes did not come up: " + self.log())
 
     def log(self):
@@ -74,19 +71,6 @@ class Cluster:
     def daemon(self, command):
         self.daemons.append(subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                              start_new_session=True))
-
-    def make_network(self):
-        run("ip", "link", "add", self.bridge, "type", "bridge")
-        run("ip", "addr", "add", "10.77.0.254/24", "dev", self.bridge)
-        run("ip", "link", "set", self.bridge, "up")
-        for number in range(1, NODES + 1):
-            name = f"{self.tag}{number}"
-            run("ip", "netns", "add", name)
-            run("ip", "link", "add", f"{self.tag}v{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
-            run("ip", "link", "set", f"{self.tag}v{number}", "master", self.bridge, "up")
-            run("ip", "-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
-            run("ip", "-n", name, "link", "set", "eth0", "up")
-            run("ip", "-n", name, "link", "set", "lo", "up")
 
     def write_files(self):
         os.makedirs(f"{self.folder}/bin")
@@ -176,10 +160,13 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
                 daemon.wait(15)
             except subprocess.TimeoutExpired:
                 daemon.kill()
-        run("pkill", "-KILL", "-f", self.folder, check=False)
-        for number in range(1, NODES + 1):
-            run("ip", "netns", "del", f"{self.tag}{number}", check=False)
-        run("ip", "link", "del", self.bridge, check=False)
+        for node in self.nodes:
+            self.kill_node(node)
+
+    def kill_node(self, node):
+        """Every process of the node, as if it lost its power."""
+        for pid in run("ip", "netns", "pids", node, check=False).stdout.split():
+            run("kill", "-KILL", pid, check=False)
 
 
 def check_status(cluster):
@@ -246,39 +233,69 @@ def check_killed(cluster):
     assert done.stdout.startswith("2"), done
 
 
+def check_killed_node(cluster, number):
+    """The job of a node that is gone starts again on another one; the node comes back clean."""
+    journal = f"{cluster.folder}/requeued.{number}"
+    cluster.script(f"requeued.{number}.sh", f"""#!/bin/sh
+echo $SLURMD_NODENAME >>{journal}
+tenon run '1 + 1' --device sim:$SLURM_JOB_GPUS --timeout 0 >/dev/null || echo refused >>{journal}
+[ $(wc -l <{journal}) -gt 1 ] || exec sleep 1000
+""")
+    cluster.slurm("sbatch", "--quiet", "--requeue", "-N1", "-n1", "--gres=gpu:1", "-o", "/dev/null", f"{cluster.folder}/requeued.{number}.sh")
+
+    def nodes():
+        if not os.path.exists(journal):
+            return []
+        with open(journal, encoding="utf-8") as lines:
+            return lines.read().split()
+
+    eventually(60, lambda: nodes(), "the job did not start")
+    killed = nodes()[0]
+    begin = time.monotonic()
+    cluster.kill_node(killed)
+    eventually(180, lambda: len(nodes()) > 1, "the job did not start again: " + cluster.log())
+    seconds = time.monotonic() - begin
+    assert "refused" not in nodes(), nodes()
+    assert nodes()[1] != killed, nodes()
+    cluster.start_node(killed)
+    cluster.wait_until_idle()
+    done = cluster.slurm("srun", "--quiet", "-w", killed, "-n1", "--gres=gpu:2", "sh", "-c", "tenon run '1 + 1' --device sim:1 --timeout 0")
+    assert done.stdout.startswith("2"), done
+    return seconds
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tenon")
     parser.add_argument("packaging")
     parser.add_argument("--jobs", type=int, default=24)
+    parser.add_argument("--node-kills", type=int, default=0)
     arguments = parser.parse_args()
     missing = [program for program in PROGRAMS if not shutil.which(program)]
     if missing:
         print(f"Slurm or what it needs is not installed here: {', '.join(missing)}")
         return SKIPPED
-    probe = subprocess.run(["unshare", "-n", "true"], capture_output=True)
-    if os.geteuid() != 0 or probe.returncode != 0:
-        print("network namespaces need root, and are not permitted here")
-        return SKIPPED
+    enter_own_network()
     folder = tempfile.mkdtemp()
     os.chmod(folder, 0o755)
-    cluster = Cluster(folder, os.path.abspath(arguments.tenon), os.path.abspath(arguments.packaging))
+    with Hosts(NODES) as hosts:
+        return check_all(Cluster(hosts, folder, os.path.abspath(arguments.tenon), os.path.abspath(arguments.packaging)), arguments)
+
+
+def check_all(cluster, arguments):
     try:
-        try:
-            cluster.start()
-        except AssertionError as error:
-            if "Operation not permitted" in str(error) or "not supported" in str(error):
-                print("network namespaces are not permitted here")
-                return SKIPPED
-            raise
+        cluster.start()
         for check in (check_status, check_mesh, check_outside, check_killed):
             check(cluster)
             print(f"{check.__name__[6:]}: right")
         check_many(cluster, arguments.jobs)
         print(f"{arguments.jobs} jobs: no device was used twice")
+        for number in range(arguments.node_kills):
+            seconds = check_killed_node(cluster, number)
+            print(f"a killed node's job ran again on another node after {seconds:.0f} s")
     finally:
         cluster.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(cluster.folder, ignore_errors=True)
     return 0
 
 

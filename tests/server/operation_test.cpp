@@ -139,7 +139,9 @@ TEST(Drain, LetsRunningRequestsEndAndTakesNoNewOnes) {
   auto server = std::make_unique<TestServer>(ServerOptions{}, config);
   Lease lease = server->manager().lease({.device = "sim:0"});
   TestClient running = server->client(), other = server->client();
-  EXPECT_EQ(other.request("GET", "/readyz").status, 200);
+  const Reply ready = other.request("GET", "/readyz");
+  EXPECT_EQ(ready.status, 200);
+  EXPECT_EQ(ready.body, R"({"status":"ready","running":0,"waiting":0,"open_devices":1})");
   const std::string body = R"({"operation":"neg","device":"sim:0","inputs":[{"value":4}]})";
   running.send("POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
                std::to_string(body.size()) + "\r\n\r\n" + body);

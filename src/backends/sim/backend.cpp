@@ -38,11 +38,12 @@ class SimExecutable final : public Executable {
     Card& card = session_->card();
     const Fault fault = card.faults.next(Call::run);
     if (fault == Fault::run_hangs) session_->hang();
-    if (fault != Fault::none) throw session_->lose();
+    if (fault != Fault::none || card.is_unplugged()) throw session_->lose();
     const auto start = std::chrono::steady_clock::now();
     inner_->run(in, out);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    session_->compute_for(took.count() * (card.device.compute_factor - 1));
+    session_->compute_for(std::max(took.count() * (card.device.compute_factor - 1), card.device.compute_seconds - took.count()));
+    if (card.is_unplugged()) throw session_->lose();
     // A call of another thread may have lost the device, and the outputs with it.
     session_->check_open();
   }
@@ -183,6 +184,9 @@ class SimBackend final : public Backend {
   }
 
   static void bring_up(Card& card) {
+    if (card.is_unplugged())
+      throw Error(ErrorCode::unavailable, card.info.id + " is unplugged (simulated)",
+                  fmt::format("remove the file {}", card.device.unplug));
     bool is_dirty, is_refusing;
     {
       const std::lock_guard lock(card.mutex);
@@ -248,7 +252,7 @@ void check(const SimulatedDevice& device) {
   const auto bad = [&](const std::string& what) {
     return Error(ErrorCode::invalid_argument, fmt::format("simulated {}: {}", device.architecture, what));
   };
-  for (const double seconds : {device.open_seconds, device.close_seconds, device.hang_seconds})
+  for (const double seconds : {device.open_seconds, device.close_seconds, device.compute_seconds, device.hang_seconds})
     if (!(seconds >= 0 && seconds < 1e6)) throw bad(fmt::format("{} is not a time in seconds", seconds));
   if (!(device.compute_factor >= 1 && device.compute_factor < 1e6))
     throw bad(fmt::format("the compute factor must be at least 1, not {}", device.compute_factor));

@@ -1,6 +1,7 @@
 #include "backends/sim/session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -20,6 +21,8 @@ Card::Card(SimulatedDevice description, DeviceInfo device_info)
 void Card::wait(double seconds) const {
   if (!device.virtual_time && seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
+
+bool Card::is_unplugged() const { return !device.unplug.empty() && access(device.unplug.c_str(), F_OK) == 0; }
 
 MemoryBudget::Share Card::take(std::uint64_t bytes) const {
   try {
@@ -76,7 +79,7 @@ void Session::compute_for(double seconds) const {
   constexpr std::chrono::milliseconds kTile{5};
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::unique_lock lock(mutex_);
-  while (state_ == State::open && std::chrono::steady_clock::now() < until) {
+  while (state_ == State::open && std::chrono::steady_clock::now() < until && !card_->is_unplugged()) {
     check_stop();
     ended_.wait_for(lock, std::min<std::chrono::duration<double>>(kTile, until - std::chrono::steady_clock::now()));
   }

@@ -18,6 +18,7 @@ struct Card {
   Card(SimulatedDevice description, DeviceInfo device_info);
 
   void wait(double seconds) const;  // not in virtual time
+  bool is_unplugged() const;
   // Throws resource_exhausted if the device does not have enough free memory.
   MemoryBudget::Share take(std::uint64_t bytes) const;
   Error out_of_memory(std::uint64_t bytes, std::string_view why) const;

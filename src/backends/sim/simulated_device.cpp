@@ -30,10 +30,10 @@ constexpr std::array kArchitectures{
     Architecture{"gpu", 0.18, 0.07, 24 * kGiB, false},
 };
 
-constexpr std::array<std::string_view, 19> kKeys{
-    "id",          "open",          "close",         "hang",         "memory",   "exclusive",  "shared",
-    "virtual",     "factor",        "seed",          "script",       "faults",   "open_fails", "open_hangs",
-    "close_fails", "out_of_memory", "dirty_refuses", "lost_mid_run", "run_hangs"};
+constexpr std::array<std::string_view, 21> kKeys{
+    "compute",    "unplug",     "id",          "open",          "close",         "hang",         "memory",
+    "exclusive",  "shared",     "virtual",     "factor",        "seed",          "script",       "faults",
+    "open_fails", "open_hangs", "close_fails", "out_of_memory", "dirty_refuses", "lost_mid_run", "run_hangs"};
 
 [[noreturn]] void bad_value(std::string_view key, std::string_view value, std::string_view wanted) {
   throw Error(ErrorCode::invalid_argument, fmt::format("simulated device: {}={} is not {}", key, value, wanted));
@@ -161,6 +161,8 @@ void SimulatedDevice::set(std::string_view key, std::string_view value) {
     open_seconds = seconds(key, value);
   else if (key == "close")
     close_seconds = seconds(key, value);
+  else if (key == "compute")
+    compute_seconds = seconds(key, value);
   else if (key == "hang")
     hang_seconds = seconds(key, value);
   else if (key == "memory")
@@ -173,6 +175,8 @@ void SimulatedDevice::set(std::string_view key, std::string_view value) {
     virtual_time = flag(key, value);
   else if (key == "factor")
     compute_factor = factor(key, value);
+  else if (key == "unplug")
+    unplug = value;
   else if (key == "seed")
     seed = tenon::seed(key, value);
   else if (key == "script")

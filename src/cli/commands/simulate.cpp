@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
 #include <memory>
 
 #include "base/units.h"
@@ -10,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "cli/terminal/plot.h"
+#include "cli/terminal/svg_file.h"
 #include "lease/policy/arrival_trace.h"
 #include "manager/routing/fleet_simulation.h"
 #include "tenon/error.h"
@@ -102,7 +102,7 @@ void write(JsonWriter& json, const SimulateArguments& arguments, const FleetOpti
 }
 
 // The 99th percentile and the mean over the load, under the first policy.
-void save_plot(const SimulateArguments& arguments, FleetOptions options, Balancing balancing) {
+Curve curve_of(const SimulateArguments& arguments, FleetOptions options, Balancing balancing) {
   Curve curve{.title = fmt::format("{} devices, policy {} (simulated)", arguments.devices, name(balancing)),
               .x_label = "load",
               .y_label = "99th percentile",
@@ -118,10 +118,7 @@ void save_plot(const SimulateArguments& arguments, FleetOptions options, Balanci
     curve.points.push_back({load, result.p99_seconds});
     curve.second.push_back({load, result.mean_seconds});
   }
-  std::ofstream file(arguments.svg);
-  if (!(file << plot_svg(curve) << std::flush))
-    throw Error(ErrorCode::data_loss, fmt::format("cannot write {}", arguments.svg),
-                "check that its folder exists and has space");
+  return curve;
 }
 
 int run(const SimulateArguments& arguments, const Session& session) {
@@ -134,6 +131,7 @@ int run(const SimulateArguments& arguments, const Session& session) {
   if (policies.empty())
     policies = {Balancing::fastest,     Balancing::expected,    Balancing::least_loaded,
                 Balancing::two_choices, Balancing::round_robin, Balancing::random};
+  SvgFile svg(arguments.svg);
   std::vector<std::pair<Balancing, FleetResult>> results;
   std::ostream& out = session.console.out;
   if (!session.json)
@@ -154,8 +152,8 @@ int run(const SimulateArguments& arguments, const Session& session) {
       out << fmt::format("  {} deaths, {} jobs given out again, none lost\n", result.deaths, result.repeated);
   }
   if (session.json) print_document(out, 1, [&](JsonWriter& json) { write(json, arguments, options, results); });
-  if (arguments.svg.empty()) return 0;
-  save_plot(arguments, options, policies[0]);
+  if (!svg.is_wanted()) return 0;
+  svg.save(curve_of(arguments, options, policies[0]));
   if (!session.json) out << "saved to " << arguments.svg << '\n';
   return 0;
 }

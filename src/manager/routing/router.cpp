@@ -127,6 +127,7 @@ class Router {
   }
 
   bool is_better(const Considered& a, const Considered& b) const {
+    if (a.candidate.has_failed != b.candidate.has_failed) return b.candidate.has_failed;
     if (config_.routing == RoutingMode::cheapest) {
       const double none = std::numeric_limits<double>::infinity();
       const double of_a = a.dollars.value_or(none), of_b = b.dollars.value_or(none);
@@ -156,6 +157,7 @@ class Router {
   std::string comparison(const Considered& best, const std::string& why) const {
     const Considered& second = *eligible_[1];
     const std::string& other = second.candidate.device.id;
+    if (second.candidate.has_failed && !best.candidate.has_failed) return fmt::format("{} failed a moment ago", other);
     if (config_.routing == RoutingMode::fastest && best.predicted.total() > second.predicted.total())
       return fmt::format("{}; {} would be {} faster, but others wait for it", format_seconds(best.predicted.total()), other,
                          format_seconds(best.predicted.total() - second.predicted.total()));
@@ -175,6 +177,7 @@ class Router {
 
   std::string why_behind(const Considered& one, const Considered& best) const {
     const bool by_price = config_.routing == RoutingMode::cheapest;
+    if (one.candidate.has_failed && !best.candidate.has_failed) return "it failed a moment ago";
     if (by_price && !one.dollars) return "no price is known";
     if (by_price && best.dollars && *one.dollars > *best.dollars)
       return fmt::format("{} more", format_dollars(*one.dollars - *best.dollars));

@@ -15,22 +15,29 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kMaxWorks = 1024;
+constexpr double kAsideSeconds = 2;  // after a device failed, others are preferred for so long
 constexpr const char* kIsLeased = "this thread holds a lease of it";
 
 bool is_auto(std::string_view request) { return request.empty() || request == "auto"; }
 
 bool is_by_measure(RoutingMode mode) { return mode == RoutingMode::fastest || mode == RoutingMode::cheapest; }
 
-// Of several devices that do the same: one that is open and free, the one used last first, so that the rest go cold; else one
-// that is closed and free; else the one with the shortest queue.
+bool has_failed_lately(const DeviceOwner& owner) {
+  const std::optional<double> since = owner.seconds_since_failure();
+  return since && *since < kAsideSeconds;
+}
+
+// Of several devices that do the same, those that did not just fail: one that is open and free, the one used last first, so that
+// the rest go cold; else one that is closed and free; else the one with the shortest queue.
 const Routing::Choice& best_of(const std::vector<Routing::Choice>& choices) {
   if (choices.size() == 1) return choices.front();
   const Routing::Choice* best = nullptr;
-  std::tuple<int, bool, Clock::Time> best_rank;
+  std::tuple<bool, int, bool, Clock::Time> best_rank;
   for (const Routing::Choice& choice : choices) {
     const DeviceOwner& owner = *choice.owner;
     const bool is_open = owner.is_open();
-    const std::tuple rank(is_open ? -owner.queue_length() : -owner.queue_length() - owner.users_elsewhere(), is_open,
+    const std::tuple rank(!has_failed_lately(owner),
+                          is_open ? -owner.queue_length() : -owner.queue_length() - owner.users_elsewhere(), is_open,
                           owner.last_used());
     if (best == nullptr || rank > best_rank) {
       best = &choice;
@@ -191,6 +198,7 @@ Candidate Routing::candidate_of(const DeviceInfo& device, const Graph* graph) co
   if (owner) {
     candidate.is_open = owner->is_open();
     candidate.is_compiled = graph != nullptr && owner->has_compiled(graph->key());
+    candidate.has_failed = has_failed_lately(*owner);
   }
   if (!device.exclusive) return candidate;
   candidate.ahead = owner ? owner->queue_length() + owner->users_elsewhere() : static_cast<int>(users_of_unused(device).size());
@@ -317,13 +325,15 @@ Routing::Choice Routing::choose(const Graph& graph, std::string_view request, co
   const bool has_preference = request == "auto" && preference.is_given();
   if (!has_preference && !is_by_measure(config_.routing)) {
     Choice choice = look_up(request);
-    try {
-      choice.owner->backend()->check(choice.owner->device(), graph);
-      return choice;
-    } catch (const Error& error) {
-      // What was chosen for the caller may be replaced by what can run the program; what the caller chose may not.
-      if (request != "auto" || error.code() != ErrorCode::unimplemented) throw;
-    }
+    // What was decided once is decided again while it has just failed: another device may do.
+    const bool is_aside = has_failed_lately(*choice.owner) && !is_named(choice.owner->device(), request);
+    if (!is_aside) try {
+        choice.owner->backend()->check(choice.owner->device(), graph);
+        return choice;
+      } catch (const Error& error) {
+        // What was chosen for the caller may be replaced by what can run the program; what the caller chose may not.
+        if (request != "auto" || error.code() != ErrorCode::unimplemented) throw;
+      }
   }
   Decision decision = decide(request, &graph, preference);
   if (!decision.warning.empty()) logging::warn("{}", decision.warning);

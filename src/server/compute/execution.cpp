@@ -147,6 +147,18 @@ std::string server_timing(const Timeline& timeline) {
   return text;
 }
 
+void run_on_mesh(const Program& program, DeviceManager& manager, const RunOptions& run, Outcome& outcome) {
+  if (run.at_once) throw Error(ErrorCode::unavailable, "a mesh waits for its devices");
+  const Mesh mesh = mesh_over(manager, program.mesh, program.device);
+  MeshOptions options = program.mesh_options();
+  std::optional<MeshPlan> plan;
+  if (program.details) plan = explain_mesh(program.graph, mesh, options);
+  options.run = run;
+  outcome.mesh = {program.mesh, mesh.devices(), tenon::run_on_mesh(manager, program.graph, program.arrays, mesh, options),
+                  std::move(plan)};
+  outcome.run = present::as_run(outcome.mesh->result);
+}
+
 }  // namespace
 
 void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome) {
@@ -178,7 +190,10 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
       outcome.log_seconds.push_back(seconds_since(begin));
       if (options.on_progress) options.on_progress(progress, log);
     };
-  outcome.run = manager.run(program.graph, program.arrays, run);
+  if (program.mesh.empty())
+    outcome.run = manager.run(program.graph, program.arrays, run);
+  else
+    run_on_mesh(program, manager, run, outcome);
   outcome.seconds = seconds_since(begin);
   if (!is_watched) {
     log.reserve(outcome.run.timeline.size() + 1);
@@ -217,10 +232,14 @@ std::string answer_json(const Program& program, const Outcome& outcome, std::str
   json.key("device");
   present::write_device_brief(json, outcome.run.device);
   json.key("route");
-  if (program.details)
+  if (outcome.run.decision)
     present::write_route(json, program.device, *outcome.run.decision);
   else
     json.null();
+  if (outcome.mesh) {
+    json.key("mesh");
+    present::write_mesh(json, *outcome.mesh);
+  }
   json.key("timeline");
   present::write_timeline(json, outcome.run.timeline);
   json.seconds("seconds", outcome.seconds);

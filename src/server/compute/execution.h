@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "present/mesh.h"
 #include "reference/comparison.h"
 #include "server/compute/program.h"
 #include "server/compute/uploads.h"
@@ -23,10 +24,11 @@ struct Outcome {
   std::vector<double> log_seconds;   // when each line of the log was written, after the start
   std::optional<RunCost> cost = {};  // of the device
   double seconds = 0;
-  ComparedResults compared;  // empty when not asked for
-  std::string not_compared;  // why
-  std::string download;      // where the result is kept; "" for nowhere
-  MemoryGate::Share memory;  // of the comparison
+  ComparedResults compared;                   // empty when not asked for
+  std::string not_compared;                   // why
+  std::string download;                       // where the result is kept; "" for nowhere
+  MemoryGate::Share memory;                   // of the comparison
+  std::optional<present::MeshRun> mesh = {};  // for a program on several devices
 };
 
 struct ExecutionOptions {

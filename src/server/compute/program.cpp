@@ -208,9 +208,31 @@ std::optional<RoutingMode> routing_mode(Members& request) {
   request.fail("'routing' must be prefer, fastest, cheapest or pinned");
 }
 
+void read_mesh(Program& program, Members& request) {
+  program.mesh = request.text("mesh").value_or("");
+  const json::value* shard = request.find("shard");
+  if (program.mesh.empty()) {
+    if (shard != nullptr) request.fail("'shard' needs a 'mesh'", "for example \"mesh\": \"data=2\"");
+    return;
+  }
+  if (program.mesh.size() > 1000) request.fail("'mesh' must have at most 1000 characters");
+  Mesh::parse_axes(program.mesh);
+  if (program.repeat != 1) request.fail("'repeat' does not work with 'mesh'");
+  if (program.routing || !program.prefer.empty()) request.fail("'routing' and 'prefer' are for one device, not for a mesh");
+  if (shard == nullptr) return;
+  if (!shard->is_object()) request.fail("'shard' must be an object of shardings by input", R"(for example {"x": "data,-"})");
+  for (const auto& member : shard->get_object()) {
+    if (!member.value().is_string())
+      request.fail(fmt::format("the sharding of '{}' must be a string", std::string_view(member.key()).substr(0, 64)),
+                   "write a mesh axis or - for each axis of the tensor: \"data,-\"");
+    program.shard[std::string(member.key())] = Sharding::parse(member.value().get_string());
+  }
+}
+
 void read_options(Program& program, Members& request) {
   program.device = request.text("device").value_or("auto");
-  if (program.device.empty() || program.device.size() > 100) request.fail("'device' must be auto, a kind or an id");
+  const std::size_t longest = request.has("mesh") ? 10000 : 100;  // ids of all devices
+  if (program.device.empty() || program.device.size() > longest) request.fail("'device' must be auto, a kind or an id");
   program.prefer = request.text("prefer").value_or("");
   if (program.prefer.size() > 100) request.fail("'prefer' must be a kind or an id");
   program.routing = routing_mode(request);
@@ -225,11 +247,21 @@ void read_options(Program& program, Members& request) {
   program.timeout_seconds = request.number("timeout_seconds").value_or(60);
   if (!(program.timeout_seconds >= 0 && program.timeout_seconds <= 86400))
     request.fail("'timeout_seconds' must be a number from 0 to 86400");
+  read_mesh(program, request);
+}
+
+// Devices that may each have a copy of everything.
+std::uint64_t copies(const Program& program) {
+  std::uint64_t product = 1;
+  if (!program.mesh.empty())
+    for (const MeshAxis& axis : Mesh::parse_axes(program.mesh))
+      product = std::min<std::uint64_t>(product * static_cast<std::uint64_t>(axis.size), 1 << 20);
+  return product;
 }
 
 // What the program has, and what a run of it will.
 void set_memory(Program& program, MemoryTally& inputs, MemoryTally& graph, const ProgramLimits& limits) {
-  program.memory_bytes = check_limits(program.graph, limits, program.repeat);
+  program.memory_bytes = check_limits(program.graph, limits, program.repeat) * copies(program);
   const std::uint64_t answer = answer_bytes(program);
   check_memory(program.memory_bytes + answer, limits);
   graph.grow_to(graph_bytes(program.graph) + program.expression.size());
@@ -262,6 +294,12 @@ RunOptions Program::run_options() const {
   options.device = device;
   options.routing = routing;
   options.prefer = prefer;
+  return options;
+}
+
+MeshOptions Program::mesh_options() const {
+  MeshOptions options;
+  options.inputs = shard;
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "server/compute/uploads.h"
 #include "tenon/graph.h"
 #include "tenon/manager.h"
+#include "tenon/mesh.h"
 
 namespace tenon::server {
 
@@ -49,6 +51,8 @@ struct Program {
   std::vector<std::string> names;    // of the results
   std::string device = "auto", prefer;
   std::optional<RoutingMode> routing;
+  std::string mesh;  // axes: "data=2,model=2"; "": one device
+  std::map<std::string, Sharding, std::less<>> shard;
   OutputForm output = OutputForm::sample;
   bool compare = true, details = true, keep = false;
   int repeat = 1, priority = 0;
@@ -65,6 +69,7 @@ struct Program {
   std::string title() const;  // what the ledger calls it
   // Device, routing and preference, for DeviceManager::explain().
   RunOptions run_options() const;
+  MeshOptions mesh_options() const;  // the shardings
 };
 
 struct ProgramReader {

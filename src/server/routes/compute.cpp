@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
+#include "present/mesh.h"
 #include "present/route.h"
 #include "present/tensor.h"
 #include "server/compute/estimates.h"
@@ -21,6 +22,7 @@ bool wants_job(const Request& request) { return request.field("Prefer").find("re
 // guess only means another queue.
 std::string device_key(const Call& call) {
   const std::string_view text = call.request.text();
+  if (text.find("\"mesh\"") != std::string_view::npos) return "mesh";
   const std::size_t at = text.rfind("\"device\"");
   if (at == std::string_view::npos) return "device auto";
   std::string_view rest = text.substr(at + 8, 120);
@@ -39,7 +41,7 @@ Response run_program(Services& services, const Program& program, const Call& cal
         program, services.manager,
         {.memory = services.memory_of(call), .cancel = call.cancel, .limit = services.options.max_run_time, .at_once = at_once},
         outcome);
-    program.is_quick = outcome.seconds < kQuickSeconds && !program.compare && !program.details &&
+    program.is_quick = outcome.seconds < kQuickSeconds && !program.compare && !program.details && program.mesh.empty() &&
                        program.output == OutputForm::sample && program.repeat == 1;
     if (program.keep) {
       const std::string id = services.results.keep(call.client.quota, {outcome.run.outputs, program.names});
@@ -109,8 +111,14 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
   }
   json.end_array();
   json.member("memory_bytes", check.program ? check.program->memory_bytes : 0);
+  const bool is_on_mesh = check.program && !check.program->mesh.empty();
+  if (is_on_mesh) {
+    const Mesh mesh = mesh_over(manager, check.program->mesh, check.program->device);
+    json.key("mesh");
+    present::write_mesh_plan(json, mesh, explain_mesh(check.program->graph, mesh, check.program->mesh_options()));
+  }
   json.key("route");
-  if (check.program)
+  if (check.program && !is_on_mesh)
     present::write_route(json, check.program->device, manager.explain(check.program->graph, check.program->run_options()));
   else
     json.null();

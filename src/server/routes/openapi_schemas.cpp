@@ -23,7 +23,7 @@ constexpr NamedSchema kSchemas[] = {
 "operation":{"type":"string"},"expression":{"type":"string","maxLength":65536},
 "inputs":{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/components/schemas/Input"}},{"type":"object","additionalProperties":{"$ref":"#/components/schemas/Input"}}]},
 "parameters":{"type":["object","null"]},"optional_param":{},"optional_param_2":{},
-"device":{"type":["string","null"],"minLength":1,"maxLength":100},"dtype":{"type":["string","null"]},"routing":{"enum":["prefer","fastest","cheapest","pinned",null]},"prefer":{"type":["string","null"],"maxLength":100},
+"device":{"type":["string","null"],"minLength":1,"maxLength":10000},"mesh":{"type":["string","null"],"maxLength":1000},"shard":{"type":["object","null"],"additionalProperties":{"type":"string"}},"dtype":{"type":["string","null"]},"routing":{"enum":["prefer","fastest","cheapest","pinned",null]},"prefer":{"type":["string","null"],"maxLength":100},
 "output":{"enum":["sample","full","npy","npz","safetensors","csv",null]},
 "compare":{"type":["boolean","null"]},"details":{"type":["boolean","null"]},"keep":{"type":["boolean","null"]},
 "repeat":{"type":["integer","null"],"minimum":1,"maximum":1000},"timeout_seconds":{"type":["number","null"],"minimum":0,"maximum":86400},
@@ -41,6 +41,15 @@ constexpr NamedSchema kSchemas[] = {
 "queue_seconds":{"type":"number"},"open_seconds":{"type":"number"},"compile_seconds":{"type":"number"},
 "transfer_seconds":{"type":"number"},"compute_seconds":{"type":"number"},"predicted_seconds":{"type":"number"},
 "measured":{"type":"boolean"},"dollars":{"type":["number","null"]}}}}}})json"},
+    {"Mesh", R"json({"type":"object","required":["axes","devices","collectives","bytes"],"properties":{
+"axes":{"type":"string"},"devices":{"type":"array","items":{"type":"string"}},"bytes":{"type":"integer"},
+"collectives":{"type":"array","items":{"type":"object","required":["kind","value","dtype","shape","from","to","axes","bytes"],"properties":{
+"kind":{"enum":["all-reduce","reduce-scatter","all-gather","all-to-all","move"]},"value":{"type":"string"},"dtype":{"$ref":"#/components/schemas/DType"},
+"shape":{"type":"array","items":{"type":"integer"}},"from":{"type":"string"},"to":{"type":"string"},"axes":{"type":"array","items":{"type":"string"}},"bytes":{"type":"integer"}}}},
+"timelines":{"type":"array","items":{"type":"array","items":{"$ref":"#/components/schemas/Span"}}},
+"shardings":{"type":"array","items":{"type":"object","required":["node","sharding","text"],"properties":{
+"node":{"type":"integer"},"sharding":{"type":"string"},"text":{"type":"string"}}}},
+"outputs":{"type":"array","items":{"type":"string"}},"notes":{"type":"array","items":{"type":"string"}}}})json"},
     {"Progress", R"json({"type":"object","required":["stage","device","ahead_here","ahead_elsewhere","holder"],"properties":{
 "stage":{"type":"string"},"device":{"type":["string","null"]},"ahead_here":{"type":"integer"},"ahead_elsewhere":{"type":"integer"},
 "holder":{"type":["string","null"]}}})json"},
@@ -64,10 +73,10 @@ constexpr NamedSchema kSchemas[] = {
 "cost":{"type":["object","null"],"properties":{"dollars":{"type":"number"},"estimate":{"type":"boolean"}}},"device":{"$ref":"#/components/schemas/BriefDevice"},
 "route":{"anyOf":[{"$ref":"#/components/schemas/Route"},{"type":"null"}]},
 "timeline":{"type":"array","items":{"$ref":"#/components/schemas/Span"}},"seconds":{"type":"number"},
-"download":{"type":["string","null"]},"inputs":{"type":"array"},"results":{"type":"array","items":{"$ref":"#/components/schemas/Result"}}}})json"},
+"mesh":{"$ref":"#/components/schemas/Mesh"},"download":{"type":["string","null"]},"inputs":{"type":"array"},"results":{"type":"array","items":{"$ref":"#/components/schemas/Result"}}}})json"},
     {"CheckAnswer",
      R"json({"type":"object","required":["success","free_names","missing","inputs","results","memory_bytes","route"],"properties":{
-"route":{"anyOf":[{"$ref":"#/components/schemas/Route"},{"type":"null"}]}}})json"},
+"mesh":{"$ref":"#/components/schemas/Mesh"},"route":{"anyOf":[{"$ref":"#/components/schemas/Route"},{"type":"null"}]}}})json"},
     {"Upload", R"json({"type":"object","required":["id","name","bytes","expires_in_seconds","tensors"],"properties":{
 "id":{"type":"string"},"name":{"type":"string"},"bytes":{"type":"integer"},"expires_in_seconds":{"type":"number"},"tensors":{"type":"array"}}})json"},
     {"Job",

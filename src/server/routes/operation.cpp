@@ -164,8 +164,17 @@ Response bug_report(Services& services, Reports& reports, const Call& call) {
 
 Response ready(Services& services) {
   if (services.is_draining) throw Problem(503, "unavailable", "the server is shutting down").with_retry(5);
+  std::size_t open = 0;
+  for (const DeviceStatus& device : services.manager.status())
+    open += device.state == DeviceState::idle || device.state == DeviceState::busy;
   Response response;
-  response.body = R"({"status":"ready"})";
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.member("status", "ready");
+  json.member("running", services.workers.running());
+  json.member("waiting", services.workers.waiting());
+  json.member("open_devices", open);
+  json.end_object();
   return response;
 }
 

@@ -5,11 +5,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
 #include "backends/all.h"
 #include "backends/cpu/backend.h"
+#include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
@@ -101,6 +104,30 @@ TEST(SimBackend, IsRegisteredOnlyWhereThereIsSomethingToSimulate) {
   const std::vector<SimulatedDevice> simulated{quick()};
   register_all_backends(with, simulated);
   EXPECT_NE(with.find("sim"), nullptr);
+}
+
+TEST(SimBackend, ARunTakesAtLeastItsTime) {
+  const Opened opened = open_one(parse_simulated("gpu,open=0,close=0,compute=30ms"));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(doubled(*opened.device), kDoubled);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(30));
+  const auto virtual_begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(doubled(*open_one(quick("gpu,compute=1000s")).device), kDoubled);
+  EXPECT_LT(std::chrono::steady_clock::now() - virtual_begin, std::chrono::seconds(1000));
+}
+
+TEST(SimBackend, ADeviceCanBeUnplugged) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "unplugged";
+  Opened opened = open_one(quick("gpu,unplug=" + file));
+  EXPECT_EQ(doubled(*opened.device), kDoubled);
+  std::ofstream(file) << "";
+  EXPECT_EQ(code_of([&] { doubled(*opened.device); }), ErrorCode::unavailable);
+  EXPECT_TRUE(opened.device->is_lost());
+  EXPECT_EQ(code_of([&] { opened.backend->open(opened.info, {}); }), ErrorCode::unavailable);
+  std::filesystem::remove(file);
+  opened.device.reset();
+  EXPECT_EQ(doubled(*opened.backend->open(opened.info, {})), kDoubled);
 }
 
 TEST(SimBackend, WhatCannotBeSimulatedIsRefused) {

@@ -50,13 +50,14 @@ TEST(SimulatedDevice, TextSetsWhatItNamesAndKeepsTheRest) {
 
 TEST(SimulatedDevice, EveryKeyHasItsField) {
   const SimulatedDevice device = parse_simulated(
-      "gpu,exclusive,close=2s,hang=3,virtual,factor=2.5,memory=1024,open_fails=0.1,open_hangs=0.2,close_fails=0.3,"
+      "gpu,exclusive,close=2s,hang=3,virtual,factor=2.5,compute=50ms,memory=1024,open_fails=0.1,open_hangs=0.2,close_fails=0.3,"
       "out_of_memory=0.4,dirty_refuses=0.5");
   EXPECT_TRUE(device.exclusive);
   EXPECT_EQ(device.close_seconds, 2);
   EXPECT_EQ(device.hang_seconds, 3);
   EXPECT_TRUE(device.virtual_time);
   EXPECT_EQ(device.compute_factor, 2.5);
+  EXPECT_EQ(device.compute_seconds, 0.05);
   EXPECT_EQ(device.memory_bytes, 1024U);
   EXPECT_EQ(device.faults, (FaultRates{0.1, 0.2, 0.3, 0.4, 0.5, 0}));
   EXPECT_EQ(parse_simulated("gpu,faults=0.05").faults, (FaultRates{0.05, 0.05, 0.05, 0.05, 0.05, 0.05}));

@@ -166,6 +166,17 @@ TEST(Router, FastestCountsTheQueue) {
   EXPECT_EQ(chosen(with(RoutingMode::fastest), {kCpu, busy}, "auto", predict), "cpu:0");
 }
 
+TEST(Router, ADeviceThatJustFailedIsTheLastChoice) {
+  Candidate failed = kGpu;
+  failed.has_failed = true;
+  EXPECT_EQ(chosen({}, {kCpu, kGpu}), "cuda:0");
+  EXPECT_EQ(chosen({}, {kCpu, failed}), "cpu:0");
+  const Decision decision = route({}, "auto", std::vector{kCpu, failed});
+  EXPECT_EQ(decision.reason, "cuda:0 failed a moment ago");
+  EXPECT_EQ(decision.considered[1].remark, "it failed a moment ago");
+  EXPECT_EQ(chosen({}, {failed}), "cuda:0");
+}
+
 TEST(Router, CheapestIsThePriceOfTheTimeADeviceIsHeld) {
   Config config = with(RoutingMode::cheapest);
   config.prices["cpu"] = 1;

@@ -19,6 +19,7 @@
 #include "ops/names.h"
 #include "present/comparison.h"
 #include "present/device.h"
+#include "present/mesh.h"
 #include "present/route.h"
 #include "present/run.h"
 #include "present/tensor.h"
@@ -48,7 +49,7 @@ Examples:
   tenon run 'elu(-1, 2)' --dtype bfloat16
   tenon run 't = x * x; t / sum(t)' x='randn([1000], seed=7)' --compare
   tenon run 'values, indices = top_k(x, 3); values, indices' x='[3, 1, 4, 1, 5]' --json
-  tenon run 'x @ w' x='randn([8, 64])' w='randn([64, 32])' --mesh m=2 --shard x=-,m --shard w=m,- --explain
+  tenon run 'x @ w' x='randn([8, 64])' w='randn([64, 32])' --sim gpu --sim gpu --mesh m=2 --shard x=-,m --shard w=m,- --explain
   tenon run @step.tenon x=@batch.npy scale=0.5
   mpirun -n 4 tenon run 'x @ w' x=@x.npy w=@w.npy --mesh data=4 --shard x=data,-)";
 
@@ -188,24 +189,28 @@ int run(const RunArguments& arguments, const Session& session) {
     options.on_decision = [&](const Decision& decision) {
       session.console.out << present::route_text(decision, session.console.style()) << '\n' << std::flush;
     };
-  Interrupt interrupt(nothing_needs_closing);
+  // A process of an MPI job always says why it ends.
+  const bool is_one_of_many = !arguments.mesh.axes.empty() && started_by_mpi();
+  Interrupt interrupt(is_one_of_many ? std::function<bool()>() : nothing_needs_closing);
   options.cancel = interrupt.token();
   ProgressTalk talk(session.console);
   options.on_progress = [&](const Progress& progress) { talk.stage(progress); };
   RunResult result;
-  std::optional<MeshRun> on_mesh;
+  std::optional<MeshAnswer> on_mesh;
   try {
     if (!arguments.mesh.axes.empty()) {
       on_mesh = run_on_mesh(arguments.mesh, graph, arrays, work.device, options, arguments.explain, session);
-      result = on_mesh->result;
+      result = present::as_run(on_mesh->run.result);
     } else {
       result = process_manager().run(graph, arrays, options);
     }
   } catch (const Error& error) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
+    // A launcher ends the job when one of its processes is gone: each of the others says what it was doing.
+    if (is_one_of_many) session.console.err << "tenon: " << error.what() << '\n' << std::flush;
     return interrupt.exit_status();
   }
-  if (on_mesh && started_by_mpi()) finish_mpi(arguments.mesh.deadline_seconds);
+  if (is_one_of_many) finish_mpi(arguments.mesh.deadline_seconds);
   if (on_mesh && !on_mesh->is_printed) return 0;
   ComparedResults compared;
   if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
@@ -223,11 +228,13 @@ int run(const RunArguments& arguments, const Session& session) {
     close();
     print_document(session.console.out, 2, [&](JsonWriter& json) {
       write(json, arguments, result, names, compared);
-      if (on_mesh) write_mesh(json, arguments.mesh, *on_mesh);
+      if (!on_mesh) return;
+      json.key("mesh");
+      present::write_mesh(json, on_mesh->run);
     });
   } else {
     print_text(session.console, result, names, compared.results, arguments.output, close);
-    if (on_mesh) session.console.out << session.console.dim(mesh_text(*on_mesh)) << '\n';
+    if (on_mesh) session.console.out << session.console.dim(present::mesh_text(on_mesh->run)) << '\n';
   }
   for (const Compared& each : compared.results)
     if (each.comparison.mismatches > 0) return kExitMismatch;

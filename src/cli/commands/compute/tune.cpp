@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <stop_token>
 
@@ -16,6 +14,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/plot.h"
 #include "cli/terminal/progress_talk.h"
+#include "cli/terminal/svg_file.h"
 #include "manager/device_owners.h"
 #include "manager/routing/tuning.h"
 #include "ops/names.h"
@@ -236,15 +235,6 @@ void print_text(const TuneArguments& arguments, const DeviceInfo& device, const 
       << '\n';
 }
 
-// Opened before anything is measured, so that a wrong name costs no time.
-std::ofstream open_svg(const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::permission_denied,
-                fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  return file;
-}
-
 TuneResult find_on(const Lease& lease, const TuneArguments& arguments, const Subject& subject, const std::stop_token& stop,
                    ProgressTalk& talk) {
   RunOptions options;
@@ -268,8 +258,7 @@ int tune(const TuneArguments& arguments, const Session& session) {
   const Subject subject(arguments);
   DeviceManager& manager = process_manager();
   const Graph smallest = subject.graph(subject.inputs(1));  // what is wrong with it is said before a device is opened
-  std::ofstream svg;
-  if (!arguments.svg.empty()) svg = open_svg(arguments.svg);
+  SvgFile svg(arguments.svg);
   Interrupt interrupt(nothing_needs_closing);
   LeaseOptions requested;
   requested.device = manager.explain(smallest, arguments.device).device.id;
@@ -293,10 +282,8 @@ int tune(const TuneArguments& arguments, const Session& session) {
     print_json(arguments, device, subject, result, rule, session.console.out);
   else
     print_text(arguments, device, result, rule, session.console);
-  if (arguments.svg.empty()) return 0;
-  if (!(svg << plot_svg(curve_of(arguments, device, result)) << std::flush))
-    throw Error(ErrorCode::data_loss, fmt::format("cannot write {}", arguments.svg),
-                "check the free space and permissions of its folder");
+  if (!svg.is_wanted()) return 0;
+  svg.save(curve_of(arguments, device, result));
   if (!session.json) session.console.out << "saved to " << arguments.svg << '\n';
   return 0;
 }
