@@ -1,6 +1,6 @@
 // Encoder: sentences to vectors, with a model and its tokenizer.
 //
-//   Encoder encoder = Encoder::load("minilm");            // a folder with model.onnx and tokenizer.json, or the model file
+//   Encoder encoder = Encoder::load("minilm");            // a folder with a model and its tokenizer.json, or the model file
 //   HostArray vectors = encoder.encode(sentences);        // [sentences, width], of length 1
 //
 // The model takes ids and a mask of [batch, length] and gives either a vector per token, which are averaged over the tokens of
@@ -38,8 +38,8 @@ struct EncoderState;  // src/model/
 
 class Encoder {
  public:
-  // |path|: a folder with model.onnx and tokenizer.json, or a model file beside its tokenizer.json. Throws what Model::load and
-  // Tokenizer::load throw, and invalid_argument for a model that takes no ids.
+  // |path|: a folder with model.onnx or model.safetensors and tokenizer.json, or a model file beside its tokenizer.json. Throws
+  // what Model::load and Tokenizer::load throw, and invalid_argument for a model that takes no ids.
   static Encoder load(const std::filesystem::path& path, const EncoderOptions& options = {});
 
   // Of parts that are loaded already.

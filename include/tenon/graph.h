@@ -169,7 +169,19 @@ struct ConvTransposeAttr {
   Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_low{}, pad_high{};
   std::int64_t groups = 1;
 };
-using RegionAttr = std::variant<AttentionAttr, SoftmaxAttr, NormAttr, TopKAttr, DistanceAttr, ConvTransposeAttr>;
+// x [m, k] times the transposed matrix [n, k] of small integers, f32 [m, n]. The matrix is codes (u8), scales (f16 or f32) and,
+// if there is a fourth input, minima like the scales: element = scale * (code - zero) + minimum. Sixteen rows are stored
+// together: scales are [n / 16, k / group, 16], one for |group| columns of a row; codes of 8 bits are [n / 16, k / group, group /
+// 4, 16, 4], with four columns of each row in the last axis; codes of 4 bits are [n / 16, k / group, group / 8, 16, 4], the low
+// halves of the bytes for the first half of the group's columns and the high halves for the second. x is rounded to multiples of
+// a 127th of the largest of 32 columns, and that step to f16, so that the products are of integers.
+struct QuantizedMatMulAttr {
+  int bits = 8;
+  std::int64_t group = 32;  // 16 or 32
+  std::int64_t zero = 0;
+};
+using RegionAttr =
+    std::variant<AttentionAttr, SoftmaxAttr, NormAttr, TopKAttr, DistanceAttr, ConvTransposeAttr, QuantizedMatMulAttr>;
 
 // Says that |output| is the result of an op on |inputs|.
 struct Region {

@@ -11,8 +11,9 @@
 // resident and shared by all of them, and move to host memory before their device closes.
 // If the shape of a result depends on data (NonZero, a Loop that ends when it likes), a call runs several programs.
 //
-// Formats: ONNX (opsets 6 and newer). Weights that a model keeps in other files are read from its own folder only.
-// Lifetime: a value; copies share the model. Thread safety: all calls may run concurrently.
+// Formats: ONNX (opsets 6 and newer), and BERT checkpoints (model.safetensors beside its config.json). Weights that a model keeps
+// in other files are read from its own folder only. Lifetime: a value; copies share the model. Thread safety: all calls may run
+// concurrently.
 #pragma once
 
 #include <cstddef>
@@ -90,6 +91,7 @@ class Model {
   std::size_t programs() const;
 
  private:
+  static Model load_checkpoint(const std::filesystem::path& file);
   explicit Model(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
   std::shared_ptr<ModelState> state_;
 };

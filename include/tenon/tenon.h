@@ -17,6 +17,7 @@
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/functions.h"
+#include "tenon/generator.h"
 #include "tenon/graph.h"
 #include "tenon/indexing.h"
 #include "tenon/integers.h"

@@ -266,6 +266,7 @@ int run_application(std::vector<std::string> arguments, Console& console) {
     add_model_command(app, session);
     add_encode_command(app, session);
     add_similar_command(app, session);
+    add_generate_command(app, session);
     add_top_command(app, session);
     add_serve_command(app, session);
     add_completion_command(app, session);

@@ -32,6 +32,10 @@ void each_field(A& a, F&& f) {
     f("descending", a.descending);
   } else if constexpr (std::is_same_v<Attr, DistanceAttr>) {
     f("p", a.p);
+  } else if constexpr (std::is_same_v<Attr, QuantizedMatMulAttr>) {
+    f("bits", a.bits);
+    f("group", a.group);
+    f("zero", a.zero);
   } else {
     static_assert(std::is_same_v<Attr, ConvTransposeAttr>);
     f("stride", a.stride);
@@ -113,6 +117,22 @@ class Checker {
     }
     require(in(0).dtype == out().dtype && in(1).dtype == out().dtype && is_float(out().dtype), "dtypes that do not match");
   }
+  void operator()(const QuantizedMatMulAttr& a) const {
+    inputs(3, 4);
+    const Shape &x = shape(0), &codes = shape(1), &scales = shape(2), &y = out().shape;
+    require((a.bits == 4 || a.bits == 8) && (a.group == 16 || a.group == 32) && a.zero >= 0 && a.zero <= 255, "unknown codes");
+    require(x.rank() == 2 && y.rank() == 2 && codes.rank() == 5 && scales.rank() == 3, "the wrong rank");
+    require(x[1] % 32 == 0 && x[1] > 0 && y[0] == x[0] && y[1] % 16 == 0, "rows that do not match");
+    require(codes[0] == y[1] / 16 && codes[1] == x[1] / a.group && codes[2] == a.group * a.bits / 32 && codes[3] == 16 &&
+                codes[4] == 4,
+            "codes of the wrong shape");
+    require(scales == Shape({codes[0], codes[1], 16}), "scales of the wrong shape");
+    require(in(0).dtype == DType::f32 && out().dtype == DType::f32 && in(1).dtype == DType::u8 &&
+                (in(2).dtype == DType::f32 || in(2).dtype == DType::f16),
+            "dtypes that do not match");
+    if (region_.inputs.size() == 4)
+      require(shape(3) == scales && in(3).dtype == in(2).dtype, "minima that do not match the scales");
+  }
 
  private:
   void require(bool condition, const char* what) const {
@@ -143,7 +163,7 @@ RegionAttr default_attr(std::size_t index, std::index_sequence<I...>) {
 }  // namespace
 
 std::string_view name(const RegionAttr& attr) noexcept {
-  constexpr std::string_view names[] = {"attention", "softmax", "norm", "top_k", "cdist", "conv_transpose"};
+  constexpr std::string_view names[] = {"attention", "softmax", "norm", "top_k", "cdist", "conv_transpose", "quantized_matmul"};
   static_assert(std::size(names) == std::variant_size_v<RegionAttr>);
   return names[attr.index()];
 }

@@ -76,7 +76,10 @@ HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std:
 
 Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& options) {
   const bool is_folder = std::filesystem::is_directory(path);
-  const std::filesystem::path model = is_folder ? path / "model.onnx" : path, folder = is_folder ? path : path.parent_path();
+  const char* const name = std::filesystem::exists(path / "model.onnx") || !std::filesystem::exists(path / "model.safetensors")
+                               ? "model.onnx"
+                               : "model.safetensors";
+  const std::filesystem::path model = is_folder ? path / name : path, folder = is_folder ? path : path.parent_path();
   try {
     return of(Model::load(model), Tokenizer::load(folder / "tokenizer.json"), options);
   } catch (const Error& error) {

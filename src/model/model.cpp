@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "array/io/byte_source.h"
 #include "base/printable.h"
+#include "model/checkpoint/bert.h"
 #include "model/model_info.h"
 #include "model/onnx/session.h"
 #include "tenon/error.h"
+#include "tenon/io.h"
 #include "tensor/node.h"
 
 namespace tenon {
@@ -116,10 +119,27 @@ Tensor tensor_of(const onnx::RunValue& value, const std::string& name) {
 
 }  // namespace
 
+Model Model::load_checkpoint(const std::filesystem::path& file) {
+  try {
+    const std::filesystem::path config = file.parent_path() / "config.json";
+    const std::unique_ptr<ByteSource> source = open_source(config);
+    constexpr std::uint64_t kMost = 1 << 20;
+    if (source->size() > kMost) throw Error(ErrorCode::resource_exhausted, "config.json is too large");
+    std::string text(source->size(), '\0');
+    source->read(0, std::as_writable_bytes(std::span(text)));
+    return parse(checkpoint::bert_as_onnx(text, load_safetensors(file)));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("model '{}': {}", printable(file.string()), error.what()), error.hint());
+  }
+}
+
 Model Model::load(const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
-  if (extension == ".gguf" || extension == ".safetensors" || extension == ".pt" || extension == ".pth" ||
-      extension == ".tflite" || extension == ".pb" || extension == ".h5")
+  if (extension == ".gguf")
+    throw Error(ErrorCode::unimplemented, fmt::format("'{}' is a language model", printable(file.string())),
+                "load it as a Generator: tenon generate PROMPT --model FILE");
+  if (extension == ".safetensors") return load_checkpoint(file);
+  if (extension == ".pt" || extension == ".pth" || extension == ".tflite" || extension == ".pb" || extension == ".h5")
     throw Error(ErrorCode::unimplemented, fmt::format("'{}': models in this format are not supported", printable(file.string())),
                 "export the model as ONNX");
   try {

@@ -8,6 +8,7 @@
 #include "backends/cpu/primitives/attention.h"
 #include "backends/cpu/primitives/conv_transpose.h"
 #include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/quantized_matmul.h"
 #include "backends/cpu/primitives/selection.h"
 #include "backends/cpu/products/absorb_epilogues.h"
 #include "backends/cpu/products/conv_packed.h"
@@ -66,7 +67,7 @@ struct Result {
 
 // The ops that run as one step. Other regions are the nodes that they were made of.
 bool takes_region(const Graph& graph, const Region& region) {
-  if (std::holds_alternative<TopKAttr>(region.attr)) return true;
+  if (std::holds_alternative<TopKAttr>(region.attr) || std::holds_alternative<QuantizedMatMulAttr>(region.attr)) return true;
   const DType dtype = graph[region.output].dtype;
   if (compute_dtype(dtype) != DType::f32 || is_block(dtype)) return false;
   if (std::holds_alternative<ConvTransposeAttr>(region.attr)) return graph[region.inputs[1]].shape.elements() > 0;
@@ -368,6 +369,8 @@ class ExecutableCompiler final : public ValuePlacement {
           add_selection(id);
         else if (std::holds_alternative<ConvTransposeAttr>(node.as<RegionAttr>()))
           add_conv_transpose(id);
+        else if (std::holds_alternative<QuantizedMatMulAttr>(node.as<RegionAttr>()))
+          add_quantized_matmul(id);
         else
           add_attention(id);
         break;
@@ -748,6 +751,32 @@ class ExecutableCompiler final : public ValuePlacement {
     const std::size_t bytes = conv_transpose_scratch_bytes(program_.pool_, x.view.shape, w.view.shape, attr);
     reserve_scratch(bytes);
     add_step([=](const StepContext& c) { conv_transpose(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  }
+
+  // As it is stored, in dense memory.
+  Operand stored_dense(NodeId id) {
+    const Operand operand = stored_value(id);
+    return is_dense(plan_.views[at(id)]) ? operand : copied(id, operand);
+  }
+
+  void add_quantized_matmul(NodeId id) {
+    const Node& node = graph_[id];
+    const bool has_minima = node.inputs.size() > 3;
+    const Operand x = dense_value(node.inputs[0]), codes = stored_dense(node.inputs[1]), scales = stored_dense(node.inputs[2]);
+    const Operand minima = has_minima ? stored_dense(node.inputs[3]) : Operand{};
+    if (has_minima && minima.view.dtype != scales.view.dtype)
+      throw Error(ErrorCode::internal, "the scales and the minima of a product are stored differently");
+    const Result out = result_of(id);
+    for (const Operand* operand : {&x, &codes, &scales}) touch(operand->location);
+    if (has_minima) touch(minima.location);
+    const QuantizedMatMulAttr attr = std::get<QuantizedMatMulAttr>(node.as<RegionAttr>());
+    const std::size_t bytes = quantized_matmul_scratch_bytes(x.view.shape, attr);
+    reserve_scratch(bytes);
+    add_step([=](const StepContext& c) {
+      const QuantizedMatrix matrix{static_cast<const std::uint8_t*>(codes.bind(c).data), scales.bind(c).data,
+                                   has_minima ? minima.bind(c).data : nullptr, scales.view.dtype == DType::f16};
+      quantized_matmul(c.pool, x.bind(c), matrix, attr, out.bind(c), {c.scratch, bytes});
+    });
   }
 
   void add_scatter(NodeId id) {

@@ -52,6 +52,7 @@ void add_simulate_command(Command& app, Session& session);
 void add_model_command(Command& app, Session& session);
 void add_encode_command(Command& app, Session& session);
 void add_similar_command(Command& app, Session& session);
+void add_generate_command(Command& app, Session& session);
 void add_top_command(Command& app, Session& session);
 void add_serve_command(Command& app, Session& session);
 void add_completion_command(Command& app, Session& session);

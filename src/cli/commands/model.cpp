@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "array/format_array.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/model_compare.h"
@@ -15,6 +16,7 @@
 #include "cli/measure.h"
 #include "cli/model_inputs.h"
 #include "cli/option_checks.h"
+#include "model/gguf/model_info.h"
 #include "model/onnx/import/node_context.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
@@ -57,7 +59,46 @@ void write_values(JsonWriter& json, const char* name, const std::vector<ModelVal
   json.end_array();
 }
 
+// A GGUF file: no graph, but what its header says.
+int show_gguf(const ModelArguments& arguments, const Session& session) {
+  const gguf::GgufFile file = gguf::GgufFile::open(arguments.file);
+  const ModelInfo info = gguf::model_info(file);
+  std::ostream& out = session.console.out;
+  if (session.json) {
+    print_document(out, 1, [&](JsonWriter& json) {
+      json.member("format", info.format);
+      json.member("parameters", info.parameters);
+      json.member("weight_bytes", info.weight_bytes);
+      json.key("metadata").begin_object();
+      for (const auto& [key, value] : info.metadata) json.member(key, value);
+      json.end_object();
+      json.key("tensors").begin_array();
+      for (const gguf::TensorInfo& tensor : file.tensors()) {
+        json.begin_object();
+        json.member("name", tensor.name);
+        json.member("type", name(tensor.type));
+        json.key("shape").begin_array();
+        for (const std::int64_t extent : tensor.shape) json.value(extent);
+        json.end_array();
+        json.end_object();
+      }
+      json.end_array();
+    });
+    return 0;
+  }
+  out << fmt::format("{}, {} parameters in {}: {} tensors ({})\n", info.format, info.parameters,
+                     format_bytes(static_cast<double>(info.weight_bytes)), file.tensors().size(), info.metadata.at("tensors"));
+  constexpr std::size_t kWidest = 60;
+  for (const auto& [key, value] : info.metadata) {
+    if (key == "tensors") continue;
+    const std::string shown = printable(value.substr(0, value.find('\n')));
+    out << fmt::format("{:<44} {}{}\n", printable(key), shown.substr(0, kWidest), value.size() > kWidest ? " ..." : "");
+  }
+  return 0;
+}
+
 int show_info(const ModelArguments& arguments, const Session& session) {
+  if (arguments.file.ends_with(".gguf")) return show_gguf(arguments, session);
   const Model model = Model::load(arguments.file);
   const ModelInfo& info = model.info();
   std::ostream& out = session.console.out;
@@ -178,7 +219,7 @@ using Run = int (*)(const ModelArguments&, const Session&);
 Command* add_part(Command& command, Session& session, const std::shared_ptr<ModelArguments>& arguments, const char* name,
                   const char* description, Run run) {
   Command* part = command.add_subcommand(name, description);
-  part->add_option("file", arguments->file, "An ONNX file")->required()->type_name("FILE");
+  part->add_option("file", arguments->file, "An ONNX file; for info also a GGUF file")->required()->type_name("FILE");
   part->callback(
       [arguments, &session, run] { session.action = [arguments, &session, run] { return run(*arguments, session); }; });
   return part;

@@ -1,0 +1,232 @@
+#include "model/decoder/sequences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "manager/evaluate.h"
+#include "tenon/error.h"
+
+namespace tenon::decoder {
+namespace {
+
+enum Kind : std::int64_t { kPrefill, kDecode, kAppend, kArrange };
+
+constexpr std::int64_t kChunk = 256;  // tokens of a prompt at a time
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Sizes for which programs are made: powers of two and the middles between them.
+std::int64_t rounded_up(std::int64_t n, std::int64_t least) {
+  std::int64_t size = least;
+  while (size < n) {
+    if (size + size / 2 >= n) return size + size / 2;
+    size *= 2;
+  }
+  return size;
+}
+
+std::int64_t rounded_rows(std::int64_t n) {
+  std::int64_t rows = 1;
+  while (rows < n) rows *= 2;
+  return rows;
+}
+
+struct Angles {
+  HostArray cos, sin;
+};
+Angles angles_of(const Architecture& a, std::span<const std::int64_t> positions) {
+  const auto n = static_cast<std::int64_t>(positions.size()), half = a.rotated / 2;
+  Angles out{HostArray::empty(DType::f32, Shape{n, 1, 1, half}), HostArray::empty(DType::f32, Shape{n, 1, 2, half})};
+  float* cos = out.cos.mutable_view<float>().data();
+  float* sin = out.sin.mutable_view<float>().data();
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < half; ++j) {
+      const double angle = static_cast<double>(positions[at(i)]) * a.frequencies[at(j)];
+      cos[i * half + j] = static_cast<float>(std::cos(angle));
+      const auto value = static_cast<float>(std::sin(angle));
+      sin[2 * i * half + j] = -value;
+      sin[(2 * i + 1) * half + j] = value;
+    }
+  return out;
+}
+
+HostArray integers(std::span<const std::int64_t> values) {
+  return HostArray::from<std::int64_t>(Shape{static_cast<std::int64_t>(values.size())}, values);
+}
+
+}  // namespace
+
+Decoder::Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form)
+    : file_(std::move(file)),
+      architecture_(std::move(architecture)),
+      weights_(load_weights(file_, architecture_, form)) {}
+
+HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
+  const gguf::TensorInfo& table = file_.tensor("token_embd.weight");
+  HostArray out = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(ids.size()), architecture_.width});
+  float* to = out.mutable_view<float>().data();
+  for (const std::int32_t id : ids) {
+    if (id < 0 || id >= architecture_.vocabulary)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the token {} is not among the {} of the model", id, architecture_.vocabulary));
+    const std::vector<float> row = file_.floats(table, id, 1);
+    to = std::copy(row.begin(), row.end(), to);
+  }
+  return out;
+}
+
+Program Decoder::build(const Key& k) const {
+  switch (k[0]) {
+    case kPrefill: return prefill(architecture_, weights_, k[1], k[2]);
+    case kDecode: return decode(architecture_, weights_, k[1], k[2]);
+    case kAppend: return append(architecture_, k[1], k[2], k[3], k[4]);
+    default: return arrange(architecture_, k[1], k[2], k[3], k[4], k[5]);
+  }
+}
+
+std::shared_ptr<const Program> Decoder::program(const Key& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+  }
+  auto made = std::make_shared<const Program>(build(key));
+  const std::lock_guard lock(mutex_);
+  // Sizes are powers of two and their middles, so there are few; hostile requests cannot make many.
+  return programs_.try_emplace(key, std::move(made)).first->second;
+}
+
+Sequences::Tensors Sequences::run(const Decoder::Key& key, std::vector<HostArray> arrays,
+                                  std::initializer_list<const Tensors*> caches, const RunOptions& options) {
+  const std::shared_ptr<const Program> program = decoder_->program(key);
+  Tensors feeds = program->feeds;
+  auto next = program->open.begin();
+  for (HostArray& array : arrays) feeds[*next++] = Storage::from_host(std::move(array));
+  for (const Tensors* cache : caches)
+    for (const auto& tensor : *cache) feeds[*next++] = tensor;
+  return evaluate(manager_, program->graph, feeds, options).outputs;
+}
+
+HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& options) {
+  const Architecture& a = decoder_->architecture();
+  if (ids.empty()) throw Error(ErrorCode::invalid_argument, "a prompt needs at least one token");
+  const auto n = static_cast<std::int64_t>(ids.size());
+  if (n > a.context)
+    throw Error(ErrorCode::invalid_argument, fmt::format("the prompt has {} tokens, the model takes {}", n, a.context));
+  close_open_part(options);
+  Tensors cache;
+  std::int64_t capacity = 0;
+  HostArray logits;
+  for (std::int64_t first = 0; first < n; first += kChunk) {
+    const std::int64_t count = std::min(kChunk, n - first), size = rounded_up(count, 16);
+    std::vector<std::int32_t> chunk(ids.begin() + first, ids.begin() + first + count);
+    chunk.resize(at(size), chunk.back());
+    std::vector<std::int64_t> positions;
+    for (std::int64_t i = 0; i < size; ++i) positions.push_back(first + i);
+    Angles angles = angles_of(a, positions);
+    std::vector<HostArray> arrays{decoder_->embed(chunk), std::move(angles.cos), std::move(angles.sin),
+                                  integers(std::array{count - 1})};
+    if (capacity > 0) arrays.push_back(integers(std::array{first}));
+    Tensors results = run({kPrefill, size, capacity}, std::move(arrays), {&cache}, options);
+    logits = results[0]->to_host();
+    results.erase(results.begin());
+    const std::int64_t larger = rounded_up(first + size, 64);
+    cache = capacity > 0 ? run({kAppend, 1, capacity, larger, size}, {integers(std::array{first})}, {&cache, &results}, options)
+                         : run({kAppend, 1, 0, larger, size}, {integers(std::array{std::int64_t{0}})}, {&results}, options);
+    capacity = larger;
+  }
+  std::vector<std::int64_t> from(rows() + 1);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::int64_t>(i);
+  from.back() = stored_rows_;  // the added one
+  lengths_.push_back(n);
+  open_.push_back(0);
+  rearrange(from, &cache, capacity, options);
+  return logits.reshape(Shape{a.vocabulary});
+}
+
+void Sequences::rearrange(std::span<const std::int64_t> from, const Tensors* added, std::int64_t added_capacity,
+                          const RunOptions& options) {
+  const auto wanted = static_cast<std::int64_t>(from.size());
+  if (wanted == 0) {
+    closed_.clear();
+    stored_rows_ = capacity_ = 0;
+    return;
+  }
+  const std::int64_t rows = rounded_rows(wanted);
+  if (added && stored_rows_ == 0 && rows == 1) {
+    closed_ = *added;
+    stored_rows_ = 1;
+    capacity_ = added_capacity;
+    return;
+  }
+  std::vector<std::int64_t> numbers(from.begin(), from.end());
+  numbers.resize(at(rows), 0);
+  static const Tensors none;
+  const std::int64_t capacity = rounded_up(*std::max_element(lengths_.begin(), lengths_.end()), 64);
+  closed_ = run({kArrange, rows, capacity, stored_rows_, capacity_, added ? added_capacity : 0}, {integers(numbers)},
+                {stored_rows_ > 0 ? &closed_ : &none, added ? added : &none}, options);
+  stored_rows_ = rows;
+  capacity_ = capacity;
+}
+
+void Sequences::close_open_part(const RunOptions& options) {
+  if (opened_.empty()) return;
+  std::vector<std::int64_t> places(at(stored_rows_), 0);
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < rows(); ++i) {
+    places[i] = lengths_[i] - open_[i];
+    longest = std::max(longest, places[i] + kOpen);
+  }
+  const std::int64_t larger = std::max(capacity_, rounded_up(longest, 64));
+  closed_ = run({kAppend, stored_rows_, capacity_, larger, kOpen}, {integers(places)}, {&closed_, &opened_}, options);
+  capacity_ = larger;
+  opened_.clear();
+  std::fill(open_.begin(), open_.end(), 0);
+}
+
+void Sequences::remove(std::size_t row, const RunOptions& options) {
+  close_open_part(options);
+  lengths_[row] = lengths_.back();
+  lengths_.pop_back();
+  open_.pop_back();
+  std::vector<std::int64_t> from(rows());
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::int64_t>(i);
+  if (row < from.size()) from[row] = static_cast<std::int64_t>(rows());
+  rearrange(from, nullptr, 0, options);
+}
+
+HostArray Sequences::step(std::span<const std::int32_t> ids, const RunOptions& options) {
+  const Architecture& a = decoder_->architecture();
+  if (ids.size() != rows() || ids.empty())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} tokens for {} sequences", ids.size(), rows()));
+  if (*std::max_element(open_.begin(), open_.end()) == kOpen) close_open_part(options);
+  if (opened_.empty())
+    for (std::int64_t i = 0; i < 2 * a.layers; ++i)
+      opened_.push_back(Storage::from_host(HostArray::zeros(DType::f32, Shape{stored_rows_, a.kv_heads, kOpen, a.head_width})));
+  // Rows of the tensors that no sequence uses repeat the first.
+  std::vector<std::int32_t> tokens(ids.begin(), ids.end());
+  tokens.resize(at(stored_rows_), ids[0]);
+  std::vector<std::int64_t> positions(at(stored_rows_), 0), counts(at(stored_rows_), 0), places(at(stored_rows_), 0);
+  for (std::size_t i = 0; i < rows(); ++i) {
+    positions[i] = lengths_[i];
+    places[i] = open_[i];
+    counts[i] = lengths_[i] - open_[i];
+  }
+  Angles angles = angles_of(a, positions);
+  Tensors results =
+      run({kDecode, stored_rows_, capacity_},
+          {decoder_->embed(tokens), std::move(angles.cos), std::move(angles.sin), integers(counts), integers(places)},
+          {&closed_, &opened_}, options);
+  HostArray logits = results[0]->to_host();
+  results.erase(results.begin());
+  opened_ = std::move(results);
+  for (std::size_t i = 0; i < rows(); ++i) {
+    ++lengths_[i];
+    ++open_[i];
+  }
+  return logits;
+}
+
+}  // namespace tenon::decoder

@@ -1,0 +1,78 @@
+// Sequences: several sequences that grow in step, with their keys and values on a device.
+//
+//   Sequences batch(decoder, manager, "cpu:0");
+//   HostArray logits = batch.add(prompt, options);          // [vocabulary]; the sequence is the last row
+//   batch.step(std::array{token}, options);                 // one token for each row: logits [rows, vocabulary]
+//   batch.remove(0, options);
+//
+// A sequence may be added or removed between any two steps. Results of a row do not depend on the other rows.
+// Lifetime: refers to the manager. Thread safety: none; calls of different objects over one Decoder may run concurrently.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/decoder/programs.h"
+#include "tenon/manager.h"
+
+namespace tenon::decoder {
+
+// A model in memory, with the programs that were needed so far.
+class Decoder {
+ public:
+  Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form);
+
+  const Architecture& architecture() const noexcept { return architecture_; }
+  std::uint64_t weight_bytes() const noexcept { return weights_.bytes; }
+  // f32 [tokens, width]. Throws invalid_argument for an id that is not in the vocabulary.
+  HostArray embed(std::span<const std::int32_t> ids) const;
+
+  using Key = std::array<std::int64_t, 6>;  // which program, and its sizes
+  std::shared_ptr<const Program> program(const Key& key);
+
+ private:
+  Program build(const Key& key) const;
+
+  const gguf::GgufFile file_;
+  const Architecture architecture_;
+  const Weights weights_;
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const Program>> programs_;
+};
+
+class Sequences {
+ public:
+  Sequences(std::shared_ptr<Decoder> decoder, DeviceManager& manager) : decoder_(std::move(decoder)), manager_(manager) {}
+
+  std::size_t rows() const noexcept { return lengths_.size(); }
+  std::int64_t length(std::size_t row) const { return lengths_[row]; }
+
+  // Computes the keys and values of |ids|, at least one, and returns the logits after the last, f32 [vocabulary].
+  HostArray add(std::span<const std::int32_t> ids, const RunOptions& options);
+  // Removes a row; the last row takes its place.
+  void remove(std::size_t row, const RunOptions& options);
+  // Adds one token to each row. f32 [rows or more, vocabulary].
+  HostArray step(std::span<const std::int32_t> ids, const RunOptions& options);
+
+ private:
+  using Tensors = std::vector<std::shared_ptr<Storage>>;
+  Tensors run(const Decoder::Key& key, std::vector<HostArray> arrays, std::initializer_list<const Tensors*> caches,
+              const RunOptions& options);
+  void close_open_part(const RunOptions& options);
+  void rearrange(std::span<const std::int64_t> from, const Tensors* added, std::int64_t added_capacity,
+                 const RunOptions& options);
+
+  const std::shared_ptr<Decoder> decoder_;
+  DeviceManager& manager_;
+  std::vector<std::int64_t> lengths_;  // tokens of each row, those of the open part included
+  std::vector<std::int64_t> open_;     // of which in the open part
+  std::int64_t stored_rows_ = 0;       // rows of the tensors, at least rows()
+  std::int64_t capacity_ = 0;          // of the closed part
+  Tensors closed_, opened_;            // empty if there are none
+};
+
+}  // namespace tenon::decoder

@@ -1,0 +1,55 @@
+// The weights of a decoder as values for programs: small integers as the file has them, or floats.
+//
+// Lifetime: a value; copies share the tensors, which move between host and device like every Storage.
+// Thread safety: const calls may run concurrently.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lease/storage.h"
+#include "model/decoder/architecture.h"
+#include "model/gguf/gguf_file.h"
+#include "tenon/graph.h"
+
+namespace tenon::decoder {
+
+// How matrices are kept.
+enum class WeightForm : std::uint8_t {
+  as_stored,  // small integers and their scales, where the backend multiplies them as they are
+  half,       // 16-bit floats
+  single,     // 32-bit floats
+};
+
+// A matrix [rows, columns] that x is multiplied with, transposed.
+struct Matrix {
+  std::int64_t rows = 0;         // of results; stored ones may be more
+  std::int64_t stored_rows = 0;  // a multiple of 16 for small integers
+  std::int64_t columns = 0;
+  std::optional<QuantizedMatMulAttr> codes;     // none: floats
+  std::vector<std::shared_ptr<Storage>> parts;  // codes, scales and minima, or one matrix of floats
+  std::shared_ptr<Storage> bias;                // f32 [rows]; may be null
+};
+
+struct Layer {
+  std::shared_ptr<Storage> attention_norm, feed_forward_norm;  // f32 [width]
+  std::shared_ptr<Storage> q_norm, k_norm;                     // f32 [head_width]; may be null
+  // Products of one input are one matrix where the file has them in one format: its results stand one after the other.
+  std::vector<Matrix> qkv;
+  Matrix output;
+  std::vector<Matrix> gate_up;
+  Matrix down;
+};
+
+struct Weights {
+  std::vector<Layer> layers;
+  std::shared_ptr<Storage> norm;
+  Matrix head;
+  std::uint64_t bytes = 0;
+};
+
+// Reads all weights. Throws invalid_argument for tensors that are missing or have the wrong shape.
+Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form);
+
+}  // namespace tenon::decoder

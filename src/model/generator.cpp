@@ -1,0 +1,149 @@
+#include "tenon/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/printable.h"
+#include "model/generate/batch.h"
+#include "model/generate/state.h"
+#include "model/gguf/gguf_tokenizer.h"
+#include "model/gguf/model_info.h"
+#include "tenon/error.h"
+#include "tensor/node.h"
+
+namespace tenon {
+namespace {
+
+// Files name one token that ends a text, but models also end their turn with others.
+void add_ends(GeneratorState& state) {
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    if (const std::optional<std::int64_t> id = state.file.integer(key)) state.ends.insert(static_cast<std::int32_t>(*id));
+  for (const std::string& text : state.control_texts)
+    if (text == "<|im_end|>" || text == "<|eot_id|>" || text == "<|end_of_text|>" || text == "<end_of_turn>" ||
+        text == "<|end|>" || text == "<|endoftext|>" || text == "</s>")
+      if (const std::optional<std::int32_t> id = state.tokenizer.id_of(text)) state.ends.insert(*id);
+}
+
+void add_control_texts(GeneratorState& state) {
+  constexpr double kControl = 3;
+  const gguf::List *tokens = state.file.list("tokenizer.ggml.tokens"), *types = state.file.list("tokenizer.ggml.token_type");
+  if (!tokens || !types || types->is_text) return;
+  for (std::size_t i = 0; i < std::min(tokens->texts.size(), types->size()); ++i)
+    if (types->numbers[i] == kControl && !tokens->texts[i].empty()) state.control_texts.push_back(tokens->texts[i]);
+}
+
+void add_chat(GeneratorState& state) {
+  const std::optional<std::string> jinja = state.file.text("tokenizer.chat_template");
+  if (jinja) state.chat = ChatTemplate::recognise(*jinja);
+  state.chat_reason = jinja ? "the chat template of the model is not one of the known formats" : "the model has no chat template";
+}
+
+// Small integers are multiplied as they are where the CPU's kernels run.
+decoder::WeightForm form_for(const DeviceInfo& device, GeneratorOptions::Weights wanted) {
+  if (wanted == GeneratorOptions::Weights::float16) return decoder::WeightForm::half;
+  if (wanted == GeneratorOptions::Weights::float32) return decoder::WeightForm::single;
+  const bool is_cpu = !device.backends.empty() && (device.backends[0] == "cpu" || device.backends[0] == "sim");
+  return is_cpu ? decoder::WeightForm::as_stored : decoder::WeightForm::half;
+}
+
+RunOptions on_device(const RunOptions& options, const GeneratorState& state) {
+  RunOptions out = options;
+  if (out.device == "auto") out.device = state.device.id;
+  return out;
+}
+
+}  // namespace
+
+Tokenizer GeneratorState::make_plain() const { return Tokenizer::parse(gguf::tokenizer_json(file, false)); }
+
+Generator Generator::load(const std::filesystem::path& path, const GeneratorOptions& options) {
+  try {
+    gguf::GgufFile file = gguf::GgufFile::open(path);
+    decoder::Architecture architecture = decoder::architecture_of(file);
+    Tokenizer tokenizer = Tokenizer::parse(gguf::tokenizer_json(file));
+    DeviceManager& manager = current_manager();
+    DeviceInfo device = options.device == "auto" ? manager.default_device() : manager.find(options.device);
+    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), form_for(device, options.weights));
+    ModelInfo info = gguf::model_info(file);
+    auto state = std::make_shared<GeneratorState>(std::move(file), std::move(info), std::move(tokenizer), std::move(device),
+                                                  std::move(made));
+    add_control_texts(*state);
+    add_ends(*state);
+    add_chat(*state);
+    return Generator(std::move(state));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("model '{}': {}", printable(path.string()), error.what()), error.hint());
+  }
+}
+
+const ModelInfo& Generator::info() const noexcept { return state_->info; }
+const Tokenizer& Generator::tokenizer() const noexcept { return state_->tokenizer; }
+std::int64_t Generator::context() const noexcept { return state_->decoder->architecture().context; }
+std::string Generator::device() const { return state_->device.id; }
+std::uint64_t Generator::weight_bytes() const noexcept { return state_->decoder->weight_bytes(); }
+std::uint64_t Generator::sequence_bytes(std::int64_t tokens) const noexcept {
+  const decoder::Architecture& a = state_->decoder->architecture();
+  // The closed part grows by at most a half, and while it grows there are two.
+  const std::int64_t kept = 3 * std::min(tokens, a.context) + 3 * decoder::kOpen;
+  return static_cast<std::uint64_t>(a.layers * 2 * a.kv_heads * a.head_width * kept) * sizeof(float);
+}
+std::string Generator::chat_format() const { return state_->chat ? state_->chat->name() : ""; }
+
+std::vector<std::int32_t> Generator::tokens(std::string_view text) const { return state_->tokenizer.encode(text).ids; }
+
+std::vector<std::int32_t> Generator::chat_tokens(std::span<const ChatMessage> messages) const {
+  if (!state_->chat)
+    throw Error(ErrorCode::unimplemented, state_->chat_reason, "send a plain prompt, written as the model expects it");
+  std::vector<std::int32_t> ids = state_->tokenizer.encode("").ids;
+  std::string text;
+  const auto add = [&](const std::vector<std::int32_t>& more) { ids.insert(ids.end(), more.begin(), more.end()); };
+  const auto flush = [&] {
+    if (!text.empty()) add(state_->tokenizer.encode(text, false).ids);
+    text.clear();
+  };
+  for (const ChatPart& part : state_->chat->format(messages)) {
+    const bool is_risky =
+        part.is_content && std::any_of(state_->control_texts.begin(), state_->control_texts.end(),
+                                       [&](const std::string& c) { return part.text.find(c) != std::string::npos; });
+    if (!is_risky) {
+      text += part.text;
+      continue;
+    }
+    flush();
+    add(state_->plain().encode(part.text, false).ids);
+  }
+  flush();
+  return ids;
+}
+
+Generation Generator::generate(std::span<const std::int32_t> prompt, const SamplingOptions& sampling, const RunOptions& options,
+                               const PieceCallback& piece) const {
+  return generate_all(std::array{GenerationRequest{{prompt.begin(), prompt.end()}, sampling}}, options, piece)[0];
+}
+
+std::vector<Generation> Generator::generate_all(std::span<const GenerationRequest> requests, const RunOptions& options,
+                                                const PieceCallback& piece) const {
+  GenerationBatch batch(*this, current_manager());
+  for (const GenerationRequest& request : requests) batch.check(request);
+  const RunOptions run = on_device(options, *state_);
+  std::vector<Generation> out(requests.size(), Generation{.finish = Generation::Finish::cancelled});
+  std::size_t next = 0;
+  try {
+    while (next < requests.size() || batch.size() > 0) {
+      while (next < requests.size() && batch.size() < GenerationBatch::kMostRows) {
+        const std::size_t i = next++;
+        GenerationBatch::Piece sink;
+        if (piece) sink = [&piece, i](const std::string& text) { return piece({text, i}); };
+        batch.add(requests[i], std::move(sink), [&out, i](Generation done) { out[i] = std::move(done); }, run);
+      }
+      batch.step(run);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled || !options.cancel.stop_requested()) throw;
+    batch.cancel();
+  }
+  return out;
+}
+
+}  // namespace tenon
