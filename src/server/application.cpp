@@ -172,6 +172,7 @@ Application::Application(const ServerOptions& options, DeviceManager& manager, P
   add_inference_routes(services.routes, services);
   add_operation_routes(services.routes, services);
   add_text_routes(services.routes, services);
+  add_completion_routes(services.routes, services);
   add_model_routes(services.routes, services);
   services.observer = manager.observe([&services](const DeviceEvent& event) { services.events.record(event); });
 }

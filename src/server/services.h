@@ -73,6 +73,7 @@ void add_session_routes(RouteTable& routes, Services& services);
 void add_inference_routes(RouteTable& routes, Services& services);
 void add_operation_routes(RouteTable& routes, Services& services);
 void add_text_routes(RouteTable& routes, Services& services);
+void add_completion_routes(RouteTable& routes, Services& services);
 void add_model_routes(RouteTable& routes, Services& services);
 // The page and its files: what is at |path|, nothing for no such file.
 std::optional<Response> page_response(const Request& request);

@@ -8,6 +8,7 @@ const browser = await launch();
 const kFolder = join(root, 'tests/fixtures/models');
 const server = await Server.start('--models', kFolder);
 const bare = await Server.start();
+const language = await Server.start('--models', join(root, 'tests/model/gguf'));
 
 async function view(which = server) {
   const page = await visit(browser, which, '/models');
@@ -60,6 +61,32 @@ scenario('tensors go in and out, and a wrong one is explained', () => view(), as
   await page.getByLabel('Values').fill('ones');
   await page.getByRole('button', { name: 'Run the model' }).click();
   assert.match(await page.getByRole('alert').innerText(), /the model expects x: float \[batch, 3\]/i);
+});
+
+scenario('a chat streams its answer and says how fast it was', () => view(language), async (page) => {
+  await choose(page, 'llama_q4_1');
+  await page.getByText('Settings').click();
+  await page.getByLabel('Tokens at most').fill('20');
+  await page.getByLabel('Message').fill('hello world');
+  await page.getByLabel('Message').press('Enter');
+  await page.getByText(/prompt tokens, first text after \d+ ms; \d+ tokens/).waitFor();
+  const turns = page.getByRole('list', { name: 'Conversation' }).getByRole('listitem');
+  assert.equal(await turns.count(), 2);
+  assert.match(await turns.first().innerText(), /hello world/);
+  assert.ok((await turns.last().locator('p').innerText()).length > 0);
+  await page.getByRole('button', { name: 'New conversation' }).click();
+  assert.equal(await turns.count(), 0);
+});
+
+scenario('a long answer can be stopped', () => view(language), async (page) => {
+  await choose(page, 'llama_q4_1');
+  await page.getByText('Settings').click();
+  await page.getByLabel('Temperature').fill('5');
+  await page.getByLabel('Tokens at most').fill('900');
+  await page.getByLabel('Message').fill('hello');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
 });
 
 scenario('a dropped file is tried without a folder', () => view(bare), async (page) => {

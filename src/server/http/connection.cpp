@@ -552,7 +552,7 @@ void Connection::begin_stream() {
     if (const auto self = weak.lock()) self->write_events();
   };
   events_ = stream_->take();
-  events_.insert(events_.begin(), EventStream::Piece{head_ + "retry: 2000\n\n", nullptr});
+  events_.insert(events_.begin(), EventStream::Piece{stream_->invites_again ? head_ + "retry: 2000\n\n" : head_, nullptr});
   send_events();
   // Whatever the client sends now is not looked at; that it closes is.
   auto discard = std::make_shared<std::function<void()>>();

@@ -9,6 +9,7 @@ namespace tenon::server {
 namespace {
 
 std::string event_head(std::string_view event, std::uint64_t id) {
+  if (event.empty()) return "data: ";
   return id == 0 ? fmt::format("event: {}\ndata: ", event) : fmt::format("event: {}\nid: {}\ndata: ", event, id);
 }
 

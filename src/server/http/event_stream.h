@@ -36,11 +36,15 @@ class EventStream {
   // What a stream may take: events that wait and those being sent.
   static constexpr std::size_t kMostBytes = 2 * kMaxWaitingBytes;
 
-  // |data| is one line of JSON; |id| 0 sends none.
+  // |data| is one line of JSON; |id| 0 sends none, and an |event| of "" no name.
   void send(std::string_view event, std::string_view data, std::uint64_t id = 0);
   // The data is |before|, |shared| and |after|; only the first and the last are copied.
   void send(std::string_view event, std::string_view before, std::shared_ptr<const SharedText> shared, std::string_view after);
   void comment();
+  // Events that the connection has not taken yet.
+  std::size_t waiting() const noexcept { return waiting_.size(); }
+  // Whether a client that loses the connection should ask again: false for the answer to a request.
+  bool invites_again = true;
   // Nothing further; the connection closes when all is sent.
   void end();
   bool is_ended() const noexcept { return is_ended_; }

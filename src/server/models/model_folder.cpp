@@ -32,6 +32,7 @@ bool is_file(const fs::path& path) {
 std::optional<fs::path> model_in(const fs::path& folder) {
   for (const char* name : {"model.onnx", "model.gguf", "onnx/model.onnx"})
     if (is_file(folder / name)) return folder / name;
+  if (is_file(folder / "model.safetensors") && is_file(folder / "config.json")) return folder / "model.safetensors";
   std::error_code error;
   std::vector<fs::path> ggufs;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))

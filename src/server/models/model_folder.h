@@ -2,6 +2,7 @@
 //
 //   ROOT/NAME/[config.pbtxt]/VERSION/model.onnx     Triton's layout
 //   ROOT/NAME/model.onnx, ROOT/NAME/onnx/model.onnx, ROOT/NAME.onnx     version 1; .gguf likewise
+//   ROOT/NAME/model.safetensors with config.json     a BERT checkpoint
 //
 // tokenizer.json lies beside the model file or in NAME/. Names are made of letters, digits, '.', '_' and '-'. Symbolic links are
 // followed: the folder belongs to whoever starts the server.

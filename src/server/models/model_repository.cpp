@@ -187,7 +187,7 @@ void ModelRepository::tick(std::chrono::steady_clock::time_point now) {
 }
 
 void ModelRepository::cancel_all() {
-  for (const std::shared_ptr<ServedModel>& model : everything()) model->batcher().cancel_running();
+  for (const std::shared_ptr<ServedModel>& model : everything()) model->cancel_running();
 }
 
 }  // namespace tenon::server

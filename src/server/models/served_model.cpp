@@ -77,7 +77,42 @@ ServedModel::ServedModel(Services& services, ModelSource source)
           return run_batch(batch, instance, std::move(cancel), device);
         };
         return setup;
-      }()) {}
+      }()),
+      generation_(std::make_shared<GenerationQueue>([&] {
+        GenerationQueue::Setup setup;
+        setup.name = source_.name;
+        setup.max_queue = source_.config.max_queue;
+        setup.manager = &services_.manager;
+        setup.start = [this, queue = fmt::format("model {}", source_.name)](std::function<void()> task) {
+          return services_.workers.submit(MemoryGate::kServer, queue,
+                                          [task = std::move(task), self = shared_from_this()] { task(); });
+        };
+        setup.acquire = [this](const std::stop_token& cancel) {
+          std::shared_ptr<const LoadedModel> loaded = acquire(cancel);
+          const Generator* generator = &loaded->generator.value();
+          return std::shared_ptr<const Generator>(std::move(loaded), generator);
+        };
+        setup.options = [this](std::stop_token cancel) {
+          RunOptions options = run_options(0, std::move(cancel));
+          const std::lock_guard lock(mutex_);
+          if (loaded_ && loaded_->generator) options.device = loaded_->generator->device();
+          return options;
+        };
+        return setup;
+      }())) {}
+
+void ServedModel::cancel_running() {
+  batcher_.cancel_running();
+  generation_->fail_all(std::make_exception_ptr(Error(ErrorCode::cancelled, "the server ends")));
+}
+
+void ServedModel::generate(GenerationTask task) {
+  {
+    const std::lock_guard lock(mutex_);
+    used_ = Clock::now();
+  }
+  generation_->submit(std::move(task));
+}
 
 // --- Loading ---
 
@@ -114,9 +149,19 @@ std::shared_ptr<const LoadedModel> ServedModel::load_files(const std::stop_token
   const StopScope scope(cancel);
   const Clock::time_point begin = Clock::now();
   auto loaded = std::make_shared<LoadedModel>();
-  const std::uint64_t estimate = file_bytes(source_) + kLoadedBytes;
+  const bool is_language = is_generator();
+  // Small integers are kept in another order, and some scales wider.
+  const std::uint64_t file = file_bytes(source_), estimate = (is_language ? file + file / 4 : file) + kLoadedBytes;
   loaded->memory = services_.models.make_room(estimate, this);
   loaded->bytes = estimate;
+  if (is_language) {
+    GeneratorOptions options;
+    if (!source_.config.devices.empty()) options.device = source_.config.devices[0];
+    loaded->generator = Generator::load(source_.file, options);
+    verdict = {.batches = true, .reason = "sequences advance together, a token each at a time"};
+    loaded->load_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return loaded;
+  }
   loaded->model = source_.body ? Model::parse(std::as_bytes(std::span(source_.body->view()))) : Model::load(source_.file);
   loaded->layout = batch_layout(loaded->model->info());
   if (source_.tokenizer) {
@@ -174,7 +219,7 @@ std::shared_ptr<const LoadedModel> ServedModel::load_now(std::unique_lock<std::m
   problem_.clear();
   error_ = nullptr;
   loaded_ = loaded;
-  info_ = std::make_shared<const ModelInfo>(loaded->model->info());
+  info_ = std::make_shared<const ModelInfo>(loaded->info());
   load_seconds_ = loaded->load_seconds;
   batching_ = verdict;
   batcher_.set_rows_limit(verdict.batches ? source_.config.most_rows() : 1);
@@ -217,14 +262,16 @@ void ServedModel::stop() {
     loaded_ = nullptr;
     verified_.clear();
   }
-  batcher_.fail_waiting(
-      std::make_exception_ptr(Error(ErrorCode::failed_precondition, fmt::format("model {} was unloaded", source_.name))));
+  const std::exception_ptr error =
+      std::make_exception_ptr(Error(ErrorCode::failed_precondition, fmt::format("model {} was unloaded", source_.name)));
+  batcher_.fail_waiting(error);
+  generation_->fail_all(error);
 }
 
 bool ServedModel::release() {
   const std::lock_guard lock(mutex_);
   // A use count above one: a request has it and will join the queue.
-  if (state_ != State::ready || loaded_.use_count() > 1 || !batcher_.is_idle()) return false;
+  if (state_ != State::ready || loaded_.use_count() > 1 || !batcher_.is_idle() || !generation_->is_idle()) return false;
   state_ = State::unloaded;
   loaded_ = nullptr;
   verified_.clear();

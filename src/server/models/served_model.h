@@ -26,6 +26,7 @@
 #include "server/compute/memory_gate.h"
 #include "server/models/batch_run.h"
 #include "server/models/batcher.h"
+#include "server/models/generation_queue.h"
 #include "server/models/model_folder.h"
 
 namespace tenon::server {
@@ -34,13 +35,16 @@ struct Services;
 
 // A model in memory.
 struct LoadedModel {
-  std::optional<Model> model;
-  std::optional<Encoder> encoder;  // for texts
+  std::optional<Model> model;          // none for a language model
+  std::optional<Encoder> encoder;      // for texts
+  std::optional<Generator> generator;  // for prompts
   BatchLayout layout;
   MemoryGate::Share memory;  // of the weights
   std::uint64_t bytes = 0;
   double load_seconds = 0;
   std::string encoder_problem;  // why there is no encoder although there is a tokenizer
+
+  const ModelInfo& info() const { return generator ? generator->info() : model->info(); }
 };
 
 class ServedModel : public std::enable_shared_from_this<ServedModel> {
@@ -70,6 +74,13 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
   // The key and length of a request with these arrays.
   void describe(BatchItem& item, const LoadedModel& loaded) const;
   Batcher& batcher() noexcept { return batcher_; }
+  // Joins the queue of a language model. Throws Problem for a full one.
+  void generate(GenerationTask task);
+  // The server ends: what runs is cancelled.
+  void cancel_running();
+  GenerationStatistics generation() const { return generation_->statistics(); }
+  // Whether it is a language model, by the name of its file.
+  bool is_generator() const { return source_.file.extension() == ".gguf"; }
 
   struct Status {
     State state = State::unloaded;
@@ -112,6 +123,7 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
   Clock::time_point used_;
   std::set<std::string> verified_;  // shapes of batches whose bits were compared with those of their items alone
   Batcher batcher_;
+  const std::shared_ptr<GenerationQueue> generation_;
 };
 
 std::string_view name(ServedModel::State state) noexcept;

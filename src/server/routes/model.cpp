@@ -63,6 +63,23 @@ void write_model(JsonWriter& json, ServedModel& model) {
   json.member("file_bytes", error ? std::uintmax_t{0} : file_bytes);
   json.member("text", model.source().tokenizer.has_value());
   json.member("sent", model.source().body != nullptr);
+  json.member("generates", model.is_generator());
+  if (model.is_generator()) {
+    const GenerationStatistics generation = model.generation();
+    json.key("generation").begin_object();
+    json.member("waiting", generation.waiting);
+    json.member("running", generation.running);
+    json.member("requests", generation.requests);
+    json.member("failures", generation.failures);
+    json.member("prompt_tokens", generation.prompt_tokens);
+    json.member("tokens", generation.tokens);
+    if (status.loaded && status.loaded->generator) {
+      json.member("chat_format", status.loaded->generator->chat_format());
+      json.member("context", status.loaded->generator->context());
+      json.member("device", status.loaded->generator->device());
+    }
+    json.end_object();
+  }
   write_batching(json, model, status, batches);
   json.member("inferences", batches.inferences);
   json.member("executions", batches.executions);
@@ -88,6 +105,7 @@ void write_model(JsonWriter& json, ServedModel& model) {
 
 // The device that a request with the smallest inputs would use now.
 void write_route(JsonWriter& json, Services& services, const LoadedModel& loaded) {
+  if (loaded.generator) return json.key("route").null();
   const UseManager manager(services.manager);
   Model::Tensors inputs;
   for (const ModelValue& value : loaded.model->info().inputs) {

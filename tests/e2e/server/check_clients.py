@@ -6,8 +6,9 @@
 Each is skipped, with the reason, where it is not installed; exit status 77 when none is. Those from PyPI are looked for in the
 interpreter $TENON_CLIENTS_PYTHON, else in this one. --all runs every phase of Schemathesis (minutes), not the examples only.
 """
-import json, os, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import contextlib, json, os, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.parse, urllib.request
 
+LANGUAGE_MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../model/gguf")
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fixtures/models")
 PYTHON = os.environ.get("TENON_CLIENTS_PYTHON", sys.executable)
 
@@ -83,6 +84,32 @@ except openai.NotFoundError as error:
     assert "words" in str(error), error
 '''
 
+OPENAI_CHAT = r'''
+import sys, openai
+client = openai.OpenAI(base_url="http://%s/v1" % sys.argv[1], api_key="none", max_retries=0)
+model = "llama_q4_1"
+messages = [{"role": "system", "content": "the"}, {"role": "user", "content": "hello world"}]
+whole = client.chat.completions.create(model=model, messages=messages, max_tokens=16, temperature=0)
+assert whole.choices[0].message.role == "assistant" and whole.choices[0].finish_reason in ("length", "stop")
+assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+text, usage = "", None
+for chunk in client.chat.completions.create(model=model, messages=messages, max_tokens=16, temperature=0, stream=True, stream_options={"include_usage": True}):
+    if chunk.choices: text += chunk.choices[0].delta.content or ""
+    usage = chunk.usage or usage
+assert text == whole.choices[0].message.content, (text, whole)
+assert usage == whole.usage, (usage, whole.usage)
+one = client.completions.create(model=model, prompt="hello", max_tokens=8, temperature=0.5, seed=3, stop=["zzz"])
+assert one.choices[0].text == client.completions.create(model=model, prompt="hello", max_tokens=8, temperature=0.5, seed=3).choices[0].text
+assert "".join(c.choices[0].text for c in client.completions.create(model=model, prompt="hello", max_tokens=8, temperature=0.5, seed=3, stream=True)) == one.choices[0].text
+for wrong, kind, hint in ((dict(model=model, messages=[]), openai.BadRequestError, "messages"), (dict(model="nothing", messages=messages), openai.NotFoundError, model),
+                          (dict(model=model, messages=messages, n=2), openai.BadRequestError, "'n'")):
+    try:
+        client.chat.completions.create(**wrong)
+        raise SystemExit("%r was taken" % (wrong,))
+    except kind as error:
+        assert hint in str(error) and error.type == "invalid_request_error", error
+'''
+
 
 def has_module(name):
     return subprocess.run([PYTHON, "-c", "import " + name], capture_output=True).returncode == 0
@@ -138,6 +165,8 @@ def check_openai(address, _):
     if subprocess.run([PYTHON, "-c", "import openai, numpy"], capture_output=True, env=environment).returncode != 0:
         return "openai is not installed for " + PYTHON
     subprocess.run([PYTHON, "-c", OPENAI, address], check=True, env=environment)
+    with serving(LANGUAGE_MODELS) as other:
+        subprocess.run([PYTHON, "-c", OPENAI_CHAT, other], check=True, env=environment)
 
 
 def check_schemathesis(address, directory):
@@ -154,26 +183,32 @@ def check_schemathesis(address, directory):
         raise SystemExit(done.stdout[-6000:] + done.stderr[-2000:])
 
 
-def main():
+@contextlib.contextmanager
+def serving(models):
+    """The address of a server of this folder of models."""
     with tempfile.TemporaryDirectory() as directory:
         run = os.path.join(directory, "run")
         os.mkdir(run, 0o700)
         environment = dict(os.environ, TENON_RUN_DIR=run, TENON_STATE_DIR=os.path.join(directory, "state"))
-        server = subprocess.Popen([sys.argv[1], "serve", "--port", "0", "--models", MODELS], stdout=subprocess.PIPE, text=True, env=environment)
+        server = subprocess.Popen([sys.argv[1], "serve", "--port", "0", "--models", models], stdout=subprocess.PIPE, text=True, env=environment)
         try:
-            address = server.stdout.readline().strip().rsplit("/", 1)[1]
-            skipped = 0
-            checks = [check_prometheus, check_triton, check_openai, check_schemathesis]
-            for check in checks:
-                why = check(address, directory)
-                print("%s: %s" % (check.__name__[6:], "skipped: " + why if why else "ok"), flush=True)
-                skipped += why is not None
-            assert urllib.request.urlopen("http://%s/livez" % address, timeout=10).status == 200
+            yield server.stdout.readline().strip().rsplit("/", 1)[1]
         finally:
             server.send_signal(signal.SIGTERM)
             status = server.wait(60)
     if status != 0:
         raise SystemExit("the server ended with status %d" % status)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory, serving(MODELS) as address:
+        skipped = 0
+        checks = [check_prometheus, check_triton, check_openai, check_schemathesis]
+        for check in checks:
+            why = check(address, directory)
+            print("%s: %s" % (check.__name__[6:], "skipped: " + why if why else "ok"), flush=True)
+            skipped += why is not None
+        assert urllib.request.urlopen("http://%s/livez" % address, timeout=10).status == 200
     sys.exit(77 if skipped == len(checks) else 0)
 
 

@@ -1,12 +1,14 @@
 // One model: its facts, its batches as they run, and a form to try it.
 import { formatBytes, formatSeconds, formatShare } from '../numbers';
+import { Chat } from './chat';
 import { State } from './models';
-import { type ModelDetails, paddingShare, type ServedModel, valueText } from './served';
+import { type Generation, type ModelDetails, paddingShare, type ServedModel, valueText } from './served';
 import { TryTensors } from './try_tensors';
 import { TryTexts } from './try_texts';
 
 export function ModelCard({ model, details }: { model: ServedModel; details: ModelDetails }) {
   const info = model.info ?? details.model.info;
+  const generation = model.generation;
   return (
     <>
       <article class="card stack" aria-label={`Model ${model.name}`}>
@@ -17,17 +19,17 @@ export function ModelCard({ model, details }: { model: ServedModel; details: Mod
         {model.problem && <p class="wrong break">{model.problem}</p>}
         {info && (
           <dl class="facts">
-            <Fact name="Format" value={`${info.format} opset ${info.opset}${info.producer ? `, by ${info.producer}` : ''}`} />
+            <Fact name="Format" value={`${info.format}${info.opset > 0 ? ` opset ${info.opset}` : ''}${info.producer ? `, by ${info.producer}` : ''}`} />
             <Fact name="Parameters" value={info.parameters.toLocaleString('en')} />
             <Fact name="Weights" value={formatBytes(info.weight_bytes)} />
-            <Fact name="Nodes" value={String(info.nodes)} />
+            {generation ? <Fact name="Context" value={`${generation.context ?? '–'} tokens`} /> : <Fact name="Nodes" value={String(info.nodes)} />}
             <Fact name="Loaded in" value={formatSeconds(model.load_seconds)} />
-            <Fact name="Runs on" value={details.route ? details.route.device : 'depends on the inputs'} title={details.route?.reason} />
+            <Fact name="Runs on" value={details.route ? details.route.device : (generation?.device ?? 'depends on the inputs')} title={details.route?.reason} />
           </dl>
         )}
-        {info && <Values title="Inputs" values={info.inputs.map(valueText)} />}
-        {info && <Values title="Outputs" values={info.outputs.map(valueText)} />}
-        {info && (
+        {info && !generation && <Values title="Inputs" values={info.inputs.map(valueText)} />}
+        {info && !generation && <Values title="Outputs" values={info.outputs.map(valueText)} />}
+        {info && !generation && (
           <details>
             <summary class="small">Ops</summary>
             <p class="small mono break">
@@ -38,8 +40,8 @@ export function ModelCard({ model, details }: { model: ServedModel; details: Mod
           </details>
         )}
       </article>
-      <Batches model={model} />
-      {model.text ? <TryTexts model={model.name} /> : info && <TryTensors key={model.name} model={model.name} inputs={info.inputs} />}
+      {generation ? <Generations generation={generation} /> : <Batches model={model} />}
+      {generation ? <Chat key={model.name} model={model.name} chats={!!(generation.chat_format ?? details.model.generation?.chat_format)} /> : model.text ? <TryTexts model={model.name} /> : info && <TryTensors key={model.name} model={model.name} inputs={info.inputs} />}
     </>
   );
 }
@@ -61,6 +63,23 @@ const Values = ({ title, values }: { title: string; values: string[] }) => (
     </ul>
   </div>
 );
+
+function Generations({ generation }: { generation: Generation }) {
+  return (
+    <section class="card stack" aria-labelledby="generations-title">
+      <h2 id="generations-title">Requests</h2>
+      <p class="small soft">Requests advance together, a token each at a time.</p>
+      <dl class="facts">
+        <Fact name="Waiting" value={String(generation.waiting)} />
+        <Fact name="Running" value={String(generation.running)} />
+        <Fact name="Answered" value={generation.requests.toLocaleString('en')} />
+        <Fact name="Failed or left" value={generation.failures.toLocaleString('en')} />
+        <Fact name="Prompt tokens" value={generation.prompt_tokens.toLocaleString('en')} />
+        <Fact name="Tokens" value={generation.tokens.toLocaleString('en')} />
+      </dl>
+    </section>
+  );
+}
 
 // What the queue does now, and how many rows ran together.
 function Batches({ model }: { model: ServedModel }) {

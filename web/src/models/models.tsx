@@ -81,7 +81,7 @@ function ModelList({ chosen, onChoose }: { chosen: string | undefined; onChoose:
               <State model={model} />
               <span class="small soft">
                 {formatBytes(model.file_bytes)}
-                {model.text ? ' · text' : ''}
+                {model.generates ? ' · language model' : model.text ? ' · text' : ''}
                 {model.version !== '1' ? ` · version ${model.version}` : ''}
               </span>
             </button>
@@ -94,7 +94,7 @@ function ModelList({ chosen, onChoose }: { chosen: string | undefined; onChoose:
 
 export function State({ model }: { model: ServedModel }) {
   if (model.state === 'failed') return <span class="tag bad">failed</span>;
-  if (model.running > 0 || model.waiting > 0) return <span class="tag accent">busy</span>;
+  if (model.running + model.waiting + (model.generation?.running ?? 0) + (model.generation?.waiting ?? 0) > 0) return <span class="tag accent">busy</span>;
   if (model.state === 'ready') return <span class="tag good">in memory</span>;
   return <span class="tag">{model.state === 'unloaded' ? 'on disk' : model.state}</span>;
 }

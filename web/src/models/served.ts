@@ -16,6 +16,8 @@ export interface ServedModel {
   file_bytes: number;
   text: boolean; // it has a tokenizer
   sent: boolean; // by this client
+  generates: boolean; // a language model
+  generation?: Generation;
   state: 'unloaded' | 'loading' | 'ready' | 'failed' | 'stopped';
   problem: string | null;
   resident_bytes: number;
@@ -39,6 +41,18 @@ export interface ServedModel {
   compute_seconds: number;
   batches: { rows: number; count: number; seconds: number }[];
   info: ModelInfo | null;
+}
+
+export interface Generation {
+  waiting: number;
+  running: number;
+  requests: number;
+  failures: number;
+  prompt_tokens: number;
+  tokens: number;
+  chat_format?: string; // once it is in memory; '': prompts only
+  context?: number;
+  device?: string;
 }
 
 export interface ModelInfo {

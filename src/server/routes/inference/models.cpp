@@ -166,14 +166,14 @@ std::shared_ptr<ServedModel> model_of(Services& services, const Call& call) {
 Response model_metadata(Services& services, const Call& call) {
   const std::shared_ptr<ServedModel> model = model_of(services, call);
   const std::shared_ptr<const LoadedModel> loaded = model->acquire(call.cancel);
-  const ModelInfo& info = loaded->model->info();
+  const ModelInfo& info = loaded->info();
   const ServedModel::Status status = model->status();
   Response response;
   JsonWriter out(response.body);
   out.begin_object();
   out.member("name", model->name());
   out.list("versions", services.models.versions(model->name()));
-  out.member("platform", "tenon_onnx");
+  out.member("platform", loaded->generator ? "tenon_gguf" : "tenon_onnx");
   write_values(out, "inputs", info.inputs);
   write_values(out, "outputs", info.outputs);
   out.key("parameters").begin_object();
@@ -189,14 +189,14 @@ Response model_metadata(Services& services, const Call& call) {
 Response model_config(Services& services, const Call& call) {
   const std::shared_ptr<ServedModel> model = model_of(services, call);
   const std::shared_ptr<const LoadedModel> loaded = model->acquire(call.cancel);
-  const ModelInfo& info = loaded->model->info();
+  const ModelInfo& info = loaded->info();
   const ServedModel::Status status = model->status();
   const ModelConfig& config = model->source().config;
   Response response;
   JsonWriter out(response.body);
   out.begin_object();
   out.member("name", model->name());
-  out.member("platform", "tenon_onnx");
+  out.member("platform", loaded->generator ? "tenon_gguf" : "tenon_onnx");
   out.member("backend", "tenon");
   out.member("max_batch_size", status.batching.batches ? config.most_rows() : 0);
   write_config_values(out, "input", info.inputs, status.batching.batches);
@@ -265,6 +265,9 @@ void write_model_index(JsonWriter& out, Services& services, bool only_ready) {
 void infer_with_model(Services& services, const Call& call, const Finish& finish) {
   const std::shared_ptr<ServedModel> model = model_of(services, call);
   const std::shared_ptr<const LoadedModel> loaded = model->acquire(call.cancel);
+  if (loaded->generator)
+    throw Error(ErrorCode::invalid_argument, fmt::format("model {} takes prompts, not tensors", model->name()),
+                "POST /v1/completions or /v1/chat/completions");
   auto request = std::make_shared<InferenceRequest>(read_inference_request(call, services.reader(call)));
   check_outputs(*request, loaded->model->info(), model->name());
   if (!request->parameters.empty())

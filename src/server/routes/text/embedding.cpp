@@ -106,7 +106,7 @@ std::shared_ptr<ServedModel> only_encoder(Services& services) {
   std::vector<std::shared_ptr<ServedModel>> found;
   std::string names;
   for (const std::shared_ptr<ServedModel>& model : services.models.all()) {
-    if (!model->source().tokenizer || !model->is_servable()) continue;
+    if (!model->source().tokenizer || model->is_generator() || !model->is_servable()) continue;
     if (!found.empty() && found.back()->name() == model->name()) found.pop_back();  // the newest version
     found.push_back(model);
     if (names.size() < 300) names += (names.empty() ? "" : ", ") + model->name();
@@ -123,6 +123,9 @@ EmbeddingRequest begin_embedding(Services& services, const Call& call, const std
   EmbeddingRequest request;
   request.model = name.empty() ? only_encoder(services) : services.models.find(name);
   request.loaded = request.model->acquire(call.cancel);
+  if (request.loaded->generator)
+    throw Error(ErrorCode::invalid_argument, fmt::format("model {} generates text; it gives no vectors", request.model->name()),
+                "POST /v1/chat/completions");
   if (!request.loaded->encoder)
     throw Error(ErrorCode::invalid_argument,
                 request.loaded->encoder_problem.empty()
