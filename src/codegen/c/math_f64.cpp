@@ -19,15 +19,18 @@ DEVICE f64 exp_f64(f64 x) {
   return root * root;
 }
 )"},
+    {"lost_in_product", "", R"(
+DEVICE f64 lost_in_product(f64 x, f64 y, f64 product) { return fma(x, y, -product); }
+)"},
     // NVIDIA's lgamma loses digits near its zeros between -11 and -2: there by way of the factors down from [1, 2), whose product
     // is kept with what rounding took from it.
-    {"lgamma_f64", "", R"(
+    {"lgamma_f64", "lost_in_product", R"(
 DEVICE f64 lgamma_f64(f64 x) {
   if (!(x > -11.0 && x < -2.0) || x == floor(x)) return lgamma(x);
   f64 product = 1.0, lost = 0.0;
   for (; x < 1.0; x += 1.0) {
     f64 next = product * x;
-    lost = fma(lost, x, fma(product, x, -next));
+    lost = fma(lost, x, lost_in_product(product, x, next));
     product = next;
   }
   return lgamma(x) - (log(fabs(product)) + lost / product);

@@ -368,22 +368,11 @@ DEVICE f64 log_gamma(f64 x) {
 )kernel";
 
 constexpr emit::Helper kHelpers[] = {
-    // As for other platforms (math_f64.cpp), without a fused multiplication: the C library loses digits near the zeros.
-    {"lgamma_f64", "", R"(
-// What rounding took from the product of two numbers of moderate size.
+    // What rounding took from the product of two numbers of moderate size: there is no fused multiplication.
+    {"lost_in_product", "", R"(
 DEVICE f64 lost_in_product(f64 x, f64 y, f64 product) {
   const f64 cx = x * 134217729.0, hx = cx - (cx - x), lx = x - hx, cy = y * 134217729.0, hy = cy - (cy - y), ly = y - hy;
   return ((hx * hy - product) + hx * ly + lx * hy) + lx * ly;
-}
-DEVICE f64 lgamma_f64(f64 x) {
-  if (!(x > -11.0 && x < -2.0) || x == floor(x)) return lgamma(x);
-  f64 product = 1.0, lost = 0.0;
-  for (; x < 1.0; x += 1.0) {
-    f64 next = product * x;
-    lost = lost * x + lost_in_product(product, x, next);
-    product = next;
-  }
-  return lgamma(x) - (log(fabs(product)) + lost / product);
 }
 )"},
     // One processor may overwrite what another one reports; each report is written at once.
