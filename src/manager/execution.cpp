@@ -228,7 +228,8 @@ struct Execution {
     event.device = owner->device().id;
     event.when = std::chrono::system_clock::now();
     for (const Span& span : timeline) event.seconds += span.seconds;
-    event.epoch = lease.epoch();
+    // A lease of the host is never interrupted, so that the epoch of its grant is that of the device.
+    event.epoch = is_host(owner->device()) ? DeviceOwner::grant_of(lease).epoch : lease.epoch();
     event.program = options.program;
     event.timeline = std::move(timeline);
     event.bytes = bytes;

@@ -68,19 +68,17 @@ TensorNode::~TensorNode() {
 }
 
 TensorNode::State TensorNode::state() const {
+  if (has_value_.load(std::memory_order_acquire)) return state_;
   const std::lock_guard lock(mutex_);
   return state_;
 }
 
 std::shared_ptr<Storage> TensorNode::storage() const {
-  const std::lock_guard lock(mutex_);
-  return state_.storage;
+  return has_value_.load(std::memory_order_acquire) ? state_.storage : nullptr;
 }
 
 bool TensorNode::is_evaluated() const {
-  if (is_literal()) return true;
-  const std::lock_guard lock(mutex_);
-  return state_.storage != nullptr;
+  return is_literal() || has_value_.load(std::memory_order_acquire);
 }
 
 HostArray TensorNode::literal_as(DType dtype) const {
@@ -94,6 +92,7 @@ void TensorNode::set_storage(std::shared_ptr<Storage> storage) {
   if (state_.storage) return;
   state_.storage = std::move(storage);
   if (!weak) done.swap(state_.expression);
+  has_value_.store(true, std::memory_order_release);
 }
 
 struct TensorAccess {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
@@ -101,6 +102,8 @@ struct TensorNode : std::enable_shared_from_this<TensorNode> {
  private:
   mutable std::mutex mutex_;
   State state_;
+  // Set with the value, after which the state does not change any more and is read without the mutex.
+  std::atomic<bool> has_value_ = false;
 };
 
 // The node of |tensor|. Throws failed_precondition for none.
