@@ -7,7 +7,7 @@
 
 Inputs are the recorded ones of a model, repeated to the batch with small changes. Times are processor time of one call: the least of
 all calls, which neighbours on the machine disturb least. The two runtimes take turns, three rounds each. Memory is the largest resident
-set of a process that loads the model and calls it once."""
+set of a process that loads the model and calls it for a while."""
 
 import argparse
 import json
@@ -60,7 +60,7 @@ def batched(array, batch):
 def judge(model, inputs_file, seconds, threads):
     """In a process of its own: load, call, measure; the outputs and the figures."""
     code = f"""
-import sys, time, json, resource
+import sys, time, json
 sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
 import compare, onnxruntime
 onnxruntime.set_default_logger_severity(3)
@@ -72,7 +72,6 @@ start = time.process_time()
 session = onnxruntime.InferenceSession({model!r}, options, providers=["CPUExecutionProvider"])
 load = time.process_time() - start
 outputs = session.run(None, inputs)
-rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 compare.save({inputs_file!r}, {{**{{"input." + k: v for k, v in inputs.items()}},
     **{{"output." + o.name: v for o, v in zip(session.get_outputs(), outputs)}}}})
 best, end = 1e9, time.monotonic() + {seconds}
@@ -82,6 +81,7 @@ while calls < 3 or time.monotonic() < end:
     session.run(None, inputs)
     best = min(best, time.process_time() - start)
     calls += 1
+rss = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps({{"load": load, "rss": rss * 1024, "call": best}}))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -61,6 +61,26 @@ TEST(ModelCommand, ComparesWithRecordedValues) {
   EXPECT_EQ(tenon({"model", "compare", model, "--reference", file, "--tolerance", "0.1"}).status, 0);
 }
 
+TEST(ModelCommand, ConvertsWeightsTo16Bits) {
+  const Folder folder;
+  const std::string file = folder / "linear.onnx", small = folder / "small.onnx", out = folder / "y.npy";
+  std::vector<float> weights;
+  for (int i = 0; i < 2048; ++i) weights.push_back(static_cast<float>(i % 7) - 3);
+  const Message model =
+      model_of(graph_of({node("MatMul", {"x", "w"}, {"y"})}, {value("x", kFloat, {-1, 32})}, {value("y", kFloat, {-1, 64})},
+                        {onnx_writer::tensor<float>("w", kFloat, {32, 64}, weights)}));
+  std::ofstream(file, std::ios::binary) << model.str();
+  const Outcome converted = tenon({"model", "convert", file, small, "--dtype", "bfloat16"});
+  ASSERT_EQ(converted.status, 0) << converted.err;
+  EXPECT_LT(std::filesystem::file_size(small), 2048 * 2 + 512u);
+  std::vector<double> results[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(tenon({"model", "run", i == 0 ? file : small, "x=ones([3, 32])", "-o", out}).status, 0);
+    results[i] = load_npy(out).to_doubles();
+  }
+  EXPECT_EQ(results[0], results[1]);  // small integers have no rounding
+}
+
 TEST(EncodeCommand, ContinuesWhereAnInterruptedRunEnded) {
   const Folder folder;
   const std::string model = (source_folder() / "tests/fixtures/models/words").string(), lines = folder / "lines.txt";

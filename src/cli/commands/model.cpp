@@ -1,11 +1,15 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "array/format_array.h"
 #include "base/printable.h"
@@ -17,6 +21,7 @@
 #include "cli/model_inputs.h"
 #include "cli/option_checks.h"
 #include "model/gguf/model_info.h"
+#include "model/onnx/convert.h"
 #include "model/onnx/import/node_context.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
@@ -26,7 +31,7 @@ namespace tenon::cli {
 namespace {
 
 struct ModelArguments {
-  std::string file, device = "auto", output;
+  std::string file, device = "auto", output, dtype;
   std::vector<std::string> inputs, extents;
   double seconds = 2;
 };
@@ -162,10 +167,12 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// Of this program: a child's own figures (getrusage) begin with its parent's.
 std::size_t peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return static_cast<std::size_t>(std::strtoull(line.c_str() + 6, nullptr, 10)) * 1024;
+  return 0;
 }
 
 int bench_model(const ModelArguments& arguments, const Session& session) {
@@ -186,8 +193,8 @@ int bench_model(const ModelArguments& arguments, const Session& session) {
   const auto start = std::chrono::steady_clock::now();
   work();
   const double first = seconds_since(start);
-  const std::size_t memory = peak_memory_bytes();
   const Measurement m = measure(work, arguments.seconds, {});
+  const std::size_t memory = peak_memory_bytes();
   std::ostream& out = session.console.out;
   if (session.json) {
     print_document(out, 1, [&](JsonWriter& json) {
@@ -206,6 +213,24 @@ int bench_model(const ModelArguments& arguments, const Session& session) {
   out << fmt::format("load {}, first call {}, then {} ({} to {}, {} calls); {} of memory\n", format_seconds(load),
                      format_seconds(first), format_seconds(m.median_seconds), format_seconds(m.p10_seconds),
                      format_seconds(m.p90_seconds), m.calls, format_bytes(static_cast<double>(memory)));
+  return 0;
+}
+
+// --- convert ---
+
+int convert_model(const ModelArguments& arguments, const Session& session) {
+  const onnx::Converted converted =
+      onnx::with_small_weights(arguments.file, arguments.dtype == "float16" ? DType::f16 : DType::bf16);
+  // A model that could not be read again would be found out too late.
+  Model::parse(std::as_bytes(std::span(converted.bytes)));
+  std::ofstream out(arguments.output, std::ios::binary | std::ios::trunc);
+  out.write(converted.bytes.data(), static_cast<std::streamsize>(converted.bytes.size()));
+  out.close();
+  if (!out) throw Error(ErrorCode::unavailable, fmt::format("'{}' cannot be written", arguments.output));
+  if (!session.quiet)
+    session.console.err << fmt::format("{} weights in {}, {} instead of {}\n", converted.tensors, arguments.dtype,
+                                       format_bytes(static_cast<double>(converted.bytes.size())),
+                                       format_bytes(static_cast<double>(std::filesystem::file_size(arguments.file))));
   return 0;
 }
 
@@ -229,7 +254,7 @@ Command* add_part(Command& command, Session& session, const std::shared_ptr<Mode
 
 void add_model_command(Command& app, Session& session) {
   auto arguments = std::make_shared<ModelArguments>();
-  Command* command = app.add_subcommand("model", "Describe, run, measure or compare a model from a file");
+  Command* command = app.add_subcommand("model", "Describe, run, measure, compare or convert a model from a file");
   command->require_subcommand(1, 1);
   command->footer(
       "Examples:\n  tenon model info minilm.onnx\n  tenon model run net.onnx x='rand([1, 3, 224, 224])' -o out.npy\n  tenon "
@@ -250,6 +275,12 @@ void add_model_command(Command& app, Session& session) {
   bench->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
   bench->add_option("--seconds", arguments->seconds, "Measuring time")->check(in_range(0.001, 3600.0))->type_name("S");
   add_output_options(*bench, session);
+  Command* convert = add_part(*command, session, arguments, "convert", "Store a model's weights in 16 bits", convert_model);
+  convert->add_option("output", arguments->output, "The ONNX file to write")->required()->type_name("OUTPUT");
+  convert->add_option("--dtype", arguments->dtype, "Type of the weights; ops compute in float32 as before")
+      ->required()
+      ->check(one_of({"float16", "bfloat16"}))
+      ->type_name("TYPE");
   auto comparing = std::make_shared<CompareArguments>();
   Command* compare = command->add_subcommand("compare", "Compare a model's outputs on several devices, or with recorded ones");
   compare->add_option("file", comparing->file, "An ONNX file")->required()->type_name("FILE");

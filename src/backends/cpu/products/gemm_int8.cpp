@@ -6,7 +6,10 @@
 #include "base/stop_scope.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
+
+#include "backends/cpu/primitives/gemm_bf16.h"
 
 namespace tenon::cpu {
 namespace {
@@ -102,6 +105,73 @@ Micro micro_for(std::int64_t rows) {
   }
 }
 
+// --- AMX: tiles of 16 rows by 64 steps, times 64 steps by 16 columns ---
+
+constexpr std::int64_t kAmxSteps = 64;
+
+bool has_amx() {
+  // bf16_unit() has asked the kernel for the tile registers.
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kAmxInt8 = 1u << 25;
+    return bf16_unit() == Bf16Unit::amx && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kAmxInt8) != 0;
+  }();
+  return has;
+}
+
+// Released at once: a thread with tiles in use costs 8 KiB at every switch.
+class AmxUse {
+ public:
+  explicit AmxUse(bool is_used) : is_used_(is_used) {
+    if (is_used_) configure();
+  }
+  ~AmxUse() {
+    if (is_used_) release();
+  }
+  AmxUse(const AmxUse&) = delete;
+  AmxUse& operator=(const AmxUse&) = delete;
+
+ private:
+  [[gnu::target("amx-tile,amx-int8")]] static void configure() {
+    struct alignas(64) {
+      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      std::uint16_t row_bytes[16] = {};
+      std::uint8_t rows[16] = {};
+    } configuration;
+    static_assert(sizeof configuration == 64);
+    for (int tile = 0; tile < 8; ++tile) {
+      configuration.row_bytes[tile] = 64;
+      configuration.rows[tile] = 16;
+    }
+    _tile_loadconfig(&configuration);
+  }
+  [[gnu::target("amx-tile,amx-int8")]] static void release() { _tile_release(); }
+  bool is_used_;
+};
+
+// 32 rows x kCols sums.
+[[gnu::target("amx-tile,amx-int8")]] void amx_tile(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b,
+                                                   std::int64_t blocks, std::int32_t* c) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int64_t block = 0; block < blocks; ++block, a += kAmxSteps, b += kAmxSteps * kCols) {
+    _tile_loadd(4, a, stride);
+    _tile_loadd(6, b, 4 * kCols);
+    _tile_dpbusd(0, 4, 6);
+    _tile_loadd(7, b + 64, 4 * kCols);
+    _tile_dpbusd(1, 4, 7);
+    _tile_loadd(5, a + 16 * stride, stride);
+    _tile_dpbusd(2, 5, 6);
+    _tile_dpbusd(3, 5, 7);
+  }
+  _tile_stored(0, c, 4 * kCols);
+  _tile_stored(1, c + 16, 4 * kCols);
+  _tile_stored(2, c + 16 * kCols, 4 * kCols);
+  _tile_stored(3, c + 16 * kCols + 16, 4 * kCols);
+}
+
 // u8 rows with four bytes' multiple of elements, and their sums.
 struct Rows {
   const std::uint8_t* data;
@@ -127,17 +197,21 @@ struct Correction {
   std::uint32_t a_zero, row_sum_part;  // the latter: row sum - depth * a_zero
 };
 
-void store_tile(const std::int32_t* sums, std::int64_t rows, std::int64_t width, const Correction* corrections,
-                const std::int32_t* column_sums, const std::uint32_t* b_zeros, std::int32_t* c, std::int64_t ldc) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const std::uint32_t a_zero = corrections[r].a_zero, part = corrections[r].row_sum_part;
-    const std::int32_t* from = sums + r * kCols;
-    std::int32_t* to = c + r * ldc;
-    for (std::int64_t j = 0; j < width; ++j)
-      to[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(from[j]) -
-                                        a_zero * static_cast<std::uint32_t>(column_sums[j]) - part * b_zeros[j]);
+#define TENON_STORE_TILE(name, attribute)                                                                                 \
+  attribute void name(const std::int32_t* sums, std::int64_t rows, std::int64_t width, const Correction* corrections,     \
+                      const std::int32_t* column_sums, const std::uint32_t* b_zeros, std::int32_t* c, std::int64_t ldc) { \
+    for (std::int64_t r = 0; r < rows; ++r) {                                                                             \
+      const std::uint32_t a_zero = corrections[r].a_zero, part = corrections[r].row_sum_part;                             \
+      const std::int32_t* const from = sums + r * kCols;                                                                  \
+      std::int32_t* const to = c + r * ldc;                                                                               \
+      const std::int64_t n = width == kCols ? kCols : width;                                                              \
+      for (std::int64_t j = 0; j < n; ++j)                                                                                \
+        to[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(from[j]) -                                           \
+                                          a_zero * static_cast<std::uint32_t>(column_sums[j]) - part * b_zeros[j]);       \
+    }                                                                                                                     \
   }
-}
+TENON_STORE_TILE(store_tile_wide, [[gnu::target("avx512f,avx512bw,avx512vl")]])
+TENON_STORE_TILE(store_tile_narrow, [[gnu::target("avx2")]])
 
 }  // namespace
 
@@ -194,18 +268,24 @@ void gemm_int8(const Int8Matrix& a, const std::byte* packed, bool b_is_signed, s
     const auto sum = static_cast<std::uint32_t>(sum_of(rows.data + i * rows.stride, depth));
     corrections[i] = {zero, sum - static_cast<std::uint32_t>(depth) * zero};
   }
-  alignas(64) std::int32_t tile[kRows * kCols];
+  alignas(64) std::int32_t tile[32 * kCols];
   std::uint32_t zeros[kCols];
-  const std::int64_t count = (a.rows + kRows - 1) / kRows;
+  const std::int64_t tiled = has_amx() && depth % kAmxSteps == 0 ? a.rows / 32 * 32 : 0, others = a.rows - tiled;
+  const std::int64_t count = (others + kRows - 1) / kRows;
+  const AmxUse use(tiled > 0);
   for (std::int64_t j = 0; j < cols; j += kCols) {
     const std::int64_t width = std::min(kCols, cols - j);
     for (std::int64_t n = 0; n < width; ++n) zeros[n] = static_cast<std::uint32_t>(b_zero.at(j + n)) - (b_is_signed ? 0u : 128u);
     const auto* const panel = reinterpret_cast<const std::int8_t*>(packed) + j * quads * 4;
     check_stop();
-    for (std::int64_t t = 0, i = 0; t < count; ++t) {
-      const std::int64_t n = a.rows / count + (t < a.rows % count ? 1 : 0);
+    for (std::int64_t i = 0; i < tiled; i += 32) {
+      amx_tile(rows.data + i * rows.stride, rows.stride, panel, depth / kAmxSteps, tile);
+      store_tile_wide(tile, 32, width, corrections + i, sums + j, zeros, c + i * ldc + j, ldc);
+    }
+    for (std::int64_t t = 0, i = tiled; t < count; ++t) {
+      const std::int64_t n = others / count + (t < others % count ? 1 : 0);
       micro_for(n)(rows.data + i * rows.stride, rows.stride, panel, quads, tile);
-      store_tile(tile, n, width, corrections + i, sums + j, zeros, c + i * ldc + j, ldc);
+      (has_vnni() ? store_tile_wide : store_tile_narrow)(tile, n, width, corrections + i, sums + j, zeros, c + i * ldc + j, ldc);
       i += n;
     }
   }

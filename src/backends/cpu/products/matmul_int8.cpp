@@ -7,7 +7,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kBandRows = 120;
+constexpr std::int64_t kBandRows = 128;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -86,7 +86,7 @@ void int8_product(ThreadPool& pool, const Int8Product& shape, const Int8Operands
   };
   if (packed) {
     pool.for_each(shape.batches * bands, [&](std::int64_t task, int worker) {
-      rows_of(task / bands, part_of(shape.rows, bands, task % bands, 12), packed, worker);
+      rows_of(task / bands, part_of(shape.rows, bands, task % bands, 32), packed, worker);
     });
     return;
   }

@@ -31,12 +31,19 @@ inline __mmask16 bits(std::int64_t begin, std::int64_t end) {
 [[gnu::target("avx512f,avx512bw")]] void fill_row_wide(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end,
                                                        std::int64_t pitch, float* row) {
   if (step == 1) {
-    for (std::int64_t i = 0; i < pitch; i += 16)
-      _mm512_storeu_ps(row + i, _mm512_maskz_loadu_ps(bits(begin - i, end - i), from + i));
+    for (std::int64_t i = 0; i < pitch; i += 16) {
+      const bool is_whole = i >= begin && i + 16 <= end;
+      _mm512_storeu_ps(row + i, is_whole ? _mm512_loadu_ps(from + i) : _mm512_maskz_loadu_ps(bits(begin - i, end - i), from + i));
+    }
   } else if (step == 2) {
     const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     for (std::int64_t i = 0; i < pitch; i += 16) {
       const std::int64_t low = 2 * (begin - i), high = 2 * (end - i) - 1;
+      if (low <= 0 && high >= 32) {
+        _mm512_storeu_ps(row + i,
+                         _mm512_permutex2var_ps(_mm512_loadu_ps(from + 2 * i), even, _mm512_loadu_ps(from + 2 * i + 16)));
+        continue;
+      }
       const __m512 a = _mm512_maskz_loadu_ps(bits(low, high), from + 2 * i);
       const __m512 b = _mm512_maskz_loadu_ps(bits(low - 16, high - 16), from + 2 * i + 16);
       _mm512_storeu_ps(row + i, _mm512_permutex2var_ps(a, even, b));
@@ -46,12 +53,47 @@ inline __mmask16 bits(std::int64_t begin, std::int64_t end) {
   }
 }
 
+// The same for |rows| rows, |from_step| apart, whose masks are the same: rows are short, and making a mask takes as long as a
+// row.
+constexpr std::int64_t kMaskedVectors = 4;
+
+[[gnu::target("avx512f,avx512bw")]] void fill_short_rows(const float* from, std::int64_t from_step, std::int64_t step,
+                                                         std::int64_t begin, std::int64_t end, std::int64_t pitch,
+                                                         std::int64_t rows, float* to) {
+  __mmask16 first[kMaskedVectors], second[kMaskedVectors];
+  const std::int64_t vectors = (pitch + 15) / 16;
+  for (std::int64_t v = 0; v < vectors; ++v) {
+    const std::int64_t low = step * (begin - 16 * v), high = step * (end - 16 * v) - (step - 1);
+    first[v] = bits(low, high);
+    second[v] = bits(low - 16, high - 16);
+  }
+  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  if (step == 1) {
+    for (std::int64_t y = 0; y < rows; ++y, from += from_step, to += pitch)
+      for (std::int64_t v = 0; v < vectors; ++v) _mm512_storeu_ps(to + 16 * v, _mm512_maskz_loadu_ps(first[v], from + 16 * v));
+    return;
+  }
+  for (std::int64_t y = 0; y < rows; ++y, from += from_step, to += pitch)
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      const __m512 a = _mm512_maskz_loadu_ps(first[v], from + 32 * v);
+      const __m512 b = _mm512_maskz_loadu_ps(second[v], from + 32 * v + 16);
+      _mm512_storeu_ps(to + 16 * v, _mm512_permutex2var_ps(a, even, b));
+    }
+}
+
+bool has_short_rows(std::int64_t step, std::int64_t pitch) {
+  static const bool has = __builtin_cpu_supports("avx512bw");
+  return has && (step == 1 || step == 2) && pitch <= 16 * kMaskedVectors;
+}
+
 FillRow fill_row() {
   static const FillRow best = __builtin_cpu_supports("avx512bw") ? fill_row_wide : fill_row_plain;
   return best;
 }
 #else
 FillRow fill_row() { return fill_row_plain; }
+bool has_short_rows(std::int64_t, std::int64_t) { return false; }
+void fill_short_rows(const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*) {}
 #endif
 
 }  // namespace
@@ -90,6 +132,18 @@ void Planes::fill(const float* image, std::int64_t first, std::int64_t rows, flo
       const std::int64_t begin_x = std::clamp<std::int64_t>((at.pad[2] - rx + at.stride[2] - 1) / at.stride[2], 0, pitch);
       const std::int64_t reach = at.in[2] - 1 + at.pad[2] - rx;
       const std::int64_t end_x = std::clamp<std::int64_t>(reach < 0 ? 0 : reach / at.stride[2] + 1, begin_x, pitch);
+      if (has_short_rows(at.stride[2] * at.steps[2], pitch)) {
+        // Row y is row (first + y) * stride + ry - pad of the image.
+        const std::int64_t stride = at.stride[1], start = first * stride + ry - at.pad[1];
+        const std::int64_t above = std::clamp<std::int64_t>((-start + stride - 1) / stride, 0, needed);
+        const std::int64_t inside_end = start >= at.in[1] ? 0 : (at.in[1] - 1 - start) / stride + 1;
+        const std::int64_t below = std::clamp<std::int64_t>(inside_end, above, needed);
+        for (std::int64_t i = 0; i < above * pitch; ++i) plane[i] = 0;
+        fill_short_rows(image + (start + above * stride) * at.steps[1] + (rx - at.pad[2]) * at.steps[2], stride * at.steps[1],
+                        at.stride[2] * at.steps[2], begin_x, end_x, pitch, below - above, plane + above * pitch);
+        std::fill(plane + below * pitch, plane + needed * pitch + kSlack, 0.0f);
+        continue;
+      }
       for (std::int64_t y = 0; y < needed; ++y) {
         float* const row = plane + y * pitch;
         const std::int64_t source = (first + y) * at.stride[1] + ry - at.pad[1];

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/printable.h"
@@ -317,7 +318,7 @@ std::optional<Results> Importer::fold(Converter converter, const NodeProto& node
     if (input && !is_known(input)) return std::nullopt;
     if (input) total += elements(input);
   }
-  if (total > kFoldedElements) return std::nullopt;
+  if (total > kFoldedElements) return cast_weight(node, inputs);
   Graph scratch;
   graph_ = &scratch;
   Results results;
@@ -348,6 +349,20 @@ std::optional<Results> Importer::fold(Converter converter, const NodeProto& node
       values[i]->node = -1;
     }
   }
+  return results;
+}
+
+std::optional<Results> Importer::cast_weight(const NodeProto& node, const std::vector<ValuePtr>& inputs) {
+  if (node.op != "Cast" || !node.domain.empty() || inputs.size() != 1 || !inputs[0] || inputs[0]->weight < 0) return std::nullopt;
+  if (inputs[0]->type != ElementType::f16 && inputs[0]->type != ElementType::bf16) return std::nullopt;
+  const auto to =
+      std::find_if(node.attributes.begin(), node.attributes.end(), [](const AttributeProto& a) { return a.name == "to"; });
+  if (to == node.attributes.end() || to->integer != static_cast<std::int64_t>(ElementType::f32)) return std::nullopt;
+  const int place = model_.weights.converted(inputs[0]->weight, DType::f32);
+  const ValuePtr value = known(model_.weights.at(place), ElementType::f32);
+  value->weight = place;
+  Results results;
+  results.emplace_back(value);
   return results;
 }
 

@@ -94,6 +94,8 @@ class Importer {
                   std::int64_t version);
   std::optional<Results> fold(Converter converter, const NodeProto& node, const Scope& scope, const std::vector<ValuePtr>& inputs,
                               std::int64_t version);
+  // Weights that a model stores in 16 bits and casts: converted once, and weights themselves.
+  std::optional<Results> cast_weight(const NodeProto& node, const std::vector<ValuePtr>& inputs);
   Results call_function(const FunctionProto& function, const NodeProto& node, const Scope& scope,
                         const std::vector<ValuePtr>& inputs);
   void bind_inputs(Scope& scope);

@@ -77,6 +77,20 @@ const HostArray& Weights::at(int place) const {
   return *arrays_[static_cast<std::size_t>(place)];
 }
 
+int Weights::converted(int place, DType to) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = converted_.try_emplace({place, to}, static_cast<int>(arrays_.size()));
+  if (is_new) {
+    try {
+      arrays_.push_back(std::make_unique<HostArray>(arrays_[static_cast<std::size_t>(place)]->cast(to)));
+    } catch (...) {
+      converted_.erase(found);
+      throw;
+    }
+  }
+  return found->second;
+}
+
 std::size_t Weights::bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t sum = 0;

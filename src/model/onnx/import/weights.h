@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "model/onnx/proto/model_proto.h"
@@ -45,6 +46,8 @@ class Weights {
   // Its place; the same for the same tensor.
   int place(const TensorProto& tensor);
   const HostArray& at(int place) const;
+  // The place of the array at |place| in another type, converted on first use.
+  int converted(int place, DType to);
   std::size_t bytes() const;
   std::size_t count() const;
 
@@ -55,6 +58,7 @@ class Weights {
   const ExternalData external_;
   mutable std::mutex mutex_;
   std::map<const TensorProto*, int> places_;
+  std::map<std::pair<int, DType>, int> converted_;
   std::vector<std::unique_ptr<HostArray>> arrays_;
 };
 
