@@ -2,11 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 
 #include "cli/cli_testing.h"
 #include "present/operation.h"
 #include "tenon/expression.h"
+#include "tenon/io.h"
 #include "tenon/ops.h"
+#include "tenon/program.h"
+#include "tenon/tensor.h"
 
 namespace tenon::cli::testing {
 namespace {
@@ -23,8 +28,18 @@ TEST(Application, VersionAndHelpSucceed) {
   }
 }
 
+// The files that the examples name.
+void write_example_files(const std::filesystem::path& folder) {
+  const Tensor x = program_input(DType::f32, {2}), scale = program_number(DType::f64);
+  const std::array<std::string, 2> names{"x", "scale"};
+  Program::record(std::array{x, scale}, std::array{x * scale}, names).save(folder / "step.tenon");
+  save_npy(folder / "batch.npy", HostArray::from<float>({2}, {1, 2}));
+}
+
 // The examples in the help are commands; a reader will try them.
 TEST(Application, TheExamplesOfTheHelpRun) {
+  const Folder folder;
+  write_example_files(folder.path());
   int tried = 0;
   for (const std::vector<std::string>& help :
        {std::vector<std::string>{"--help"}, {"run", "--help"}, {"bench", "--help"}, {"ops", "--help"}}) {
@@ -42,6 +57,9 @@ TEST(Application, TheExamplesOfTheHelpRun) {
           arguments.back() += c;
         }
       }
+      for (std::string& argument : arguments)
+        if (const std::size_t file = argument.find('@'); file == 0 || (file != std::string::npos && argument[file - 1] == '='))
+          argument = argument.substr(0, file + 1) + (folder / argument.substr(file + 1));
       if (arguments[0] == "bench") {
         if (const auto given = std::find(arguments.begin(), arguments.end(), "--seconds"); given != arguments.end())
           arguments.erase(given, given + 2);

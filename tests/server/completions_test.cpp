@@ -45,7 +45,7 @@ std::string chat_body(std::string_view more = "") {
 // The data of each event of a streamed answer.
 std::vector<std::string> events_of(const std::string& body) {
   std::vector<std::string> out;
-  for (std::size_t at = body.find("data: "); at != std::string::npos; at = body.find("data: ", at)) {
+  for (std::size_t at = body.find("data: ", body.find("\r\n\r\n")); at != std::string::npos; at = body.find("data: ", at)) {
     at += 6;
     out.push_back(body.substr(at, body.find("\n\n", at) - at));
   }

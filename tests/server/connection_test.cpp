@@ -30,7 +30,7 @@ TEST(Connection, AnswersPipelinedRequestsInOrder) {
   EXPECT_EQ(client.read().body, R"({"status":"ok"})");
   EXPECT_EQ(client.read().status, 404);
   EXPECT_NE(client.read().body.find("\"binary\""), std::string::npos);
-  EXPECT_EQ(client.read().body, R"({"status":"ready"})");
+  EXPECT_EQ(at(client.read().json(), "status"), "ready");
   EXPECT_EQ(at(client.read().json(), "value"), 3.0);
   EXPECT_EQ(client.read().body, R"({"status":"ok"})");
 }

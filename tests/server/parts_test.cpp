@@ -140,7 +140,8 @@ TEST(TaskPool, LongTaskLosesPriorityAndItsThreadEnds) {
   TaskPool workers(TaskPool::shared_fairly(1, 100));
   const auto priority = [] { return getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())); };
   std::atomic<bool> is_lowered{false};
-  std::atomic<int> next{-1};
+  constexpr int kNone = 100;  // not a priority
+  std::atomic<int> next{kNone};
   const int usual = priority();
   ASSERT_TRUE(workers.submit("a", "q", [&] { is_lowered = test::becomes_true(60s, [&] { return priority() > usual; }); }));
   EXPECT_TRUE(eventually(60s, [&] { return workers.running() == 1; }));
@@ -149,7 +150,7 @@ TEST(TaskPool, LongTaskLosesPriorityAndItsThreadEnds) {
   ASSERT_TRUE(workers.submit("a", "q", [&] { next = priority(); }));
   EXPECT_TRUE(eventually(60s, [&] {
     workers.lower_long_tasks(std::chrono::steady_clock::now());  // as the server's tick
-    return next >= 0;
+    return next != kNone;
   }));
   EXPECT_TRUE(is_lowered);
   EXPECT_EQ(next, usual) << "in a new thread";

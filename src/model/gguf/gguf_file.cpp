@@ -170,6 +170,7 @@ GgufFile GgufFile::read(std::shared_ptr<const ByteSource> source) {
   const auto version = in.number<std::uint32_t>();
   if (version != 2 && version != 3) {
     const bool is_swapped = version != 0 && (version & 0xffffu) == 0;
+    if (!is_swapped && version > 0xffffu) damaged("its version is not a number of GGUF");
     throw Error(ErrorCode::unimplemented,
                 is_swapped ? std::string("a GGUF file in big-endian order") : fmt::format("version {} of GGUF", version),
                 "convert the model again with a current converter");
