@@ -120,8 +120,10 @@ void Waiting::may_wait() {
 
 void Waiting::at(const Progress& progress) {
   if (!is_main_) return;
-  if (progress.stage == "queued" || progress.stage == "opening") return may_wait();
   if (is_armed_) return;
+  // Stages that may take long, and that the library can end; of a computation only what is not computed at once (AtOnce).
+  for (const char* const stage : {"queued", "opening", "compiling", "computing"})
+    if (progress.stage == stage) return may_wait();
   const auto now = std::chrono::steady_clock::now();
   if (!start_) start_ = now;
   if (now - *start_ < kLookAfter) return;

@@ -39,7 +39,7 @@ class Waiting {
   bool is_given_up() const noexcept { return is_given_up_; }
   // From here on Ctrl-C requests the stop at once. Called without the GIL.
   void may_wait();
-  // For a stage of a run: like may_wait() if the run waits; later stages look for a signal that came meanwhile.
+  // For a stage of a run: like may_wait() if the stage may take long; others look for a signal that came meanwhile.
   void at(const Progress& progress);
 
   // The first exception of a callback, which ends the work and is raised afterwards.

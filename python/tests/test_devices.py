@@ -269,6 +269,44 @@ def test_ctrl_c_ends_a_wait_for_a_device():
     assert process.wait(30) == 0
 
 
+def test_ctrl_c_ends_a_run_at_any_stage():
+    """The card computes for an hour, the product of large matrices for minutes: what ends earlier was ended."""
+    program = textwrap.dedent("""
+        import sys
+        import tenon as tn
+        card = tn.simulate("wormhole", open="20ms", compute="3600")
+        x = tn.ones((2500, 2500)).eval()
+        for device, stage in ((card, "opening"), (card, "compiling"), (card, "uploading"), (card, "computing"), ("cpu", "compiling"), ("cpu", "computing")):
+            y = x + 1
+            for i in range(200):
+                y = y @ x * (1 / 2500 + i * 1e-9)
+            said = []
+            def tell(progress):
+                if progress.stage == stage and not said:
+                    said.append(True)
+                    print(stage, flush=True)
+            if stage == "opening":
+                tn.close()
+            try:
+                tn.eval(y, device=device, on_progress=tell)
+            except KeyboardInterrupt:
+                print("interrupted" if not y.is_evaluated else "too late", flush=True)
+            else:
+                print("not interrupted", said, flush=True)
+        import os
+        os._exit(0)
+        """)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        for stage in ("opening", "compiling", "uploading", "computing", "compiling", "computing"):
+            assert process.stdout.readline().strip() == stage
+            os.kill(process.pid, signal.SIGINT)
+            assert process.stdout.readline().strip() == "interrupted"
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+
+
 def test_processes_take_turns_on_one_card(python):
     source = textwrap.dedent("""
         import tenon as tn
