@@ -56,21 +56,6 @@ nb::object value_tuples(const std::vector<ModelValue>& values) {
   return list;
 }
 
-nb::dict info_dict(const ModelInfo& info) {
-  nb::dict all, ops, metadata;
-  for (const auto& [op, count] : info.ops) ops[op.c_str()] = count;
-  for (const auto& [name, text] : info.metadata) metadata[name.c_str()] = text;
-  all["format"] = info.format;
-  all["producer"] = info.producer;
-  all["opset"] = info.opset;
-  all["nodes"] = info.nodes;
-  all["ops"] = ops;
-  all["parameters"] = info.parameters;
-  all["weight_bytes"] = info.weight_bytes;
-  all["metadata"] = metadata;
-  return all;
-}
-
 nb::object run_model(const Model& model, nb::dict named, nb::handle device, nb::handle timeout, int priority,
                      nb::handle on_progress, nb::handle cancel) {
   const Model::Tensors inputs = tensors_in(named);
@@ -185,6 +170,21 @@ void bind_tokenizer(nb::module_& module) {
 
 }  // namespace
 
+nb::dict model_info_dict(const ModelInfo& info) {
+  nb::dict all, ops, metadata;
+  for (const auto& [op, count] : info.ops) ops[op.c_str()] = count;
+  for (const auto& [name, text] : info.metadata) metadata[name.c_str()] = text;
+  all["format"] = info.format;
+  all["producer"] = info.producer;
+  all["opset"] = info.opset;
+  all["nodes"] = info.nodes;
+  all["ops"] = ops;
+  all["parameters"] = info.parameters;
+  all["weight_bytes"] = info.weight_bytes;
+  all["metadata"] = metadata;
+  return all;
+}
+
 void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "_Model")
       .def_static("load",
@@ -195,7 +195,7 @@ void bind_model(nb::module_& module) {
       .def_static("parse", [](nb::bytes bytes) { return Model::parse(std::as_bytes(std::span(bytes.c_str(), bytes.size()))); })
       .def_prop_ro("inputs", [](const Model& self) { return value_tuples(self.info().inputs); })
       .def_prop_ro("outputs", [](const Model& self) { return value_tuples(self.info().outputs); })
-      .def_prop_ro("info", [](const Model& self) { return info_dict(self.info()); })
+      .def_prop_ro("info", [](const Model& self) { return model_info_dict(self.info()); })
       .def_prop_ro("programs", [](const Model& self) { return self.programs(); })
       .def("run", &run_model, nb::arg("inputs"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
            nb::arg("on_progress").none(), nb::arg("cancel").none())

@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "evaluation.h"
 #include "files.h"
+#include "generator.h"
 #include "mesh.h"
 #include "model.h"
 #include "operations.h"
@@ -30,5 +31,6 @@ NB_MODULE(_core, module) {
   bind_program(module);
   bind_files(module);
   bind_model(module);
+  bind_generator(module);
   bind_mesh(module);
 }

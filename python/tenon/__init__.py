@@ -68,6 +68,8 @@ def __getattr__(name: str) -> object:
         return getattr(import_module("tenon._async"), name)
     if name in ("Model", "ModelValue", "Encoder", "Tokenizer", "Tokens", "Match", "similarity", "most_similar"):
         return getattr(import_module("tenon._model"), name)
+    if name in ("Generator", "Generation", "TextStream"):
+        return getattr(import_module("tenon._generator"), name)
     if name in ("Mesh", "MeshPlan", "MeshReport"):
         return getattr(import_module("tenon._mesh"), name)
     if name == "compat":

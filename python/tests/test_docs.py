@@ -26,6 +26,7 @@ def test_examples_print_what_they_say(document, tmp_path, monkeypatch):
     models = os.path.join(ROOT, "tests", "fixtures", "models")
     shutil.copy(os.path.join(models, "linear.onnx"), "net.onnx")
     shutil.copytree(os.path.join(models, "words"), "minilm")
+    shutil.copy(os.path.join(ROOT, "tests", "model", "gguf", "llama_q4_1.gguf"), "smollm2.gguf")
     names: dict[str, object] = {}
     found = blocks(document)
     assert found

@@ -187,7 +187,11 @@ void Sequences::close_open_part(const RunOptions& options) {
 }
 
 void Sequences::remove(std::size_t row, const RunOptions& options) {
-  close_open_part(options);
+  if (rows() == 1) {
+    opened_.clear();  // nothing of it is needed any more
+  } else {
+    close_open_part(options);
+  }
   lengths_[row] = lengths_.back();
   lengths_.pop_back();
   open_.pop_back();
