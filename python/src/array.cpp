@@ -388,10 +388,8 @@ void bind_array(nb::module_& module) {
   array.def("__str__", [](const Tensor& self) { return values_text(self); });
   array.def(
       "__dlpack__",
-      [](const Tensor& self, nb::handle /*stream*/, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
-        if (!dl_device.is_none() && nb::cast<int>(dl_device[0]) != dlpack::kCpu)
-          throw Error(ErrorCode::unimplemented, "__dlpack__: only the CPU (1, 0) is supported");
-        return to_dlpack_capsule(self, max_version, copy_from(copy));
+      [](const Tensor& self, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
+        return to_dlpack_capsule(self, {stream, max_version, dl_device, copy_from(copy)});
       },
       nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
       nb::arg("copy") = nb::none());

@@ -1,9 +1,13 @@
 #include "dlpack_capsule.h"
 
-#include <cstring>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <string>
 
 #include "evaluation.h"
 #include "tenon/dlpack.h"
+#include "tenon/error.h"
 
 namespace tenon::python {
 namespace {
@@ -29,6 +33,44 @@ nb::object capsule_of(Managed* tensor, const char* name, PyCapsule_Destructor de
   return nb::steal(capsule);
 }
 
+// Raises tenon.ExchangeRefused, which is also a BufferError as the standard demands.
+[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
+  const nb::object type = nb::module_::import_("tenon._errors").attr("ExchangeRefused");
+  nb::object error = type(message);
+  error.attr("hint") = hint;
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw nb::python_error();
+}
+
+// DLPack's device types whose memory the CPU can read: its own, and what CUDA and ROCm pinned for transfers.
+constexpr int kPinnedByCuda = 3, kPinnedByRocm = 11;
+bool is_in_host_memory(int type) { return type == dlpack::kCpu || type == kPinnedByCuda || type == kPinnedByRocm; }
+
+std::string device_text(int type, int id) {
+  const char* name = type == 2    ? "CUDA"
+                     : type == 4  ? "OpenCL"
+                     : type == 8  ? "Metal"
+                     : type == 10 ? "ROCm"
+                     : type == 14 ? "oneAPI"
+                                  : nullptr;
+  return (name ? std::string(name) : "DLPack type " + std::to_string(type)) + " device " + std::to_string(id);
+}
+
+struct Place {
+  int type = dlpack::kCpu, id = 0;
+};
+
+Place place_in(nb::handle pair) {
+  const nb::tuple parts(nb::borrow(pair));
+  if (parts.size() != 2) throw nb::value_error("a DLPack device is a pair (type, id)");
+  return {nb::cast<int>(nb::int_(parts[0])), nb::cast<int>(nb::int_(parts[1]))};
+}
+
+Place place_of(PyObject* object) {
+  if (!nb::hasattr(object, "__dlpack_device__")) return {};
+  return place_in(nb::object(nb::handle(object).attr("__dlpack_device__")()));
+}
+
 nb::object ask_for_capsule(PyObject* object) {
   nb::object method = nb::handle(object).attr("__dlpack__");
   try {
@@ -39,37 +81,91 @@ nb::object ask_for_capsule(PyObject* object) {
   }
 }
 
+// The producer knows its streams: it copies when what was submitted before has ended.
+nb::object ask_for_copy_on_host(PyObject* object, Place place) {
+  nb::object method = nb::handle(object).attr("__dlpack__");
+  const std::string where = device_text(place.type, place.id);
+  const char* const hint = "copy it to host memory first: x.cpu() in PyTorch, cupy.asnumpy(x), numpy.asarray(x) in JAX";
+  try {
+    return method(nb::arg("max_version") = nb::make_tuple(dlpack::kMajorVersion, dlpack::kMinorVersion),
+                  nb::arg("dl_device") = nb::make_tuple(dlpack::kCpu, 0), nb::arg("copy") = true);
+  } catch (nb::python_error& error) {
+    const bool is_older = error.matches(PyExc_TypeError);
+    if (!is_older && !error.matches(PyExc_BufferError)) throw;
+    refuse(is_older ? "the array is on " + where + ", and its library is from before DLPack 1.0, which lets it copy to the CPU"
+                    : "the array is on " + where + ", and its library refuses a copy on the CPU: " + std::string(error.what()),
+           hint);
+  }
+}
+
+bool is_readable(const dlpack::ManagedTensor&) { return true; }
+bool is_readable(const dlpack::ManagedTensorVersioned& managed) { return managed.version.major == dlpack::kMajorVersion; }
+bool is_a_copy(const dlpack::ManagedTensor&) { return false; }
+bool is_a_copy(const dlpack::ManagedTensorVersioned& managed) { return (managed.flags & dlpack::kIsCopied) != 0; }
+
+template <class Managed>
+Tensor take(nb::handle capsule, const char* name, const char* used_name, Copy copy) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  PyCapsule_SetName(capsule.ptr(), used_name);
+  const bool can_look = is_readable(*managed), is_own = can_look && is_a_copy(*managed);
+  const std::byte* const data =
+      can_look ? static_cast<const std::byte*>(managed->tensor.data) + managed->tensor.byte_offset : nullptr;
+  Tensor tensor = Tensor::from_dlpack(managed);
+  if (copy == Copy::if_needed || (copy == Copy::always && is_own)) return tensor;
+  HostArray own = tensor.to_host();
+  if (copy == Copy::always) {
+    own.mutable_data();
+    return own;
+  }
+  if (own.bytes() > 0 && own.data() != data)
+    refuse("the array cannot be shared without a copy: it is not row-major, not aligned, or of bool",
+           "leave copy=False out, or make it contiguous first");
+  return tensor;
+}
+
 }  // namespace
 
 Tensor from_dlpack_object(PyObject* object, Copy copy) {
-  nb::object capsule = ask_for_capsule(object);
-  Tensor tensor;
-  if (PyCapsule_IsValid(capsule.ptr(), kVersioned)) {
-    auto* managed = static_cast<dlpack::ManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
-    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-    tensor = Tensor::from_dlpack(managed);
-  } else if (PyCapsule_IsValid(capsule.ptr(), kPlain)) {
-    auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kPlain));
-    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
-    tensor = Tensor::from_dlpack(managed);
-  } else {
-    throw nb::type_error("__dlpack__ did not return a DLPack capsule");
-  }
-  if (copy != Copy::always) return tensor;
-  HostArray own = tensor.to_host();
-  own.mutable_data();
-  return own;
+  const Place place = place_of(object);
+  const bool is_here = is_in_host_memory(place.type);
+  if (!is_here && copy == Copy::never)
+    refuse("the array is on " + device_text(place.type, place.id) + " and comes by a copy in host memory",
+           "leave copy=False out");
+  const nb::object capsule = is_here ? ask_for_capsule(object) : ask_for_copy_on_host(object, place);
+  const Copy then = is_here ? copy : Copy::if_needed;  // what was made for us needs no second copy
+  if (PyCapsule_IsValid(capsule.ptr(), kVersioned))
+    return take<dlpack::ManagedTensorVersioned>(capsule, kVersioned, "used_dltensor_versioned", then);
+  if (PyCapsule_IsValid(capsule.ptr(), kPlain)) return take<dlpack::ManagedTensor>(capsule, kPlain, "used_dltensor", then);
+  throw nb::type_error("__dlpack__ did not return a DLPack capsule");
 }
 
-nb::object to_dlpack_capsule(const Tensor& tensor, nb::handle max_version, Copy copy) {
+nb::object to_dlpack_capsule(const Tensor& tensor, const DlpackRequest& request) {
+  // -1: the consumer synchronizes by itself.
+  if (!request.stream.is_none() && nb::cast<std::int64_t>(nb::int_(request.stream)) != -1)
+    throw Error(ErrorCode::invalid_argument,
+                "__dlpack__: a stream was given, but arrays leave Tenon in host memory, which has none", "pass stream=None");
+  if (!request.device.is_none()) {
+    const Place wanted = place_in(request.device);
+    if (wanted.type != dlpack::kCpu || wanted.id != 0)
+      refuse("__dlpack__: arrays cannot be exported to " + device_text(wanted.type, wanted.id),
+             "ask for dl_device=(1, 0), host memory, and copy from there");
+  }
   HostArray array = value_of(tensor);
-  if (copy == Copy::always && array.is_shared()) array.mutable_data();
-  const bool knows_versions = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+  const bool knows_versions = !request.max_version.is_none() && nb::cast<int>(nb::int_(request.max_version[0])) >= 1;
+  if (request.copy == Copy::never) {
+    const std::string device = tensor.device();
+    if (!device.empty() && !device.starts_with("cpu"))
+      refuse("__dlpack__: the array is on " + device + " and leaves it by a copy in host memory", "leave copy=False out");
+    if (!knows_versions)
+      refuse("__dlpack__: only DLPack 1.0 and later can say that the memory is read-only, so that earlier ones get a copy",
+             "pass max_version=(1, 0), or leave copy=False out");
+  }
+  if (request.copy == Copy::always && array.is_shared()) array.mutable_data();
   if (!knows_versions)
     return capsule_of(to_dlpack(std::move(array)), kPlain,
                       [](PyObject* capsule) { drop<dlpack::ManagedTensor>(capsule, kPlain); });
   dlpack::ManagedTensorVersioned* managed = to_dlpack_versioned(std::move(array));
-  if (copy == Copy::always) managed->flags |= dlpack::kIsCopied;
+  if (request.copy == Copy::always) managed->flags |= dlpack::kIsCopied;
   return capsule_of(managed, kVersioned, [](PyObject* capsule) { drop<dlpack::ManagedTensorVersioned>(capsule, kVersioned); });
 }
 

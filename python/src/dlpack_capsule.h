@@ -7,10 +7,19 @@
 
 namespace tenon::python {
 
-// The array of an object with __dlpack__, borrowed where its layout allows and |copy| does not demand a copy.
+// The array of an object with __dlpack__, borrowed where its layout allows and |copy| does not demand a copy. An array on another
+// device than the CPU is copied to host memory by its own library. Raises tenon.ExchangeRefused where |copy| is never and one is
+// needed, or where that library cannot copy.
 Tensor from_dlpack_object(PyObject* object, Copy copy);
 
-// For Array.__dlpack__: a capsule of the versioned form if |max_version| allows it. |copy| always gives memory of its own.
-nb::object to_dlpack_capsule(const Tensor& tensor, nb::handle max_version, Copy copy);
+// The arguments of Array.__dlpack__.
+struct DlpackRequest {
+  nb::handle stream, max_version, device;
+  Copy copy = Copy::if_needed;
+};
+
+// A capsule of the versioned form if the version allows it, in host memory. Raises tenon.ExchangeRefused for what is not
+// possible.
+nb::object to_dlpack_capsule(const Tensor& tensor, const DlpackRequest& request);
 
 }  // namespace tenon::python

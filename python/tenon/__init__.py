@@ -39,6 +39,7 @@ from ._errors import (  # noqa: E402
     DataLoss,
     DeadlineExceeded,
     Error,
+    ExchangeRefused,
     FailedPrecondition,
     Internal,
     InvalidArgument,

@@ -80,4 +80,8 @@ class Unknown(Error, RuntimeError):
     code = "unknown"
 
 
+class ExchangeRefused(InvalidArgument, BufferError):
+    """An array cannot be exchanged by DLPack in the way that was asked for."""
+
+
 _core._set_errors({kind.code: kind for kind in Error.__subclasses__()})

@@ -120,10 +120,17 @@ HostArray copy_tensor(const std::byte* data, DType dtype, const Shape& shape, co
   return out;
 }
 
+// The CPU's own memory, and what CUDA and ROCm pinned for transfers.
+bool is_in_host_memory(std::int32_t type) {
+  constexpr std::int32_t kPinnedByCuda = 3, kPinnedByRocm = 11;
+  return type == dlpack::kCpu || type == kPinnedByCuda || type == kPinnedByRocm;
+}
+
 HostArray import_tensor(const dlpack::Tensor& tensor, std::shared_ptr<const void> owner) {
-  if (tensor.device.type != dlpack::kCpu)
+  if (!is_in_host_memory(tensor.device.type))
     throw Error(ErrorCode::unimplemented,
-                fmt::format("the DLPack tensor is on device type {}, but only CPU tensors can be imported", tensor.device.type),
+                fmt::format("the DLPack tensor is on device type {}, but only tensors in host memory can be imported",
+                            tensor.device.type),
                 "copy it to the host first");
   const DType dtype = dtype_of_type(tensor.dtype);
   const Shape shape = shape_of(tensor);

@@ -186,6 +186,15 @@ TEST(DlpackImport, UnalignedTensorsAreCopied) {
   EXPECT_EQ(array.value(5), 0);
 }
 
+TEST(DlpackImport, PinnedHostMemoryIsBorrowed) {
+  for (const std::int32_t type : {3, 11}) {
+    Foreign foreign;
+    foreign.managed.tensor.device = {type, 0};
+    const void* const data = foreign.managed.tensor.data;
+    EXPECT_EQ(from_dlpack(&foreign.managed).data(), data);
+  }
+}
+
 TEST(DlpackImport, RefusalsFreeTheTensorOnce) {
   const auto refused = [](auto change) {
     Foreign foreign;
