@@ -67,20 +67,26 @@ std::string queue_json() {
 
 }  // namespace
 
-std::string explain_json(const Graph& graph, const std::string& device) {
+std::string explain_json(const Graph& graph, const CallOptions& options) {
+  const RunOptions run{.device = options.device, .routing = options.routing, .prefer = options.prefer};
   nb::gil_scoped_release free;
   std::string text;
   JsonWriter json(text);
-  present::write_route(json, device, process_manager().explain(graph, device));
+  present::write_route(json, run.device, process_manager().explain(graph, run));
   return text;
 }
 
 void bind_devices(nb::module_& module) {
   module.def("_devices", &devices_json);
   module.def("_queue", &queue_json);
-  module.def("_explain", [](nb::handle array, const std::string& device) {
-    return explain_json(Program::record({}, std::array{tensor_in(array.ptr())}).graph(), device);
-  });
+  module.def(
+      "_explain",
+      [](nb::handle array, nb::handle device, nb::handle routing, nb::handle prefer) {
+        CallOptions options;
+        options.device = nb::cast<std::string>(device);
+        return explain_json(Program::record({}, std::array{tensor_in(array.ptr())}).graph(), options.choose(routing, prefer));
+      },
+      nb::arg("array"), nb::arg("device"), nb::arg("routing").none(), nb::arg("prefer").none());
   module.def("_find", [](const std::string& request) {
     nb::gil_scoped_release free;
     return process_manager().find(request).id;

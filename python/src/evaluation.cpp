@@ -25,6 +25,12 @@ nb::object progress_tuple(const Progress& progress) {
                         progress.place.holder);
 }
 
+RoutingMode routing_named(const std::string& text) {
+  for (const RoutingMode mode : {RoutingMode::prefer, RoutingMode::fastest, RoutingMode::cheapest, RoutingMode::pinned})
+    if (text == name(mode)) return mode;
+  throw Error(ErrorCode::invalid_argument, "routing must be 'prefer', 'fastest', 'cheapest' or 'pinned', not '" + text + "'");
+}
+
 std::vector<Tensor> tensors_of(nb::sequence arrays) {
   std::vector<Tensor> tensors;
   for (nb::handle array : arrays) tensors.push_back(tensor_in(nb::cast<nb::object>(array).ptr()));
@@ -33,10 +39,10 @@ std::vector<Tensor> tensors_of(nb::sequence arrays) {
 
 // eval(a, b, ...): one program for all.
 nb::object eval_arrays(nb::sequence arrays, nb::handle device, nb::handle timeout, int priority, nb::handle on_progress,
-                       nb::handle cancel) {
+                       nb::handle cancel, nb::handle routing, nb::handle prefer) {
   const std::vector<Tensor> tensors = tensors_of(arrays);
-  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel);
-  const ContextDevice context;
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel).choose(routing, prefer);
+  const ContextDevice context(options);
   Evaluation evaluation;
   wait([&](Waiting& waiting) {
     const Forward forward(options.cancel, waiting);
@@ -47,7 +53,7 @@ nb::object eval_arrays(nb::sequence arrays, nb::handle device, nb::handle timeou
 
 // run('softmax(x @ w)', x=..): the expression becomes a program of the named arrays.
 nb::object run_expression(const std::string& source, nb::dict named, nb::handle device, nb::handle timeout, int priority,
-                          nb::handle on_progress, nb::handle cancel) {
+                          nb::handle on_progress, nb::handle cancel, nb::handle routing, nb::handle prefer) {
   std::vector<NamedType> types;
   std::vector<HostArray> inputs;
   std::vector<Tensor> tensors;
@@ -55,8 +61,8 @@ nb::object run_expression(const std::string& source, nb::dict named, nb::handle 
     tensors.push_back(make_array(nb::handle(value).ptr(), std::nullopt, Copy::if_needed));
     types.push_back({nb::cast<std::string>(name), tensors.back().dtype(), tensors.back().shape()});
   }
-  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel);
-  const ContextDevice context;
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel).choose(routing, prefer);
+  const ContextDevice context(options);
   std::vector<Tensor> results;
   wait([&](Waiting& waiting) {
     const Forward forward(options.cancel, waiting);
@@ -71,10 +77,16 @@ nb::object run_expression(const std::string& source, nb::dict named, nb::handle 
 
 }  // namespace
 
-ContextDevice::ContextDevice() {
+ContextDevice::ContextDevice() { enter(); }
+
+void ContextDevice::enter() {
   if (contexts_entered.load(std::memory_order_relaxed) == 0) return;
   const nb::object device = nb::handle(device_variable).attr("get")();
   if (!device.is_none()) use_.emplace(nb::cast<std::string>(device));
+}
+
+ContextDevice::ContextDevice(const CallOptions& options) {
+  if (!options.routing && options.prefer.empty()) enter();
 }
 
 RunOptions run_options(Waiting& waiting) {
@@ -151,9 +163,20 @@ CallOptions CallOptions::from(nb::handle device, nb::handle timeout, int priorit
   return options;
 }
 
+CallOptions& CallOptions::choose(nb::handle how, nb::handle preferred) {
+  if (!how.is_none()) routing = routing_named(nb::cast<std::string>(nb::str(how)));
+  if (!preferred.is_none()) prefer = nb::cast<std::string>(nb::str(preferred));
+  if (device != "auto" && (routing || !prefer.empty()))
+    throw Error(ErrorCode::invalid_argument, "routing and prefer choose a device, but this call names one: " + device,
+                "leave the device out, or the others");
+  return *this;
+}
+
 RunOptions CallOptions::with(Waiting& waiting) const {
   RunOptions options;
   options.device = device;
+  options.routing = routing;
+  options.prefer = prefer;
   if (timeout) options.timeout = nanoseconds(*timeout);
   options.priority = priority;
   options.cancel = waiting.token();
@@ -175,9 +198,11 @@ void bind_evaluation(nb::module_& module) {
     self.source.request_stop();
   });
   module.def("_eval", &eval_arrays, nb::arg("arrays"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
-             nb::arg("on_progress").none(), nb::arg("cancel").none() = nb::none());
+             nb::arg("on_progress").none(), nb::arg("cancel").none() = nb::none(), nb::arg("routing").none() = nb::none(),
+             nb::arg("prefer").none() = nb::none());
   module.def("_run", &run_expression, nb::arg("source"), nb::arg("named"), nb::arg("device").none(), nb::arg("timeout").none(),
-             nb::arg("priority"), nb::arg("on_progress").none(), nb::arg("cancel").none() = nb::none());
+             nb::arg("priority"), nb::arg("on_progress").none(), nb::arg("cancel").none() = nb::none(),
+             nb::arg("routing").none() = nb::none(), nb::arg("prefer").none() = nb::none());
   module.def("_set_device_variable", [](nb::object variable) { device_variable = variable.release().ptr(); });
   module.def("_enter_device", [](int by) { contexts_entered += by; });
   module.def("free_names", [](const std::string& source) {

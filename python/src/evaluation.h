@@ -14,12 +14,18 @@ namespace tenon::python {
 
 namespace nb = nanobind;
 
+struct CallOptions;
+
 // Within its scope this thread evaluates on the device of the innermost `with tenon.device(...)`. Needs the GIL to be made.
 class ContextDevice {
  public:
   ContextDevice();
+  // A call that says how to choose a device goes before the context.
+  explicit ContextDevice(const CallOptions& options);
 
  private:
+  void enter();
+
   std::optional<UseDevice> use_;
 };
 
@@ -62,15 +68,20 @@ std::string device_of(const Tensor& tensor);
 // An Evaluation as a tuple (device id, [(stage, seconds)], programs).
 nb::object evaluation_tuple(const Evaluation& evaluation);
 
-// The options that functions share: device, timeout, priority, on_progress. Callbacks run with the GIL.
+// The options that functions share: device, routing, prefer, timeout, priority, on_progress. Callbacks run with the GIL.
 struct CallOptions {
   std::string device = "auto";
+  std::optional<RoutingMode> routing;
+  std::string prefer;
   std::optional<double> timeout;
   int priority = 0;
   nb::object on_progress = nb::none();
   std::stop_token cancel;
 
   static CallOptions from(nb::handle device, nb::handle timeout, int priority, nb::handle on_progress, nb::handle cancel);
+  // With the names of a routing mode and of a preferred device; None: as configured. Throws invalid_argument if there is a
+  // device.
+  CallOptions& choose(nb::handle routing, nb::handle prefer);
   RunOptions with(Waiting& waiting) const;
 };
 

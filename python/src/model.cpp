@@ -57,10 +57,10 @@ nb::object value_tuples(const std::vector<ModelValue>& values) {
 }
 
 nb::object run_model(const Model& model, nb::dict named, nb::handle device, nb::handle timeout, int priority,
-                     nb::handle on_progress, nb::handle cancel) {
+                     nb::handle on_progress, nb::handle cancel, nb::handle routing, nb::handle prefer) {
   const Model::Tensors inputs = tensors_in(named);
-  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel);
-  const ContextDevice context;
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel).choose(routing, prefer);
+  const ContextDevice context(options);
   Model::Tensors outputs;
   wait([&](Waiting& waiting) {
     const Forward forward(options.cancel, waiting);
@@ -83,10 +83,10 @@ std::string explain_model(const Model& model, nb::dict named, const std::string&
 }
 
 nb::object encode(const Encoder& encoder, nb::sequence given, nb::handle device, nb::handle timeout, int priority,
-                  nb::handle on_progress, nb::handle done, nb::handle cancel) {
+                  nb::handle on_progress, nb::handle done, nb::handle cancel, nb::handle routing, nb::handle prefer) {
   const std::vector<std::string> texts = texts_in(given);
-  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel);
-  const ContextDevice context;
+  const CallOptions options = CallOptions::from(device, timeout, priority, on_progress, cancel).choose(routing, prefer);
+  const ContextDevice context(options);
   HostArray vectors;
   wait([&](Waiting& waiting) {
     const Forward forward(options.cancel, waiting);
@@ -198,14 +198,15 @@ void bind_model(nb::module_& module) {
       .def_prop_ro("info", [](const Model& self) { return model_info_dict(self.info()); })
       .def_prop_ro("programs", [](const Model& self) { return self.programs(); })
       .def("run", &run_model, nb::arg("inputs"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
-           nb::arg("on_progress").none(), nb::arg("cancel").none())
+           nb::arg("on_progress").none(), nb::arg("cancel").none(), nb::arg("routing").none(), nb::arg("prefer").none())
       .def("explain", &explain_model)
       .def("text", [](const Model& self, nb::dict named) { return self.program(self.fitted(tensors_in(named))); });
   bind_tokenizer(module);
   nb::class_<Encoder>(module, "_Encoder")
       .def_static("load", &load_encoder)
       .def("encode", &encode, nb::arg("texts"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
-           nb::arg("on_progress").none(), nb::arg("done").none(), nb::arg("cancel").none())
+           nb::arg("on_progress").none(), nb::arg("done").none(), nb::arg("cancel").none(), nb::arg("routing").none(),
+           nb::arg("prefer").none())
       .def_prop_ro("model", [](const Encoder& self) { return self.model(); })
       .def_prop_ro("tokenizer", [](const Encoder& self) { return self.tokenizer(); });
   module.def("_most_similar", &find_similar);

@@ -225,7 +225,14 @@ void bind_program(nb::module_& module) {
       .def_prop_ro("outputs", [](const Program& self) { return output_types(self); })
       .def_prop_ro("captured", [](const Program& self) { return list_of({self.captured().begin(), self.captured().end()}); })
       .def("stablehlo", [](const Program& self) { return stablehlo::emit(self.complete_graph()).text; })
-      .def("explain", [](const Program& self, const std::string& device) { return explain_json(self.graph(), device); });
+      .def(
+          "explain",
+          [](const Program& self, nb::handle device, nb::handle routing, nb::handle prefer) {
+            CallOptions options;
+            options.device = nb::cast<std::string>(device);
+            return explain_json(self.graph(), options.choose(routing, prefer));
+          },
+          nb::arg("device"), nb::arg("routing").none(), nb::arg("prefer").none());
   nb::class_<QuickCalls>(module, "_QuickCalls", nb::type_slots(quick_slots), nb::is_weak_referenceable())
       .def(nb::init<>())
       .def("_add", &QuickCalls::add);

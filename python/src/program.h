@@ -9,9 +9,11 @@
 
 namespace tenon::python {
 
+struct CallOptions;
+
 void bind_program(nanobind::module_& module);
 
 // The routing decision for |graph| as JSON (devices.cpp). Releases the GIL.
-std::string explain_json(const Graph& graph, const std::string& device);
+std::string explain_json(const Graph& graph, const CallOptions& options);
 
 }  // namespace tenon::python

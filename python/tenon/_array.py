@@ -78,11 +78,11 @@ def _astype(self: Array, dtype: Any, /, *, copy: bool = True) -> Array:
     return self.cast(dtype)
 
 
-def _explain(self: Array, device: DeviceLike = "auto") -> Any:
-    """The device on which the array would be evaluated now, and why."""
+def _explain(self: Array, device: DeviceLike = "auto", **choice: Any) -> Any:
+    """The device on which the array would be evaluated now, and why; options are those of tenon.explain()."""
     from ._devices import explain
 
-    return explain(self, device)
+    return explain(self, device, **choice)
 
 
 def _repr_html(self: Array) -> str:

@@ -11,9 +11,10 @@ from ._record import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Optional, Union
+    from typing import Any, Literal, Optional, Union
 
     DeviceLike = Union[str, "Device", None]
+    Routing = Literal["prefer", "fastest", "cheapest", "pinned"]
     ListOfFacts = list[dict[str, Any]]
     Facts = dict[str, Any]
 else:
@@ -295,8 +296,10 @@ class Decision(Facts):
         return "\n".join(lines)
 
 
-def explain(array: Array, device: DeviceLike = "auto") -> Decision:
+def explain(
+    array: Array, device: DeviceLike = "auto", *, routing: Optional[Routing] = None, prefer: DeviceLike = None
+) -> Decision:
     """The device on which the array would be evaluated now, the reason, and the predicted time on each. Opens nothing."""
     import json
 
-    return Decision(json.loads(_core._explain(array, _text(device) or "auto")))
+    return Decision(json.loads(_core._explain(array, _text(device) or "auto", routing, _text(prefer))))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Optional, Union
 
-    from ._devices import DeviceLike
+    from ._devices import DeviceLike, Routing
 
     Path = Union[str, os.PathLike[str]]
 
@@ -59,13 +59,20 @@ def _progress_callback(on_progress: OnProgress) -> Optional[Callable[..., object
 def eval(  # noqa: A001 (the name of the operation in this library and its peers)
     *arrays: Array,
     device: DeviceLike = None,
+    routing: Optional[Routing] = None,
+    prefer: DeviceLike = None,
     timeout: Optional[float] = None,
     priority: int = 0,
     on_progress: OnProgress = None,
     _cancel: Any = None,
 ) -> Evaluation:
-    """Evaluates arrays together as one program in one lease. A device given here goes before the arrays' own requests."""
-    return Evaluation(*_core._eval(arrays, _text(device), timeout, priority, _progress_callback(on_progress), _cancel))
+    """Evaluates arrays together as one program in one lease. A device given here goes before the arrays' own requests.
+
+    Without a device, `routing` ("prefer", "fastest", "cheapest", "pinned") and `prefer` (a kind or an id) choose one for this
+    call, instead of the settings of the same names.
+    """
+    tell = _progress_callback(on_progress)
+    return Evaluation(*_core._eval(arrays, _text(device), timeout, priority, tell, _cancel, routing, _text(prefer)))
 
 
 def run(
@@ -74,6 +81,8 @@ def run(
     /,
     *,
     device: DeviceLike = None,
+    routing: Optional[Routing] = None,
+    prefer: DeviceLike = None,
     timeout: Optional[float] = None,
     priority: int = 0,
     on_progress: OnProgress = None,
@@ -82,10 +91,11 @@ def run(
 ) -> Any:
     """The value of an expression over named arrays: run("softmax(x @ w)", x=x, w=w), or run(.., {"x": x}) for any names.
 
-    Several results come as a tuple.
+    Several results come as a tuple. The other options are those of eval().
     """
     arrays = arrays if named is None else {**named, **arrays}
-    return _core._run(source, arrays, _text(device), timeout, priority, _progress_callback(on_progress), _cancel)
+    tell = _progress_callback(on_progress)
+    return _core._run(source, arrays, _text(device), timeout, priority, tell, _cancel, routing, _text(prefer))
 
 
 def load(path: Path) -> Any:

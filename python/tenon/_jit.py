@@ -15,7 +15,7 @@ from ._devices import Decision, _text
 from ._tree import LEAF_TYPES, Structure, flatten, leaf_paths, unflatten
 
 if TYPE_CHECKING:
-    from ._devices import DeviceLike
+    from ._devices import DeviceLike, Routing
 
 R = TypeVar("R")
 
@@ -78,11 +78,13 @@ class Program:
         results: list[Array] = self._program.run(arrays)
         return results
 
-    def explain(self, device: DeviceLike = "auto") -> Decision:
+    def explain(
+        self, device: DeviceLike = "auto", *, routing: Optional[Routing] = None, prefer: DeviceLike = None
+    ) -> Decision:
         """The device that would be chosen now, why, and the predicted time on each."""
         import json
 
-        return Decision(json.loads(self._program.explain(_text(device) or "auto")))
+        return Decision(json.loads(self._program.explain(_text(device) or "auto", routing, _text(prefer))))
 
     def __repr__(self) -> str:
         return f"<tenon.Program of {self._program.nodes} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"

@@ -12,7 +12,7 @@ from ._devices import Decision, _text
 from ._evaluation import _progress_callback
 
 if TYPE_CHECKING:
-    from ._devices import DeviceLike
+    from ._devices import DeviceLike, Routing
     from ._evaluation import OnProgress
 
 Path = Union[str, os.PathLike[str]]
@@ -81,14 +81,17 @@ class Model:
         inputs: Mapping[str, Any],
         *,
         device: DeviceLike = None,
+        routing: Optional[Routing] = None,
+        prefer: DeviceLike = None,
         timeout: Optional[float] = None,
         priority: int = 0,
         on_progress: OnProgress = None,
         _cancel: Any = None,
     ) -> dict[str, Array]:
         """The same with a choice of device, a time limit and progress."""
+        tell = _progress_callback(on_progress)
         results: dict[str, Array] = self._model.run(
-            dict(inputs), _text(device), timeout, priority, _progress_callback(on_progress), _cancel
+            dict(inputs), _text(device), timeout, priority, tell, _cancel, routing, _text(prefer)
         )
         return results
 
@@ -208,6 +211,8 @@ class Encoder:
         texts: Union[str, Sequence[str]],
         *,
         device: DeviceLike = None,
+        routing: Optional[Routing] = None,
+        prefer: DeviceLike = None,
         timeout: Optional[float] = None,
         priority: int = 0,
         on_progress: OnProgress = None,
@@ -216,8 +221,9 @@ class Encoder:
     ) -> Array:
         """A float32 array with a row for each text, or the vector of one. `on_batch` is told how many texts are done."""
         given = [texts] if isinstance(texts, str) else list(texts)
+        tell = _progress_callback(on_progress)
         vectors: Array = self._encoder.encode(
-            given, _text(device), timeout, priority, _progress_callback(on_progress), on_batch, _cancel
+            given, _text(device), timeout, priority, tell, on_batch, _cancel, routing, _text(prefer)
         )
         return vectors[0] if isinstance(texts, str) else vectors
 

@@ -13,6 +13,8 @@ import pytest
 
 import tenon as tn
 
+ROOT = os.environ.get("TENON_SOURCE") or os.path.join(os.path.dirname(__file__), "..", "..")
+
 
 def test_devices_are_listed_without_opening_them(card):
     found = {device.id: device for device in tn.devices()}
@@ -305,6 +307,34 @@ def test_ctrl_c_ends_a_run_at_any_stage():
         assert process.wait(60) == 0
     finally:
         process.kill()
+
+
+def test_a_call_chooses_its_device_without_changing_the_settings(card):
+    x = tn.ones(3)
+    before = dict(tn.config)
+    for options in ({"prefer": card}, {"prefer": card, "routing": "pinned"}):
+        assert tn.run("x + 1", x=x, **options).device == card
+        assert tn.eval(x + 2, **options).device == card
+        assert (x + 3).eval(**options).device == card
+        assert tn.explain(x + 4, **options)["device"] == card and (x + 5).explain(**options)["device"] == card
+        with tn.device("cpu"):  # a call goes before the context
+            assert tn.eval(x + 6, **options).device == card
+    assert tn.eval(x + 7, routing="fastest").device == "cpu:0"
+    assert tn.eval(x + 8).device == "cpu:0" and dict(tn.config) == before
+    model = tn.Model.load(os.path.join(ROOT, "tests/fixtures/models/linear.onnx"))
+    assert model.run({"x": tn.ones((1, 3))}, prefer=card)["y"].device == card
+
+
+def test_a_choice_that_cannot_be_made_is_refused():
+    x = tn.ones(3)
+    with pytest.raises(ValueError, match="names one: cpu"):
+        tn.run("x + 1", x=x, device="cpu", prefer="gpu")
+    with pytest.raises(ValueError, match="not 'quickest'"):
+        tn.eval(x + 1, routing="quickest")
+    with pytest.raises(ValueError, match="pinned"):
+        tn.eval(x + 1, routing="pinned")
+    with pytest.raises(tn.Error):
+        tn.eval(x + 1, routing="pinned", prefer="tpu")
 
 
 def test_processes_take_turns_on_one_card(python):

@@ -39,6 +39,8 @@ const kPrograms = {
   'two files': `#expr=${encodeURIComponent('a @ w')}${input('a', 'file', '', 'float32')}${input('w', 'file', '', 'float32')}`,
   'names that C++ programs use': `#expr=${encodeURIComponent('inputs + result * graph')}${input('inputs', 'constant:1', '2', 'float32')}${input('result', 'constant:2', '2', 'float32')}${input('graph', 'constant:3', '2', 'float32')}`,
   'a simulated device': `#op=sqrt${input('x', 'constant:2', '3', 'float32')}&device=${simulated}`,
+  'the fastest device': `#op=sqrt${input('x', 'constant:2', '3', 'float32')}&auto=fastest`,
+  'a preferred kind of device': `#expr=${encodeURIComponent('prefer + routing')}${input('prefer', 'constant:2', '3', 'float32')}${input('routing', 'constant:1', '3', 'float32')}&auto=prefer:cpu`,
   'two devices': `#op=exp${input('x', 'constant:0.5', '2', 'float32')}&device=cpu:0,${simulated}`,
 };
 
@@ -134,6 +136,12 @@ test('with a login the code sends a token', async () => {
   const { texts, expected } = await codeOf(guarded, kPrograms['two files']);
   if (has('curl')) assert.deepEqual(valuesIn(run('bash', '-c', texts.curl)), expected, texts.curl);
   if (hasPackage) assert.deepEqual(pythonValues(texts.python), expected, texts.python);
+});
+
+test('the choice of a device is one of the call, not of the process', async () => {
+  const { texts } = await codeOf(server, kPrograms['a preferred kind of device']);
+  assert.match(texts.python, /tn\.run\(.*, device=device, routing="prefer", prefer="cpu"\)/);
+  assert.doesNotMatch(texts.python, /config/);
 });
 
 // All programs in one translation unit: compiling takes most of the time.

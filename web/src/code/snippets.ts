@@ -92,7 +92,7 @@ function curl(program: Program, around: Surroundings): string {
 
 // Names that Python or tn.run has a meaning of its own for: given in a dict instead.
 const kPythonNames = new Set(
-  ('device timeout priority on_progress False None True and as assert async await break class continue def del elif else except finally for from ' +
+  ('device routing prefer timeout priority on_progress False None True and as assert async await break class continue def del elif else except finally for from ' +
     'global if import in is lambda nonlocal not or pass raise return try while with yield').split(' '),
 );
 const pythonTuple = (items: (number | string)[]) => `(${items.join(', ')}${items.length === 1 ? ',' : ''})`;
@@ -126,15 +126,14 @@ function python(program: Program, around: Surroundings): string {
   const lines = ['import tenon as tn  # pip install . in a clone of Tenon', ''];
   const simulated = simulatedOf(program, around);
   if (simulated.length > 0) lines.push(`# ${kSimulated}`, ...simulated.map((each) => `tn.simulate("${each}")`));
-  const routing = Object.entries(routingOf(program)).map(([name, value]) => `${name}="${value}"`);
-  if (routing.length > 0) lines.push(`tn.config.set(${routing.join(', ')})`);
   const inputs = inputsOf(program);
   const byName = inputs.every(({ name }) => !kPythonNames.has(name));
   const values = inputs.map(({ name, input }) => (byName ? `    ${name}=${pythonInput(input)},` : `    ${JSON.stringify(name)}: ${pythonInput(input)},`));
   if (inputs.length > 0) lines.push(byName ? 'arrays = dict(' : 'arrays = {', ...values, byName ? ')' : '}');
   const given = inputs.length > 0 ? ', arrays' : '';
+  const routing = Object.entries(routingOf(program)).map(([name, value]) => `, ${name}="${value}"`).join('');
   lines.push(`for device in [${allDevices(program).map((device) => JSON.stringify(device)).join(', ')}]:`);
-  lines.push(`    results = tn.run(${JSON.stringify(expressionOf(program))}${given}, device=device)`);
+  lines.push(`    results = tn.run(${JSON.stringify(expressionOf(program))}${given}, device=device${routing})`);
   lines.push('    for result in results if isinstance(results, tuple) else [results]:');
   lines.push('        print(result.device, result.dtype, result.shape)', '        print(result)  # numpy.asarray(result) and torch.from_dlpack(result) share its memory');
   return lines.join('\n') + '\n';
