@@ -174,7 +174,7 @@ class Lease:
             if on_wait is not None:
                 on_wait(Place(*place))
             elif self._line is not None:
-                self._line.show(f"{request}: {Place(*place)}")
+                self._line.waiting(request, place[0] + place[1], place[2])
 
         self._lease = _core._Lease(request, timeout, priority, tell if on_wait or self._line else None)
         self._thread: Any = None

@@ -28,12 +28,18 @@ class WaitingLine:
         elif self._handle is not False:
             self._handle.update(line)
 
+    def waiting(self, device: str, ahead: int, holder: str) -> None:
+        """How many are ahead, who holds the device and since when."""
+        self.show(f"{device}: {ahead} before you" + (f", held by {_with_time(holder)}" if holder else ""))
+
     def at_stage(self, progress: Progress) -> None:
         """For on_progress: what comes before the computation."""
         if progress.stage in ("queued", "opening"):
             ahead = progress.ahead_here + progress.ahead_elsewhere
-            holder = f", held by {progress.holder}" if progress.holder else ""
-            self.show(f"{progress.device}: {ahead} before you{holder}" if ahead else f"opening {progress.device}")
+            if ahead:
+                self.waiting(progress.device, ahead, progress.holder)
+            else:
+                self.show(f"opening {progress.device}")
         else:
             self.clear()
 
@@ -41,6 +47,19 @@ class WaitingLine:
         if self._handle:
             self._handle.update(import_module("IPython.display").HTML(""))
             self._handle = False
+
+
+def _with_time(holder: str) -> str:
+    """A holder ("pid 4242 (ada, train.py)", "this process"), with the time since when it holds its device."""
+    import os
+    import time
+
+    from ._devices import queue
+
+    for one in (user for each in queue() for user in each.get("holders", []) if "pid" in user):
+        if holder.startswith(f"pid {one['pid']} ") or (holder == "this process" and one["pid"] == os.getpid()):
+            return f"{holder} since {time.strftime('%H:%M:%S', time.localtime(time.time() - one['seconds']))}"
+    return holder
 
 
 def is_notebook() -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -264,7 +265,9 @@ def test_cancelling_gives_the_lease_back(card):
         pass
 
 
-def test_a_notebook_shows_the_place_in_the_queue(card, monkeypatch):
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a notebook shows below its cell, one text after the other."""
     shown = []
 
     class Handle:
@@ -278,6 +281,10 @@ def test_a_notebook_shows_the_place_in_the_queue(card, monkeypatch):
     shell = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(HTML=str, display=display))
+    return shown
+
+
+def test_a_notebook_shows_the_place_in_the_queue(card, notebook):
     held, done = threading.Event(), threading.Event()
 
     def hold():
@@ -292,15 +299,45 @@ def test_a_notebook_shows_the_place_in_the_queue(card, monkeypatch):
     with tn.lease(card):
         pass
     thread.join()
-    assert shown[0].startswith(f"<div>{card}: 1 before you")
-    assert shown[-1] == ""
-    shown.clear()
+    assert notebook[0].startswith(f"<div>{card}: 1 before you")
+    assert notebook[-1] == ""
+    notebook.clear()
     tn.close(card)
     tn.eval(tn.array([1.0]) + 1, device=card)
-    assert shown[0] == f"<div>opening {card}</div>" and shown[-1] == ""
-    shown.clear()
-    tn.eval(tn.array([1.0]) + 2, device="cpu")
-    assert shown == []
+    assert notebook[0] == f"<div>opening {card}</div>" and notebook[-1] == ""
+    tn.eval(tn.array([1.0]) + 2, device="cpu")  # opens it
+    notebook.clear()
+    tn.eval(tn.array([1.0]) + 3, device="cpu")
+    assert notebook == []
+
+
+def test_a_notebook_says_who_holds_the_device_and_since_when(notebook):
+    card = tn.simulate("wormhole", open="1ms", close="1ms", id="sim:shared")
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, tenon as tn\n"
+            "card = tn.simulate('wormhole', open='1ms', close='1ms', id='sim:shared')\n"
+            "with tn.lease(card):\n    print('held', flush=True)\n    sys.stdin.readline()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout.readline() == "held\n"
+        line = re.compile(rf"<div>{card}: 1 before you, held by pid {holder.pid} .* since \d\d:\d\d:\d\d</div>")
+        for wait in (lambda: tn.lease(card, timeout=0.2).__enter__(), lambda: tn.eval(tn.ones(1) + 1, device=card, timeout=0.2)):
+            notebook.clear()
+            with pytest.raises(TimeoutError):
+                wait()
+            assert any(line.fullmatch(text) for text in notebook), notebook
+        holder.communicate("done\n", timeout=60)
+    finally:
+        holder.kill()
+        tn.close()
+        tn._core._simulate_nothing()
 
 
 def test_notebooks_show_values_type_and_time():
