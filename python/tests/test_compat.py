@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -166,6 +167,48 @@ def test_a_pool_of_devices():
     ) == 4
     for device in device_pool:
         ttnn.close_device(device)
+
+
+def test_a_device_closes_after_a_time_without_requests(grayskull):
+    closed = threading.Event()
+
+    def close_device_after_computation():
+        ttnn.close_device_after_computation()
+        closed.set()
+
+    def execute_operation():
+        device = ttnn.open_device_for_computation()
+        return ttnn.add(ttnn.from_list([1.0], device), 1).tolist()
+
+    def schedule_device_close(response):
+        ttnn.schedule_after(0.2, close_device_after_computation)
+        return response
+
+    assert schedule_device_close(execute_operation()) == [2.0]
+    assert closed.wait(60) and tn.status()[grayskull]["state"] == "closed"
+    closed.clear()
+    ttnn.schedule_after(3600, close_device_after_computation)
+    execute_operation()  # calls it off
+    assert ttnn._timers == {} and not closed.is_set()
+    with tn.lease(grayskull):
+        assert tn.status()[grayskull]["state"] != "closed"
+
+
+def test_a_device_stays_open_while_requests_are_frequent(grayskull):
+    ttnn._opened.clear()
+    epochs = []
+    for _ in range(13):
+        keep_device_open = False
+        device = ttnn.open_device_for_computation()
+        ttnn.add(ttnn.from_list([1.0], device), 1)
+        with tn.lease(device) as lease:
+            epochs.append(lease.epoch)
+        if ttnn.requests_in_last_minute > 10:
+            keep_device_open = True
+        if not keep_device_open:
+            ttnn.close_device_after_computation(device)
+    assert len(set(epochs[:11])) == 11  # closed and opened again each time
+    assert len(set(epochs[10:])) == 1 and ttnn.requests_in_last_minute == 13
 
 
 def test_torch_goes_in_and_out(grayskull):
@@ -343,6 +386,19 @@ def test_automatic_selection():
     device = daena.get_device_manager().get_device()
     assert f"Using device: {device.name} ({device.device_type.value})".endswith("(cpu)")
     assert daena.get_device_manager(prefer="gpu").get_device().device_type == daena.DeviceType.CPU
+
+
+def test_settings_have_the_names_of_a_settings_file():
+    assert (daena.settings.compute_prefer, daena.settings.compute_allow_tpu, daena.settings.compute_tpu_batch_factor) == ("auto", True, 128)
+    mine = daena.Settings(compute_prefer="cpu", compute_tpu_batch_factor=64)
+    assert tn.config.prefer == "cpu" and daena.settings.compute_tpu_batch_factor == 64
+    mine.compute_allow_tpu = False
+    mine.compute_prefer = "auto"
+    mine.compute_tpu_batch_factor = 128
+    assert tn.config.allow_tpu == "false"
+    assert repr(mine) == "Settings(compute_prefer='auto', compute_allow_tpu=False, compute_tpu_batch_factor=128)"
+    with pytest.raises(ValueError):
+        mine.compute_tpu_batch_factor = -1
 
 
 def test_a_tpu_and_its_batches():

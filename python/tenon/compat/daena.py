@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 from .. import _core
 from .._core import Array
-from .._devices import config as settings, devices as all_devices, find
+from .._devices import config as _config, devices as all_devices, find
 
 
 class DeviceType(enum.Enum):
@@ -42,6 +42,47 @@ class BatchConfig:
     prefetch_factor: int
 
 
+class Settings:
+    """The settings of this process under their names in a settings file; values given here, or assigned, are set."""
+
+    def __init__(
+        self,
+        compute_prefer: Optional[str] = None,
+        compute_allow_tpu: Optional[bool] = None,
+        compute_tpu_batch_factor: Optional[int] = None,
+    ):
+        DeviceManager(compute_prefer, compute_allow_tpu, compute_tpu_batch_factor)
+
+    @property
+    def compute_prefer(self) -> str:
+        """auto, cpu, gpu or tpu."""
+        return _config.prefer
+
+    @compute_prefer.setter
+    def compute_prefer(self, value: str) -> None:
+        _config.set(prefer=value)
+
+    @property
+    def compute_allow_tpu(self) -> bool:
+        return _config.allow_tpu == "true"
+
+    @compute_allow_tpu.setter
+    def compute_allow_tpu(self, value: bool) -> None:
+        _config.set(allow_tpu=value)
+
+    @property
+    def compute_tpu_batch_factor(self) -> int:
+        return int(_config.tpu_batch_factor)
+
+    @compute_tpu_batch_factor.setter
+    def compute_tpu_batch_factor(self, value: int) -> None:
+        _config.set(tpu_batch_factor=value)
+
+    def __repr__(self) -> str:
+        names = ("compute_prefer", "compute_allow_tpu", "compute_tpu_batch_factor")
+        return f"Settings({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
 def _info(device: Any) -> DeviceInfo:
     memory = device.memory_total_bytes
     return DeviceInfo(
@@ -60,7 +101,7 @@ class DeviceManager:
         values = {"prefer": prefer, "allow_tpu": allow_tpu, "tpu_batch_factor": tpu_batch_factor}
         given = {name: value for name, value in values.items() if value is not None}
         if given:
-            settings.set(**given)
+            _config.set(**given)
 
     def get_device(self) -> DeviceInfo:
         """The device on which the next program would run."""
@@ -89,10 +130,10 @@ class DeviceManager:
             "unavailable_devices": [
                 {"device_id": one.id, "reason": one.reason, "remedy": one.remedy} for one in all_devices() if not one.available
             ],
-            "routing_mode": "auto" if settings.prefer == "auto" else "manual",
-            "compute_prefer": settings.prefer,
-            "compute_allow_tpu": settings.allow_tpu,
-            "compute_tpu_batch_factor": settings.tpu_batch_factor,
+            "routing_mode": "auto" if _config.prefer == "auto" else "manual",
+            "compute_prefer": _config.prefer,
+            "compute_allow_tpu": _config.allow_tpu,
+            "compute_tpu_batch_factor": _config.tpu_batch_factor,
             "batch": vars(self.get_batch_config()),
             "frameworks": {name: _is_installed(name) for name in ("torch", "tensorflow", "jax")},
             "recommendations": _recommendations(device),
@@ -116,6 +157,9 @@ def _recommendations(device: DeviceInfo) -> list[str]:
     if device.device_type is DeviceType.TPU:
         return ["use large batches: a TPU is for batch inference"]
     return ["good for interactive work; use several requests in one batch for throughput"]
+
+
+settings = Settings()
 
 
 def get_device_manager(

@@ -5,10 +5,17 @@ Not needed with Tenon, which opens a device for exactly the time it computes; he
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Optional
 
 from .. import _core
 from .._devices import close, devices
+
+_opened: deque[float] = deque(maxlen=10_000)  # when
+_timers: dict[Any, threading.Timer] = {}
 
 
 def open_device(device_id: int = 0) -> str:
@@ -24,6 +31,34 @@ def open_device(device_id: int = 0) -> str:
 
 def close_device(device: str) -> None:
     close(device)
+
+
+def open_device_for_computation(device_id: int = 0) -> str:
+    """open_device(), counted in requests_in_last_minute. A close that was scheduled for later is called off."""
+    for timer in list(_timers.values()):
+        timer.cancel()
+    _timers.clear()
+    _opened.append(time.monotonic())
+    return open_device(device_id)
+
+
+def close_device_after_computation(device: Optional[str] = None) -> None:
+    """Closes the device; without an argument all of them."""
+    close(device)
+
+
+def schedule_after(seconds: float, function: Callable[..., object], *arguments: Any) -> None:
+    """Calls a function after so many seconds without another open_device_for_computation() or schedule_after() of it.
+
+    With Tenon's settings the same is keep_open = linger, linger_seconds = 5, for all programs.
+    """
+    timer = threading.Timer(seconds, function, arguments)
+    timer.daemon = True
+    earlier = _timers.get(function)
+    if earlier is not None:
+        earlier.cancel()
+    _timers[function] = timer
+    timer.start()
 
 
 def from_list(values: Any, device: Any = None) -> Any:
@@ -47,6 +82,8 @@ def to_torch(tensor: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "requests_in_last_minute":
+        return sum(when > time.monotonic() - 60 for when in _opened)
     if name not in _core.ops:
         raise AttributeError(f"ttnn has no op '{name}'")
 
