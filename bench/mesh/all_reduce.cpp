@@ -105,11 +105,12 @@ void compare(mesh::MpiLibrary& mpi, mesh::MpiExchange& exchange, const RawMpi& r
 }
 
 int run(double seconds) {
-  const std::unique_ptr<mesh::MpiLibrary> mpi = mesh::MpiLibrary::load();
+  const std::unique_ptr<mesh::MpiLibrary> mpi = mesh::MpiLibrary::load(std::chrono::seconds(60));
   std::vector<std::string> ranks;
   for (int rank = 0; rank < mpi->size(); ++rank) ranks.push_back(fmt::format("rank {}", rank));
   const Mesh mesh({{"m", mpi->size()}}, ranks);
-  mesh::MpiExchange exchange(*mpi, mesh, std::chrono::seconds(60), {}, fmt::format("rank {}", mpi->rank()));
+  mesh::MpiExchange exchange(*mpi, mesh, std::chrono::seconds(60), std::chrono::seconds(60), {},
+                             fmt::format("rank {}", mpi->rank()));
   const RawMpi raw;
   for (const std::int64_t bytes :
        {std::int64_t{65536}, std::int64_t{1} << 20, std::int64_t{1} << 22, std::int64_t{1} << 24, std::int64_t{1} << 26})

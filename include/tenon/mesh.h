@@ -149,7 +149,9 @@ struct MpiResult {
 // The same over the processes of an MPI job, one device each: every process calls it with the same program and inputs. MPI is
 // loaded at run time: Open MPI or MPICH, whichever started the process. Devices are leased one process after the other, in the
 // order of hosts and ids. After an error other processes may wait until their deadline; end the process without MPI's own
-// clean-up (std::quick_exit), which would wait for them, too.
+// clean-up (close the devices, then std::_Exit), which would wait for them, too. MPI gets 20 s to start, or the deadline if that
+// is longer: if not all processes have come by then, this process ends with an error message and exit status 1, as MPI's start
+// cannot be called off.
 MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
                        const std::vector<MeshAxis>& axes, const MpiOptions& options = {});
 

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
+#include <cstdlib>
 
 #include "cli/commands/commands.h"
 #include "cli/json.h"
@@ -205,6 +207,18 @@ int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> argu
   return session.action();
 }
 
+[[noreturn]] void end_at_once(int status, const Console& console) {
+  try {
+    process_manager().close_all();
+  } catch (const std::exception&) {
+    // A device that cannot be closed is left to whoever leases it next, as after a kill.
+  }
+  console.out.flush();
+  console.err.flush();
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
+
 }  // namespace
 
 ConfigSources Session::config_sources() const {
@@ -230,8 +244,10 @@ void add_output_options(Command& command, Session& session) {
       ->type_name("WHEN");
 }
 
-int run_application(std::vector<std::string> arguments, Console& console) {
-  Session session{.console = console};
+namespace {
+
+int run_session(std::vector<std::string> arguments, Session& session) {
+  Console& console = session.console;
   session.trailing = take_trailing(arguments);
   // Errors in the arguments themselves follow --json too, so it is looked for before they are parsed.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
@@ -284,6 +300,15 @@ int run_application(std::vector<std::string> arguments, Console& console) {
   } catch (const std::exception& error) {
     return report(Error(ErrorCode::internal, error.what()), json, console);
   }
+}
+
+}  // namespace
+
+int run_application(std::vector<std::string> arguments, Console& console) {
+  Session session{.console = console};
+  const int status = run_session(std::move(arguments), session);
+  if (session.ends_at_once) end_at_once(status, console);
+  return status;
 }
 
 }  // namespace tenon::cli

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "mesh/watchdog.h"
 #include "tenon/error.h"
 
 namespace tenon::mesh {
@@ -31,11 +32,18 @@ int data_tag(int sequence) { return kTags + sequence % kTags; }
 
 }  // namespace
 
-MpiExchange::MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanoseconds deadline, std::stop_token cancel,
-                         const std::string& name)
+// Memory that MPI reads or writes until the requests of an exchange are done.
+struct MpiExchange::InFlight {
+  std::vector<std::int32_t> words;
+  std::vector<std::array<char, kName>> texts;
+  std::vector<HostArray> arrays;
+};
+
+MpiExchange::MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanoseconds deadline,
+                         std::chrono::nanoseconds start_deadline, std::stop_token cancel, const std::string& name)
     : mpi_(mpi),
       mesh_(mesh),
-      deadline_(deadline),
+      deadline_(start_deadline),
       cancel_(std::move(cancel)),
       names_(index(mpi.size())) {
   if (mpi.size() != mesh.size())
@@ -45,10 +53,24 @@ MpiExchange::MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanosec
   for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = fmt::format("rank {}", i);
   names_ = gather(name);
   make_groups();
+  deadline_ = deadline;
 }
+
+MpiExchange::~MpiExchange() { take_off(); }
+
+// Begins an exchange. If the last one has failed, MPI may still use its memory, which is therefore never freed.
+void MpiExchange::take_off() {
+  static std::vector<std::unique_ptr<InFlight>>& lost = *new std::vector<std::unique_ptr<InFlight>>;
+  if (in_flight_) lost.push_back(std::move(in_flight_));
+  in_flight_ = std::make_unique<InFlight>();
+}
+
+// Ends an exchange whose requests are all done.
+void MpiExchange::land() { in_flight_.reset(); }
 
 // Groups are made by all processes together, so they are made before the first of them is needed.
 void MpiExchange::make_groups() {
+  const Watchdog watchdog("the groups of processes were not made", deadline_);
   const auto axes = static_cast<int>(mesh_.axes().size());
   for (int chosen = 1; chosen < 1 << axes; ++chosen) {
     std::vector<int> list;
@@ -61,50 +83,73 @@ void MpiExchange::make_groups() {
 // --- Waiting ---
 
 void MpiExchange::begin(const std::vector<int>& peers) {
+  take_off();
   ++sequence_;
   began_ = Clock::now();
   peers_.clear();
   for (const int peer : peers)
     if (peer != mpi_.rank()) peers_.push_back(peer);
-  mark_ = sequence_;
-  arrived_.assign(peers_.size(), 0);
+  std::vector<std::int32_t>& words = in_flight_->words;
+  words.assign(peers_.size() + 1, 0);
+  words.back() = sequence_;
   arrivals_.clear();
   for (std::size_t i = 0; i < peers_.size(); ++i)
-    arrivals_.push_back(mpi_.receive(&arrived_[i], sizeof arrived_[i], peers_[i], mark_tag(sequence_)));
+    arrivals_.push_back({mpi_.receive(&words[i], sizeof words[i], peers_[i], mark_tag(sequence_))});
   std::vector<MpiLibrary::Request> sends;
-  for (const int peer : peers_) sends.push_back(mpi_.send(&mark_, sizeof mark_, peer, mark_tag(sequence_)));
+  for (const int peer : peers_) sends.push_back(mpi_.send(&words.back(), sizeof words.back(), peer, mark_tag(sequence_)));
   wait(std::move(sends));
 }
 
 void MpiExchange::wait(std::vector<MpiLibrary::Request> requests) {
-  constexpr int kSpins = 200;
-  for (int round = 0; !requests.empty(); ++round) {
+  wait_until([&] {
     std::erase_if(requests, [&](MpiLibrary::Request request) { return mpi_.test(request); });
-    if (requests.empty()) return;
+    return requests.empty();
+  });
+}
+
+void MpiExchange::wait_until(const std::function<bool()>& is_done) {
+  constexpr int kSpins = 200;
+  constexpr std::chrono::milliseconds kSoon{2};
+  constexpr std::chrono::microseconds kNap{200};
+  for (int round = 0; !is_done(); ++round) {
     if (round < kSpins) continue;
-    // Another process may need this core to send what we wait for.
-    sched_yield();
     if (cancel_.stop_requested()) fail_cancelled();
-    if (Clock::now() - began_ > deadline_) fail_late();
+    const Clock::duration waited = Clock::now() - began_;
+    if (waited > deadline_) fail_late();
+    // Another process may need this core to send what we wait for. One that has not come still computes, perhaps for long.
+    if (waited < kSoon || all_have_come())
+      sched_yield();
+    else
+      std::this_thread::sleep_for(kNap);
   }
 }
 
-// The peers that have not yet come to the present exchange.
-std::vector<std::string> MpiExchange::missing_peers() const {
+// Whether all peers have come to the present exchange.
+bool MpiExchange::all_have_come() {
+  bool all = arrivals_.size() == peers_.size();
+  for (Arrival& arrival : arrivals_) {
+    arrival.has_come = arrival.has_come || mpi_.test(arrival.request);
+    all = all && arrival.has_come;
+  }
+  return all;
+}
+
+std::vector<std::string> MpiExchange::missing_peers() {
+  all_have_come();
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < peers_.size(); ++i)
-    if (i >= arrivals_.size() || !mpi_.test(arrivals_[i])) missing.push_back(names_[index(peers_[i])]);
+    if (i >= arrivals_.size() || !arrivals_[i].has_come) missing.push_back(names_[index(peers_[i])]);
   return missing;
 }
 
-void MpiExchange::fail_cancelled() const {
+void MpiExchange::fail_cancelled() {
   const std::vector<std::string> missing = missing_peers();
   if (missing.empty()) throw Error(ErrorCode::cancelled, "cancelled while exchanging values");
   throw Error(ErrorCode::cancelled, fmt::format("cancelled while waiting for {}", fmt::join(missing, ", ")),
               "the launcher ends all processes of a job when one of them is gone");
 }
 
-void MpiExchange::fail_late() const {
+void MpiExchange::fail_late() {
   const std::vector<std::string> missing = missing_peers();
   const double seconds = std::chrono::duration<double>(deadline_).count();
   if (missing.empty())
@@ -122,8 +167,9 @@ std::vector<std::string> MpiExchange::gather(const std::string& text) {
   std::vector<int> everybody(index(mpi_.size()));
   for (int i = 0; i < mpi_.size(); ++i) everybody[index(i)] = i;
   begin(everybody);
-  std::vector<std::array<char, kName>> texts(everybody.size());
-  std::array<char, kName> own{};
+  auto& texts = in_flight_->texts;
+  texts.resize(everybody.size());
+  auto& own = texts[index(mpi_.rank())];
   text.copy(own.data(), kName - 1);
   std::vector<MpiLibrary::Request> requests;
   for (const int peer : peers_) {
@@ -131,10 +177,10 @@ std::vector<std::string> MpiExchange::gather(const std::string& text) {
     requests.push_back(mpi_.send(own.data(), kName, peer, data_tag(sequence_)));
   }
   wait(std::move(requests));
-  wait(std::exchange(arrivals_, {}));
-  texts[index(mpi_.rank())] = own;
+  wait_until([&] { return all_have_come(); });
   std::vector<std::string> result;
   for (const auto& each : texts) result.emplace_back(each.data());
+  land();
   return result;
 }
 
@@ -166,25 +212,31 @@ void MpiExchange::take_turn(const std::function<void()>& action) {
 }
 
 void MpiExchange::wait_for_turn_of(int member) {
+  take_off();
   arrivals_.clear();
   peers_ = {member};
-  for (std::int32_t word = kBusy; word != kDone;) {
+  std::int32_t& word = in_flight_->words.emplace_back(kBusy);
+  while (word != kDone) {
     began_ = Clock::now();
     wait({mpi_.receive(&word, sizeof word, member, data_tag(sequence_))});
   }
+  land();
 }
 
 void MpiExchange::tell_all(std::int32_t word) {
+  take_off();
   began_ = Clock::now();
   arrivals_.clear();
   peers_.clear();
+  const std::int32_t& said = in_flight_->words.emplace_back(word);
   std::vector<MpiLibrary::Request> sends;
   for (int peer = 0; peer < mpi_.size(); ++peer) {
     if (peer == mpi_.rank()) continue;
     peers_.push_back(peer);
-    sends.push_back(mpi_.send(&word, sizeof word, peer, data_tag(sequence_)));
+    sends.push_back(mpi_.send(&said, sizeof said, peer, data_tag(sequence_)));
   }
   wait(std::move(sends));
+  land();
 }
 
 // --- Values ---
@@ -196,17 +248,21 @@ void MpiExchange::exchange(const std::vector<Message>& sends, std::vector<Messag
   };
   for (Message& message : receives) {
     std::byte* data = message.data.mutable_data();
+    in_flight_->arrays.push_back(message.data);
     bytes_ += message.data.bytes();
     in_pieces(message.data.bytes(), [&](std::size_t at, std::size_t size) {
       requests.push_back(mpi_.receive(data + at, size, message.peer, data_tag(sequence_)));
     });
   }
-  for (const Message& message : sends)
+  for (const Message& message : sends) {
+    in_flight_->arrays.push_back(message.data);
     in_pieces(message.data.bytes(), [&](std::size_t at, std::size_t size) {
       requests.push_back(mpi_.send(message.data.data() + at, size, message.peer, data_tag(sequence_)));
     });
+  }
   wait(std::move(requests));
-  wait(std::exchange(arrivals_, {}));
+  wait_until([&] { return all_have_come(); });
+  land();
 }
 
 HostArray MpiExchange::move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) {
@@ -250,6 +306,7 @@ HostArray MpiExchange::reduce_all(const HostArray& mine, ReduceKind kind, const 
   begin(group);
   HostArray result = HostArray::empty(mine.dtype(), mine.shape());
   std::byte* const to = result.mutable_data();
+  in_flight_->arrays = {mine, result};
   const std::size_t size = element_bytes(mine.dtype());
   std::vector<MpiLibrary::Request> requests;
   for (std::int64_t at = 0; at < mine.elements();) {
@@ -259,7 +316,8 @@ HostArray MpiExchange::reduce_all(const HostArray& mine, ReduceKind kind, const 
     at += count;
   }
   wait(std::move(requests));
-  wait(std::exchange(arrivals_, {}));
+  wait_until([&] { return all_have_come(); });
+  land();
   // What MPI's algorithms receive at least: every other term of one share, then every other share.
   bytes_ += 2 * mine.bytes() * (group.size() - 1) / group.size();
   return result;

@@ -19,9 +19,11 @@ namespace tenon::mesh {
 
 class MpiExchange final : public Exchange {
  public:
-  // Collective: tells every process the others' names. |mesh| has a place for each process and outlives this.
-  MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanoseconds deadline, std::stop_token cancel,
-              const std::string& name);
+  // Collective: tells every process the others' names. |mesh| has a place for each process and outlives this. Processes may
+  // have started at different times, so the first meeting may take |start_deadline|.
+  MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanoseconds deadline, std::chrono::nanoseconds start_deadline,
+              std::stop_token cancel, const std::string& name);
+  ~MpiExchange() override;
 
   HostArray reduce(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) override;
   HostArray move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) override;
@@ -40,17 +42,27 @@ class MpiExchange final : public Exchange {
     int peer = 0;
     HostArray data;  // to be sent; or received
   };
+  // The sign that a peer has come to the present exchange.
+  struct Arrival {
+    MpiLibrary::Request request = 0;
+    bool has_come = false;
+  };
+  struct InFlight;
   using Clock = std::chrono::steady_clock;
 
+  void take_off();
+  void land();
   void begin(const std::vector<int>& peers);
   void wait(std::vector<MpiLibrary::Request> requests);
+  void wait_until(const std::function<bool()>& is_done);
+  bool all_have_come();
   void take_turn(const std::function<void()>& action);
   void wait_for_turn_of(int member);
   void tell_all(std::int32_t word);
   void exchange(const std::vector<Message>& sends, std::vector<Message>& receives);
-  std::vector<std::string> missing_peers() const;
-  [[noreturn]] void fail_cancelled() const;
-  [[noreturn]] void fail_late() const;
+  std::vector<std::string> missing_peers();
+  [[noreturn]] void fail_cancelled();
+  [[noreturn]] void fail_late();
   HostArray reduce_all(const HostArray& mine, ReduceKind kind, const std::vector<int>& axes, const std::vector<int>& group);
   void make_groups();
   HostArray reduce_parts(const HostArray& mine, ReduceKind kind, const std::vector<int>& group, const Layout& from,
@@ -58,18 +70,17 @@ class MpiExchange final : public Exchange {
 
   MpiLibrary& mpi_;
   const Mesh& mesh_;
-  const std::chrono::nanoseconds deadline_;
+  std::chrono::nanoseconds deadline_;
   std::stop_token cancel_;
   std::vector<std::string> names_;
   std::map<std::vector<int>, MpiLibrary::Group> groups_;  // by axes of the mesh
   std::uint64_t bytes_ = 0;
   int sequence_ = 0;  // of exchanges: the same on all processes
   Clock::time_point began_;
-  // Of the present exchange: the peers, and the requests of their first messages; -1: it has come.
+  // Of the present exchange: the peers, and the signs that they have come, unless it has none.
   std::vector<int> peers_;
-  std::vector<MpiLibrary::Request> arrivals_;
-  std::vector<std::int32_t> arrived_;
-  std::int32_t mark_ = 0;
+  std::vector<Arrival> arrivals_;
+  std::unique_ptr<InFlight> in_flight_;
 };
 
 }  // namespace tenon::mesh

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dynamic_library.h"
+#include "mesh/watchdog.h"
 #include "tenon/error.h"
 
 namespace tenon::mesh {
@@ -68,7 +69,7 @@ class Bound final : public MpiLibrary {
   using Handle = typename Abi::Handle;
 
  public:
-  explicit Bound(const DynamicLibrary& library) : library_(library) {
+  Bound(const DynamicLibrary& library, std::chrono::nanoseconds deadline) : library_(library) {
     bind(init_thread_, "MPI_Init_thread");
     bind(comm_rank_, "MPI_Comm_rank");
     bind(comm_size_, "MPI_Comm_size");
@@ -81,7 +82,10 @@ class Bound final : public MpiLibrary {
     bind(version_, "MPI_Get_library_version");
     int provided = 0;
     constexpr int wanted = 2;  // MPI_THREAD_SERIALIZED, in both interfaces
-    check(init_thread_(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
+    {
+      const Watchdog watchdog("MPI did not start", deadline);
+      check(init_thread_(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
+    }
     if (provided < wanted)
       throw Error(ErrorCode::unavailable, fmt::format("{} ({}) was built for one thread", library_.name(), Abi::kName),
                   "an MPI library that offers MPI_THREAD_SERIALIZED is needed");
@@ -180,13 +184,13 @@ class Bound final : public MpiLibrary {
 };
 
 template <class Abi>
-std::unique_ptr<MpiLibrary> load_as() {
+std::unique_ptr<MpiLibrary> load_as(std::chrono::nanoseconds deadline) {
   const DynamicLibrary library = DynamicLibrary::load(Abi::files());
   if (!library)
     throw Error(ErrorCode::unavailable,
                 fmt::format("this process was started by {}, but its library cannot be loaded: {}", Abi::kName, library.error()),
                 fmt::format("install it (Debian: {})", std::string_view(Abi::kName) == "MPICH" ? "libmpich12" : "libopenmpi3"));
-  return std::make_unique<Bound<Abi>>(library);
+  return std::make_unique<Bound<Abi>>(library, deadline);
 }
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
@@ -195,9 +199,9 @@ bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
 bool MpiLibrary::started_this_process() { return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMI_SIZE"); }
 
-std::unique_ptr<MpiLibrary> MpiLibrary::load() {
-  if (is_set("OMPI_COMM_WORLD_SIZE")) return load_as<OpenMpi>();
-  if (is_set("PMI_SIZE")) return load_as<Mpich>();
+std::unique_ptr<MpiLibrary> MpiLibrary::load(std::chrono::nanoseconds deadline) {
+  if (is_set("OMPI_COMM_WORLD_SIZE")) return load_as<OpenMpi>(deadline);
+  if (is_set("PMI_SIZE")) return load_as<Mpich>(deadline);
   throw Error(ErrorCode::failed_precondition, "this process was not started by MPI",
               "start it with mpirun -n N, or srun --mpi=pmi2 for MPICH");
 }

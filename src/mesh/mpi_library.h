@@ -5,6 +5,7 @@
 // Thread safety: any thread, one at a time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,14 +23,15 @@ class MpiLibrary {
 
   // Whether this process was started by an MPI launcher.
   static bool started_this_process();
-  // Initialises MPI. Throws unavailable if the library that the launcher belongs to cannot be loaded.
-  static std::unique_ptr<MpiLibrary> load();
+  // Initialises MPI, for which all processes of the job are needed: without them the process ends at the deadline with an error
+  // message. Throws unavailable if the library that the launcher belongs to cannot be loaded.
+  static std::unique_ptr<MpiLibrary> load(std::chrono::nanoseconds deadline);
   virtual ~MpiLibrary() = default;
 
   virtual std::string version() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Collective: the processes with the same |color|, ordered by rank.
+  // Collective: the processes with the same |color|, ordered by rank. Waits for all processes of the job.
   virtual Group split(int color) = 0;
   virtual Request send(const void* data, std::size_t bytes, int to, int tag) = 0;
   virtual Request receive(void* data, std::size_t bytes, int from, int tag) = 0;

@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 #include "mesh/member.h"
 #include "mesh/mpi_exchange.h"
+#include "mesh/watchdog.h"
 #include "tenon/error.h"
 #include "tenon/mesh.h"
 
@@ -22,13 +20,35 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-// MPI can be started once in a process, and ends with it.
-mesh::MpiLibrary& library() {
-  static mesh::MpiLibrary* const instance = [] {
-    mesh::MpiLibrary* loaded = mesh::MpiLibrary::load().release();
-    return loaded;
-  }();
-  return *instance;
+std::chrono::nanoseconds nanoseconds_of(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+// Processes of a job may start at very different times.
+std::chrono::nanoseconds start_deadline(double deadline_seconds) {
+  constexpr double kLeastSeconds = 20;
+  return nanoseconds_of(std::max(deadline_seconds, kLeastSeconds));
+}
+
+// MPI can be started and ended once in a process. It is never unloaded: after an error it may still be at work.
+struct Mpi {
+  std::mutex mutex;
+  mesh::MpiLibrary* library = nullptr;
+  bool has_ended = false;
+};
+Mpi& process_mpi() {
+  static Mpi& mpi = *new Mpi;
+  return mpi;
+}
+
+mesh::MpiLibrary& start_mpi(std::chrono::nanoseconds deadline) {
+  Mpi& mpi = process_mpi();
+  const std::lock_guard lock(mpi.mutex);
+  if (mpi.has_ended)
+    throw Error(ErrorCode::failed_precondition, "MPI has ended in this process and cannot be started again",
+                "call finish_mpi when all runs are done");
+  if (mpi.library == nullptr) mpi.library = mesh::MpiLibrary::load(deadline).release();
+  return *mpi.library;
 }
 
 std::string host_name() {
@@ -68,20 +88,20 @@ bool started_by_mpi() { return mesh::MpiLibrary::started_this_process(); }
 
 MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
                        const std::vector<MeshAxis>& axes, const MpiOptions& options) {
-  mesh::MpiLibrary& mpi = library();
+  const std::chrono::nanoseconds start = start_deadline(options.deadline_seconds);
+  mesh::MpiLibrary& mpi = start_mpi(start);
   std::vector<std::string> ranks;
   for (int rank = 0; rank < mpi.size(); ++rank) ranks.push_back(fmt::format("rank {}", rank));
   const Mesh mesh(axes, ranks);
   MeshOptions equal = options.mesh;
   equal.speeds.clear();
   const mesh::Prepared prepared(graph, inputs, mesh, equal);
-  const auto deadline =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.deadline_seconds));
   const std::string device = device_for(manager, options.device);
   MpiResult result;
   result.rank = mpi.rank();
-  auto exchange = std::make_unique<mesh::MpiExchange>(mpi, mesh, deadline, options.mesh.run.cancel,
-                                                      fmt::format("rank {} on {}", mpi.rank(), host_name()));
+  auto exchange =
+      std::make_unique<mesh::MpiExchange>(mpi, mesh, nanoseconds_of(options.deadline_seconds), start, options.mesh.run.cancel,
+                                          fmt::format("rank {} on {}", mpi.rank(), host_name()));
   mesh::MpiExchange& processes = *exchange;
   result.places = processes.gather(fmt::format("{}/{}", host_name(), device));
   std::vector<std::unique_ptr<mesh::Member>> members;
@@ -114,18 +134,12 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
 }
 
 void finish_mpi(double deadline_seconds) {
-  if (!started_by_mpi()) return;
-  std::mutex mutex;
-  std::condition_variable_any over;
-  const std::jthread watch([&](const std::stop_token& stop) {
-    std::unique_lock lock(mutex);
-    over.wait_for(lock, stop, std::chrono::duration<double>(deadline_seconds), [] { return false; });
-    if (stop.stop_requested()) return;
-    // MPI cannot be called off.
-    fmt::print(stderr, "error: MPI did not end within {} s: another process of the job is gone or hangs\n", deadline_seconds);
-    std::_Exit(1);
-  });
-  library().finish();
+  Mpi& mpi = process_mpi();
+  const std::lock_guard lock(mpi.mutex);
+  if (mpi.library == nullptr || mpi.has_ended) return;
+  mpi.has_ended = true;
+  const mesh::Watchdog watchdog("MPI did not end", nanoseconds_of(deadline_seconds));
+  mpi.library->finish();
 }
 
 }  // namespace tenon

@@ -25,6 +25,8 @@ struct Session {
   std::vector<std::string> assignments, simulated;
   bool quiet = false;
   std::string progress = "auto";
+  // Set while an MPI job runs: if that fails, the process ends without MPI's own clean-up, which would wait for the others.
+  bool ends_at_once = false;
 
   // Where the configuration comes from: the flags above over the console's environment over the file.
   ConfigSources config_sources() const;

@@ -169,7 +169,7 @@ Work work_of(const RunArguments& arguments) {
   return {std::move(graph), arrays_of(inputs), std::move(names), arguments.device};
 }
 
-int run(const RunArguments& arguments, const Session& session) {
+int run(const RunArguments& arguments, Session& session) {
   const Work work = work_of(arguments);
   const Graph& graph = work.graph;
   const std::vector<HostArray>& arrays = work.inputs;
@@ -191,6 +191,7 @@ int run(const RunArguments& arguments, const Session& session) {
     };
   // A process of an MPI job always says why it ends.
   const bool is_one_of_many = !arguments.mesh.axes.empty() && started_by_mpi();
+  session.ends_at_once = is_one_of_many;
   Interrupt interrupt(is_one_of_many ? std::function<bool()>() : nothing_needs_closing);
   options.cancel = interrupt.token();
   ProgressTalk talk(session.console);
@@ -211,6 +212,7 @@ int run(const RunArguments& arguments, const Session& session) {
     return interrupt.exit_status();
   }
   if (is_one_of_many) finish_mpi(arguments.mesh.deadline_seconds);
+  session.ends_at_once = false;
   if (on_mesh && !on_mesh->is_printed) return 0;
   ComparedResults compared;
   if (arguments.compare) compared = compare_with_reference(graph, arrays, result.outputs);
