@@ -8,6 +8,8 @@ namespace {
 
 double elements(const Shape& shape) { return static_cast<double>(shape.elements()); }
 
+}  // namespace
+
 double flops(const Graph& graph, const Node& node) {
   const auto input = [&](std::size_t i) -> const Shape& { return graph[node.inputs[i]].shape; };
   switch (node.prim) {
@@ -37,8 +39,6 @@ double flops(const Graph& graph, const Node& node) {
     default: return 0;
   }
 }
-
-}  // namespace
 
 Cost cost(const Graph& graph) {
   std::vector<bool> needed(static_cast<std::size_t>(graph.size()));

@@ -17,5 +17,7 @@ struct Cost {
 // accordingly for a convolution; one per element read by a reduction, window or running sum; n log2 n for a sort; none for
 // views, casts, copies and random numbers.
 Cost cost(const Graph& graph);
+// Of one node, counted in the same way.
+double flops(const Graph& graph, const Node& node);
 
 }  // namespace tenon

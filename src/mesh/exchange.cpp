@@ -124,6 +124,7 @@ HostArray cut(const HostArray& array, const Box& have, const Box& wanted) {
 struct Meeting::State {
   explicit State(const Mesh& the_mesh) : mesh(the_mesh) {
     for (auto& list : slots) list.resize(index(mesh.size()));
+    is_stopped.resize(index(mesh.size()));
   }
   struct Slot {
     HostArray part;
@@ -132,7 +133,7 @@ struct Meeting::State {
   };
 
   // Returns when all devices have come here.
-  void wait() {
+  void wait(int rank) {
     std::unique_lock lock(mutex);
     const std::uint64_t round = rounds;
     if (++waiting == mesh.size()) {
@@ -141,8 +142,9 @@ struct Meeting::State {
       changed.notify_all();
       return;
     }
-    changed.wait(lock, [&] { return rounds != round || is_aborted; });
-    if (rounds == round) throw Error(ErrorCode::cancelled, "another device of the mesh failed");
+    changed.wait(lock, [&] { return rounds != round || is_aborted || is_stopped[index(rank)]; });
+    if (rounds == round)
+      throw Error(ErrorCode::cancelled, is_aborted ? "another device of the mesh failed" : "the exchange was stopped");
   }
 
   const Mesh& mesh;
@@ -151,6 +153,7 @@ struct Meeting::State {
   int waiting = 0;
   std::uint64_t rounds = 0;
   bool is_aborted = false;
+  std::vector<std::uint8_t> is_stopped;  // by rank
   // Used in turn: a device may begin the next exchange while others still read the last one, but not the one after.
   std::array<std::vector<Slot>, 2> slots;
 };
@@ -171,7 +174,7 @@ class MeetingExchange final : public Exchange {
   HostArray move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) override {
     auto& slots = next_slots();
     slots[index(rank_)].part = mine;
-    state_->wait();
+    state_->wait(rank_);
     const Box wanted = box_of(to, shape, mesh(), rank_);
     HostArray result = HostArray::empty(mine.dtype(), wanted.shape());
     std::byte* target = result.mutable_data();
@@ -183,6 +186,14 @@ class MeetingExchange final : public Exchange {
   }
 
   std::uint64_t take_bytes() override { return std::exchange(bytes_, 0); }
+
+  void stop() noexcept override {
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->is_stopped[index(rank_)] = 1;
+    }
+    state_->changed.notify_all();
+  }
 
  private:
   const Mesh& mesh() const { return state_->mesh; }
@@ -197,7 +208,7 @@ class MeetingExchange final : public Exchange {
       own.sum = HostArray::empty(mine.dtype(), mine.shape());
       own.filled = own.sum.mutable_data();
     }
-    state_->wait();
+    state_->wait(rank_);
     const auto members = static_cast<std::int64_t>(group.size());
     const auto place = std::find(group.begin(), group.end(), rank_) - group.begin();
     const std::int64_t begin = mine.elements() * place / members, end = mine.elements() * (place + 1) / members;
@@ -213,7 +224,7 @@ class MeetingExchange final : public Exchange {
       }
       if (member != rank_) bytes_ += bytes;
     }
-    state_->wait();
+    state_->wait(rank_);
     bytes_ += mine.bytes() - bytes;
     return slots[index(group[0])].sum;
   }
@@ -222,7 +233,7 @@ class MeetingExchange final : public Exchange {
                         const Box& wanted) {
     auto& slots = next_slots();
     slots[index(rank_)].part = mine;
-    state_->wait();
+    state_->wait(rank_);
     HostArray result;
     for (const int member : group) {
       HostArray term = cut(slots[index(member)].part, have, wanted);

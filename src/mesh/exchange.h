@@ -1,7 +1,7 @@
 // Exchange: what the devices of a mesh give each other, seen from one of them.
 //
-// Every device calls the same functions in the same order. All wait until every device has called; a device that failed ends the
-// wait of all others with abort().
+// Every device calls the same functions in the same order, one at a time. All wait until every device has called; a device that
+// failed ends the wait of all others with abort().
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,8 @@ class Exchange {
   virtual HostArray move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) = 0;
   // Bytes that this device received from others since the last call.
   virtual std::uint64_t take_bytes() = 0;
+  // From any thread: ends the present and every future wait of this device with an exception, cancelled.
+  virtual void stop() noexcept = 0;
 };
 
 // Devices of one process, each driven by a thread of its own, exchanging through host memory.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "manager/evaluate.h"
@@ -47,7 +48,8 @@ Member::Member(DeviceManager& manager, const Prepared& prepared, int rank, std::
       rank_(rank),
       device_id_(std::move(device_id)),
       options_(std::move(options)),
-      exchange_(std::move(exchange)) {}
+      exchange_(std::move(exchange)),
+      queue_([this] { stop_.request_stop(); }) {}
 
 Lease Member::lease() const {
   LeaseOptions wanted{
@@ -58,13 +60,31 @@ Lease Member::lease() const {
 }
 
 void Member::run() {
-  if (options_.limit) end_ = std::chrono::steady_clock::now() + *options_.limit;
+  begin_ = Clock::now();
+  if (options_.limit) end_ = begin_ + *options_.limit;
+  const std::stop_callback forward(options_.cancel, [&] { stop_.request_stop(); });
+  try {
+    run_stages();
+  } catch (...) {
+    // An exchange that failed stopped the program; it has the reason.
+    const std::exception_ptr error = queue_.error() ? queue_.error() : std::current_exception();
+    exchange_->stop();
+    std::rethrow_exception(error);
+  }
+}
+
+void Member::run_stages() {
   place_inputs();
-  for (const Stage& stage : prepared_.stages) run_stage(stage);
+  for (std::size_t number = 0; number < prepared_.stages.size(); ++number) run_stage(number);
   for (const int v : prepared_.partition.outputs) {
     const DType dtype = prepared_.graph[value(v).origin].dtype;
+    if (value(v).is_exchange()) wait_for({v, exchanged_type(prepared_.graph, value(v))});
     outputs.push_back(host_value(v, is_block(dtype) ? DType::f32 : dtype));
   }
+  // Values that nobody needs are exchanged, too: the other devices take part.
+  for (const Stage& stage : prepared_.stages)
+    for (const int v : stage.exchanges)
+      if (const ExchangeQueue::Received* received = queue_.find(v)) received->get();
 }
 
 void Member::place_inputs() {
@@ -81,34 +101,68 @@ void Member::place_inputs() {
   }
 }
 
-void Member::run_stage(const Stage& stage) {
-  if (!stage.graphs.empty()) {
-    std::vector<std::shared_ptr<Storage>> inputs;
-    for (const Crossing& input : stage.inputs) inputs.push_back(values_.at(input));
-    RunOptions options = options_;
-    options.device = device_id_;
-    options.repeat = 1;
-    if (end_) options.limit = std::max(*end_ - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
-    options.on_decision = {};
-    EvaluateResult result = evaluate(manager_, stage.graphs[index(rank_)], inputs, options);
-    for (std::size_t i = 0; i < stage.outputs.size(); ++i) values_[stage.outputs[i]] = std::move(result.outputs[i]);
-    add(result.timeline);
-  }
-  for (const int v : stage.exchanges) exchange_value(v);
+void Member::run_stage(std::size_t number) {
+  const Stage& stage = prepared_.stages[number];
+  if (!stage.graphs.empty()) compute(stage);
+  for (const int v : stage.exchanges) begin_exchange(v, is_needed_next(v, number));
 }
 
-void Member::exchange_value(int v) {
-  const auto begin = std::chrono::steady_clock::now();
+void Member::compute(const Stage& stage) {
+  std::vector<std::shared_ptr<Storage>> inputs;
+  for (const Crossing& input : stage.inputs) {
+    wait_for(input);
+    inputs.push_back(values_.at(input));
+  }
+  const Clock::time_point begin = Clock::now();
+  RunOptions options = options_;
+  options.device = device_id_;
+  options.repeat = 1;
+  options.cancel = stop_.get_token();
+  if (end_) options.limit = std::max(*end_ - begin, Clock::duration::zero());
+  options.on_decision = {};
+  EvaluateResult result = evaluate(manager_, stage.graphs[index(rank_)], inputs, options);
+  for (std::size_t i = 0; i < stage.outputs.size(); ++i) values_[stage.outputs[i]] = std::move(result.outputs[i]);
+  add(result.timeline, begin);
+}
+
+bool Member::is_needed_next(int v, std::size_t stage) const {
+  if (stage + 1 == prepared_.stages.size()) return true;
+  const Stage& next = prepared_.stages[stage + 1];
+  return next.graphs.empty() ||
+         std::any_of(next.inputs.begin(), next.inputs.end(), [&](const Crossing& input) { return input.value == v; });
+}
+
+// Exchanges happen in the same order on all devices: here and now only if none is under way.
+void Member::begin_exchange(int v, bool is_needed_next) {
+  const DType dtype = exchanged_type(prepared_.graph, value(v));
+  const int source = value(v).inputs[0];
+  if (is_needed_next && queue_.is_idle()) {
+    if (value(source).is_exchange()) wait_for({source, exchanged_type(prepared_.graph, value(source))});
+    values_[{v, dtype}] = Storage::from_host(exchange_value(v, host_value(source, dtype)));
+    return;
+  }
+  if (const ExchangeQueue::Received* received = queue_.find(source))
+    return queue_.add(v, [this, v, dtype, received = *received] { return exchange_value(v, received.get().cast(dtype)); });
+  // The device belongs to this thread.
+  queue_.add(v, [this, v, mine = host_value(source, dtype)] { return exchange_value(v, mine); });
+}
+
+HostArray Member::exchange_value(int v, const HostArray& mine) {
+  const Clock::time_point begin = Clock::now();
   const Value& target = value(v);
-  const DType dtype = exchanged_type(prepared_.graph, target);
-  const int source = target.inputs[0];
-  const HostArray mine = host_value(source, dtype);
-  const Layout& from = value(source).layout;
+  const Layout& from = value(target.inputs[0]).layout;
   HostArray part = target.kind == Value::Kind::reduce ? exchange_->reduce(mine, from, target.layout, shape(v))
                                                       : exchange_->move(mine, from, target.layout, shape(v));
-  values_[{v, dtype}] = Storage::from_host(std::move(part));
   bytes.push_back(exchange_->take_bytes());
-  add({{"exchanging", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 0}});
+  add({{"exchanging", std::chrono::duration<double>(Clock::now() - begin).count(), 0}}, begin);
+  return part;
+}
+
+// Puts a value that is being exchanged among the others.
+void Member::wait_for(Crossing crossing) {
+  if (values_.contains(crossing)) return;
+  if (const ExchangeQueue::Received* received = queue_.find(crossing.value))
+    values_[crossing] = Storage::from_host(received->get());
 }
 
 // A value in host memory, whatever type it crossed in.
@@ -117,11 +171,10 @@ HostArray Member::host_value(int v, DType dtype) const {
   return values_.lower_bound({v, DType{}})->second->to_host().cast(dtype);
 }
 
-// Stages follow each other on the device's timeline.
-void Member::add(const Timeline& spans) {
-  double start = 0;
-  for (const Span& span : timeline) start = std::max(start, span.start_seconds + span.seconds);
-  for (const Span& span : spans) timeline.push_back({span.stage, span.seconds, start + span.start_seconds});
+void Member::add(const Timeline& spans, Clock::time_point begin) {
+  const std::lock_guard lock(timeline_mutex_);
+  const double offset = std::chrono::duration<double>(begin - begin_).count();
+  for (const Span& span : spans) timeline.push_back({span.stage, span.seconds, offset + span.start_seconds});
 }
 
 std::vector<Collective> collectives_of(const Prepared& prepared, std::span<const std::unique_ptr<Member>> members) {

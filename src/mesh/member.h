@@ -14,6 +14,7 @@
 
 #include "lease/storage.h"
 #include "mesh/exchange.h"
+#include "mesh/exchange_queue.h"
 #include "mesh/partition.h"
 #include "mesh/stages.h"
 #include "tenon/manager.h"
@@ -32,7 +33,8 @@ struct Prepared {
   std::vector<Stage> stages;
 };
 
-// Not thread-safe; driven by the thread that calls run().
+// Not thread-safe; driven by the thread that calls run(). Values that the next program does not need are exchanged on a thread of
+// their own meanwhile.
 class Member {
  public:
   Member(DeviceManager& manager, const Prepared& prepared, int rank, std::string device_id, RunOptions options,
@@ -48,15 +50,23 @@ class Member {
   Timeline timeline;
   std::vector<HostArray> outputs;    // parts
   std::vector<std::uint64_t> bytes;  // received in each exchange, in order
+                                     // timeline and bytes are complete when run() has returned.
 
  private:
   const Value& value(int v) const { return prepared_.partition.values[static_cast<std::size_t>(v)]; }
   const Shape& shape(int v) const { return prepared_.graph[value(v).origin].shape; }
+  using Clock = std::chrono::steady_clock;
+
+  void run_stages();
   void place_inputs();
-  void run_stage(const Stage& stage);
-  void exchange_value(int v);
+  void run_stage(std::size_t number);
+  void compute(const Stage& stage);
+  bool is_needed_next(int v, std::size_t stage) const;
+  void begin_exchange(int v, bool is_needed_next);
+  HostArray exchange_value(int v, const HostArray& mine);
+  void wait_for(Crossing crossing);
   HostArray host_value(int v, DType dtype) const;
-  void add(const Timeline& spans);
+  void add(const Timeline& spans, Clock::time_point begin);
 
   DeviceManager& manager_;
   const Prepared& prepared_;
@@ -65,7 +75,11 @@ class Member {
   const RunOptions options_;
   std::unique_ptr<Exchange> exchange_;
   std::map<Crossing, std::shared_ptr<Storage>> values_;
-  std::optional<std::chrono::steady_clock::time_point> end_;  // of the run, if it has a limit
+  Clock::time_point begin_;
+  std::optional<Clock::time_point> end_;  // of the run, if it has a limit
+  std::stop_source stop_;                 // of the programs
+  std::mutex timeline_mutex_;
+  ExchangeQueue queue_;  // the last member: its thread uses the others
 };
 
 // The exchanges of a run, with the bytes that all |members| of this process received.

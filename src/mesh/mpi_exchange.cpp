@@ -113,7 +113,7 @@ void MpiExchange::wait_until(const std::function<bool()>& is_done) {
   constexpr std::chrono::microseconds kNap{200};
   for (int round = 0; !is_done(); ++round) {
     if (round < kSpins) continue;
-    if (cancel_.stop_requested()) fail_cancelled();
+    if (cancel_.stop_requested() || is_stopped_) fail_cancelled();
     const Clock::duration waited = Clock::now() - began_;
     if (waited > deadline_) fail_late();
     // Another process may need this core to send what we wait for. One that has not come still computes, perhaps for long.

@@ -4,6 +4,7 @@
 // short message to each peer; when the deadline passes, the peers whose message is missing are named.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -28,6 +29,7 @@ class MpiExchange final : public Exchange {
   HostArray reduce(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) override;
   HostArray move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) override;
   std::uint64_t take_bytes() override;
+  void stop() noexcept override { is_stopped_ = true; }
 
   // The host of each process.
   const std::vector<std::string>& names() const noexcept { return names_; }
@@ -72,6 +74,7 @@ class MpiExchange final : public Exchange {
   const Mesh& mesh_;
   std::chrono::nanoseconds deadline_;
   std::stop_token cancel_;
+  std::atomic<bool> is_stopped_{false};
   std::vector<std::string> names_;
   std::map<std::vector<int>, MpiLibrary::Group> groups_;  // by axes of the mesh
   std::uint64_t bytes_ = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "mesh/overlap.h"
 #include "mesh/rule.h"
 #include "tenon/error.h"
 
@@ -320,7 +321,9 @@ void check_options(const Graph& graph, const Mesh& mesh, const MeshOptions& opti
 
 Partition partition(const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
   check_options(graph, mesh, options);
-  return Partitioner(graph, mesh, options).take();
+  Partition result = Partitioner(graph, mesh, options).take();
+  overlap_exchanges(graph, mesh, result);
+  return result;
 }
 
 DType exchanged_type(const Graph& graph, const Value& value) {

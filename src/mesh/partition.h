@@ -21,7 +21,7 @@ struct Value {
   NodeId origin = 0;
   Layout layout;
   std::vector<int> inputs;  // earlier values
-  int stage = 0;            // exchanges happen at the end of their stage; what uses one is in a later stage
+  int stage = 0;            // exchanges begin at the end of their stage; what uses one is in a later stage
 
   bool is_exchange() const { return kind == Kind::reduce || kind == Kind::move; }
 };
