@@ -105,6 +105,7 @@ struct MeshPlan {
   std::vector<Collective> collectives;
   std::vector<std::string> outputs;  // the sharding of each
   std::vector<std::string> notes;    // a requested split that was not possible, and why
+  std::vector<double> shares;        // of each device in an axis that is split over all; empty if they are equal
   int stages = 1;                    // programs that each device runs, with collectives between them
 
   std::uint64_t bytes() const noexcept;
@@ -133,9 +134,10 @@ MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<con
 bool started_by_mpi();
 
 struct MpiOptions {
-  MeshOptions mesh;              // speeds are ignored
-  std::string device = "auto";   // of this process: a request, or "auto": the one that its place on its host gives it
-  double deadline_seconds = 30;  // for each exchange; then deadline_exceeded names the processes that did not answer
+  MeshOptions mesh;                  // speeds in the order of ranks
+  bool has_measured_speeds = false;  // instead of those: each process tells what measured_speeds() knows of its device
+  std::string device = "auto";       // of this process: a request, or "auto": the one that its place on its host gives it
+  double deadline_seconds = 30;      // for each exchange; then deadline_exceeded names the processes that did not answer
 };
 
 struct MpiResult {
@@ -144,6 +146,7 @@ struct MpiResult {
   // the formula in docs/mesh.md; MPI does not tell what it sends, nor in which order it adds.
   MeshResult result;
   std::vector<std::string> places;  // host and device of each process
+  std::vector<double> speeds;       // that the shares were made by; empty: equal
 };
 
 // The same over the processes of an MPI job, one device each: every process calls it with the same program and inputs. MPI is
@@ -159,7 +162,13 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
 // process does not come to it within the deadline, this process ends with an error message and exit status 1.
 void finish_mpi(double deadline_seconds = 30);
 
-// Relative speeds of the devices of |mesh| for |graph| from what was measured on them; equal for devices that were never used.
-std::vector<double> measured_speeds(const DeviceManager& manager, const Graph& graph, const Mesh& mesh);
+// --- Shares ---
+
+// Relative speeds of the devices of |mesh|, for MeshOptions::speeds, from earlier runs: of |graph| on each of the devices alone,
+// or on this mesh with these shardings and equal shares. Equal if a device has run neither.
+std::vector<double> measured_speeds(const DeviceManager& manager, const Graph& graph, const Mesh& mesh,
+                                    const MeshOptions& options = {});
+// "4,1": one positive number for each device. Throws invalid_argument.
+std::vector<double> parse_speeds(std::string_view text);
 
 }  // namespace tenon

@@ -8,6 +8,8 @@
 namespace tenon::cli {
 namespace {
 
+constexpr std::string_view kMeasured = "measured";
+
 MeshOptions options_of(const MeshArguments& arguments, const RunOptions& run) {
   MeshOptions options;
   options.run = run;
@@ -18,6 +20,7 @@ MeshOptions options_of(const MeshArguments& arguments, const RunOptions& run) {
                   "for example --shard x=data,- splits the first axis of x over the mesh axis data");
     options.inputs[shard.substr(0, equals)] = Sharding::parse(shard.substr(equals + 1));
   }
+  if (!arguments.speeds.empty() && arguments.speeds != kMeasured) options.speeds = parse_speeds(arguments.speeds);
   return options;
 }
 
@@ -33,6 +36,11 @@ void add_mesh_options(Command& command, MeshArguments& arguments) {
       ->type_name("NAME=AXES")
       ->may_repeat()
       ->needs(mesh);
+  command
+      .add_option("--speeds", arguments.speeds,
+                  "Share of each device: numbers as 4,1, or measured, from earlier runs; equal without it")
+      ->type_name("SPEEDS")
+      ->needs(mesh);
   command.add_option("--deadline", arguments.deadline_seconds, "Seconds that an exchange with another MPI process may take")
       ->check(in_range(0.001, 1e9))
       ->type_name("SECONDS")
@@ -43,7 +51,8 @@ MeshAnswer run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::
                        const std::string& device, const RunOptions& options, bool explain, const Session& session) {
   if (options.repeat != 1)
     throw Error(ErrorCode::invalid_argument, "--repeat does not work with --mesh", "run the command again to see how times vary");
-  const MeshOptions mesh_options = options_of(arguments, options);
+  MeshOptions mesh_options = options_of(arguments, options);
+  const bool is_measured = arguments.speeds == kMeasured;
   std::optional<MeshPlan> plan;
   const auto show = [&](const Mesh& mesh) {
     if (explain) plan = explain_mesh(graph, mesh, mesh_options);
@@ -51,7 +60,11 @@ MeshAnswer run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::
   };
   if (started_by_mpi()) {
     MpiResult result = run_over_mpi(process_manager(), graph, inputs, Mesh::parse_axes(arguments.axes),
-                                    {.mesh = mesh_options, .device = device, .deadline_seconds = arguments.deadline_seconds});
+                                    {.mesh = mesh_options,
+                                     .has_measured_speeds = is_measured,
+                                     .device = device,
+                                     .deadline_seconds = arguments.deadline_seconds});
+    mesh_options.speeds = result.speeds;
     if (result.rank == 0) {
       // Processes may share a device; a mesh names each place.
       std::vector<std::string> places = result.places;
@@ -62,6 +75,7 @@ MeshAnswer run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::
             .is_printed = result.rank == 0};
   }
   const Mesh mesh = mesh_over(process_manager(), arguments.axes, device);
+  if (is_measured) mesh_options.speeds = measured_speeds(process_manager(), graph, mesh, mesh_options);
   show(mesh);
   MeshResult result = tenon::run_on_mesh(process_manager(), graph, inputs, mesh, mesh_options);
   return {.run = {arguments.axes, mesh.devices(), std::move(result), std::move(plan)}};

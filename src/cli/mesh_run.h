@@ -14,6 +14,7 @@ namespace tenon::cli {
 struct MeshArguments {
   std::string axes;                 // "data=2,model=2"; "": no mesh
   std::vector<std::string> shards;  // "x=data,-"
+  std::string speeds;               // "4,1", "measured"; "": equal
   double deadline_seconds = 30;
 };
 void add_mesh_options(Command& command, MeshArguments& arguments);

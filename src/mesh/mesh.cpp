@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "mesh/partition.h"
@@ -155,6 +157,7 @@ std::string MeshPlan::text() const {
     result += fmt::format("{} of {} {}{} over {}: {} -> {}, {} bytes\n", name(c.kind), c.value, name(c.dtype), to_string(c.shape),
                           fmt::join(c.axes, "+"), c.from, c.to, c.bytes);
   if (collectives.empty()) result += "nothing is exchanged between devices\n";
+  if (!shares.empty()) result += fmt::format("shares of the devices: {:.3g}\n", fmt::join(shares, ", "));
   for (const std::string& note : notes) result += fmt::format("note: {}\n", note);
   return result;
 }
@@ -170,21 +173,11 @@ MeshPlan explain_mesh(const Graph& graph, const Mesh& mesh, const MeshOptions& o
   for (const int output : partition.outputs)
     plan.outputs.push_back(mesh::text_of(partition.values[static_cast<std::size_t>(output)].layout, mesh));
   plan.notes = partition.notes;
+  const double total = std::accumulate(options.speeds.begin(), options.speeds.end(), 0.0);
+  for (const double speed : options.speeds) plan.shares.push_back(speed / total);
+  if (std::adjacent_find(plan.shares.begin(), plan.shares.end(), std::not_equal_to()) == plan.shares.end()) plan.shares.clear();
   plan.stages = partition.stages;
   return plan;
-}
-
-std::vector<double> measured_speeds(const DeviceManager& manager, const Graph& graph, const Mesh& mesh) {
-  std::vector<double> speeds;
-  for (const std::string& id : mesh.devices()) {
-    double seconds = 0;
-    for (const Considered& considered : manager.explain(graph, id).considered)
-      if (considered.candidate.device.id == id && considered.predicted.is_measured)
-        seconds = considered.predicted.compute_seconds;
-    if (seconds <= 0) return std::vector<double>(mesh.devices().size(), 1.0);
-    speeds.push_back(1 / seconds);
-  }
-  return speeds;
 }
 
 }  // namespace tenon

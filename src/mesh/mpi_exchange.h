@@ -31,6 +31,7 @@ class MpiExchange final : public Exchange {
   std::uint64_t take_bytes() override;
   void stop() noexcept override { is_stopped_ = true; }
 
+  int rank() const { return mpi_.rank(); }
   // The host of each process.
   const std::vector<std::string>& names() const noexcept { return names_; }
   // Waits until all processes are here; each gets the texts of all, in order of rank.

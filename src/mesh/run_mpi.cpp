@@ -8,9 +8,12 @@
 #include <cstdlib>
 #include <mutex>
 #include <numeric>
+#include <sstream>
 
 #include "mesh/member.h"
 #include "mesh/mpi_exchange.h"
+#include "mesh/partition.h"
+#include "mesh/speeds.h"
 #include "mesh/watchdog.h"
 #include "tenon/error.h"
 #include "tenon/mesh.h"
@@ -74,6 +77,22 @@ std::string device_for(const DeviceManager& manager, const std::string& request)
   return accelerators[index(place_on_host()) % accelerators.size()];
 }
 
+// Collective: what each process knows about its own device.
+std::vector<double> speeds_of_processes(mesh::MpiExchange& processes, const DeviceManager& manager, const Graph& graph,
+                                        const Mesh& mesh, const MeshOptions& options, const std::string& device) {
+  const mesh::MeasuredSeconds own =
+      mesh::measured_seconds(manager, graph, mesh::equal_stages(graph, mesh, options), processes.rank(), device);
+  std::vector<mesh::MeasuredSeconds> devices;
+  for (const std::string& text : processes.gather(fmt::format("{} {}", own.whole.value_or(0), own.part.value_or(0)))) {
+    double whole = 0, part = 0;
+    std::istringstream(text) >> whole >> part;
+    auto& each = devices.emplace_back();
+    if (whole > 0) each.whole = whole;
+    if (part > 0) each.part = part;
+  }
+  return mesh::speeds_from(devices);
+}
+
 std::vector<int> order_of(const std::vector<std::string>& places) {
   std::vector<int> order(places.size());
   std::iota(order.begin(), order.end(), 0);
@@ -93,9 +112,7 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
   std::vector<std::string> ranks;
   for (int rank = 0; rank < mpi.size(); ++rank) ranks.push_back(fmt::format("rank {}", rank));
   const Mesh mesh(axes, ranks);
-  MeshOptions equal = options.mesh;
-  equal.speeds.clear();
-  const mesh::Prepared prepared(graph, inputs, mesh, equal);
+  mesh::check_options(graph, mesh, options.mesh);
   const std::string device = device_for(manager, options.device);
   MpiResult result;
   result.rank = mpi.rank();
@@ -104,6 +121,10 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
                                           fmt::format("rank {} on {}", mpi.rank(), host_name()));
   mesh::MpiExchange& processes = *exchange;
   result.places = processes.gather(fmt::format("{}/{}", host_name(), device));
+  MeshOptions shares = options.mesh;
+  if (options.has_measured_speeds) shares.speeds = speeds_of_processes(processes, manager, graph, mesh, options.mesh, device);
+  result.speeds = shares.speeds;
+  const mesh::Prepared prepared(graph, inputs, mesh, shares);
   std::vector<std::unique_ptr<mesh::Member>> members;
   members.push_back(std::make_unique<mesh::Member>(manager, prepared, mpi.rank(), device, options.mesh.run, std::move(exchange)));
   mesh::Member& member = *members[0];

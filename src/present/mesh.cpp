@@ -51,6 +51,9 @@ void write_shardings(JsonWriter& json, const MeshPlan& plan) {
   json.end_array();
   json.list("outputs", plan.outputs);
   json.list("notes", plan.notes);
+  json.key("shares").begin_array();
+  for (const double share : plan.shares) json.value(share);
+  json.end_array();
 }
 
 }  // namespace

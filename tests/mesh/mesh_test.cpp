@@ -163,6 +163,29 @@ TEST(Mesh, SpeedsAreEqualUntilEveryDeviceWasMeasured) {
   for (const double speed : speeds) EXPECT_GT(speed, 1) << "products per second";
 }
 
+// A program that is too large for one device was never measured as a whole.
+TEST(Mesh, SpeedsFollowFromRunsWithEqualShares) {
+  SimulatedMesh devices("data=2", "virtual=false,open=0,close=0,compute=50ms");
+  const Graph graph = parse_expression("x @ w", {{"x", DType::f32, {256, 256}}, {"w", DType::f32, {256, 256}}});
+  const std::vector<HostArray> inputs{numbers({256, 256}), numbers({256, 256})};
+  MeshOptions options = shardings({{"x", "data,-"}});
+  EXPECT_EQ(measured_speeds(devices.manager, graph, devices.mesh, options), (std::vector<double>{1, 1}));
+  for (int i = 0; i < 3; ++i) run_on_mesh(devices.manager, graph, inputs, devices.mesh, options);
+  options.speeds = measured_speeds(devices.manager, graph, devices.mesh, options);
+  ASSERT_EQ(options.speeds.size(), 2U);
+  EXPECT_GT(options.speeds[0], options.speeds[1]) << "the second device takes 50 ms for anything";
+  const MeshPlan plan = explain_mesh(graph, devices.mesh, options);
+  ASSERT_EQ(plan.shares.size(), 2U);
+  EXPECT_NE(plan.text().find("shares of the devices"), std::string::npos) << plan.text();
+}
+
+TEST(Mesh, SpeedsAreWrittenAsNumbers) {
+  EXPECT_EQ(parse_speeds("4,1"), (std::vector<double>{4, 1}));
+  EXPECT_EQ(parse_speeds("0.5"), (std::vector<double>{0.5}));
+  for (const char* wrong : {"", "1,", ",1", "1;2", "-1,2", "0,1", "fast", "nan"})
+    EXPECT_THROW(parse_speeds(wrong), Error) << wrong;
+}
+
 TEST(Mesh, ADeviceWithTwoDriversIsTakenOnce) {
   std::vector<DeviceInfo> devices(3);
   devices[0].id = "cpu:0";

@@ -45,6 +45,19 @@ TEST(MeshOverHttp, DevicesMayBeNamedAndDetailsLeftOut) {
   EXPECT_EQ(at(reply.json(), "mesh").as_object().if_contains("shardings"), nullptr);
 }
 
+TEST(MeshOverHttp, FasterDevicesMayGetLargerShares) {
+  TestServer server({}, two_devices());
+  for (const char* path : {"/api/execute", "/api/check"}) {
+    const Reply reply = server.post(path, request(std::string(kSplit) + R"(,"speeds":[3,1])"));
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(at(reply.json(), "mesh", "shares"), (json::array{0.75, 0.25})) << path;
+  }
+  // Nothing was measured on these devices: equal shares.
+  const Reply reply = server.post("/api/check", request(std::string(kSplit) + R"(,"speeds":"measured")"));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(at(reply.json(), "mesh", "notes"), json::array{});
+}
+
 TEST(MeshOverHttp, CheckingShowsThePlanAndOpensNothing) {
   TestServer server({}, two_devices(",open_fails=1"));
   const Reply reply = server.post("/api/check", request(kSplit));
@@ -67,6 +80,11 @@ TEST(MeshOverHttp, MistakesAreRefusedWithASentence) {
       {R"("mesh":"model=2","shard":{"w":1})", "must be a string", 400},
       {R"("mesh":"model=2","shard":{"y":"model"})", "no input of that name", 400},
       {R"("mesh":"model=2","shard":{"w":"data"})", "no axis data", 404},
+      {R"("speeds":[1,1])", "'speeds' needs a 'mesh'", 400},
+      {R"("mesh":"model=2","speeds":"fast")", "'speeds' must be", 400},
+      {R"("mesh":"model=2","speeds":[1,"2"])", "'speeds' must be", 400},
+      {R"("mesh":"model=2","speeds":[1])", "1 speeds are given for 2 devices", 400},
+      {R"("mesh":"model=2","speeds":[1,-1])", "must be positive", 400},
       {R"("mesh":"model=2","repeat":3)", "'repeat' does not work", 400},
       {R"("mesh":"model=2","routing":"fastest")", "for one device", 400},
       {R"("mesh":"model=64")", "needs 64 devices", 409},

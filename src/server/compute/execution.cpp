@@ -150,7 +150,7 @@ std::string server_timing(const Timeline& timeline) {
 void run_on_mesh(const Program& program, DeviceManager& manager, const RunOptions& run, Outcome& outcome) {
   if (run.at_once) throw Error(ErrorCode::unavailable, "a mesh waits for its devices");
   const Mesh mesh = mesh_over(manager, program.mesh, program.device);
-  MeshOptions options = program.mesh_options();
+  MeshOptions options = program.mesh_options(manager, mesh);
   std::optional<MeshPlan> plan;
   if (program.details) plan = explain_mesh(program.graph, mesh, options);
   options.run = run;

@@ -208,13 +208,29 @@ std::optional<RoutingMode> routing_mode(Members& request) {
   request.fail("'routing' must be prefer, fastest, cheapest or pinned");
 }
 
-void read_mesh(Program& program, Members& request) {
-  program.mesh = request.text("mesh").value_or("");
-  const json::value* shard = request.find("shard");
-  if (program.mesh.empty()) {
-    if (shard != nullptr) request.fail("'shard' needs a 'mesh'", "for example \"mesh\": \"data=2\"");
+void read_speeds(Program& program, const json::value& speeds, Members& request) {
+  constexpr std::size_t kMost = 10000;
+  const auto fail = [&] { request.fail("'speeds' must be \"measured\" or an array with a positive number for each device"); };
+  if (speeds.is_string() && speeds.get_string() == "measured") {
+    program.has_measured_speeds = true;
     return;
   }
+  if (!speeds.is_array() || speeds.get_array().size() > kMost) fail();
+  for (const json::value& speed : speeds.get_array()) {
+    if (!speed.is_number()) fail();
+    program.speeds.push_back(speed.to_number<double>());
+  }
+}
+
+void read_mesh(Program& program, Members& request) {
+  program.mesh = request.text("mesh").value_or("");
+  const json::value *shard = request.find("shard"), *speeds = request.find("speeds");
+  if (program.mesh.empty()) {
+    for (const auto& [name, member] : {std::pair("shard", shard), std::pair("speeds", speeds)})
+      if (member != nullptr) request.fail(fmt::format("'{}' needs a 'mesh'", name), "for example \"mesh\": \"data=2\"");
+    return;
+  }
+  if (speeds != nullptr) read_speeds(program, *speeds, request);
   if (program.mesh.size() > 1000) request.fail("'mesh' must have at most 1000 characters");
   Mesh::parse_axes(program.mesh);
   if (program.repeat != 1) request.fail("'repeat' does not work with 'mesh'");
@@ -297,9 +313,10 @@ RunOptions Program::run_options() const {
   return options;
 }
 
-MeshOptions Program::mesh_options() const {
+MeshOptions Program::mesh_options(const DeviceManager& manager, const Mesh& over) const {
   MeshOptions options;
   options.inputs = shard;
+  options.speeds = has_measured_speeds ? measured_speeds(manager, graph, over, options) : speeds;
   return options;
 }
 

@@ -53,6 +53,8 @@ struct Program {
   std::optional<RoutingMode> routing;
   std::string mesh;  // axes: "data=2,model=2"; "": one device
   std::map<std::string, Sharding, std::less<>> shard;
+  std::vector<double> speeds;  // of the mesh's devices; empty: equal
+  bool has_measured_speeds = false;
   OutputForm output = OutputForm::sample;
   bool compare = true, details = true, keep = false;
   int repeat = 1, priority = 0;
@@ -69,7 +71,7 @@ struct Program {
   std::string title() const;  // what the ledger calls it
   // Device, routing and preference, for DeviceManager::explain().
   RunOptions run_options() const;
-  MeshOptions mesh_options() const;  // the shardings
+  MeshOptions mesh_options(const DeviceManager& manager, const Mesh& over) const;  // the shardings and the speeds
 };
 
 struct ProgramReader {

@@ -23,7 +23,7 @@ constexpr NamedSchema kSchemas[] = {
 "operation":{"type":"string"},"expression":{"type":"string","maxLength":65536},
 "inputs":{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/components/schemas/Input"}},{"type":"object","additionalProperties":{"$ref":"#/components/schemas/Input"}}]},
 "parameters":{"type":["object","null"]},"optional_param":{},"optional_param_2":{},
-"device":{"type":["string","null"],"minLength":1,"maxLength":10000},"mesh":{"type":["string","null"],"maxLength":1000},"shard":{"type":["object","null"],"additionalProperties":{"type":"string"}},"dtype":{"type":["string","null"]},"routing":{"enum":["prefer","fastest","cheapest","pinned",null]},"prefer":{"type":["string","null"],"maxLength":100},
+"device":{"type":["string","null"],"minLength":1,"maxLength":10000},"mesh":{"type":["string","null"],"maxLength":1000},"shard":{"type":["object","null"],"additionalProperties":{"type":"string"}},"speeds":{"type":["array","string","null"],"items":{"type":"number","exclusiveMinimum":0}},"dtype":{"type":["string","null"]},"routing":{"enum":["prefer","fastest","cheapest","pinned",null]},"prefer":{"type":["string","null"],"maxLength":100},
 "output":{"enum":["sample","full","npy","npz","safetensors","csv",null]},
 "compare":{"type":["boolean","null"]},"details":{"type":["boolean","null"]},"keep":{"type":["boolean","null"]},
 "repeat":{"type":["integer","null"],"minimum":1,"maximum":1000},"timeout_seconds":{"type":["number","null"],"minimum":0,"maximum":86400},
@@ -49,7 +49,7 @@ constexpr NamedSchema kSchemas[] = {
 "timelines":{"type":"array","items":{"type":"array","items":{"$ref":"#/components/schemas/Span"}}},
 "shardings":{"type":"array","items":{"type":"object","required":["node","sharding","text"],"properties":{
 "node":{"type":"integer"},"sharding":{"type":"string"},"text":{"type":"string"}}}},
-"outputs":{"type":"array","items":{"type":"string"}},"notes":{"type":"array","items":{"type":"string"}}}})json"},
+"outputs":{"type":"array","items":{"type":"string"}},"notes":{"type":"array","items":{"type":"string"}},"shares":{"type":"array","items":{"type":"number"}}}})json"},
     {"Progress", R"json({"type":"object","required":["stage","device","ahead_here","ahead_elsewhere","holder"],"properties":{
 "stage":{"type":"string"},"device":{"type":["string","null"]},"ahead_here":{"type":"integer"},"ahead_elsewhere":{"type":"integer"},
 "holder":{"type":["string","null"]}}})json"},
