@@ -128,6 +128,11 @@ MeshPlan explain_mesh(const Graph& graph, const Mesh& mesh, const MeshOptions& o
 MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs, const Mesh& mesh,
                        const MeshOptions& options = {});
 
+// The same on |targets| (placement::distribution_targets()), each with a share of the rows of the inputs in |batched| and with
+// all of the others: a model replicated over devices, its batch distributed. Throws failed_precondition without targets.
+MeshResult run_data_parallel(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
+                             std::span<const DeviceInfo> targets, std::span<const std::string> batched, MeshOptions options = {});
+
 // --- Several machines ---
 
 // Whether mpirun, or srun with an MPI, started this process.

@@ -1,5 +1,7 @@
 // Placement: queries over a list of devices, and the distribution of a batch over them.
 //
+// A program that is to run on all shards at once: run_data_parallel() in mesh.h.
+//
 // Plain functions over a list of devices (DeviceManager::devices(), or any other list, as in tests). They do not touch a device.
 // Unavailable devices are ignored.
 //

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "tenon/error.h"
+#include "tenon/placement.h"
 
 namespace tenon::mesh {
 namespace {
@@ -116,6 +117,9 @@ std::uint64_t copy_common(const HostArray& source, const Box& from, std::byte* t
 
 HostArray cut(const HostArray& array, const Box& have, const Box& wanted) {
   if (have == wanted) return array;
+  const bool is_rows = std::equal(have.begin.begin() + 1, have.begin.end(), wanted.begin.begin() + 1) &&
+                       std::equal(have.end.begin() + 1, have.end.end(), wanted.end.begin() + 1);
+  if (is_rows) return placement::rows(array, wanted.begin[0] - have.begin[0], wanted.end[0] - have.begin[0]);
   HostArray part = HostArray::empty(array.dtype(), wanted.shape());
   copy_common(array, have, part.mutable_data(), wanted);
   return part;

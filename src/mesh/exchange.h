@@ -45,7 +45,7 @@ class Meeting {
   std::shared_ptr<State> state_;
 };
 
-// The part |wanted| of an array that holds the part |have|: shares the bytes if they are the same.
+// The part |wanted| of an array that holds the part |have|: shares the bytes if it is all of it or some of its rows.
 HostArray cut(const HostArray& array, const Box& have, const Box& wanted);
 // Copies what both boxes have from |source|, which holds |from|, to |target|, which holds |to|; returns the bytes.
 std::uint64_t copy_common(const HostArray& source, const Box& from, std::byte* target, const Box& to);

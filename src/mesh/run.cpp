@@ -173,4 +173,14 @@ MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<con
   return result;
 }
 
+MeshResult run_data_parallel(DeviceManager& manager, const Graph& graph, std::span<const HostArray> inputs,
+                             std::span<const DeviceInfo> targets, std::span<const std::string> batched, MeshOptions options) {
+  if (targets.empty()) throw Error(ErrorCode::failed_precondition, "No devices are visible", "check the drivers of the devices");
+  const MeshAxis axis{"data", static_cast<int>(targets.size())};
+  std::vector<std::string> ids;
+  for (const DeviceInfo& device : targets) ids.push_back(device.id);
+  for (const std::string& name : batched) options.inputs[name] = Sharding{{{axis.name}}};
+  return run_on_mesh(manager, graph, inputs, Mesh({axis}, std::move(ids)), options);
+}
+
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/mesh.h"
+#include "tenon/placement.h"
 
 namespace tenon {
 namespace {
@@ -100,6 +101,20 @@ TEST(Mesh, DataParallelWorkMovesNothing) {
   const std::vector<HostArray> inputs{numbers({10, 8}), numbers({8, 5}, 2)};
   const MeshResult result = run_on_mesh(devices.manager, graph, inputs, devices.mesh, options);
   expect_close(result.outputs[0], devices.manager.run(graph, inputs, {.device = "cpu"}).outputs[0]);
+}
+
+TEST(Mesh, ABatchIsDistributedAndTheModelReplicated) {
+  SimulatedMesh devices("data=3");
+  const Graph graph = parse_expression("relu(x @ w), sum(x)", {{"x", DType::f32, {10, 8}}, {"w", DType::f32, {8, 5}}});
+  const std::vector<HostArray> inputs{numbers({10, 8}), numbers({8, 5}, 2)};
+  const std::vector<DeviceInfo> targets = placement::distribution_targets(SimulatedMesh::simulated_of(devices.manager));
+  const std::vector<std::string> batched{"x"};
+  const MeshResult result = run_data_parallel(devices.manager, graph, inputs, targets, batched);
+  const std::vector<HostArray> expected = devices.manager.run(graph, inputs, {.device = "cpu"}).outputs;
+  for (std::size_t i = 0; i < expected.size(); ++i) expect_close(result.outputs[i], expected[i]);
+  EXPECT_EQ(result.devices.size(), 3U);
+  ASSERT_EQ(result.collectives.size(), 1U) << "the sum alone goes over devices";
+  EXPECT_THROW(run_data_parallel(devices.manager, graph, inputs, {}, batched), Error);
 }
 
 TEST(Mesh, RowsOfAnEmbeddingMayLieOnSeveralDevices) {
