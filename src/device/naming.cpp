@@ -63,4 +63,10 @@ std::string_view id_of_number(std::span<const DeviceInfo> devices, std::string_v
   return number && *number < devices.size() ? std::string_view(devices[*number].id) : text;
 }
 
+std::string device_file_number(const DeviceInfo& device) {
+  const auto node = device.details.find("node");
+  const std::string& from = node == device.details.end() || node->second.empty() ? device.id : node->second;
+  return from.substr(from.find_last_of("/:") + 1);
+}
+
 }  // namespace tenon

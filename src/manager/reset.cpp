@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/child_output.h"
+#include "device/naming.h"
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"
 #include "tenon/error.h"
@@ -21,7 +22,8 @@ constexpr const char* kInUse = "a device in use by others is not reset; end that
 std::vector<std::string> reset_command(const DeviceInfo& device) {
   if (is_simulated(device)) return {};
   const std::string index = device.id.substr(device.id.find(':') + 1);
-  if (device.kind == DeviceKind::tenstorrent) return {"tt-smi", "-r", index};
+  // tt-smi counts as the driver does, which may number cards in another order than the bus.
+  if (device.kind == DeviceKind::tenstorrent) return {"tt-smi", "-r", device_file_number(device)};
   if (device.kind == DeviceKind::gpu && device.vendor.find("NVIDIA") != std::string::npos)
     return {"nvidia-smi", "--gpu-reset", "-i", device.pci_address.empty() ? index : device.pci_address};
   return {};

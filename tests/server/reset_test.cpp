@@ -111,6 +111,7 @@ DeviceInfo tenstorrent_card() {
   card.id = "tenstorrent:3";
   card.kind = DeviceKind::tenstorrent;
   card.name = "Wormhole n150";
+  card.details["node"] = "/dev/tenstorrent/5";  // the number that the driver and tt-smi know
   card.vendor = "Tenstorrent";
   card.exclusive = true;
   return card;
@@ -192,10 +193,10 @@ TEST_F(Reset, AsksFirstAndTheAnswerWorksOnce) {
   EXPECT_EQ(at(done.json(), "success"), true);
   EXPECT_EQ(at(done.json(), "message"), "tenstorrent:3: reset with tt-smi");
   EXPECT_EQ(at(done.json(), "output"), "it is done\n");
-  EXPECT_EQ(calls(), "tt-smi -r 3\n");
+  EXPECT_EQ(calls(), "tt-smi -r 5\n");
   EXPECT_EQ(state(), DeviceState::closed);
   EXPECT_EQ(confirm(second).status, 409);
-  EXPECT_EQ(calls(), "tt-smi -r 3\n");
+  EXPECT_EQ(calls(), "tt-smi -r 5\n");
   EXPECT_EQ(compute().status, 200) << "it opens again by itself";
 }
 
@@ -224,7 +225,7 @@ TEST_F(Reset, LetsWhatRunsEndAndClosesTheDeviceFirst) {
   EXPECT_EQ(computed.status, 200) << computed.body;
   EXPECT_EQ(done.status, 200) << done.body;
   EXPECT_EQ(story_.lines, (std::vector<std::string>{"run begins", "run ends", "closed"}));
-  EXPECT_EQ(calls(), "tt-smi -r 3\n");
+  EXPECT_EQ(calls(), "tt-smi -r 5\n");
 }
 
 TEST_F(Reset, NeverHappensUnderAnotherProcessThatHoldsTheDevice) {
@@ -245,7 +246,7 @@ TEST_F(Reset, NeverHappensUnderAnotherProcessThatHoldsTheDevice) {
   kill(other, SIGKILL);
   waitpid(other, nullptr, 0);
   EXPECT_EQ(reset().status, 200);
-  EXPECT_EQ(calls(), "tt-smi -r 3\n");
+  EXPECT_EQ(calls(), "tt-smi -r 5\n");
 }
 
 TEST_F(Reset, NeverHappensUnderAProgramThatHasTheDeviceOpenWithoutQueueing) {
@@ -263,7 +264,7 @@ TEST_F(Reset, AToolThatFailsOrIsMissingIsSaidWithItsCommand) {
   install("tt-smi", 1);
   const Reply failed = reset();
   EXPECT_EQ(failed.status, 503) << failed.body;
-  EXPECT_NE(failed.body.find("run it manually: tt-smi -r 3"), std::string::npos) << failed.body;
+  EXPECT_NE(failed.body.find("run it manually: tt-smi -r 5"), std::string::npos) << failed.body;
   EXPECT_EQ(compute().status, 200) << "the device is not locked afterwards";
 }
 

@@ -11,6 +11,7 @@
 #include "base/child_output.h"
 #include "base/log.h"
 #include "device/detectors.h"
+#include "device/naming.h"
 #include "hal/kernel_cache.h"
 #include "hal/worker/worker.h"
 #include "tenon/error.h"
@@ -30,13 +31,6 @@ std::string python_of(const DeviceInfo& device) {
 std::string detail(const DeviceInfo& device, const char* key) {
   const auto found = device.details.find(key);
   return found == device.details.end() ? "" : found->second;
-}
-
-// The number by which TTNN knows a card: that of its device file.
-std::string number_of(const DeviceInfo& device) {
-  const std::string node = detail(device, "node");
-  const std::string from = node.empty() ? device.id : node;
-  return from.substr(from.find_last_of("/:") + 1);
 }
 
 class TtnnBackend final : public Backend {
@@ -86,7 +80,7 @@ class TtnnBackend final : public Backend {
       const std::lock_guard lock(mutex_);
       if (dirty_.erase(device.id) == 0 || !detail(device, "simulator").empty()) return false;
     }
-    const std::string number = number_of(device);
+    const std::string number = device_file_number(device);
     if (!child_output({"tt-smi", "-r", number}, kResetTimeout)) {
       logging::warn("{} did not open after its last user died, and tt-smi -r {} did not reset it", device.id, number);
       return false;
@@ -108,7 +102,7 @@ std::map<std::string, std::string> worker_environment(const DeviceInfo& device) 
   };
   const std::string simulator = detail(device, "simulator");
   if (simulator.empty()) {
-    variables["TT_VISIBLE_DEVICES"] = number_of(device);
+    variables["TT_VISIBLE_DEVICES"] = device_file_number(device);
     variables["TT_METAL_SIMULATOR"] = "";
   } else {
     variables["TT_METAL_SIMULATOR"] = simulator;
