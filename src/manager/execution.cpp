@@ -1,11 +1,13 @@
 // The way of one computation: lease, compile, upload, compute, download.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/log.h"
+#include "base/progress_scope.h"
 #include "base/stop_scope.h"
 #include "device/naming.h"
 #include "hal/worker/hosted.h"
@@ -181,6 +183,8 @@ struct Execution {
       recorder.end();
 
       recorder.begin("computing");
+      // A worker may compile kernels when they first run.
+      const ProgressScope progress([&](const std::string& what) { recorder.tell(what.c_str(), {}); });
       compute_seconds = compute(*executable, in, out, options.repeat, recorder);
       recorder.end(compute_seconds);
 
@@ -196,6 +200,8 @@ struct Execution {
     if (const auto* const tiered = dynamic_cast<const Tiered*>(program.executable.get()); tiered && !tiered->tier().empty()) {
       opened = operation.device().info();
       opened->details["tier"] = tiered->tier();
+      for (const auto& [tier, ops] : tiered->ops_by_tier())
+        opened->details["ops " + tier] = fmt::format("{}", fmt::join(ops, " "));
     }
     timeline = recorder.take_timeline();
     learn(DeviceOwner::grant_of(lease), program.was_there);

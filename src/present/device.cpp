@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/units.h"
 #include "tenon/simulated.h"
@@ -42,6 +43,18 @@ void write_device_brief(JsonWriter& json, const DeviceInfo& device) {
   // Of a device that computes in tiers: which one it was, and what drove it.
   if (const auto tier = device.details.find("tier"); tier != device.details.end()) {
     json.member("tier", tier->second);
+    // Which ops ran in which tier.
+    json.key("tiers");
+    json.begin_object();
+    for (const char* const each : {"fast", "exact"})
+      if (const auto ops = device.details.find(std::string("ops ") + each); ops != device.details.end()) {
+        json.key(std::string_view(each));
+        json.begin_array();
+        std::istringstream words(ops->second);
+        for (std::string word; words >> word;) json.value(word);
+        json.end_array();
+      }
+    json.end_object();
     json.text_or_null("architecture", device.architecture);
     json.text_or_null("firmware_version", device.firmware_version);
     for (const auto& [key, name] : {std::pair("ttnn", "runtime"), {"simulator", "simulator"}, {"stand_in", "stand_in"}})

@@ -130,7 +130,7 @@ export interface Route {
 export interface Execution {
   success: boolean;
   request_id: string;
-  device: { id: string; kind: string; name: string; simulated: boolean; tier?: string; architecture?: string | null; firmware_version?: string | null; runtime?: string };
+  device: { id: string; kind: string; name: string; simulated: boolean; tier?: string; tiers?: Record<string, string[]>; architecture?: string | null; firmware_version?: string | null; runtime?: string };
   route: Route | null;
   timeline: Span[];
   seconds: number;

@@ -1,19 +1,22 @@
-// FastPlan: a graph as calls of TTNN functions (the fast tier).
+// FastPlan: nodes of a lowered graph as calls of TTNN functions (the fast tier).
 //
-// On the chip, floats of every type are float32 in tile layout: bfloat16 programs round where Tenon's rules say, not after every
-// function. Integers are int32; a bool is 0 or 1. A graph that has something else in it has no fast plan.
+// On the chip a tensor has TTNN's tile layout and a form, the type of its elements: float32 and bfloat16 tensors have their own,
+// int32 too, operands of products in block formats those of TTNN. A bool is 0 or 1 in the form of what was compared. What has
+// no form has no fast plan.
 //
 // TTNN's functions are not Tenon's: those through the matrix unit have the precision of TF32, several treat NaN, -0 and overflow
-// differently, and subnormals are zero (docs/tenstorrent.md has what was measured). Trust says what may be used.
+// differently, and subnormals are zero (docs/tenstorrent.md has what was measured). Trust says what may be used; with
+// Trust::limits further calls mend NaN and infinities, sums are means, and the largest of many is found pair by pair.
 // Thread safety: pure functions.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "backends/ttnn/lower.h"
 #include "tenon/backend.h"
 #include "tenon/graph.h"
 
@@ -54,16 +57,31 @@ struct FastConstant {
   HostArray value;
   std::string form;
 };
+struct FastInput {
+  int slot = 0;
+  std::string form;  // "f32", "bf16", "i32", "bf8", "bf4"
+  int input = 0;     // of the part
+};
 
 struct FastPlan {
-  std::vector<TensorType> input_types, output_types;
-  std::vector<std::pair<int, std::string>> inputs, outputs;  // slot and form ("f32", "i32"); slot -1: not used
+  std::vector<FastInput> inputs;                     // one for each form in which an input is used
+  std::vector<std::pair<int, std::string>> outputs;  // slot and form
   std::vector<FastConstant> constants;
   std::vector<CallStep> steps;
   int slots = 0;
 };
 
-// nullopt if there is none; |why|, if given, then says what TTNN lacks or gets wrong.
-std::optional<FastPlan> plan_fast(const Graph& graph, Trust trust, std::string* why = nullptr);
+struct FastRules {
+  Trust trust = Trust::limits;
+  bool has_32_bit = true;  // float32 and int32 on the compute cores
+};
+
+// Whether a whole op is one call.
+bool takes_region(const Graph& graph, const Region& region, const FastRules& rules);
+// What TTNN lacks or gets wrong; "" if the node has a fast plan. Inputs and constants have one wherever they are used.
+std::string why_not_fast(const LoweredGraph& lowered, NodeId id, const FastRules& rules);
+// Computes |outputs| from |inputs|: all nodes between them must have a fast plan.
+FastPlan plan_fast_part(const LoweredGraph& lowered, std::span<const NodeId> inputs, std::span<const NodeId> outputs,
+                        const FastRules& rules);
 
 }  // namespace tenon::ttnn

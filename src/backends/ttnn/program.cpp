@@ -17,6 +17,12 @@ void write_extents(JsonWriter& json, const Shape& shape) {
   json.end_array();
 }
 
+void write_type(JsonWriter& json, const TensorType& type) {
+  json.member("dtype", name(type.dtype));
+  json.key("shape");
+  write_extents(json, type.shape);
+}
+
 struct ArgumentWriter {
   JsonWriter& json;
   void object(const char* key, const auto& value) {
@@ -55,79 +61,38 @@ struct ArgumentWriter {
 };
 void write_argument(JsonWriter& json, const CallArgument& argument) { std::visit(ArgumentWriter{json}, argument); }
 
-void write_places(JsonWriter& json, const std::vector<std::pair<int, std::string>>& places) {
+// [[slot, form, number of the part's input or output], ...]
+void write_place(JsonWriter& json, int slot, std::string_view form, std::size_t number) {
   json.begin_array();
-  for (const auto& [slot, form] : places) {
-    json.begin_array();
-    json.value(slot);
-    json.value(form);
-    json.end_array();
-  }
+  json.value(slot);
+  json.value(form);
+  json.value(number);
   json.end_array();
 }
 
-TranslatedProgram program_of(std::string text, const std::vector<std::byte>& constants, std::vector<TensorType> inputs,
-                             std::vector<TensorType> outputs, const char* tier) {
-  ByteWriter bytes;
-  bytes.text(text);
-  bytes.number(constants.size());
-  bytes.raw(constants);
-  return {bytes.take(), std::move(inputs), std::move(outputs), tier, {}};
-}
-
-TranslatedProgram exact_program(const Graph& graph) {
-  ExactPlan plan = plan_exact(graph);
-  return program_of(program_text(plan), plan.constants, std::move(plan.input_types), std::move(plan.output_types), "exact");
-}
-
-// The simulator of Wormhole chips ends the process on every 32-bit tensor that a compute core touches.
-bool computes_float32(const DeviceInfo& device) {
-  const auto chip = device.details.find("chip");
-  return !(device.details.contains("simulator") && chip != device.details.end() && chip->second == "wormhole");
-}
-
-}  // namespace
-
-std::optional<Math> parse_math(std::string_view text) noexcept {
-  if (text == "exact") return Math::exact;
-  if (text == "fast") return Math::fast;
-  if (text == "auto") return Math::by_limits;
-  return std::nullopt;
-}
-
-Math configured_math() {
-  const char* const given = std::getenv("TENON_TENSTORRENT_MATH");
-  if (!given || !*given) return Math::by_limits;
-  if (const auto math = parse_math(given)) return *math;
-  throw Error(ErrorCode::invalid_argument, fmt::format("TENON_TENSTORRENT_MATH is '{}'; it must be exact, fast or auto", given));
-}
-
-std::string program_text(const ExactPlan& plan) {
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object();
+void write_exact(JsonWriter& json, const ExactPlan& plan, std::vector<std::byte>& constants) {
   json.member("slots", plan.slots.size());
-  std::vector<std::pair<int, std::string>> inputs, outputs;
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-    if (plan.slots[i].kind == ExactSlot::Kind::input) inputs.emplace_back(static_cast<int>(i), "lines");
-    if (plan.slots[i].kind == ExactSlot::Kind::output) outputs.emplace_back(static_cast<int>(i), "lines");
+  for (const auto& [key, kind] : {std::pair("inputs", ExactSlot::Kind::input), {"outputs", ExactSlot::Kind::output}}) {
+    json.key(std::string_view(key));
+    json.begin_array();
+    for (std::size_t i = 0; i < plan.slots.size(); ++i)
+      if (plan.slots[i].kind == kind)
+        write_place(json, static_cast<int>(i), "lines", static_cast<std::size_t>(plan.slots[i].index));
+    json.end_array();
   }
-  json.key("inputs");
-  write_places(json, inputs);
-  json.key("outputs");
-  write_places(json, outputs);
   json.key("constants");
   json.begin_array();
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {
     if (plan.slots[i].kind != ExactSlot::Kind::constant) continue;
     json.begin_object();
     json.member("slot", i);
-    json.member("offset", plan.slots[i].offset_bytes);
+    json.member("offset", constants.size() + plan.slots[i].offset_bytes);
     json.member("bytes", plan.slots[i].bytes);
     json.member("form", "lines");
     json.end_object();
   }
   json.end_array();
+  constants.insert(constants.end(), plan.constants.begin(), plan.constants.end());
   json.key("temporaries");
   json.begin_array();
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {
@@ -162,19 +127,40 @@ std::string program_text(const ExactPlan& plan) {
     json.end_object();
   }
   json.end_array();
-  json.end_object();
-  return text;
 }
 
-std::string program_text(const FastPlan& plan, std::vector<std::byte>& constants) {
-  std::string text;
-  JsonWriter json(text);
+void write_step(JsonWriter& json, const CallStep& step) {
   json.begin_object();
+  json.member("call", step.call);
+  json.key("arguments");
+  json.begin_array();
+  for (const CallArgument& argument : step.arguments) write_argument(json, argument);
+  json.end_array();
+  json.key("named");
+  json.begin_object();
+  for (const auto& [key, argument] : step.named) {
+    json.key(key);
+    write_argument(json, argument);
+  }
+  json.end_object();
+  json.key("outputs");
+  json.begin_array();
+  json.value(step.output);
+  json.end_array();
+  json.list("drop", step.drop);
+  json.end_object();
+}
+
+void write_fast(JsonWriter& json, const FastPlan& plan, std::vector<std::byte>& constants) {
   json.member("slots", plan.slots);
   json.key("inputs");
-  write_places(json, plan.inputs);
+  json.begin_array();
+  for (const FastInput& input : plan.inputs) write_place(json, input.slot, input.form, static_cast<std::size_t>(input.input));
+  json.end_array();
   json.key("outputs");
-  write_places(json, plan.outputs);
+  json.begin_array();
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) write_place(json, plan.outputs[i].first, plan.outputs[i].second, i);
+  json.end_array();
   json.key("constants");
   json.begin_array();
   for (const FastConstant& constant : plan.constants) {
@@ -183,37 +169,76 @@ std::string program_text(const FastPlan& plan, std::vector<std::byte>& constants
     json.member("offset", constants.size());
     json.member("bytes", constant.value.bytes());
     json.member("form", constant.form);
-    json.member("dtype", name(constant.value.dtype()));
-    json.key("shape");
-    write_extents(json, constant.value.shape());
+    write_type(json, {constant.value.dtype(), constant.value.shape()});
     json.end_object();
     constants.insert(constants.end(), constant.value.data(), constant.value.data() + constant.value.bytes());
   }
   json.end_array();
-  json.key("temporaries");
-  json.begin_array();
-  json.end_array();
   json.key("steps");
   json.begin_array();
-  for (const CallStep& step : plan.steps) {
+  for (const CallStep& step : plan.steps) write_step(json, step);
+  json.end_array();
+}
+
+TranslatedProgram program_of(const MixedPlan& plan) {
+  std::vector<std::byte> constants;
+  const std::string text = program_text(plan, constants);
+  ByteWriter bytes;
+  bytes.text(text);
+  bytes.number(constants.size());
+  bytes.raw(constants);
+  return {.bytes = bytes.take(),
+          .input_types = plan.input_types,
+          .output_types = plan.output_types,
+          .tier = plan.tier(),
+          .ops_by_tier = plan.ops_by_tier};
+}
+
+// The simulator of Wormhole chips ends the process on every 32-bit tensor that a compute core touches.
+bool computes_float32(const DeviceInfo& device) {
+  const auto chip = device.details.find("chip");
+  return !(device.details.contains("simulator") && chip != device.details.end() && chip->second == "wormhole");
+}
+
+}  // namespace
+
+std::optional<Math> parse_math(std::string_view text) noexcept {
+  if (text == "exact") return Math::exact;
+  if (text == "fast") return Math::fast;
+  if (text == "auto") return Math::by_limits;
+  return std::nullopt;
+}
+
+Math configured_math() {
+  const char* const given = std::getenv("TENON_TENSTORRENT_MATH");
+  if (!given || !*given) return Math::by_limits;
+  if (const auto math = parse_math(given)) return *math;
+  throw Error(ErrorCode::invalid_argument, fmt::format("TENON_TENSTORRENT_MATH is '{}'; it must be exact, fast or auto", given));
+}
+
+std::string program_text(const MixedPlan& plan, std::vector<std::byte>& constants) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object();
+  json.key("values");
+  json.begin_array();
+  for (const TensorType& value : plan.values) {
     json.begin_object();
-    json.member("call", step.call);
-    json.key("arguments");
-    json.begin_array();
-    for (const CallArgument& argument : step.arguments) write_argument(json, argument);
-    json.end_array();
-    json.key("named");
-    json.begin_object();
-    for (const auto& [key, argument] : step.named) {
-      json.key(key);
-      write_argument(json, argument);
-    }
+    write_type(json, value);
     json.end_object();
-    json.key("outputs");
-    json.begin_array();
-    json.value(step.output);
-    json.end_array();
-    json.list("drop", step.drop);
+  }
+  json.end_array();
+  json.list("outputs", plan.outputs);
+  json.key("parts");
+  json.begin_array();
+  for (const PlanPart& part : plan.parts) {
+    json.begin_object();
+    json.list("from", part.inputs);
+    json.list("to", part.outputs);
+    if (part.is_fast)
+      write_fast(json, part.fast, constants);
+    else
+      write_exact(json, part.exact, constants);
     json.end_object();
   }
   json.end_array();
@@ -221,20 +246,21 @@ std::string program_text(const FastPlan& plan, std::vector<std::byte>& constants
   return text;
 }
 
+FastRules rules_for(const DeviceInfo& device, Math math) {
+  return {.trust = math == Math::fast ? Trust::all : Trust::limits, .has_32_bit = computes_float32(device)};
+}
+
 TranslatedProgram translate(const Graph& graph, const DeviceInfo& device, Math math) {
-  if (math != Math::exact && computes_float32(device))
-    if (auto plan = plan_fast(graph, math == Math::fast ? Trust::all : Trust::limits)) {
-      std::vector<std::byte> constants;
-      std::string text = program_text(*plan, constants);
-      TranslatedProgram fast =
-          program_of(std::move(text), constants, std::move(plan->input_types), std::move(plan->output_types), "fast");
+  if (math != Math::exact)
+    if (const auto plan = plan_mixed(graph, rules_for(device, math))) {
+      TranslatedProgram program = program_of(*plan);
       // TTNN refuses some shapes and types only when it is called.
-      const TranslatedProgram exact = exact_program(graph);
-      fast.bytes.insert(fast.bytes.end(), exact.bytes.begin(), exact.bytes.end());
-      fast.other_tier = exact.tier;
-      return fast;
+      const TranslatedProgram exact = program_of(plan_all_exact(graph));
+      program.bytes.insert(program.bytes.end(), exact.bytes.begin(), exact.bytes.end());
+      program.other_tier = exact.tier;
+      return program;
     }
-  return exact_program(graph);
+  return program_of(plan_all_exact(graph));
 }
 
 }  // namespace tenon::ttnn

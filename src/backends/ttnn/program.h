@@ -1,4 +1,4 @@
-// Programs for the worker (tenon-ttnn-worker): a graph, planned in one of the two tiers, as the text of its steps.
+// Programs for the worker (tenon-ttnn-worker): a graph, planned in parts of two tiers, as the text of its steps.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -7,8 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/ttnn/exact.h"
-#include "backends/ttnn/fast.h"
+#include "backends/ttnn/mixed.h"
 #include "hal/worker/worker.h"
 
 namespace tenon::ttnn {
@@ -23,11 +22,12 @@ std::optional<Math> parse_math(std::string_view text) noexcept;
 // $TENON_TENSTORRENT_MATH; by_limits if it is unset. Throws invalid_argument.
 Math configured_math();
 
-// JSON (see Program in the worker).
-std::string program_text(const ExactPlan& plan);
-std::string program_text(const FastPlan& plan, std::vector<std::byte>& constants);
+// JSON (see Program in the worker); appends the bytes of constants.
+std::string program_text(const MixedPlan& plan, std::vector<std::byte>& constants);
 
-// |device| as it was opened. A program in the fast tier has the exact one behind it, for the case that TTNN refuses it.
+// |device| as it was opened. A program with fast parts has an exact one behind it, for the case that TTNN refuses it.
 TranslatedProgram translate(const Graph& graph, const DeviceInfo& device, Math math);
+// What TTNN may be used for on |device|.
+FastRules rules_for(const DeviceInfo& device, Math math);
 
 }  // namespace tenon::ttnn

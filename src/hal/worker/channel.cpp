@@ -205,6 +205,12 @@ std::optional<WorkerChannel::Message> WorkerChannel::receive(const Patience& pat
 
 void WorkerChannel::shut() noexcept { shutdown(socket_.get(), SHUT_RDWR); }
 
+std::optional<std::string> read_note(std::span<const std::byte> bytes) {
+  if (bytes.empty() || bytes[0] != std::byte{kWorkerNote}) return std::nullopt;
+  ByteReader in(bytes.subspan(1));
+  return in.text();
+}
+
 WorkerReply read_reply(std::vector<std::byte> bytes) {
   ByteReader in(bytes);
   WorkerReply reply;

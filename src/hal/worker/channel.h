@@ -99,6 +99,10 @@ class WorkerChannel {
   std::unique_ptr<std::byte[]> received_;
 };
 
+// Before its answer to a request a worker may say what it is doing: this byte, and a text.
+inline constexpr std::uint8_t kWorkerNote = 2;
+std::optional<std::string> read_note(std::span<const std::byte> bytes);
+
 // An answer of the worker, but for what a command returns: that follows in |result|.
 struct WorkerReply {
   std::optional<Error> failure;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tenon/backend.h"
 
@@ -41,6 +43,8 @@ class Tiered {
   virtual ~Tiered() = default;
   // Its name, "exact"; "" if the device has only one.
   virtual const std::string& tier() const noexcept = 0;
+  // The ops of the program by the tier in which they run; empty if it is not known.
+  virtual std::map<std::string, std::vector<std::string>> ops_by_tier() const = 0;
 };
 
 }  // namespace tenon

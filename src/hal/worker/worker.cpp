@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "base/progress_scope.h"
 #include "base/stop_scope.h"
 #include "base/units.h"
 #include "hal/worker/channel.h"
@@ -353,6 +354,12 @@ class Connection {
     WorkerReply reply;
     try {
       auto message = channel_.receive([&wait] { return wait.goes_on(); });
+      while (message) {
+        const std::optional<std::string> note = read_note(message->bytes);
+        if (!note) break;
+        tell_progress(*note);
+        message = channel_.receive([&wait] { return wait.goes_on(); });
+      }
       if (!message) lose(wait);
       reply = read_reply(std::move(message->bytes));
     } catch (const Error& error) {
@@ -486,7 +493,8 @@ class WorkerProgram final : public Executable, public Tiered {
         input_types_(std::move(program.input_types)),
         output_types_(std::move(program.output_types)),
         tier_(std::move(program.tier)),
-        other_tier_(std::move(program.other_tier)) {}
+        other_tier_(std::move(program.other_tier)),
+        ops_by_tier_(std::move(program.ops_by_tier)) {}
   WorkerProgram(std::shared_ptr<Connection> connection, Connection::Number number, std::span<const std::byte> types)
       : connection_(std::move(connection)),
         number_(number) {
@@ -500,6 +508,13 @@ class WorkerProgram final : public Executable, public Tiered {
   std::span<const TensorType> input_types() const noexcept override { return input_types_; }
   std::span<const TensorType> output_types() const noexcept override { return output_types_; }
   const std::string& tier() const noexcept override { return has_changed_.load() ? other_tier_ : tier_; }
+
+  std::map<std::string, std::vector<std::string>> ops_by_tier() const override {
+    if (!has_changed_.load()) return ops_by_tier_;
+    std::vector<std::string> all;
+    for (const auto& [tier, ops] : ops_by_tier_) all.insert(all.end(), ops.begin(), ops.end());
+    return {{other_tier_, std::move(all)}};
+  }
 
   using Executable::run;
   void run(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) override {
@@ -532,6 +547,7 @@ class WorkerProgram final : public Executable, public Tiered {
   std::shared_ptr<std::atomic<bool>> results_are_read_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<TensorType> input_types_, output_types_;
   std::string tier_, other_tier_;
+  std::map<std::string, std::vector<std::string>> ops_by_tier_;
   std::atomic<bool> has_changed_{false};
 };
 

@@ -49,8 +49,10 @@ struct TranslatedProgram {
   std::vector<std::byte> bytes;
   std::vector<TensorType> input_types, output_types;
   std::string tier;  // see Tiered (hosted.h)
+  // Which of its ops run in which tier, if it says so.
+  std::map<std::string, std::vector<std::string>> ops_by_tier = {};
   // The tier to which the worker may change if the runtime refuses the program; the last byte of an answer to run says 1 then.
-  std::string other_tier;
+  std::string other_tier = {};
 };
 struct TranslatingWorker {
   std::vector<std::string> command;  // the program and its arguments

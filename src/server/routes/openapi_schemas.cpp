@@ -55,7 +55,8 @@ constexpr NamedSchema kSchemas[] = {
 "holder":{"type":["string","null"]}}})json"},
     {"BriefDevice", R"json({"type":"object","required":["id","kind","name","simulated"],"properties":{
 "id":{"type":"string"},"kind":{"type":"string"},"name":{"type":"string"},"simulated":{"type":"boolean"},
-"tier":{"type":"string","description":"of a device that computes in tiers: exact, fast"},"architecture":{"type":["string","null"]},
+"tier":{"type":"string","description":"of a device that computes in tiers: exact, fast, mixed"},
+"tiers":{"type":"object","description":"the ops that ran in each tier","additionalProperties":{"type":"array","items":{"type":"string"}}},"architecture":{"type":["string","null"]},
 "firmware_version":{"type":["string","null"]},"runtime":{"type":"string"},"simulator":{"type":"string"},
 "stand_in":{"type":"string"}}})json"},
     {"Result",

@@ -57,7 +57,7 @@ TEST_F(TtnnManager, TheResultSaysWhichTierComputed) {
   std::string text;
   JsonWriter json(text);
   present::write_device_brief(json, result.device);
-  EXPECT_NE(text.find(R"("tier":"fast","architecture":"blackhole")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("tier":"fast","tiers":{"fast":["add"]},"architecture":"blackhole")"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("stand_in":"yes")"), std::string::npos) << text;
 
   Graph wide;
@@ -66,6 +66,39 @@ TEST_F(TtnnManager, TheResultSaysWhichTierComputed) {
   result = manager.run(wide, std::vector{HostArray::full(DType::f64, {3}, 0)}, {.device = "ttsim:0"});
   EXPECT_EQ(result.device.details.at("tier"), "exact");
   EXPECT_EQ(result.outputs[0].view<double>()[0], 1);
+  manager.close_all();
+}
+
+TEST_F(TtnnManager, SaysThatKernelsAreCompiledWhenTheyAreNew) {
+  const Variable slow("TENON_STAND_IN_FAILS", "slowly");  // as a function that is compiled
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {3});
+  graph.set_outputs({apply(graph, "neg", {apply(graph, "exp", {x})[0]})[0]});
+  DeviceManager manager;
+  std::vector<std::string> stages;
+  RunOptions options{.device = "ttsim:0"};
+  options.on_progress = [&](const Progress& progress) { stages.push_back(progress.stage); };
+  const std::vector<HostArray> inputs = {HostArray::from<float>({3}, {0, 0, 0})};
+  manager.run(graph, inputs, options);
+  EXPECT_EQ(std::ranges::count(stages, "compiling kernels (1 of 2)"), 1);
+  stages.clear();
+  EXPECT_EQ(manager.run(graph, inputs, options).outputs[0].view<float>()[0], -1);
+  EXPECT_TRUE(std::ranges::none_of(stages, [](const std::string& s) { return s.starts_with("compiling kernels"); }))
+      << "once they are there";
+  manager.close_all();
+}
+
+TEST_F(TtnnManager, AnOpThatTtnnLacksIsNamedInTheResult) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::bf16, {4});
+  graph.set_outputs({apply(graph, "exp", {apply(graph, "sort", {x})[0]})[0]});
+  DeviceManager manager;
+  const RunResult result = manager.run(graph, std::vector{HostArray::full(DType::bf16, {4}, 0)}, {.device = "ttsim:0"});
+  EXPECT_EQ(result.device.details.at("tier"), "mixed");
+  std::string text;
+  JsonWriter json(text);
+  present::write_device_brief(json, result.device);
+  EXPECT_NE(text.find(R"("tier":"mixed","tiers":{"fast":["exp"],"exact":["arg_sort","gather"]})"), std::string::npos) << text;
   manager.close_all();
 }
 

@@ -143,8 +143,12 @@ function Times({ run }: { run: Run }) {
   const { timeline, cost, device } = run.result!;
   const once = stageSeconds(timeline, 'opening', 'compiling');
   const driven = [device.runtime && `TTNN ${device.runtime}`, device.architecture, device.firmware_version && `firmware ${device.firmware_version}`].filter(Boolean);
+  const where =
+    device.tier === 'mixed'
+      ? `both tiers, ${Object.entries(device.tiers ?? {}).map(([tier, ops]) => `${tier}: ${ops.join(', ')}`).join('; ')}`
+      : `the ${device.tier} tier`;
   const told = [
-    device.tier ? `Computed in the ${device.tier} tier${driven.length > 0 ? ` (${driven.join(', ')})` : ''}.` : '',
+    device.tier ? `Computed in ${where}${driven.length > 0 ? ` (${driven.join(', ')})` : ''}.` : '',
     once > 0.01 ? `Opening and compiling took ${formatSeconds(once)}; the next run of this program is faster by that as long as the device stays open.` : '',
     run.warm ? `Fastest of ${run.warm.runs} ${run.warm.runs === 1 ? 'repeat' : 'repeats'}: ${formatSeconds(stageSeconds(run.warm.timeline, 'computing'))} computing.` : '',
     cost && cost.dollars > 0 ? `Cost of this run: ${formatMoney(cost.dollars)}${cost.estimate ? ', by an estimated price' : ''}.` : '',

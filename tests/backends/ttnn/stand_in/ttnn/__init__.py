@@ -1,6 +1,7 @@
 """A stand-in for Tenstorrent's package ttnn, for tests of Tenon's worker where there is no chip.
 
-It computes in NumPy, with TTNN's names, element types, layouts and errors, and says what it is (TENON_STAND_IN). Nothing that runs
+It computes in NumPy, with TTNN's names, element types, layouts and errors, and says what it is (TENON_STAND_IN). What was measured to
+be different on simulated chips is different here: TF32 in the matrix unit, NaN and zeros in some functions. Nothing that runs
 here has run on a chip. generic_op compiles a kernel's text with the system's C++ compiler (TENON_HOST) and runs it in this process.
 """
 
@@ -29,16 +30,36 @@ class DataType(str):
 
 float32, bfloat16, int32, uint32 = (DataType(name) for name in ("float32", "bfloat16", "int32", "uint32"))
 uint16, uint8, bfloat8_b, bfloat4_b = (DataType(name) for name in ("uint16", "uint8", "bfloat8_b", "bfloat4_b"))
-NUMPY = {float32: np.float32, bfloat16: np.float32, int32: np.int32, uint32: np.uint32, uint16: np.uint16, uint8: np.uint8}
+NUMPY = {float32: np.float32, bfloat16: np.float32, int32: np.int32, uint32: np.uint32, uint16: np.uint16, uint8: np.uint8,
+         bfloat8_b: np.float32, bfloat4_b: np.float32}
 
 
 def rounded(values, dtype):
-    """bfloat16 is kept as float32 with fewer digits."""
+    """bfloat16 is kept as float32 with fewer digits, and so are block formats."""
+    if dtype in (bfloat8_b, bfloat4_b):
+        return blocked(values, 7 if dtype == bfloat8_b else 3)
     if dtype != bfloat16:
         return values
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     kept = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
     return np.where(np.isnan(values), values, kept.view(np.float32)).astype(np.float32)
+
+
+def blocked(values, bits):
+    """Sixteen neighbours of the last axis share an exponent."""
+    if not np.isfinite(values).all():
+        raise RuntimeError("the stand-in has no infinities in block formats")
+    flat = values.reshape(-1, values.shape[-1])
+    columns = flat.shape[1]
+    whole = np.pad(flat, ((0, 0), (0, -columns % 16))).reshape(flat.shape[0], -1, 16)
+    largest = np.abs(whole).max(-1, keepdims=True)
+    step = np.exp2(np.floor(np.log2(np.where(largest == 0, 1, largest))) - (bits - 1))
+    return np.ascontiguousarray((np.rint(whole / step) * step).reshape(flat.shape[0], -1)[:, :columns].reshape(values.shape), np.float32)
+
+
+def tf32(values):
+    """What the matrix unit sees of float32."""
+    return (np.ascontiguousarray(values, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 class Arch:
@@ -66,7 +87,8 @@ class Device:
 
 
 def open_device(*, device_id, l1_small_size=0):
-    if os.environ.get("TENON_STAND_IN_FAILS") == "open":
+    was_reset = os.path.exists(os.environ.get("TENON_STAND_IN_RESET", ""))
+    if os.environ.get("TENON_STAND_IN_FAILS") == "open" and not was_reset:
         raise RuntimeError("TT_FATAL @ device.cpp:1: the chip does not answer")
     return Device()
 
@@ -106,6 +128,8 @@ class Tensor:
         return self.address
 
     def cpu(self):
+        if os.environ.get("TENON_STAND_IN_FAILS") == "downloads":
+            raise RuntimeError("TT_FATAL: a tensor left the chip")
         return Tensor(self.values.copy(), self.dtype, None, self.layout)
 
     def to_numpy(self):
@@ -258,6 +282,11 @@ def init_device_compute_kernel_config(arch, device_kernel_config=None, *, math_f
 
 
 def on_chip(*tensors):
+    # The simulator of Wormhole ends itself when a compute core meets a 32-bit type.
+    if os.environ.get("TENON_STAND_IN_ARCH") == "WORMHOLE_B0" and os.environ.get("TT_METAL_SIMULATOR"):
+        if any(isinstance(tensor, Tensor) and is_32_bit(tensor) for tensor in tensors):
+            print("tensix_unpacr: cfg_context_id=1", flush=True)
+            os._exit(1)
     for tensor in tensors:
         if isinstance(tensor, Tensor) and (tensor.on is None or tensor.layout != TILE_LAYOUT):
             raise RuntimeError("TT_FATAL: operands must be on the device, in tile layout")
@@ -267,6 +296,10 @@ def values_of(operand):
     return operand.values if isinstance(operand, Tensor) else operand
 
 
+def is_32_bit(tensor):
+    return tensor.dtype in (float32, int32, uint32)
+
+
 def result(like, values, dtype=None):
     return Tensor(np.atleast_1d(values), dtype or like.dtype, like.on, TILE_LAYOUT)
 
@@ -274,9 +307,12 @@ def result(like, values, dtype=None):
 def elementwise(function):
     def call(*operands, **named):
         on_chip(*operands)
+        tensors = [x for x in operands if isinstance(x, Tensor)]
+        if len({x.dtype for x in tensors}) > 1:
+            raise RuntimeError("TT_FATAL: operands of different types")
         with np.errstate(all="ignore"):
             wide = [np.asarray(values_of(x)) for x in operands]
-            if operands[0].dtype == float32:
+            if operands[0].dtype in (float32, bfloat16):
                 wide = [x.astype(np.float64) for x in wide]
             return result(operands[0], function(*wide, **named))
     return call
@@ -299,13 +335,20 @@ def sigmoid_of(x):
     return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
 
 
+def divided(a, b):
+    """NaN / 0 is infinite, -0 / 0 too, and 1 / NaN is 0."""
+    with np.errstate(all="ignore"):
+        y = np.where(np.isnan(b), 0, a / b)
+        return np.where((b == 0) & (np.isnan(a) | (a == 0)), np.where(np.signbit(a), -np.inf, np.inf), y)
+
+
 FUNCTIONS = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": divided,
     "addalpha": lambda a, b, alpha: a + alpha * b, "subalpha": lambda a, b, alpha: a - alpha * b,
     "div_no_nan": lambda a, b: np.where(b == 0, 0, a / b), "floor_div": np.floor_divide, "remainder": np.remainder,
-    "fmod": np.fmod, "pow": np.power, "squared_difference": lambda a, b: (a - b) ** 2, "maximum": np.maximum,
-    "minimum": np.minimum, "ldexp": lambda a, b: a * np.exp2(b), "neg": np.negative, "abs": np.abs, "sign": np.sign,
-    "square": np.square, "reciprocal": np.reciprocal, "identity": np.positive, "clamp": np.clip, "floor": np.floor,
+    "fmod": np.fmod, "pow": np.power, "squared_difference": lambda a, b: (a - b) ** 2, "maximum": np.fmax,
+    "minimum": np.fmin, "ldexp": lambda a, b: a * np.exp2(b), "neg": np.negative, "abs": np.abs, "sign": lambda x: np.where((x > 0) | np.isnan(x), 1.0, np.where((x < 0) | np.signbit(x), -1.0, 0)),
+    "square": np.square, "reciprocal": lambda x: np.where(np.isnan(x), 0, np.reciprocal(x)), "identity": np.positive, "clamp": np.clip, "floor": np.floor,
     "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "frac": lambda x: x - np.trunc(x),
     "addcmul": lambda a, b, c, value: a + value * b * c, "addcdiv": lambda a, b, c, value: a + value * b / c,
     "mac": lambda a, b, c: a * b + c, "lerp": lambda a, b, w: a + w * (b - a),
@@ -315,8 +358,8 @@ FUNCTIONS = {
     "isclose": lambda a, b, rtol, atol: np.isclose(a, b, rtol, atol), "logical_and": np.logical_and,
     "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not, "isnan": np.isnan,
     "isinf": np.isinf, "isfinite": np.isfinite, "isposinf": np.isposinf, "isneginf": np.isneginf, "signbit": np.signbit,
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "sqrt": lambda x: np.where((x == 0) & np.signbit(x), np.nan, np.sqrt(x)),
+    "rsqrt": lambda x: np.where((x == 0) & np.signbit(x), np.nan, 1 / np.sqrt(x)), "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "logaddexp": np.logaddexp, "logaddexp2": np.logaddexp2,
     "xlogy": lambda x, y: np.where(x == 0, 0, x * np.log(y)), "hypot": np.hypot, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
@@ -328,7 +371,7 @@ FUNCTIONS = {
     "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "threshold": lambda x, t, v: np.where(x > t, x, v),
     "hardshrink": lambda x, lambd: np.where(np.abs(x) > lambd, x, 0),
     "softshrink": lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, 0)),
-    "heaviside": lambda x, value: np.where(x == 0, value, (x > 0) * 1.0), "sigmoid": sigmoid_of,
+    "heaviside": lambda x, value: np.where(x == 0, value, (x > 0) * 1.0), "sigmoid": lambda x: np.where(np.isnan(x), 0, sigmoid_of(x)),
     "log_sigmoid": lambda x: -np.logaddexp(0, -x), "silu": lambda x: x * sigmoid_of(x),
     "mish": lambda x: x * np.tanh(np.logaddexp(0, x)), "gelu": lambda x: x * 0.5 * each(math.erfc)(-x / math.sqrt(2)),
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
@@ -360,11 +403,15 @@ def slice(tensor, starts, ends, steps):
 
 
 def pad(tensor, padding, value):
+    if any(low for low, _ in padding):
+        raise RuntimeError("TT_FATAL: padding in front of tiles")
     return moved(tensor, np.pad(tensor.values, padding, constant_values=value))
 
 
 def concat(tensors, dim=0):
     on_chip(*tensors)
+    if len({each.dtype for each in tensors}) > 1:
+        raise RuntimeError("TT_FATAL: tensors of different types")
     return Tensor(np.concatenate([each.values for each in tensors], dim), tensors[0].dtype, tensors[0].on, TILE_LAYOUT)
 
 
@@ -373,6 +420,8 @@ def repeat(tensor, repeat_dims):
 
 
 def full(shape, fill_value, *, dtype, layout, device):
+    if layout == TILE_LAYOUT and not shape:
+        raise RuntimeError("TT_FATAL: a tensor in tile layout has at least one axis")
     return Tensor(np.full(shape, fill_value, NUMPY[dtype]), dtype, device, layout)
 
 
@@ -381,22 +430,27 @@ def typecast(tensor, dtype):
     return Tensor(tensor.values, dtype, tensor.on, TILE_LAYOUT)
 
 
-def reduction(function):
+def reduction(function, is_precise=False):
     def call(tensor, dim=None, keepdim=False, *, compute_kernel_config=None):
         on_chip(tensor)
-        wide = tensor.values.astype(np.float64) if tensor.dtype == float32 else tensor.values
-        return result(tensor, function(wide, axis=tuple(dim), keepdims=keepdim))
+        seen = tf32(tensor.values) if tensor.dtype == float32 and not is_precise else tensor.values
+        wide = seen.astype(np.float64) if seen.dtype == np.float32 else seen
+        with np.errstate(all="ignore"):
+            return result(tensor, function(wide, axis=tuple(dim), keepdims=keepdim))
     return call
 
 
-sum, max, min = reduction(np.sum), reduction(np.max), reduction(np.min)
+sum, max, min = reduction(np.sum), reduction(np.nanmax), reduction(np.nanmin)
+mean = reduction(np.mean, is_precise=True)
 
 
 def matmul(a, b, *, transpose_a=False, transpose_b=False, dtype=None, compute_kernel_config=None):
     on_chip(a, b)
-    x = a.values.swapaxes(-1, -2) if transpose_a else a.values
-    y = b.values.swapaxes(-1, -2) if transpose_b else b.values
-    return result(a, x.astype(np.float64) @ y.astype(np.float64), dtype)
+    x, y = tf32(a.values), tf32(b.values)
+    x = x.swapaxes(-1, -2) if transpose_a else x
+    y = y.swapaxes(-1, -2) if transpose_b else y
+    with np.errstate(all="ignore"):
+        return result(a, x.astype(np.float64) @ y.astype(np.float64), dtype)
 
 
 def cumsum(tensor, dim):
@@ -427,14 +481,18 @@ def rms_norm(tensor, *, epsilon=1e-12, weight=None, bias=None, compute_kernel_co
 
 class transformer:
     @staticmethod
-    def scaled_dot_product_attention(q, k, v, *, is_causal=True, scale=None, compute_kernel_config=None):
+    def scaled_dot_product_attention(q, k, v, *, attn_mask=None, is_causal=True, scale=None, compute_kernel_config=None):
         if q.dtype == float32:
             raise RuntimeError("TT_FATAL: unsupported data format")
-        scores = q.values.astype(np.float64) @ k.values.swapaxes(-1, -2) * scale
+        times = q.shape[1] // k.shape[1]
+        k_values, v_values = (np.repeat(x.values, times, axis=1) for x in (k, v))
+        scores = q.values.astype(np.float64) @ k_values.swapaxes(-1, -2) * scale
+        if attn_mask is not None:
+            scores = scores + attn_mask.values
         if is_causal:
             scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
         e = np.exp(scores - scores.max(-1, keepdims=True))
-        return moved(q, e / e.sum(-1, keepdims=True) @ v.values)
+        return moved(q, e / e.sum(-1, keepdims=True) @ v_values)
 
 
 # What tests ask for: a function that fails, hangs or ends the process as a chip or its simulator does.
@@ -444,6 +502,12 @@ if os.environ.get("TENON_STAND_IN_FAILS") == "exp":
 if os.environ.get("TENON_STAND_IN_FAILS") == "hang":
     def exp(tensor):
         time.sleep(3600)
+if os.environ.get("TENON_STAND_IN_FAILS") == "slowly":
+    quick_exp = exp
+
+    def exp(tensor):
+        time.sleep(0.5)
+        return quick_exp(tensor)
 if os.environ.get("TENON_STAND_IN_FAILS") == "die":
     def exp(tensor):
         os._exit(1)
