@@ -1,6 +1,7 @@
 // Programs over values that stay where they are: what the evaluation of tensors is made of.
 //
-// As DeviceManager::run() in everything else: one lease, one compiled program, one timeline.
+// As DeviceManager::run() in everything else: one lease, one compiled program, one timeline, and a second device if the first one
+// fails and the choice was left open. Inputs that were lost with the first device fail with data_loss.
 #pragma once
 
 #include <memory>

@@ -274,23 +274,7 @@ std::optional<Routing::Choice> choice_after(const Execution& execution, const Er
   return choice;
 }
 
-}  // namespace
-
-RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
-  Execution execution{*state_, graph, options};
-  try {
-    return run_once(execution, inputs);
-  } catch (const Error& error) {
-    std::optional<Routing::Choice> other = choice_after(execution, error);
-    if (!other) throw;
-    Execution again{*state_, graph, options, /*moves_tensors=*/true, std::move(other)};
-    return run_once(again, inputs);
-  }
-}
-
-EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
-                        const RunOptions& options) {
-  Execution execution{state_of(manager), graph, options, /*moves_tensors=*/false};
+EvaluateResult evaluate_once(Execution& execution, std::span<const std::shared_ptr<Storage>> inputs) {
   EvaluateResult result;
   execution.perform(
       inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return inputs[i]->on(operation.residency()); },
@@ -302,6 +286,32 @@ EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<co
   result.timeline = std::move(execution.timeline);
   result.decision = std::move(execution.decision);
   return result;
+}
+
+// Runs |once|, and once more on another device if the first fails.
+template <class Once>
+auto with_another_device(Execution execution, const Once& once) {
+  try {
+    return once(execution);
+  } catch (const Error& error) {
+    std::optional<Routing::Choice> other = choice_after(execution, error);
+    if (!other) throw;
+    Execution again{execution.state, execution.graph, execution.options, execution.moves_tensors, std::move(other)};
+    return once(again);
+  }
+}
+
+}  // namespace
+
+RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
+  return with_another_device({*state_, graph, options}, [&](Execution& execution) { return run_once(execution, inputs); });
+}
+
+EvaluateResult evaluate(DeviceManager& manager, const Graph& graph, std::span<const std::shared_ptr<Storage>> inputs,
+                        const RunOptions& options) {
+  // An input that was on the lost device alone cannot be had on another: its data_loss says so.
+  return with_another_device({state_of(manager), graph, options, /*moves_tensors=*/false},
+                             [&](Execution& execution) { return evaluate_once(execution, inputs); });
 }
 
 }  // namespace tenon

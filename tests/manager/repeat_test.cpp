@@ -1,6 +1,7 @@
 // A program whose device fails is repeated on another one: once, and only if the caller left the choice to the manager.
 #include <gtest/gtest.h>
 
+#include "manager/evaluate.h"
 #include "manager/simulated_machine.h"
 
 namespace tenon {
@@ -60,6 +61,32 @@ TEST_F(Repeated, OnlyOnce) {
     EXPECT_EQ(error.code(), ErrorCode::unavailable);
   }
   EXPECT_EQ(machine.status("sim:2").counters.runs, 0u);
+}
+
+TEST_F(Repeated, WhenValuesStayOnTheDevice) {
+  SimulatedMachine machine = machine_of({"lost_mid_run:run", ""});
+  Graph next;
+  const NodeId x = next.input("x", DType::f32, Shape{2});
+  next.set_outputs({x, next.cast(x, DType::f64)});
+  const std::vector<std::shared_ptr<Storage>> inputs{Storage::from_host(HostArray::from<float>(Shape{2}, {3, 4}))};
+  const EvaluateResult result = evaluate(machine.manager(), next, inputs, {.device = "tenstorrent"});
+  EXPECT_EQ(result.owner->device().id, "sim:1");
+  EXPECT_NE(result.decision->warning.find("repeated on sim:1"), std::string::npos) << result.decision->warning;
+  EXPECT_EQ(result.outputs.at(1)->to_host().view<double>()[1], 4);
+}
+
+TEST_F(Repeated, ButWhatWasOnTheLostDeviceAloneIsLost) {
+  SimulatedMachine machine = machine_of({"ok:run+lost_mid_run:run", ""});
+  const std::vector<std::shared_ptr<Storage>> made = evaluate(machine.manager(), graph, {}, {.device = "sim:0"}).outputs;
+  Graph next;
+  const NodeId x = next.input("x", DType::f32, Shape{2});
+  next.set_outputs({next.cast(x, DType::f64)});
+  try {
+    evaluate(machine.manager(), next, made, {.device = "tenstorrent"});
+    FAIL() << "its input is lost";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::data_loss) << error.what();
+  }
 }
 
 TEST_F(Repeated, NotIfTheCallerNamedTheDeviceOrHasLeasedIt) {
