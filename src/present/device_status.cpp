@@ -1,7 +1,10 @@
 #include "present/device_status.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/units.h"
 #include "lease/turnstile/process_identity.h"
 #include "lease/turnstile/queue_text.h"
 #include "present/device.h"
@@ -136,6 +139,18 @@ void write_users(JsonWriter& json, const DeviceStatus& status) {
     json.end_object();
   }
   json.end_array();
+}
+
+const DeviceUser* holder_elsewhere(const DeviceStatus& status) {
+  const auto found = std::ranges::find_if(status.users, [](const DeviceUser& user) { return user.is_holding && !user.is_here; });
+  return found == status.users.end() ? nullptr : &*found;
+}
+
+std::string held_text(const DeviceStatus& status) {
+  const DeviceUser& holder = *holder_elsewhere(status);
+  const auto waiting = std::ranges::count_if(status.users, [](const DeviceUser& user) { return !user.is_holding; });
+  return fmt::format("{} is held by {} for {}{}", status.device.id, holder.who, format_seconds(holder.seconds),
+                     waiting == 0 ? "" : fmt::format("; {} {} for it", waiting, waiting == 1 ? "waits" : "wait"));
 }
 
 void write_queue(JsonWriter& json, const Turnstile::Queue& queue) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/json_writer.h"
 #include "lease/turnstile/turnstile.h"
@@ -14,6 +15,10 @@ void write_device(JsonWriter& json, const DeviceInfo& device, const DeviceStatus
 void write_status(JsonWriter& json, const DeviceStatus& status);
 // [{"who", "holding", "here", "seconds"}]: holders first, then those who wait, in order.
 void write_users(JsonWriter& json, const DeviceStatus& status);
+// The first process other than this one that holds the device; null if none does.
+const DeviceUser* holder_elsewhere(const DeviceStatus& status);
+// "sim:0 is held by pid 4242 (user ada): train.py for 3.1 s; 1 waits for it": for a device with such a holder.
+std::string held_text(const DeviceStatus& status);
 // The queue between processes: {"device", "dirty", "holders": [...], "waiters": [...]}, each with "who", "ticket", "mode" and,
 // where it is known, its process and "seconds".
 void write_queue(JsonWriter& json, const Turnstile::Queue& queue);

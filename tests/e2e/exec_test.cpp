@@ -80,6 +80,19 @@ TEST_F(ExecTest, WaitsItsTurnAndSaysWhoHoldsTheDevice) {
   EXPECT_EQ(last.all_out(), "mine too\n");
 }
 
+TEST_F(ExecTest, TheReportSaysThatAnotherProcessHoldsTheDevice) {
+  Program free({TENON_PROGRAM, "report"}, variables());
+  EXPECT_FALSE(contains(free.all_out(), "is held by"));
+  Program holder(exec({"sh", "-c", "echo in; cat"}), variables());
+  ASSERT_EQ(holder.out_line(), "in");
+  Program report({TENON_PROGRAM, "report"}, variables());
+  const std::string text = report.all_out();
+  EXPECT_TRUE(contains(text, "  cpu:0 is held by pid ")) << text;
+  Program document({TENON_PROGRAM, "report", "--json"}, variables());
+  EXPECT_TRUE(contains(document.all_out(), "\"holding\": true")) << "the member held";
+  holder.end_input();
+}
+
 TEST_F(ExecTest, GivesUpWhenTheTimeIsUp) {
   Program holder(exec({"sh", "-c", "echo in; cat"}), variables());
   ASSERT_EQ(holder.out_line(), "in");

@@ -33,6 +33,13 @@ TEST(DeviceStatus, SaysWhoHoldsTheDeviceAndHowMuchOfItsTimeItWorked) {
   EXPECT_NE(text.find(R"("waits":{"limit_seconds":[1e-05,1e-04,)"), std::string::npos) << text;
 }
 
+TEST(DeviceStatus, NamesAnotherProcessThatHoldsTheDevice) {
+  DeviceStatus status = busy();
+  EXPECT_EQ(holder_elsewhere(status), nullptr) << "this process is the holder";
+  status.users = {{"pid 7 (user ada): train.py", true, false, 3}, {"pid 8", false, false, 1}};
+  EXPECT_EQ(held_text(status), "sim:0 is held by pid 7 (user ada): train.py for 3.00 s; 1 waits for it");
+}
+
 TEST(DeviceStatus, BeforeTheFirstUseThereAreNoRatios) {
   const std::string text = json_of([](JsonWriter& json) { write_status(json, {}); });
   EXPECT_NE(text.find(R"("utilisation":null,"efficiency":null)"), std::string::npos) << text;

@@ -238,7 +238,7 @@ TEST(Time, ServerEndsAlthoughADeviceHangs) {
 
 // --- What is told of others ---
 
-TEST(Time, CommandLinesOfOthersAreNotShown) {
+TEST(Time, AnotherHolderIsNamedButNotItsCommandLine) {
   TestServer server({}, with_card({}));
   setenv("TENON_HELD_RUN_DIR", RunDirectory::open().path().c_str(), 1);
   const pid_t holder = fork();
@@ -248,6 +248,8 @@ TEST(Time, CommandLinesOfOthersAreNotShown) {
     _exit(1);
   }
   EXPECT_TRUE(eventually(60s, [&] { return server.get("/api/leases").body.find("holder") != std::string::npos; }));
+  const std::string message(at(server.get("/api/device/status?device=sim:0").json(), "message").as_string());
+  EXPECT_TRUE(message.starts_with("sim:0 is held by pid " + std::to_string(holder))) << message;
   TestClient waiting = server.client();
   send_post(waiting, "/api/execute", R"({"expression":"1+1","device":"sim:0","timeout_seconds":0.2})");
   const Reply refused = waiting.read();

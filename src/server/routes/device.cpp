@@ -83,11 +83,7 @@ std::string_view mode_of(KeepOpenPolicy policy) { return policy == KeepOpenPolic
 
 std::string state_text(const std::string& id, const DeviceStatus* status) {
   if (status == nullptr) return fmt::format("{}: no backend of this server supports it", id);
-  const auto elsewhere =
-      std::ranges::find_if(status->users, [](const DeviceUser& user) { return user.is_holding && !user.is_here; });
-  if (elsewhere != status->users.end())
-    return fmt::format("{} is held by {} for {}{}", id, elsewhere->who, format_seconds(elsewhere->seconds),
-                       status->state == DeviceState::waiting ? "; a request of this server waits for it" : "");
+  if (present::holder_elsewhere(*status) != nullptr) return present::held_text(*status);
   if (status->state == DeviceState::closed) return fmt::format("{} is closed; it opens when there is work", id);
   return fmt::format("{} is {}{}", id, name(status->state), status->reason.empty() ? "" : ": " + status->reason);
 }

@@ -11,6 +11,7 @@
 #include "device/python_packages.h"
 #include "manager/ledger/store.h"
 #include "present/device.h"
+#include "present/device_status.h"
 #include "present/usage.h"
 #include "tenon/batch.h"
 #include "tenon/manager.h"
@@ -44,6 +45,7 @@ struct Report {
   UseReport costs;
   std::string costs_problem;  // why there are none
   std::vector<std::string> recommendations;
+  std::vector<DeviceStatus> held;  // devices that another process holds
 };
 
 std::vector<SettingValue> read_configuration(const LoadedConfig& loaded, const Session& session) {
@@ -170,6 +172,8 @@ Report make_report(const Session& session) {
   report.found = process_manager().detect();
   const auto is_second_way = [](const DeviceInfo& device) { return !device.same_as.empty(); };
   if (!session.json) std::erase_if(report.found.devices, is_second_way);
+  report.held = process_manager().status();
+  std::erase_if(report.held, [](const DeviceStatus& status) { return present::holder_elsewhere(status) == nullptr; });
   report.decision = decide(report);
   report.current = report.decision ? report.decision->device : process_manager().find("auto");
   for (const DeviceInfo& device : report.found.devices)
@@ -231,6 +235,15 @@ void write(JsonWriter& json, const Report& report) {
   json.key("all_devices").begin_array();
   for (const DeviceInfo& device : report.found.devices) present::write_device(json, device);
   json.end_array();
+  json.key("held").begin_array();
+  for (const DeviceStatus& status : report.held) {
+    json.begin_object();
+    json.member("device", status.device.id);
+    json.key("users");
+    present::write_users(json, status);
+    json.end_object();
+  }
+  json.end_array();
   json.key("configuration").begin_array();
   for (const SettingValue& setting : report.configuration) {
     json.begin_object();
@@ -285,6 +298,7 @@ void print_report(const Report& report, bool verbose, const Console& console) {
   out << console.bold("Current device") << fmt::format("\n  {}  {}\n", report.current.id, report.current.name);
   print_facts(report.current, console);
   out << '\n' << console.bold("All devices") << '\n' << present::device_table(report.found.devices, console.style(), 2);
+  for (const DeviceStatus& status : report.held) out << "  " << present::held_text(status) << '\n';
   if (verbose)
     for (const DeviceInfo& device : report.found.devices) {
       if (device.id == report.current.id) continue;
