@@ -90,7 +90,8 @@ std::vector<SearchResult> search_accelerators(const SystemRoot& machine) {
   const bool has_bus = !machine.list("/sys/bus/pci/devices").empty();
   for (const Vendor& vendor : kVendors) {
     const std::size_t cards = cards_of(machine, vendor);
-    SearchResult result{.id = std::string(vendor.id), .is_found = cards > 0, .text = {}, .remedy = {}};
+    SearchResult result{
+        .id = std::string(vendor.id), .vendor = std::string(vendor.name), .is_found = cards > 0, .text = {}, .remedy = {}};
     result.text =
         cards > 0 ? fmt::format("{} {} on the PCI bus (vendor {:04x})", cards, cards == 1 ? "card" : "cards", vendor.pci_vendor)
         : has_bus ? fmt::format("no card on the PCI bus (vendor {:04x})", vendor.pci_vendor)

@@ -22,10 +22,11 @@ std::string runtime_remedy(const DeviceInfo& device);
 std::string searched_for(DeviceKind kind);
 
 struct SearchResult {
-  std::string id;  // "nvidia", "amd", "intel", "tpu", "tenstorrent"
+  std::string id;      // "nvidia", "amd", "intel", "tpu", "tenstorrent"
+  std::string vendor;  // "NVIDIA"
   bool is_found = false;
   std::string text;    // what is there and what is not, in the order in which it is needed
-  std::string remedy;  // for somebody who has such a card; "" if nothing is missing
+  std::string remedy;  // what to do on a machine that has such a card; "" if one was found
 };
 std::vector<SearchResult> search_accelerators(const SystemRoot& machine);
 

@@ -64,6 +64,20 @@ void write_device_brief(JsonWriter& json, const DeviceInfo& device) {
   json.end_object();
 }
 
+void write_searched(JsonWriter& json, std::span<const SearchResult> searched) {
+  json.begin_array();
+  for (const SearchResult& vendor : searched) {
+    json.begin_object();
+    json.member("id", vendor.id);
+    json.member("vendor", vendor.vendor);
+    json.member("found", vendor.is_found);
+    json.member("text", vendor.text);
+    json.text_or_null("remedy", vendor.remedy);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_device_members(JsonWriter& json, const DeviceInfo& device) {
   write_identity(json, device);
   json.text_or_null("vendor", device.vendor);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "device/advice.h"
 #include "present/text.h"
 #include "tenon/device.h"
 
@@ -19,6 +20,9 @@ void write_device_brief(JsonWriter& json, const DeviceInfo& device);
 void write_device(JsonWriter& json, const DeviceInfo& device);
 // The members of that object, for one that has more.
 void write_device_members(JsonWriter& json, const DeviceInfo& device);
+
+// [{"id", "vendor", "found", "text", "remedy"}]: which accelerators were looked for, and what was found of each.
+void write_searched(JsonWriter& json, std::span<const SearchResult> searched);
 
 // One row a device; below one that cannot be used, why and what to do. Columns nobody has a value for are left out.
 std::string device_table(std::span<const DeviceInfo> devices, const TextStyle& style, int indent = 0);

@@ -263,6 +263,20 @@ TEST(Connection, ASlowReaderDelaysNobody) {
   EXPECT_EQ(whole.body.size(), 4194304u * 4 + 128);
 }
 
+TEST(Connection, EveryAnswerSaysWhatIsLeftOfTheLimit) {
+  ServerOptions options;
+  options.rate_limit = 50;
+  const TestServer server(options);
+  TestClient client = server.client();
+  for (const char* path : {"/livez", "/api/devices", "/nothing"}) {
+    const Reply reply = client.request("GET", path);
+    EXPECT_EQ(reply.field("ratelimit-policy"), R"("address";q=50;w=1)") << path;
+    EXPECT_TRUE(reply.field("ratelimit").starts_with(R"("address";r=)")) << path << ": " << reply.head;
+    EXPECT_NE(reply.field("ratelimit").find(";t="), std::string::npos) << path << ": " << reply.head;
+  }
+  EXPECT_EQ(TestServer().get("/livez").field("ratelimit"), "") << "loopback has no limit unless one is set";
+}
+
 TEST(Connection, ManyRequestsFromOneAddressAreLimited) {
   ServerOptions options;
   options.rate_limit = 0.5;

@@ -94,6 +94,65 @@ TEST(Metrics, ArePrometheusText) {
   EXPECT_NE(reply.body.find(R"(tenon_device_lease_wait_seconds_count{device="cpu:0",wait="cold"} 1)"), std::string::npos);
 }
 
+// A card that reports what NVML reports.
+class ReportingCard : public Detector {
+ public:
+  std::string_view name() const noexcept override { return "reporting"; }
+  Detection detect(const SystemRoot&) const override {
+    DeviceInfo card;
+    card.id = "card:0";
+    card.kind = DeviceKind::gpu;
+    card.name = "Reporting card";
+    card.uuid = "GPU-1";
+    card.memory_total_bytes = std::uint64_t{3} << 30;
+    card.memory_free_bytes = std::uint64_t{1} << 30;
+    card.power_watts = 120.5;
+    card.temperature_celsius = 41;
+    card.details["utilization"] = "37 %";
+    return {.devices = {card}};
+  }
+};
+
+TEST(Metrics, HaveTheNamesOfDcgmForWhatCardsReport) {
+  TestServer server;
+  server.manager().add_detector(std::make_unique<ReportingCard>());
+  const std::string text = server.get("/metrics").body;
+  const std::string labels = R"({gpu="0",UUID="GPU-1",device="card:0",modelName="Reporting card"} )";
+  for (const auto& [name, value] : {std::pair("DCGM_FI_DEV_GPU_UTIL", "37"),
+                                    {"DCGM_FI_DEV_FB_FREE", "1024"},
+                                    {"DCGM_FI_DEV_FB_USED", "2048"},
+                                    {"DCGM_FI_DEV_POWER_USAGE", "120.5"},
+                                    {"DCGM_FI_DEV_GPU_TEMP", "41"}}) {
+    EXPECT_NE(text.find(std::string("# TYPE ") + name + " gauge\n"), std::string::npos) << name;
+    EXPECT_NE(text.find(name + labels + value + "\n"), std::string::npos) << name << " in " << text;
+  }
+  EXPECT_EQ(TestServer().get("/metrics").body.find(R"(DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="",device="cpu:0")"), std::string::npos);
+}
+
+TEST(Devices, SayWhichAcceleratorsWereLookedFor) {
+  const TestServer server;
+  const json::value document = server.get("/api/devices").json();
+  std::set<std::string> vendors;
+  for (const json::value& searched : at(document, "searched").as_array()) {
+    vendors.insert(std::string(at(searched, "vendor").as_string()));
+    EXPECT_FALSE(at(searched, "text").as_string().empty());
+    EXPECT_EQ(at(searched, "remedy").is_null(), at(searched, "found").as_bool());
+  }
+  EXPECT_EQ(vendors, (std::set<std::string>{"NVIDIA", "AMD", "Intel", "Google", "Tenstorrent"}));
+}
+
+TEST(Devices, TheStatusNamesTheKeepOpenPolicyAsItsMode) {
+  for (const auto& [policy, mode] : {std::pair(KeepOpenPolicy::on_demand, "on-demand"),
+                                     {KeepOpenPolicy::linger, "linger"},
+                                     {KeepOpenPolicy::adaptive, "adaptive"},
+                                     {KeepOpenPolicy::always, "always"}}) {
+    Config config;
+    config.keep_open = policy;
+    const TestServer server({}, config);
+    EXPECT_EQ(at(server.get("/api/device/status?device=cpu:0").json(), "mode"), mode);
+  }
+}
+
 TEST(Devices, AreListedWithoutOpeningAny) {
   const TestServer server;
   const json::value document = server.get("/api/devices").json();

@@ -129,8 +129,21 @@ scenario('without an accelerator the page says so, and what to do', () => dashbo
   const accelerators = (await (await fetch(`${bare.url}/api/devices`)).json()).devices.filter((device) => device.kind !== 'cpu');
   if (accelerators.length > 0) return; // this machine has one
   await page.getByText('No accelerator was found on this machine.').waitFor();
+  const searched = page.getByRole('region', { name: 'Accelerators that were looked for' });
+  const finding = { NVIDIA: /10de.*nvidia-driver/s, AMD: /1002.*amdgpu/s, Intel: /8086.*i915/s, Google: /1ae0.*TPU/s, Tenstorrent: /1e52.*tt-kmd/s };
+  for (const [vendor, text] of Object.entries(finding)) {
+    const row = searched.getByRole('row').filter({ has: page.getByRole('rowheader', { name: vendor, exact: true }) });
+    assert.match((await row.innerText()).replace('no PCI bus is visible', '10de 1002 8086 1ae0 1e52'), text);
+  }
   await page.getByRole('link', { name: 'Calculator' }).click();
   await page.getByText(/This machine has no accelerator; programs run on the CPU\.|^Auto chooses /).waitFor();
+});
+
+scenario('with an accelerator what was looked for is one press away', () => dashboard(), async (page) => {
+  const searched = page.getByRole('region', { name: 'Accelerators that were looked for' });
+  assert.equal(await searched.isVisible(), false);
+  await page.getByText('Which accelerators were looked for').click();
+  await searched.getByRole('rowheader', { name: 'Tenstorrent', exact: true }).waitFor();
 });
 
 scenario('the timeline has the time before this page, and holds of other programs', () => calculator(browser, server, `#op=add&device=${kDevice}`), async (page) => {

@@ -208,6 +208,15 @@ export interface Device {
 }
 
 export interface DeviceEvent {
+// A vendor whose accelerators were looked for.
+export interface Searched {
+  id: string;
+  vendor: string;
+  found: boolean;
+  text: string;
+  remedy: string | null; // for a machine that has such a card
+}
+
   id: number;
   kind: string;
   device: string;

@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "base/units.h"
 #include "manager/ledger/store.h"
+#include "present/device.h"
 #include "present/device_status.h"
 #include "present/usage.h"
 #include "server/http/problem.h"
@@ -32,6 +33,8 @@ std::uint64_t natural_parameter(const Call& call, std::string_view name, std::ui
 
 bool is_waiting(const DeviceUser& user) { return !user.is_holding; }
 
+  json.key("searched");
+  present::write_searched(json, search_accelerators(SystemRoot()));
 Response devices(Services& services, const Call& call) {
   Response response;
   JsonWriter json(response.body);

@@ -113,8 +113,9 @@ constexpr NamedSchema kSchemas[] = {
 "holders":{"type":"array","items":{"type":"integer"}},
 "runtimes":{"type":"array","items":{"type":"object","required":["backend","library"]}},
 "details":{"type":"object","additionalProperties":{"type":"string"}},"status":{"type":["object","null"]}}})json"},
-    {"Devices", R"json({"type":"object","required":["devices","default","notes"],"properties":{
-"devices":{"type":"array","items":{"$ref":"#/components/schemas/Device"}},"default":{"type":"string"},"notes":{"type":"array"}}})json"},
+    {"Devices", R"json({"type":"object","required":["devices","default","notes","searched"],"properties":{
+"devices":{"type":"array","items":{"$ref":"#/components/schemas/Device"}},"default":{"type":"string"},"notes":{"type":"array"},
+"searched":{"type":"array","items":{"type":"object","required":["id","vendor","found","text","remedy"]}}}})json"},
     {"DeviceStatus",
      R"json({"type":"object","required":["available","mode","message","in_use","queue_stats","error","device"]})json"},
     {"DeviceQueue",

@@ -6,6 +6,7 @@ import type { Hold } from '../device_history';
 import { DeviceCard } from './device_card';
 import { LedgerCard } from './ledger_card';
 import { PolicyCard } from './policy_card';
+import { SearchedAccelerators } from './searched';
 import { TimelineCard } from './timeline_card';
 import './devices.css';
 
@@ -22,8 +23,9 @@ export function Devices() {
         <div class="notice">
           <p class="title">No accelerator was found on this machine.</p>
           <p>
-            Programs run on the CPU. If the machine has an accelerator, check its driver on the server. The server can also be started with a simulated device for trying things out.
+            Programs run on the CPU. The table says what was looked for, and what to install on a machine that has such a card. The server can also be started with a simulated device for trying things out.
           </p>
+          <SearchedAccelerators />
         </div>
       )}
       <section class="cards" aria-label="Devices">
@@ -32,6 +34,12 @@ export function Devices() {
           <DeviceCard key={device.id} device={device} />
         ))}
       </section>
+      {accelerators.value.length > 0 && (
+        <details class="card">
+          <summary>Which accelerators were looked for</summary>
+          <SearchedAccelerators />
+        </details>
+      )}
       <TimelineCard />
       {dropped.value > 0 && <p class="small soft">{dropped.value} events came faster than this page could read them.</p>}
       <div class="pair">
