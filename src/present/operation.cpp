@@ -10,15 +10,28 @@
 namespace tenon::present {
 namespace {
 
-std::string bounds(const Parameter& p) {
-  if (!p.choices.empty()) return fmt::format("one of {}", fmt::join(p.choices, ", "));
-  if (p.min && p.max) return fmt::format("{} to {}", *p.min, *p.max);
-  if (p.min) return fmt::format("at least {}", *p.min);
-  if (p.max) return fmt::format("at most {}", *p.max);
-  return {};
+// Bounds beyond these only keep numbers representable.
+constexpr double kHuge = 1e6, kTiny = 1e-6;
+
+std::string facts_of(const Parameter& p) {
+  std::string facts(name(p.type));
+  facts += p.required ? ", required" : ", default " + format_value(p.fallback);
+  const std::string limits = p.choices.empty() ? range_text(p) : fmt::format("one of {}", fmt::join(p.choices, ", "));
+  return limits.empty() ? facts : facts + ", " + limits;
 }
 
 }  // namespace
+
+std::string range_text(const Parameter& p) {
+  // Which axes exist depends on the input, not on the highest rank.
+  if (p.min == -kMaxRank && p.max == kMaxRank - 1) return {};
+  const bool has_least = p.min && *p.min >= -kHuge, has_most = p.max && *p.max <= kHuge;
+  const bool is_positive = has_least && *p.min > 0 && *p.min < kTiny;
+  if (has_least && has_most)
+    return is_positive ? fmt::format("more than 0, at most {}", *p.max) : fmt::format("{} to {}", *p.min, *p.max);
+  if (has_least) return is_positive ? "more than 0" : fmt::format("at least {}", *p.min);
+  return has_most ? fmt::format("at most {}", *p.max) : std::string();
+}
 
 void write_parameter_value(JsonWriter& json, const ParameterValue& value) {
   std::visit(
@@ -48,6 +61,7 @@ void write_parameters(JsonWriter& json, const OpInfo& op) {
     json.member("required", parameter.required);
     json.member("min", parameter.min);
     json.member("max", parameter.max);
+    json.text_or_null("range", range_text(parameter));
     json.list("choices", parameter.choices);
     json.member("doc", parameter.doc);
     json.end_object();
@@ -155,12 +169,9 @@ std::string op_page(const OpInfo& op, const TextStyle& style, const std::string&
   field("dtypes", format_dtypes(op.dtypes));
   if (!op.parameters.empty()) out += "\nparameters\n";
   for (const Parameter& p : op.parameters) {
-    std::string facts(name(p.type));
-    facts += p.required ? ", required" : ", default " + format_value(p.fallback);
-    if (const std::string limits = bounds(p); !limits.empty()) facts += ", " + limits;
     out += static_cast<int>(p.name.size()) < kIndent - 2 ? fmt::format("  {:<{}}", p.name, kIndent - 2)
                                                          : fmt::format("  {}\n{:{}}", p.name, "", kIndent);
-    out += wrap(facts, style.width, kIndent) + '\n';
+    out += wrap(facts_of(p), style.width, kIndent) + '\n';
     if (!p.doc.empty()) out += std::string(kIndent, ' ') + wrap(p.doc, style.width, kIndent) + '\n';
   }
   if (op.example.empty()) return out;

@@ -13,10 +13,13 @@ namespace tenon::present {
 // {"name", "aliases", "category", "min_inputs", "max_inputs", "input_names", "dtypes", "parameters", "formula", "doc",
 // "example"}; "max_inputs" is -1 for any number.
 void write_operation(JsonWriter& json, const OpInfo& op);
-// The member "parameters" of that: [{"name", "type", "default", "required", "min", "max", "choices", "doc"}].
+// The member "parameters" of that: [{"name", "type", "default", "required", "min", "max", "range", "choices", "doc"}];
+// "range" is range_text(), or null.
 void write_parameters(JsonWriter& json, const OpInfo& op);
 void write_parameter_value(JsonWriter& json, const ParameterValue& value);
 
+// The bounds of a number in words: "at least 0", "more than 0", "0 to 1"; "" if no sensible value lies outside them.
+std::string range_text(const Parameter& parameter);
 std::string format_value(const ParameterValue& value);  // "none", "1.5", "[0, 1]", "float32"
 // "floats and integers", "bool", or the names where the set has no name.
 std::string format_dtypes(const std::vector<DType>& dtypes);

@@ -32,7 +32,7 @@ TEST(Operation, JsonIsWhatTheCatalogueSays) {
   EXPECT_EQ(json_of([](JsonWriter& json) { write_operation(json, soften()); }),
             R"({"name":"soften","aliases":["soft"],"category":"activation","min_inputs":1,"max_inputs":2,)"
             R"("input_names":["x","weight"],"dtypes":["float32","float64"],"parameters":[{"name":"alpha","type":"number",)"
-            R"("default":1.0,"required":false,"min":0.0,"max":null,"choices":[],"doc":"How soft."}],)"
+            R"("default":1.0,"required":false,"min":0.0,"max":null,"range":"at least 0","choices":[],"doc":"How soft."}],)"
             R"("formula":"x / alpha","doc":"Softens.","example":"soften 1"})");
 }
 
@@ -50,6 +50,30 @@ TEST(Operation, ItsPageHasFormulaParametersAndTheExamplesOutput) {
             "\nexample\n"
             "  tenon run 'soften 1'\n"
             "  0.5\n");
+}
+
+TEST(Operation, BoundsThatNoSensibleValueCrossesAreNotPrinted) {
+  const auto range = [](std::optional<double> min, std::optional<double> max) {
+    Parameter parameter;
+    parameter.min = min;
+    parameter.max = max;
+    return range_text(parameter);
+  };
+  EXPECT_EQ(range(0, 1), "0 to 1");
+  EXPECT_EQ(range(2, std::nullopt), "at least 2");
+  EXPECT_EQ(range(std::nullopt, 7), "at most 7");
+  EXPECT_EQ(range(1e-30, std::nullopt), "more than 0");
+  EXPECT_EQ(range(1e-30, 1), "more than 0, at most 1");
+  EXPECT_EQ(range(-1e9, 1e9), "");
+  EXPECT_EQ(range(-kMaxRank, kMaxRank - 1), "") << "any axis";
+}
+
+TEST(Operation, NoPageOfTheCatalogueHasABoundThatSaysNothing) {
+  for (const OpInfo& op : all_ops()) {
+    const std::string page = op_page(op, {.width = 1000}, "");
+    for (const char* bound : {"at least 1e-", "at least 1.17", "-16 to 15", "e+09", "1000000000"})
+      EXPECT_EQ(page.find(bound), std::string::npos) << op.name << ": " << page;
+  }
 }
 
 TEST(Operation, ParameterValuesOfEveryType) {

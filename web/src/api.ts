@@ -10,6 +10,7 @@ export interface OpParameter {
   required: boolean;
   min: number | null;
   max: number | null;
+  range: string | null; // the bounds in words; null: no sensible value lies outside them
   choices: string[];
   doc: string;
 }
@@ -207,7 +208,6 @@ export interface Device {
   status: DeviceStatus | null;
 }
 
-export interface DeviceEvent {
 // A vendor whose accelerators were looked for.
 export interface Searched {
   id: string;
@@ -217,6 +217,7 @@ export interface Searched {
   remedy: string | null; // for a machine that has such a card
 }
 
+export interface DeviceEvent {
   id: number;
   kind: string;
   device: string;

@@ -57,14 +57,6 @@ function defaultText(parameter: OpParameter): string {
   return Array.isArray(parameter.default) ? parameter.default.join(', ') : String(parameter.default);
 }
 
-function describe({ doc, min, max, type }: OpParameter): string {
-  return [doc, type === 'integers' ? 'a list such as 0, 1' : '', bounds(min, max)].filter(Boolean).join('; ');
-}
-
-// Bounds that no one would cross say nothing: every axis lies between -8 and 7.
-function bounds(min: number | null, max: number | null): string {
-  const least = min === null || min < -1e6 ? '' : min > 0 && min < 1e-6 ? 'more than 0' : String(min);
-  const most = max === null || max > 1e6 ? '' : String(max);
-  if (min === -8 && max === 7) return '';
-  return least && most ? `${least} to ${most}` : least ? (least.startsWith('more') ? least : `at least ${least}`) : most ? `at most ${most}` : '';
+function describe({ doc, range, type }: OpParameter): string {
+  return [doc, type === 'integers' ? 'a list such as 0, 1' : '', range].filter(Boolean).join('; ');
 }
