@@ -169,6 +169,21 @@ TEST(TopScreen, SortsByWhatTheKeySays) {
   EXPECT_EQ(screen.order(), TopOrder::id);
 }
 
+TEST(TopScreen, ItsSetupIsALineThatAnotherOneTakesOver) {
+  TopScreen first, second;
+  EXPECT_EQ(first.setup(), "id forward ");
+  first.press(Key::sort);
+  first.press(Key::reverse);
+  first.press(Key::filter);
+  for (const char letter : {'m', 'y', ' ', 'c'}) first.type(letter);
+  first.type('\n');
+  second.set_up(first.setup());
+  EXPECT_EQ(second.setup(), first.setup());
+  EXPECT_EQ(second.order(), TopOrder::utilisation);
+  for (const char* damaged : {"", "id", "id sideways x", "nothing forward x", "id forward \033[2J"}) second.set_up(damaged);
+  EXPECT_EQ(second.setup(), first.setup());
+}
+
 TEST(TopScreen, TheSelectionStaysOnItsDeviceWhenTheOrderChanges) {
   TopScreen screen;
   screen.add({.when = {}, .devices = {device("cuda:0", 0.1), device("cuda:1", 0.9)}});

@@ -25,7 +25,9 @@ namespace tenon {
 
 class OnTerminal {
  public:
-  explicit OnTerminal(const std::vector<std::string>& arguments, unsigned short columns = 100, unsigned short rows = 30) {
+  // |state|: the state directory; a fresh one if it is empty.
+  explicit OnTerminal(const std::vector<std::string>& arguments, unsigned short columns = 100, unsigned short rows = 30,
+                      const std::string& state = {}) {
     int other = -1;
     winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     int own = -1;
@@ -46,7 +48,7 @@ class OnTerminal {
       setenv("TERM", "xterm", 1);
       setenv("LC_ALL", "C.UTF-8", 1);
       setenv("TENON_RUN_DIR", (folder_ / "run").c_str(), 1);
-      setenv("TENON_STATE_DIR", (folder_ / "state").c_str(), 1);
+      setenv("TENON_STATE_DIR", state.empty() ? (folder_ / "state").c_str() : state.c_str(), 1);
       std::vector<char*> words{const_cast<char*>(TENON_PROGRAM)};
       for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
       words.push_back(nullptr);

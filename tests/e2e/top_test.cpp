@@ -75,6 +75,21 @@ TEST(TopOnATerminal, KeysChangeTheOrderAndUnknownSequencesDoNothing) {
   EXPECT_EQ(top.status(), 0);
 }
 
+TEST(TopOnATerminal, TheOrderIsKeptForTheNextTime) {
+  const test::TemporaryFolder folder;
+  const std::string state = folder / "state";
+  {
+    OnTerminal top({"top", "--interval", "60"}, 100, 30, state);
+    top.until("by id");
+    top.type("sq");
+    EXPECT_EQ(top.status(), 0);
+  }
+  OnTerminal again({"top", "--interval", "60"}, 100, 30, state);
+  EXPECT_NE(again.until("by utilisation").find("by utilisation"), std::string::npos);
+  again.type("q");
+  EXPECT_EQ(again.status(), 0);
+}
+
 TEST(TopOnATerminal, TakesNewSamplesByItself) {
   OnTerminal top({"top", "--interval", "0.1"});
   for (int i = 0; i < 3; ++i) EXPECT_NE(top.until("q quit").find("cpu:0"), std::string::npos);

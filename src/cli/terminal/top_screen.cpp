@@ -225,12 +225,30 @@ void TopScreen::type(char typed) {
     mode_ = Mode::list;
   } else if (typed == '\177' || typed == '\b') {
     if (!filter_.empty()) filter_.pop_back();
-  } else if (typed >= ' ' && typed < 127 && filter_.size() < 64) {
+  } else if (typed >= ' ' && typed < 127 && filter_.size() < kLongestFilter) {
     filter_ += typed;
   }
   const std::vector<const DeviceSample*> shown = ordered();
   const auto is_selected = [&](const DeviceSample* each) { return each->device.id == selected_; };
   if (!shown.empty() && std::ranges::none_of(shown, is_selected)) selected_ = shown.front()->device.id;
+}
+
+std::string TopScreen::setup() const {
+  return fmt::format("{} {} {}", name(order_), is_reversed_ ? "reversed" : "forward", filter_);
+}
+
+void TopScreen::set_up(std::string_view setup) {
+  const std::size_t first = setup.find(' '), second = setup.find(' ', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return;
+  const std::string_view direction = setup.substr(first + 1, second - first - 1), filter = setup.substr(second + 1);
+  const bool is_text = std::ranges::all_of(filter, [](char c) { return c >= ' ' && c < 127; });
+  if ((direction != "reversed" && direction != "forward") || !is_text || filter.size() > kLongestFilter) return;
+  for (const TopOrder order : {TopOrder::id, TopOrder::utilisation, TopOrder::memory, TopOrder::queue}) {
+    if (name(order) != setup.substr(0, first)) continue;
+    order_ = order;
+    is_reversed_ = direction == "reversed";
+    filter_ = filter;
+  }
 }
 
 std::string TopScreen::last_line() const {

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -78,11 +79,16 @@ class TopScreen {
   // The table alone, for a pipe.
   std::vector<std::string> plain() const;
 
+  // The order and the filter as a line of text: "memory reversed cuda".
+  std::string setup() const;
+  // Takes over such a line; one that is damaged changes nothing.
+  void set_up(std::string_view setup);
+
   const std::string& selected() const noexcept { return selected_; }
   TopOrder order() const noexcept { return order_; }
 
  private:
-  static constexpr std::size_t kHistory = 60;
+  static constexpr std::size_t kHistory = 60, kLongestFilter = 64;
   struct History {
     std::deque<std::optional<double>> utilisation;
   };

@@ -9,11 +9,13 @@
 #include <memory>
 #include <thread>
 
+#include "base/state_directory.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/top_screen.h"
+#include "tenon/error.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {
@@ -26,6 +28,7 @@ program without a lease), dirty (the last holder died) or unusable.
 
 Keys: q quits, s changes the order, r reverses it, / filters by id, name, state or holder, K ends the process
 that holds the selected device (SIGTERM, after a question), arrows select the device whose queue is shown.
+The order and the filter are kept for the next time.
 Without a terminal, or with --once, the table is printed once. With --json one document is
 printed; with --interval as well, one line of JSON at each interval.
 
@@ -111,8 +114,36 @@ TopScreen::Key key_of(const std::string& typed, std::size_t& at) {
   return Key::none;
 }
 
+// The order and the filter of the last time, in a file of the state directory.
+class KeptSetup {
+ public:
+  KeptSetup(TopScreen& screen, const Session& session) : screen_(screen), folder_(state_directory(session.console.environment)) {
+    if (folder_.empty()) return;
+    std::ifstream file(folder_ + "/top");
+    std::getline(file, before_);
+    screen_.set_up(before_);
+    before_ = screen_.setup();
+  }
+  ~KeptSetup() {
+    if (folder_.empty() || screen_.setup() == before_) return;
+    try {
+      make_private_directory(folder_);
+      std::ofstream(folder_ + "/top") << screen_.setup() << '\n';
+    } catch (const Error&) {
+      // The next start begins with the defaults.
+    }
+  }
+  KeptSetup(const KeptSetup&) = delete;
+  KeptSetup& operator=(const KeptSetup&) = delete;
+
+ private:
+  TopScreen& screen_;
+  std::string folder_, before_;
+};
+
 int show_live(const TopArguments& arguments, const Session& session) {
   TopScreen screen;
+  const KeptSetup kept(screen, session);
   ProcessorLoad load;
   screen.add(take_sample(load, session));
   const auto interval =
