@@ -85,14 +85,11 @@ const OpInfo& Builder::called_op(const Ast& ast) const {
   if (const OpInfo* op = lookup_op(ast.text)) return *op;
   if (variables_.contains(ast.text))
     fail(ast.name_extent, fmt::format("'{}' is a tensor, not an op", ast.text), "write * to multiply, [ ] to index");
-  std::vector<std::string> known;
-  for (const OpInfo& info : all_ops()) {
-    known.push_back(info.name);
-    known.insert(known.end(), info.aliases.begin(), info.aliases.end());
-  }
-  const std::string near = nearest(ast.text, known);
-  fail(ast.name_extent, fmt::format("unknown op '{}'", ast.text),
-       near.empty() ? "check its name in the list of ops" : fmt::format("did you mean '{}'?", near), ErrorCode::not_found);
+  std::vector<std::string_view> known;
+  for (const OpInfo& info : all_ops()) known.push_back(info.name);
+  for (const OpInfo& info : all_ops()) known.insert(known.end(), info.aliases.begin(), info.aliases.end());
+  fail(ast.name_extent, fmt::format("unknown op '{}'", ast.text), name_hint(ast.text, known, "check its name in the list of ops"),
+       ErrorCode::not_found);
 }
 
 void Builder::add_parameter(Arguments& arguments, const Parameter& parameter, AstId id) const {

@@ -101,15 +101,28 @@ void set_positional(const OpInfo& op, const Graph& graph, std::span<const NodeId
   }
 }
 
+// "2.5 is a float" for a number that was written out, else "input 'b' is float32".
+std::string kind_of(const OpInfo& op, const Graph& graph, std::span<const NodeId> inputs, std::size_t index) {
+  const std::optional<ParameterValue> value = constant_value(graph, inputs[index]);
+  if (const double* number = value ? std::get_if<double>(&*value) : nullptr) return fmt::format("{} is a float", *number);
+  return fmt::format("input '{}' is {}", input_name(op, index), name(graph[inputs[index]].dtype));
+}
+
+void check_integers(const OpInfo& op, const Graph& graph, std::span<const NodeId> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_float(graph[inputs[i]].dtype))
+      invalid(op, fmt::format("it takes integers; {}", kind_of(op, graph, inputs, i)), "cast the input, e.g. cast(x, int32)");
+}
+
 void check_dtype(const OpInfo& op, const Graph& graph, std::span<const NodeId> inputs) {
   const std::size_t data = op.elementwise && traits(*op.elementwise).condition ? 1 : 0;
   if (data >= inputs.size() || op.dtypes.empty()) return;
+  const bool takes_floats = std::any_of(op.dtypes.begin(), op.dtypes.end(), [](DType d) { return is_float(d); });
+  if (op.elementwise && !takes_floats) check_integers(op, graph, inputs);
   const DType dtype = graph[inputs[data]].dtype;
   if (std::find(op.dtypes.begin(), op.dtypes.end(), dtype) != op.dtypes.end()) return;
-  const bool integers_only = std::none_of(op.dtypes.begin(), op.dtypes.end(), [](DType d) { return is_float(d); });
-  invalid(
-      op, fmt::format("inputs of type {} are not supported", name(dtype)),
-      integers_only ? "it accepts integers only; cast the input, e.g. cast(x, int32)" : "cast the input, e.g. cast(x, float32)");
+  invalid(op, fmt::format("inputs of type {} are not supported", name(dtype)),
+          takes_floats ? "cast the input, e.g. cast(x, float32)" : "it takes integers; cast the input, e.g. cast(x, int32)");
 }
 
 }  // namespace

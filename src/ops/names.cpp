@@ -81,10 +81,18 @@ std::string name_hint(std::string_view wanted, std::span<const std::string_view>
   if (wanted.size() >= 2)
     for (const std::string_view candidate : candidates)
       if (candidate.find(wanted) != std::string_view::npos) longer.push_back(candidate);
+  std::string_view relation = "contain it";
+  // "convolution": conv2d does not contain it, but begins with the same letters.
+  constexpr std::size_t kAlike = 4;
+  if (longer.empty() && wanted.size() > kAlike) {
+    relation = "begin alike";
+    for (const std::string_view candidate : candidates)
+      if (candidate.starts_with(wanted.substr(0, kAlike))) longer.push_back(candidate);
+  }
   if (longer.empty()) return otherwise;
   const bool are_more = longer.size() > kMost;
   if (are_more) longer.resize(kMost);
-  return fmt::format("names that contain it: {}{}", fmt::join(longer, ", "), are_more ? ", ..." : "");
+  return fmt::format("names that {}: {}{}", relation, fmt::join(longer, ", "), are_more ? ", ..." : "");
 }
 
 }  // namespace tenon

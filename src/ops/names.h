@@ -24,7 +24,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 std::string nearest(std::string_view wanted, std::span<const std::string_view> candidates);
 std::string nearest(std::string_view wanted, std::span<const std::string> candidates);
 
-// A hint for a name that is not there: "did you mean 'conv2d'?", or "names that contain it: conv1d, conv2d", else |otherwise|.
+// A hint for a name that is not there: "did you mean 'conv2d'?", or "names that contain it: conv1d, conv2d", or those
+// that begin with the same four letters, else |otherwise|.
 std::string name_hint(std::string_view wanted, std::span<const std::string_view> candidates, std::string otherwise);
 
 }  // namespace tenon

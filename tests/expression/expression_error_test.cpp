@@ -38,6 +38,8 @@ TEST(ExpressionError, SyntaxSaysWhatWasExpectedAndWhere) {
 
 TEST(ExpressionError, UnknownNamesComeWithTheNearest) {
   expect_error("1 + sofmax(x)", 5, "unknown op 'sofmax'", "did you mean 'softmax'?");
+  expect_error("conv(x)", 1, "unknown op 'conv'", "names that contain it: conv1d, conv2d, conv3d");
+  expect_error("gcd(4, 2.5)", 1, "gcd: it takes integers; 2.5 is a float", "cast");
   EXPECT_EQ(error_of("sofmax(1)").code(), ErrorCode::not_found);
   expect_error("sum(x, axsi=0)", 8, "no parameter 'axsi'", "did you mean 'axis'?");
   expect_error("weight = 1; wieght + 1", 13, "'wieght'", "did you mean 'weight'?");

@@ -189,6 +189,14 @@ TEST(Catalogue, APositionalParameterMustBeKnownBeforeTheProgramRuns) {
   EXPECT_THROW(apply(graph, "elu", {x, x}), Error);
 }
 
+TEST(Names, HintsNameWhatIsNearOrContainsTheTextOrBeginsAlike) {
+  const std::vector<std::string_view> names = {"gelu", "conv1d", "conv2d", "conv_transpose2d"};
+  EXPECT_EQ(name_hint("gleu", names, "look it up"), "did you mean 'gelu'?");
+  EXPECT_EQ(name_hint("conv", names, "look it up"), "names that contain it: conv1d, conv2d, conv_transpose2d");
+  EXPECT_EQ(name_hint("convolution", names, "look it up"), "names that begin alike: conv1d, conv2d, conv_transpose2d");
+  EXPECT_EQ(name_hint("attention", names, "look it up"), "look it up");
+}
+
 TEST(Names, NearestCountsSwapsAndIgnoresCase) {
   EXPECT_EQ(edit_distance("geul", "gelu"), 1U);
   EXPECT_EQ(edit_distance("", "abc"), 3U);
