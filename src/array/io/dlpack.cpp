@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -16,6 +17,8 @@ namespace tenon {
 namespace {
 
 using dlpack::DataType;
+
+constexpr const char* kBrokenHint = "the program that made this tensor describes it wrongly; export a copy of it";
 
 // The published layout for 64-bit machines.
 static_assert(sizeof(dlpack::Tensor) == 48 && offsetof(dlpack::Tensor, shape) == 24 &&
@@ -87,9 +90,14 @@ std::shared_ptr<Managed> adopt(Managed* managed) {
 Shape shape_of(const dlpack::Tensor& tensor) {
   if (tensor.ndim < 0 || tensor.ndim > kMaxRank)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the DLPack tensor has {} axes; 0 to {} are supported", tensor.ndim, kMaxRank));
-  if (tensor.ndim > 0 && tensor.shape == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no shape");
-  return Shape(std::span<const std::int64_t>(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
+                fmt::format("the DLPack tensor has {} axes; 0 to {} are supported", tensor.ndim, kMaxRank),
+                "reshape it to fewer axes first");
+  if (tensor.ndim > 0 && tensor.shape == nullptr)
+    throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no shape", kBrokenHint);
+  const std::span<const std::int64_t> extents(tensor.shape, static_cast<std::size_t>(tensor.ndim));
+  if (std::ranges::any_of(extents, [](std::int64_t extent) { return extent < 0; }))
+    throw Error(ErrorCode::invalid_argument, "the DLPack tensor has a negative extent", kBrokenHint);
+  return Shape(extents);
 }
 
 bool is_row_major(const dlpack::Tensor& tensor, const Shape& shape) {
@@ -110,7 +118,7 @@ HostArray copy_tensor(const std::byte* data, DType dtype, const Shape& shape, co
     constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 8 / kMaxRank;
     const std::int64_t reach = kLargest / std::max<std::int64_t>(shape[axis], 1);
     if (stride > reach || stride < -reach)
-      throw Error(ErrorCode::invalid_argument, fmt::format("the DLPack tensor's stride {} overflows", stride));
+      throw Error(ErrorCode::invalid_argument, fmt::format("the DLPack tensor's stride {} overflows", stride), kBrokenHint);
     byte_strides[a] = stride * size;
   }
   HostArray out = HostArray::empty(dtype, shape);
@@ -135,7 +143,7 @@ HostArray import_tensor(const dlpack::Tensor& tensor, std::shared_ptr<const void
   const DType dtype = dtype_of_type(tensor.dtype);
   const Shape shape = shape_of(tensor);
   if (shape.elements() == 0) return HostArray::empty(dtype, shape);
-  if (tensor.data == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no data");
+  if (tensor.data == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no data", kBrokenHint);
   const std::byte* const data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(data) % element_bytes(dtype) == 0;
   // The owner of a borrowed bool could change its bytes to values other than 0 and 1.
@@ -161,13 +169,17 @@ dlpack::ManagedTensorVersioned* to_dlpack_versioned(HostArray array) {
 }
 
 HostArray from_dlpack(dlpack::ManagedTensor* tensor) {
-  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null");
+  if (tensor == nullptr)
+    throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null",
+                "pass the tensor that was exported, and each only once");
   const auto owner = adopt(tensor);
   return import_tensor(tensor->tensor, owner);
 }
 
 HostArray from_dlpack(dlpack::ManagedTensorVersioned* tensor) {
-  if (tensor == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null");
+  if (tensor == nullptr)
+    throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null",
+                "pass the tensor that was exported, and each only once");
   const auto owner = adopt(tensor);
   if (tensor->version.major != dlpack::kMajorVersion)
     throw Error(ErrorCode::unimplemented,

@@ -18,9 +18,10 @@ namespace tenon {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
+constexpr const char* kDamagedHint = "the file is damaged, incomplete, or no safetensors file; write or fetch it again";
 
 [[noreturn]] void refuse(const ByteSource& source, const std::string& why) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", source.label(), why));
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", source.label(), why), kDamagedHint);
 }
 
 void read_coded(const ByteSource& source, std::uint64_t at, const Minifloat& code, HostArray& array) {
@@ -54,7 +55,8 @@ ArrayFile read_safetensors(const ByteSource& source) {
     source.read(kLengthBytes, std::as_writable_bytes(std::span(json)));
     header = parse_safetensors_header(json, source.size() - data_begin);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", source.label(), error.what()), error.hint());
+    throw Error(error.code(), fmt::format("{}: {}", source.label(), error.what()),
+                error.hint().empty() ? kDamagedHint : error.hint());
   }
 
   ArrayFile file{.arrays = {}, .metadata = std::move(header.metadata)};

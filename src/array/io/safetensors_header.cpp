@@ -47,7 +47,8 @@ DType dtype_of_record(const SafetensorsRecord& record) {
   for (const TypeName& type : kTypeNames)
     if (type.text == record.dtype) return type.dtype;
   throw Error(ErrorCode::unimplemented,
-              fmt::format("tensor '{}' has dtype '{}', which is not supported", record.name, record.dtype));
+              fmt::format("tensor '{}' has dtype '{}', which is not supported", record.name, record.dtype),
+              "store it as F32, F16, BF16 or an integer type");
 }
 
 SafetensorsEntry entry_of(const SafetensorsRecord& record) {
@@ -191,7 +192,9 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
   if (!metadata.empty()) parts.insert(parts.begin(), fmt::format("\"__metadata__\":{{{}}}", fmt::join(metadata, ",")));
   std::string json = fmt::format("{{{}}}", fmt::join(parts, ","));
   json.append((8 - json.size() % 8) % 8, ' ');
-  if (json.size() > kMaxSafetensorsHeaderBytes) throw Error(ErrorCode::resource_exhausted, "the header would exceed 100 MB");
+  if (json.size() > kMaxSafetensorsHeaderBytes)
+    throw Error(ErrorCode::resource_exhausted, "the header would exceed 100 MB",
+                "write fewer tensors into one file, or shorter names and metadata");
   (void)parse_safetensors_json(json);  // the output must be readable: a name that is not UTF-8 is refused here
   return json;
 }

@@ -17,6 +17,7 @@ ErrorCode code_of(Action action) {
   try {
     action();
   } catch (const Error& error) {
+    EXPECT_NE(error.hint(), "") << error.what();
     return error.code();
   }
   return ErrorCode::ok;

@@ -29,6 +29,7 @@ std::string refusal_of_bytes(const std::vector<std::byte>& file) {
   try {
     parse_safetensors(file);
   } catch (const Error& error) {
+    EXPECT_NE(error.hint(), "") << error.what();
     return error.what();
   }
   return "accepted";
