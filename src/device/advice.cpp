@@ -23,8 +23,7 @@ struct Vendor {
 constexpr std::array<Vendor, 5> kVendors{{
     {"nvidia", "NVIDIA", DeviceKind::gpu, 0x10de, true, "nvidia", "/dev/nvidiactl", "CUDA_VISIBLE_DEVICES",
      "install NVIDIA's driver (Debian: apt install nvidia-driver, from the component non-free) and restart; in a container, "
-     "start "
-     "it with --gpus all",
+     "start it with --gpus all",
      "install the libraries of NVIDIA's driver (Debian: apt install libcuda1), and NVRTC and cuBLAS of CUDA 12 or newer (pip "
      "install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12)",
      "docs/gpu.md"},
@@ -68,11 +67,9 @@ std::string hidden_by(const SystemRoot& machine, const Vendor& vendor) {
 }  // namespace
 
 std::string runtime_remedy(const DeviceInfo& device) {
-  const std::string queue =
-      fmt::format("programs that drive it themselves can queue for it: tenon exec --device {} -- COMMAND", device.id);
   const Vendor* vendor = vendor_of(device);
-  return vendor == nullptr ? "use another device; " + queue
-                           : fmt::format("{} (see {}); {}", vendor->runtime_remedy, vendor->guide, queue);
+  return vendor == nullptr ? "use another device; programs that drive this one themselves can take a lease on it"
+                           : fmt::format("{} (see {})", vendor->runtime_remedy, vendor->guide);
 }
 
 std::string searched_for(DeviceKind kind) {

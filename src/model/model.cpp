@@ -118,6 +118,18 @@ Tensor tensor_of(const onnx::RunValue& value, const std::string& name) {
 }
 
 }  // namespace
+// Errors of the format say what is wrong; what to do depends only on their kind.
+Error with_hint(const Error& error, const std::string& message) {
+  if (!error.hint().empty()) return {error.code(), message, error.hint()};
+  switch (error.code()) {
+    case ErrorCode::invalid_argument: return {error.code(), message, "export the model again; onnx.checker says what is wrong"};
+    case ErrorCode::unimplemented: return {error.code(), message, "export the model without this, or with another opset"};
+    case ErrorCode::resource_exhausted: return {error.code(), message, "split the model, or use a smaller one"};
+    case ErrorCode::data_loss: return {error.code(), message, "fetch the file again"};
+    default: return {error.code(), message};
+  }
+}
+
 
 Model Model::load_checkpoint(const std::filesystem::path& file) {
   try {
@@ -137,7 +149,7 @@ Model Model::load(const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
   if (extension == ".gguf")
     throw Error(ErrorCode::unimplemented, fmt::format("'{}' is a language model", printable(file.string())),
-                "load it as a Generator: tenon generate PROMPT --model FILE");
+                "load it as a Generator, which writes text");
   if (extension == ".safetensors") return load_checkpoint(file);
   if (extension == ".pt" || extension == ".pth" || extension == ".tflite" || extension == ".pb" || extension == ".h5")
     throw Error(ErrorCode::unimplemented, fmt::format("'{}': models in this format are not supported", printable(file.string())),
@@ -147,14 +159,18 @@ Model Model::load(const std::filesystem::path& file) {
     check_supported(loaded->proto);
     return Model(std::make_shared<ModelState>(std::move(loaded)));
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("model '{}': {}", printable(file.string()), error.what()), error.hint());
+    throw with_hint(error, fmt::format("model '{}': {}", printable(file.string()), error.what()));
   }
 }
 
 Model Model::parse(std::span<const std::byte> onnx) {
-  auto loaded = std::make_shared<onnx::LoadedModel>(onnx);
-  check_supported(loaded->proto);
-  return Model(std::make_shared<ModelState>(std::move(loaded)));
+  try {
+    auto loaded = std::make_shared<onnx::LoadedModel>(onnx);
+    check_supported(loaded->proto);
+    return Model(std::make_shared<ModelState>(std::move(loaded)));
+  } catch (const Error& error) {
+    throw with_hint(error, error.what());
+  }
 }
 
 const ModelInfo& Model::info() const noexcept { return state_->info; }

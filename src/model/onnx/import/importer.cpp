@@ -12,6 +12,8 @@
 namespace tenon::onnx {
 namespace {
 
+constexpr const char* kUnsupportedOpHint =
+    "export the model so that it uses other ops, or expand this one into them; docs/models.md says how to list the supported ops";
 constexpr std::int64_t kMaxSteps = 20'000;         // of unrolled loops
 constexpr int kMaxCalls = 32;                      // of functions and graphs within each other
 constexpr std::int64_t kFoldedElements = 1 << 16;  // of one value that is computed while importing
@@ -284,8 +286,7 @@ void Importer::run_node(const NodeProto& node, Scope& scope) {
       results = call_function(*function, node, scope, inputs);
     } else {
       const Converter converter = find_converter(node.domain, node.op);
-      if (!converter)
-        throw Error(ErrorCode::unimplemented, "this op is not supported", "tenon model ops lists the supported ops");
+      if (!converter) throw Error(ErrorCode::unimplemented, "this op is not supported", kUnsupportedOpHint);
       results = convert(converter, node, scope, inputs, version_of(scope.opsets, model_.proto, node.domain));
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -378,8 +379,7 @@ void check_supported(const ModelProto& model) {
   if (missing.empty()) return;
   std::string list;
   for (const auto& [op, label] : missing) list += fmt::format("{}{}", list.empty() ? "" : ", ", label);
-  throw Error(ErrorCode::unimplemented, fmt::format("the model uses ops that are not supported: {}", list),
-              "tenon model ops lists the supported ops");
+  throw Error(ErrorCode::unimplemented, fmt::format("the model uses ops that are not supported: {}", list), kUnsupportedOpHint);
 }
 
 }  // namespace tenon::onnx

@@ -150,7 +150,8 @@ Expr NodeContext::constant(std::vector<std::int64_t> values) const {
 
 void NodeContext::fail(const std::string& problem) const { throw Error(ErrorCode::invalid_argument, problem); }
 void NodeContext::refuse(const std::string& reason) const {
-  throw Error(ErrorCode::unimplemented, reason, "tenon model info lists what a model uses");
+  throw Error(ErrorCode::unimplemented, reason,
+              "export the model with other options, or another opset, so that it does not need this");
 }
 
 AxisSet axis_set(const std::vector<int>& axes) {
