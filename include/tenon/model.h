@@ -59,6 +59,14 @@ struct ModelInfo {
   std::map<std::string, std::string> metadata;
 };
 
+// One step of the model's graph, as the file has it.
+struct ModelNode {
+  std::string name;  // may be empty
+  std::string op;    // "Conv", "com.microsoft.FusedMatMul"
+  // Names of the values it reads and makes; the weights among those it reads are in a list of their own.
+  std::vector<std::string> inputs, weights, outputs;
+};
+
 struct ModelState;  // src/model/
 
 class Model {
@@ -72,6 +80,9 @@ class Model {
   static Model parse(std::span<const std::byte> onnx);
 
   const ModelInfo& info() const noexcept;
+  // The nodes of the main graph from place |first| on, in the order of the file, at most |count|. Graphs within nodes and the
+  // insides of functions are left out.
+  std::vector<ModelNode> nodes(std::size_t first, std::size_t count) const;
 
   // |inputs| as a call takes them: of the model's types, where no value can change. Throws invalid_argument for missing, unknown
   // or wrongly shaped inputs. Computes nothing.

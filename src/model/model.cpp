@@ -16,7 +16,8 @@
 namespace tenon {
 
 struct ModelState {
-  explicit ModelState(std::shared_ptr<onnx::LoadedModel> loaded) : session(loaded), info(info_of(*loaded)) {}
+  explicit ModelState(std::shared_ptr<onnx::LoadedModel> model) : loaded(model), session(model), info(info_of(*model)) {}
+  std::shared_ptr<const onnx::LoadedModel> loaded;
   onnx::Session session;
   const ModelInfo info;
 };
@@ -117,7 +118,6 @@ Tensor tensor_of(const onnx::RunValue& value, const std::string& name) {
   return tenon::tensor_of(std::move(node));
 }
 
-}  // namespace
 // Errors of the format say what is wrong; what to do depends only on their kind.
 Error with_hint(const Error& error, const std::string& message) {
   if (!error.hint().empty()) return {error.code(), message, error.hint()};
@@ -130,6 +130,7 @@ Error with_hint(const Error& error, const std::string& message) {
   }
 }
 
+}  // namespace
 
 Model Model::load_checkpoint(const std::filesystem::path& file) {
   try {
@@ -174,6 +175,9 @@ Model Model::parse(std::span<const std::byte> onnx) {
 }
 
 const ModelInfo& Model::info() const noexcept { return state_->info; }
+std::vector<ModelNode> Model::nodes(std::size_t first, std::size_t count) const {
+  return nodes_of(*state_->loaded, first, count);
+}
 std::size_t Model::programs() const { return state_->session.programs(); }
 
 Model::Tensors Model::fitted(const Tensors& inputs) const { return tenon::fitted(state_->info, inputs); }

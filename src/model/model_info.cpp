@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <set>
 
 #include "base/printable.h"
 
@@ -93,6 +94,24 @@ ModelInfo info_of(const onnx::LoadedModel& model) {
   for (const onnx::FunctionProto& function : proto.functions) count(function.nodes, info);
   for (const auto& [key, value] : proto.metadata) info.metadata.emplace(key, value);
   return info;
+}
+
+std::vector<ModelNode> nodes_of(const onnx::LoadedModel& model, std::size_t first, std::size_t count) {
+  const onnx::GraphProto& graph = model.proto.graph;
+  std::set<std::string_view> weights;
+  for (const onnx::TensorProto& tensor : graph.initializers) weights.insert(tensor.name);
+  std::vector<ModelNode> nodes;
+  for (std::size_t i = first; i < graph.nodes.size() && nodes.size() < count; ++i) {
+    const onnx::NodeProto& proto = graph.nodes[i];
+    ModelNode& node = nodes.emplace_back();
+    node.name = printable(proto.name);
+    node.op = (proto.domain.empty() ? "" : printable(proto.domain) + ".") + printable(proto.op);
+    for (const std::string_view name : proto.inputs)
+      if (!name.empty()) (weights.contains(name) ? node.weights : node.inputs).push_back(printable(name));
+    for (const std::string_view name : proto.outputs)
+      if (!name.empty()) node.outputs.push_back(printable(name));
+  }
+  return nodes;
 }
 
 }  // namespace tenon

@@ -7,5 +7,7 @@
 namespace tenon {
 
 ModelInfo info_of(const onnx::LoadedModel& model);
+// As Model::nodes.
+std::vector<ModelNode> nodes_of(const onnx::LoadedModel& model, std::size_t first, std::size_t count);
 
 }  // namespace tenon

@@ -48,6 +48,18 @@ TEST(Model, DescribesItsInputsAndOps) {
   EXPECT_EQ(info.weight_bytes, 16u);
 }
 
+TEST(Model, ListsItsNodesAPartAtATime) {
+  const Model model = Model::parse(bytes(linear_model()));
+  const std::vector<ModelNode> all = model.nodes(0, 100);
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(model.info().nodes));
+  EXPECT_EQ(all[0].op, "MatMul");
+  EXPECT_EQ(all[0].inputs, std::vector<std::string>{"x"});
+  EXPECT_EQ(all[0].weights, std::vector<std::string>{"w"});
+  EXPECT_EQ(all.back().outputs, std::vector<std::string>{"y"});
+  EXPECT_TRUE(model.nodes(0, 0).empty());
+  EXPECT_TRUE(model.nodes(all.size(), 5).empty());
+}
+
 TEST(Model, QuestionMarksAreNotTheSameExtent) {
   const auto unknown = [](std::string_view name) {
     Message shape;

@@ -307,6 +307,23 @@ TEST(Models, ARequestWithWrongTensorsLeavesItsNeighboursAlone) {
   EXPECT_EQ(bad, 80);
 }
 
+TEST(Models, ShowTheirGraphAPartAtATime) {
+  const TestServer server;
+  const Reply sent = server.post("/api/models?name=net.onnx", linear_model(), "Content-Type: application/octet-stream\r\n");
+  const std::string path = "/api/models/" + std::string(at(sent.json(), "model", "name").as_string()) + "/graph";
+  const json::value whole = server.get(path).json();
+  const std::size_t nodes = at(whole, "nodes").as_array().size();
+  ASSERT_GE(nodes, 2u);
+  EXPECT_EQ(at(whole, "next"), nullptr);
+  EXPECT_FALSE(at(whole, "nodes", 0, "weights").as_array().empty());
+  const json::value first = server.get(path + "?count=1").json();
+  EXPECT_EQ(at(first, "nodes").as_array().size(), 1u);
+  EXPECT_EQ(at(first, "next"), 1);
+  EXPECT_EQ(at(server.get(path + "?first=1").json(), "nodes").as_array().size(), nodes - 1);
+  EXPECT_EQ(server.get(path + "?first=x").status, 400);
+  EXPECT_EQ(server.get("/api/models/nothing/graph").status, 404);
+}
+
 TEST(Models, AClientCanSendOneAndTryIt) {
   const TestServer server;
   const std::string bytes = linear_model();

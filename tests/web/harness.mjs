@@ -125,7 +125,7 @@ export async function visit(browser, server, path = '/', options = {}) {
     if (message.type() === 'error' && !/status of (4|5)\d\d|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/.test(message.text())) page.complaints.push(message.text());
   });
   page.on('request', (request) => page.requests.push(request.url()));
-  if (process.env.TENON_PAGE) await context.route(/\/(assets\/[^?#]*|devices|models)?(#.*)?$/, fromFolder);
+  if (process.env.TENON_PAGE) await context.route(/^http:\/\/[^/]+\/(assets\/[^?#]*|devices|models)?(#.*)?$/, fromFolder);
   await page.goto(server.url + path);
   return page;
 }

@@ -9,6 +9,8 @@ const { freeNames, offsetOf, tokens } = await load('expression');
 const { lanes, tickStep } = await load('devices/timeline');
 const { parseTensor } = await load('tensor_text');
 const { merged, withOthers } = await load('device_history');
+const { largest, layoutOf, sourceRectangle, tensorOf } = await load('models/picture');
+const { workOf } = await load('models/work');
 
 test('bfloat16 and float16 round to nearest, ties to even', () => {
   assert.deepEqual(quantise([0.1, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.39e38, 3.4e38], 'bfloat16'), [0.10009765625, 1, 1 + 2 ** -6, 3.3895313892515355e38, Infinity]);
@@ -124,4 +126,39 @@ test('holds of other processes are kept and drawn', () => {
   assert.deepEqual(seen.map(({ who, holding, from, to }) => [who, holding, from, to]), [['pid 7', true, 97, 101], ['pid 8', false, 100, 101], ['pid 8', true, 102.5, 103]]);
   const [{ bars }] = lanes([], ['d:0'], 110, seen);
   assert.deepEqual(bars.map(({ kind, text }) => [kind, text]), [['elsewhere', 'held by pid 7'], ['waited', 'pid 8 waited'], ['elsewhere', 'held by pid 8']]);
+});
+
+test('a picture fits shapes with one or three channels, first or last', () => {
+  assert.deepEqual(layoutOf([1, 3, 224, 200]), { batch: 1, channels: 3, height: 224, width: 200, channelsFirst: true });
+  assert.deepEqual(layoutOf([2, 28, 30, 1]), { batch: 2, channels: 1, height: 28, width: 30, channelsFirst: false });
+  assert.deepEqual(layoutOf([3, 8, 9]), { batch: 1, channels: 3, height: 8, width: 9, channelsFirst: true });
+  for (const shape of [[], [4], [2, 3], [1, 2, 8, 8], [1, 3, 0, 8], [1, 1, 3, 8, 8]]) assert.equal(layoutOf(shape), undefined, String(shape));
+});
+
+test('pixels become numbers in the order and scale that were chosen', () => {
+  const pixels = new Uint8ClampedArray([255, 0, 51, 255, 0, 255, 102, 255]); // two pixels, one above the other
+  const first = layoutOf([1, 3, 2, 1]);
+  assert.deepEqual(tensorOf(pixels, first, 'rgb', 'unit'), [1, 0, 0, 1, 0.2, 0.4]);
+  assert.deepEqual(tensorOf(pixels, first, 'bgr', 'bytes'), [51, 102, 0, 255, 255, 0]);
+  assert.deepEqual(tensorOf(pixels, { batch: 2, channels: 3, height: 2, width: 1, channelsFirst: false }, 'rgb', 'signed'), [1, -1, -0.6, -1, 1, -0.19999999999999996, 1, -1, -0.6, -1, 1, -0.19999999999999996]);
+  assert.ok(Math.abs(tensorOf(pixels, first, 'rgb', 'imagenet')[0] - (1 - 0.485) / 0.229) < 1e-12);
+  const grey = tensorOf(pixels, { batch: 1, channels: 1, height: 2, width: 1, channelsFirst: true }, 'rgb', 'bytes');
+  assert.ok(Math.abs(grey[0] - (0.299 * 255 + 0.114 * 51)) < 1e-9);
+});
+
+test('a cropped picture keeps its proportions', () => {
+  assert.deepEqual(sourceRectangle({ width: 400, height: 200 }, { width: 10, height: 10 }, true), [100, 0, 200, 200]);
+  assert.deepEqual(sourceRectangle({ width: 400, height: 200 }, { width: 10, height: 10 }, false), [0, 0, 400, 200]);
+  assert.deepEqual(largest([1, 5, 3], 2), [[1, 5], [2, 3]]);
+});
+
+test('the work of a model is the sum of its runs on each device', () => {
+  const ran = (time, program, timeline) => ({ id: time, kind: 'ran', device: 'd:0', time, seconds: 1, program, timeline });
+  const span = (stage, start_seconds, seconds) => ({ stage, start_seconds, seconds });
+  const events = [ran(10, 'model m', [span('queued', 0, 0), span('computing', 0.5, 0.5)]), ran(11, 'other', [span('computing', 0, 1)]), ran(12, 'model m', [span('computing', 0, 1)])];
+  const [work, ...others] = workOf(events, 'model m');
+  assert.equal(others.length, 0);
+  assert.deepEqual([work.device, work.runs, work.begin, work.end], ['d:0', 2, 9, 12]);
+  assert.deepEqual(work.sums.map(({ stage, seconds }) => [stage, seconds]), [['computing', 1.5]]);
+  assert.deepEqual(work.bars.map(({ start_seconds, seconds }) => [start_seconds, seconds]), [[0.5, 0.5], [2, 1]]);
 });

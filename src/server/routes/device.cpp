@@ -11,6 +11,7 @@
 #include "present/device_status.h"
 #include "present/usage.h"
 #include "server/http/problem.h"
+#include "server/routes/parameters.h"
 #include "server/services.h"
 #include "server/watch/snapshot.h"
 #include "tenon/diagnostics.h"
@@ -18,23 +19,8 @@
 namespace tenon::server {
 namespace {
 
-// The largest a JSON reader keeps exact.
-constexpr std::uint64_t kMaxInteger = (std::uint64_t{1} << 53) - 1;
-
-std::uint64_t natural_parameter(const Call& call, std::string_view name, std::uint64_t fallback) {
-  const std::optional<std::string> text = call.request.parameter(name);
-  if (!text) return fallback;
-  std::uint64_t value = 0;
-  const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (failure != std::errc() || end != text->data() + text->size() || value > kMaxInteger)
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' must be an integer", name));
-  return value;
-}
-
 bool is_waiting(const DeviceUser& user) { return !user.is_holding; }
 
-  json.key("searched");
-  present::write_searched(json, search_accelerators(SystemRoot()));
 Response devices(Services& services, const Call& call) {
   Response response;
   JsonWriter json(response.body);
@@ -47,6 +33,8 @@ Response devices(Services& services, const Call& call) {
   table.write(json);
   json.member("default", services.manager.default_device().id);
   json.list("notes", table.found.notes);
+  json.key("searched");
+  present::write_searched(json, search_accelerators(SystemRoot()));
   json.end_object();
   return response;
 }

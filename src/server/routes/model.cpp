@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "present/route.h"
 #include "server/routes/inference/inference.h"
+#include "server/routes/parameters.h"
 #include "server/services.h"
 #include "tenon/error.h"
 #include "tenon/program.h"
@@ -148,6 +149,36 @@ Response model_response(Services& services, const Call& call, const std::shared_
   return response;
 }
 
+// The nodes of the model's graph, a part at a time: large models have many thousands.
+Response model_graph(Services& services, const Call& call) {
+  constexpr std::uint64_t kMost = 1000;
+  const std::shared_ptr<const LoadedModel> loaded = services.models.find(call.arguments[0])->acquire(call.cancel);
+  if (!loaded->model)
+    throw Error(ErrorCode::unimplemented, "a language model has no graph of its own", "its programs are made for each length");
+  const std::uint64_t first = natural_parameter(call, "first", 0);
+  const std::uint64_t count = std::min(natural_parameter(call, "count", 200), kMost);
+  Response response;
+  JsonWriter json(response.body);
+  json.begin_object();
+  json.key("nodes").begin_array();
+  std::uint64_t next = first;
+  for (const ModelNode& node : loaded->model->nodes(first, count)) {
+    json.begin_object();
+    json.text_or_null("name", node.name);
+    json.member("op", node.op);
+    json.list("inputs", node.inputs);
+    json.list("weights", node.weights);
+    json.list("outputs", node.outputs);
+    json.end_object();
+    ++next;
+  }
+  json.end_array();
+  const bool is_end = loaded->model->nodes(next, 1).empty();
+  json.member("next", is_end ? std::nullopt : std::optional(next));
+  json.end_object();
+  return response;
+}
+
 Response add_model(Services& services, const Call& call) {
   if (call.request.text().empty()) throw Error(ErrorCode::invalid_argument, "the body is empty", "send an ONNX file");
   const std::string name = call.request.parameter("name").value_or("model");
@@ -178,6 +209,15 @@ void add_model_routes(RouteTable& routes, Services& services) {
               .handler = [&services](const Call& call) {
                 return model_response(services, call, services.models.find(call.arguments[0]));
               }});
+  routes.add({.method = Method::get,
+              .path = "/api/models/{name}/graph",
+              .tag = "models",
+              .summary = "List the nodes of a model's graph, a part at a time",
+              .runs = Runs::computing,
+              .response_schema = R"({"type":"object","required":["nodes","next"]})",
+              .parameters = {"first: integer", "count: integer"},
+              .failures = {404, 409, 413, 501, 504},
+              .handler = [&services](const Call& call) { return model_graph(services, call); }});
   routes.add({.method = Method::post,
               .path = "/api/models",
               .tag = "models",

@@ -1,7 +1,9 @@
 // A conversation with a language model. The answer appears as it is generated and can be stopped.
 import { useRef, useState } from 'preact/hooks';
 import { parseJson, type ProblemBody, send } from '../api';
+import { deviceEvents } from '../connection';
 import { problemFrom, ProblemNotice } from '../parts/problem';
+import { DeviceWork } from './device_work';
 import { events } from './events';
 
 interface Message {
@@ -20,6 +22,8 @@ interface Measured {
   seconds: number;
 }
 
+const kEventsLagMs = 1000;
+
 export function Chat({ model, chats }: { model: string; chats: boolean }) {
   const [messages, setMessages] = useState<Message[]>([]);
   const [draft, setDraft] = useState('');
@@ -30,6 +34,8 @@ export function Chat({ model, chats }: { model: string; chats: boolean }) {
   const [measured, setMeasured] = useState<Measured | undefined>(undefined);
   const running = useRef<AbortController | undefined>(undefined);
   const [busy, setBusy] = useState(false);
+  // The ids of the events of the last answer: from the first on, up to the last once it has ended.
+  const [span, setSpan] = useState<{ from: number; to?: number } | undefined>(undefined);
 
   const ask = async () => {
     const before: Message[] = [...messages, { role: 'user', content: draft }];
@@ -37,6 +43,8 @@ export function Chat({ model, chats }: { model: string; chats: boolean }) {
     setProblem(undefined);
     setMeasured(undefined);
     setBusy(true);
+    const from = (deviceEvents.value.at(-1)?.id ?? 0) + 1;
+    setSpan({ from });
     setMessages([...before, { role: 'assistant', content: '' }]);
     const abort = new AbortController();
     running.current = abort;
@@ -72,13 +80,15 @@ export function Chat({ model, chats }: { model: string; chats: boolean }) {
     }
     running.current = undefined;
     setBusy(false);
+    // Events come a moment later than the answer.
+    setTimeout(() => setSpan((now) => (now?.from === from ? { from, to: deviceEvents.value.at(-1)?.id ?? from } : now)), kEventsLagMs);
   };
 
   return (
     <section class="card stack" aria-labelledby="chat-title">
       <header class="row between">
         <h2 id="chat-title">{chats ? 'Chat' : 'Continue a text'}</h2>
-        <button type="button" disabled={busy || messages.length === 0} onClick={() => setMessages([])}>
+        <button type="button" disabled={busy || messages.length === 0} onClick={() => (setMessages([]), setSpan(undefined), setMeasured(undefined))}>
           New conversation
         </button>
       </header>
@@ -93,6 +103,7 @@ export function Chat({ model, chats }: { model: string; chats: boolean }) {
         </ol>
       )}
       {problem && <ProblemNotice problem={problem} />}
+      {span && <DeviceWork model={model} events={deviceEvents.value.filter(({ id }) => id >= span.from && (span.to === undefined || id <= span.to))} />}
       <form
         class="stack"
         onSubmit={(event) => {

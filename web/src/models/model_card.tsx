@@ -1,6 +1,7 @@
 // One model: its facts, its batches as they run, and a form to try it.
 import { formatBytes, formatSeconds, formatShare } from '../numbers';
 import { Chat } from './chat';
+import { Graph } from './graph';
 import { State } from './models';
 import { type Generation, type ModelDetails, paddingShare, type ServedModel, valueText } from './served';
 import { TryTensors } from './try_tensors';
@@ -29,16 +30,7 @@ export function ModelCard({ model, details }: { model: ServedModel; details: Mod
         )}
         {info && !generation && <Values title="Inputs" values={info.inputs.map(valueText)} />}
         {info && !generation && <Values title="Outputs" values={info.outputs.map(valueText)} />}
-        {info && !generation && (
-          <details>
-            <summary class="small">Ops</summary>
-            <p class="small mono break">
-              {Object.entries(info.ops)
-                .map(([op, count]) => `${op} ${count}`)
-                .join(', ')}
-            </p>
-          </details>
-        )}
+        {info && !generation && <Graph key={model.name} model={model.name} ops={info.ops} />}
       </article>
       {generation ? <Generations generation={generation} /> : <Batches model={model} />}
       {generation ? <Chat key={model.name} model={model.name} chats={!!(generation.chat_format ?? details.model.generation?.chat_format)} /> : model.text ? <TryTexts model={model.name} /> : info && <TryTensors key={model.name} model={model.name} inputs={info.inputs} />}

@@ -1,8 +1,10 @@
-// Tensors in, tensors out: a shape and values for every input.
+// Tensors in, tensors out: a shape and values, or a picture, for every input.
 import { useState } from 'preact/hooks';
 import { parseJson, post, type ProblemBody, type Scalar } from '../api';
 import { elementCount, formatValue, parseShape, shapeText } from '../numbers';
 import { problemFrom, ProblemNotice } from '../parts/problem';
+import { largest } from './picture';
+import { type Picture, PictureField, pictureTensor } from './picture_field';
 import type { ModelValue } from './served';
 
 const kDatatypes: Record<string, string> = {
@@ -17,6 +19,7 @@ interface Field {
   dtype: string;
   shape: string;
   values: string; // numbers, or "random", "zeros", "ones"
+  picture?: Picture; // instead of the values
 }
 interface Output {
   name: string;
@@ -25,18 +28,25 @@ interface Output {
   data: Scalar[];
 }
 
+// Where the model leaves an extent open: one row; the size of pictures that most networks take; a short text.
+const openExtent = (value: ModelValue, axis: number) => (axis === 0 ? 1 : value.shape.length === 4 && value.shape.some((extent) => extent === 3 || extent === 1) ? 224 : 16);
+
 const firstField = (value: ModelValue): Field => ({
   name: value.name,
   dtype: value.dtype ?? 'float32',
-  shape: value.shape.map((extent, i) => (typeof extent === 'number' ? extent : i === 0 ? 1 : 16)).join(', '),
+  shape: value.shape.map((extent, i) => (typeof extent === 'number' ? extent : openExtent(value, i))).join(', '),
   values: value.dtype?.startsWith('float') ? 'random' : 'ones',
 });
+
+// One number for each of several classes, as a network that recognises things gives.
+const isScores = ({ shape, data }: Output) => data.length >= 3 && shape.filter((extent) => extent !== 1).length === 1 && data.every((value) => typeof value === 'number');
 
 function dataOf(field: Field): { shape: number[]; data: unknown } {
   const shape = parseShape(field.shape);
   if (!shape) throw new Error(`${field.name}: a shape is written as 1, 3, 224, 224.`);
   const count = elementCount(shape);
   if (count > kMostElements) throw new Error(`${field.name}: this form sends at most ${kMostElements} elements; use a client for more.`);
+  if (field.picture) return { shape, data: pictureTensor(field.picture, shape, field.dtype) };
   const word = field.values.trim().toLowerCase();
   if (word === 'random') return { shape, data: Array.from({ length: count }, () => (field.dtype.startsWith('float') ? Math.random() : Math.floor(Math.random() * 2))) };
   if (word === 'zeros' || word === 'ones') return { shape, data: Array(count).fill(word === 'ones' ? 1 : 0) };
@@ -77,8 +87,9 @@ export function TryTensors({ model, inputs }: { model: string; inputs: ModelValu
           </div>
           <div class="field">
             <label for={`values-${i}`}>Values: numbers, random, zeros or ones</label>
-            <input id={`values-${i}`} class="number" value={field.values} onInput={(event) => change(i, { values: event.currentTarget.value })} />
+            <input id={`values-${i}`} class="number" value={field.picture ? 'the picture' : field.values} disabled={field.picture !== undefined} onInput={(event) => change(i, { values: event.currentTarget.value })} />
           </div>
+          <PictureField id={field.name} shape={parseShape(field.shape) ?? []} dtype={field.dtype} picture={field.picture} onChange={(picture) => change(i, { picture })} />
         </fieldset>
       ))}
       <div class="row">
@@ -96,6 +107,14 @@ export function TryTensors({ model, inputs }: { model: string; inputs: ModelValu
                 {output.data.slice(0, kShown).map((value) => formatValue(value)).join(', ')}
                 {output.data.length > kShown ? ', …' : ''}
               </dd>
+              {isScores(output) && (
+                <dd class="small">
+                  Largest:{' '}
+                  {largest(output.data.map(Number), 5)
+                    .map(([index, value]) => `${index} (${formatValue(value)})`)
+                    .join(', ')}
+                </dd>
+              )}
             </div>
           ))}
         </dl>
