@@ -72,4 +72,11 @@ struct Match {
 std::vector<Match> most_similar(const HostArray& vectors, const HostArray& query, std::int64_t count,
                                 const RunOptions& options = {});
 
+// SimHash: the signs of |bits| random projections of each row of |vectors| [n, width], as uint64 [n, bits / 64]. Rows at an angle
+// of a differ in about bits * a / pi of them, so near rows can be found, or equal ones dropped, by comparing a few words. Equal
+// seeds give equal projections. Throws invalid_argument unless |bits| is a positive multiple of 64.
+HostArray simhash(const HostArray& vectors, std::int64_t bits = 64, std::int64_t seed = 0, const RunOptions& options = {});
+// In how many bits each row of |hashes| [n, words] differs from |query| [words].
+std::vector<std::int64_t> hamming_distances(const HostArray& hashes, const HostArray& query);
+
 }  // namespace tenon

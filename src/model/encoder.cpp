@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -157,6 +158,42 @@ std::vector<Match> most_similar(const HostArray& vectors, const HostArray& query
   std::vector<Match> out;
   for (std::size_t i = 0; i < score.size(); ++i) out.push_back({place[i], score[i]});
   return out;
+}
+
+HostArray simhash(const HostArray& vectors, std::int64_t bits, std::int64_t seed, const RunOptions& options) {
+  constexpr std::int64_t kWord = 64;
+  if (vectors.shape().rank() != 2)
+    throw Error(ErrorCode::invalid_argument, fmt::format("vectors are {}, not a matrix", to_string(vectors.shape())),
+                "pass one vector per row");
+  if (bits < kWord || bits % kWord != 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} bits do not fill words of {}", bits, kWord),
+                "use 64, 128, 256, ...");
+  const std::int64_t rows = vectors.shape()[0], words = bits / kWord;
+  const Tensor directions = randn({vectors.shape()[1], bits}, DType::f32, seed);
+  const Tensor is_positive = matmul(Tensor(vectors).cast(DType::f32), directions) > 0;
+  eval(std::span(&is_positive, 1), options);
+  const HostArray signs = is_positive.to_host();
+  const auto* const sign = reinterpret_cast<const std::uint8_t*>(signs.data());
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(rows * words));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(signs.elements()); ++i)
+    hashes[i / kWord] |= std::uint64_t{sign[i]} << (i % kWord);
+  return HostArray::from<std::uint64_t>({rows, words}, hashes);
+}
+
+std::vector<std::int64_t> hamming_distances(const HostArray& hashes, const HostArray& query) {
+  if (hashes.dtype() != DType::u64 || query.dtype() != DType::u64 || hashes.shape().rank() != 2 ||
+      query.elements() != hashes.shape()[1])
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("hashes are {} {}, the query {} {}", name(hashes.dtype()), to_string(hashes.shape()),
+                            name(query.dtype()), to_string(query.shape())),
+                "compare hashes of as many bits");
+  const auto* row = reinterpret_cast<const std::uint64_t*>(hashes.data());
+  const auto* const one = reinterpret_cast<const std::uint64_t*>(query.data());
+  const auto words = static_cast<std::size_t>(query.elements());
+  std::vector<std::int64_t> distances(static_cast<std::size_t>(hashes.shape()[0]));
+  for (std::int64_t& distance : distances)
+    for (std::size_t i = 0; i < words; ++i) distance += std::popcount(*row++ ^ one[i]);
+  return distances;
 }
 
 }  // namespace tenon
