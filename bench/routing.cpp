@@ -5,7 +5,7 @@
 // some runs, with devices closed (opening counts) and again with all of them open. Right is the fastest device, or one within 10
 // % of it.
 //
-//   bench_routing [--sim TEXT]... [--largest ELEMENTS]     (all devices that can be used here, and the imagined ones)
+//   bench_routing [--sim TEXT]... [--largest ELEMENTS]     (all devices that can be used here, and the simulated ones)
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ namespace tenon {
 struct SamplingOptions {
   std::int64_t max_tokens = 256;       // generated at most; the model's context may end a text earlier
   double temperature = 0;              // 0: the most likely token each time (greedy)
-  std::int64_t top_k = 0;              // choose among so many of the most likely tokens; 0: among all
+  std::int64_t top_k = 0;              // choose among this many of the most likely tokens; 0: among all
   double top_p = 1;                    // and among the most likely ones that together have this probability
   double repeat_penalty = 1;           // above 1: tokens of the last 64 are less likely
   std::uint64_t seed = 0;              // equal seeds and prompts give equal texts
@@ -88,7 +88,7 @@ class Generator {
   std::int64_t context() const noexcept;        // tokens of a prompt and its answer together
   std::string device() const;                   // the id of the device it was loaded for
   std::uint64_t weight_bytes() const noexcept;  // as they are kept for that device
-  // At most, for the keys and values of a sequence of so many tokens.
+  // The most that the keys and values of a sequence of |tokens| tokens take.
   std::uint64_t sequence_bytes(std::int64_t tokens) const noexcept;
 
   // The tokens of a prompt, with the one that begins a text if the model has it.

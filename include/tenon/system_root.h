@@ -6,8 +6,8 @@
 // Thread safety: all calls may run concurrently.
 //
 //   SystemRoot machine;                                     // this machine
-//   SystemRoot imagined({.root = "tests/fixtures/n300"});   // a folder with sys/, proc/, dev/
-//   if (auto version = imagined.line("/sys/module/tenstorrent/version")) ...
+//   SystemRoot other({.root = "tests/fixtures/n300"});      // a folder with sys/, proc/, dev/
+//   if (auto version = other.line("/sys/module/tenstorrent/version")) ...
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ namespace tenon {
 
 class SystemRoot {
  public:
-  struct Imagined {
+  // Another machine, made of files in a folder.
+  struct StandIn {
     std::filesystem::path root;
     std::map<std::string, std::string> environment;
     std::vector<std::string> denied;  // paths that this process may not read and write
@@ -32,12 +33,12 @@ class SystemRoot {
 
   // The machine this process runs on, with the process's environment.
   SystemRoot() = default;
-  explicit SystemRoot(Imagined imagined);
+  explicit SystemRoot(StandIn machine);
 
   // True for the real machine. Only then may detectors load libraries and run programs.
-  bool is_this_machine() const noexcept { return !imagined_; }
+  bool is_this_machine() const noexcept { return !stand_in_; }
   const std::filesystem::path& path() const noexcept { return root_; }
-  std::optional<int> affinity() const { return imagined_ ? imagined_->affinity : std::nullopt; }
+  std::optional<int> affinity() const { return stand_in_ ? stand_in_->affinity : std::nullopt; }
 
   bool exists(std::string_view path) const noexcept;
   bool is_folder(std::string_view path) const noexcept;
@@ -64,7 +65,7 @@ class SystemRoot {
   std::filesystem::path real(std::string_view path) const;
 
   std::filesystem::path root_ = "/";
-  std::optional<Imagined> imagined_;
+  std::optional<StandIn> stand_in_;
 };
 
 }  // namespace tenon

@@ -60,7 +60,7 @@ struct File {
 
 }  // namespace
 
-SystemRoot::SystemRoot(Imagined imagined) : root_(imagined.root), imagined_(std::move(imagined)) {}
+SystemRoot::SystemRoot(StandIn machine) : root_(machine.root), stand_in_(std::move(machine)) {}
 
 std::filesystem::path SystemRoot::real(std::string_view path) const {
   return root_ / std::filesystem::path(path).relative_path();
@@ -81,8 +81,8 @@ bool SystemRoot::is_folder(std::string_view path) const noexcept try {
 }
 
 bool SystemRoot::may_use(std::string_view path) const noexcept try {
-  if (imagined_)
-    return exists(path) && std::find(imagined_->denied.begin(), imagined_->denied.end(), path) == imagined_->denied.end();
+  if (stand_in_)
+    return exists(path) && std::find(stand_in_->denied.begin(), stand_in_->denied.end(), path) == stand_in_->denied.end();
   return faccessat(AT_FDCWD, real(path).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
 } catch (...) {
   return false;
@@ -166,9 +166,9 @@ std::optional<std::string> SystemRoot::link_name(std::string_view path) const no
 
 std::string SystemRoot::environment(std::string_view name) const {
   const std::string key(name);
-  if (imagined_) {
-    const auto found = imagined_->environment.find(key);
-    return found == imagined_->environment.end() ? "" : found->second;
+  if (stand_in_) {
+    const auto found = stand_in_->environment.find(key);
+    return found == stand_in_->environment.end() ? "" : found->second;
   }
   const char* value = std::getenv(key.c_str());
   return value ? value : "";

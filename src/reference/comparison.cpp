@@ -158,7 +158,7 @@ Ranges ranges_of(std::span<const double> values, std::span<const double> referen
 struct PlainErrors {
   double max_abs = 0, max_rel = 0, max_ulp = 0;
   std::int64_t mismatches = 0;
-  std::array<std::int64_t, kUlpEdges.size()> at_least{};  // elements of so many ULP or more
+  std::array<std::int64_t, kUlpEdges.size()> at_least{};  // elements whose error is this many ULP or more
 };
 struct PlainLimits {
   Format format;
@@ -173,7 +173,7 @@ struct PlainLimits {
   std::int64_t max_abs = 0, max_rel = 0, max_ulp = 0, mismatches = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const double error = std::fabs(values[i] - wanted[i]), magnitude = std::fabs(wanted[i]);
-    // One over the ULP at |magnitude|: the power of two in it, which is its exponent bits, turned round.
+    // One over the ULP at |magnitude|: the power of two in it, its exponent bits, negated.
     const double at_least = magnitude > smallest ? magnitude : smallest;
     const double ulp = error * value_of(turn - (bits(at_least) & 0x7ff0000000000000));
     const double relative = magnitude > 0 ? error / magnitude : 0;

@@ -220,8 +220,8 @@ HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray&
       const T* pa = data<T>(a) + n * rows * inner;
       const T* pb = data<T>(b) + n * inner * cols;
       if constexpr (std::is_same_v<T, double>) {
-        const std::vector<double> turned = attr.transpose_b ? transposed(pb, cols, inner) : std::vector<double>();
-        const double* const rows_of_b = attr.transpose_b ? turned.data() : pb;
+        const std::vector<double> transposed_b = attr.transpose_b ? transposed(pb, cols, inner) : std::vector<double>();
+        const double* const rows_of_b = attr.transpose_b ? transposed_b.data() : pb;
         const auto rows_from = [&](std::int64_t first, std::int64_t count) {
           for (std::int64_t i = first; i < first + count; ++i)
             row_of_product(pa + i * row_a, step_a, rows_of_b, cols, inner, to + i * cols);

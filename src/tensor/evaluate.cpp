@@ -93,8 +93,8 @@ std::vector<const std::string*> requests_of(const TensorPlan& plan) {
   return requests;
 }
 
-// The one device that is wished for anywhere in the plan; the default for none at all, nothing for several.
-std::optional<std::string_view> only_wish(const TensorPlan& plan) {
+// The only device that the plan requests; the default if it requests none, nothing if it requests several.
+std::optional<std::string_view> only_request(const TensorPlan& plan) {
   std::string_view only;
   for (const PlannedNode& node : plan.nodes) {
     const std::string& own = node.node->requested;
@@ -182,7 +182,7 @@ void evaluate_nodes(std::span<const Tensor> tensors, const RunOptions& options, 
   TensorPlan planned = plan(claim.nodes());
   if (options.device != "auto") {
     run_plan(planned, manager, options, evaluation);
-  } else if (const std::optional<std::string_view> requested = only_wish(planned)) {
+  } else if (const std::optional<std::string_view> requested = only_request(planned)) {
     if (*requested == "auto") return run_plan(planned, manager, options, evaluation);
     RunOptions here = options;
     here.device = *requested;

@@ -17,12 +17,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A logger whose clock and lines the test holds.
-struct Imagined {
+struct TestLog {
   Clock::time_point now{seconds(1'700'000'000) + milliseconds(45)};
   std::vector<Line> lines;
   Logger logger;
 
-  explicit Imagined(Level level = Level::debug)
+  explicit TestLog(Level level = Level::debug)
       : logger({.level = level, .sink = [this](const Line& line) { lines.push_back(line); }, .now = [this] { return now; }}) {}
 
   template <typename... Arguments>
@@ -55,14 +55,14 @@ std::string stderr_of_child(const std::vector<std::pair<const char*, const char*
 }
 
 TEST(Log, ALineHasTimeLevelAndMessage) {
-  Imagined here;
+  TestLog here;
   here.write(Level::warn, "{} took {} ms to open", "cuda:0", 812);
   ASSERT_EQ(here.lines.size(), 1U);
   EXPECT_EQ(text_of(here.lines[0]), "2023-11-14T22:13:20.045Z tenon warn: cuda:0 took 812 ms to open");
 }
 
 TEST(Log, AsJsonItIsOneObjectALine) {
-  Imagined here;
+  TestLog here;
   here.write(Level::error, "close of {} failed:\n\"bus error\"", "tpu:0");
   const std::string text = json_of(here.lines.at(0));
   EXPECT_EQ(text.find('\n'), std::string::npos);
@@ -79,12 +79,12 @@ TEST(Log, AMessageCannotBreakTheLineOrCommandTheTerminal) {
 }
 
 TEST(Log, LinesBelowTheLevelAreNotMade) {
-  Imagined here(Level::warn);
+  TestLog here(Level::warn);
   here.write(Level::info, "opened {}", 1);
   EXPECT_TRUE(here.lines.empty());
   here.write(Level::warn, "slow {}", 1);
   EXPECT_EQ(here.lines.size(), 1U);
-  Imagined silent(Level::off);
+  TestLog silent(Level::off);
   silent.write(Level::error, "failed {}", 1);
   EXPECT_TRUE(silent.lines.empty());
 }
@@ -97,7 +97,7 @@ TEST(Log, EveryLevelHasANameAndOtherTextHasNone) {
 }
 
 TEST(Log, ARepeatedLineIsLimitedAndTheRestCounted) {
-  Imagined here;
+  TestLog here;
   for (int i = 0; i < 25; ++i) {
     here.write(Level::warn, "close failed {} times", i);
     here.now += milliseconds(100);
@@ -111,7 +111,7 @@ TEST(Log, ARepeatedLineIsLimitedAndTheRestCounted) {
 }
 
 TEST(Log, TheFirstLineOfANewWindowSaysHowManyWereLeftOut) {
-  Imagined here;
+  TestLog here;
   const auto repeat = [&](int i) { here.write(Level::warn, "lost {}", i); };
   for (int i = 0; i < 25; ++i) repeat(i);
   here.now += seconds(10);
@@ -122,7 +122,7 @@ TEST(Log, TheFirstLineOfANewWindowSaysHowManyWereLeftOut) {
 }
 
 TEST(Log, AClockSetBackDoesNotSilenceIt) {
-  Imagined here;
+  TestLog here;
   const auto repeat = [&] { here.write(Level::warn, "again {}", 0); };
   for (int i = 0; i < 25; ++i) repeat();
   here.now -= seconds(3600);

@@ -132,7 +132,7 @@ TEST(SystemRoot, NamesAreInNaturalOrder) {
   EXPECT_TRUE(machine("h100x8").list("/nowhere").empty());
 }
 
-TEST(SystemRoot, AnImaginedMachineHasItsOwnEnvironmentAndPermissions) {
+TEST(SystemRoot, AMachineOfFilesHasItsOwnEnvironmentAndPermissions) {
   const SystemRoot denied = machine("no_permission");
   EXPECT_TRUE(denied.exists("/dev/tenstorrent/0"));
   EXPECT_FALSE(denied.may_use("/dev/tenstorrent/0"));

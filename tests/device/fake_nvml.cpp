@@ -1,4 +1,4 @@
-// NVML's C interface, answering for one imagined card. fake_nvml_set changes what it answers.
+// NVML's C interface, answering for one card that does not exist. fake_nvml_set changes what it answers.
 #include <cstring>
 
 namespace {
@@ -44,7 +44,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
   *handle = &started;
   return index == 0 ? 0 : 15;  // the second card has fallen off the bus
 }
-int nvmlDeviceGetName(void*, char* text, unsigned size) { return put(text, size, "NVIDIA Imagined"); }
+int nvmlDeviceGetName(void*, char* text, unsigned size) { return put(text, size, "NVIDIA Stand-in"); }
 int nvmlDeviceGetUUID(void*, char* text, unsigned size) { return put(text, size, "GPU-42"); }
 int nvmlDeviceGetSerial(void*, char*, unsigned) { return 3; }  // not supported
 struct Pci {

@@ -25,14 +25,14 @@ inline std::vector<std::string> machine_names() {
 
 // Its files, and what its machine.txt says of environment, denied nodes and affinity.
 inline SystemRoot machine(const std::string& name) {
-  SystemRoot::Imagined imagined{.root = fixtures() / name};
-  std::ifstream settings(imagined.root / "machine.txt");
+  SystemRoot::StandIn files{.root = fixtures() / name};
+  std::ifstream settings(files.root / "machine.txt");
   for (std::string key, value; settings >> key && std::getline(settings >> std::ws, value);) {
-    if (key == "env") imagined.environment[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
-    if (key == "denied") imagined.denied.push_back(value);
-    if (key == "affinity") imagined.affinity = std::stoi(value);
+    if (key == "env") files.environment[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
+    if (key == "denied") files.denied.push_back(value);
+    if (key == "affinity") files.affinity = std::stoi(value);
   }
-  return SystemRoot(std::move(imagined));
+  return SystemRoot(std::move(files));
 }
 
 // Every file that any fixture machine has, full of random bytes, and every link leading nowhere; gone at the end of its life.

@@ -26,7 +26,7 @@ TEST_F(Nvml, EveryFigureIsPassedOnAndWhatItCannotTellStaysEmpty) {
   ASSERT_EQ(answer.cards.size(), 1u) << "a card without a handle is left out";
   const DeviceInfo& card = answer.cards[0];
   EXPECT_EQ(card.id, "cuda:0");
-  EXPECT_EQ(card.name, "NVIDIA Imagined");
+  EXPECT_EQ(card.name, "NVIDIA Stand-in");
   EXPECT_EQ(card.uuid, "GPU-42");
   EXPECT_EQ(card.serial, "");
   EXPECT_EQ(card.pci_address, "0000:af:00.0");

@@ -1,4 +1,4 @@
-// Finding TTNN and the simulator's chip on imagined machines.
+// Finding TTNN and the simulator's chip on machines made of files.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// An imagined card that a test controls, and its owner in virtual time.
+// A simulated card that a test controls, and its owner in virtual time.
 #pragma once
 
 #include <gtest/gtest.h>

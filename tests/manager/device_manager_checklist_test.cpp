@@ -1,5 +1,5 @@
 // What users of Python device managers expect, item by item: capabilities, lists of devices, distribution, batch sizes,
-// configuration. Machines are imagined.
+// configuration. Machines are made up.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ DeviceInfo device(std::string id, DeviceKind kind, std::string model = "model") 
   info.id = std::move(id);
   info.kind = kind;
   info.name = std::move(model);
-  info.backends = {"imagined"};
+  info.backends = {"made_up"};
   return info;
 }
 
@@ -87,7 +87,7 @@ TEST(CapabilitiesOfAMachine, AreReadFromTheFirstDeviceOfThePrimaryKind) {
   const Capabilities known = capabilities_of(std::vector{kCpu, gpu(0), gpu(1)});
   EXPECT_EQ(known.device_type, DeviceKind::gpu);
   EXPECT_EQ(known.device_count, 2u);
-  EXPECT_EQ(known.default_backend, "imagined");
+  EXPECT_EQ(known.default_backend, "made_up");
   EXPECT_EQ(known.total_memory_mb, 80u * 1024);
   EXPECT_EQ(known.compute_capability, "9.0");
   EXPECT_EQ(known.cuda_version, "12.4");
@@ -161,7 +161,7 @@ TEST(ListsOfDevices, TheDefaultIsTheFirstGpuElseTheFirst) {
 
 TEST(ListsOfDevices, TheSummaryHasEveryPart) {
   const DeviceSummary summary = summarize(std::vector{kCpu, gpu(0), kTpu});
-  EXPECT_EQ(summary.backend, "imagined");
+  EXPECT_EQ(summary.backend, "made_up");
   EXPECT_EQ(summary.capabilities.device_type, DeviceKind::gpu);
   EXPECT_EQ(summary.devices.size(), 3u);
   EXPECT_EQ(summary.gpu_devices.size(), 1u);
@@ -309,18 +309,18 @@ TEST(TheProcessManager, IsOneUntilItIsConfiguredAnew) {
 }
 
 TEST(FreshManagers, FindDevicesOfADetectorOfOnesOwn) {
-  struct Imagined final : Detector {
-    std::string_view name() const noexcept override { return "imagined"; }
+  struct MadeUp final : Detector {
+    std::string_view name() const noexcept override { return "made_up"; }
     Detection detect(const SystemRoot&) const override {
-      DeviceInfo found = device("imagined:0", DeviceKind::gpu, "Imagined");
+      DeviceInfo found = device("made_up:0", DeviceKind::gpu, "Made up");
       found.backends.clear();
       return {.devices = {found}};
     }
   };
   DeviceManager manager;
-  manager.add_detector(std::make_unique<Imagined>());
+  manager.add_detector(std::make_unique<MadeUp>());
   const std::vector<DeviceInfo> found = manager.devices();
-  EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const DeviceInfo& one) { return one.id == "imagined:0"; }));
+  EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const DeviceInfo& one) { return one.id == "made_up:0"; }));
 }
 
 TEST(FreshManagers, WarnWhenThePreferredKindIsNotThere) {

@@ -96,7 +96,7 @@ TEST(Inventory, ASecondWayToTheProcessorHasItsMemoryAndMaker) {
   EXPECT_TRUE(devices[1].same_as.empty());
 }
 
-TEST(Inventory, AWishIsAnIdAnAliasOrAKind) {
+TEST(Inventory, ADeviceRequestIsAnIdAnAliasOrAKind) {
   DeviceInfo broken = device("cuda:0", DeviceKind::gpu);
   broken.available = false;
   DeviceInfo second = device("cuda:1", DeviceKind::gpu);

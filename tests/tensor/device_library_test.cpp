@@ -97,7 +97,7 @@ TEST_F(DeviceLibrary, ClosingTwiceAndInitialisingTwiceAreHarmless) {
   EXPECT_EQ(machine_.counters().closes, 1U);
 }
 
-TEST_F(DeviceLibrary, TheDefaultDeviceIsWhereTensorsWithoutAWishGo) {
+TEST_F(DeviceLibrary, TheDefaultDeviceIsWhereTensorsWithoutARequestGo) {
   machine_.manager().set_default_device("cpu");
   EXPECT_FALSE(get_default_device());
   const Device device = create_device(Arch::wormhole, 1);

@@ -125,7 +125,7 @@ TEST_F(Evaluating, ResultsStayOnTheDeviceAndAreUsedThere) {
   EXPECT_EQ(values(z), (Doubles{3, 5}));
 }
 
-TEST_F(Evaluating, AWishDecidesWhere) {
+TEST_F(Evaluating, ADeviceRequestDecidesWhere) {
   const Tensor x = tensor({1.0, 2.0});
   const Tensor direct = (x + 1).on("sim:1"), inherited = x.on("sim:1") * 3, plain = x - 1;
   direct.eval();
@@ -141,7 +141,7 @@ TEST_F(Evaluating, AWishDecidesWhere) {
   EXPECT_EQ(overruled.device(), "sim:0");
 }
 
-TEST_F(Evaluating, PartsWithDifferentWishesRunInTurn) {
+TEST_F(Evaluating, PartsWithDifferentRequestsRunInTurn) {
   const Tensor x = tensor({1.0, 2.0});
   const Tensor first = (x * 2).on("sim:1"), second = (first + 1).on("sim:0"), third = (second * first).on("sim:1");
   const Evaluation done = eval(third);
@@ -151,7 +151,7 @@ TEST_F(Evaluating, PartsWithDifferentWishesRunInTurn) {
   EXPECT_EQ(runs("sim:1"), 2U);
 }
 
-TEST_F(Evaluating, TensorsWithoutAWishJoinThoseWithOne) {
+TEST_F(Evaluating, TensorsWithoutARequestJoinThoseWithOne) {
   const Tensor x = tensor({1.0, 2.0});
   const Tensor a = x + 1, b = (x + 2).on("sim:1");
   EXPECT_EQ(eval(a, b).programs, 1);

@@ -98,7 +98,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 
 def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
-    """The sum of products over axes of both: the last and first so many, or two lists of axes."""
+    """The sum of products over axes of both: the last ones of `x1` with the first ones of `x2`, or two lists of axes."""
     if isinstance(axes, int):
         return ops["tensordot"](x1, x2, axes)
     first, second = (

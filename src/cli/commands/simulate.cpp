@@ -1,4 +1,4 @@
-// tenon simulate: a fleet of imagined devices under load, with the real routing and keep-open decisions.
+// tenon simulate: a fleet of simulated devices under load, with the real routing and keep-open decisions.
 #include <fmt/format.h>
 
 #include <charconv>

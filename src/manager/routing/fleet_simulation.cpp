@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {"fastest", "expected", "least_loaded", "two_choices", "round_robin", "random"};
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Of more devices, so many drawn by speed are looked at: as a dispatcher of a large fleet would.
+// In a larger fleet only this many devices, drawn by speed, are considered for a job.
 constexpr std::size_t kLookedAt = 64;
 
 struct Job {

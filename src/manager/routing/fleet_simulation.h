@@ -1,4 +1,4 @@
-// A fleet of imagined devices under load, in virtual time: the real routing and keep-open decisions, without the devices.
+// A fleet of simulated devices under load, in virtual time: the real routing and keep-open decisions, without the devices.
 //
 // Jobs arrive, a policy gives each to a device, a device works on one job at a time in order of arrival, opens when it is needed
 // and closes when its keep-open policy says so. What is simulated is labelled so wherever it is shown.

@@ -76,7 +76,7 @@ Architecture architecture_of(const gguf::GgufFile& file) {
   a.heads = numbers.size("attention.head_count");
   a.kv_heads = numbers.size("attention.head_count_kv", a.heads);
   a.context = numbers.size("context_length", 2048);
-  // A layer sees at most so many tokens back; shorter sequences are not affected.
+  // A layer sees at most this many earlier tokens; shorter sequences are not affected.
   if (const std::int64_t window = numbers.size("attention.sliding_window", 0); window > 0)
     a.context = std::min(a.context, window);
   a.norm_eps = numbers.number("attention.layer_norm_rms_epsilon", 1e-5);

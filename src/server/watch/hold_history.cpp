@@ -5,7 +5,7 @@
 namespace tenon::server {
 namespace {
 
-// The same process may hold a device again: then its hold began anew. Clocks and rounding may differ by this much.
+// The same process may hold a device again: that is another hold. Clocks and rounding may differ by this much.
 constexpr std::chrono::seconds kSlack{2};
 
 double seconds_of(HoldHistory::Time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }

@@ -1,4 +1,4 @@
-// Plugins of all ages, imagined: tables of functions that answer as a plugin would.
+// Stand-ins for plugins of all ages: tables of functions that answer as a plugin would.
 #include "backends/pjrt/plugin.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kSlots = 130;  // more than any version has
 
-// What an imagined plugin returns as an error.
+// What such a plugin returns as an error.
 struct FakeError {
   int code;
   std::string text;

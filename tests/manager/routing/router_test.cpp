@@ -115,7 +115,7 @@ TEST(Router, APreferenceOfAnIdOrAnAliasIsFollowed) {
   EXPECT_EQ(chosen({}, {kCpu, kGpu, second}, "gpu:1"), "cuda:1");
 }
 
-TEST(Router, AWishOfTheCallerDoesNotFallBack) {
+TEST(Router, ADeviceRequestDoesNotFallBack) {
   EXPECT_TRUE(contains(refusal([] { route({}, "gpu", std::vector{kCpu}); }, ErrorCode::not_found),
                        "no gpu was found: no card of NVIDIA, AMD or Intel is on the PCI bus"));
   EXPECT_TRUE(contains(refusal([] { route({}, "cpu:1", std::vector{kCpu}); }, ErrorCode::not_found), "did you mean 'cpu:0'?"));
