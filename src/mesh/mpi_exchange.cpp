@@ -46,10 +46,6 @@ MpiExchange::MpiExchange(MpiLibrary& mpi, const Mesh& mesh, std::chrono::nanosec
       deadline_(start_deadline),
       cancel_(std::move(cancel)),
       names_(index(mpi.size())) {
-  if (mpi.size() != mesh.size())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the mesh {} has {} places, but MPI started {} processes", mesh.text(), mesh.size(), mpi.size()),
-                fmt::format("start mpirun -n {}", mesh.size()));
   for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = fmt::format("rank {}", i);
   names_ = gather(name);
   make_groups();

@@ -77,6 +77,15 @@ std::string device_for(const DeviceManager& manager, const std::string& request)
   return accelerators[index(place_on_host()) % accelerators.size()];
 }
 
+void check_size(const std::vector<MeshAxis>& axes, int processes) {
+  double places = 1;
+  for (const MeshAxis& axis : axes) places *= axis.size;
+  if (places != processes)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the mesh has {} places, but MPI started {} processes", places, processes),
+                fmt::format("start mpirun -n {}", places));
+}
+
 // Collective: what each process knows about its own device.
 std::vector<double> speeds_of_processes(mesh::MpiExchange& processes, const DeviceManager& manager, const Graph& graph,
                                         const Mesh& mesh, const MeshOptions& options, const std::string& device) {
@@ -109,6 +118,7 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
                        const std::vector<MeshAxis>& axes, const MpiOptions& options) {
   const std::chrono::nanoseconds start = start_deadline(options.deadline_seconds);
   mesh::MpiLibrary& mpi = start_mpi(start);
+  check_size(axes, mpi.size());
   std::vector<std::string> ranks;
   for (int rank = 0; rank < mpi.size(); ++rank) ranks.push_back(fmt::format("rank {}", rank));
   const Mesh mesh(axes, ranks);

@@ -18,7 +18,8 @@ LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscri
 MLP = ["gelu(x @ w) @ v", "x=randn([6, 16], seed=1)", "w=randn([16, 32], seed=2)", "v=randn([32, 4], seed=3)"]
 # Long enough to be interrupted: each process multiplies its part on its own slow device before the sum is exchanged.
 LONG = ["sum(tanh(x @ w))", "x=randn([64, 64], seed=1)", "w=randn([64, 64], seed=2)"]
-SLOW_DEVICE = "gpu,compute=6s"
+SLOW_DEVICE = "gpu,compute=4s"
+GONE = {"openmpi": [("line", signal.SIGSTOP), ("2 x 2", signal.SIGKILL)], "mpich": [("line", signal.SIGKILL), ("2 x 2", signal.SIGSTOP)]}
 # Mesh, sharding of x, number of processes.
 MESHES = {"line": ("m=3", "x=m,-", 3), "2 x 2": ("a=2,b=2", "x=a,b", 4)}
 
@@ -92,10 +93,11 @@ class Job:
 
     def end(self, most):
         """Waits for the launcher; returns the exit status and what was said."""
+        seconds = Limit.seconds(most)
         try:
-            self.process.wait(Limit.seconds(most))
+            self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"the job did not end within {most} s\n{self.describe()}") from None
+            raise AssertionError(f"the job did not end within {seconds:.0f} s\n{self.describe()}") from None
         return self.process.returncode, self.text(self.out), self.text(self.err)
 
 
@@ -172,7 +174,7 @@ def main():
         for name, launcher in present.items():
             check_results(launcher, tenon, folder)
             print(f"{name}: results are right", flush=True)
-            for shape, how in (("line", signal.SIGSTOP), ("line", signal.SIGKILL), ("2 x 2", signal.SIGSTOP), ("2 x 2", signal.SIGKILL)):
+            for shape, how in GONE[name]:
                 ranks = MESHES[shape][2]
                 check_gone(launcher, tenon, folder, how, ";".join([SLOW_DEVICE] * ranks), shape, leased=ranks)
                 print(f"{name}: a process of a mesh ({shape}) that got {how.name} ends the job with an error", flush=True)
