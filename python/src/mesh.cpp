@@ -14,9 +14,14 @@
 namespace tenon::python {
 namespace {
 
-Mesh make_mesh(nb::dict axes, nb::handle devices) {
+std::vector<MeshAxis> axes_of(nb::dict axes) {
   std::vector<MeshAxis> all;
   for (const auto& [name, size] : axes) all.push_back({nb::cast<std::string>(name), nb::cast<int>(size)});
+  return all;
+}
+
+Mesh make_mesh(nb::dict axes, nb::handle devices) {
+  const std::vector<MeshAxis> all = axes_of(axes);
   if (!devices.is_none()) {
     std::vector<std::string> ids;
     for (nb::handle device : devices) ids.push_back(nb::cast<std::string>(nb::str(device)));
@@ -57,10 +62,15 @@ Program expression_program(const std::string& source, nb::dict named) {
   return Program::of_graph(parse_expression(source, types));
 }
 
-MeshOptions options_of(nb::dict shardings, nb::sequence speeds) {
+MeshOptions split_by(nb::dict shardings) {
   MeshOptions options;
   for (const auto& [name, text] : shardings)
     options.inputs[nb::cast<std::string>(name)] = Sharding::parse(nb::cast<std::string>(text));
+  return options;
+}
+
+MeshOptions options_of(nb::dict shardings, nb::sequence speeds) {
+  MeshOptions options = split_by(shardings);
   for (nb::handle speed : speeds) options.speeds.push_back(nb::cast<double>(nb::object(nb::float_(nb::borrow(speed)))));
   return options;
 }
@@ -90,23 +100,18 @@ nb::list text_list(const std::vector<std::string>& texts) {
   return list;
 }
 
+// Without the interpreter's lock.
+std::vector<HostArray> host_arrays(const Work& work) {
+  std::vector<HostArray> inputs;
+  for (const Tensor& input : work.inputs) {
+    input.eval();
+    inputs.push_back(input.to_host());
+  }
+  return inputs;
+}
+
 // (outputs, devices, [[(stage, seconds)]], collectives)
-nb::object run_mesh(const Mesh& mesh, nb::handle program, nb::sequence arrays, nb::dict shardings, nb::sequence speeds,
-                    nb::handle timeout, int priority, nb::handle on_progress, nb::handle cancel) {
-  const Work work = work_of(program, arrays);
-  MeshOptions options = options_of(shardings, speeds);
-  const CallOptions call = CallOptions::from(nb::none(), timeout, priority, on_progress, cancel);
-  MeshResult result;
-  wait([&](Waiting& waiting) {
-    const Forward forward(call.cancel, waiting);
-    options.run = call.with(waiting);
-    std::vector<HostArray> inputs;
-    for (const Tensor& input : work.inputs) {
-      input.eval();
-      inputs.push_back(input.to_host());
-    }
-    result = run_on_mesh(process_manager(), work.graph, inputs, mesh, options);
-  });
+nb::object report(MeshResult& result) {
   nb::list outputs, devices, timelines;
   for (HostArray& output : result.outputs) outputs.append(wrapped(std::move(output)));
   for (const DeviceInfo& device : result.devices) devices.append(device.id);
@@ -116,6 +121,41 @@ nb::object run_mesh(const Mesh& mesh, nb::handle program, nb::sequence arrays, n
     timelines.append(spans);
   }
   return nb::make_tuple(outputs, devices, timelines, collective_dicts(result.collectives));
+}
+
+nb::object run_mesh(const Mesh& mesh, nb::handle program, nb::sequence arrays, nb::dict shardings, nb::sequence speeds,
+                    nb::handle timeout, int priority, nb::handle on_progress, nb::handle cancel) {
+  const Work work = work_of(program, arrays);
+  MeshOptions options = options_of(shardings, speeds);
+  const CallOptions call = CallOptions::from(nb::none(), timeout, priority, on_progress, cancel);
+  MeshResult result;
+  wait([&](Waiting& waiting) {
+    const Forward forward(call.cancel, waiting);
+    options.run = call.with(waiting);
+    result = run_on_mesh(process_manager(), work.graph, host_arrays(work), mesh, options);
+  });
+  return report(result);
+}
+
+// A process has one device: (outputs, [device], [[(stage, seconds)]], collectives, rank, places)
+nb::object run_mpi(nb::dict axes, nb::handle program, nb::sequence arrays, nb::dict shardings, nb::sequence speeds,
+                   bool has_measured_speeds, const std::string& device, double deadline, nb::handle timeout, int priority,
+                   nb::handle on_progress, nb::handle cancel) {
+  const Work work = work_of(program, arrays);
+  const std::vector<MeshAxis> all = axes_of(axes);
+  MpiOptions options{.mesh = options_of(shardings, speeds),
+                     .has_measured_speeds = has_measured_speeds,
+                     .device = device,
+                     .deadline_seconds = deadline};
+  const CallOptions call = CallOptions::from(nb::none(), timeout, priority, on_progress, cancel);
+  MpiResult result;
+  wait([&](Waiting& waiting) {
+    const Forward forward(call.cancel, waiting);
+    options.mesh.run = call.with(waiting);
+    result = run_over_mpi(process_manager(), work.graph, host_arrays(work), all, options);
+  });
+  nb::tuple reported = nb::cast<nb::tuple>(report(result.result));
+  return nb::make_tuple(reported[0], reported[1], reported[2], reported[3], result.rank, text_list(result.places));
 }
 
 // (text, collectives, shardings of the outputs, notes, stages, bytes)
@@ -135,13 +175,22 @@ void bind_mesh(nb::module_& module) {
       .def("run", &run_mesh, nb::arg("program"), nb::arg("arrays"), nb::arg("shardings"), nb::arg("speeds"),
            nb::arg("timeout").none(), nb::arg("priority"), nb::arg("on_progress").none(), nb::arg("cancel").none())
       .def("explain", &explain)
-      .def("measured_speeds", [](const Mesh& self, nb::handle program) {
+      .def("measured_speeds", [](const Mesh& self, nb::handle program, nb::dict shardings) {
         nb::list speeds;
-        for (const double speed : measured_speeds(process_manager(), nb::cast<const Program&>(program).graph(), self))
+        for (const double speed :
+             measured_speeds(process_manager(), nb::cast<const Program&>(program).complete_graph(), self, split_by(shardings)))
           speeds.append(speed);
         return speeds;
       });
   module.def("_expression_program", &expression_program);
+  module.def("_started_by_mpi", &started_by_mpi);
+  module.def("_run_over_mpi", &run_mpi, nb::arg("axes"), nb::arg("program"), nb::arg("arrays"), nb::arg("shardings"),
+             nb::arg("speeds"), nb::arg("has_measured_speeds"), nb::arg("device"), nb::arg("deadline"), nb::arg("timeout").none(),
+             nb::arg("priority"), nb::arg("on_progress").none(), nb::arg("cancel").none());
+  module.def("_finish_mpi", [](double deadline) {
+    nb::gil_scoped_release free;
+    finish_mpi(deadline);
+  });
 }
 
 }  // namespace tenon::python

@@ -71,7 +71,7 @@ def __getattr__(name: str) -> object:
         return getattr(import_module("tenon._model"), name)
     if name in ("Generator", "Generation", "TextStream"):
         return getattr(import_module("tenon._generator"), name)
-    if name in ("Mesh", "MeshPlan", "MeshReport"):
+    if name in ("Mesh", "MeshPlan", "MeshReport", "MpiMesh", "MpiReport", "finish_mpi", "started_by_mpi"):
         return getattr(import_module("tenon._mesh"), name)
     if name == "compat":
         return import_module("tenon.compat")

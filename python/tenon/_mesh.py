@@ -104,7 +104,7 @@ class Mesh:
         """The same with the devices, their timelines and the exchanges."""
         recorded = _recorded(work, args, kwargs)
         split = _by_input(recorded.program, shardings)
-        shares = self._speeds(recorded.program, speeds)
+        shares = self._speeds(recorded.program, split, speeds)
         outputs, devices, timelines, collectives = self._mesh.run(
             recorded.program, recorded.inputs, split, shares, timeout, priority, _progress_callback(on_progress), _cancel
         )
@@ -129,11 +129,11 @@ class Mesh:
         """The sharding of every value and every exchange with its bytes. Opens nothing; `tenon.spec` can stand for an array."""
         recorded = _recorded(work, args, kwargs)
         split = _by_input(recorded.program, shardings)
-        return MeshPlan(*self._mesh.explain(recorded.program, split, self._speeds(recorded.program, speeds)))
+        return MeshPlan(*self._mesh.explain(recorded.program, split, self._speeds(recorded.program, split, speeds)))
 
-    def _speeds(self, program: Any, speeds: Union[str, Sequence[float], None]) -> list[float]:
+    def _speeds(self, program: Any, split: dict[str, str], speeds: Union[str, Sequence[float], None]) -> list[float]:
         if speeds == "measured":
-            measured: list[float] = self._mesh.measured_speeds(program)
+            measured: list[float] = self._mesh.measured_speeds(program, split)
             return measured
         if isinstance(speeds, str):
             raise ValueError(f"speeds must be a number for each device or 'measured', not {speeds!r}")
@@ -141,6 +141,101 @@ class Mesh:
 
     def __repr__(self) -> str:
         return f"<tenon.Mesh {self._mesh.text} of {', '.join(self.devices)}>"
+
+
+class MpiReport(NamedTuple):
+    """The result of a run over MPI, as this process has it."""
+
+    result: Any
+    device: str
+    timeline: list[tuple[str, float]]
+    collectives: list[dict[str, Any]]
+    rank: int
+    places: list[str]
+    """Host and device of each process."""
+
+
+class MpiMesh:
+    """The processes of an MPI job in a grid with named axes, one device each, on which one program runs.
+
+    mesh = tenon.MpiMesh({"data": 4})              # mpirun -n 4 python this_file.py
+    y = mesh.run("softmax(x @ w)", x=x, w=w, shardings={"x": "data,-"})
+    tenon.finish_mpi()
+
+    Every process makes the same calls with the same arrays, and gets the whole result. `deadline`: seconds for each exchange; then
+    DeadlineExceeded names the processes that did not answer. After an error end the process with os._exit: MPI's own clean-up
+    waits for processes that may be gone.
+    """
+
+    def __init__(self, axes: Mapping[str, int], device: DeviceLike = "auto", deadline: float = 30):
+        """`device`: of this process; "auto" deals out the accelerators of a host to its processes."""
+        self.axes = dict(axes)
+        self._device = str(device)
+        self._deadline = deadline
+
+    def run(
+        self,
+        work: Work,
+        /,
+        *args: Any,
+        shardings: Optional[Mapping[str, Sharding]] = None,
+        speeds: Union[str, Sequence[float], None] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        on_progress: OnProgress = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As Mesh.run, with the devices of all processes; speeds in the order of ranks."""
+        options: dict[str, Any] = {"timeout": timeout, "priority": priority, "on_progress": on_progress}
+        return self.run_reported(work, *args, shardings=shardings, speeds=speeds, **options, **kwargs).result
+
+    def run_reported(
+        self,
+        work: Work,
+        /,
+        *args: Any,
+        shardings: Optional[Mapping[str, Sharding]] = None,
+        speeds: Union[str, Sequence[float], None] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        on_progress: OnProgress = None,
+        **kwargs: Any,
+    ) -> MpiReport:
+        """The same with what happened in this process, its rank, and the places of all."""
+        if isinstance(speeds, str) and speeds != "measured":
+            raise ValueError(f"speeds must be a number for each device or 'measured', not {speeds!r}")
+        recorded = _recorded(work, args, kwargs)
+        is_measured = speeds == "measured"
+        outputs, devices, timelines, collectives, rank, places = _core._run_over_mpi(
+            self.axes,
+            recorded.program,
+            recorded.inputs,
+            _by_input(recorded.program, shardings),
+            [] if is_measured or speeds is None else list(speeds),
+            is_measured,
+            self._device,
+            self._deadline,
+            timeout,
+            priority,
+            _progress_callback(on_progress),
+            None,
+        )
+        return MpiReport(recorded.rebuild(outputs), devices[0], timelines[0], collectives, rank, places)
+
+    def __repr__(self) -> str:
+        return f"<tenon.MpiMesh {','.join(f'{name}={size}' for name, size in self.axes.items())}>"
+
+
+def started_by_mpi() -> bool:
+    """Whether mpirun, or srun with an MPI, started this process."""
+    result: bool = _core._started_by_mpi()
+    return result
+
+
+def finish_mpi(deadline: float = 30) -> None:
+    """Ends MPI, when all runs are done; without it the launcher takes the end of the process for an error. If another process does
+    not come to it within the deadline, this process ends with an error message and exit status 1. Not after an error."""
+    _core._finish_mpi(deadline)
 
 
 class _Work(NamedTuple):
