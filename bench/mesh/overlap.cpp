@@ -3,8 +3,8 @@
 //
 //   bench_overlap RUNS [SECONDS_BETWEEN_KILLS]      (TENON_RUN_DIR: an empty folder of its own)
 //
-// Exits with 1 if a device was used twice, if nothing happened for a minute, or if a device is still taken at the end. Then
-// measures what a mesh of one costs.
+// Exits with 1 if a device was used twice, if a request was overtaken, if nothing happened for a minute, or if a device is still
+// taken at the end. Then measures what a mesh of one costs.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -31,9 +32,18 @@ using Clock = std::chrono::steady_clock;
 constexpr int kDevices = 5, kProcesses = 4;
 
 struct Shared {
-  std::atomic<std::int64_t> runs, errors, violations;
+  std::atomic<std::int64_t> runs, errors, violations, waits, overtakes;
   std::atomic<pid_t> user[kDevices];
+  std::atomic<pid_t> last_user[kDevices];
+  std::atomic<std::int64_t> hand_overs[kDevices];  // from one process to another
 };
+
+// A request that waits for a device: when |ahead| others and the present user have had it, it is its turn.
+struct Wait {
+  bool is_waiting = false;
+  std::int64_t ahead = 0, hand_overs = 0;
+};
+using Waits = std::array<Wait, kDevices>;
 
 Config config() {
   Config config;
@@ -52,10 +62,25 @@ Graph sum_of_squares(std::int64_t elements) {
 
 int device_number(const std::string& id) { return std::atoi(id.c_str() + id.rfind(':') + 1); }
 
-// Between these two stages the lease is held.
-void watch(Shared& shared, const Progress& progress) {
-  std::atomic<pid_t>& user = shared.user[device_number(progress.device)];
-  if (progress.stage == "uploading") {
+void note_hand_over(Shared& shared, int device, Wait& wait) {
+  if (wait.is_waiting) {
+    ++shared.waits;
+    if (shared.hand_overs[device] - wait.hand_overs > wait.ahead + 1) ++shared.overtakes;
+    wait.is_waiting = false;
+  }
+  // A process may use the device several times before it hands it over.
+  if (shared.last_user[device].exchange(getpid()) != getpid()) ++shared.hand_overs[device];
+}
+
+// Between uploading and downloading the lease is held.
+void watch(Shared& shared, Waits& waits, const Progress& progress) {
+  const int device = device_number(progress.device);
+  std::atomic<pid_t>& user = shared.user[device];
+  Wait& wait = waits[static_cast<std::size_t>(device)];
+  if (progress.stage == "queued" && !wait.is_waiting) {
+    wait = {true, progress.place.ahead_here + progress.place.ahead_elsewhere, shared.hand_overs[device]};
+  } else if (progress.stage == "uploading") {
+    note_hand_over(shared, device, wait);
     pid_t nobody = 0;
     // Another process that was killed there is cleared by the parent.
     if (!user.compare_exchange_strong(nobody, getpid()) && nobody != getpid() && kill(nobody, 0) == 0) ++shared.violations;
@@ -74,11 +99,13 @@ void watch(Shared& shared, const Progress& progress) {
   for (int i = 0; i < kDevices; ++i) ids.push_back(fmt::format("sim:{}", i));
   MeshOptions options;
   options.inputs["x"] = Sharding::parse("m");
-  options.run.on_progress = [&](const Progress& progress) { watch(shared, progress); };
+  Waits waits;
+  options.run.on_progress = [&](const Progress& progress) { watch(shared, waits, progress); };
   while (shared.runs < wanted) {
     std::shuffle(ids.begin(), ids.end(), random);
     const auto count = static_cast<std::ptrdiff_t>(2 + random() % (kDevices - 1));
     const Mesh mesh({{"m", static_cast<int>(count)}}, {ids.begin(), ids.begin() + count});
+    waits = {};
     try {
       const MeshResult result = run_on_mesh(manager, graph, inputs, mesh, options);
       if (result.outputs[0].value(0) != 256) ++shared.violations;
@@ -104,7 +131,7 @@ int overlap(std::int64_t wanted, double seconds_between_kills) {
   for (int i = 0; i < kProcesses; ++i) children.push_back(start(*shared, wanted, ++seed));
   const Clock::time_point begin = Clock::now();
   Clock::time_point next_kill = begin, progress = begin;
-  std::int64_t seen = 0, kills = 0;
+  std::int64_t seen = 0, seen_at_kill = 0, kills = 0;
   std::mt19937 random(1);
   bool is_stuck = false;
   while (shared->runs < wanted && !is_stuck) {
@@ -112,7 +139,9 @@ int overlap(std::int64_t wanted, double seconds_between_kills) {
     if (shared->runs != seen) progress = Clock::now();
     seen = shared->runs;
     is_stuck = Clock::now() - progress > std::chrono::minutes(1);
-    if (Clock::now() < next_kill || seconds_between_kills <= 0) continue;
+    // On a busy machine processes need longer to start than between two kills; some of them have to get to their work.
+    if (Clock::now() < next_kill || seconds_between_kills <= 0 || seen < seen_at_kill + kProcesses) continue;
+    seen_at_kill = seen;
     next_kill = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds_between_kills));
     pid_t& victim = children[random() % children.size()];
     kill(victim, SIGKILL);
@@ -135,12 +164,11 @@ int overlap(std::int64_t wanted, double seconds_between_kills) {
       ++taken;
     }
   fmt::print(
-      "{} runs on random sets of {} devices, {} processes, {} of them killed: {} errors, {} devices used twice, {} still "
-      "taken{}; "
-      "{:.0f} s\n",
-      seen, kDevices, kProcesses, kills, shared->errors.load(), shared->violations.load(), taken, is_stuck ? ", STUCK" : "",
-      seconds);
-  return is_stuck || taken > 0 || shared->violations > 0 || shared->errors > 0 ? 1 : 0;
+      "{} runs on random sets of {} devices, {} processes, {} of them killed: {} errors, {} devices used twice, {} of {} waits "
+      "overtaken, {} devices still taken{}; {:.0f} s\n",
+      seen, kDevices, kProcesses, kills, shared->errors.load(), shared->violations.load(), shared->overtakes.load(),
+      shared->waits.load(), taken, is_stuck ? ", STUCK" : "", seconds);
+  return is_stuck || taken > 0 || shared->violations > 0 || shared->errors > 0 || shared->overtakes > 0 ? 1 : 0;
 }
 
 double microseconds_each(int times, const auto& action) {
