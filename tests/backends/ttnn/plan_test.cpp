@@ -181,14 +181,14 @@ TEST(TtnnPlan, MostOfTheCalculatorsOpsAreCallsOfTtnn) {
 
 TEST(TtnnPlan, WhatKeepsTheLimitsRunsFastByDefault) {
   for (const auto& [op, dtype, tier] :
-       {std::tuple("add", DType::f32, "fast"), {"add", DType::i32, "fast"},          {"exp", DType::bf16, "fast"},
-        {"sqrt", DType::bf16, "fast"},         {"div", DType::bf16, "fast"},         {"sigmoid", DType::bf16, "fast"},
-        {"softmax", DType::bf16, "fast"},      {"log_softmax", DType::bf16, "fast"}, {"layer_norm", DType::bf16, "fast"},
-        {"matmul", DType::bf16, "fast"},       {"linear", DType::bf16, "fast"},      {"conv2d", DType::bf16, "fast"},
-        {"max_pool2d", DType::bf16, "fast"},   {"sum", DType::f32, "fast"},          {"max", DType::f32, "fast"},
-        {"minimum", DType::f32, "fast"},       {"matmul", DType::f32, "exact"},      {"div", DType::f32, "exact"},
-        {"sqrt", DType::f32, "exact"},         {"pow", DType::bf16, "exact"},        {"prod", DType::bf16, "exact"},
-        {"sort", DType::bf16, "exact"},        {"add", DType::f64, "exact"}}) {
+       {std::tuple("add", DType::f32, "fast"), {"add", DType::i32, "fast"},         {"exp", DType::bf16, "fast"},
+        {"sqrt", DType::bf16, "fast"},         {"div", DType::bf16, "fast"},        {"sigmoid", DType::bf16, "fast"},
+        {"gelu", DType::bf16, "fast"},         {"softmax", DType::bf16, "fast"},    {"log_softmax", DType::bf16, "fast"},
+        {"layer_norm", DType::bf16, "fast"},   {"matmul", DType::bf16, "fast"},     {"linear", DType::bf16, "fast"},
+        {"conv2d", DType::bf16, "fast"},       {"max_pool2d", DType::bf16, "fast"}, {"sum", DType::f32, "fast"},
+        {"max", DType::f32, "fast"},           {"minimum", DType::f32, "fast"},     {"matmul", DType::f32, "exact"},
+        {"div", DType::f32, "exact"},          {"sqrt", DType::f32, "exact"},       {"pow", DType::bf16, "exact"},
+        {"prod", DType::bf16, "exact"},        {"sort", DType::bf16, "exact"},      {"add", DType::f64, "exact"}}) {
     const std::optional<Graph> graph = first_program(find_op(op), dtype);
     ASSERT_TRUE(graph);
     std::string why;

