@@ -1,6 +1,8 @@
-// BERT checkpoints (BERT, MiniLM, E5, BGE ...): config.json and safetensors as an ONNX model.
+// Checkpoints of BERT (MiniLM, E5, BGE ...) and its relatives RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT and MPNet: config.json
+// and safetensors as an ONNX model.
 //
-// Inputs input_ids, attention_mask and token_type_ids [batch, sequence], output last_hidden_state [batch, sequence, width].
+// Inputs input_ids, attention_mask and, for BERT, token_type_ids [batch, sequence]; output last_hidden_state [batch, sequence,
+// width].
 // Thread safety: pure functions.
 #pragma once
 
