@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,14 @@ struct ModelNode {
   std::vector<std::string> inputs, weights, outputs;
 };
 
+struct ModelOptions {
+  // Mixed precision: float16 or bfloat16 for what enters products (MatMul, Gemm, Einsum, Conv, ConvTranspose, Attention), weights
+  // included. Sums of products, norms, softmax and everything else stay in float32, and inputs and outputs keep their types.
+  // Recurrent nodes and integer products are not affected. float16 ends at 65504: prefer bfloat16 for nets that were not trained
+  // with it. Empty or float32: as the file says.
+  std::optional<DType> products;
+};
+
 struct ModelState;  // src/model/
 
 class Model {
@@ -75,14 +84,15 @@ class Model {
 
   // Throws not_found, permission_denied, invalid_argument for a file that is damaged, unimplemented for ops and formats that are
   // not supported.
-  static Model load(const std::filesystem::path& file);
+  static Model load(const std::filesystem::path& file, const ModelOptions& options = {});
   // The bytes of an ONNX file; weights in other files are refused.
-  static Model parse(std::span<const std::byte> onnx);
+  static Model parse(std::span<const std::byte> onnx, const ModelOptions& options = {});
 
   const ModelInfo& info() const noexcept;
   // The nodes of the main graph from place |first| on, in the order of the file, at most |count|. Graphs within nodes and the
   // insides of functions are left out.
   std::vector<ModelNode> nodes(std::size_t first, std::size_t count) const;
+  const ModelOptions& options() const noexcept;
 
   // |inputs| as a call takes them: of the model's types, where no value can change. Throws invalid_argument for missing, unknown
   // or wrongly shaped inputs. Computes nothing.
@@ -94,6 +104,11 @@ class Model {
 
   // The device that a call with these inputs would use now, and why. Opens nothing.
   Decision explain(const Tensors& inputs, std::string_view device = "auto") const;
+  // The batch, a power of two up to |most|, that is worth collecting on the device of |request|: the smallest with nearly the
+  // best throughput by the times that this machine's profile predicts (tenon profile; tenon model bench --sweep measures).
+  // |inputs| gives inputs for a batch; only their shapes and types count. Opens and computes nothing.
+  std::int64_t recommended_batch(const std::function<Tensors(std::int64_t)>& inputs, std::string_view request = "auto",
+                                 std::int64_t most = 64) const;
   // The program for these inputs. Its shapes tell what a call takes; values that only a run can tell are missing.
   std::shared_ptr<const Graph> graph(const Tensors& inputs) const;
   // The same as text, one line per node.
@@ -102,7 +117,7 @@ class Model {
   std::size_t programs() const;
 
  private:
-  static Model load_checkpoint(const std::filesystem::path& file);
+  static Model load_checkpoint(const std::filesystem::path& file, const ModelOptions& options);
   explicit Model(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
   std::shared_ptr<ModelState> state_;
 };

@@ -6,6 +6,7 @@
 
 #include "array/io/byte_source.h"
 #include "base/printable.h"
+#include "manager/routing/tuning.h"
 #include "model/checkpoint/bert.h"
 #include "model/model_info.h"
 #include "model/onnx/session.h"
@@ -16,10 +17,15 @@
 namespace tenon {
 
 struct ModelState {
-  explicit ModelState(std::shared_ptr<onnx::LoadedModel> model) : loaded(model), session(model), info(info_of(*model)) {}
+  ModelState(std::shared_ptr<onnx::LoadedModel> model, const ModelOptions& options)
+      : loaded(model),
+        session(model),
+        info(info_of(*model)),
+        options(options) {}
   std::shared_ptr<const onnx::LoadedModel> loaded;
   onnx::Session session;
   const ModelInfo info;
+  const ModelOptions options;
 };
 
 namespace {
@@ -130,9 +136,20 @@ Error with_hint(const Error& error, const std::string& message) {
   }
 }
 
+std::shared_ptr<ModelState> state_of(std::shared_ptr<onnx::LoadedModel> loaded, const ModelOptions& options) {
+  check_supported(loaded->proto);
+  if (options.products && *options.products != DType::f32) {
+    if (*options.products != DType::f16 && *options.products != DType::bf16)
+      throw Error(ErrorCode::invalid_argument, fmt::format("products cannot be computed in {}", name(*options.products)),
+                  "use float32, float16 or bfloat16");
+    loaded->products = options.products;
+  }
+  return std::make_shared<ModelState>(std::move(loaded), options);
+}
+
 }  // namespace
 
-Model Model::load_checkpoint(const std::filesystem::path& file) {
+Model Model::load_checkpoint(const std::filesystem::path& file, const ModelOptions& options) {
   try {
     const std::filesystem::path config = file.parent_path() / "config.json";
     const std::unique_ptr<ByteSource> source = open_source(config);
@@ -140,41 +157,38 @@ Model Model::load_checkpoint(const std::filesystem::path& file) {
     if (source->size() > kMost) throw Error(ErrorCode::resource_exhausted, "config.json is too large");
     std::string text(source->size(), '\0');
     source->read(0, std::as_writable_bytes(std::span(text)));
-    return parse(checkpoint::bert_as_onnx(text, load_safetensors(file)));
+    return parse(checkpoint::bert_as_onnx(text, load_safetensors(file)), options);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("model '{}': {}", printable(file.string()), error.what()), error.hint());
   }
 }
 
-Model Model::load(const std::filesystem::path& file) {
+Model Model::load(const std::filesystem::path& file, const ModelOptions& options) {
   const std::string extension = file.extension().string();
   if (extension == ".gguf")
     throw Error(ErrorCode::unimplemented, fmt::format("'{}' is a language model", printable(file.string())),
                 "load it as a Generator, which writes text");
-  if (extension == ".safetensors") return load_checkpoint(file);
+  if (extension == ".safetensors") return load_checkpoint(file, options);
   if (extension == ".pt" || extension == ".pth" || extension == ".tflite" || extension == ".pb" || extension == ".h5")
     throw Error(ErrorCode::unimplemented, fmt::format("'{}': models in this format are not supported", printable(file.string())),
                 "export the model as ONNX");
   try {
-    auto loaded = std::make_shared<onnx::LoadedModel>(file);
-    check_supported(loaded->proto);
-    return Model(std::make_shared<ModelState>(std::move(loaded)));
+    return Model(state_of(std::make_shared<onnx::LoadedModel>(file), options));
   } catch (const Error& error) {
     throw with_hint(error, fmt::format("model '{}': {}", printable(file.string()), error.what()));
   }
 }
 
-Model Model::parse(std::span<const std::byte> onnx) {
+Model Model::parse(std::span<const std::byte> onnx, const ModelOptions& options) {
   try {
-    auto loaded = std::make_shared<onnx::LoadedModel>(onnx);
-    check_supported(loaded->proto);
-    return Model(std::make_shared<ModelState>(std::move(loaded)));
+    return Model(state_of(std::make_shared<onnx::LoadedModel>(onnx), options));
   } catch (const Error& error) {
     throw with_hint(error, error.what());
   }
 }
 
 const ModelInfo& Model::info() const noexcept { return state_->info; }
+const ModelOptions& Model::options() const noexcept { return state_->options; }
 std::vector<ModelNode> Model::nodes(std::size_t first, std::size_t count) const {
   return nodes_of(*state_->loaded, first, count);
 }
@@ -197,6 +211,18 @@ Model::Tensors Model::operator()(const Tensors& inputs, const RunOptions& option
 
 Decision Model::explain(const Tensors& inputs, std::string_view device) const {
   return current_manager().explain(state_->session.import(shapes_of(state_->info, inputs))->graph, device);
+}
+
+std::int64_t Model::recommended_batch(const std::function<Tensors(std::int64_t)>& inputs, std::string_view request,
+                                      std::int64_t most) const {
+  std::vector<TunePoint> points;
+  for (std::int64_t batch = 1; batch <= std::max<std::int64_t>(most, 1); batch *= 2) {
+    const Decision decision = explain(inputs(batch), request);
+    // Opening and compiling happen once, whatever the batch.
+    const Stages& predicted = decision.considered.at(0).predicted;
+    points.push_back({.batch = batch, .seconds = predicted.transfer_seconds + predicted.compute_seconds});
+  }
+  return points[knee_of(points)].batch;
 }
 
 std::shared_ptr<const Graph> Model::graph(const Tensors& inputs) const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -10,6 +11,7 @@
 #include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
+#include "tenon/simulated.h"
 
 namespace tenon {
 namespace {
@@ -200,6 +202,80 @@ TEST(Model, DamagedFilesAreRefusedWithAReason) {
     EXPECT_NE(error.hint(), "") << size << ": " << error.what();
   }
   EXPECT_GT(refused, static_cast<int>(whole.size()) / 2);
+}
+
+// y = x @ w and z = x + 1/3: a product, and something that is none.
+Message mixed_model() {
+  std::vector<float> w;
+  for (int i = 0; i < 64 * 8; ++i) w.push_back(std::sin(static_cast<float>(i)));
+  return model_of(graph_of(
+      {node("MatMul", {"x", "w"}, {"y"}), node("Add", {"x", "third"}, {"z"})}, {value("x", kFloat, {-1, 64})},
+      {value("y", kFloat, {-1, 8}), value("z", kFloat, {-1, 64})},
+      {onnx_writer::tensor<float>("w", kFloat, {64, 8}, w), onnx_writer::tensor<float>("third", kFloat, {1}, {1.0f / 3})}));
+}
+
+TEST(MixedPrecision, ProductsAreRoundedAndNothingElse) {
+  const HostArray x = (randn({5, 64}, DType::f32, 7) * 3.0).to_host();
+  const Model exact = Model::parse(bytes(mixed_model()));
+  const Model::Tensors wanted = exact({{"x", Tensor(x)}});
+  for (const auto& [dtype, limit] : {std::pair{DType::bf16, 2e-2}, std::pair{DType::f16, 2e-3}}) {
+    const Model mixed = Model::parse(bytes(mixed_model()), {.products = dtype});
+    const Model::Tensors got = mixed({{"x", Tensor(x)}});
+    EXPECT_EQ(got.at("y").dtype(), DType::f32);
+    EXPECT_EQ(got.at("z").to_vector<float>(), wanted.at("z").to_vector<float>());
+    const std::vector<float> a = wanted.at("y").to_vector<float>(), b = got.at("y").to_vector<float>();
+    float largest = 0, difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(a[i]));
+      difference = std::max(difference, std::abs(a[i] - b[i]));
+    }
+    EXPECT_GT(difference, 0) << name(dtype);
+    EXPECT_LT(difference, limit * largest) << name(dtype);
+  }
+}
+
+// 300 ones: each is exact in bfloat16, their sum is not.
+TEST(MixedPrecision, SumsOfProductsStayInFloat32) {
+  const Model model = Model::parse(
+      bytes(model_of(graph_of({node("MatMul", {"x", "w"}, {"y"})}, {value("x", kFloat, {-1, 301})}, {value("y", kFloat, {-1, 1})},
+                              {onnx_writer::tensor<float>("w", kFloat, {301, 1}, std::vector<float>(301, 1.0f))}))),
+      {.products = DType::bf16});
+  EXPECT_EQ(model({{"x", ones({2, 301})}}).at("y").to_vector<float>(), (std::vector<float>{301, 301}));
+}
+
+TEST(MixedPrecision, AWeightIsKeptInTheSmallType) {
+  const Model model = Model::parse(bytes(mixed_model()), {.products = DType::bf16});
+  const std::shared_ptr<const Graph> graph = model.graph({{"x", ones({1, 64})}});
+  int small = 0;
+  for (NodeId id = 0; id < graph->size(); ++id) small += (*graph)[id].prim == Prim::input && (*graph)[id].dtype == DType::bf16;
+  EXPECT_EQ(small, 1);
+}
+
+TEST(MixedPrecision, OnlyFloatsOf16BitsAreATypeOfProducts) {
+  EXPECT_EQ(error_of([] { Model::parse(bytes(mixed_model()), {.products = DType::i8}); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of([] { Model::parse(bytes(mixed_model()), {.products = DType::f32}); }).code(), ErrorCode::ok);
+}
+
+TEST(Model, WeightsLeaveTheirDeviceBeforeItClosesAndComeBack) {
+  Config config;
+  config.simulated.push_back(parse_simulated("gpu,id=card,open=0,close=0"));
+  DeviceManager manager(config);
+  const UseManager use(manager);
+  const Model model = Model::parse(bytes(mixed_model()));
+  const HostArray x = randn({3, 64}, DType::f32, 1).to_host();
+  const auto run = [&] { return model({{"x", Tensor(x)}}, {.device = "card"}).at("y").to_vector<float>(); };
+  const auto restores = [&] {
+    for (const DeviceStatus& status : manager.status())
+      if (status.device.id == "card") return status.counters.restores;
+    return std::uint64_t{0};
+  };
+  const std::vector<float> first = run();
+  EXPECT_EQ(restores(), 0u);
+  for (int i = 1; i <= 3; ++i) {
+    manager.close("card");
+    EXPECT_EQ(run(), first);
+    EXPECT_GE(restores(), static_cast<std::uint64_t>(i));
+  }
 }
 
 }  // namespace

@@ -82,9 +82,9 @@ std::size_t Session::programs() const {
   return plans_.size();
 }
 
-std::shared_ptr<Storage> Session::weight(int place) {
+std::shared_ptr<Storage> Session::weight(const std::string& device, int place) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Storage>& storage = weights_[place];
+  std::shared_ptr<Storage>& storage = weights_[{device, place}];
   if (!storage) storage = Storage::from_host(model_->weights.at(place));
   return storage;
 }
@@ -125,7 +125,7 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
     const std::shared_ptr<const Import> program = plan(key, inputs, answers);
     std::vector<std::shared_ptr<Storage>> feeds;
     for (const Feed& feed : program->feeds)
-      feeds.push_back(feed.is_weight ? weight(feed.place) : given.at(static_cast<std::size_t>(feed.place)));
+      feeds.push_back(feed.is_weight ? weight(options.device, feed.place) : given.at(static_cast<std::size_t>(feed.place)));
     std::vector<std::shared_ptr<Storage>> outputs;
     if (!program->graph.outputs().empty()) {
       if (!program->is_complete && is_small(program->graph)) {

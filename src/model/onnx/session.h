@@ -56,13 +56,14 @@ class Session {
   };
   std::shared_ptr<const Import> plan(const std::string& key, const std::map<std::string, RunValue, std::less<>>& inputs,
                                      std::span<const HostArray> answers);
-  std::shared_ptr<Storage> weight(int place);
+  std::shared_ptr<Storage> weight(const std::string& device, int place);
 
   const std::shared_ptr<LoadedModel> model_;
   mutable std::mutex mutex_;
   std::map<std::string, Plan> plans_;
   std::list<std::string> recent_;  // keys of plans_, least recently used first
-  std::map<int, std::shared_ptr<Storage>> weights_;
+  // By the device request too: a value is on one device at a time, and two that run the model at once would pass it to and fro.
+  std::map<std::pair<std::string, int>, std::shared_ptr<Storage>> weights_;
 };
 
 }  // namespace tenon::onnx

@@ -76,7 +76,7 @@ Results attention(const NodeContext& node) {
     node.fail(fmt::format("{} query heads cannot share {} key heads", q.extent(1), k.extent(1)));
   const std::int64_t group = q.extent(1) / k.extent(1);
   const double scale = std::sqrt(node.given("scale") ? node.number("scale", 1) : 1 / std::sqrt(static_cast<double>(q.extent(3))));
-  Expr scores = matmul(q * scale, repeat_heads(k, group) * scale, {.transpose_b = true});
+  Expr scores = like(matmul(node.operand(q * scale), node.operand(repeat_heads(k, group) * scale), {.transpose_b = true}), dtype);
   const std::int64_t mode = node.integer("qk_matmul_output_mode", 0);
   Expr shown = scores;
   const double cap = node.number("softcap", 0);
@@ -119,7 +119,7 @@ Results attention(const NodeContext& node) {
   }
   probabilities = cast(probabilities, dtype);
   if (mode == 3) shown = probabilities;
-  Expr y = matmul(probabilities, repeat_heads(v, group));
+  const Expr y = like(matmul(node.operand(probabilities), node.operand(repeat_heads(v, group))), dtype);
   return {cast(packed ? heads_together(y) : y, dtype), cast(present_key, node.dtype(1)), cast(present_value, node.dtype(2)),
           cast(shown, dtype)};
 }

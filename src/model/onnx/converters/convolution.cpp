@@ -117,8 +117,7 @@ Expr convolve(const NodeContext& node, Expr x, Expr w) {
 }
 
 Results conv(const NodeContext& node) {
-  const Expr x = node.in(0);
-  Expr y = convolve(node, x, node.in(1));
+  Expr y = like(convolve(node, node.operand(0), node.operand(1)), node.dtype(0));
   if (node.has(2)) y = y + along(node.in(2), 1, y.rank());
   return {y};
 }
@@ -219,7 +218,7 @@ Results conv_transpose(const NodeContext& node) {
   ConvAttr attr;
   attr.dilation = spatial(window.dilation, 1);
   attr.groups = groups;
-  Expr y(node.graph(), node.graph().conv(x.id(), w.id(), attr));
+  Expr y = like(Expr(node.graph(), node.graph().conv(node.operand(x).id(), node.operand(w).id(), attr)), node.dtype(0));
   if (node.has(2)) y = y + along(node.in(2), 1, y.rank());
   return {y};
 }

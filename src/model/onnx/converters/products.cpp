@@ -48,15 +48,15 @@ Operands operands(const NodeContext& node, Expr a, Expr b) {
 }
 
 Results matmul_op(const NodeContext& node) {
-  const Operands o = operands(node, node.in(0), node.in(1));
-  return {o.result(matmul(o.a, o.b))};
+  const Operands o = operands(node, node.operand(0), node.operand(1));
+  return {o.result(like(matmul(o.a, o.b), node.dtype(0)))};
 }
 
 Results gemm(const NodeContext& node) {
-  Expr a = node.in(0), b = node.in(1);
   const double alpha = node.number("alpha", 1), beta = node.number("beta", 1);
-  const DType dtype = a.dtype();
-  Expr y = matmul(a, b, {node.integer("transA", 0) != 0, node.integer("transB", 0) != 0});
+  const DType dtype = node.dtype(0);
+  Expr y =
+      like(matmul(node.operand(0), node.operand(1), {node.integer("transA", 0) != 0, node.integer("transB", 0) != 0}), dtype);
   if (alpha != 1) y = is_float(dtype) ? y * alpha : cast(cast(y, DType::f64) * alpha, dtype);
   if (node.has(2)) {
     Expr c = node.in(2);
@@ -68,12 +68,12 @@ Results gemm(const NodeContext& node) {
 
 Results einsum(const NodeContext& node) {
   std::vector<NodeId> inputs;
-  for (std::size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.in(i).id());
+  for (std::size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.operand(i).id());
   std::string equation;
   for (const char c : node.text("equation", ""))
     if (c != ' ') equation += c;
   const NamedValue parameters[] = {{"equation", equation}};
-  return {Expr(node.graph(), apply(node.graph(), find_op("einsum"), inputs, parameters)[0])};
+  return {like(Expr(node.graph(), apply(node.graph(), find_op("einsum"), inputs, parameters)[0]), node.dtype(0))};
 }
 
 // x - zero point as floats with integer values. |axis|: of the zero points, if there are several.

@@ -197,6 +197,24 @@ Expr Importer::expr(const ValuePtr& value) {
   return {main_, value->node};
 }
 
+// What is folded while importing is shape arithmetic, which stays exact.
+Expr Importer::operand(Expr x) {
+  if (!model_.products || graph_ != &main_ || x.dtype() != DType::f32) return x;
+  return build::cast(x, *model_.products);
+}
+
+Expr Importer::operand(const ValuePtr& value) {
+  const bool is_weight = model_.products && graph_ == &main_ && value->weight >= 0 && value->dtype() == DType::f32;
+  if (!is_weight) return operand(expr(value));
+  const auto [found, is_new] = operands_.try_emplace(value->weight, -1);
+  if (is_new) {
+    const int place = model_.weights.converted(value->weight, *model_.products);
+    feeds_.push_back({true, place});
+    found->second = main_.input(fmt::format("weight{}", place), *model_.products, value->shape);
+  }
+  return {main_, found->second};
+}
+
 HostArray Importer::host(const ValuePtr& value) {
   if (!value->host && graph_ != &main_ && value->graph == graph_) {
     // Part of a computation that is being folded: all of it is known.

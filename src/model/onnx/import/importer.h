@@ -26,6 +26,7 @@ struct LoadedModel {
   ModelFile file;
   ModelProto proto;
   Weights weights;
+  std::optional<DType> products;  // f16 or bf16: what f32 values become where they enter a product
 
   explicit LoadedModel(const std::filesystem::path& path);
   explicit LoadedModel(Bytes bytes);
@@ -81,6 +82,9 @@ class Importer {
   // --- For converters ---
   Graph& graph() noexcept { return *graph_; }
   Expr expr(const ValuePtr& value);
+  // |value| where it enters a product: f32 in the type of the model's products; weights are converted once.
+  Expr operand(const ValuePtr& value);
+  Expr operand(Expr x);
   HostArray host(const ValuePtr& value);
   // The outputs of a graph within |outer|, with its inputs bound to |arguments|.
   std::vector<ValuePtr> call(const GraphProto& graph, const Scope& outer, std::vector<ValuePtr> arguments);
@@ -109,6 +113,7 @@ class Importer {
   Graph main_, *graph_ = &main_;
   std::vector<Feed> feeds_;
   std::unordered_map<const Value*, int> leaves_;
+  std::unordered_map<int, NodeId> operands_;  // weights in the type of products, by the place of the f32 weight
   std::unordered_map<const TensorProto*, ValuePtr> tensors_;  // one value each, also in every step of a loop
   int depth_ = 0;
   std::int64_t steps_ = 0;

@@ -39,6 +39,14 @@ Expr NodeContext::in(const ValuePtr& value) const {
 }
 Expr NodeContext::in(std::size_t i) const { return in(value(i)); }
 
+Expr NodeContext::operand(std::size_t i) const {
+  if (value(i)->kind != Value::Kind::tensor) fail("a sequence or optional where a tensor is expected");
+  return importer_.operand(value(i));
+}
+Expr NodeContext::operand(Expr x) const { return importer_.operand(x); }
+
+Expr like(Expr product, DType dtype) { return product.dtype() == dtype ? product : build::cast(product, dtype); }
+
 const Shape& NodeContext::shape(std::size_t i) const {
   if (value(i)->kind != Value::Kind::tensor) fail("a sequence or optional where a tensor is expected");
   return inputs_[i]->shape;

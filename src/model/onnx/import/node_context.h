@@ -51,6 +51,10 @@ class NodeContext {
   const ValuePtr& value(std::size_t i) const;  // throws invalid_argument if it is absent
   build::Expr in(std::size_t i) const;         // a tensor, in graph()
   build::Expr in(const ValuePtr& value) const;
+  // Where a value enters a product: f32 becomes the type of the model's products (ModelOptions::products), if it has one; in()
+  // otherwise. The product is then of that type, and like() gives it the declared one without rounding.
+  build::Expr operand(std::size_t i) const;
+  build::Expr operand(build::Expr x) const;
   const Shape& shape(std::size_t i) const;
   int rank(std::size_t i) const { return shape(i).rank(); }
   ElementType type(std::size_t i) const;
@@ -110,6 +114,8 @@ using build::Expr;
 
 // Between types as ONNX defines it: integers keep their low bits.
 Expr convert(Expr x, DType to);
+// A product of operands as |dtype|.
+Expr like(Expr product, DType dtype);
 // A sum, product ... of the same type as before, where reductions widen small integers.
 AxisSet axis_set(const std::vector<int>& axes);
 std::string node_label(const NodeProto& node);  // "MatMul 'encoder/dense'"
