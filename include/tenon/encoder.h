@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,11 @@ struct EncoderOptions {
   Pooling pooling = Pooling::mean;
   bool normalize = true;
   std::int64_t max_tokens = 512;  // longer texts are cut; the tokens that end a text are kept
-  std::int64_t batch = 32;        // texts of one run
+  std::int64_t batch = 32;        // texts of one run; 0: what Model::recommended_batch says for texts of the middle length
+  // Rounds the length of a batch up to one of a few sizes and its rows to a power of two, so that few programs are compiled.
+  // nullopt: on devices whose programs take long to compile, which are all but the CPU.
+  std::optional<bool> rounds_shapes = std::nullopt;
+  ModelOptions model = {};  // for load()
 };
 
 struct EncoderState;  // src/model/
@@ -42,11 +47,19 @@ class Encoder {
   // what Model::load and Tokenizer::load throw, and invalid_argument for a model that takes no ids.
   static Encoder load(const std::filesystem::path& path, const EncoderOptions& options = {});
 
+  // The model file that load() reads for |path|.
+  static std::filesystem::path model_file(const std::filesystem::path& path);
+
   // Of parts that are loaded already.
   static Encoder of(const Model& model, const Tokenizer& tokenizer, const EncoderOptions& options = {});
 
   // f32 [texts, width]. |progress| is called after each batch with the number of texts done.
   HostArray encode(std::span<const std::string> texts, const RunOptions& options = {},
+                   const std::function<void(std::size_t)>& progress = {}) const;
+  // The same on several devices at once: a worker for each of |devices|, of which one may be named twice, takes batches until
+  // none is left. The vectors and their order are those of one device. The first error of a worker ends the call.
+  // options.device has no effect; |progress| is called from the workers, one at a time.
+  HostArray encode(std::span<const std::string> texts, std::span<const std::string> devices, const RunOptions& options = {},
                    const std::function<void(std::size_t)>& progress = {}) const;
 
   // The tokens of a text, cut to max_tokens.

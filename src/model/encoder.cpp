@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "base/printable.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
 #include "tenon/model.h"
 #include "tenon/tokenizer.h"
+#include "tensor/node.h"
 
 namespace tenon {
 
@@ -40,11 +44,36 @@ void cut(Tokens& encoding, const Tokens& empty, std::size_t most) {
     each->erase(each->begin() + static_cast<std::ptrdiff_t>(most - tail), each->end() - static_cast<std::ptrdiff_t>(tail));
 }
 
-// Vectors of the texts in |rows|, whose encodings are padded to the longest, at least to |longest|.
+// Lengths for which programs are made where compiling takes long: eight to sixteen a power of two would be too many, one too
+// much padding.
+std::size_t rounded_length(std::size_t length, std::size_t most) {
+  std::size_t size = 16;
+  while (size < length) size += size < 64 ? 16 : size < 128 ? 32 : size < 256 ? 64 : 128;
+  return std::max(std::min(size, most), length);
+}
+
+bool compiles_slowly(const std::string& request) {
+  DeviceManager& manager = current_manager();
+  const std::string& wanted = request == "auto" ? default_request() : request;
+  const DeviceInfo device = wanted == "auto" ? manager.default_device() : manager.find(wanted);
+  return !device.backends.empty() && device.backends[0] != "cpu" && device.backends[0] != "sim";
+}
+
+Model::Tensors inputs_of(const EncoderState& state, const HostArray& ids, const HostArray& mask, const HostArray& types) {
+  Model::Tensors inputs{{state.ids, Tensor(ids)}};
+  if (!state.mask.empty()) inputs.emplace(state.mask, Tensor(mask));
+  if (!state.types.empty()) inputs.emplace(state.types, Tensor(types));
+  return inputs;
+}
+
+// Vectors of the texts in |rows|, whose encodings are padded to the longest, at least to |longest|. There may be more vectors
+// than rows, if |rounds|.
 HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std::span<const std::size_t> rows,
-                    const RunOptions& options, std::size_t longest = 1) {
+                    const RunOptions& options, bool rounds, std::size_t longest = 1) {
   for (const std::size_t row : rows) longest = std::max(longest, all[row].ids.size());
-  const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
+  if (rounds) longest = rounded_length(longest, static_cast<std::size_t>(state.options.max_tokens));
+  const Shape shape{static_cast<std::int64_t>(rounds ? std::bit_ceil(rows.size()) : rows.size()),
+                    static_cast<std::int64_t>(longest)};
   HostArray ids = HostArray::zeros(DType::i64, shape), mask = ids, types = ids;
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t k = 0; k < all[rows[i]].ids.size(); ++k) {
@@ -52,10 +81,10 @@ HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std:
       mask.mutable_view<std::int64_t>()[i * longest + k] = 1;
       types.mutable_view<std::int64_t>()[i * longest + k] = all[rows[i]].types[k];
     }
-  Model::Tensors inputs{{state.ids, Tensor(ids)}};
-  if (!state.mask.empty()) inputs.emplace(state.mask, Tensor(mask));
-  if (!state.types.empty()) inputs.emplace(state.types, Tensor(types));
-  const Model::Tensors outputs = state.model(inputs, options);
+  // A row without a text attends to its first token: a softmax over nothing is not a number.
+  for (std::int64_t i = static_cast<std::int64_t>(rows.size()); i < shape[0]; ++i)
+    mask.mutable_view<std::int64_t>()[static_cast<std::size_t>(i) * longest] = 1;
+  const Model::Tensors outputs = state.model(inputs_of(state, ids, mask, types), options);
   const std::string& first = state.model.info().outputs.at(0).name;
   const auto named = outputs.find("sentence_embedding");
   Tensor y = (named != outputs.end() ? named->second : outputs.at(first)).cast(DType::f32);
@@ -73,16 +102,99 @@ HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std:
   return y.to_host();
 }
 
+// The batches of one call, taken by one or more workers.
+class BatchWork {
+ public:
+  BatchWork(const EncoderState& state, std::vector<Tokens> all, const RunOptions& options,
+            const std::function<void(std::size_t)>& progress)
+      : state_(state),
+        all_(std::move(all)),
+        options_(options),
+        progress_(progress),
+        order_(all_.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    // The longest first: they tell early whether memory is enough, and the last batches, for which a worker may have to wait,
+    // are short.
+    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      return all_[a].ids.size() != all_[b].ids.size() ? all_[a].ids.size() > all_[b].ids.size() : a < b;
+    });
+  }
+
+  // Computes batches on |device| until none is left, or until one has failed.
+  void run(const std::string& device) noexcept {
+    try {
+      RunOptions options = options_;
+      options.device = device;
+      const bool rounds = state_.options.rounds_shapes ? *state_.options.rounds_shapes : compiles_slowly(device);
+      const std::size_t batch = batch_for(device);
+      for (std::span<const std::size_t> rows = take(batch); !rows.empty(); rows = take(batch))
+        store(rows, run_batch(state_, all_, rows, options, rounds));
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  // When no worker runs.
+  HostArray vectors() {
+    if (error_) std::rethrow_exception(error_);
+    return std::move(out_);
+  }
+
+ private:
+  std::size_t batch_for(const std::string& device) const {
+    if (state_.options.batch > 0) return static_cast<std::size_t>(state_.options.batch);
+    if (all_.empty()) return 1;
+    const auto length = static_cast<std::int64_t>(all_[order_[order_.size() / 2]].ids.size());
+    const auto inputs = [&](std::int64_t batch) {
+      const HostArray any = HostArray::zeros(DType::i64, Shape{batch, length});
+      return inputs_of(state_, any, any, any);
+    };
+    return static_cast<std::size_t>(state_.model.recommended_batch(inputs, device));
+  }
+
+  std::span<const std::size_t> take(std::size_t batch) {
+    const std::lock_guard lock(mutex_);
+    if (error_) return {};
+    const std::span<const std::size_t> rows = std::span(order_).subspan(next_, std::min(batch, order_.size() - next_));
+    next_ += rows.size();
+    return rows;
+  }
+
+  void store(std::span<const std::size_t> rows, const HostArray& vectors) {
+    const std::lock_guard lock(mutex_);
+    const auto width = static_cast<std::size_t>(vectors.shape()[1]);
+    if (done_ == 0) out_ = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(all_.size()), vectors.shape()[1]});
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(out_.mutable_view<float>().data() + rows[i] * width, vectors.view<float>().data() + i * width,
+                  width * sizeof(float));
+    done_ += rows.size();
+    if (progress_) progress_(done_);
+  }
+
+  const EncoderState& state_;
+  const std::vector<Tokens> all_;
+  const RunOptions& options_;
+  const std::function<void(std::size_t)>& progress_;
+  std::vector<std::size_t> order_;
+  std::mutex mutex_;
+  std::size_t next_ = 0, done_ = 0;
+  HostArray out_;
+  std::exception_ptr error_;
+};
+
 }  // namespace
 
+std::filesystem::path Encoder::model_file(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  const bool is_checkpoint = !std::filesystem::exists(path / "model.onnx") && std::filesystem::exists(path / "model.safetensors");
+  return path / (is_checkpoint ? "model.safetensors" : "model.onnx");
+}
+
 Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& options) {
-  const bool is_folder = std::filesystem::is_directory(path);
-  const char* const name = std::filesystem::exists(path / "model.onnx") || !std::filesystem::exists(path / "model.safetensors")
-                               ? "model.onnx"
-                               : "model.safetensors";
-  const std::filesystem::path model = is_folder ? path / name : path, folder = is_folder ? path : path.parent_path();
+  const std::filesystem::path model = model_file(path), folder = model.parent_path();
   try {
-    return of(Model::load(model), Tokenizer::load(folder / "tokenizer.json"), options);
+    return of(Model::load(model, options.model), Tokenizer::load(folder / "tokenizer.json"), options);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::failed_precondition) throw;
     throw Error(ErrorCode::invalid_argument, fmt::format("model '{}': {}", printable(model.string()), error.what()),
@@ -111,7 +223,7 @@ HostArray Encoder::encode_tokens(std::span<const Tokens> texts, std::int64_t len
   if (texts.empty()) throw Error(ErrorCode::invalid_argument, "a batch needs at least one text");
   std::vector<std::size_t> rows(texts.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  return run_batch(*state_, texts, rows, options, static_cast<std::size_t>(std::max<std::int64_t>(length, 1)));
+  return run_batch(*state_, texts, rows, options, false, static_cast<std::size_t>(std::max<std::int64_t>(length, 1)));
 }
 
 const Model& Encoder::model() const noexcept { return state_->model; }
@@ -120,27 +232,30 @@ const EncoderOptions& Encoder::options() const noexcept { return state_->options
 
 HostArray Encoder::encode(std::span<const std::string> texts, const RunOptions& options,
                           const std::function<void(std::size_t)>& progress) const {
+  const std::string device[] = {options.device};
+  return encode(texts, device, options, progress);
+}
+
+HostArray Encoder::encode(std::span<const std::string> texts, std::span<const std::string> devices, const RunOptions& options,
+                          const std::function<void(std::size_t)>& progress) const {
+  if (devices.empty()) throw Error(ErrorCode::invalid_argument, "there is no device to encode on");
   std::vector<Tokens> all;
   for (const std::string& text : texts) all.push_back(tokens(text));
-  std::vector<std::size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return all[a].ids.size() != all[b].ids.size() ? all[a].ids.size() < all[b].ids.size() : a < b;
-  });
-  HostArray out;
-  const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(state_->options.batch, 1));
-  for (std::size_t begin = 0; begin < order.size(); begin += batch) {
-    const std::span<const std::size_t> rows = std::span(order).subspan(begin, std::min(batch, order.size() - begin));
-    const HostArray vectors = run_batch(*state_, all, rows, options);
-    const std::int64_t width = vectors.shape()[1];
-    if (begin == 0) out = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(texts.size()), width});
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(out.mutable_view<float>().data() + rows[i] * static_cast<std::size_t>(width),
-                  vectors.view<float>().data() + i * static_cast<std::size_t>(width),
-                  static_cast<std::size_t>(width) * sizeof(float));
-    if (progress) progress(begin + rows.size());
+  BatchWork work(*state_, std::move(all), options, progress);
+  if (devices.size() == 1) {
+    work.run(devices[0]);
+    return work.vectors();
   }
-  return out;
+  DeviceManager& manager = current_manager();
+  {
+    std::vector<std::jthread> workers;
+    for (const std::string& device : devices)
+      workers.emplace_back([&work, &manager, &device] {
+        const UseManager use(manager);
+        work.run(device);
+      });
+  }
+  return work.vectors();
 }
 
 std::vector<Match> most_similar(const HostArray& vectors, const HostArray& query, std::int64_t count, const RunOptions& options) {

@@ -118,6 +118,102 @@ TEST(EncodeCommand, ContinuesWhereAnInterruptedRunEnded) {
   EXPECT_FALSE(contains(encode(cut).err, "going on"));
 }
 
+// The folder of a checkpoint has no model.onnx; its vectors depend on model.safetensors all the same.
+TEST(EncodeCommand, AChangedCheckpointIsNotContinued) {
+  const Folder folder;
+  const std::string model = folder / "bert", lines = folder / "lines.txt", out = folder / "v.npy";
+  std::filesystem::create_directories(model);
+  for (const char* name : {"model.safetensors", "config.json"})
+    std::filesystem::copy_file(source_folder() / "tests/model/bert" / name, std::filesystem::path(model) / name);
+  std::filesystem::copy_file(source_folder() / "tests/fixtures/models/words/tokenizer.json", model + "/tokenizer.json");
+  {
+    std::ofstream text(lines);
+    for (int i = 0; i < 40; ++i) text << "a b c\n";
+  }
+  const auto encode = [&](const std::string& to) { return tenon({"encode", "--file", lines, "--model", model, "-o", to}); };
+  ASSERT_EQ(encode(out).status, 0) << encode(out).err;
+  const std::string blocked = folder / "blocked.npy";
+  std::filesystem::create_directories(blocked + "/x");
+  EXPECT_NE(encode(blocked).status, 0);  // leaves its part behind
+  const auto leave = [&] {
+    std::filesystem::copy_file(out, out + ".part", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(out + ".part", 128 + 24 * 4 * 10);
+    std::filesystem::copy_file(blocked + ".part.from", out + ".part.from", std::filesystem::copy_options::overwrite_existing);
+  };
+  leave();
+  const Outcome same = encode(out);
+  EXPECT_TRUE(contains(same.err, "going on after 10 of 40 texts")) << same.err;
+  leave();
+  std::filesystem::last_write_time(model + "/model.safetensors",
+                                   std::filesystem::last_write_time(model + "/model.safetensors") + std::chrono::seconds(5));
+  const Outcome changed = encode(out);
+  EXPECT_FALSE(contains(changed.err, "going on")) << changed.err;
+}
+
+TEST(EncodeCommand, TellsProgramsTheRateAndTheTimeLeft) {
+  const Folder folder;
+  const std::string model = (source_folder() / "tests/fixtures/models/words").string(), lines = folder / "lines.txt";
+  {
+    std::ofstream text(lines);
+    for (int i = 0; i < 40; ++i) text << "a b c\n";
+  }
+  const Outcome outcome =
+      tenon({"--sim", "gpu,id=one,open=0,close=0", "--sim", "gpu,id=two,open=0,close=0", "encode", "--file", lines, "--model",
+             model, "-o", folder / "v.npy", "--batch", "4", "--device", "one,two", "--progress=json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(load_npy(folder / "v.npy").shape()[0], 40);
+  EXPECT_TRUE(contains(outcome.err, R"("stage":"counting","what":"texts","done":4,"total":40,"per_second":)")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, R"("done":40,"total":40)")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, R"("seconds_left":0)")) << outcome.err;
+}
+
+TEST(ModelCommand, SaysWhereItRunsAndWhy) {
+  const Folder folder;
+  const Outcome outcome = tenon({"model", "run", doubling_model(folder), "images:0=[[1, 2]]", "--device", "cpu", "--explain"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "cpu")) << outcome.out;
+  const Outcome plain = tenon({"model", "run", doubling_model(folder), "images:0=[[1, 2]]", "--device", "cpu"});
+  EXPECT_FALSE(contains(plain.out, "cpu")) << plain.out;
+}
+
+// Each run of the device takes 20 ms whatever its batch, so the largest batch is best.
+TEST(ModelCommand, ASweepRecommendsABatch) {
+  const Folder folder;
+  const std::string file = folder / "linear.onnx";
+  std::ofstream(file, std::ios::binary) << model_of(graph_of({node("MatMul", {"x", "w"}, {"y"})}, {value("x", kFloat, {-1, 2})},
+                                                             {value("y", kFloat, {-1, 2})},
+                                                             {onnx_writer::tensor<float>("w", kFloat, {2, 2}, {1, 2, 3, 4})}))
+                                               .str();
+  const Outcome outcome = tenon({"--sim", "gpu,id=one,open=0,close=0,compute=20ms", "model", "bench", file, "--sweep", "--device",
+                                 "one", "--seconds", "0.5", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const boost::json::array& points = outcome.json().at("points").as_array();
+  ASSERT_GE(points.size(), 2u);
+  EXPECT_EQ(points[1].at("batch").as_int64(), 2);
+  EXPECT_EQ(outcome.json().at("recommended_batch"), points.back().at("batch"));
+  const std::string square = folder / "square.onnx";
+  std::ofstream(square, std::ios::binary)
+      << model_of(graph_of({node("Mul", {"x", "x"}, {"y"})}, {value("x", kFloat, {3})}, {value("y", kFloat, {3})})).str();
+  const Outcome fixed = tenon({"model", "bench", square, "--sweep"});
+  EXPECT_NE(fixed.status, 0);
+  EXPECT_TRUE(contains(fixed.err, "fixed")) << fixed.err;
+}
+
+TEST(ModelCommand, ComputesProductsIn16Bits) {
+  const Folder folder;
+  const std::string file = folder / "linear.onnx", out = folder / "y.npy";
+  std::ofstream(file, std::ios::binary) << model_of(graph_of({node("MatMul", {"x", "w"}, {"y"})}, {value("x", kFloat, {1, 2})},
+                                                             {value("y", kFloat, {1, 1})},
+                                                             {onnx_writer::tensor<float>("w", kFloat, {2, 1}, {1.0f, 0.001f})}))
+                                               .str();
+  for (const auto& [dtype, wanted] :
+       {std::pair{"float32", 1.001f + 0.001f}, std::pair{"bfloat16", 1.0f + 0.00099945068359375f}}) {
+    ASSERT_EQ(tenon({"model", "run", file, "x=[[1.001, 1]]", "--dtype", dtype, "-o", out}).status, 0);
+    EXPECT_FLOAT_EQ(load_npy(out).view<float>()[0], wanted) << dtype;
+  }
+  EXPECT_EQ(tenon({"model", "run", file, "x=[[1, 1]]", "--dtype", "int8"}).status, 2);
+}
+
 TEST(ModelCommand, ComparesDevices) {
   const Folder folder;
   const std::string model = doubling_model(folder);

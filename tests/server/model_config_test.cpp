@@ -31,6 +31,7 @@ dynamic_batching {
 model_warmup [ { name: "w" batch_size: 4 inputs { key: "x" value { data_type: TYPE_FP32 dims: [3, 8] zero_data: true } } } ]
 parameters { key: "latency_objective_ms" value { string_value: "250" } }
 parameters [ { key: "pooling" value: { string_value: "first" } } ]
+parameters [ { key: "dtype" value: { string_value: "bfloat16" } } ]
 )",
                                                "net");
   EXPECT_EQ(config.max_batch_size, 16);
@@ -40,6 +41,7 @@ parameters [ { key: "pooling" value: { string_value: "first" } } ]
   EXPECT_EQ(config.max_queue, 12u);
   EXPECT_EQ(config.latency_objective.count(), 250);
   EXPECT_EQ(config.encoder.pooling, EncoderOptions::Pooling::first);
+  EXPECT_EQ(config.encoder.model.products, DType::bf16);
   ASSERT_EQ(config.warm_up.size(), 1u);
   EXPECT_EQ(config.warm_up[0].dims.at("x"), (std::vector<std::int64_t>{3, 8}));
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "base/siphash.h"
 #include "base/units.h"
@@ -21,8 +22,8 @@ namespace {
 
 struct EncodeArguments {
   std::vector<std::string> texts;
-  std::string model, file, output, device = "auto", pooling = "mean", query, vectors, lines;
-  std::int64_t batch = 32, max_tokens = 512, top = 10;
+  std::string model, file, output, device = "auto", pooling = "mean", dtype = "float32", query, vectors, lines;
+  std::int64_t batch = 0, max_tokens = 512, top = 10;
 };
 
 std::vector<std::string> lines_of(const std::string& file) {
@@ -38,6 +39,7 @@ Encoder encoder_of(const EncodeArguments& arguments) {
   options.pooling = arguments.pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
   options.batch = arguments.batch;
   options.max_tokens = arguments.max_tokens;
+  options.model.products = parse_dtype(arguments.dtype);
   return Encoder::load(arguments.model, options);
 }
 
@@ -47,14 +49,25 @@ RunOptions run_options(const EncodeArguments& arguments) {
   return options;
 }
 
-// What vectors in a file depend on: the model's file, the settings, the texts.
+// "cpu:0,cuda:0": a worker each.
+std::vector<std::string> devices_of(const EncodeArguments& arguments) {
+  std::vector<std::string> devices;
+  std::istringstream list(arguments.device);
+  for (std::string device; std::getline(list, device, ',');)
+    if (!device.empty()) devices.push_back(device);
+  if (devices.empty()) throw Error(ErrorCode::invalid_argument, "--device names no device");
+  return devices;
+}
+
+// What vectors in a file depend on: the model's files, the settings, the texts.
 std::string origin_of(const EncodeArguments& arguments, const std::vector<std::string>& texts) {
-  std::error_code ignored;
-  std::filesystem::path model = arguments.model;
-  if (std::filesystem::is_directory(model, ignored)) model /= "model.onnx";
-  const auto size = std::filesystem::file_size(model, ignored);
-  const auto time = std::filesystem::last_write_time(model, ignored).time_since_epoch().count();
-  std::string all = fmt::format("{} {} {} {} {}", size, time, arguments.pooling, arguments.max_tokens, texts.size());
+  const std::filesystem::path model = Encoder::model_file(arguments.model), folder = model.parent_path();
+  std::string all = fmt::format("{} {} {} {}", arguments.pooling, arguments.max_tokens, arguments.dtype, texts.size());
+  for (const std::filesystem::path& file : {model, folder / "config.json", folder / "tokenizer.json"}) {
+    std::error_code ignored;
+    const auto size = std::filesystem::file_size(file, ignored);
+    all += fmt::format(" {} {}", size, std::filesystem::last_write_time(file, ignored).time_since_epoch().count());
+  }
   for (const std::string& text : texts) all += fmt::format("\n{} {}", text.size(), text);
   const SipHash::Digest digest = SipHash::of({}, all);
   return fmt::format("{:016x}{:016x}", digest.high, digest.low);
@@ -63,17 +76,19 @@ std::string origin_of(const EncodeArguments& arguments, const std::vector<std::s
 // Part by part, so that an interrupted run can be continued.
 void encode_to_file(const EncodeArguments& arguments, const std::vector<std::string>& texts, const Encoder& encoder,
                     const Session& session) {
-  const auto part = static_cast<std::size_t>(std::max<std::int64_t>(arguments.batch, 1) * 8);
+  const std::vector<std::string> devices = devices_of(arguments);
+  const std::size_t part = static_cast<std::size_t>(arguments.batch > 0 ? arguments.batch : 32) * 8 * devices.size();
   VectorFile file(arguments.output, origin_of(arguments, texts), static_cast<std::int64_t>(texts.size()));
   const auto before = static_cast<std::size_t>(file.done());
   if (before > 0 && !session.quiet) session.console.err << fmt::format("going on after {} of {} texts\n", before, texts.size());
   ProgressTalk talk(session.console);
-  const std::function<void(double)> progress = talk.measuring("texts");
+  const std::function<void(std::size_t)> progress = talk.counting("texts", before, texts.size());
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t begin = before; begin < texts.size(); begin += part) {
     const std::size_t count = std::min(part, texts.size() - begin);
-    file.append(encoder.encode(std::span(texts).subspan(begin, count), run_options(arguments)));
-    if (progress) progress(static_cast<double>(begin + count) / static_cast<double>(texts.size()));
+    std::function<void(std::size_t)> here;
+    if (progress) here = [&](std::size_t done) { progress(begin + done); };
+    file.append(encoder.encode(std::span(texts).subspan(begin, count), devices, run_options(arguments), here));
   }
   file.finish();
   talk.clear();
@@ -94,7 +109,7 @@ int encode(const EncodeArguments& arguments, const Session& session) {
     encode_to_file(arguments, texts, encoder, session);
     return 0;
   }
-  const HostArray vectors = encoder.encode(texts, run_options(arguments));
+  const HostArray vectors = encoder.encode(texts, devices_of(arguments), run_options(arguments));
   print_document(session.console.out, 1, [&](JsonWriter& json) {
     json.key("vectors").begin_array();
     for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
@@ -149,7 +164,9 @@ void add_model_options(Command& command, EncodeArguments& arguments) {
   command.add_option("--max-tokens", arguments.max_tokens, "Cut longer texts")
       ->check(in_range<std::int64_t>(1, 1 << 20))
       ->type_name("N");
-  command.add_option("--device", arguments.device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+  command.add_option("--dtype", arguments.dtype, "Type of what enters products; the rest is computed in float32")
+      ->check(one_of({"float32", "bfloat16", "float16"}))
+      ->type_name("TYPE");
 }
 
 }  // namespace
@@ -164,10 +181,17 @@ void add_encode_command(Command& app, Session& session) {
           "-o,--output", arguments->output,
           "Write the vectors to a .npy file instead of printing them as JSON; the same command continues an interrupted one")
       ->type_name("FILE");
-  command->add_option("--batch", arguments->batch, "Texts of one run")->check(in_range<std::int64_t>(1, 65536))->type_name("N");
+  command->add_option("--batch", arguments->batch, "Texts of one run; by default what measured times recommend")
+      ->check(in_range<std::int64_t>(1, 65536))
+      ->type_name("N");
+  command
+      ->add_option("--device", arguments->device,
+                   "Device to use: auto, a kind (cpu) or an id (cpu:0); several with commas between, which then share the texts")
+      ->type_name("DEVICE");
   add_model_options(*command, *arguments);
   command->footer(
-      "Examples:\n  tenon encode 'a sentence' --model minilm\n  tenon encode --file lines.txt --model minilm -o vectors.npy");
+      "Examples:\n  tenon encode 'a sentence' --model minilm\n  tenon encode --file lines.txt --model minilm -o vectors.npy "
+      "--device cuda:0,cuda:1");
   command->callback([arguments, &session] { session.action = [arguments, &session] { return encode(*arguments, session); }; });
 }
 
@@ -178,6 +202,7 @@ void add_similar_command(Command& app, Session& session) {
   command->add_option("--in", arguments->vectors, "Vectors that tenon encode wrote")->required()->type_name("FILE.npy");
   command->add_option("--texts", arguments->lines, "The texts of the vectors, one per line, to print")->type_name("FILE");
   command->add_option("--top", arguments->top, "How many to show")->check(in_range<std::int64_t>(1, 1 << 20))->type_name("N");
+  command->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
   add_model_options(*command, *arguments);
   add_output_options(*command, session);
   command->footer("Example:\n  tenon similar 'a question' --in vectors.npy --texts lines.txt --model minilm --top 5");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
@@ -20,9 +21,12 @@
 #include "cli/measure.h"
 #include "cli/model_inputs.h"
 #include "cli/option_checks.h"
+#include "cli/terminal/progress_talk.h"
+#include "manager/routing/tuning.h"
 #include "model/gguf/model_info.h"
 #include "model/onnx/convert.h"
 #include "model/onnx/import/node_context.h"
+#include "present/route.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 #include "tenon/model.h"
@@ -31,9 +35,10 @@ namespace tenon::cli {
 namespace {
 
 struct ModelArguments {
-  std::string file, device = "auto", output, dtype;
+  std::string file, device = "auto", output, dtype, products = "float32";
   std::vector<std::string> inputs, extents;
   double seconds = 2;
+  bool explain = false, sweep = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -133,13 +138,29 @@ int show_info(const ModelArguments& arguments, const Session& session) {
   return 0;
 }
 
+Model load_model(const ModelArguments& arguments) {
+  return Model::load(arguments.file, {.products = parse_dtype(arguments.products)});
+}
+
+void add_products_option(Command& command, ModelArguments& arguments) {
+  command.add_option("--dtype", arguments.products, "Type of what enters products; the rest is computed in float32")
+      ->check(one_of({"float32", "bfloat16", "float16"}))
+      ->type_name("TYPE");
+}
+
 // --- run ---
 
 int run_model(const ModelArguments& arguments, const Session& session) {
-  const Model model = Model::load(arguments.file);
+  const Model model = load_model(arguments);
   const Model::Tensors inputs = given_inputs(arguments.inputs, model.info());
   RunOptions options;
   options.device = arguments.device;
+  if (arguments.explain) {
+    options.explain = true;
+    options.on_decision = [&](const Decision& decision) {
+      session.console.out << present::route_text(decision, session.console.style()) << '\n' << std::flush;
+    };
+  }
   const Model::Tensors outputs = model(inputs, options);
   std::ostream& out = session.console.out;
   if (!arguments.output.empty()) {
@@ -175,10 +196,84 @@ std::size_t peak_memory_bytes() {
   return 0;
 }
 
+// --- bench --sweep ---
+
+// The first axes that the model leaves free, as extents of this batch.
+std::vector<std::string> batch_extents(const ModelInfo& info, std::int64_t batch) {
+  std::set<std::string> extents;
+  for (const ModelValue& value : info.inputs)
+    if (!value.is_optional && !value.shape.empty() && !value.shape[0].extent)
+      extents.insert(fmt::format("{}={}", value.shape[0].name.empty() ? value.name + "[0]" : value.shape[0].name, batch));
+  if (extents.empty())
+    throw Error(ErrorCode::invalid_argument, "no input has a first axis of any extent: the batch of this model is fixed");
+  return {extents.begin(), extents.end()};
+}
+
+int sweep_model(const ModelArguments& arguments, const Session& session) {
+  if (!arguments.inputs.empty())
+    throw Error(ErrorCode::invalid_argument, "--sweep makes up every input", "leave NAME=VALUE out, or --sweep");
+  const Model model = load_model(arguments);
+  RunOptions options;
+  options.device = arguments.device;
+  const auto inputs_for = [&](std::int64_t batch) {
+    std::vector<std::string> extents = batch_extents(model.info(), batch);
+    extents.insert(extents.end(), arguments.extents.begin(), arguments.extents.end());
+    Model::Tensors inputs;
+    make_up_inputs(extents, model.info(), inputs);
+    return inputs;
+  };
+  const auto seconds_of = [&](std::int64_t batch) {
+    const Model::Tensors inputs = inputs_for(batch);
+    const auto once = [&] {
+      const auto start = std::chrono::steady_clock::now();
+      for (const auto& [name, tensor] : model(inputs, options)) tensor.to_host();
+      return seconds_since(start);
+    };
+    once();  // compiles
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 3; ++i) least = std::min(least, once());
+    return least;
+  };
+  const auto bytes_of = [&](std::int64_t batch) {
+    std::uint64_t sum = 0;
+    for (const auto& [name, tensor] : inputs_for(batch)) sum += storage_bytes(tensor.dtype(), tensor.shape());
+    return sum;
+  };
+  ProgressTalk talk(session.console);
+  const auto begin = std::chrono::steady_clock::now();
+  const TuneResult found = find_batch_size(
+      {.measure = seconds_of, .bytes_of = bytes_of, .on_begin = [&](std::int64_t batch) { talk.measuring_batch(batch); }},
+      {.max_batch = 1024, .is_over = [&] { return seconds_since(begin) > arguments.seconds; }});
+  talk.clear();
+  std::ostream& out = session.console.out;
+  if (session.json) {
+    print_document(out, 1, [&](JsonWriter& json) {
+      json.key("points").begin_array();
+      for (const TunePoint& point : found.points) {
+        json.begin_object();
+        json.member("batch", point.batch);
+        json.member("seconds", point.seconds);
+        json.member("rows_per_second", point.rows_per_second());
+        json.end_object();
+      }
+      json.end_array();
+      json.member("recommended_batch", found.knee().batch);
+      json.member("stopped", found.stopped);
+    });
+    return 0;
+  }
+  for (const TunePoint& point : found.points)
+    out << fmt::format("batch {:>5}  {:>10}  {}\n", point.batch, format_seconds(point.seconds),
+                       format_rate(point.rows_per_second(), "rows/s"));
+  out << fmt::format("recommended batch: {}, the smallest with 90 % of the best throughput\n", found.knee().batch);
+  return 0;
+}
+
 int bench_model(const ModelArguments& arguments, const Session& session) {
+  if (arguments.sweep) return sweep_model(arguments, session);
   const auto begin = std::chrono::steady_clock::now();
   const double begin_cpu = cpu_seconds();
-  const Model model = Model::load(arguments.file);
+  const Model model = load_model(arguments);
   const double load = seconds_since(begin), load_cpu = cpu_seconds() - begin_cpu;
   Model::Tensors inputs = given_inputs(arguments.inputs, model.info());
   make_up_inputs(arguments.extents, model.info(), inputs);
@@ -264,6 +359,8 @@ void add_model_command(Command& app, Session& session) {
   Command* run = add_part(*command, session, arguments, "run", "Run a model and print its outputs", run_model);
   run->add_option("inputs", arguments->inputs, "Values of its inputs, as for tenon run")->type_name("NAME=VALUE");
   run->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+  run->add_flag("--explain", arguments->explain, "Show the predicted time of each device and why one was chosen");
+  add_products_option(*run, *arguments);
   run->add_option("-o,--output", arguments->output, "Write the outputs to a .safetensors file, or one output to a .npy file")
       ->type_name("FILE");
   Command* bench =
@@ -273,6 +370,9 @@ void add_model_command(Command& app, Session& session) {
       ->may_repeat()
       ->type_name("NAME=N");
   bench->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
+  add_products_option(*bench, *arguments);
+  bench->add_flag("--sweep", arguments->sweep,
+                  "Double the batch from 1 and recommend the smallest with nearly the best throughput");
   bench->add_option("--seconds", arguments->seconds, "Measuring time")->check(in_range(0.001, 3600.0))->type_name("S");
   add_output_options(*bench, session);
   Command* convert = add_part(*command, session, arguments, "convert", "Store a model's weights in 16 bits", convert_model);

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
+#include "base/units.h"
 #include "present/run.h"
 
 namespace tenon::cli {
@@ -43,6 +45,28 @@ void ProgressTalk::measuring_batch(std::int64_t batch) {
       json.end_object();
     });
   if (shows_line()) show_line(fmt::format("batch {}", batch));
+}
+
+std::function<void(std::size_t)> ProgressTalk::counting(const std::string& what, std::size_t before, std::size_t total) {
+  if (console_.progress != ProgressStyle::json && !shows_line()) return {};
+  return [this, what, before, total, start = std::chrono::steady_clock::now()](std::size_t done) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double rate = done > before && seconds > 0 ? static_cast<double>(done - before) / seconds : 0;
+    const double left = rate > 0 ? static_cast<double>(total - done) / rate : 0;
+    if (console_.progress != ProgressStyle::json)
+      return show_line(fmt::format("{} of {} {}, {}, {} left", done, total, what, format_rate(rate, (what + "/s").c_str()),
+                                   format_seconds(left)));
+    write([&](JsonWriter& json) {
+      json.begin_object();
+      json.member("stage", "counting");
+      json.member("what", what);
+      json.member("done", done);
+      json.member("total", total);
+      json.member("per_second", rate);
+      json.member("seconds_left", left);
+      json.end_object();
+    });
+  };
 }
 
 void ProgressTalk::show_line(const std::string& text) {

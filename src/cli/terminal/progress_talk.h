@@ -10,6 +10,7 @@
 //   options.on_progress = [&](const Progress& progress) { talk.stage(progress); };
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -37,6 +38,9 @@ class ProgressTalk {
   // Hears how much of the measurement |what| is done, 0 to 1; empty where nobody would see it.
   std::function<void(double)> measuring(const std::string& what);
   void measuring_batch(std::int64_t batch);
+  // Hears how many of |total| |what| are done, of which |before| were done earlier; says the rate and the time left. Empty where
+  // nobody would see it.
+  std::function<void(std::size_t)> counting(const std::string& what, std::size_t before, std::size_t total);
 
   // Takes the line on the terminal away.
   void clear();

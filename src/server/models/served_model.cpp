@@ -162,7 +162,9 @@ std::shared_ptr<const LoadedModel> ServedModel::load_files(const std::stop_token
     loaded->load_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return loaded;
   }
-  loaded->model = source_.body ? Model::parse(std::as_bytes(std::span(source_.body->view()))) : Model::load(source_.file);
+  const ModelOptions& how = source_.config.encoder.model;
+  loaded->model =
+      source_.body ? Model::parse(std::as_bytes(std::span(source_.body->view())), how) : Model::load(source_.file, how);
   loaded->layout = batch_layout(loaded->model->info());
   if (source_.tokenizer) {
     try {

@@ -1,0 +1,132 @@
+#include "tenon/encoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "source_folder.h"
+#include "tenon/config.h"
+#include "tenon/error.h"
+#include "tenon/manager.h"
+#include "tenon/simulated.h"
+#include "tenon/tensor.h"
+
+namespace tenon {
+namespace {
+
+Encoder words(EncoderOptions options = {}) { return Encoder::load(source_folder() / "tests/fixtures/models/words", options); }
+
+// Texts of 1 to 12 words.
+std::vector<std::string> texts_of(int count) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) {
+    std::string text(1, static_cast<char>('a' + i % 6));
+    for (int k = 0; k < i % 12; ++k) text += std::string(" ") + static_cast<char>('a' + (i + k) % 6);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+double largest_difference(const HostArray& a, const HostArray& b) {
+  double most = 0;
+  for (std::int64_t i = 0; i < a.elements(); ++i) most = std::max(most, std::abs(a.value(i) - b.value(i)));
+  return most;
+}
+
+Config with_devices(std::initializer_list<const char*> devices) {
+  Config config;
+  config.keep_open = KeepOpenPolicy::always;  // a device that closes takes its weights down, which is not the subject here
+  for (const char* device : devices) config.simulated.push_back(parse_simulated(device));
+  return config;
+}
+
+std::uint64_t runs_on(const DeviceManager& manager, std::string_view id) {
+  for (const DeviceStatus& status : manager.status())
+    if (status.device.id == id) return status.counters.runs;
+  return 0;
+}
+
+// Every batch takes 20 ms of a device and next to nothing of the CPU: what counts is which device got how many.
+TEST(EncoderOnSeveralDevices, TwoShareTheBatchesAndKeepTheOrder) {
+  const std::vector<std::string> texts = texts_of(160);
+  const HostArray alone = words({.batch = 4}).encode(texts);
+  DeviceManager manager(with_devices({"gpu,id=a,open=0,close=0,compute=20ms", "gpu,id=b,open=0,close=0,compute=20ms"}));
+  const UseManager use(manager);
+  const std::vector<std::string> devices{"a", "b"};
+  std::vector<std::size_t> seen;
+  const HostArray shared = words({.batch = 4}).encode(texts, devices, {}, [&](std::size_t done) { seen.push_back(done); });
+  ASSERT_EQ(shared.shape(), alone.shape());
+  EXPECT_EQ(largest_difference(shared, alone), 0);
+  EXPECT_EQ(seen.size(), 40u);
+  EXPECT_EQ(seen.back(), 160u);
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  const std::uint64_t a = runs_on(manager, "a"), b = runs_on(manager, "b");
+  EXPECT_GE(static_cast<double>(a + b) / static_cast<double>(std::max(a, b)), 1.8) << a << " and " << b << " runs";
+}
+
+TEST(EncoderOnSeveralDevices, FourWorkersMayShareTwoDevices) {
+  const std::vector<std::string> texts = texts_of(60);
+  const HostArray alone = words({.batch = 4}).encode(texts);
+  DeviceManager manager(with_devices({"gpu,id=a,open=0,close=0", "gpu,id=b,open=0,close=0"}));
+  const UseManager use(manager);
+  const std::vector<std::string> devices{"a", "b", "a", "b"};
+  EXPECT_EQ(largest_difference(words({.batch = 4}).encode(texts, devices), alone), 0);
+}
+
+TEST(EncoderOnSeveralDevices, WeightsStayOnEachDevice) {
+  DeviceManager manager(with_devices({"gpu,id=a,open=0,close=0", "gpu,id=b,open=0,close=0"}));
+  const UseManager use(manager);
+  const Encoder encoder = words({.batch = 4});
+  const std::vector<std::string> texts = texts_of(4), devices{"a", "b"};
+  for (int i = 0; i < 10; ++i)
+    for (const std::string& device : devices) encoder.encode(texts, {.device = device});
+  for (const DeviceStatus& status : manager.status())
+    if (status.device.id == "a" || status.device.id == "b") EXPECT_EQ(status.counters.restores, 0u) << status.device.id;
+}
+
+TEST(EncoderOnSeveralDevices, ADeviceThatIsNotThereEndsTheCall) {
+  DeviceManager manager(with_devices({"gpu,id=a,open=0,close=0"}));
+  const UseManager use(manager);
+  const std::vector<std::string> texts = texts_of(40), devices{"a", "nowhere"};
+  try {
+    words({.batch = 1}).encode(texts, devices);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+  }
+}
+
+TEST(Encoder, RoundedShapesNeedFewProgramsAndGiveTheSameVectors) {
+  const std::vector<std::string> texts = texts_of(47);
+  const Encoder exact = words({.batch = 5, .rounds_shapes = false}), rounded = words({.batch = 5, .rounds_shapes = true});
+  const HostArray a = exact.encode(texts), b = rounded.encode(texts);
+  ASSERT_EQ(a.shape(), b.shape());
+  EXPECT_LT(largest_difference(a, b), 1e-6);
+  EXPECT_GE(exact.model().programs(), 8u);
+  EXPECT_EQ(rounded.model().programs(), 2u);  // 8 and 2 rows, of 16 tokens each
+}
+
+// A device on which a run costs the same whatever its batch: the largest is best. The profile has it measured.
+TEST(Encoder, TakesItsBatchFromMeasuredTimes) {
+  DeviceManager manager(with_devices({"gpu,id=a,open=0,close=0,compute=30ms"}));
+  const UseManager use(manager);
+  const Encoder encoder = words({.batch = 0});
+  const auto inputs = [](std::int64_t batch) {
+    const HostArray ids = HostArray::zeros(DType::i64, Shape{batch, 3});
+    return Model::Tensors{{"input_ids", Tensor(ids)}, {"attention_mask", Tensor(ids)}};
+  };
+  // Several times each: the fastest counts, and the others may have been disturbed.
+  for (std::int64_t batch = 1; batch <= 16; batch *= 2)
+    for (int i = 0; i < 4; ++i) encoder.model()(inputs(batch), {.device = "a"});
+  EXPECT_EQ(encoder.model().recommended_batch(inputs, "a", 16), 16);
+  const std::vector<std::string> texts(64, "a b c");
+  const std::uint64_t before = runs_on(manager, "a");
+  const HostArray vectors = encoder.encode(texts, {.device = "a"});
+  EXPECT_EQ(vectors.shape()[0], 64);
+  EXPECT_LE(runs_on(manager, "a") - before, 16u);  // one text at a time they would be 64 and more
+}
+
+}  // namespace
+}  // namespace tenon
