@@ -4,7 +4,7 @@
     bench/generate.py TENON MODEL.gguf [--threads 1] [--rounds 5] [--plain]
 
 llama.cpp is PyPI's llama-cpp-python, built from source for this machine, in this interpreter; --plain turns off its special buffers (AMX,
-repacking). Times are processor time, because other work on the machine would disturb the clock; with one thread they are the same on a quiet
+repacking). Its keys and values are float32 as Tenon's are, not its default of float16. Times are processor time, because other work on the machine would disturb the clock; with one thread they are the same on a quiet
 one. The rounds of the two alternate, and the median counts. Prints a table in Markdown.
 """
 import argparse
@@ -49,7 +49,8 @@ def load_peer(arguments):
             return parameters
         low.llama_model_default_params = llama_cpp.llama_model_default_params = plain
     begin = time.process_time()
-    peer = llama_cpp.Llama(arguments.model, n_ctx=2048, n_threads=arguments.threads, n_threads_batch=arguments.threads, verbose=False, n_batch=512)
+    peer = llama_cpp.Llama(arguments.model, n_ctx=2048, n_threads=arguments.threads, n_threads_batch=arguments.threads, verbose=False, n_batch=512,
+                           type_k=low.GGML_TYPE_F32, type_v=low.GGML_TYPE_F32)
     return peer, time.process_time() - begin
 
 

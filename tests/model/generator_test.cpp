@@ -326,5 +326,28 @@ TEST(TextStream, GivesWholeCharactersAndStopsBeforeAStopText) {
   EXPECT_EQ(std::vector<std::string>(pieces.begin(), pieces.begin() + 4), (std::vector<std::string>{"a", "é", "€", "😀"}));
 }
 
+// gguf/smollm2.json has what Hugging Face's transformers (5.22.2, float32, greedy) generated from the same file.
+TEST(SmolLm2, GreedyTextsAreThoseOfTransformers) {
+  const std::filesystem::path file = source_folder() / "build/models/smollm2/model.gguf";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "build/models/smollm2 is not there; tools/models makes it";
+  std::ifstream recorded(fixture("smollm2.json"));
+  std::stringstream text;
+  text << recorded.rdbuf();
+  const Generator generator = Generator::load(file, {.device = "cpu"});
+  const auto integers = [](const boost::json::value& values) {
+    std::vector<std::int32_t> out;
+    for (const auto& value : values.as_array()) out.push_back(static_cast<std::int32_t>(value.as_int64()));
+    return out;
+  };
+  const boost::json::value all = boost::json::parse(text.str());
+  for (const boost::json::value& one : all.as_array()) {
+    const std::string prompt(one.at("prompt").as_string());
+    const std::vector<std::int32_t> ids = generator.tokens(prompt), wanted = integers(one.at("tokens"));
+    EXPECT_EQ(ids, integers(one.at("ids"))) << prompt;
+    const Generation done = generator.generate(ids, {.max_tokens = static_cast<std::int64_t>(wanted.size()), .temperature = 0});
+    EXPECT_EQ(done.ids, wanted) << prompt;
+  }
+}
+
 }  // namespace
 }  // namespace tenon
