@@ -74,6 +74,8 @@ struct ModelOptions {
   // Recurrent nodes and integer products are not affected. float16 ends at 65504: prefer bfloat16 for nets that were not trained
   // with it. Empty or float32: as the file says.
   std::optional<DType> products;
+  // What the programs that are kept may take, at most; one larger than this is not kept.
+  std::size_t program_bytes = std::size_t{256} << 20;
 };
 
 struct ModelState;  // src/model/

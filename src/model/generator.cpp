@@ -134,7 +134,7 @@ std::vector<Generation> Generator::generate_all(std::span<const GenerationReques
       while (next < requests.size() && batch.size() < GenerationBatch::kMostRows) {
         const std::size_t i = next++;
         GenerationBatch::Piece sink;
-        if (piece) sink = [&piece, i](const std::string& text) { return piece({text, i}); };
+        if (piece) sink = [&piece, i](const std::string& text) { return text.empty() || piece({text, i}); };
         batch.add(requests[i], std::move(sink), [&out, i](Generation done) { out[i] = std::move(done); }, run);
       }
       batch.step(run);

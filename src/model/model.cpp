@@ -19,7 +19,7 @@ namespace tenon {
 struct ModelState {
   ModelState(std::shared_ptr<onnx::LoadedModel> model, const ModelOptions& options)
       : loaded(model),
-        session(model),
+        session(model, options.program_bytes),
         info(info_of(*model)),
         options(options) {}
   std::shared_ptr<const onnx::LoadedModel> loaded;

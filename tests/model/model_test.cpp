@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/stop_scope.h"
 #include "model/onnx_writer.h"
 #include "temporary_folder.h"
 #include "tenon/error.h"
@@ -60,6 +61,28 @@ TEST(Model, ListsItsNodesAPartAtATime) {
   EXPECT_EQ(all.back().outputs, std::vector<std::string>{"y"});
   EXPECT_TRUE(model.nodes(0, 0).empty());
   EXPECT_TRUE(model.nodes(all.size(), 5).empty());
+}
+
+TEST(Model, KeepsProgramsUpToANumberOfBytes) {
+  const Model small = Model::parse(bytes(linear_model()), {.program_bytes = 8 << 10}),
+              large = Model::parse(bytes(linear_model()));
+  for (std::int64_t rows = 1; rows <= 40; ++rows)
+    for (const Model* model : {&small, &large}) EXPECT_EQ((*model)({{"x", ones({rows, 2})}}).at("y").shape(), (Shape{rows, 2}));
+  EXPECT_EQ(large.programs(), 40u);
+  EXPECT_GE(small.programs(), 1u);
+  EXPECT_LT(small.programs(), 10u);
+  const Model none = Model::parse(bytes(linear_model()), {.program_bytes = 0});
+  EXPECT_EQ(none({{"x", ones({1, 2})}}).at("y").shape(), (Shape{1, 2}));
+  EXPECT_EQ(none.programs(), 0u);
+}
+
+TEST(Model, AnImportCanBeCancelled) {
+  const Model model = Model::parse(bytes(linear_model()));
+  std::stop_source stop;
+  stop.request_stop();
+  const StopScope scope(stop.get_token());
+  EXPECT_EQ(error_of([&] { model.graph({{"x", ones({3, 2})}}); }).code(), ErrorCode::cancelled);
+  EXPECT_EQ(error_of([&] { Model::parse(bytes(linear_model())); }).code(), ErrorCode::cancelled);
 }
 
 TEST(Model, QuestionMarksAreNotTheSameExtent) {

@@ -6,6 +6,7 @@
 #include "eventually.h"
 #include "server/http_client.h"
 #include "source_folder.h"
+#include "tenon/simulated.h"
 
 namespace tenon::server {
 namespace {
@@ -14,17 +15,23 @@ namespace json = boost::json;
 
 class LanguageServer {
  public:
-  LanguageServer() {
+  explicit LanguageServer(const Config& config = {}) {
     const std::filesystem::path from = source_folder() / "tests/model/gguf";
     std::filesystem::copy_file(from / "llama_q4_1.gguf", folder_.path() / "tiny.gguf");
     std::filesystem::create_directory(folder_.path() / "plain");
     std::filesystem::copy_file(from / "qwen2_f16.gguf", folder_.path() / "plain/model.gguf");
     std::ofstream(folder_.path() / "broken.gguf") << "GGUF, but nothing else is here";
+    if (!config.simulated.empty()) {
+      std::filesystem::create_directory(folder_.path() / "twice");
+      std::filesystem::copy_file(from / "llama_q4_1.gguf", folder_.path() / "twice/model.gguf");
+      std::ofstream(folder_.path() / "twice/config.pbtxt") << R"(dynamic_batching { default_queue_policy { max_queue_size: 8 } }
+parameters { key: "devices" value { string_value: "sim:0,sim:1" } })";
+    }
     ServerOptions options;
     options.model_folder = folder_.path();
-    server_ = std::make_unique<TestServer>(options, Config{});
+    server_ = std::make_unique<TestServer>(options, config);
   }
-  const TestServer* operator->() const { return server_.get(); }
+  TestServer* operator->() const { return server_.get(); }
   json::value generation(std::string_view name) const {
     const json::value models = (*this)->get("/api/models").json();
     for (const json::value& each : at(models, "models").as_array())
@@ -57,7 +64,7 @@ std::string streamed(const LanguageServer& server, const std::string& path, cons
   client.send(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
                           path, body.size(), body));
   client.is_closed();
-  return client.buffer();
+  return client.buffer().substr(client.buffer().find("\r\n\r\n"));  // the head has a "data: " of its own
 }
 
 TEST(Completions, AChatIsAnsweredWithUsage) {
@@ -126,6 +133,43 @@ TEST(Completions, AClientThatLeavesEndsItsGeneration) {
       test::eventually(std::chrono::seconds(30), [&] { return at(server.generation("tiny"), "running").as_int64() == 0; }));
 }
 
+Config two_simulated() {
+  Config config;
+  for (int i = 0; i < 2; ++i) config.simulated.push_back(parse_simulated("wormhole,open=0,close=0"));
+  return config;
+}
+
+TEST(Completions, AModelRunsOnAllOfItsDevices) {
+  const LanguageServer server(two_simulated());
+  const std::string body = R"({"model":"twice","prompt":["hello","hello"],"max_tokens":100,"temperature":0})";
+  const Reply reply = server->post("/v1/completions", body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(at(reply.json(), "choices", 0, "text"), at(reply.json(), "choices", 1, "text"));
+  EXPECT_EQ(at(server.generation("twice"), "devices"), json::value({"sim:0", "sim:1"}));
+  for (const DeviceStatus& status : server->manager().status())
+    if (status.device.id.starts_with("sim:")) EXPECT_GT(status.counters.leases, 0u) << status.device.id;
+}
+
+TEST(Completions, WhoSendsTooMuchAtOnceIsToldToComeBack) {
+  const LanguageServer server(two_simulated());
+  for (const char* form : {"", R"(,"stream":true)"}) {
+    const Reply reply =
+        server->post("/v1/completions", fmt::format(R"({{"model":"twice","prompt":["a","b","c"],"max_tokens":2{}}})", form));
+    EXPECT_EQ(reply.status, 429) << reply.body;
+    EXPECT_NE(reply.field("retry-after"), "");
+  }
+  EXPECT_EQ(at(server.generation("twice"), "waiting").as_int64(), 0);
+}
+
+TEST(Completions, ARequestMayBoundItsOwnTime) {
+  const LanguageServer server;
+  const Reply reply = server->post("/v1/completions", R"({"model":"tiny","prompt":"hello","timeout_seconds":0})");
+  EXPECT_EQ(reply.status, 504) << reply.body;
+  EXPECT_EQ(server->post("/v1/completions", R"({"model":"tiny","prompt":"hello","timeout_seconds":-1})").status, 400);
+  EXPECT_EQ(server->post("/v1/completions", R"({"model":"tiny","prompt":"x","max_tokens":2,"priority":3})").status, 200);
+  EXPECT_EQ(at(server.generation("tiny"), "late").as_int64(), 1);
+}
+
 TEST(Completions, MistakesAreExplainedInOpenAisForm) {
   const LanguageServer server;
   const auto error = [&](const std::string& path, const std::string& body, int status) {
@@ -146,7 +190,7 @@ TEST(Completions, MistakesAreExplainedInOpenAisForm) {
             std::string::npos);
   EXPECT_NE(error("/v1/completions", R"({"prompt":"x"})", 400).find("'model' is required"), std::string::npos);
   error("/v1/completions", R"({"model":"nothing","prompt":"x"})", 404);
-  error("/v1/completions", R"({"model":"broken","prompt":"x"})", 400);
+  error("/v1/completions", R"({"model":"broken","prompt":"x"})", 501);
   EXPECT_EQ(server->post("/v2/models/tiny/infer", R"({"inputs":[]})").status, 400);
   EXPECT_EQ(server->post("/v1/embeddings", R"({"model":"tiny","input":"x"})").status, 400);
 }

@@ -10,6 +10,7 @@
 #include "server/models.h"
 #include "source_folder.h"
 #include "tenon/error.h"
+#include "tenon/simulated.h"
 
 namespace tenon::server {
 namespace {
@@ -31,7 +32,7 @@ class ModelServer {
     options.model_folder = folder_.path();
     server_ = std::make_unique<TestServer>(options, config);
   }
-  const TestServer* operator->() const { return server_.get(); }
+  TestServer* operator->() const { return server_.get(); }
   const std::filesystem::path& folder() const { return folder_.path(); }
   json::value model(std::string_view name) const {
     const json::value models = (*this)->get("/api/models").json();
@@ -322,6 +323,69 @@ TEST(Models, ShowTheirGraphAPartAtATime) {
   EXPECT_EQ(at(server.get(path + "?first=1").json(), "nodes").as_array().size(), nodes - 1);
   EXPECT_EQ(server.get(path + "?first=x").status, 400);
   EXPECT_EQ(server.get("/api/models/nothing/graph").status, 404);
+}
+
+TEST(Models, WeightsStayOnEveryDeviceOfTheModel) {
+  Config config;
+  for (int i = 0; i < 2; ++i) config.simulated.push_back(parse_simulated("wormhole,open=0,close=0"));
+  config.keep_open = KeepOpenPolicy::always;
+  // 4 MiB of weights.
+  const std::string model = model_of(graph_of({node("Mul", {"x", "w"}, {"y"})}, {named_value("x", kFloat, {"batch", 1048576})},
+                                              {named_value("y", kFloat, {"batch", 1048576})},
+                                              {tensor<float>("w", kFloat, {1048576}, std::vector<float>(1048576, 2))}))
+                                .str();
+  const ModelServer server(
+      [&](const std::filesystem::path& folder) {
+        write_file(folder / "twice" / "model.onnx", model);
+        write_file(folder / "twice" / "config.pbtxt", R"(parameters { key: "devices" value { string_value: "sim:0,sim:1" } })");
+      },
+      config);
+  ASSERT_EQ(server->post("/v2/repository/models/twice/load", "{}").status, 200);
+  const std::string header =
+      R"({"inputs":[{"name":"x","shape":[1,1048576],"datatype":"FP32","parameters":{"binary_data_size":4194304}}],)"
+      R"("parameters":{"binary_data_output":true}})";
+  const std::string fields =
+      fmt::format("Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n", header.size());
+  const auto ask = [&] {
+    EXPECT_EQ(server->post("/v2/models/twice/infer", header + std::string(4194304, '\0'), fields).status, 200);
+  };
+  const auto uploaded = [&] {
+    std::uint64_t bytes = 0;
+    for (const DeviceStatus& status : server->manager().status())
+      if (status.device.id.starts_with("sim:")) bytes += status.counters.bytes_up;
+    return bytes;
+  };
+  const auto both = [&] {
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 8; ++i) clients.emplace_back(ask);
+    for (std::thread& client : clients) client.join();
+  };
+  both();
+  const std::uint64_t before = uploaded();
+  both();
+  // Eight inputs and at most the probe of a new batch shape; weights that moved along would double that.
+  EXPECT_LE(uploaded() - before, std::uint64_t{4194304} * 13);
+}
+
+TEST(Models, ABatchIsRepeatedOnAnotherInstanceOfTheModel) {
+  Config config;
+  config.simulated.push_back(parse_simulated("wormhole,open=0,close=0"));
+  config.simulated.push_back(parse_simulated("wormhole,open=0,close=0"));
+  const test::TemporaryFolder switches;
+  config.simulated[0].unplug = switches.path() / "unplugged";
+  const ModelServer server(
+      [&](const std::filesystem::path& folder) {
+        write_file(folder / "twice" / "model.onnx", linear_model());
+        write_file(folder / "twice" / "config.pbtxt", R"(parameters { key: "devices" value { string_value: "sim:0,sim:1" } })");
+      },
+      config);
+  const auto ask = [&] { return server->post("/v2/models/twice/infer", infer_body("x", "[1,3]", "[1,1,1]")); };
+  ASSERT_EQ(ask().status, 200);
+  std::ofstream(config.simulated[0].unplug) << "gone";
+  for (int i = 0; i < 3; ++i) {
+    const Reply reply = ask();
+    EXPECT_EQ(reply.status, 200) << reply.body;
+  }
 }
 
 TEST(Models, AClientCanSendOneAndTryIt) {

@@ -142,7 +142,13 @@ HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& op
   from.back() = stored_rows_;  // the added one
   lengths_.push_back(n);
   open_.push_back(0);
-  rearrange(from, &cache, capacity, options);
+  try {
+    rearrange(from, &cache, capacity, options);
+  } catch (...) {
+    lengths_.pop_back();
+    open_.pop_back();
+    throw;
+  }
   return logits.reshape(Shape{a.vocabulary});
 }
 

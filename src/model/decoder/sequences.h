@@ -51,7 +51,8 @@ class Sequences {
   std::size_t rows() const noexcept { return lengths_.size(); }
   std::int64_t length(std::size_t row) const { return lengths_[row]; }
 
-  // Computes the keys and values of |ids|, at least one, and returns the logits after the last, f32 [vocabulary].
+  // Computes the keys and values of |ids|, at least one, and returns the logits after the last, f32 [vocabulary]. If it throws,
+  // the other sequences are as before.
   HostArray add(std::span<const std::int32_t> ids, const RunOptions& options);
   // Removes a row; the last row takes its place.
   void remove(std::size_t row, const RunOptions& options);

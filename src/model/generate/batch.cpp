@@ -99,7 +99,7 @@ bool GenerationBatch::advance(Active& active, std::span<const float> logits) {
   active.result.ids.push_back(active.token);
   const std::string text = active.text.add(active.token);
   active.result.text += text;
-  if (!text.empty() && active.piece && !active.piece(text)) {
+  if (active.piece && !active.piece(text)) {
     active.result.finish = Generation::Finish::cancelled;
     return true;
   }

@@ -26,12 +26,13 @@ class GenerationBatch {
 
   GenerationBatch(const Generator& generator, DeviceManager& manager);
 
-  using Piece = std::function<bool(const std::string& text)>;  // false ends the generation
+  // Called for every token, with an empty text while none is certain; false ends the generation.
+  using Piece = std::function<bool(const std::string& text)>;
   using Done = std::function<void(Generation)>;
 
   // Throws invalid_argument for a request that cannot run; the others are not affected.
   void check(const GenerationRequest& request) const;
-  // Reads the prompt and chooses the first token.
+  // Reads the prompt and chooses the first token. If it throws, the others are as before.
   void add(const GenerationRequest& request, Piece piece, Done done, const RunOptions& options);
   // One token more for each.
   void step(const RunOptions& options);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "manager/evaluate.h"
+#include "model/onnx/model_watch.h"
 #include "reference/reference.h"
 #include "tenon/error.h"
 
@@ -61,6 +62,15 @@ RunValue result_of(const OutputValue& output, const std::vector<std::shared_ptr<
   return value;
 }
 
+std::size_t bytes_of(const Import& import, const std::string& key) {
+  std::size_t bytes = sizeof(Import) + 2 * key.size() + static_cast<std::size_t>(import.graph.size()) * 2 * sizeof(Node);
+  for (NodeId id = 0; id < import.graph.size(); ++id)
+    if (import.graph[id].prim == Prim::constant) bytes += import.graph[id].as<ConstantAttr>().value.bytes();
+  for (const OutputValue& output : import.outputs)
+    if (output.known) bytes += output.known->bytes();
+  return bytes;
+}
+
 bool is_small(const Graph& graph) {
   std::int64_t sum = 0;
   for (NodeId id = 0; id < graph.size(); ++id) sum += graph[id].shape.elements();
@@ -103,11 +113,16 @@ std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs
   auto program = std::make_shared<const Import>(Importer(*model_, values, answers).run());
   const std::lock_guard lock(mutex_);
   if (plans_.contains(key)) return plans_.at(key).program;
-  if (plans_.size() >= kMaxPlans) {
-    plans_.erase(recent_.front());
+  const std::size_t bytes = bytes_of(*program, key);
+  if (bytes > program_bytes_) return program;
+  while (plans_.size() >= kMaxPlans || plan_bytes_ + bytes > program_bytes_) {
+    const auto oldest = plans_.find(recent_.front());
+    plan_bytes_ -= oldest->second.bytes;
+    plans_.erase(oldest);
     recent_.pop_front();
   }
-  plans_.emplace(key, Plan{program, recent_.insert(recent_.end(), key)});
+  plans_.emplace(key, Plan{program, recent_.insert(recent_.end(), key), bytes});
+  plan_bytes_ += bytes;
   return program;
 }
 
@@ -128,6 +143,7 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
       feeds.push_back(feed.is_weight ? weight(options.device, feed.place) : given.at(static_cast<std::size_t>(feed.place)));
     std::vector<std::shared_ptr<Storage>> outputs;
     if (!program->graph.outputs().empty()) {
+      ModelWatch::tell_runs(program->graph);
       if (!program->is_complete && is_small(program->graph)) {
         std::vector<HostArray> arrays;
         for (const auto& feed : feeds) arrays.push_back(feed->to_host());

@@ -1,8 +1,8 @@
 // Session: runs a loaded ONNX model on values of any kind, one program per combination of shapes.
 //
-// Programs are kept, least recently used first out, so a shape that was seen before is neither imported nor compiled again. The
-// weights are uploaded once and shared by all programs; they move to host memory before a device closes, and back.
-// Thread safety: all calls may run concurrently.
+// Programs are kept up to a number of bytes, least recently used first out, so a shape that was seen before is neither imported
+// nor compiled again. The weights are uploaded once and shared by all programs; they move to host memory before a device closes,
+// and back. Thread safety: all calls may run concurrently.
 #pragma once
 
 #include <list>
@@ -39,7 +39,10 @@ struct SessionResult {
 
 class Session {
  public:
-  explicit Session(std::shared_ptr<LoadedModel> model) : model_(std::move(model)) {}
+  // |program_bytes|: how much the programs that are kept may take; one larger than this is not kept.
+  Session(std::shared_ptr<LoadedModel> model, std::size_t program_bytes)
+      : model_(std::move(model)),
+        program_bytes_(program_bytes) {}
 
   SessionResult run(DeviceManager& manager, const std::map<std::string, RunValue, std::less<>>& inputs,
                     const RunOptions& options = {});
@@ -53,15 +56,18 @@ class Session {
   struct Plan {
     std::shared_ptr<const Import> program;
     std::list<std::string>::iterator position;
+    std::size_t bytes = 0;
   };
   std::shared_ptr<const Import> plan(const std::string& key, const std::map<std::string, RunValue, std::less<>>& inputs,
                                      std::span<const HostArray> answers);
   std::shared_ptr<Storage> weight(const std::string& device, int place);
 
   const std::shared_ptr<LoadedModel> model_;
+  const std::size_t program_bytes_;
   mutable std::mutex mutex_;
   std::map<std::string, Plan> plans_;
   std::list<std::string> recent_;  // keys of plans_, least recently used first
+  std::size_t plan_bytes_ = 0;     // of all
   // By the device request too: a value is on one device at a time, and two that run the model at once would pass it to and fro.
   std::map<std::pair<std::string, int>, std::shared_ptr<Storage>> weights_;
 };

@@ -16,6 +16,8 @@ constexpr const char* kTexts[] = {
 };
 // An axis of any extent: small ones for sequences, larger ones for images, whose layers halve them several times.
 constexpr std::int64_t kExtents[] = {24, 64, 224, 320, 1};
+// Of an input of a probe; one of more is not worth its memory.
+constexpr std::int64_t kMostElements = 1 << 22;
 
 BatchItem item_of(NamedArrays arrays, std::int64_t length = 0) {
   BatchItem item;
@@ -30,6 +32,8 @@ HostArray probe_array(const ModelValue& value, std::int64_t extent, std::uint64_
   std::vector<std::int64_t> extents{1};
   for (std::size_t i = 1; i < value.shape.size(); ++i) extents.push_back(value.shape[i].extent.value_or(extent));
   const Shape shape(extents);
+  if (shape.elements() > kMostElements)
+    throw Error(ErrorCode::resource_exhausted, fmt::format("the input '{}' has {} elements", value.name, shape.elements()));
   HostArray numbers = HostArray::empty(DType::f32, shape);
   std::uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
   for (float& each : numbers.mutable_view<float>()) {

@@ -25,9 +25,9 @@ struct ModelSource {
   std::filesystem::path file;                      // model.onnx, model.gguf
   std::optional<std::filesystem::path> tokenizer;  // tokenizer.json
   ModelConfig config;
-  // Of a model that a client sent: its bytes instead of |file|, and whose it is.
+  // Of a model that a client sent: its bytes instead of |file|, whose it is, and whose memory and threads it takes.
   std::shared_ptr<const Body> body = nullptr;
-  std::string owner = {};
+  std::string owner = {}, quota = {};
   std::string problem = {};  // why it cannot be served; "" if nothing is known against it
 };
 

@@ -13,7 +13,7 @@
 namespace tenon::server {
 namespace {
 
-constexpr std::ptrdiff_t kMaxSent = 8;  // by one owner
+constexpr std::size_t kMaxSent = 8;  // by one owner
 
 }  // namespace
 
@@ -89,8 +89,33 @@ std::vector<std::shared_ptr<ServedModel>> ModelRepository::everything() const {
   return out;
 }
 
-std::shared_ptr<ServedModel> ModelRepository::add(const std::string& name, const std::string& owner,
+std::shared_ptr<ServedModel> ModelRepository::add(const std::string& name, const std::string& owner, const std::string& quota,
                                                   std::shared_ptr<const Body> body, const std::stop_token& cancel) {
+  // A place is taken before anything is loaded.
+  class Place {
+   public:
+    Place(ModelRepository& models, const std::string& who) : models_(models), owner_(who) {
+      const std::lock_guard lock(models_.mutex_);
+      const auto sent = static_cast<std::size_t>(std::count_if(
+          models_.sent_.begin(), models_.sent_.end(), [&](const auto& each) { return each.second->source().owner == owner_; }));
+      std::size_t& arriving = models_.arriving_[owner_];
+      if (sent + arriving >= kMaxSent)
+        throw Problem(429, "resource_exhausted", fmt::format("this client has sent {} models already", sent + arriving),
+                      "delete one with DELETE /api/models/NAME");
+      ++arriving;
+    }
+    ~Place() {
+      const std::lock_guard lock(models_.mutex_);
+      if (--models_.arriving_[owner_] == 0) models_.arriving_.erase(owner_);
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+   private:
+    ModelRepository& models_;
+    const std::string owner_;
+  };
+  const Place place(*this, owner);
   ModelSource source;
   for (const char c : name.substr(0, 60)) {
     const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -99,15 +124,11 @@ std::shared_ptr<ServedModel> ModelRepository::add(const std::string& name, const
   }
   source.name = random_id(source.name + "-");
   source.owner = owner;
+  source.quota = quota;
   source.body = std::move(body);
   const auto model = std::make_shared<ServedModel>(services_, std::move(source));
   model->load(cancel);
   const std::lock_guard lock(mutex_);
-  const auto count =
-      std::count_if(sent_.begin(), sent_.end(), [&](const auto& each) { return each.second->source().owner == owner; });
-  if (count >= kMaxSent)
-    throw Problem(429, "resource_exhausted", fmt::format("this client has sent {} models already", count),
-                  "delete one with DELETE /api/models/NAME");
   sent_.emplace(model->name(), model);
   return model;
 }
@@ -152,6 +173,23 @@ void ModelRepository::unload(const std::string& name) {
   for (const auto& [number, model] : versions) model->stop();
 }
 
+bool ModelRepository::release_idlest(std::vector<std::shared_ptr<ServedModel>> models, const ServedModel* asking) {
+  std::erase_if(models, [&](const auto& model) { return model.get() == asking || model->status().bytes == 0; });
+  std::sort(models.begin(), models.end(),
+            [](const auto& a, const auto& b) { return a->status().idle_seconds > b->status().idle_seconds; });
+  return std::any_of(models.begin(), models.end(), [](const auto& model) { return model->release(); });
+}
+
+bool ModelRepository::release_sent(const std::string& owner, const ServedModel* asking) {
+  std::vector<std::shared_ptr<ServedModel>> models;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, model] : sent_)
+      if (model->source().owner == owner) models.push_back(model);
+  }
+  return release_idlest(std::move(models), asking);
+}
+
 MemoryGate::Share ModelRepository::make_room(std::uint64_t bytes, const ServedModel* asking) {
   if (bytes > services_.memory.limit())
     throw Problem(413, "too_large",
@@ -160,12 +198,7 @@ MemoryGate::Share ModelRepository::make_room(std::uint64_t bytes, const ServedMo
                   "raise the server's --max-memory");
   while (true) {
     if (std::optional<MemoryGate::Share> share = services_.memory.try_take(MemoryGate::kServer, bytes)) return std::move(*share);
-    std::vector<std::shared_ptr<ServedModel>> models = everything();
-    std::erase_if(models, [&](const auto& model) { return model.get() == asking || model->status().bytes == 0; });
-    std::sort(models.begin(), models.end(),
-              [](const auto& a, const auto& b) { return a->status().idle_seconds > b->status().idle_seconds; });
-    const bool is_freed = std::any_of(models.begin(), models.end(), [](const auto& model) { return model->release(); });
-    if (!is_freed)
+    if (!release_idlest(everything(), asking))
       throw Problem(
           503, "overloaded",
           fmt::format("there is no memory for the model now: it needs about {}", format_bytes(static_cast<double>(bytes))),
@@ -177,7 +210,7 @@ MemoryGate::Share ModelRepository::make_room(std::uint64_t bytes, const ServedMo
 void ModelRepository::tick(std::chrono::steady_clock::time_point now) {
   const double lifetime = std::chrono::duration<double>(services_.options.upload_lifetime).count();
   for (const std::shared_ptr<ServedModel>& model : everything()) {
-    model->batcher().drop_dead();
+    model->drop_dead();
     model->release_if_idle(now);
     if (model->source().body && model->status().idle_seconds > lifetime) {
       const std::lock_guard lock(mutex_);

@@ -39,8 +39,9 @@ class ModelRepository {
 
   // A model that a client sends: an ONNX file without files beside it. It is loaded at once, under a name that nobody can guess,
   // and forgotten when it was not used for a while. Throws what loading throws, and Problem 429 for too many of one owner.
-  std::shared_ptr<ServedModel> add(const std::string& name, const std::string& owner, std::shared_ptr<const Body> body,
-                                   const std::stop_token& cancel);
+  // Memory and threads are those of |quota|; the operator's models stay where they are.
+  std::shared_ptr<ServedModel> add(const std::string& name, const std::string& owner, const std::string& quota,
+                                   std::shared_ptr<const Body> body, const std::stop_token& cancel);
   // Throws not_found for a model that is not one of these.
   void remove(const std::string& name);
   // Those of the folder, and those that |owner| sent.
@@ -49,6 +50,8 @@ class ModelRepository {
   // A share of the server's memory, from idle models if it must. Throws Problem 413 for more than the server has, 503 while
   // models in use have it. |asking| is not asked to give its own.
   MemoryGate::Share make_room(std::uint64_t bytes, const ServedModel* asking);
+  // Releases the model that |owner| sent and that was idle for longest, but |asking|; false if there is none.
+  bool release_sent(const std::string& owner, const ServedModel* asking);
 
   // Once a second: drops what waits too long, releases what is idle.
   void tick(std::chrono::steady_clock::time_point now);
@@ -56,6 +59,7 @@ class ModelRepository {
 
  private:
   std::vector<std::shared_ptr<ServedModel>> everything() const;
+  static bool release_idlest(std::vector<std::shared_ptr<ServedModel>> models, const ServedModel* asking);
   void read_folder(const std::string& only);
 
   Services& services_;
@@ -63,6 +67,7 @@ class ModelRepository {
   mutable std::mutex mutex_;
   std::map<std::string, Versions> models_;
   std::map<std::string, std::shared_ptr<ServedModel>> sent_;
+  std::map<std::string, std::size_t> arriving_;  // models that are being loaded to join sent_, by owner
 };
 
 }  // namespace tenon::server

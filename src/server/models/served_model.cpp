@@ -18,11 +18,12 @@ namespace tenon::server {
 namespace {
 
 constexpr std::uint64_t kLoadedBytes = 8 << 20;  // of a small model beside its weights
+// What the programs of a model that was sent may take.
+constexpr std::uint64_t kLeastProgramBytes = 1 << 20, kMostProgramBytes = 16 << 20;
 // Host memory is not exclusive as a device is, and whoever types a second question should not wait for the weights again.
 constexpr double kLeastKeepSeconds = 60;
 
 std::uint64_t file_bytes(const ModelSource& source) {
-  if (source.body) return source.body->view().size();
   std::error_code error;
   std::uint64_t bytes = std::filesystem::file_size(source.file, error);
   // Weights in files of their own.
@@ -70,8 +71,7 @@ ServedModel::ServedModel(Services& services, ModelSource source)
         Batcher::Setup setup = batcher_setup(source_);
         // A task keeps the model alive, also when a new version has taken its place.
         setup.start = [this, queue = fmt::format("model {}", source_.name)](std::function<void()> task) {
-          return services_.workers.submit(MemoryGate::kServer, queue,
-                                          [task = std::move(task), self = shared_from_this()] { task(); });
+          return services_.workers.submit(payer(), queue, [task = std::move(task), self = shared_from_this()] { task(); });
         };
         setup.run = [this](const Batch& batch, std::size_t instance, std::stop_token cancel, std::string& device) {
           return run_batch(batch, instance, std::move(cancel), device);
@@ -84,18 +84,19 @@ ServedModel::ServedModel(Services& services, ModelSource source)
         setup.max_queue = source_.config.max_queue;
         setup.manager = &services_.manager;
         setup.start = [this, queue = fmt::format("model {}", source_.name)](std::function<void()> task) {
-          return services_.workers.submit(MemoryGate::kServer, queue,
-                                          [task = std::move(task), self = shared_from_this()] { task(); });
+          return services_.workers.submit(payer(), queue, [task = std::move(task), self = shared_from_this()] { task(); });
         };
-        setup.acquire = [this](const std::stop_token& cancel) {
+        setup.instances = std::max<std::size_t>(source_.config.devices.size(), 1);
+        setup.max_run_time = services_.options.max_run_time;
+        setup.acquire = [this](std::size_t instance, const std::stop_token& cancel) {
           std::shared_ptr<const LoadedModel> loaded = acquire(cancel);
-          const Generator* generator = &loaded->generator.value();
+          const Generator* generator = &loaded->replicas.at(instance);
           return std::shared_ptr<const Generator>(std::move(loaded), generator);
         };
-        setup.options = [this](std::stop_token cancel) {
-          RunOptions options = run_options(0, std::move(cancel));
+        setup.options = [this](std::size_t instance, std::stop_token cancel) {
+          RunOptions options = run_options(instance, std::move(cancel));
           const std::lock_guard lock(mutex_);
-          if (loaded_ && loaded_->generator) options.device = loaded_->generator->device();
+          if (loaded_ && instance < loaded_->replicas.size()) options.device = loaded_->replicas[instance].device();
           return options;
         };
         return setup;
@@ -106,12 +107,20 @@ void ServedModel::cancel_running() {
   generation_->fail_all(std::make_exception_ptr(Error(ErrorCode::cancelled, "the server ends")));
 }
 
-void ServedModel::generate(GenerationTask task) {
+void ServedModel::generate(std::vector<GenerationTask> tasks) {
+  const Clock::time_point now = Clock::now();
   {
     const std::lock_guard lock(mutex_);
-    used_ = Clock::now();
+    used_ = now;
   }
-  generation_->submit(std::move(task));
+  if (source_.config.timeout.count() > 0)
+    for (GenerationTask& task : tasks) task.starts_by = std::min(task.starts_by, now + source_.config.timeout);
+  generation_->submit(std::move(tasks));
+}
+
+void ServedModel::drop_dead() {
+  batcher_.drop_dead();
+  generation_->drop_dead();
 }
 
 // --- Loading ---
@@ -144,27 +153,80 @@ void ServedModel::warm_up(const LoadedModel& loaded, const RunOptions& options) 
   }
 }
 
+ClientMemory ServedModel::payers_memory() const { return {services_.memory, payer()}; }
+
+void ServedModel::load_sent(LoadedModel& loaded) {
+  loaded.kept = std::make_shared<ModelMemory>(payers_memory(), [services = &services_, owner = source_.owner, self = this] {
+    return services->models.release_sent(owner, self);
+  });
+  const std::uint64_t programs = std::clamp(services_.memory.client_limit() / 64, kLeastProgramBytes, kMostProgramBytes);
+  loaded.kept->add(programs);
+  const ModelScope scope(services_.limits, payers_memory(), loaded.kept);
+  loaded.model = Model::parse(std::as_bytes(std::span(source_.body->view())), {.program_bytes = programs});
+  loaded.layout = batch_layout(loaded.model->info());
+}
+
+BatchingVerdict ServedModel::probe(const LoadedModel& loaded, const RunOptions& options) const {
+  if (source_.config.max_batch_size && *source_.config.max_batch_size <= 1)
+    return {.reason = fmt::format("max_batch_size is {}", *source_.config.max_batch_size)};
+  const ModelScope scope(services_.limits, payers_memory(), loaded.kept);
+  try {
+    return probe_batching(*loaded.model, loaded.encoder ? &*loaded.encoder : nullptr, loaded.layout, options);
+  } catch (const Problem& problem) {
+    return {.reason = fmt::format("it could not be tried: {}", problem.what())};
+  }
+}
+
+std::shared_ptr<const Graph> ServedModel::graph(const LoadedModel& loaded, const Model::Tensors& shapes) const {
+  const ModelScope scope(services_.limits, payers_memory(), loaded.kept);
+  return loaded.model->graph(shapes);
+}
+
+// Weights are kept in the form that a device multiplies fastest, and a tensor is on one device at a time.
+void ServedModel::load_generators(LoadedModel& loaded, std::uint64_t estimate) const {
+  std::vector<std::string> devices = source_.config.devices;
+  if (devices.empty()) devices.emplace_back("auto");
+  loaded.bytes = 0;
+  for (const std::string& device : devices) {
+    const std::string id = device == "auto" ? services_.manager.default_device().id : services_.manager.find(device).id;
+    const auto same =
+        std::find_if(loaded.replicas.begin(), loaded.replicas.end(), [&](const Generator& each) { return each.device() == id; });
+    if (same != loaded.replicas.end()) {
+      loaded.replicas.push_back(Generator(*same));
+      continue;
+    }
+    loaded.memory.grow_to(loaded.bytes + estimate);
+    loaded.replicas.push_back(Generator::load(source_.file, {.device = id}));
+    loaded.bytes += std::max(estimate, loaded.replicas.back().weight_bytes() + kLoadedBytes);
+    loaded.memory.grow_to(loaded.bytes);
+  }
+  loaded.generator = loaded.replicas.front();
+}
+
 std::shared_ptr<const LoadedModel> ServedModel::load_files(const std::stop_token& cancel, BatchingVerdict& verdict) {
   const UseManager manager(services_.manager);
-  const StopScope scope(cancel);
+  const StopScope scope(cancel, services_.options.max_run_time);
   const Clock::time_point begin = Clock::now();
   auto loaded = std::make_shared<LoadedModel>();
+  if (source_.body) {
+    load_sent(*loaded);
+    verdict = probe(*loaded, run_options(0, cancel));
+    loaded->bytes = loaded->kept->bytes();
+    loaded->load_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return loaded;
+  }
   const bool is_language = is_generator();
   // Small integers are kept in another order, and some scales wider.
   const std::uint64_t file = file_bytes(source_), estimate = (is_language ? file + file / 4 : file) + kLoadedBytes;
   loaded->memory = services_.models.make_room(estimate, this);
   loaded->bytes = estimate;
   if (is_language) {
-    GeneratorOptions options;
-    if (!source_.config.devices.empty()) options.device = source_.config.devices[0];
-    loaded->generator = Generator::load(source_.file, options);
+    load_generators(*loaded, estimate);
     verdict = {.batches = true, .reason = "sequences advance together, a token each at a time"};
     loaded->load_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return loaded;
   }
-  const ModelOptions& how = source_.config.encoder.model;
-  loaded->model =
-      source_.body ? Model::parse(std::as_bytes(std::span(source_.body->view())), how) : Model::load(source_.file, how);
+  loaded->model = Model::load(source_.file, source_.config.encoder.model);
   loaded->layout = batch_layout(loaded->model->info());
   if (source_.tokenizer) {
     try {
@@ -174,10 +236,7 @@ std::shared_ptr<const LoadedModel> ServedModel::load_files(const std::stop_token
     }
   }
   const RunOptions options = run_options(0, cancel);
-  if (source_.config.max_batch_size && *source_.config.max_batch_size <= 1)
-    verdict = {.reason = fmt::format("max_batch_size is {}", *source_.config.max_batch_size)};
-  else
-    verdict = probe_batching(*loaded->model, loaded->encoder ? &*loaded->encoder : nullptr, loaded->layout, options);
+  verdict = probe(*loaded, options);
   warm_up(*loaded, options);
   loaded->load_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return loaded;
@@ -364,28 +423,26 @@ void ServedModel::stop_batching(const std::string& reason) {
 std::vector<NamedArrays> ServedModel::run_items(const LoadedModel& loaded, std::span<const BatchItem> items, std::int64_t length,
                                                 const RunOptions& options) {
   const bool is_text = std::holds_alternative<Tokens>(items.front().input);
-  Model::Tensors shapes;
-  std::int64_t rows = 0;
-  for (const BatchItem& item : items) rows += item.rows;
-  if (is_text) {
-    for (const ModelValue& value : loaded.model->info().inputs)
-      if (value.dtype && !value.is_optional)
-        shapes.emplace(value.name, program_input(*value.dtype, {rows, std::max<std::int64_t>(length, 1)}));
-  } else {
-    for (const auto& [name, array] : std::get<NamedArrays>(items.front().input)) {
-      std::vector<std::int64_t> extents(array.shape().begin(), array.shape().end());
-      if (items.size() > 1) extents[0] = rows;
-      if (length > 0 && loaded.layout.padded_inputs.contains(name)) extents[1] = length;
-      shapes.emplace(name, program_input(array.dtype(), Shape(extents)));
-    }
-  }
-  const std::shared_ptr<const Graph> graph = loaded.model->graph(shapes);
-  check_size(*graph, services_.limits);
-  const std::uint64_t bytes = peak_bytes(*graph);
-  check_memory(bytes, services_.limits);
-  const MemoryGate::Share memory = ClientMemory{services_.memory, MemoryGate::kServer}.take(bytes);
+  const ModelScope scope(services_.limits, payers_memory(), loaded.kept);
   return is_text ? run_tokens(*loaded.encoder, items, length, options)
                  : run_arrays(*loaded.model, loaded.layout, items, length, options);
+}
+
+std::vector<NamedArrays> ServedModel::run_on_any(const LoadedModel& loaded, std::span<const BatchItem> items, std::int64_t length,
+                                                 RunOptions options) {
+  // A request that names its device gets that one or an error.
+  std::vector<std::string> others;
+  if (items.front().device.empty()) others = source_.config.devices;
+  std::erase(others, options.device);
+  while (true) try {
+      return run_items(loaded, items, length, options);
+    } catch (const Error& error) {
+      const bool is_of_device = error.code() == ErrorCode::unavailable || error.code() == ErrorCode::data_loss;
+      if (!is_of_device || others.empty() || options.cancel.stop_requested()) throw;
+      logging::warn("model {}: {} failed: {}; repeated on {}", source_.name, options.device, error.what(), others.front());
+      options.device = others.front();
+      others.erase(others.begin());
+    }
 }
 
 std::vector<BatchResult> ServedModel::run_batch(const Batch& batch, std::size_t instance, std::stop_token cancel,
@@ -397,7 +454,7 @@ std::vector<BatchResult> ServedModel::run_batch(const Batch& batch, std::size_t 
   if (const std::string& wanted = batch.items.front().device; !wanted.empty()) options.device = wanted;
   options.on_decision = [&device](const Decision& decision) { device = decision.device.id; };
   const std::span<const BatchItem> items(batch.items);
-  const auto alone = [&](std::size_t i) { return run_items(*loaded, items.subspan(i, 1), batch.length, options)[0]; };
+  const auto alone = [&](std::size_t i) { return run_on_any(*loaded, items.subspan(i, 1), batch.length, options)[0]; };
   if (items.size() == 1) return {{.outputs = alone(0)}};
   const auto each_alone = [&] {
     std::vector<BatchResult> results(items.size());
@@ -410,7 +467,7 @@ std::vector<BatchResult> ServedModel::run_batch(const Batch& batch, std::size_t 
   };
   std::vector<NamedArrays> outputs;
   try {
-    outputs = run_items(*loaded, items, batch.length, options);
+    outputs = run_on_any(*loaded, items, batch.length, options);
   } catch (const std::exception&) {
     if (cancel.stop_requested()) throw;
     // One of them may be at fault, or all together take too much memory: no request suffers from its neighbours.

@@ -8,13 +8,15 @@
 //   stopped   unloaded on request: nothing loads it but a load
 //
 // Loading reads the files, takes their size from the server's memory, finds out whether the model may be batched, and runs the
-// warm-ups. Lifetime: by shared pointer; requests keep it. Thread safety: all calls may run concurrently. load() and acquire()
-// block, compute and must not be called in the I/O thread.
+// warm-ups. A model that a client sent takes the client's memory and threads instead of the server's. Lifetime: by shared
+// pointer; requests keep it. Thread safety: all calls may run concurrently. load() and acquire() block, compute and must not be
+// called in the I/O thread.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +30,7 @@
 #include "server/models/batcher.h"
 #include "server/models/generation_queue.h"
 #include "server/models/model_folder.h"
+#include "server/models/model_memory.h"
 
 namespace tenon::server {
 
@@ -38,8 +41,10 @@ struct LoadedModel {
   std::optional<Model> model;          // none for a language model
   std::optional<Encoder> encoder;      // for texts
   std::optional<Generator> generator;  // for prompts
+  std::vector<Generator> replicas;     // of |generator|, by instance; instances on one device share theirs
   BatchLayout layout;
-  MemoryGate::Share memory;  // of the weights
+  MemoryGate::Share memory;           // of the weights
+  std::shared_ptr<ModelMemory> kept;  // instead, of a model that was sent
   std::uint64_t bytes = 0;
   double load_seconds = 0;
   std::string encoder_problem;  // why there is no encoder although there is a tokenizer
@@ -71,11 +76,15 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
 
   // Joins the queue. Throws Problem for a full one.
   void submit(std::vector<BatchItem> items);
+  // The program for inputs of these shapes. Throws Problem for one that takes too much memory.
+  std::shared_ptr<const Graph> graph(const LoadedModel& loaded, const Model::Tensors& shapes) const;
   // The key and length of a request with these arrays.
   void describe(BatchItem& item, const LoadedModel& loaded) const;
   Batcher& batcher() noexcept { return batcher_; }
-  // Joins the queue of a language model. Throws Problem for a full one.
-  void generate(GenerationTask task);
+  // Joins the queue of a language model with all of |tasks|. Throws Problem for a full one.
+  void generate(std::vector<GenerationTask> tasks);
+  // Requests that wait and whose client has gone or whose time is over end.
+  void drop_dead();
   // The server ends: what runs is cancelled.
   void cancel_running();
   GenerationStatistics generation() const { return generation_->statistics(); }
@@ -99,12 +108,21 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
 
  private:
   std::shared_ptr<const LoadedModel> load_files(const std::stop_token& cancel, BatchingVerdict& verdict);
+  void load_generators(LoadedModel& loaded, std::uint64_t estimate) const;
   void warm_up(const LoadedModel& loaded, const RunOptions& options);
   std::shared_ptr<const LoadedModel> load_now(std::unique_lock<std::mutex>& lock, const std::stop_token& cancel);
   std::vector<BatchResult> run_batch(const Batch& batch, std::size_t instance, std::stop_token cancel, std::string& device);
   std::vector<NamedArrays> run_items(const LoadedModel& loaded, std::span<const BatchItem> items, std::int64_t length,
                                      const RunOptions& options);
+  // The same, on the device of another instance if this one's has failed.
+  std::vector<NamedArrays> run_on_any(const LoadedModel& loaded, std::span<const BatchItem> items, std::int64_t length,
+                                      RunOptions options);
   RunOptions run_options(std::size_t instance, std::stop_token cancel) const;
+  // Who pays for what it takes.
+  const std::string& payer() const { return source_.body ? source_.quota : MemoryGate::kServer; }
+  ClientMemory payers_memory() const;
+  void load_sent(LoadedModel& loaded);
+  BatchingVerdict probe(const LoadedModel& loaded, const RunOptions& options) const;
   void stop_batching(const std::string& reason);
   double keep_seconds(double load_seconds) const;
 

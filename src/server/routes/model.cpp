@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "present/route.h"
+#include "server/http/problem.h"
 #include "server/routes/inference/inference.h"
 #include "server/routes/parameters.h"
 #include "server/services.h"
@@ -74,10 +75,17 @@ void write_model(JsonWriter& json, ServedModel& model) {
     json.member("failures", generation.failures);
     json.member("prompt_tokens", generation.prompt_tokens);
     json.member("tokens", generation.tokens);
+    json.member("departed", generation.departed);
+    json.member("late", generation.late);
+    json.member("refused", generation.refused);
+    json.member("repeated", generation.repeated);
     if (status.loaded && status.loaded->generator) {
       json.member("chat_format", status.loaded->generator->chat_format());
       json.member("context", status.loaded->generator->context());
       json.member("device", status.loaded->generator->device());
+      json.key("devices").begin_array();
+      for (const Generator& replica : status.loaded->replicas) json.value(replica.device());
+      json.end_array();
     }
     json.end_object();
   }
@@ -105,7 +113,7 @@ void write_model(JsonWriter& json, ServedModel& model) {
 }
 
 // The device that a request with the smallest inputs would use now.
-void write_route(JsonWriter& json, Services& services, const LoadedModel& loaded) {
+void write_route(JsonWriter& json, Services& services, const ServedModel& model, const LoadedModel& loaded) {
   if (loaded.generator) return json.key("route").null();
   const UseManager manager(services.manager);
   Model::Tensors inputs;
@@ -118,9 +126,11 @@ void write_route(JsonWriter& json, Services& services, const LoadedModel& loaded
   std::string text;
   try {
     JsonWriter route(text);
-    present::write_route(route, "auto", services.manager.explain(*loaded.model->graph(inputs)));
+    present::write_route(route, "auto", services.manager.explain(*model.graph(loaded, inputs)));
   } catch (const Error&) {
     text = "null";  // a shape that the model does not take
+  } catch (const Problem&) {
+    text = "null";  // or that takes too much
   }
   json.key("route").raw(text);
 }
@@ -144,7 +154,7 @@ Response model_response(Services& services, const Call& call, const std::shared_
   json.begin_object();
   json.key("model");
   write_model(json, *model);
-  write_route(json, services, *loaded);
+  write_route(json, services, *model, *loaded);
   json.end_object();
   return response;
 }
@@ -182,7 +192,8 @@ Response model_graph(Services& services, const Call& call) {
 Response add_model(Services& services, const Call& call) {
   if (call.request.text().empty()) throw Error(ErrorCode::invalid_argument, "the body is empty", "send an ONNX file");
   const std::string name = call.request.parameter("name").value_or("model");
-  const std::shared_ptr<ServedModel> model = services.models.add(name, call.client.key, call.request.body, call.cancel);
+  const std::shared_ptr<ServedModel> model =
+      services.models.add(name, call.client.key, call.client.quota, call.request.body, call.cancel);
   Response response = model_response(services, call, model);
   response.status = 201;
   response.fields.emplace_back("Location", "/api/models/" + model->name());

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/printable.h"
+#include "base/stop_scope.h"
+#include "model/onnx/model_watch.h"
 #include "reference/reference.h"
 #include "tenon/error.h"
 
@@ -14,10 +16,11 @@ namespace {
 
 constexpr const char* kUnsupportedOpHint =
     "export the model so that it uses other ops, or expand this one into them; docs/models.md says how to list the supported ops";
-constexpr std::int64_t kMaxSteps = 20'000;         // of unrolled loops
-constexpr int kMaxCalls = 32;                      // of functions and graphs within each other
-constexpr std::int64_t kFoldedElements = 1 << 16;  // of one value that is computed while importing
-constexpr std::int64_t kFoldedWork = 1 << 21;      // of all nodes of one such computation
+constexpr std::int64_t kMaxSteps = 20'000;                  // of unrolled loops
+constexpr int kMaxCalls = 32;                               // of functions and graphs within each other
+constexpr std::int64_t kFoldedElements = 1 << 16;           // of one value that is computed while importing
+constexpr std::int64_t kFoldedWork = 1 << 21;               // of all nodes of one such computation
+constexpr std::uint64_t kValueBytes = sizeof(Value) + 128;  // with its place in a scope
 
 std::int64_t elements(const ValuePtr& value) {
   if (value->kind == Value::Kind::tensor) return value->shape.elements();
@@ -143,6 +146,7 @@ void Importer::bind_inputs(Scope& scope) {
 }
 
 Import Importer::run() {
+  ModelWatch::tell_imports();
   Scope scope;
   scope.opsets = &model_.proto.opsets;
   bind_inputs(scope);
@@ -286,6 +290,7 @@ void Importer::run_nodes(const std::vector<NodeProto>& nodes, Scope& scope) {
 }
 
 void Importer::run_node(const NodeProto& node, Scope& scope) {
+  check_stop();
   try {
     std::vector<ValuePtr> inputs;
     bool in_function = false;
@@ -309,6 +314,7 @@ void Importer::run_node(const NodeProto& node, Scope& scope) {
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
+      ModelWatch::tell_uses(kValueBytes);
       if (i >= results.size() || !results[i].value()) {
         if (in_function) continue;
         throw Error(ErrorCode::unimplemented,
@@ -360,6 +366,7 @@ std::optional<Results> Importer::fold(Converter converter, const NodeProto& node
   }
   if (work > kFoldedWork) return std::nullopt;
   if (!values.empty()) {
+    for (const ValuePtr& value : values) ModelWatch::tell_uses(storage_bytes(value->dtype(), value->shape));
     scratch.set_outputs(outputs);
     const std::vector<HostArray> arrays = reference_run(scratch, {});
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -388,9 +395,11 @@ std::optional<Results> Importer::cast_weight(const NodeProto& node, const std::v
 void check_supported(const ModelProto& model) {
   std::map<std::string, std::string> missing;  // op -> the first node that uses it
   const auto check = [&](const std::vector<NodeProto>& nodes) {
-    for (const NodeProto& node : nodes)
+    for (const NodeProto& node : nodes) {
+      check_stop();
       if (!find_function(model, node) && !find_converter(node.domain, node.op))
         missing.try_emplace((node.domain.empty() ? "" : printable(node.domain) + ".") + printable(node.op), node_label(node));
+    }
   };
   check(model.graph.nodes);
   for (const FunctionProto& function : model.functions) check(function.nodes);

@@ -7,11 +7,18 @@
 #include <cstring>
 
 #include "array/io/byte_source.h"
+#include "model/onnx/model_watch.h"
 #include "tenon/error.h"
 
 namespace tenon::onnx {
+namespace {
+
+std::uint64_t stored_size(const TensorProto& tensor) { return storage_bytes(held_as(tensor.type), shape_of(tensor)); }
+
+}  // namespace
 
 void ModelFile::reserve(std::size_t size) {
+  ModelWatch::tell_keeps(size);
   size_ = size;
   if (size == 0) return;
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -52,6 +59,7 @@ int Weights::find(const TensorProto& tensor) {
   const auto [found, is_new] = places_.try_emplace(&tensor, static_cast<int>(arrays_.size()));
   if (is_new) {
     try {
+      ModelWatch::tell_keeps(stored_size(tensor));
       arrays_.push_back(std::make_unique<HostArray>(array_of(tensor, external_)));
     } catch (...) {
       places_.erase(found);
@@ -82,7 +90,9 @@ int Weights::converted(int place, DType to) {
   const auto [found, is_new] = converted_.try_emplace({place, to}, static_cast<int>(arrays_.size()));
   if (is_new) {
     try {
-      arrays_.push_back(std::make_unique<HostArray>(arrays_[static_cast<std::size_t>(place)]->cast(to)));
+      const HostArray& from = *arrays_[static_cast<std::size_t>(place)];
+      ModelWatch::tell_keeps(storage_bytes(to, from.shape()));
+      arrays_.push_back(std::make_unique<HostArray>(from.cast(to)));
     } catch (...) {
       converted_.erase(found);
       throw;

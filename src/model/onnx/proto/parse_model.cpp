@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/printable.h"
+#include "base/stop_scope.h"
+#include "model/onnx/model_watch.h"
 #include "model/onnx/proto/model_proto.h"
 #include "tenon/error.h"
 
@@ -12,6 +16,17 @@ namespace {
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, "ONNX: " + problem, "the file is damaged or not an ONNX file");
 }
+
+constexpr std::uint64_t kMapEntry = 96;  // of two views
+
+// For an element of a list that grows by doubling.
+template <class T>
+void count() {
+  ModelWatch::tell_keeps(2 * sizeof(T));
+}
+// For repeated numbers: a packed integer takes one byte in the file.
+void count_integers(const WireReader& reader) { ModelWatch::tell_keeps(2 * sizeof(std::int64_t) * reader.size()); }
+void count_floats(const WireReader& reader) { ModelWatch::tell_keeps(2 * std::max(reader.size(), sizeof(double))); }
 
 // What one parse has used up of the limits.
 struct Parse {
@@ -78,7 +93,10 @@ void tensor_type(Bytes bytes, TypeProto& out) {
     out.has_shape = true;
     WireReader shape(reader.bytes(), "shape");
     while (shape.next())
-      if (shape.field() == 1) out.dims.push_back(dim(shape.bytes()));
+      if (shape.field() == 1) {
+        count<TypeProto::Dim>();
+        out.dims.push_back(dim(shape.bytes()));
+      }
     if (out.dims.size() > 64) refuse(fmt::format("a type has {} dimensions", out.dims.size()));
   }
 }
@@ -95,6 +113,7 @@ std::shared_ptr<TypeProto> item_type(Bytes bytes, Parse& parse) {
 
 TypeProto type(Bytes bytes, Parse& parse) {
   const Nested nested(parse);
+  count<TypeProto>();
   TypeProto out;
   WireReader reader(bytes, "type");
   while (reader.next()) switch (reader.field()) {
@@ -115,6 +134,7 @@ TypeProto type(Bytes bytes, Parse& parse) {
 }
 
 ValueInfoProto value_info(Bytes bytes, Parse& parse) {
+  count<ValueInfoProto>();
   ValueInfoProto out;
   WireReader reader(bytes, "value");
   while (reader.next()) {
@@ -127,6 +147,7 @@ ValueInfoProto value_info(Bytes bytes, Parse& parse) {
 GraphProto graph(Bytes bytes, Parse& parse);
 
 AttributeProto attribute(Bytes bytes, Parse& parse) {
+  count<AttributeProto>();
   AttributeProto out;
   WireReader reader(bytes, "attribute");
   while (reader.next()) switch (reader.field()) {
@@ -136,9 +157,18 @@ AttributeProto attribute(Bytes bytes, Parse& parse) {
       case 4: out.text = reader.text(); break;
       case 5: out.tensor = std::make_shared<TensorProto>(parse_tensor(reader.bytes())); break;
       case 6: out.graph = std::make_shared<GraphProto>(graph(reader.bytes(), parse)); break;
-      case 7: reader.append(out.numbers); break;
-      case 8: reader.append(out.integers); break;
-      case 9: out.texts.push_back(reader.text()); break;
+      case 7:
+        count_floats(reader);
+        reader.append(out.numbers);
+        break;
+      case 8:
+        count_integers(reader);
+        reader.append(out.integers);
+        break;
+      case 9:
+        count<std::string_view>();
+        out.texts.push_back(reader.text());
+        break;
       case 10: out.tensors.push_back(parse_tensor(reader.bytes())); break;
       case 14: out.type = std::make_shared<TypeProto>(type(reader.bytes(), parse)); break;
       case 20: out.kind = reader.integer(); break;
@@ -155,11 +185,16 @@ AttributeProto attribute(Bytes bytes, Parse& parse) {
 NodeProto node(Bytes bytes, Parse& parse) {
   if (++parse.nodes > kMaxNodes)
     throw Error(ErrorCode::resource_exhausted, fmt::format("ONNX: the model has more than {} nodes", kMaxNodes));
+  check_stop();
+  count<NodeProto>();
   NodeProto out;
   WireReader reader(bytes, "node");
   while (reader.next()) switch (reader.field()) {
-      case 1: out.inputs.push_back(name_of(reader)); break;
-      case 2: out.outputs.push_back(name_of(reader)); break;
+      case 1:
+      case 2:
+        count<std::string_view>();
+        (reader.field() == 1 ? out.inputs : out.outputs).push_back(name_of(reader));
+        break;
       case 3: out.name = name_of(reader); break;
       case 4: out.op = name_of(reader); break;
       case 5: out.attributes.push_back(attribute(reader.bytes(), parse)); break;
@@ -174,6 +209,7 @@ NodeProto node(Bytes bytes, Parse& parse) {
 
 GraphProto graph(Bytes bytes, Parse& parse) {
   const Nested nested(parse);
+  count<GraphProto>();
   GraphProto out;
   WireReader reader(bytes, "graph");
   while (reader.next()) switch (reader.field()) {
@@ -195,6 +231,7 @@ GraphProto graph(Bytes bytes, Parse& parse) {
 }
 
 void opset(Bytes bytes, OpsetImports& out) {
+  ModelWatch::tell_keeps(kMapEntry);
   std::string_view domain;
   std::int64_t version = 0;
   WireReader reader(bytes, "opset");
@@ -206,13 +243,17 @@ void opset(Bytes bytes, OpsetImports& out) {
 }
 
 FunctionProto function(Bytes bytes, Parse& parse) {
+  count<FunctionProto>();
   FunctionProto out;
   WireReader reader(bytes, "function");
   while (reader.next()) switch (reader.field()) {
       case 1: out.name = name_of(reader); break;
-      case 4: out.inputs.push_back(name_of(reader)); break;
-      case 5: out.outputs.push_back(name_of(reader)); break;
-      case 6: out.attributes.push_back(name_of(reader)); break;
+      case 4:
+      case 5:
+      case 6:
+        count<std::string_view>();
+        (reader.field() == 4 ? out.inputs : reader.field() == 5 ? out.outputs : out.attributes).push_back(name_of(reader));
+        break;
       case 7: out.nodes.push_back(node(reader.bytes(), parse)); break;
       case 9: opset(reader.bytes(), out.opsets); break;
       case 10: out.domain = name_of(reader); break;
@@ -251,24 +292,45 @@ ValueProto value_of(Bytes bytes, TypeProto::Kind kind, Parse& parse) {
 }  // namespace
 
 TensorProto parse_tensor(Bytes bytes) {
+  check_stop();
+  count<TensorProto>();
   TensorProto out;
   WireReader reader(bytes, "tensor");
   while (reader.next()) switch (reader.field()) {
-      case 1: reader.append(out.dims); break;
+      case 1:
+        count_integers(reader);
+        reader.append(out.dims);
+        break;
       case 2: out.type = element_of(reader.integer()); break;
       case 3: throw Error(ErrorCode::unimplemented, "ONNX: tensors in segments are not supported");
-      case 4: reader.append(out.floats); break;
+      case 4:
+        count_floats(reader);
+        reader.append(out.floats);
+        break;
       case 5:
       case 7:
-      case 11: reader.append(out.integers); break;
-      case 6: out.strings.push_back(reader.text()); break;
+      case 11:
+        count_integers(reader);
+        reader.append(out.integers);
+        break;
+      case 6:
+        // An import makes a string of each.
+        ModelWatch::tell_keeps(2 * (sizeof(std::string_view) + sizeof(std::string)) + reader.size());
+        out.strings.push_back(reader.text());
+        break;
       case 8: out.name = name_of(reader); break;
       case 9:
         out.raw = reader.bytes();
         out.has_raw = true;
         break;
-      case 10: reader.append(out.doubles); break;
-      case 13: out.external.insert(entry(reader.bytes())); break;
+      case 10:
+        count_floats(reader);
+        reader.append(out.doubles);
+        break;
+      case 13:
+        ModelWatch::tell_keeps(kMapEntry);
+        out.external.insert(entry(reader.bytes()));
+        break;
       case 14: out.is_external = reader.integer() == 1; break;
       default: break;
     }
@@ -289,7 +351,10 @@ ModelProto parse_model(Bytes bytes) {
         out.graph = graph(reader.bytes(), parse);
         break;
       case 8: opset(reader.bytes(), out.opsets); break;
-      case 14: out.metadata.insert(entry(reader.bytes())); break;
+      case 14:
+        ModelWatch::tell_keeps(kMapEntry);
+        out.metadata.insert(entry(reader.bytes()));
+        break;
       case 25: out.functions.push_back(function(reader.bytes(), parse)); break;
       default: break;
     }

@@ -32,6 +32,8 @@ class WireReader {
   float real() const;
   Bytes bytes() const;
   std::string_view text() const;
+  // Of the field's contents, without copying; 1 for a number.
+  std::size_t size() const noexcept { return wire_ == Wire::bytes ? payload_.size() : 1; }
   // Repeated numbers, packed or not: appends this field's to |out|.
   void append(std::vector<std::int64_t>& out) const;
   void append(std::vector<float>& out) const;

@@ -36,6 +36,8 @@ struct CompletionRequest {
   std::vector<GenerationRequest> prompts;
   std::vector<MemoryGate::Share> memory;  // of each
   bool streams = false, includes_usage = false;
+  int priority = 0;
+  GenerationTask::Clock::time_point deadline = GenerationTask::Clock::time_point::max();
 };
 
 std::vector<std::string> strings_of(const json::value* value, std::string_view name, std::size_t most) {
@@ -157,6 +159,11 @@ CompletionRequest read_request(Services& services, const Call& call, bool is_cha
     out.includes_usage = stream.boolean("include_usage").value_or(false);
   }
   const SamplingOptions sampling = sampling_of(request);
+  out.priority = static_cast<int>(request.integer("priority", -10, 10).value_or(0));
+  if (const std::optional<double> seconds = request.number("timeout_seconds")) {
+    if (!(*seconds >= 0 && *seconds <= 86400)) request.fail("'timeout_seconds' must be a number from 0 to 86400");
+    out.deadline = GenerationTask::Clock::now() + std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6));
+  }
   std::vector<std::string> prompts;
   std::vector<ChatMessage> messages;
   if (is_chat) {
@@ -284,6 +291,18 @@ std::string chunk(const Header& header, std::size_t index, const std::optional<s
 
 // --- Running ---
 
+// One task for each prompt, which is moved.
+std::vector<GenerationTask> tasks_of(CompletionRequest& request, const std::string& client, const std::stop_token& cancel) {
+  std::vector<GenerationTask> tasks;
+  for (std::size_t i = 0; i < request.prompts.size(); ++i) {
+    GenerationTask task{std::move(request.prompts[i]), client, cancel, std::move(request.memory[i])};
+    task.priority = request.priority;
+    task.deadline = request.deadline;
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
 // An answer in one piece.
 class Collector : public std::enable_shared_from_this<Collector> {
  public:
@@ -294,17 +313,12 @@ class Collector : public std::enable_shared_from_this<Collector> {
         left_(count) {}
 
   void submit(CompletionRequest request, const Call& call) {
-    for (std::size_t i = 0; i < request.prompts.size(); ++i) {
-      GenerationTask task{std::move(request.prompts[i]), call.client.quota, call.cancel, std::move(request.memory[i])};
-      task.done = [self = shared_from_this(), i](const Generation& result, const std::exception_ptr& error) {
+    std::vector<GenerationTask> tasks = tasks_of(request, call.client.quota, call.cancel);
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      tasks[i].done = [self = shared_from_this(), i](const Generation& result, const std::exception_ptr& error) {
         self->finished(i, result, error);
       };
-      try {
-        request.model->generate(std::move(task));
-      } catch (const std::exception&) {
-        finished(i, {}, std::current_exception());
-      }
-    }
+    request.model->generate(std::move(tasks));
   }
 
  private:
@@ -345,20 +359,16 @@ class Streamer : public std::enable_shared_from_this<Streamer> {
   const std::shared_ptr<EventStream>& stream() const { return stream_; }
 
   void submit(CompletionRequest request, const std::string& client) {
-    for (std::size_t i = 0; i < request.prompts.size(); ++i) {
-      GenerationTask task{std::move(request.prompts[i]), client, gone_.get_token(), std::move(request.memory[i])};
-      task.piece = [self = shared_from_this(), i](const std::string& text) {
+    std::vector<GenerationTask> tasks = tasks_of(request, client, gone_.get_token());
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      tasks[i].piece = [self = shared_from_this(), i](const std::string& text) {
         self->services_.post([self, i, text] { self->send(i, text); });
       };
-      task.done = [self = shared_from_this(), i](const Generation& result, const std::exception_ptr& error) {
+      tasks[i].done = [self = shared_from_this(), i](const Generation& result, const std::exception_ptr& error) {
         self->services_.post([self, i, result, error] { self->finished(i, result, error); });
       };
-      try {
-        request.model->generate(std::move(task));
-      } catch (const std::exception&) {
-        services_.post([self = shared_from_this(), i, error = std::current_exception()] { self->finished(i, {}, error); });
-      }
     }
+    request.model->generate(std::move(tasks));
   }
 
  private:
@@ -426,21 +436,21 @@ void begin_completion(Services& services, const Call& call, const Finish& finish
   const std::size_t count = request.prompts.size();
   if (!request.streams) return std::make_shared<Collector>(std::move(header), count, finish)->submit(std::move(request), call);
   const auto streamer = std::make_shared<Streamer>(services, std::move(header), count, request.includes_usage);
-  const std::string client = call.client.quota;
+  // What is refused is refused with a status; the events of what is not wait for the connection.
+  streamer->submit(std::move(request), call.client.quota);
   finish([&streamer] {
     Response response;
     response.content_type = "text/event-stream";
     response.stream = streamer->stream();
     return response;
   });
-  streamer->submit(std::move(request), client);
 }
 
 }  // namespace
 
 void add_completion_routes(RouteTable& routes, Services& services) {
   constexpr const char* kSampling =
-      R"("model":{"type":"string"},"max_tokens":{"type":"integer","minimum":1,"maximum":1048576},"max_completion_tokens":{"type":"integer","minimum":1,"maximum":1048576},"temperature":{"type":"number","minimum":0,"maximum":100},"top_p":{"type":"number","exclusiveMinimum":0,"maximum":1},"top_k":{"type":"integer","minimum":0,"maximum":1048576},"repeat_penalty":{"type":"number","exclusiveMinimum":0,"maximum":100},"seed":{"type":"integer","format":"int64"},"stop":{"oneOf":[{"type":"string","minLength":1},{"type":"array","items":{"type":"string","minLength":1},"maxItems":16}]},"stream":{"type":"boolean"},"stream_options":{"type":"object"},"n":{"const":1},"user":{"type":"string"})";
+      R"("model":{"type":"string"},"max_tokens":{"type":"integer","minimum":1,"maximum":1048576},"max_completion_tokens":{"type":"integer","minimum":1,"maximum":1048576},"temperature":{"type":"number","minimum":0,"maximum":100},"top_p":{"type":"number","exclusiveMinimum":0,"maximum":1},"top_k":{"type":"integer","minimum":0,"maximum":1048576},"repeat_penalty":{"type":"number","exclusiveMinimum":0,"maximum":100},"seed":{"type":"integer","format":"int64"},"stop":{"oneOf":[{"type":"string","minLength":1},{"type":"array","items":{"type":"string","minLength":1},"maxItems":16}]},"stream":{"type":"boolean"},"stream_options":{"type":"object"},"timeout_seconds":{"type":"number","minimum":0,"maximum":86400},"priority":{"type":"integer","minimum":-10,"maximum":10},"n":{"const":1},"user":{"type":"string"})";
   const auto add = [&](const char* path, const char* summary, const std::string& own, const char* required, bool is_chat) {
     routes.add({.method = Method::post,
                 .path = path,
