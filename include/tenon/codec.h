@@ -70,5 +70,8 @@ EncodingReport report_of(const HostArray& original, const Encoded& encoded);
 // Encoded tensors in one safetensors file, and back. Arrays of a file that are not encoded stay as they are.
 ArrayFile to_file(const std::map<std::string, Encoded, std::less<>>& encoded);
 ArrayFile decoded_file(const ArrayFile& file);
+// What decoded_file() allocates for tensors at most, known before it does: an encoded file may claim to be far larger than it is.
+// Throws invalid_argument for a damaged shape.
+std::uint64_t decoded_bytes(const ArrayFile& file);
 
 }  // namespace tenon

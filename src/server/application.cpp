@@ -252,6 +252,8 @@ Admission Application::admit(const Request& request, const std::string& peer) {
     admission.max_body_bytes = is_large                              ? services.options.max_body_bytes
                                : match.route->body == BodyKind::none ? 1024
                                                                      : services.options.max_json_bytes;
+    if (match.route->max_body_bytes > 0)
+      admission.max_body_bytes = std::min(admission.max_body_bytes, match.route->max_body_bytes);
   } catch (const Problem& problem) {
     admission.refusal = problem.response(request.path, admission.request_id);
   }

@@ -115,6 +115,67 @@ TEST(MemoryAttacks, TheEstimateOfAnAnswerCoversIt) {
   }
 }
 
+TEST(MemoryAttacks, AResultAsTextIsRefusedByTheSizeOfTheText) {
+  ServerOptions options = with_memory(256 * kMiB);
+  options.max_client_memory = 24 * kMiB;
+  const TestServer server(options);
+  // 4 MiB of bytes that become up to 20 MiB of text, which is there twice while it grows.
+  const Reply run = server.post("/api/execute", R"({"expression":"zeros([4194304], uint8) + 200","compare":false,"keep":true})");
+  ASSERT_EQ(run.status, 200) << run.body;
+  const std::string path(at(run.json(), "download").as_string());
+  EXPECT_EQ(server.get(path + "?format=npy").status, 200);
+  EXPECT_EQ(server.get(path + "?format=csv").status, 413);
+}
+
+TEST(MemoryAttacks, ATextOfRowsIsTheSameAsBefore) {
+  const TestServer server;
+  const Reply reply = server.post("/api/execute", R"({"expression":"arange(0, 3) * 0.5","output":"csv"})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.body, "0\n0.5\n1\n");
+}
+
+// Unauthenticated: 8 MiB of lists became 200 MiB of JSON.
+TEST(MemoryAttacks, ALoginIsShort) {
+  const TestServer server;
+  const std::string body = R"({"password":")" + std::string(5000, 'x') + R"("})";
+  EXPECT_EQ(server.post("/login", body).status, 413);
+  EXPECT_EQ(server.post("/login", R"({"password":"x"})").status, 409) << "no login is required here";
+}
+
+TEST(MemoryAttacks, DocumentsOfEveryRouteAreParsedUnderAShare) {
+  ServerOptions options = with_memory(64 * kMiB);
+  options.max_client_memory = 16 * kMiB;
+  const TestServer server(options);
+  std::string list = "[0";
+  for (int i = 0; i < 1'000'000; ++i) list += ",0";
+  list += "]";
+  EXPECT_EQ(server.post("/api/bug-report", R"({"description":"x","report_data":)" + list + "}").status, 413);
+  EXPECT_EQ(server.post("/api/device/reset", R"({"device":"cpu:0","more":)" + list + "}").status, 413);
+  EXPECT_EQ(server.post("/v2/repository/models/x/load", R"({"parameters":{"more":)" + list + "}}").status, 413);
+}
+
+TEST(MemoryAttacks, TheCodecCountsTensorsAndRefusesWhatAFileClaims) {
+  const TestServer server(with_memory(256 * kMiB));
+  std::string header = "{";
+  for (int i = 0; i < 70'000; ++i)
+    header += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", i == 0 ? "" : ",", i);
+  header += "}";
+  std::uint64_t length = header.size();
+  std::string file(reinterpret_cast<const char*>(&length), 8);
+  file += header;
+  for (const char* path : {"/api/encode", "/api/encode/report", "/api/decode"})
+    EXPECT_EQ(server.post(path, file, kFile).status, 413) << path;
+
+  // A file that claims to be of eight gigabytes, and another claim that would make up for it.
+  ArrayFile bomb;
+  bomb.arrays.emplace("a", HostArray::zeros(DType::u8, {16}));
+  bomb.metadata = {{"tenon.a.encoding", "zstd"},
+                   {"tenon.a.encoded_dtype", "float64"},
+                   {"tenon.a.encoded_shape", "1000000000"},
+                   {"tenon.b.encoded_shape", "-1000000000"}};
+  EXPECT_EQ(server.post("/api/decode", text_of(format_safetensors(bomb)), kFile).status, 413);
+}
+
 TEST(MemoryAttacks, AComparisonIsLeftOutWhereItHasNoRoom) {
   const TestServer server(with_memory(64 * kMiB));
   const Reply reply = server.post("/api/execute", R"json({"expression":"exp(zeros([524288]))","device":"cpu:0"})json");

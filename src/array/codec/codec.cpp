@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #ifdef TENON_HAS_ZSTD
 #include <zstd.h>
@@ -345,6 +346,21 @@ Shape parse_extents(std::string_view text) {
 }
 
 }  // namespace
+
+std::uint64_t decoded_bytes(const ArrayFile& file) {
+  // The bytes, the values as float32, and the tensor in its own dtype.
+  constexpr std::uint64_t kElementBytes = 2 * sizeof(double);
+  std::uint64_t bytes = 0;
+  for (const auto& [array, stored] : file.arrays) {
+    const auto shape = file.metadata.find(fmt::format("tenon.{}.encoded_shape", array));
+    if (shape == file.metadata.end()) continue;
+    const auto elements = static_cast<std::uint64_t>(parse_extents(shape->second).elements());
+    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / 4;
+    const std::uint64_t own = elements > most / kElementBytes ? most : elements * kElementBytes + stored.bytes();
+    bytes = std::min(most, bytes + own);
+  }
+  return bytes;
+}
 
 ArrayFile decoded_file(const ArrayFile& file) {
   ArrayFile out;

@@ -79,13 +79,17 @@ std::uint64_t text_bytes(DType dtype, const Shape& shape) {
   return list_bytes(shape) + static_cast<std::uint64_t>(shape.elements()) * (value.longest + value.copy);
 }
 
+std::uint64_t csv_bytes(DType dtype, const Shape& shape) {
+  return 2 * text_bytes(dtype, shape) + static_cast<std::uint64_t>(shape.elements()) * sizeof(std::int64_t);
+}
+
 std::uint64_t answer_bytes(const Program& program) {
   if (program.output == OutputForm::sample || program.output == OutputForm::full) return json_bytes(program);
   std::uint64_t bytes = kAnswerBytes;
   for (const NodeId id : program.graph.outputs()) {
     const Node& node = program.graph[id];
     bytes +=
-        256 + (program.output == OutputForm::csv ? text_bytes(node.dtype, node.shape) : storage_bytes(node.dtype, node.shape));
+        256 + (program.output == OutputForm::csv ? csv_bytes(node.dtype, node.shape) : storage_bytes(node.dtype, node.shape));
   }
   return bytes;
 }

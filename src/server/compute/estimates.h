@@ -26,5 +26,7 @@ std::uint64_t answer_bytes(const Program& program);
 // The reference and the comparison with it.
 std::uint64_t reference_bytes(const Graph& graph);
 std::uint64_t result_bytes(std::span<const HostArray> results);
+// A text of rows, which is there twice while it grows, and the copy that it is written from.
+std::uint64_t csv_bytes(DType dtype, const Shape& shape);
 
 }  // namespace tenon::server

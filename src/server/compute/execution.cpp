@@ -261,9 +261,7 @@ Response file_response(const KeptResults& results, std::string_view format, std:
   if (format == "npy") {
     bytes = format_npy(results.arrays[index]);
   } else if (format == "csv") {
-    const std::string text = format_csv(results.arrays[index]);
-    const auto view = std::as_bytes(std::span(text));
-    bytes.assign(view.begin(), view.end());
+    response.body = format_csv(results.arrays[index]);
     response.content_type = "text/csv; charset=utf-8";
   } else if (format == "safetensors") {
     bytes = format_safetensors(present::results_file(results.arrays, results.names));
@@ -272,10 +270,12 @@ Response file_response(const KeptResults& results, std::string_view format, std:
   } else {
     throw Error(ErrorCode::invalid_argument, "'format' must be npy, npz, safetensors or csv");
   }
-  const auto size = static_cast<std::int64_t>(bytes.size());
-  auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  const void* data = owner->data();
-  response.tail.push_back(HostArray::borrow(DType::u8, {size}, data, std::move(owner)));
+  if (!bytes.empty()) {
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+    const void* data = owner->data();
+    response.tail.push_back(HostArray::borrow(DType::u8, {size}, data, std::move(owner)));
+  }
   response.fields.emplace_back("Content-Disposition", fmt::format("attachment; filename=\"result.{}\"", format));
   return response;
 }

@@ -24,7 +24,6 @@ std::string random_id(std::string_view prefix) {
 namespace {
 
 constexpr std::uint64_t kUploadBytes = 1024;  // of the store itself
-constexpr std::uint64_t kTensorBytes = 512;   // of a tensor without its elements
 
 bool is_npy(std::string_view bytes) { return bytes.starts_with("\x93NUMPY"); }
 
@@ -42,13 +41,6 @@ std::size_t count_tensors(std::string_view header) {
   return count;
 }
 
-// What a file will take, known before it is read.
-struct FileSize {
-  std::uint64_t bytes = 0;          // of its tensors, or more
-  std::uint64_t reading_bytes = 0;  // besides, while it is read
-  std::size_t tensors = 1;
-};
-
 FileSize measure(std::string_view bytes) {
   const auto span = std::as_bytes(std::span(bytes.data(), bytes.size()));
   if (is_npy(bytes)) return {bytes.size(), 0, 1};
@@ -61,7 +53,7 @@ FileSize measure(std::string_view bytes) {
     const std::size_t tensors = count_tensors(header);
     // Elements of 8 bits, which are floats, become 16. The header is read once more on the way.
     const std::size_t growth = header.find("F8_") != std::string_view::npos ? 2 : 1;
-    return {growth * bytes.size(), tensors * kTensorBytes, tensors};
+    return {growth * bytes.size(), tensors * FileSize::kTensorBytes, tensors};
   }
   // Text: a number of two characters is eight bytes, and sixteen while it is read.
   return {4 * bytes.size(), 12 * bytes.size(), 1};
@@ -73,6 +65,13 @@ std::shared_ptr<const ArrayFile> read_file(std::string_view bytes) {
 }
 
 }  // namespace
+
+FileSize FileSize::of(std::string_view bytes) {
+  const FileSize size = measure(bytes);
+  if (size.tensors > kMaxTensors)
+    throw Problem(413, "too_large", fmt::format("the file has more than {} tensors", kMaxTensors), "split it into several files");
+  return size;
+}
 
 void UploadStore::reserve(const std::string& client, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -103,14 +102,12 @@ void UploadStore::forget(const std::string& client, std::uint64_t bytes) noexcep
 }
 
 Upload UploadStore::add(const std::string& owner, const ClientMemory& memory, const std::string& name, std::string_view bytes) {
-  const FileSize size = measure(bytes);
-  if (size.tensors > kMaxTensors)
-    throw Problem(413, "too_large", fmt::format("the file has more than {} tensors", kMaxTensors), "split it into several files");
+  const FileSize size = FileSize::of(bytes);
   reserve(memory.client, size.bytes);
   try {
     Entry entry;
     entry.memory = std::make_shared<const MemoryGate::Share>(
-        memory.gate.take(memory.client, size.bytes + kUploadBytes + size.tensors * kTensorBytes));
+        memory.gate.take(memory.client, size.bytes + kUploadBytes + size.tensors * FileSize::kTensorBytes));
     {
       const MemoryGate::Share reading = memory.take(size.reading_bytes);
       entry.upload.file = read_file(bytes);

@@ -33,10 +33,22 @@ struct Upload {
   Clock::time_point used;
 };
 
+// What a file of tensors will take, known before it is read.
+struct FileSize {
+  static constexpr std::size_t kMaxTensors = 65536;
+  static constexpr std::uint64_t kTensorBytes = 512;  // of a tensor without its elements
+
+  std::uint64_t bytes = 0;          // of its tensors, or more
+  std::uint64_t reading_bytes = 0;  // besides, while it is read
+  std::size_t tensors = 1;
+
+  // Throws Problem 413 for more than kMaxTensors.
+  static FileSize of(std::string_view bytes);
+};
+
 class UploadStore {
  public:
   static constexpr std::size_t kMaxOfOwner = 1000;
-  static constexpr std::size_t kMaxTensors = 65536;  // of one file
 
   UploadStore(MemoryGate& gate, std::uint64_t quota_bytes, std::chrono::seconds lifetime)
       : gate_(gate),

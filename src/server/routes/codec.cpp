@@ -1,7 +1,6 @@
 // /api/encode, /api/encode/report, /api/decode: tensors in fewer bytes, with the error that costs.
 #include <fmt/format.h>
 
-#include "array/io/npz.h"
 #include "base/json_writer.h"
 #include "present/encoding.h"
 #include "server/http/problem.h"
@@ -23,13 +22,6 @@ Response binary_response(std::vector<std::byte> bytes, std::string_view file) {
   return response;
 }
 
-// Of the tensors in a body, which may be compressed or text.
-std::uint64_t decoded_size(std::string_view body) {
-  if (body.starts_with("PK")) return npz_contents(std::as_bytes(std::span(body.data(), body.size()))).bytes;
-  const bool is_binary = body.starts_with("\x93NUMPY") || (body.size() > 8 && body[8] == '{');
-  return is_binary ? body.size() : 4 * body.size();
-}
-
 ArrayFile read_body(const Call& call) {
   const std::string_view text = call.request.text();
   return parse_arrays(std::as_bytes(std::span(text.data(), text.size())));
@@ -38,19 +30,27 @@ ArrayFile read_body(const Call& call) {
 struct EncodedBody {
   std::vector<present::EncodedTensor> rows;
   std::map<std::string, Encoded, std::less<>> encoded;
+  MemoryGate::Share memory;  // of all that and of the answer
 };
+
+// The answer, with its share of |memory| until it is sent.
+Response counted(Response response, MemoryGate::Share memory) {
+  if (memory) memory.shrink_to(response.bytes());
+  response.memory = std::move(memory);
+  return response;
+}
 
 EncodedBody encoded_body(Services& services, const Call& call) {
   const Encoding encoding = present::encoding_named(call.request.parameter("as").value_or("zstd"));
-  // Read, decoded again to measure the error, and the encoded bytes.
-  const MemoryGate::Share memory = services.memory_of(call).take(4 * decoded_size(call.request.text()));
+  const FileSize size = FileSize::of(call.request.text());
   EncodedBody body;
-  auto& [rows, encoded] = body;
+  // Read, decoded again to measure the error, the encoded bytes, and the answer; names and rows likewise.
+  body.memory = services.memory_of(call).take(4 * (size.bytes + size.tensors * FileSize::kTensorBytes) + size.reading_bytes);
   for (const auto& [array, tensor] : read_body(call).arrays) {
     const std::string name = array.empty() ? "tensor" : array;
     Encoded one = encode(tensor, encoding);
-    rows.push_back({name, encoding, tensor.dtype(), tensor.shape(), report_of(tensor, one)});
-    encoded.emplace(name, std::move(one));
+    body.rows.push_back({name, encoding, tensor.dtype(), tensor.shape(), report_of(tensor, one)});
+    body.encoded.emplace(name, std::move(one));
   }
   return body;
 }
@@ -59,17 +59,18 @@ Response encoding_report(Services& services, const Call& call) {
   Response response;
   JsonWriter json(response.body);
   json.begin_object();
-  present::write_encodings(json, encoded_body(services, call).rows);
+  EncodedBody body = encoded_body(services, call);
+  present::write_encodings(json, body.rows);
   json.end_object();
-  return response;
+  return counted(std::move(response), std::move(body.memory));
 }
 
 Response encode_body(Services& services, const Call& call) {
-  const auto [rows, encoded] = encoded_body(services, call);
-  Response response = binary_response(format_safetensors(to_file(encoded)), "encoded.safetensors");
+  EncodedBody body = encoded_body(services, call);
+  Response response = binary_response(format_safetensors(to_file(body.encoded)), "encoded.safetensors");
   double largest = 0;
   std::uint64_t before = 0, after = 0;
-  for (const present::EncodedTensor& row : rows) {
+  for (const present::EncodedTensor& row : body.rows) {
     largest = std::max(largest, row.report.max_abs_error);
     before += row.report.bytes_before;
     after += row.report.bytes_after;
@@ -77,33 +78,10 @@ Response encode_body(Services& services, const Call& call) {
   response.fields.emplace_back("X-Tenon-Ratio",
                                fmt::format("{:.4g}", after == 0 ? 1 : static_cast<double>(before) / static_cast<double>(after)));
   response.fields.emplace_back("X-Tenon-Max-Error", fmt::format("{:.4g}", largest));
-  return response;
+  return counted(std::move(response), std::move(body.memory));
 }
 
-// What an encoded file claims to be may be far larger than it is.
-std::uint64_t decoded_bytes(const ArrayFile& file) {
-  double bytes = 0;
-  for (const auto& [key, value] : file.metadata) {
-    if (!key.ends_with(".encoded_shape")) continue;
-    double elements = 8;
-    for (std::size_t at = 0; at < value.size();) {
-      elements *= std::strtod(value.c_str() + at, nullptr);
-      at = std::min(value.find(',', at), value.size()) + 1;
-    }
-    bytes += elements;
-  }
-  return bytes < 0x1p62 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 62;
-}
-
-Response decode_body(Services& services, const Call& call) {
-  const std::string format = call.request.parameter("format").value_or("safetensors");
-  const MemoryGate::Share body = services.memory_of(call).take(decoded_size(call.request.text()));
-  const ArrayFile file = read_body(call);
-  const std::uint64_t bytes = decoded_bytes(file);
-  if (bytes > services.limits.memory_bytes)
-    throw Problem(413, "too_large", "the decoded tensors exceed the memory limit of a request");
-  const MemoryGate::Share memory = services.memory_of(call).take(2 * bytes);
-  const ArrayFile decoded = decoded_file(file);
+Response decoded_response(const ArrayFile& decoded, std::string_view format) {
   if (format == "safetensors") return binary_response(format_safetensors(decoded), "decoded.safetensors");
   if (format == "npz") return binary_response(format_npz(decoded), "decoded.npz");
   if (format != "npy") throw Error(ErrorCode::invalid_argument, "'format' must be npy, npz or safetensors");
@@ -112,6 +90,21 @@ Response decode_body(Services& services, const Call& call) {
                 fmt::format("a .npy file can store one tensor, but there are {}", decoded.arrays.size()),
                 "use npz or safetensors");
   return binary_response(format_npy(decoded.arrays.begin()->second), "decoded.npy");
+}
+
+Response decode_body(Services& services, const Call& call) {
+  const std::string format = call.request.parameter("format").value_or("safetensors");
+  const FileSize size = FileSize::of(call.request.text());
+  const MemoryGate::Share body =
+      services.memory_of(call).take(size.bytes + 2 * size.tensors * FileSize::kTensorBytes + size.reading_bytes);
+  const ArrayFile file = read_body(call);
+  const std::uint64_t bytes = decoded_bytes(file);
+  if (bytes > services.limits.memory_bytes)
+    throw Problem(413, "too_large", "the decoded tensors exceed the memory limit of a request");
+  // The tensors, and the answer. What is not encoded goes through as it is.
+  MemoryGate::Share memory = services.memory_of(call).take(2 * bytes + size.bytes);
+  Response response = decoded_response(decoded_file(file), format);
+  return counted(std::move(response), std::move(memory));
 }
 
 }  // namespace

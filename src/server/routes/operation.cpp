@@ -128,6 +128,7 @@ void write_report(const std::filesystem::path& file, const std::string& text) {
 }
 
 Response bug_report(Services& services, Reports& reports, const Call& call) {
+  const MemoryGate::Share parsed = services.reader(call).parsing(call.request.text().size());
   const boost::json::object document = parse_object(call.request.text());
   Members members(document, "");
   const std::string description = members.text("description").value_or("");

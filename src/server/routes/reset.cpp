@@ -51,6 +51,7 @@ class Confirmations {
 };
 
 Response reset(Services& services, Confirmations& confirmations, const Call& call) {
+  const MemoryGate::Share parsed = services.reader(call).parsing(call.request.text().size());
   const boost::json::object document = parse_object(call.request.text());
   Members members(document, "");
   const std::optional<std::string> requested = members.text("device");

@@ -44,8 +44,11 @@ Response fetch_file(Services& services, const Call& call) {
   const std::string format = call.request.parameter("format").value_or("npy");
   const std::int64_t index = natural(call, "index").value_or(0);
   const KeptResults results = services.results.get(call.arguments[0]);
-  MemoryGate::Share memory = services.memory_of(call).take(result_bytes(results.arrays));
-  Response response = file_response(results, format, static_cast<std::size_t>(index));
+  const auto place = static_cast<std::size_t>(index);
+  const bool is_text = format == "csv" && place < results.arrays.size();
+  MemoryGate::Share memory = services.memory_of(call).take(
+      is_text ? csv_bytes(results.arrays[place].dtype(), results.arrays[place].shape()) : result_bytes(results.arrays));
+  Response response = file_response(results, format, place);
   if (memory) memory.shrink_to(response.bytes());
   response.memory = std::move(memory);
   return response;

@@ -41,6 +41,7 @@ struct Route {
   Runs runs = Runs::here;
   Access access = Access::login;
   BodyKind body = BodyKind::none;
+  std::size_t max_body_bytes = 0;    // 0: the server's limit for bodies of this kind
   std::string request_schema = {};   // a name of openapi_schemas(), or JSON text
   std::string response_schema = {};  // likewise; of status |success|
   int success = 200;

@@ -10,6 +10,9 @@
 namespace tenon::server {
 namespace {
 
+// Whoever reaches the server may send one, so it must not be worth sending much.
+constexpr std::size_t kMaxLoginBytes = 4096;
+
 struct Credentials {
   std::string account = "admin", password;
   bool is_form = false;
@@ -112,6 +115,7 @@ void add_session_routes(RouteTable& routes, Services& services) {
               .runs = Runs::in_worker,
               .access = Access::open,
               .body = BodyKind::form_or_json,
+              .max_body_bytes = kMaxLoginBytes,
               .request_schema = "LoginRequest",
               .response_schema = R"({"type":"object","required":["success","account"]})",
               .failures = {303, 401, 409},

@@ -62,6 +62,8 @@ Response repository_index(Services& services, const Call& call) {
   return response;
 }
 
+constexpr std::size_t kMaxControlBytes = 64 << 10;
+
 // The body of load and unload: {"parameters": {...}}, of which unload_dependents has no meaning here.
 void check_control(const Call& call) {
   if (call.request.text().empty()) return;
@@ -134,6 +136,7 @@ void add_repository(RouteTable& routes, Services& services) {
                 .summary = summary,
                 .runs = Runs::computing,
                 .body = BodyKind::inference,
+                .max_body_bytes = kMaxControlBytes,
                 .request_schema = R"({"type":"object","properties":{"parameters":{"type":"object"}}})",
                 .failures = {404, 409, 413, 501, 504},
                 .handler = [action](const Call& call) {
