@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/log.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -56,8 +57,16 @@ void make_directory(const std::string& path) {
     if (errno == EEXIST) return;
     fail(errno, fmt::format("cannot create the run directory {}", path), "set TENON_RUN_DIR to a directory that you own");
   }
-  const group* members = path == kSystemDirectory ? getgrnam("tenon") : nullptr;
-  if (members == nullptr) return;
+  if (path != kSystemDirectory) return;
+  const group* members = getgrnam("tenon");
+  if (members == nullptr) {
+    // Once: it exists from now on.
+    logging::warn(
+        "made {} for root alone, because there is no group tenon: other users cannot use accelerators until it is removed; to "
+        "share them: groupadd --system tenon && chgrp tenon {} && chmod 2770 {}, then add the users to the group",
+        path, path, path);
+    return;
+  }
   if (chown(path.c_str(), static_cast<uid_t>(-1), members->gr_gid) == 0 && chmod(path.c_str(), 02770) == 0) return;
   fail(errno, fmt::format("cannot change the group of {} to tenon", path));
 }

@@ -1,10 +1,17 @@
 #include "lease/turnstile/run_directory.h"
 
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <map>
+#include <optional>
 
+#include "base/log.h"
 #include "lease/turnstile/turnstile_testing.h"
 #include "tenon/error.h"
 
@@ -56,6 +63,34 @@ TEST_F(RunDirectoryTest, WithoutTheSystemsDirectoryItIsTheUsersOwn) {
   const RunDirectory made = RunDirectory::open(environment({{"XDG_RUNTIME_DIR", directory_.path().string()}}));
   EXPECT_EQ(made.path(), path("tenon"));
   expect_refused([] { RunDirectory::open(environment({})); }, ErrorCode::failed_precondition, "no run directory");
+}
+
+// In a mount namespace of its own, where /run is empty. The exit status of the child, or nothing if it cannot have one.
+std::optional<int> in_an_empty_run(const std::function<int()>& body) {
+  constexpr int kNoNamespace = 77;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_apart = unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                          mount("tmpfs", "/run", "tmpfs", 0, nullptr) == 0;
+    _exit(is_apart ? body() : kNoNamespace);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) == kNoNamespace)
+    return std::nullopt;
+  return WEXITSTATUS(status);
+}
+
+TEST_F(RunDirectoryTest, RootIsToldOnceThatOthersAreLockedOut) {
+  if (geteuid() != 0 || getgrnam("tenon") != nullptr) GTEST_SKIP() << "needs root and no group tenon";
+  const std::optional<int> result = in_an_empty_run([] {
+    const logging::Capture lines;
+    for (int i = 0; i < 2; ++i) RunDirectory::open(environment({}));
+    const std::vector<std::string> messages = lines.messages();
+    if (messages.size() != 1) return 2;
+    return messages[0].find("groupadd --system tenon") != std::string::npos ? 0 : 3;
+  });
+  if (!result) GTEST_SKIP() << "this machine allows no mount namespace";
+  EXPECT_EQ(*result, 0);
 }
 
 TEST_F(RunDirectoryTest, ASymbolicLinkIsRefused) {

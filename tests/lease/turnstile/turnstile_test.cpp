@@ -249,6 +249,21 @@ TEST_F(TurnstileTest, TheListSaysWhoHoldsAndWhoWaits) {
   EXPECT_EQ(turnstile().queue().places.size(), 2u);
 }
 
+// A member of the group writes what it likes into its record; U+009B is the C1 form of ESC [.
+TEST_F(TurnstileTest, ControlCharactersOfOthersRecordsAreNotShown) {
+  Client holder = client();
+  holder.ask("enter");
+  const TicketNumber ticket = turnstile().queue().places.at(0).ticket;
+  TicketFile records(FileDescriptor(open(file().c_str(), O_RDWR | O_CLOEXEC)));
+  std::optional<TicketFile::Record> record = records.read_record(ticket, TicketKind::exclusive);
+  ASSERT_TRUE(record);
+  constexpr std::string_view kHostile = "a\u009b2Jb\x1b]0;c\xff\n";
+  std::fill(std::begin(record->command), std::end(record->command), '\0');
+  std::copy(kHostile.begin(), kHostile.end(), record->command);
+  records.write_record(*record);
+  EXPECT_EQ(turnstile().queue().places.at(0).command, "a?2Jb?]0;c??");
+}
+
 TEST_F(TurnstileTest, EveryQueueOfTheDirectoryIsFoundUnderItsDevicesName) {
   const RunDirectory directory = RunDirectory::at(directory_.path().string());
   Turnstile(directory, "cuda:0").enter();
