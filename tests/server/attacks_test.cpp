@@ -212,6 +212,33 @@ TEST(Attacks, ASlowButSteadyReaderGetsTheWholeAnswer) {
   }
 }
 
+// Answers that nobody reads must not keep their memory from others.
+TEST(Attacks, AReaderThatDoesNotReadIsCutAndItsShareFreed) {
+  ServerOptions options;
+  options.write_timeout = std::chrono::milliseconds(1000);
+  const TestServer server(options);
+  const auto used = [&] {
+    const std::string text = server.get("/metrics").body;
+    constexpr std::string_view kName = "\ntenon_request_memory_used_bytes ";
+    return std::stod(text.substr(text.find(kName) + kName.size()));
+  };
+  constexpr double kResult = 32 << 20;
+  const Reply run = server.post("/api/execute", R"json({"expression":"zeros([33554432], uint8)","compare":false,"keep":true
+})json");
+  ASSERT_EQ(run.status, 200) << run.body;
+  const std::string path(at(run.json(), "download").as_string());
+  ASSERT_TRUE(test::eventually(std::chrono::seconds(60), [&] { return used() < 1.5 * kResult; })) << "only the kept result";
+  TestClient slow = server.client();
+  const int small = 64 << 10;
+  setsockopt(slow.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  slow.send("GET " + path + "?format=npy HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(slow.fill()) << "the answer begins";
+  EXPECT_TRUE(test::eventually(std::chrono::seconds(60), [&] { return used() < 1.5 * kResult; })) << "the share comes back";
+  // What was on the way arrives, then the connection ends before the answer is whole.
+  EXPECT_TRUE(slow.is_closed(std::chrono::seconds(60)));
+  EXPECT_LT(static_cast<double>(slow.buffer().size()), kResult);
+}
+
 // A network has 2^64 addresses; they are one client.
 TEST(Attacks, TheAddressesOfOneNetworkShareOneRate) {
   ServerOptions options;

@@ -215,8 +215,21 @@ TEST(Connection, IdleConnectionsAreClosedQuietly) {
   options.idle_timeout = milliseconds(300);
   const TestServer server(options);
   TestClient client = server.client();
+  EXPECT_EQ(client.request("GET", "/livez").status, 200);
   EXPECT_TRUE(client.is_closed());
   EXPECT_EQ(client.buffer(), "");
+}
+
+TEST(Connection, AConnectionThatNeverSendsAByteIsClosedBeforeAnIdleOne) {
+  ServerOptions options;
+  options.header_timeout = milliseconds(300);
+  options.idle_timeout = std::chrono::hours(1);
+  const TestServer server(options);
+  TestClient silent = server.client(), idle = server.client();
+  EXPECT_EQ(idle.request("GET", "/livez").status, 200);
+  EXPECT_TRUE(silent.is_closed());
+  EXPECT_EQ(silent.buffer(), "");
+  EXPECT_EQ(idle.request("GET", "/livez").status, 200) << "one that has asked may stay";
 }
 
 TEST(Connection, ManySlowClientsDelayNobody) {

@@ -1,5 +1,12 @@
 // Who may: passwords, tokens, sessions, and the lock after too many failures.
 #include "server/access/accounts.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/log.h"
 #include "server/http/problem.h"
 #include "server/http_client.h"
 
@@ -94,6 +101,45 @@ TEST_F(Login, FiveFailuresLockThisAccountAndNoOther) {
   // Another account from the same address, and the same account from a browser it knows, get in.
   EXPECT_EQ(login("correct horse", "admin").status, 200);
   EXPECT_EQ(login("correct horse", "ada", "Cookie: " + cookie_of(known, "tenon_client") + "\r\n").status, 200);
+}
+
+TEST_F(Login, FailuresAreLoggedWithAccountAndAddress) {
+  const logging::Capture lines;
+  EXPECT_EQ(login("wrong", "ada\x1b[2J").status, 401);
+  EXPECT_EQ(login("correct horse").status, 200);
+  EXPECT_TRUE(lines.has("failed login of account 'ada?[2J' from 127.0.0.1"));
+  EXPECT_FALSE(lines.has("'admin'"));
+  EXPECT_FALSE(lines.has("wrong")) << "never the password";
+}
+
+TEST_F(Login, AnHonestOneWorksDuringAFlood) {
+  std::atomic<bool> is_over = false;
+  std::vector<std::jthread> flood;
+  for (int i = 0; i < 24; ++i)
+    flood.emplace_back([&, i] {
+      const std::string from = "127.0.3." + std::to_string(1 + i % 4);
+      for (int n = 0; !is_over; ++n) try {
+          TestClient client(server_->port(), from.c_str());
+          client.request("POST", "/login",
+                         json::serialize(json::object{{"password", "guess"}, {"account", "a" + std::to_string(i * 1000 + n)}}));
+        } catch (const std::exception&) {
+          // The flood's own troubles.
+        }
+    });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(login("correct horse").status, 200);
+  is_over = true;
+}
+
+TEST_F(Login, CookiesAreSecureBehindAProxyThatSpeaksTls) {
+  EXPECT_EQ(login("correct horse", "admin", "X-Forwarded-Proto: https\r\n").head.find("; Secure"), std::string::npos)
+      << "anybody may claim that; the cookie would never come back over plain HTTP";
+  ServerOptions options;
+  options.password_file = files_.write("more", "admin:" + hash() + "\n");
+  options.trusted_proxy = "127.0.0.1";
+  const TestServer behind(options);
+  const std::string body = R"({"password":"correct horse"})";
+  EXPECT_NE(behind.post("/login", body, "X-Forwarded-Proto: https\r\n").head.find("; Secure"), std::string::npos);
+  EXPECT_EQ(behind.post("/login", body, "X-Forwarded-Proto: http\r\n").head.find("; Secure"), std::string::npos);
 }
 
 TEST_F(Login, OtherSitesCannotLogIn) {
@@ -202,6 +248,29 @@ TEST(Accounts, FilesMustBePrivateAndRight) {
   EXPECT_EQ(code("robot:short\n"), ErrorCode::invalid_argument);
   EXPECT_EQ(code("# nothing\n"), ErrorCode::invalid_argument);
   EXPECT_THROW(Accounts({.token_file = "/nonexistent/tokens"}), Error);
+}
+
+TEST(Accounts, FilesOfOthersOrOfAGroupAreRefused) {
+  const TestDirectory files;
+  const auto code = [](const std::string& file) {
+    try {
+      Accounts accounts({.token_file = file});
+      return ErrorCode::ok;
+    } catch (const Error& error) {
+      return error.code();
+    }
+  };
+  const std::string file = files.write("tokens", "robot:0123456789abcdef\n");
+  const auto set = [&](int mode) { std::filesystem::permissions(file, static_cast<std::filesystem::perms>(mode)); };
+  set(0660);
+  EXPECT_EQ(code(file), ErrorCode::permission_denied) << "a group may never write it";
+  set(0640);
+  // A group may read what root gave it: systemd units and containers do so.
+  EXPECT_EQ(code(file), geteuid() == 0 ? ErrorCode::ok : ErrorCode::permission_denied);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  set(0600);
+  ASSERT_EQ(chown(file.c_str(), 61001, 61001), 0);
+  EXPECT_EQ(code(file), ErrorCode::permission_denied);
 }
 
 TEST(Server, OtherAddressesNeedALogin) {

@@ -54,8 +54,9 @@ TEST(Origin, AnotherSitesPageNeitherReadsNorWritesWithoutLogin) {
   for (const Method method : {Method::get, Method::head, Method::post, Method::delete_})
     for (const char* site : {"cross-site", "same-site"}) {
       EXPECT_FALSE(accepts(request_with({{"Host", "localhost"}, {"Sec-Fetch-Site", site}}, method))) << name(method);
-      EXPECT_FALSE(accepts(request_with({{"Host", "localhost"}, {"Sec-Fetch-Site", site}}, method, "/v2/models")))
-          << name(method);
+      for (const char* path : {"/v1/models", "/v1/chat/completions", "/v2/models"})
+        EXPECT_FALSE(accepts(request_with({{"Host", "localhost"}, {"Sec-Fetch-Site", site}}, method, path)))
+            << name(method) << path;
     }
   EXPECT_FALSE(accepts(request_with({{"Host", "localhost"}, {"Origin", "http://evil.example"}}, Method::head, "/api/events")));
 }

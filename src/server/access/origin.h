@@ -23,7 +23,7 @@ std::string_view host_name(std::string_view field);
 void check_host(const Request& request, std::span<const std::string> allowed);
 
 // Throws Problem 403 for a request that another site's page makes. Reading (GET, HEAD) is allowed to other sites only where a
-// login protects it, and everywhere outside /api and /v2.
+// login protects it, and everywhere outside /api, /v1 and /v2.
 void check_origin(const Request& request, bool has_login);
 
 // The client's address: |peer|, or what the trusted proxy |peer| appended to X-Forwarded-For. Only the last element of the last
