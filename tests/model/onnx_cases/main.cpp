@@ -116,7 +116,7 @@ std::string run_case(const fs::path& folder, DeviceManager& manager, const std::
   try {
     auto model = std::make_shared<LoadedModel>(folder / "model.onnx");
     check_supported(model->proto);
-    Session session(model);
+    Session session(model, ModelOptions().program_bytes);
     int sets = 0;
     for (; fs::exists(folder / fmt::format("test_data_set_{}", sets)); ++sets)
       if (std::string problem = run_set(session, folder / fmt::format("test_data_set_{}", sets), manager, device);
