@@ -41,6 +41,7 @@ class Worker:
         self.tn = tn
         self.seed = seed
         self.stop = threading.Event()
+        self.is_interruptible = False
         self.wrong: list[str] = []
         self.counts: dict[str, int] = {}
         self.lock = threading.Lock()
@@ -120,22 +121,35 @@ class Worker:
             time.sleep(0.002)
         self.expect("forked", done[1], 0)
 
+    def interrupt(self, *_: object) -> None:
+        """Ctrl-C. One that comes while another is handled counts as the same."""
+        if self.is_interruptible:
+            self.is_interruptible = False
+            raise KeyboardInterrupt
+
+    def act(self, choose: random.Random) -> None:
+        self.is_interruptible = True
+        try:
+            if choose.random() < 0.2:
+                self.fork()
+            else:
+                self.leased(choose)
+        except ChildProcessError:  # the interrupt came between the fork and the wait
+            pass
+        self.is_interruptible = False
+
     def main(self) -> int:
         for thread in self.threads:
             thread.start()
+        signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
+        signal.signal(signal.SIGINT, self.interrupt)
         print("ready", flush=True)
         choose = random.Random(self.seed)
-        signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
         while not self.stop.is_set():
             try:
-                if choose.random() < 0.2:
-                    self.fork()
-                else:
-                    self.leased(choose)
+                self.act(choose)
             except KeyboardInterrupt:
                 self.count("interrupted")
-            except ChildProcessError:  # the interrupt came between the fork and the wait
-                pass
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for thread in self.threads:
             thread.join(GRACE)
