@@ -74,7 +74,8 @@ TEST_P(QuantizedMatMul, EqualsItsNodesOnEveryUnit) {
   double largest = 0;
   for (const float value : expected.view<float>()) largest = std::max(largest, std::abs(static_cast<double>(value)));
   ThreadPool pool(2);
-  for (const IntegerUnit unit : {IntegerUnit::base, IntegerUnit::avx2, IntegerUnit::vnni}) {
+  std::vector<float> by_vnni;
+  for (const IntegerUnit unit : {IntegerUnit::base, IntegerUnit::avx2, IntegerUnit::vnni, IntegerUnit::amx}) {
     if (!has_integer_unit(unit)) continue;
     HostArray out = HostArray::empty(DType::f32, Shape{GetParam().m, kRows});
     std::vector<std::byte> scratch(quantized_matmul_scratch_bytes(o.x.shape(), o.attr) + 64);
@@ -87,6 +88,12 @@ TEST_P(QuantizedMatMul, EqualsItsNodesOnEveryUnit) {
     for (std::int64_t i = 0; i < out.elements(); ++i)
       ASSERT_NEAR(out.value(i), expected.value(i), 2e-5 * largest)
           << GetParam() << ", unit " << static_cast<int>(unit) << " at " << i;
+    // A row of a prompt, which fills tiles, is to have the bits of a row alone.
+    const std::vector<float> values(out.view<float>().begin(), out.view<float>().end());
+    if (unit == IntegerUnit::vnni) by_vnni = values;
+    if (unit == IntegerUnit::amx) {
+      EXPECT_EQ(values, by_vnni) << GetParam();
+    }
   }
 }
 
@@ -96,7 +103,7 @@ std::vector<Case> cases() {
     for (const std::int64_t group : {16, 32})
       for (const bool minima : {false, true})
         for (const bool half : {false, true})
-          for (const std::int64_t m : {1, 2, 7, 19}) out.push_back({bits, group, minima, half, m});
+          for (const std::int64_t m : {1, 2, 7, 19, 32}) out.push_back({bits, group, minima, half, m});
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(AllForms, QuantizedMatMul, testing::ValuesIn(cases()));

@@ -4,13 +4,11 @@
 #include <memory>
 #include <new>
 
+#include "backends/cpu/primitives/amx_tiles.h"
 #include "backends/cpu/primitives/gemm_bf16_blocks.h"
 
 #if defined(__x86_64__) && defined(__linux__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace tenon::cpu {
@@ -100,32 +98,7 @@ struct Avx512Unit {
   }
 };
 
-// The layout that LDTILECFG reads (Intel's manual, volume 1, 18.3).
-struct alignas(64) TileConfiguration {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-};
-static_assert(sizeof(TileConfiguration) == 64);
-
 struct AmxTiles {
-  [[gnu::target("amx-tile,amx-bf16")]] static void configure() {
-    TileConfiguration configuration;
-    for (int tile = 0; tile < 8; ++tile) {
-      configuration.row_bytes[tile] = 64;
-      configuration.rows[tile] = 16;
-    }
-    _tile_loadconfig(&configuration);
-  }
-  [[gnu::target("amx-tile,amx-bf16")]] static void release() { _tile_release(); }
-  // Released at once: a thread with tiles in use costs 8 KiB at every switch.
-  struct Use {
-    Use() { configure(); }
-    ~Use() { release(); }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-  };
-
   // c (32 x 32) = the sum over |blocks| of a panel of a, [32][32], times one of b, [16 pairs][32][2].
   [[gnu::target("amx-tile,amx-bf16")]] static void accumulate(const Bf16Bits* a, const Bf16Bits* b, std::int64_t blocks, float* c,
                                                               std::int64_t ldc) {
@@ -151,17 +124,8 @@ struct AmxTiles {
   }
 };
 
-// The kernel saves the large tile registers only for processes that have asked.
-bool may_use_tiles() {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 Bf16Unit find_unit() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return Bf16Unit::none;
-  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
-  if ((d & kAmxBf16) && (d & kAmxTile) && may_use_tiles()) return Bf16Unit::amx;
+  if (tile_units().bf16) return Bf16Unit::amx;
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512f") ? Bf16Unit::avx512 : Bf16Unit::none;
 }
 
@@ -175,7 +139,7 @@ Bf16Unit bf16_unit() {
 void gemm_bf16(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) {
   thread_local PackingMemory memory_a, memory_b;
   if (bf16_unit() == Bf16Unit::avx512) return bf16::product(Avx512Unit{}, a, b, c, ldc, memory_a, memory_b);
-  const AmxTiles::Use use;
+  const TileUse use(TileConfiguration::square());
   bf16::product(bf16::TileUnit<AmxTiles>{}, a, b, c, ldc, memory_a, memory_b);
 }
 

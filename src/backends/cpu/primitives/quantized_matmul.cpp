@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "array/convert.h"
+#include "backends/cpu/primitives/amx_tiles.h"
 #include "backends/cpu/primitives/split.h"
 
 #if defined(__x86_64__)
@@ -230,6 +234,135 @@ TENON_VNNI void tile_vnni(const Panel& panel, const Rows& x, std::int64_t row, f
   for (int r = 0; r < Count; ++r) _mm512_storeu_ps(out + r * stride, results[r]);
 }
 
+// --- AMX: sixteen rows of x times sixteen of the matrix by one instruction for each group of columns ---
+
+#define TENON_AMX [[gnu::target("amx-tile,amx-int8,avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]]
+
+// Codes of 4 bits as bytes: [columns / 4][16 lanes][4].
+template <int Group>
+TENON_VNNI void widen_codes(const std::uint8_t* from, std::int64_t groups, std::uint8_t* to) {
+  constexpr int kVectors = Group / 4;
+  const __m512i nibble = _mm512_set1_epi8(15);
+  for (std::int64_t g = 0; g < groups; ++g, from += 64 * (kVectors / 2), to += 64 * kVectors)
+    for (int v = 0; v < kVectors / 2; ++v) {
+      const __m512i both = _mm512_loadu_si512(from + 64 * v);
+      _mm512_store_si512(to + 64 * v, _mm512_and_si512(both, nibble));
+      _mm512_store_si512(to + 64 * (v + kVectors / 2), _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble));
+    }
+}
+
+// Scales of a panel as floats.
+TENON_VNNI void widen_scales(const std::byte* from, bool is_half, std::int64_t groups, float* to) {
+  for (std::int64_t g = 0; g < groups; ++g) _mm512_store_ps(to + g * kLanes, scales_vnni(from, is_half, g * kLanes));
+}
+
+struct AmxPanel {
+  const std::uint8_t* codes;  // bytes
+  const float *scales, *minima;
+};
+
+template <int Group>
+TileConfiguration amx_configuration() {
+  TileConfiguration configuration;
+  for (const int sums : {0, 1}) configuration.set(sums, 16, 64);
+  for (const int left : {2, 3}) configuration.set(left, 16, Group);
+  for (const int right : {4, 5}) configuration.set(right, Group / 4, 64);
+  return configuration;
+}
+
+// The products of group |g|, with one of two sets of tiles.
+template <int Group, int Set>
+TENON_AMX inline void multiply_amx(const AmxPanel& panel, const std::int8_t* values, std::int64_t k, std::int64_t g,
+                                   std::int32_t* sums) {
+  _tile_zero(Set);
+  _tile_loadd(2 + Set, values + g * Group, k);
+  _tile_loadd(4 + Set, panel.codes + g * Group * kLanes, 64);
+  _tile_dpbsud(Set, 2 + Set, 4 + Set);
+  _tile_stored(Set, sums, 64);
+}
+
+// Sixteen rows, in the operations of tile_vnni: the bits are the same. The products of a group are computed while those of the
+// one before are scaled.
+template <int Group>
+TENON_AMX void rows_amx(const AmxPanel& panel, const Rows& x, std::int64_t row, bool has_zero, float* out, std::int64_t stride) {
+  alignas(64) std::int32_t sums[2][16 * kLanes];
+  __m512 results[16];
+  for (__m512& each : results) each = _mm512_setzero_ps();
+  const std::int8_t* values = x.codes + row * x.k;
+  const float* steps = x.steps + row * (x.k / kBlock);
+  const std::int64_t per_row = x.k / kBlock;
+  multiply_amx<Group, 0>(panel, values, x.k, 0, sums[0]);
+  for (std::int64_t g = 0; g < x.groups; ++g) {
+    if (g + 1 < x.groups && g % 2 == 0) multiply_amx<Group, 1>(panel, values, x.k, g + 1, sums[1]);
+    if (g + 1 < x.groups && g % 2 == 1) multiply_amx<Group, 0>(panel, values, x.k, g + 1, sums[0]);
+    const std::int32_t* done = sums[g % 2];
+    const __m512 scale = _mm512_load_ps(panel.scales + g * kLanes);
+    const float* step = steps + g * Group / kBlock;
+    for (int r = 0; r < 16; ++r) {
+      __m512i sum = _mm512_load_si512(done + r * kLanes);
+      if (has_zero) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(x.starts[(row + r) * x.groups + g]));
+      results[r] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step[r * per_row])), scale, results[r]);
+    }
+    if (!panel.minima) continue;
+    const __m512 minimum = _mm512_load_ps(panel.minima + g * kLanes);
+    for (int r = 0; r < 16; ++r)
+      results[r] = _mm512_fmadd_ps(_mm512_set1_ps(x.sums[(row + r) * x.groups + g]), minimum, results[r]);
+  }
+  for (int r = 0; r < 16; ++r) _mm512_storeu_ps(out + r * stride, results[r]);
+}
+
+// Memory of this thread for a widened panel, kept for the next product.
+std::byte* panel_memory(std::size_t bytes) {
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<std::byte, Free> memory;
+  thread_local std::size_t size = 0;
+  if (bytes > size) {
+    memory.reset();
+    size = 0;
+    memory.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
+    if (!memory) throw std::bad_alloc();
+    size = bytes;
+  }
+  return memory.get();
+}
+
+// Products of the rows of x that fill tiles.
+class AmxProduct {
+ public:
+  AmxProduct(const Rows& x, const QuantizedMatMulAttr& attr) : x_(x), attr_(attr) {
+    const std::size_t codes = padded(attr.bits == 8 ? 0 : x.k * kLanes), scales = padded(x.groups * kLanes * 4);
+    std::byte* const memory = panel_memory(codes + 2 * scales);
+    codes_ = reinterpret_cast<std::uint8_t*>(memory);
+    scales_ = reinterpret_cast<float*>(memory + codes);
+    minima_ = reinterpret_cast<float*>(memory + codes + scales);
+  }
+
+  void run(const Panel& panel, std::int64_t rows, float* out, std::int64_t stride) {
+    attr_.group == 32 ? run<32>(panel, rows, out, stride) : run<16>(panel, rows, out, stride);
+  }
+  TileConfiguration configuration() const { return attr_.group == 32 ? amx_configuration<32>() : amx_configuration<16>(); }
+
+ private:
+  template <int Group>
+  void run(const Panel& panel, std::int64_t rows, float* out, std::int64_t stride) {
+    AmxPanel wide{panel.codes, scales_, panel.minima ? minima_ : nullptr};
+    if (attr_.bits == 4) {
+      widen_codes<Group>(panel.codes, x_.groups, codes_);
+      wide.codes = codes_;
+    }
+    widen_scales(panel.scales, panel.has_half_scales, x_.groups, scales_);
+    if (panel.minima) widen_scales(panel.minima, panel.has_half_scales, x_.groups, minima_);
+    for (std::int64_t row = 0; row < rows; row += 16) rows_amx<Group>(wide, x_, row, attr_.zero != 0, out + row * stride, stride);
+  }
+
+  const Rows& x_;
+  const QuantizedMatMulAttr& attr_;
+  std::uint8_t* codes_ = nullptr;
+  float *scales_ = nullptr, *minima_ = nullptr;
+};
+
 #endif
 
 using TileFunction = void (*)(const Panel&, const Rows&, std::int64_t row, float* out, std::int64_t stride);
@@ -253,7 +386,7 @@ const Unit& functions_of([[maybe_unused]] IntegerUnit unit) {
 #if defined(__x86_64__)
   static constexpr Unit avx2{largest_avx2, round_block_avx2, TENON_UNIT(tile_avx2)};
   static constexpr Unit vnni{largest_avx2, round_block_avx2, TENON_UNIT(tile_vnni)};
-  if (unit == IntegerUnit::vnni) return vnni;
+  if (unit == IntegerUnit::vnni || unit == IntegerUnit::amx) return vnni;
   if (unit == IntegerUnit::avx2) return avx2;
 #endif
   return base;
@@ -283,15 +416,17 @@ bool has_integer_unit(IntegerUnit unit) {
 #if defined(__x86_64__)
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   if (unit == IntegerUnit::avx2) return has_avx2;
-  return has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  const bool has_vnni = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  return has_vnni && (unit == IntegerUnit::vnni || tile_units().int8);
 #else
   return false;
 #endif
 }
 
 IntegerUnit best_integer_unit() {
-  static const IntegerUnit best = has_integer_unit(IntegerUnit::vnni)   ? IntegerUnit::vnni
+  static const IntegerUnit best = has_integer_unit(IntegerUnit::amx)    ? IntegerUnit::amx
+                                  : has_integer_unit(IntegerUnit::vnni) ? IntegerUnit::vnni
                                   : has_integer_unit(IntegerUnit::avx2) ? IntegerUnit::avx2
                                                                         : IntegerUnit::base;
   return best;
@@ -318,11 +453,24 @@ void quantized_matmul(ThreadPool& pool, const View& x, const QuantizedMatrix& ma
   float* const results = static_cast<float*>(out.data);
   // A product of 16 rows costs about as much as moving an eighth as many elements.
   for_ranges(pool, n / kLanes, std::max<std::int64_t>(1, m * k * kLanes / 8), [&](std::int64_t begin, std::int64_t end, int) {
+    const auto panel_at = [&](std::int64_t p) {
+      return Panel{matrix.codes + p * code_bytes, static_cast<const std::byte*>(matrix.scales) + p * scale_bytes,
+                   matrix.minima ? static_cast<const std::byte*>(matrix.minima) + p * scale_bytes : nullptr,
+                   matrix.has_half_scales};
+    };
+    std::int64_t tiled = 0;  // rows that AMX has computed
+#if defined(__x86_64__)
+    if (unit == IntegerUnit::amx && m >= 16) {
+      tiled = m / 16 * 16;
+      AmxProduct product(rows, attr);
+      const TileUse use(product.configuration());
+      for (std::int64_t p = begin; p < end; ++p) product.run(panel_at(p), tiled, results + p * kLanes, n);
+    }
+#endif
+    if (tiled == m) return;
     for (std::int64_t p = begin; p < end; ++p) {
-      const Panel panel{matrix.codes + p * code_bytes, static_cast<const std::byte*>(matrix.scales) + p * scale_bytes,
-                        matrix.minima ? static_cast<const std::byte*>(matrix.minima) + p * scale_bytes : nullptr,
-                        matrix.has_half_scales};
-      std::int64_t row = 0;
+      const Panel panel = panel_at(p);
+      std::int64_t row = tiled;
       for (int size = 3; size >= 0; --size)
         for (; row + (1 << size) <= m; row += 1 << size) tiles[size](panel, rows, row, results + row * n + p * kLanes, n);
     }

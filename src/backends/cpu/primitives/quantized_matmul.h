@@ -2,7 +2,7 @@
 //
 // Rows of x become 8-bit integers once, with a step per 32 columns. Sixteen rows of the matrix are taken together, one per lane:
 // four columns of each are multiplied and added by one instruction (AVX-512 VNNI; two with AVX2). Their codes are unpacked once
-// for up to eight rows of x. Thread safety: touches only its arguments.
+// for up to eight rows of x. Sixteen rows of x and more are multiplied in AMX tiles, with the bits of VNNI. Thread safety: touches only its arguments.
 #pragma once
 
 #include "backends/cpu/primitives/primitives.h"
@@ -17,7 +17,7 @@ struct QuantizedMatrix {
 };
 
 // The instructions that products are made of. Each gives the same results but for the rounding of sums.
-enum class IntegerUnit : std::uint8_t { base, avx2, vnni };
+enum class IntegerUnit : std::uint8_t { base, avx2, vnni, amx };
 bool has_integer_unit(IntegerUnit unit);
 IntegerUnit best_integer_unit();
 
