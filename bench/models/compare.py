@@ -90,10 +90,10 @@ print(json.dumps({{"load": load, "rss": rss * 1024, "call": best}}))
     return json.loads(result.stdout)
 
 
-def ours(tenon, model, inputs_file, names, seconds, threads):
+def ours(tenon, model, inputs_file, names, seconds, threads, dtype):
     arguments = [f"{name}=@{inputs_file}:input.{name}" for name in names]
     result = subprocess.run(
-        [tenon, "model", "bench", model, *arguments, "--device", "cpu", "--seconds", str(seconds), "--json"],
+        [tenon, "model", "bench", model, *arguments, "--device", "cpu", "--dtype", dtype, "--seconds", str(seconds), "--json"],
         capture_output=True, text=True, env={**os.environ, "TENON_THREADS": str(threads)},
     )
     if result.returncode:
@@ -121,6 +121,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu", help="of the agreement")
+    parser.add_argument("--dtype", default="float32", help="of our products; the agreement is that of float32")
     arguments = parser.parse_args()
     print("| model | batch | ours ms | ONNX Runtime ms | ratio | difference | load ms | ONNX Runtime | memory MB | ONNX Runtime |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -137,7 +138,7 @@ def main():
                     theirs, mine = [], []
                     for _ in range(arguments.rounds):
                         theirs.append(judge(model, file, arguments.seconds, arguments.threads))
-                        mine.append(ours(arguments.tenon, model, file, inputs, arguments.seconds, arguments.threads))
+                        mine.append(ours(arguments.tenon, model, file, inputs, arguments.seconds, arguments.threads, arguments.dtype))
                     least = lambda figures, key: min(figure[key] for figure in figures)
                     a, b = least(mine, "call") * 1e3, least(theirs, "call") * 1e3
                     print(
