@@ -1,4 +1,5 @@
 #include "server/application.h"
+#include "server/compute/freed_memory.h"
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -356,6 +357,10 @@ void Application::tick() {
       });
     });
   }
+  static FreedMemory freed;
+  if (freed.is_wanted(services.memory.used(), services.memory.limit()) &&
+      !services.attendants.submit("", "trim", [] { freed.trim(); }))
+    freed.trim();
   services.uploads.expire(now);
   services.results.expire(now);
   services.jobs.expire(now);
