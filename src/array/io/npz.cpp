@@ -12,6 +12,7 @@
 #include "array/io/byte_source.h"
 #include "array/io/crc32.h"
 #include "array/io/npz.h"
+#include "base/printable.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 
@@ -111,7 +112,7 @@ std::vector<Entry> read_entries(const ByteSource& source) {
     entry.header = number_at<std::uint32_t>(record, 42);
     entry.name.assign(reinterpret_cast<const char*>(record.data()) + 46, name);
     read_wide_sizes(record.subspan(46 + name, extra), entry);
-    if ((number_at<std::uint16_t>(record, 8) & 1) != 0) refuse(source, fmt::format("'{}' is encrypted", entry.name));
+    if ((number_at<std::uint16_t>(record, 8) & 1) != 0) refuse(source, fmt::format("'{}' is encrypted", printable(entry.name)));
     entries.push_back(std::move(entry));
     at += 46 + name + extra + comment;
   }
@@ -121,7 +122,8 @@ std::vector<Entry> read_entries(const ByteSource& source) {
 std::vector<std::byte> inflated(const ByteSource& source, const Entry& entry, const std::vector<std::byte>& packed) {
 #ifdef TENON_HAS_ZLIB
   // Deflate packs to at best a thousandth: a file that claims more is a bomb.
-  if (entry.bytes / 1100 > entry.packed_bytes) refuse(source, fmt::format("'{}' claims an impossible size", entry.name));
+  if (entry.bytes / 1100 > entry.packed_bytes)
+    refuse(source, fmt::format("'{}' claims an impossible size", printable(entry.name)));
   std::vector<std::byte> bytes(static_cast<std::size_t>(entry.bytes));
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw Error(ErrorCode::resource_exhausted, "out of memory");
@@ -140,25 +142,26 @@ std::vector<std::byte> inflated(const ByteSource& source, const Entry& entry, co
     if (state == Z_OK && piece == stream.avail_in && room == stream.avail_out) break;
   }
   inflateEnd(&stream);
-  if (state != Z_STREAM_END || out != bytes.size()) refuse(source, fmt::format("'{}' is damaged", entry.name));
+  if (state != Z_STREAM_END || out != bytes.size()) refuse(source, fmt::format("'{}' is damaged", printable(entry.name)));
   return bytes;
 #else
   static_cast<void>(packed);
-  refuse(source, fmt::format("'{}' is compressed, and this build has no zlib", entry.name),
+  refuse(source, fmt::format("'{}' is compressed, and this build has no zlib", printable(entry.name)),
          "use numpy.savez without compression");
 #endif
 }
 
 std::vector<std::byte> contents_of(const ByteSource& source, const Entry& entry) {
   const std::vector<std::byte> local = read_part(source, entry.header, 30);
-  if (number_at<std::uint32_t>(local, 0) != kLocal) refuse(source, fmt::format("'{}' is damaged", entry.name));
+  if (number_at<std::uint32_t>(local, 0) != kLocal) refuse(source, fmt::format("'{}' is damaged", printable(entry.name)));
   const std::uint64_t data = entry.header + 30 + number_at<std::uint16_t>(local, 26) + number_at<std::uint16_t>(local, 28);
   if (entry.method != 0 && entry.method != 8)
-    refuse(source, fmt::format("'{}' is compressed with method {}", entry.name, entry.method), "use numpy.savez");
-  if (entry.method == 0 && entry.packed_bytes != entry.bytes) refuse(source, fmt::format("'{}' is damaged", entry.name));
+    refuse(source, fmt::format("'{}' is compressed with method {}", printable(entry.name), entry.method), "use numpy.savez");
+  if (entry.method == 0 && entry.packed_bytes != entry.bytes)
+    refuse(source, fmt::format("'{}' is damaged", printable(entry.name)));
   std::vector<std::byte> bytes = read_part(source, data, entry.packed_bytes);
   if (entry.method == 8) bytes = inflated(source, entry, bytes);
-  if (crc32_of(bytes) != entry.crc) refuse(source, fmt::format("'{}' is damaged: its checksum differs", entry.name));
+  if (crc32_of(bytes) != entry.crc) refuse(source, fmt::format("'{}' is damaged: its checksum differs", printable(entry.name)));
   return bytes;
 }
 
@@ -166,12 +169,12 @@ ArrayFile read_npz(const ByteSource& source) {
   ArrayFile file;
   for (const Entry& entry : read_entries(source)) {
     if (!entry.name.ends_with(".npy"))
-      refuse(source, fmt::format("'{}' is not a .npy file", entry.name), "numpy.savez writes archives of .npy files");
+      refuse(source, fmt::format("'{}' is not a .npy file", printable(entry.name)), "numpy.savez writes archives of .npy files");
     std::string name = entry.name.substr(0, entry.name.size() - 4);
     try {
       file.arrays.insert_or_assign(std::move(name), parse_npy(contents_of(source, entry)));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", entry.name, error.what()), error.hint());
+      throw Error(error.code(), fmt::format("{}: {}", printable(entry.name), error.what()), error.hint());
     }
   }
   return file;
