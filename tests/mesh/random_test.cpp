@@ -1,10 +1,13 @@
-// Random programs of several ops with random shardings, against the reference.
+// Random programs of several ops with random shardings, against the reference; of integers and 16-bit floats against one device.
 // TENON_MESH_PROGRAMS=N tries N of them on each mesh; TENON_MESH_SEED=S others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <random>
 
 #include "conformance/bounds.h"
@@ -23,7 +26,7 @@ int number_from(const char* variable, int otherwise) {
 
 class RandomProgram {
  public:
-  explicit RandomProgram(std::uint32_t seed) : random_(seed) {
+  RandomProgram(std::uint32_t seed, DType dtype) : random_(seed), dtype_(dtype) {
     const int count = 2 + below(2);
     for (int i = 0; i < count; ++i) add_input(i);
     const int steps = 2 + below(7);
@@ -32,6 +35,18 @@ class RandomProgram {
     std::vector<NodeId> outputs{values_.back()};
     if (below(3) == 0) outputs.push_back(any());
     graph.set_outputs(outputs);
+  }
+
+  // The same with every value as an output.
+  Graph with_all_outputs() const {
+    Graph all = graph;
+    all.set_outputs(values_);
+    return all;
+  }
+  bool has_floats() const {
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (is_float(graph[id].dtype)) return true;
+    return false;
   }
 
   Graph graph;
@@ -63,22 +78,25 @@ class RandomProgram {
     const Shape shape(extents);
     HostArray array = HostArray::empty(DType::f32, shape);
     float* data = reinterpret_cast<float*>(array.mutable_data());
-    std::uniform_real_distribution<float> values(-2, 2);
+    // Integers from -9 to 9; small numbers in 16 bits, so that products do not magnify what is rounded away.
+    const float largest = dtype_ == DType::f32 ? 2.0F : dtype_ == DType::bf16 ? 0.5F : 9.9F;
+    std::uniform_real_distribution<float> values(-largest, largest);
     for (std::int64_t i = 0; i < array.elements(); ++i) data[i] = values(random_);
-    values_.push_back(graph.input(fmt::format("x{}", number), DType::f32, shape));
-    inputs.push_back(std::move(array));
+    values_.push_back(graph.input(fmt::format("x{}", number), dtype_, shape));
+    inputs.push_back(array.cast(dtype_));
   }
 
   // One op of any kind; one that does not fit its operands is left out.
   void add_step() {
-    static constexpr const char* kUnary[] = {"gelu",       "tanh", "abs",     "square",      "softmax",
-                                             "layer_norm", "neg",  "sigmoid", "log_softmax", "relu"};
+    // The first ones do not magnify errors and work with integers; the last ones make floats of them.
+    static constexpr const char* kUnary[] = {"abs",     "neg",    "relu",       "sign",    "tanh",       "gelu",
+                                             "sigmoid", "square", "layer_norm", "softmax", "log_softmax"};
     static constexpr const char* kBinary[] = {"add", "sub", "mul", "maximum", "minimum", "matmul", "matmul"};
     static constexpr const char* kReduce[] = {"sum", "mean", "max", "min", "cumsum", "softmax", "sum"};
     try {
       switch (below(6)) {
         case 0:
-        case 1: return push(kUnary[below(std::size(kUnary))], {any()});
+        case 1: return push(kUnary[below(dtype_ == DType::f32 ? std::size(kUnary) : dtype_ == DType::bf16 ? 7 : 4)], {any()});
         case 2:
         case 3: return push(kBinary[below(std::size(kBinary))], {any(), any()});
         case 4: {
@@ -127,31 +145,75 @@ class RandomProgram {
   }
 
   std::mt19937 random_;
+  const DType dtype_;
   std::vector<NodeId> values_;
   int added_ = 0;
 };
 
-class RandomMesh : public testing::TestWithParam<const char*> {};
+double largest_of(const std::vector<HostArray>& arrays) {
+  double largest = 0;
+  for (const HostArray& array : arrays)
+    for (const double value : array.to_doubles())
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+class RandomMesh : public testing::TestWithParam<const char*> {
+ protected:
+  // Runs programs of |dtype|, and gives each with its result to |check|.
+  void try_programs(DType dtype, int programs, const std::function<void(const RandomProgram&, const MeshResult&)>& check) {
+    const auto seed = static_cast<std::uint32_t>(number_from("TENON_MESH_SEED", 1));
+    programs = number_from("TENON_MESH_PROGRAMS", programs);
+    int exchanged = 0;
+    for (int i = 0; i < programs && !HasFailure(); ++i) {
+      const std::uint32_t own = seed * 1'000'003U + static_cast<std::uint32_t>(i);
+      RandomProgram program(own, dtype);
+      const MeshOptions options = program.shardings(devices.mesh);
+      SCOPED_TRACE(fmt::format("seed {}: {}\n{}", own, program.text, explain_mesh(program.graph, devices.mesh, options).text()));
+      const MeshResult result = run_on_mesh(devices.manager, program.graph, program.inputs, devices.mesh, options);
+      exchanged += result.collectives.empty() ? 0 : 1;
+      check(program, result);
+    }
+    EXPECT_GT(exchanged, programs / 10);
+  }
+  std::vector<HostArray> alone(const Graph& graph, const std::vector<HostArray>& inputs) {
+    return devices.manager.run(graph, inputs, {.device = devices.mesh.devices()[0]}).outputs;
+  }
+
+  SimulatedMesh devices{GetParam()};
+};
 
 TEST_P(RandomMesh, ProgramsGiveWhatTheReferenceGives) {
-  SimulatedMesh devices(GetParam());
-  const int programs = number_from("TENON_MESH_PROGRAMS", 150);
-  const auto seed = static_cast<std::uint32_t>(number_from("TENON_MESH_SEED", 1));
-  int exchanged = 0;
-  for (int i = 0; i < programs && !HasFailure(); ++i) {
-    const std::uint32_t own = seed * 1'000'003u + static_cast<std::uint32_t>(i);
-    RandomProgram program(own);
-    const MeshOptions options = program.shardings(devices.mesh);
-    SCOPED_TRACE(fmt::format("seed {}: {}", own, program.text));
-    const MeshResult result = run_on_mesh(devices.manager, program.graph, program.inputs, devices.mesh, options);
-    exchanged += result.collectives.empty() ? 0 : 1;
+  try_programs(DType::f32, 150, [&](const RandomProgram& program, const MeshResult& result) {
     const std::vector<conformance::Bounded> expected = conformance::bounded_run(program.graph, program.inputs);
     for (std::size_t output = 0; output < result.outputs.size(); ++output)
-      EXPECT_EQ(conformance::compare(result.outputs[output], expected[output], false).failures, 0)
-          << "output " << output << "\n"
-          << explain_mesh(program.graph, devices.mesh, options).text();
-  }
-  EXPECT_GT(exchanged, programs / 10);
+      EXPECT_EQ(conformance::compare(result.outputs[output], expected[output], false).failures, 0) << "output " << output;
+  });
+}
+
+TEST_P(RandomMesh, IntegersAreTheSameBitsAsOnOneDevice) {
+  try_programs(DType::i32, 60, [&](const RandomProgram& program, const MeshResult& result) {
+    if (program.has_floats()) return;  // a mean
+    const std::vector<HostArray> expected = alone(program.graph, program.inputs);
+    for (std::size_t output = 0; output < result.outputs.size(); ++output) {
+      ASSERT_EQ(result.outputs[output].bytes(), expected[output].bytes());
+      EXPECT_EQ(std::memcmp(result.outputs[output].data(), expected[output].data(), expected[output].bytes()), 0)
+          << "output " << output;
+    }
+  });
+}
+
+// Where a program is cut, values are rounded to 16 bits: by a little more or less than on one device.
+TEST_P(RandomMesh, SixteenBitsAreNearThoseOfOneDevice) {
+  try_programs(DType::bf16, 60, [&](const RandomProgram& program, const MeshResult& result) {
+    const std::vector<HostArray> expected = alone(program.graph, program.inputs);
+    const double largest = largest_of(alone(program.with_all_outputs(), program.inputs));
+    const double limit = (1 + largest) * (1 + largest) / 64;
+    for (std::size_t output = 0; output < result.outputs.size(); ++output)
+      for (std::int64_t i = 0; i < expected[output].elements(); ++i)
+        ASSERT_NEAR(result.outputs[output].value(i), expected[output].value(i), limit)
+            << "output " << output << ", element " << i;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, RandomMesh, testing::Values("a=2", "a=4", "a=2,b=2"));
