@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A real server with eight simulated devices, four of speed 4 and four of speed 1: how requests are spread, and what a death costs.
 
-usage: check_balancing.py TENON                                   devices are pulled out under load; nothing may be lost
+usage: check_balancing.py TENON                                   devices are pulled out under load; nothing may be lost; and the
+                                                                  times of requests are near those that `tenon simulate` tells
        check_balancing.py TENON --compare [--loads 0.5,0.7,0.9] [--seconds S]     policies beside each other
 
 The server routes by itself (policy "tenon": routing fastest); for the others this program names the device of each request.
@@ -21,6 +22,7 @@ import time
 
 FAST, SLOW = 4, 4
 SPEED = {"fast": 4, "slow": 1}
+SIMULATION_FACTOR = 3  # the clients, the server and its devices share the cores of a busy machine
 CLIENTS = 8  # addresses: a server gives one client a quarter of its threads
 REQUEST = {"expression": "sum(x @ x) + y", "compare": False, "details": False, "timeout_seconds": 120}
 
@@ -188,6 +190,30 @@ def check_deaths(tenon, duration):
             server.end()
 
 
+def simulated(tenon, seconds, load, jobs):
+    """The mean time of a request as the simulation has it, for devices that take these seconds."""
+    devices = ",".join(f"1x{1 / each:.6f}" for each in seconds.values())
+    done = subprocess.run([tenon, "simulate", "--devices", devices, "--load", str(load), "--jobs", str(jobs), "--equal-jobs", "--policy", "fastest",
+                           "--json"], capture_output=True, text=True, timeout=100, check=True)
+    return json.loads(done.stdout)["policies"][0]["mean_seconds"]
+
+
+def check_simulation(tenon, duration):
+    """The server and the simulation with the same devices, load and policy: the means are within a factor of SIMULATION_FACTOR."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(tenon, folder, 0.8)
+        try:
+            seconds = measure_seconds(server)
+            for load in (0.4, 0.7):
+                times, failures = run_load(server, "tenon", seconds, load, duration, seed=3)
+                assert not failures, failures[:3]
+                real, expected = sum(times) / len(times), simulated(tenon, seconds, load, 20000)
+                assert expected / SIMULATION_FACTOR < real < expected * SIMULATION_FACTOR, (load, real, expected)
+                print(f"load {load}: {len(times)} requests took {1e3 * real:.0f} ms on average, in the simulation {1e3 * expected:.0f} ms")
+        finally:
+            server.end()
+
+
 def compare(tenon, loads, duration, policies):
     print("| load | policy | requests | mean ms | median ms | p99 ms |\n| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
@@ -217,6 +243,7 @@ def main():
         compare(tenon, [float(load) for load in arguments.loads.split(",")], arguments.seconds, arguments.policies.split(","))
     else:
         check_deaths(tenon, arguments.seconds)
+        check_simulation(tenon, arguments.seconds)
     return 0
 
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tenon/error.h"
 
@@ -30,6 +31,18 @@ TEST(FleetSimulation, TwoChoicesAreAsMitzenmacherSays) {
   const FleetResult result = simulate_fleet(fleet({{1000, 1}}, 0.7, 300'000), Balancing::two_choices);
   // Here the choice is by expected completion, which for equal devices is the shorter queue; the limit for many devices is 1.614.
   EXPECT_NEAR(result.mean_seconds, 1.614, 0.05);
+}
+
+// Random routing splits the arrivals into independent queues, each of which is M/M/1; two choices come to the limit for many.
+TEST(FleetSimulation, TenThousandDevicesAreAsTheoryHasThem) {
+  const double load = 0.5;
+  const FleetResult apart = simulate_fleet(fleet({{10'000, 1}}, load, 400'000), Balancing::random);
+  // The devices begin idle: in a run twice as long the mean would be half as far from the limit.
+  EXPECT_NEAR(apart.mean_seconds, 1 / (1 - load), 0.06 / (1 - load));
+  // Mitzenmacher's sum over i >= 1 of load ^ (2 ^ i - 2), for two choices: 1 + 0.25 + 0.0156 + ...
+  double limit = 0;
+  for (int i = 1; i < 8; ++i) limit += std::pow(load, std::pow(2, i) - 2);
+  EXPECT_NEAR(simulate_fleet(fleet({{10'000, 1}}, load, 400'000), Balancing::two_choices).mean_seconds, limit, 0.06 * limit);
 }
 
 TEST(FleetSimulation, OurRoutingIsNearTheBestAtEveryLoad) {
