@@ -14,6 +14,7 @@
 #include "model/onnx/session.h"
 #include "model/onnx/tensor_data.h"
 #include "tenon/error.h"
+#include "tenon/model.h"
 
 namespace tenon::onnx {
 namespace {
