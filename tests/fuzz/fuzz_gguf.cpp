@@ -1,61 +1,17 @@
-#include <cstring>
-
 #include "fuzz/fuzzer.h"
+#include "fuzz/gguf_bytes.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_tokenizer.h"
 
 namespace tenon {
 namespace {
 
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-void put_text(std::string& out, std::string_view text) {
-  put(out, static_cast<std::uint64_t>(text.size()));
-  out += text;
-}
-void put_texts(std::string& out, std::string_view key, std::initializer_list<std::string_view> values) {
-  put_text(out, key);
-  put<std::uint32_t>(out, 9);
-  put<std::uint32_t>(out, 8);
-  put<std::uint64_t>(out, values.size());
-  for (const std::string_view value : values) put_text(out, value);
-}
-
 // A tokenizer and two tensors: 32 floats, and a row of two Q4_0 blocks.
 std::string small_file(std::uint32_t version) {
-  std::string out = "GGUF";
-  put(out, version);
-  put<std::uint64_t>(out, 2);
-  put<std::uint64_t>(out, 5);
-  put_text(out, "general.alignment");
-  put<std::uint32_t>(out, 4);
-  put<std::uint32_t>(out, 32);
-  put_text(out, "tokenizer.ggml.model");
-  put<std::uint32_t>(out, 8);
-  put_text(out, "gpt2");
-  put_texts(out, "tokenizer.ggml.tokens", {"a", "b", "ab"});
-  put_texts(out, "tokenizer.ggml.merges", {"a b"});
-  put_text(out, "tokenizer.ggml.scores");
-  put<std::uint32_t>(out, 9);
-  put<std::uint32_t>(out, 6);
-  put<std::uint64_t>(out, 3);
-  for (const float score : {0.0f, -1.0f, -2.0f}) put(out, score);
-  put_text(out, "norm");
-  put<std::uint32_t>(out, 1);
-  put<std::uint64_t>(out, 32);
-  put<std::uint32_t>(out, 0);
-  put<std::uint64_t>(out, 0);
-  put_text(out, "weight");
-  put<std::uint32_t>(out, 2);
-  put<std::uint64_t>(out, 64);
-  put<std::uint64_t>(out, 1);
-  put<std::uint32_t>(out, 2);
-  put<std::uint64_t>(out, 128);
-  out.resize((out.size() + 31) / 32 * 32);
-  out.resize(out.size() + 128 + 36, '\x11');
-  return out;
+  fuzz::GgufBytes out;
+  out.integer("general.alignment", 32).text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});
+  out.texts("tokenizer.ggml.merges", {"a b"}).reals("tokenizer.ggml.scores", {0.0f, -1.0f, -2.0f});
+  return out.tensor("norm", {32}, 0, 128).tensor("weight", {64, 1}, 2, 36).file(version);
 }
 
 fuzz::Target make_target() {

@@ -108,6 +108,13 @@ struct Target {
   Dims sizes;
 };
 
+// An extent that a scale or the model's sizes ask for, within bounds: weights for each element are made while importing.
+std::int64_t checked_extent(const NodeContext& node, double extent) {
+  constexpr double kLargest = 1 << 24;
+  if (!(extent >= 0 && extent <= kLargest)) node.fail(fmt::format("an extent of {} is not supported", extent));
+  return static_cast<std::int64_t>(extent);
+}
+
 // The extents and scales of each axis in |axes|, from the scales or the sizes of the model.
 Target target_of(const NodeContext& node, const Shape& shape, const std::vector<int>& axes, const std::vector<double>& scales,
                  const Dims& sizes) {
@@ -117,11 +124,12 @@ Target target_of(const NodeContext& node, const Shape& shape, const std::vector<
     for (std::size_t i = 0; i < axes.size(); ++i) {
       if (!(scales[i] > 0)) node.fail("scales must be positive");
       out.scales.push_back(scales[i]);
-      out.sizes.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(shape[axes[i]]) * scales[i])));
+      out.sizes.push_back(checked_extent(node, std::floor(static_cast<double>(shape[axes[i]]) * scales[i])));
     }
     return out;
   }
   if (sizes.size() != axes.size()) node.fail(fmt::format("{} sizes for {} axes", sizes.size(), axes.size()));
+  for (const std::int64_t size : sizes) checked_extent(node, static_cast<double>(size));
   const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
   std::vector<double> each;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -131,7 +139,7 @@ Target target_of(const NodeContext& node, const Shape& shape, const std::vector<
       policy == "not_larger" ? *std::min_element(each.begin(), each.end()) : *std::max_element(each.begin(), each.end());
   for (const int axis : axes) {
     out.scales.push_back(scale);
-    out.sizes.push_back(static_cast<std::int64_t>(std::floor(scale * static_cast<double>(shape[axis]) + 0.5)));
+    out.sizes.push_back(checked_extent(node, std::floor(scale * static_cast<double>(shape[axis]) + 0.5)));
   }
   return out;
 }
