@@ -1,7 +1,7 @@
 // std::condition_variable::wait() as libstdc++ before 12 had it.
 //
-// Headers of GCC 12 refer to a version of this function (GLIBCXX_3.4.30) that systems with glibc 2.34 do not have, and it is the only
-// such symbol in libtenon.so. Only its exception specification changed.
+// Headers of GCC 12 refer to a version of this function (GLIBCXX_3.4.30) that systems with glibc 2.34 do not have, and it is the
+// only such symbol in libtenon.so. Only its exception specification changed.
 #include <condition_variable>
 #include <mutex>
 

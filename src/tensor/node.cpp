@@ -77,9 +77,7 @@ std::shared_ptr<Storage> TensorNode::storage() const {
   return has_value_.load(std::memory_order_acquire) ? state_.storage : nullptr;
 }
 
-bool TensorNode::is_evaluated() const {
-  return is_literal() || has_value_.load(std::memory_order_acquire);
-}
+bool TensorNode::is_evaluated() const { return is_literal() || has_value_.load(std::memory_order_acquire); }
 
 HostArray TensorNode::literal_as(DType dtype) const {
   if (const auto* whole = std::get_if<std::int64_t>(&literal)) return HostArray::from<std::int64_t>({}, {*whole}).cast(dtype);

@@ -203,8 +203,8 @@ void read_parameter(const std::string& key, TextField value, ModelConfig& config
   if (key == "dtype") {
     const std::optional<DType> dtype = parse_dtype(value.value);
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
-      throw Error(ErrorCode::invalid_argument, fmt::format("config.pbtxt: dtype must be float32, float16 or bfloat16, not '{}'",
-                                                           printable(value.value)));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("config.pbtxt: dtype must be float32, float16 or bfloat16, not '{}'", printable(value.value)));
     config.encoder.model.products = dtype;
   }
   if (key == "devices") {

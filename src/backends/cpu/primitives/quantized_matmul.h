@@ -2,7 +2,8 @@
 //
 // Rows of x become 8-bit integers once, with a step per 32 columns. Sixteen rows of the matrix are taken together, one per lane:
 // four columns of each are multiplied and added by one instruction (AVX-512 VNNI; two with AVX2). Their codes are unpacked once
-// for up to eight rows of x. Sixteen rows of x and more are multiplied in AMX tiles, with the bits of VNNI. Thread safety: touches only its arguments.
+// for up to eight rows of x. Sixteen rows of x and more are multiplied in AMX tiles, with the bits of VNNI. Thread safety:
+// touches only its arguments.
 #pragma once
 
 #include "backends/cpu/primitives/primitives.h"

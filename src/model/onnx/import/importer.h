@@ -113,7 +113,7 @@ class Importer {
   Graph main_, *graph_ = &main_;
   std::vector<Feed> feeds_;
   std::unordered_map<const Value*, int> leaves_;
-  std::unordered_map<int, NodeId> operands_;  // weights in the type of products, by the place of the f32 weight
+  std::unordered_map<int, NodeId> operands_;                  // weights in the type of products, by the place of the f32 weight
   std::unordered_map<const TensorProto*, ValuePtr> tensors_;  // one value each, also in every step of a loop
   int depth_ = 0;
   std::int64_t steps_ = 0;
