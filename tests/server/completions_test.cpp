@@ -190,7 +190,7 @@ TEST(Completions, MistakesAreExplainedInOpenAisForm) {
             std::string::npos);
   EXPECT_NE(error("/v1/completions", R"({"prompt":"x"})", 400).find("'model' is required"), std::string::npos);
   error("/v1/completions", R"({"model":"nothing","prompt":"x"})", 404);
-  error("/v1/completions", R"({"model":"broken","prompt":"x"})", 501);
+  error("/v1/completions", R"({"model":"broken","prompt":"x"})", 400);
   EXPECT_EQ(server->post("/v2/models/tiny/infer", R"({"inputs":[]})").status, 400);
   EXPECT_EQ(server->post("/v1/embeddings", R"({"model":"tiny","input":"x"})").status, 400);
 }
