@@ -41,9 +41,9 @@ const withoutFile = (input: Input): Input => ({ ...input, file: undefined });
 const mapValues = <T,>(object: Record<string, T>, change: (value: T) => T) =>
   Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
 
-// The address was changed by the user or by a link.
-addEventListener('hashchange', () => {
-  const linked = fromHash(location.hash, newProgram());
+// The address was changed by the user or by a link. By now it may have been overwritten with the program before.
+addEventListener('hashchange', (event) => {
+  const linked = fromHash(new URL(event.newURL).hash, newProgram());
   if (linked && toHash(linked) !== toHash(program.value)) program.value = linked;
 });
 
