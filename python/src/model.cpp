@@ -103,9 +103,16 @@ nb::object encode(const Encoder& encoder, nb::sequence given, nb::handle device,
   return wrapped(std::move(vectors));
 }
 
+ModelOptions options_of(nb::handle dtype) {
+  ModelOptions options;
+  if (!dtype.is_none()) options.products = dtype_from(dtype.ptr());
+  return options;
+}
+
 Encoder load_encoder(const std::string& path, const std::string& pooling, bool normalize, std::int64_t max_tokens,
-                     std::int64_t batch) {
+                     std::int64_t batch, nb::handle dtype) {
   EncoderOptions options;
+  options.model = options_of(dtype);
   if (pooling != "mean" && pooling != "first")
     throw Error(ErrorCode::invalid_argument, "pooling must be 'mean' or 'first', not '" + pooling + "'");
   if (max_tokens < 1 || batch < 1) throw Error(ErrorCode::invalid_argument, "max_tokens and batch must be at least 1");
@@ -187,12 +194,20 @@ nb::dict model_info_dict(const ModelInfo& info) {
 
 void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "_Model")
-      .def_static("load",
-                  [](const std::string& path) {
-                    nb::gil_scoped_release free;
-                    return Model::load(path);
-                  })
-      .def_static("parse", [](nb::bytes bytes) { return Model::parse(std::as_bytes(std::span(bytes.c_str(), bytes.size()))); })
+      .def_static(
+          "load",
+          [](const std::string& path, nb::handle dtype) {
+            const ModelOptions options = options_of(dtype);
+            nb::gil_scoped_release free;
+            return Model::load(path, options);
+          },
+          nb::arg("path"), nb::arg("dtype").none())
+      .def_static(
+          "parse",
+          [](nb::bytes bytes, nb::handle dtype) {
+            return Model::parse(std::as_bytes(std::span(bytes.c_str(), bytes.size())), options_of(dtype));
+          },
+          nb::arg("bytes"), nb::arg("dtype").none())
       .def_prop_ro("inputs", [](const Model& self) { return value_tuples(self.info().inputs); })
       .def_prop_ro("outputs", [](const Model& self) { return value_tuples(self.info().outputs); })
       .def_prop_ro("info", [](const Model& self) { return model_info_dict(self.info()); })
@@ -203,7 +218,8 @@ void bind_model(nb::module_& module) {
       .def("text", [](const Model& self, nb::dict named) { return self.program(self.fitted(tensors_in(named))); });
   bind_tokenizer(module);
   nb::class_<Encoder>(module, "_Encoder")
-      .def_static("load", &load_encoder)
+      .def_static("load", &load_encoder, nb::arg("path"), nb::arg("pooling"), nb::arg("normalize"), nb::arg("max_tokens"),
+                  nb::arg("batch"), nb::arg("dtype").none())
       .def("encode", &encode, nb::arg("texts"), nb::arg("device").none(), nb::arg("timeout").none(), nb::arg("priority"),
            nb::arg("on_progress").none(), nb::arg("done").none(), nb::arg("cancel").none(), nb::arg("routing").none(),
            nb::arg("prefer").none())

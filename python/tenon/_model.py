@@ -44,14 +44,17 @@ class Model:
         self._model = model
 
     @staticmethod
-    def load(path: Path) -> Model:
-        """A model in an ONNX file. What it needs and Tenon lacks is refused with the names of the nodes."""
-        return Model(_core._Model.load(os.fspath(path)))
+    def load(path: Path, *, dtype: Union[DType, str, None] = None) -> Model:
+        """A model in an ONNX file. What it needs and Tenon lacks is refused with the names of the nodes.
+
+        dtype: float16 or bfloat16 computes products in 16 bits (mixed precision); inputs and outputs keep their types.
+        """
+        return Model(_core._Model.load(os.fspath(path), dtype))
 
     @staticmethod
-    def parse(data: bytes) -> Model:
+    def parse(data: bytes, *, dtype: Union[DType, str, None] = None) -> Model:
         """The model in the bytes of an ONNX file."""
-        return Model(_core._Model.parse(bytes(data)))
+        return Model(_core._Model.parse(bytes(data), dtype))
 
     @property
     def inputs(self) -> list[ModelValue]:
@@ -191,12 +194,21 @@ class Encoder:
         self._encoder = encoder
 
     @staticmethod
-    def load(path: Path, *, pooling: str = "mean", normalize: bool = True, max_tokens: int = 512, batch: int = 32) -> Encoder:
+    def load(
+        path: Path,
+        *,
+        pooling: str = "mean",
+        normalize: bool = True,
+        max_tokens: int = 512,
+        batch: int = 32,
+        dtype: Union[DType, str, None] = None,
+    ) -> Encoder:
         """The encoder in a folder with model.onnx and tokenizer.json, or of a model file beside its tokenizer.json.
 
         pooling: "mean" of the vectors of all tokens, or the "first". Texts are cut to max_tokens and run in batches.
+        dtype: as for Model.load.
         """
-        return Encoder(_core._Encoder.load(os.fspath(path), pooling, normalize, max_tokens, batch))
+        return Encoder(_core._Encoder.load(os.fspath(path), pooling, normalize, max_tokens, batch, dtype))
 
     @property
     def model(self) -> Model:

@@ -42,6 +42,36 @@ def test_a_model_is_called_by_name_in_order_or_with_a_dict(linear):
     assert linear(np.ones((5, 3), np.float32))["y"].shape == (5, 2) and linear.programs == 2
 
 
+def product_model():
+    """ONNX bytes of y = x @ WEIGHTS for one row, written field by field."""
+
+    def field(number, value):
+        if isinstance(value, int):
+            return bytes([number << 3, value])
+        data = value.encode() if isinstance(value, str) else value
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    def typed(name, *shape):
+        extents = b"".join(field(1, field(1, extent)) for extent in shape)
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, extents)))
+
+    node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "MatMul")
+    weights = field(1, 3) + field(1, 2) + field(2, 1) + field(8, "w") + field(9, WEIGHTS.tobytes())
+    graph = field(1, node) + field(2, "g") + field(5, weights) + field(11, typed("x", 1, 3)) + field(12, typed("y", 1, 2))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17))
+
+
+def test_products_of_a_model_can_be_computed_in_sixteen_bits():
+    x = np.full((1, 3), 1 + 2**-12, np.float32)  # bfloat16 rounds it to 1
+    exact = tn.Model.parse(product_model())
+    for dtype in (tn.bfloat16, "bfloat16"):
+        half = tn.Model.parse(product_model(), dtype=dtype)
+        assert half(x)["y"].tolist() == [[9.0, 12.0]] and half.outputs == exact.outputs
+    assert exact(x)["y"].tolist() != [[9.0, 12.0]]
+    with pytest.raises(ValueError, match="float64"):
+        tn.Model.load(os.path.join(MODELS, "linear.onnx"), dtype=tn.float64)
+
+
 def test_wrong_inputs_of_a_model_are_named(linear):
     with pytest.raises(ValueError, match="'x: float"):
         linear()
