@@ -66,10 +66,21 @@ void futex_wake(std::atomic<std::uint32_t>& word, int waiters) {
 }  // namespace
 
 // The protocol. A thread enters a loop only through |unclaimed|: the thread that decrements it from a positive value owns one
-// chunk, and the loop cannot end before that chunk is counted in |done|. So the fields of the loop (call, context, chunks) may be
-// read only after a successful claim; a thread that arrives late finds a value <= 0, or claims a chunk of the current loop. The
-// caller waits for claimed chunks, never for threads.
+// chunk, and the loop cannot end before that chunk is counted in |done|. So the fields of the loop (call, context, chunks,
+// shares) may be read only after a successful claim; a thread that arrives late finds a value <= 0, or claims a chunk of the
+// current loop. The caller waits for claimed chunks, never for threads.
+//
+// Which chunk it is, the shares decide: each thread has a contiguous part of the chunks, the same one in every loop of as many
+// chunks, and takes those of others only when its own are used up. Loops over the same arrays so find them in the caches of the
+// cores that used them last, which on many cores is worth more than the loop itself.
 struct ThreadPool::State {
+  // How many chunks of a thread's part are taken in the loop |number|. A share of an earlier loop counts as untouched, so that no
+  // thread has to reset the cache lines of others.
+  struct alignas(64) Share {
+    static constexpr int kTakenBits = 40;
+    std::atomic<std::uint64_t> value{0};  // loop number << kTakenBits | taken
+  };
+
   alignas(64) std::atomic<std::int64_t> unclaimed{0};
 
   alignas(64) std::atomic<std::int64_t> done{0};
@@ -78,7 +89,9 @@ struct ThreadPool::State {
   alignas(64) Call call = nullptr;
   void* context = nullptr;
   std::int64_t chunks = 0;
+  std::uint64_t number = 0;          // of the loop; below 2^24
   const StopScope* scope = nullptr;  // of the caller
+  std::vector<Share> shares;         // one per thread
 
   alignas(64) std::atomic<bool> busy{false};
   std::atomic<bool> failed{false};
@@ -97,7 +110,38 @@ struct ThreadPool::State {
   void wait_for_claimed_chunks(std::int64_t all);
   void wake_workers(std::int64_t wanted);
   std::int64_t run_chunk(std::int64_t chunk, int worker);
+  std::int64_t choose_chunk(int worker);
+  bool take_from(Share& share, std::int64_t count, std::int64_t& taken) const;
+  void begin_loop();
 };
+
+void ThreadPool::State::begin_loop() {
+  if (++number < std::uint64_t{1} << (64 - Share::kTakenBits)) return;
+  number = 1;
+  for (Share& share : shares) share.value.store(0, std::memory_order_relaxed);
+}
+
+bool ThreadPool::State::take_from(Share& share, std::int64_t count, std::int64_t& taken) const {
+  const std::uint64_t untouched = number << Share::kTakenBits;
+  std::uint64_t value = share.value.load(std::memory_order_relaxed);
+  while (true) {
+    const std::uint64_t now = value >> Share::kTakenBits == number ? value : untouched;
+    taken = static_cast<std::int64_t>(now - untouched);
+    if (taken >= count) return false;
+    if (share.value.compare_exchange_weak(value, now + 1, std::memory_order_relaxed)) return true;
+  }
+}
+
+// A chunk of the thread's own part, otherwise of the next thread that has one. The caller has claimed a chunk, so there is one.
+std::int64_t ThreadPool::State::choose_chunk(int worker) {
+  const auto threads = static_cast<std::int64_t>(shares.size());
+  const std::int64_t each = chunks / threads, more = chunks % threads;  // the first |more| parts have one more
+  for (std::int64_t part = worker;; part = part + 1 == threads ? 0 : part + 1) {
+    std::int64_t taken = 0;
+    if (take_from(shares[static_cast<std::size_t>(part)], each + (part < more ? 1 : 0), taken))
+      return part * each + std::min(part, more) + taken;
+  }
+}
 
 // Returns how many chunks this completes: one, or after an exception also all unclaimed ones.
 std::int64_t ThreadPool::State::run_chunk(std::int64_t chunk, int worker) {
@@ -118,7 +162,7 @@ void ThreadPool::State::take_part(int worker) {
     const std::int64_t left = unclaimed.fetch_sub(1, std::memory_order_acq_rel);
     if (left <= 0) break;
     all = chunks;
-    settled += run_chunk(all - left, worker);
+    settled += run_chunk(choose_chunk(worker), worker);
   }
   if (settled == 0) return;
   // Sequentially consistent, like the caller's store to caller_sleeps: at least one of the two sees the other's store.
@@ -160,6 +204,7 @@ void ThreadPool::State::wait_for_claimed_chunks(std::int64_t all) {
 
 ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)), state_(std::make_unique<State>()) {
   if (threads_ == 1) return;
+  state_->shares = std::vector<State::Share>(static_cast<std::size_t>(threads_));
   if (threads_ <= usable_cores()) {
     state_->worker_spin = kWorkerSpin;
     state_->caller_spin = kCallerSpin;
@@ -200,6 +245,7 @@ void ThreadPool::run(std::int64_t chunks, Call call, void* context) {
   state.context = context;
   state.chunks = chunks;
   state.scope = scope;
+  state.begin_loop();
   state.done.store(0, std::memory_order_relaxed);
   // Sequentially consistent: a worker that goes to sleep either sees these chunks or is seen among the sleepers.
   state.unclaimed.store(chunks);

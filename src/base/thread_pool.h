@@ -1,8 +1,9 @@
 // ThreadPool: a fixed set of threads that run one loop at a time together with the caller.
 //
 // for_each(chunks, body) calls body(chunk, worker) once for every chunk in [0, chunks) and returns when all are done. Threads
-// claim chunks from an atomic counter. The caller takes part, so a pool of n threads owns n - 1. Idle threads spin briefly, then
-// sleep on a futex. Which thread runs which chunk is not fixed, so results must not depend on it.
+// claim chunks one by one, each first those of its own part, so that loops over the same arrays find them in their caches. The
+// caller takes part, so a pool of n threads owns n - 1. Idle threads spin briefly, then sleep on a futex. Which thread runs which
+// chunk is not fixed, so results must not depend on it.
 //
 // Lifetime: the destructor waits for the threads. process_pool() lives until the process ends.
 // Thread safety: for_each may be called from several threads; a call that finds the pool busy runs its chunks on the calling

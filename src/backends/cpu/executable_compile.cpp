@@ -110,6 +110,7 @@ class ExecutableCompiler final : public ValuePlacement {
     for (NodeId id : graph_.inputs()) program_.input_types_.push_back({graph_[id].dtype, graph_[id].shape});
     for (NodeId id : graph_.outputs()) program_.output_types_.push_back({graph_[id].dtype, graph_[id].shape});
     count_readers();
+    find_moved();
     place_leaves();
     place_outputs();
     for (const Step& step : plan_.steps) {
@@ -183,10 +184,35 @@ class ExecutableCompiler final : public ValuePlacement {
       if (base_of(id) != id) ++readers_[base_of(id)];
   }
 
+  // 16-bit values that ops only move stay as they are; others are computed in f32.
+  void find_moved() {
+    moved_.assign(at(graph_.size()), false);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.dtype != DType::f16 && node.dtype != DType::bf16) continue;
+      const auto is_moved = [&](NodeId operand) {
+        return moved_[at(base_of(operand))] && graph_[base_of(operand)].dtype == node.dtype;
+      };
+      switch (node.prim) {
+        case Prim::input:
+        case Prim::constant: moved_[at(id)] = true; break;
+        case Prim::broadcast:
+        case Prim::reshape:
+        case Prim::transpose:
+        case Prim::slice:
+        case Prim::take:
+        case Prim::gather: moved_[at(id)] = base_of(id) == id && is_moved(node.inputs[0]); break;
+        case Prim::concat: moved_[at(id)] = std::ranges::all_of(node.inputs, is_moved); break;
+        default: break;
+      }
+    }
+  }
+
   void place_leaves() {
     for (std::size_t i = 0; i < inputs_; ++i) {
       const NodeId id = graph_.inputs()[i];
       sources_[id] = {static_cast<int>(i), graph_[id].dtype};
+      if (moved_[at(id)]) narrow_[id] = sources_[id];
       if (is_block(graph_[id].dtype) && readers_.count(id)) decode_input(id);
     }
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -195,6 +221,7 @@ class ExecutableCompiler final : public ValuePlacement {
       if (is_block(value.dtype())) value = value.cast(DType::f32);
       program_.constants_.push_back(value);
       sources_[id] = {new_location({0, value.data()}), value.dtype()};
+      if (moved_[at(id)]) narrow_[id] = sources_[id];
     }
   }
 
@@ -219,8 +246,9 @@ class ExecutableCompiler final : public ValuePlacement {
       if (is_stored_as_declared(id)) sources_[id] = {output_location(indices[0]), graph_[id].dtype};
   }
 
-  // A loop converts while it stores; primitives write their compute type.
+  // A loop converts while it stores; primitives write their compute type, or move values as they are.
   bool is_stored_as_declared(NodeId id) const {
+    if (moved_[at(id)]) return true;
     const bool by_loop = plan_.group_of[at(id)] >= 0;
     return (by_loop ? memory_dtype(graph_, plan_, id) : compute_dtype(graph_[id].dtype)) == graph_[id].dtype;
   }
@@ -309,8 +337,27 @@ class ExecutableCompiler final : public ValuePlacement {
   // As it is stored: a loop converts while it reads.
   Operand stored_value(NodeId id) { return operand_of(plan_.views[at(id)], sources_.at(base_of(id))); }
 
+  // What an op that only moves elements reads: as it is stored where the result is, else in the compute type.
+  Operand source_of(NodeId id, NodeId operand) {
+    if (!moved_[at(id)]) return value(operand);
+    return operand_of(plan_.views[at(operand)], narrow_.at(base_of(operand)));
+  }
+  Operand dense_source_of(NodeId id, NodeId operand) {
+    if (!moved_[at(id)]) return dense_value(operand);
+    Operand x = source_of(id, operand);
+    if (is_dense(plan_.views[at(operand)])) {
+      x.view.strides = contiguous_strides(x.view.shape);
+      return x;
+    }
+    touch(x.location);
+    const Result result{new_temporary(x.view.dtype, x.view.shape), x.view.dtype, x.view.shape};
+    add_step([=](const StepContext& c) { copy(c.pool, x.bind(c), result.bind(c)); });
+    return operand_of(whole_view(operand, x.view.shape), {result.location, result.dtype});
+  }
+
   Result result_of(NodeId id) {
     place_value(id);
+    if (moved_[at(id)]) narrow_[id] = sources_[id];
     touch(sources_[id].location);
     return {sources_[id].location, sources_[id].stored, graph_[id].shape};
   }
@@ -356,7 +403,7 @@ class ExecutableCompiler final : public ValuePlacement {
         break;
       case Prim::iota: {
         const Result result = result_of(id);
-        add_step([=, attr = node.as<AxisAttr>()](const StepContext& c) { iota(attr, result.bind(c)); });
+        add_step([=, attr = node.as<AxisAttr>()](const StepContext& c) { iota(c.pool, attr, result.bind(c)); });
         break;
       }
       case Prim::random: {
@@ -403,7 +450,7 @@ class ExecutableCompiler final : public ValuePlacement {
 
   template <class Call>
   void add_binary(NodeId id, Call call) {
-    const Operand x = dense_value(graph_[id].inputs[0]), y = dense_value(graph_[id].inputs[1]);
+    const Operand x = dense_source_of(id, graph_[id].inputs[0]), y = dense_value(graph_[id].inputs[1]);
     const Result out = result_of(id);
     touch(x.location);
     touch(y.location);
@@ -412,7 +459,7 @@ class ExecutableCompiler final : public ValuePlacement {
 
   void add_copy(NodeId id) {
     const NodeId source = graph_[id].inputs[0];
-    Operand x = value(source);
+    const Operand x = source_of(id, source);
     // The copy is of the input in its own shape; the new shape only renames the dense result.
     const Result out = result_of(id);
     touch(x.location);
@@ -465,7 +512,7 @@ class ExecutableCompiler final : public ValuePlacement {
     const int axis = node.as<AxisAttr>().axis;
     const Strides strides = contiguous_strides(node.shape);
     std::vector<Operand> parts;
-    for (NodeId part : node.inputs) parts.push_back(value(part));
+    for (NodeId part : node.inputs) parts.push_back(source_of(id, part));
     const Result out = result_of(id);
     for (const Operand& part : parts) touch(part.location);
     add_step([=, parts = std::move(parts)](const StepContext& c) {
@@ -869,6 +916,8 @@ class ExecutableCompiler final : public ValuePlacement {
   const std::size_t inputs_, outputs_;
   std::map<NodeId, int> readers_;                      // how often a base is read inside the program
   std::map<NodeId, Place> sources_;                    // where a base's memory is
+  std::vector<bool> moved_;                            // by node: 16-bit values that were only moved since they were given
+  std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
   TemporaryPlan temporaries_;
   std::size_t scratch_bytes_ = 0;

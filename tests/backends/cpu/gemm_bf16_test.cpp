@@ -118,13 +118,30 @@ TEST(Bf16Product, KnowsSubnormalNumbers) {
   const Matrix<Bf16Bits> matrix{values.data(), 8, 8, 8, 1};
   for (const int normal : {0x0000, 0x8000, 0x0080, 0x8080, 0x7f80, 0x7fc0}) {
     values[40] = static_cast<Bf16Bits>(normal);
-    EXPECT_FALSE(has_subnormals(matrix)) << normal;
+    EXPECT_FALSE(range_of(matrix).has_subnormals) << normal;
   }
   for (const int subnormal : {0x0001, 0x007f, 0x8001, 0x807f}) {
     values[40] = static_cast<Bf16Bits>(subnormal);
-    EXPECT_TRUE(has_subnormals(matrix)) << subnormal;
-    EXPECT_TRUE(has_subnormals(matrix.transposed())) << subnormal;
+    EXPECT_TRUE(range_of(matrix).has_subnormals) << subnormal;
+    EXPECT_TRUE(range_of(matrix.transposed()).has_subnormals) << subnormal;
+    EXPECT_FALSE(range_of(matrix).has_tiny_lines) << subnormal;
   }
+}
+
+TEST(Bf16Product, NeedsSubnormalNumbersBesideHugeOnesAndInTinyLines) {
+  std::vector<Bf16Bits> values(64, 0x3f80);
+  const Matrix<Bf16Bits> matrix{values.data(), 8, 8, 8, 1};
+  const Bf16Range ordinary = range_of(matrix);
+  values[40] = 0x0001;
+  EXPECT_FALSE(needs_subnormals(range_of(matrix), ordinary))
+      << "gelu of -13 is one; it adds nothing to a sum of ordinary numbers";
+  for (const int huge : {0x5f80, 0x7f80, 0xff80}) {
+    values[40] = static_cast<Bf16Bits>(huge);
+    EXPECT_TRUE(needs_subnormals(range_of(matrix), {.has_subnormals = true})) << huge;
+    EXPECT_FALSE(needs_subnormals(range_of(matrix), ordinary)) << huge;
+  }
+  std::fill_n(values.begin() + 40, 8, Bf16Bits{0x0001});
+  EXPECT_TRUE(needs_subnormals(range_of(matrix), ordinary)) << "a line of nothing else";
 }
 
 // The whole primitive, with every layout and with numbers that the instructions would take for zero.

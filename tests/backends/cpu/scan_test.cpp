@@ -158,12 +158,22 @@ TEST(ArgReduceOfFloats, InfinitiesEverywhereStillGiveTheFirst) {
 }
 
 TEST(Iota, CountsAlongOneAxis) {
-  std::vector<std::int64_t> out;
-  iota({1}, plain::target(out, {2, 3, 2}));
-  EXPECT_EQ(out, (std::vector<std::int64_t>{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}));
-  iota({0}, plain::target(out, {4}));
-  EXPECT_EQ(out, (std::vector<std::int64_t>{0, 1, 2, 3}));
-  iota({0}, plain::target(out, {0, 3}));
+  with_pools([&](ThreadPool& pool) {
+    std::vector<std::int64_t> out;
+    iota(pool, {1}, plain::target(out, {2, 3, 2}));
+    EXPECT_EQ(out, (std::vector<std::int64_t>{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}));
+    iota(pool, {0}, plain::target(out, {4}));
+    EXPECT_EQ(out, (std::vector<std::int64_t>{0, 1, 2, 3}));
+    iota(pool, {0}, plain::target(out, {0, 3}));
+  });
+}
+
+TEST(Iota, CountsOnOverTheChunksOfThreads) {
+  with_pools([&](ThreadPool& pool) {
+    std::vector<std::int64_t> out;
+    iota(pool, {1}, plain::target(out, {3, 50'000}));
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<std::int64_t>(i % 50'000)) << i;
+  });
 }
 
 }  // namespace

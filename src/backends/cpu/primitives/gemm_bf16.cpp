@@ -1,5 +1,6 @@
 #include "backends/cpu/primitives/gemm_bf16.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -13,18 +14,35 @@
 
 namespace tenon::cpu {
 
-bool has_subnormals(const Matrix<Bf16Bits>& matrix) {
+Bf16Range& Bf16Range::operator|=(const Bf16Range& other) {
+  has_subnormals = has_subnormals || other.has_subnormals;
+  has_tiny_lines = has_tiny_lines || other.has_tiny_lines;
+  has_huge = has_huge || other.has_huge;
+  return *this;
+}
+
+Bf16Range range_of(const Matrix<Bf16Bits>& matrix) {
+  constexpr unsigned kTiny = (127 - 60) << 7, kHuge = (127 + 64) << 7;  // the bits of 2^-60 and 2^64
   const bool by_rows = matrix.col_stride == 1;
   const std::int64_t lines = by_rows ? matrix.rows : matrix.cols, length = by_rows ? matrix.cols : matrix.rows;
   const std::int64_t line = by_rows ? matrix.row_stride : matrix.col_stride, step = by_rows ? 1 : matrix.row_stride;
+  Bf16Range range;
   for (std::int64_t i = 0; i < lines; ++i) {
     const Bf16Bits* from = matrix.data + i * line;
-    unsigned found = 0;
-    // 1 to 0x7f without the sign: no exponent, but a fraction.
-    for (std::int64_t j = 0; j < length; ++j) found |= static_cast<unsigned>(((from[j * step] & 0x7fffu) - 1u) < 0x7fu);
-    if (found != 0) return true;
+    Bf16Bits found = 0, largest = 0;
+    for (std::int64_t j = 0; j < length; ++j) {
+      const auto magnitude = static_cast<Bf16Bits>(from[j * step] & 0x7fff);
+      // 1 to 0x7f: no exponent, but a fraction.
+      found = static_cast<Bf16Bits>(found | static_cast<Bf16Bits>(static_cast<Bf16Bits>(magnitude - 1) < 0x7f));
+      largest = std::max(largest, magnitude);
+    }
+    range |= {found != 0, found != 0 && largest < kTiny, largest >= kHuge};
   }
-  return false;
+  return range;
+}
+
+bool needs_subnormals(const Bf16Range& a, const Bf16Range& b) {
+  return (a.has_subnormals && (a.has_tiny_lines || b.has_huge)) || (b.has_subnormals && (b.has_tiny_lines || a.has_huge));
 }
 
 #if defined(__x86_64__) && defined(__linux__)

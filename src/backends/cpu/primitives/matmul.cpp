@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <type_traits>
 #include <utility>
@@ -179,21 +180,24 @@ void vector_product16(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Ma
             });
 }
 
-bool any_subnormals(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Batch& batch, const Strides& strides) {
-  std::atomic<bool> found{false};
+Bf16Range range_of(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Batch& batch, const Strides& strides) {
+  std::array<std::atomic<bool>, 3> found{};
   const std::int64_t parts = std::clamp<std::int64_t>(matrix.rows * matrix.cols / (4 * kGrain), 1, pool.threads());
   pool.for_each(batch.count * parts, [&](std::int64_t chunk, int) {
     const Range rows = part_of(matrix.rows, parts, chunk % parts);
-    if (rows.begin == rows.end || found.load(std::memory_order_relaxed)) return;
+    if (rows.begin == rows.end) return;
     const Matrix<Bf16Bits> one = shifted(matrix, offset_of(chunk / parts, batch.shape, strides));
-    if (has_subnormals(one.band(rows.begin, rows.end))) found.store(true, std::memory_order_relaxed);
+    const Bf16Range range = range_of(one.band(rows.begin, rows.end));
+    if (range.has_subnormals) found[0].store(true, std::memory_order_relaxed);
+    if (range.has_tiny_lines) found[1].store(true, std::memory_order_relaxed);
+    if (range.has_huge) found[2].store(true, std::memory_order_relaxed);
   });
-  return found.load();
+  return {found[0].load(), found[1].load(), found[2].load()};
 }
 
 void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch, float* out,
                   std::int64_t ldc) {
-  const bool is_exact = any_subnormals(pool, a, batch, batch.a) || any_subnormals(pool, b, batch, batch.b);
+  const bool is_exact = needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b));
   Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
   // In f32 the operands of a part are converted as a whole: not too many at a time.
   if (is_exact) cut = {std::max(cut.rows, (a.rows + 511) / 512), std::max(cut.cols, (b.cols + 511) / 512)};

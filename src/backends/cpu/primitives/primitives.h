@@ -67,6 +67,6 @@ std::size_t arg_sort_scratch_bytes(const ThreadPool& pool, const View& x, int ax
 void arg_sort(ThreadPool& pool, const View& x, const ArgSortAttr& attr, const Target& out, std::span<std::byte> scratch);
 void cumulative(ThreadPool& pool, const View& x, const CumulativeAttr& attr, const Target& out);
 void random(ThreadPool& pool, const RandomAttr& attr, const Target& out);
-void iota(const AxisAttr& attr, const Target& out);
+void iota(ThreadPool& pool, const AxisAttr& attr, const Target& out);
 
 }  // namespace tenon::cpu

@@ -177,15 +177,22 @@ void arg_reduce(ThreadPool& pool, const View& x, const ArgReduceAttr& attr, cons
   });
 }
 
-void iota(const AxisAttr& attr, const Target& out) {
+void iota(ThreadPool& pool, const AxisAttr& attr, const Target& out) {
   const AxisSplit split(out.shape, attr.axis);
   with_type(out.dtype, [&]<class T>(T) {
-    T* to = static_cast<T*>(out.data);
-    for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t i = 0; i < split.extent; ++i) {
-        std::fill_n(to, split.inner, static_cast<T>(i));
-        to += split.inner;
+    T* const to = static_cast<T*>(out.data);
+    // One run of equal numbers each, or one number.
+    for_ranges(pool, split.outer * split.extent, split.inner, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end;) {
+        const std::int64_t first = i % split.extent, count = std::min(end - i, split.extent - first);
+        if (split.inner == 1)
+          for (std::int64_t j = 0; j < count; ++j) to[i + j] = static_cast<T>(first + j);
+        else
+          for (std::int64_t j = 0; j < count; ++j)
+            std::fill_n(to + (i + j) * split.inner, split.inner, static_cast<T>(first + j));
+        i += count;
       }
+    });
   });
 }
 
