@@ -187,9 +187,10 @@ class ExecutableCompiler final : public ValuePlacement {
   // 16-bit values that ops only move stay as they are; others are computed in f32.
   void find_moved() {
     moved_.assign(at(graph_.size()), false);
+    moved_views_ = plan_.views;
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      if (node.dtype != DType::f16 && node.dtype != DType::bf16) continue;
+      if ((node.dtype != DType::f16 && node.dtype != DType::bf16) || plan_.group_of[at(id)] >= 0) continue;
       const auto is_moved = [&](NodeId operand) {
         return moved_[at(base_of(operand))] && graph_[base_of(operand)].dtype == node.dtype;
       };
@@ -340,12 +341,13 @@ class ExecutableCompiler final : public ValuePlacement {
   // What an op that only moves elements reads: as it is stored where the result is, else in the compute type.
   Operand source_of(NodeId id, NodeId operand) {
     if (!moved_[at(id)]) return value(operand);
-    return operand_of(plan_.views[at(operand)], narrow_.at(base_of(operand)));
+    const ValueView& view = moved_views_[at(operand)];
+    return operand_of(view, narrow_.at(view.base));
   }
   Operand dense_source_of(NodeId id, NodeId operand) {
     if (!moved_[at(id)]) return dense_value(operand);
     Operand x = source_of(id, operand);
-    if (is_dense(plan_.views[at(operand)])) {
+    if (is_dense(moved_views_[at(operand)])) {
       x.view.strides = contiguous_strides(x.view.shape);
       return x;
     }
@@ -917,6 +919,7 @@ class ExecutableCompiler final : public ValuePlacement {
   std::map<NodeId, int> readers_;                      // how often a base is read inside the program
   std::map<NodeId, Place> sources_;                    // where a base's memory is
   std::vector<bool> moved_;                            // by node: 16-bit values that were only moved since they were given
+  std::vector<ValueView> moved_views_;                 // plan_.views before copies were made
   std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
   TemporaryPlan temporaries_;
