@@ -21,10 +21,13 @@ using RawModule = struct ModuleHandle*;
 using RawFunction = struct FunctionHandle*;
 using RawStream = struct StreamHandle*;
 using RawEvent = struct EventHandle*;
+using RawGraph = struct GraphHandle*;
+using RawGraphExec = struct GraphExecHandle*;
 static_assert(sizeof(DevicePointer) == 8 && sizeof(void*) == 8);
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kMaxDynamicLocalBytes = 8;  // of a function
 enum Attribute : int {
   kMaxThreadsPerBlock = 1,
@@ -65,6 +68,12 @@ enum Attribute : int {
   X(event_record, "cuEventRecord", Result(RawEvent, RawStream))                                                                  \
   X(event_query, "cuEventQuery", Result(RawEvent))                                                                               \
   X(event_synchronize, "cuEventSynchronize", Result(RawEvent))                                                                   \
+  X(capture_begin, "cuStreamBeginCapture_v2", Result(RawStream, int mode))                                                       \
+  X(capture_end, "cuStreamEndCapture", Result(RawStream, RawGraph*))                                                             \
+  X(graph_destroy, "cuGraphDestroy", Result(RawGraph))                                                                           \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags", Result(RawGraphExec*, RawGraph, unsigned long long flags))                 \
+  X(graph_launch, "cuGraphLaunch", Result(RawGraphExec, RawStream))                                                              \
+  X(graph_exec_destroy, "cuGraphExecDestroy", Result(RawGraphExec))                                                              \
   X(module_load, "cuModuleLoadData", Result(RawModule*, const void* image))                                                      \
   X(module_unload, "cuModuleUnload", Result(RawModule))                                                                          \
   X(module_function, "cuModuleGetFunction", Result(RawFunction*, RawModule, const char*))                                        \

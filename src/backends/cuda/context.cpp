@@ -36,7 +36,8 @@ Context::Context(const Driver& driver, const DeviceInfo& device, std::shared_ptr
       transfers_(*this),
       direct_copies_(*this),
       modules_(*this, std::move(compiler)),
-      products_(*this) {
+      products_(*this),
+      captured_graphs_(*this) {
   card_.id = device.id;
   check(driver_.init(0), "starting the driver");
   find_card(device);
@@ -135,6 +136,7 @@ void Context::close() {
     if (is_fatal(finished)) is_lost_ = true;
   }
   is_open_ = false;
+  captured_graphs_.close(is_lost());
   products_.close(is_lost());
   modules_.close(is_lost());
   transfers_.close(is_lost());

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "backends/cuda/api.h"
+#include "backends/cuda/captured_runs.h"
 #include "backends/cuda/direct_copies.h"
 #include "backends/cuda/kernel_modules.h"
 #include "backends/cuda/memory_pool.h"
@@ -75,6 +76,7 @@ class Context {
   DirectCopies& direct_copies() noexcept { return direct_copies_; }
   KernelModules& modules() noexcept { return modules_; }
   Products& products() noexcept { return products_; }
+  CapturedGraphs& captured_graphs() noexcept { return captured_graphs_; }
 
   // Frees everything and releases the primary context.
   void close();
@@ -98,6 +100,7 @@ class Context {
   DirectCopies direct_copies_;
   KernelModules modules_;
   Products products_;
+  CapturedGraphs captured_graphs_;
 };
 
 // A tensor in the card's memory.

@@ -9,6 +9,13 @@
 
 namespace tenon::cuda {
 
+namespace {
+
+// Fewer calls are as fast one by one.
+constexpr std::size_t kCapturedFrom = 4;
+
+}  // namespace
+
 KernelTarget target_of(const Card& card) {
   KernelTarget target;
   target.dialect = Dialect::cuda;
@@ -20,7 +27,8 @@ KernelTarget target_of(const Card& card) {
 }
 
 CudaExecutable::CudaExecutable(std::shared_ptr<Context> context, const Graph& graph, const ExecutableOptions& options)
-    : context_(std::move(context)) {
+    : context_(std::move(context)),
+      captured_(*context_, context_->captured_graphs()) {
   make_plan(graph, options);
   try {
     place_memory();
@@ -150,8 +158,12 @@ void CudaExecutable::bind(std::span<const Buffer* const> inputs, std::span<Buffe
 }
 
 void CudaExecutable::put_in_stream() {
+  if (calls_.size() < kCapturedFrom) return put_calls(context_->stream());
+  captured_.run(inputs_, outputs_, [this](RawStream stream) { put_calls(stream); });
+}
+
+void CudaExecutable::put_calls(RawStream stream) {
   const Driver& driver = context_->driver();
-  const RawStream stream = context_->stream();
   if (plan_.has_status) context_->check(driver.fill_bytes(status_, 0, kStatusBytes, stream), "clearing the status");
   for (const Call& call : calls_) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
@@ -161,8 +173,10 @@ void CudaExecutable::put_in_stream() {
                       "launching a kernel");
     } else {
       const auto& product = std::get<ProductCall>(call);
-      context_->products().enqueue(*product.product, {address(product.a), address(product.b), address(product.result),
-                                                      product.has_bias ? address(product.bias) : 0});
+      context_->products().enqueue(
+          *product.product,
+          {address(product.a), address(product.b), address(product.result), product.has_bias ? address(product.bias) : 0},
+          stream);
     }
   }
 }

@@ -63,6 +63,7 @@ class CudaExecutable final : public Executable {
   DeviceBuffer& ours(Buffer& buffer, const TensorType& type, const char* role, std::size_t index) const;
   void bind(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs);
   void put_in_stream();
+  void put_calls(RawStream stream);
 
   std::shared_ptr<Context> context_;
   KernelPlan plan_;
@@ -74,6 +75,7 @@ class CudaExecutable final : public Executable {
   std::vector<Bound> bound_;
   std::vector<DevicePointer> inputs_, outputs_;  // of the run being enqueued
   std::vector<Context::Memory> memory_;
+  CapturedRuns captured_;
   DevicePointer workspace_ = 0, constants_ = 0, status_ = 0;
   std::shared_ptr<std::atomic<bool>> results_are_read_ = std::make_shared<std::atomic<bool>>(false);
 };

@@ -20,6 +20,18 @@ MemoryPool::MemoryPool(Source source) : source_(std::move(source)) {
     small_.push_back({bytes, {}});
 }
 
+DevicePointer MemoryPool::lowest(std::vector<DevicePointer>& kept) {
+  std::ranges::pop_heap(kept, std::greater());
+  const DevicePointer address = kept.back();
+  kept.pop_back();
+  return address;
+}
+
+void MemoryPool::keep(std::vector<DevicePointer>& kept, DevicePointer address) {
+  kept.push_back(address);
+  std::ranges::push_heap(kept, std::greater());
+}
+
 MemoryPool::Class* MemoryPool::small_class(std::uint64_t bytes) noexcept {
   const auto found = std::lower_bound(small_.begin(), small_.end(), bytes,
                                       [](const Class& c, std::uint64_t wanted) { return c.bytes < wanted; });
@@ -31,16 +43,11 @@ std::optional<MemoryPool::Block> MemoryPool::allocate(std::uint64_t bytes) {
   if (is_closed_) return std::nullopt;
   if (Class* small = small_class(bytes)) {
     if (small->kept.empty() && !cut_slab(*small)) return std::nullopt;
-    const DevicePointer address = small->kept.back();
-    small->kept.pop_back();
-    return Block{address, small->bytes};
+    return Block{lowest(small->kept), small->bytes};
   }
   const std::uint64_t size = large_class(bytes);
-  if (const auto kept = large_.find(size); kept != large_.end() && !kept->second.empty()) {
-    const DevicePointer address = kept->second.back();
-    kept->second.pop_back();
-    return Block{address, size};
-  }
+  if (const auto kept = large_.find(size); kept != large_.end() && !kept->second.empty())
+    return Block{lowest(kept->second), size};
   const std::optional<DevicePointer> address = take(size);
   if (!address) return std::nullopt;
   large_[size].reserve(large_[size].size() + 1);  // so that giving back cannot fail
@@ -66,7 +73,7 @@ bool MemoryPool::cut_slab(Class& of) {
   slabs_[*slab] = &of;
   const std::uint64_t count = kSlabBytes / of.bytes;
   of.kept.reserve(of.kept.capacity() + count);
-  for (std::uint64_t i = count; i-- > 0;) of.kept.push_back(*slab + i * of.bytes);
+  for (std::uint64_t i = 0; i < count; ++i) keep(of.kept, *slab + i * of.bytes);
   return true;
 }
 
@@ -74,9 +81,9 @@ void MemoryPool::give_back(const Block& block) noexcept {
   const std::lock_guard lock(mutex_);
   if (is_closed_ || block.address == 0) return;
   if (Class* small = small_class(block.bytes))
-    small->kept.push_back(block.address);
+    keep(small->kept, block.address);
   else
-    large_[block.bytes].push_back(block.address);
+    keep(large_[block.bytes], block.address);
 }
 
 void MemoryPool::trim() noexcept {
@@ -104,6 +111,7 @@ void MemoryPool::trim_locked() noexcept {
     Class& of = *slabs_.at(slab);
     if (count != kSlabBytes / of.bytes) continue;
     std::erase_if(of.kept, [&](DevicePointer address) { return address >= slab && address < slab + kSlabBytes; });
+    std::ranges::make_heap(of.kept, std::greater());
     slabs_.erase(slab);
     release(slab);
   }

@@ -1,9 +1,10 @@
 // MemoryPool: a pool of reused blocks of a card's memory.
 //
 // Small blocks are cut from slabs of 2 MiB, each for one size class; larger blocks come from the driver individually. A released
-// block is kept for the next request of its class. If the driver is out of memory, or the pool would exceed the budget, all
-// unused memory is first returned to the driver.
-// Lifetime: blocks may be released after close(), which frees everything. Thread safety: all calls may run concurrently.
+// block is kept for the next request of its class; of several the one with the lowest address is used, so that a program that is
+// run again and again gets the same blocks in the same order. If the driver is out of memory, or the pool would exceed the
+// budget, all unused memory is first returned to the driver. Lifetime: blocks may be released after close(), which frees
+// everything. Thread safety: all calls may run concurrently.
 //
 //   MemoryPool::Block block = pool.allocate(bytes);   // block.bytes >= bytes, aligned to 256
 //   pool.give_back(block);
@@ -57,8 +58,10 @@ class MemoryPool {
  private:
   struct Class {
     std::uint64_t bytes;
-    std::vector<DevicePointer> kept;
+    std::vector<DevicePointer> kept;  // a heap with the lowest address first
   };
+  static DevicePointer lowest(std::vector<DevicePointer>& kept);
+  static void keep(std::vector<DevicePointer>& kept, DevicePointer address);
   Class* small_class(std::uint64_t bytes) noexcept;
   std::optional<DevicePointer> take(std::uint64_t bytes);
   bool cut_slab(Class& of);

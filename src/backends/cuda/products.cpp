@@ -160,7 +160,7 @@ bool Products::choose(Product& product, const MatMulStep& step) {
   return true;
 }
 
-void Products::enqueue(Product& product, const ProductPointers& where) {
+void Products::enqueue(Product& product, const ProductPointers& where, RawStream stream) {
   const auto pointer = [](DevicePointer address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); };
   if (product.has_bias_) {
     const void* const bias = pointer(where.bias);
@@ -173,7 +173,7 @@ void Products::enqueue(Product& product, const ProductPointers& where) {
   const int status =
       library_->matmul(handle_, product.matmul_, alpha, pointer(where.b), product.first_, pointer(where.a), product.second_, beta,
                        pointer(where.result), product.result_, pointer(where.result), product.result_, &product.algorithm_,
-                       pointer(workspace_.address), product.workspace_bytes_, context_.stream());
+                       pointer(workspace_.address), product.workspace_bytes_, stream);
   if (status == 0) return;
   // The library hides the driver's error; the stream reports it.
   context_.wait();

@@ -51,7 +51,7 @@ class Products {
 
   // Null if the library is not installed or does not support the product.
   std::shared_ptr<Product> find(const MatMulStep& step);
-  void enqueue(Product& product, const ProductPointers& where);
+  void enqueue(Product& product, const ProductPointers& where, RawStream stream);
   void close(bool is_lost) noexcept;
 
  private:

@@ -109,6 +109,61 @@ TEST_F(CudaDeviceOnAFake, RunningLaunchesTheKernelsOfThePlanOnTheBuffersGiven) {
   EXPECT_EQ(fake.launches[1].arguments[0], static_cast<DeviceBuffer&>(*b).address());
 }
 
+// Sums along the middle axis cannot share a kernel, so that this is a program of several calls.
+constexpr const char* kSeveralCalls = "cumsum(cumsum(cumsum(cumsum(a, axis=0), axis=1), axis=0), axis=1)";
+
+TEST_F(CudaDeviceOnAFake, CallsOnTheSameBuffersAreCapturedOnceAndLaunchedTogether) {
+  const auto device = open();
+  const auto program = device->compile(parse_expression(kSeveralCalls, {{"a", DType::f32, {30, 20}}}));
+  const auto a = device->allocate({DType::f32, {30, 20}}), b = device->allocate({DType::f32, {30, 20}});
+  const auto c = device->allocate({DType::f32, {30, 20}});
+  program->run({a.get()}, {c.get()});
+  const std::size_t calls = fake.launches.size();
+  ASSERT_GE(calls, 4u);
+  EXPECT_EQ(fake.live_graphs, 0) << "once is no reason to capture";
+  program->run({a.get()}, {c.get()});
+  EXPECT_EQ(fake.graph_launches, 1);
+  program->run({b.get()}, {c.get()});
+  EXPECT_EQ(fake.graph_launches, 1) << "other buffers";
+  program->run({b.get()}, {c.get()});
+  program->run({a.get()}, {c.get()});
+  EXPECT_EQ(fake.graph_launches, 3);
+  EXPECT_EQ(fake.live_graphs, 2);
+  EXPECT_EQ(fake.launches.size(), 5 * calls);
+  EXPECT_EQ(fake.launches[3 * calls].arguments[0], static_cast<DeviceBuffer&>(*b).address());
+  EXPECT_EQ(fake.launches[4 * calls].arguments[0], static_cast<DeviceBuffer&>(*a).address());
+  device->close();
+  EXPECT_EQ(fake.live_graphs, 0);
+  EXPECT_EQ(fake.streams, 0);
+}
+
+TEST_F(CudaDeviceOnAFake, GraphsEndWithTheirProgramAndOnlyTheLatestAreKept) {
+  const auto device = open();
+  auto program = device->compile(parse_expression(kSeveralCalls, {{"a", DType::f32, {30, 20}}}));
+  const auto c = device->allocate({DType::f32, {30, 20}});
+  std::vector<std::unique_ptr<Buffer>> inputs;
+  for (int i = 0; i < 20; ++i) {
+    inputs.push_back(device->allocate({DType::f32, {30, 20}}));
+    for (int k = 0; k < 2; ++k) program->run({inputs.back().get()}, {c.get()});
+  }
+  EXPECT_EQ(fake.graph_launches, 20);
+  EXPECT_LE(fake.live_graphs, 8);
+  program.reset();
+  EXPECT_EQ(fake.live_graphs, 0);
+}
+
+TEST_F(CudaDeviceOnAFake, ADriverThatCannotCaptureRunsTheCallsOneByOne) {
+  const auto device = open();
+  const auto program = device->compile(parse_expression(kSeveralCalls, {{"a", DType::f32, {30, 20}}}));
+  const auto a = device->allocate({DType::f32, {30, 20}}), c = device->allocate({DType::f32, {30, 20}});
+  program->run({a.get()}, {c.get()});
+  const std::size_t calls = fake.launches.size();
+  fake.next_capture = 900;
+  for (int i = 0; i < 3; ++i) program->run({a.get()}, {c.get()});
+  EXPECT_EQ(fake.launches.size(), 4 * calls);
+  EXPECT_EQ(fake.graph_launches, 0);
+}
+
 TEST_F(CudaDeviceOnAFake, AKernelThatIsThereIsNotCompiledAgainForAnotherShape) {
   const auto device = open();
   const auto one = device->compile(parse_expression("exp(a)", {{"a", DType::f32, {4096}}}));

@@ -60,10 +60,13 @@ class FakeDriver {
   std::map<DevicePointer, std::size_t> memory;
   std::set<void*> pinned, registered;
   std::set<std::string> entries;
-  std::vector<Launched> launches;
+  std::vector<Launched> launches, captured;
+  std::vector<std::vector<Launched>> graphs;
+  bool is_capturing = false;
   std::size_t capacity = std::size_t{1} << 30, used = 0;
-  int contexts = 0, resets = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0;
-  Result next_wait = kSuccess, next_launch = kSuccess, next_open = kSuccess, next_stream = kSuccess;
+  int contexts = 0, resets = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0, live_graphs = 0,
+      graph_launches = 0;
+  Result next_wait = kSuccess, next_launch = kSuccess, next_open = kSuccess, next_stream = kSuccess, next_capture = kSuccess;
 
  private:
   static FakeDriver*& current() {
@@ -99,6 +102,7 @@ class FakeDriver {
     fill_memory();
     fill_streams();
     fill_modules();
+    fill_graphs();
   }
 
   void fill_memory() {
@@ -199,9 +203,37 @@ class FakeDriver {
       if (fake().next_launch != kSuccess) return std::exchange(fake().next_launch, kSuccess);
       Launched launched{*reinterpret_cast<const std::string*>(function), {x, y, z}, {}};
       for (int i = 0; i < 2; ++i) launched.arguments.push_back(*static_cast<const std::uint64_t*>(arguments[i]));
-      fake().launches.push_back(std::move(launched));
+      (fake().is_capturing ? fake().captured : fake().launches).push_back(std::move(launched));
       return kSuccess;
     };
+  }
+
+  void fill_graphs() {
+    table_.capture_begin = [](RawStream, int) -> Result {
+      if (fake().next_capture != kSuccess) return std::exchange(fake().next_capture, kSuccess);
+      fake().is_capturing = true;
+      fake().captured.clear();
+      return kSuccess;
+    };
+    table_.capture_end = [](RawStream, RawGraph* graph) {
+      fake().is_capturing = false;
+      *graph = handle<RawGraph>(1);
+      return kSuccess;
+    };
+    table_.graph_destroy = [](RawGraph) { return kSuccess; };
+    table_.graph_instantiate = [](RawGraphExec* graph, RawGraph, unsigned long long) {
+      fake().graphs.push_back(fake().captured);
+      *graph = handle<RawGraphExec>(static_cast<std::uintptr_t>(fake().graphs.size()));
+      ++fake().live_graphs;
+      return kSuccess;
+    };
+    table_.graph_launch = [](RawGraphExec graph, RawStream) {
+      for (const Launched& launched : fake().graphs[reinterpret_cast<std::uintptr_t>(graph) - 1])
+        fake().launches.push_back(launched);
+      ++fake().graph_launches;
+      return kSuccess;
+    };
+    table_.graph_exec_destroy = [](RawGraphExec) { return --fake().live_graphs, kSuccess; };
   }
 
   Driver table_;

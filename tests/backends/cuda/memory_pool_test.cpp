@@ -1,6 +1,7 @@
 #include "backends/cuda/memory_pool.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <limits>
 #include <set>
@@ -74,6 +75,18 @@ TEST(MemoryPool, ABlockGivenBackIsHandedOutAgainWithoutTheDriver) {
     const auto second = pool.allocate(bytes);
     EXPECT_EQ(second->address, first->address);
     EXPECT_EQ(card.calls, calls);
+  }
+}
+
+TEST(MemoryPool, BlocksComeInTheOrderOfTheirAddressesHoweverTheyWereGivenBack) {
+  Card card;
+  MemoryPool pool(card.source());
+  for (const std::uint64_t bytes : {std::uint64_t{4096}, 100 * kMiB}) {
+    std::vector<MemoryPool::Block> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(*pool.allocate(bytes));
+    std::ranges::sort(blocks, {}, &MemoryPool::Block::address);
+    for (const int i : {2, 0, 3, 1}) pool.give_back(blocks[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(pool.allocate(bytes)->address, blocks[static_cast<std::size_t>(i)].address);
   }
 }
 
