@@ -62,6 +62,7 @@ class Planner {
  private:
   void add_group(int index) {
     const Group& group = fused_.groups[at(index)];
+    if (group.nodes.size() == 1 && values_.is_stored_already(group.nodes[0])) return;
     for (NodeId n : group.nodes)
       for (NodeId operand : graph_[n].inputs)
         if (!member_behind(graph_, fused_, index, operand) && !group_can_read(graph_, fused_, group, operand))
@@ -104,7 +105,7 @@ class Planner {
       case Prim::window: return steps_.add(emit_window(target_, x(0), node.as<WindowAttr>(), out));
       case Prim::arg_reduce: return steps_.add(emit_arg_reduce(target_, x(0), node.as<ArgReduceAttr>(), out, scratch));
       case Prim::cumulative: return steps_.add(emit_cumulative(target_, x(0), node.as<CumulativeAttr>(), out, scratch));
-      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_);
+      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_, products_);
       case Prim::arg_sort: return steps_.add(emit_arg_sort(target_, x(0), node.as<ArgSortAttr>(), out, scratch));
       default: throw Error(ErrorCode::internal, fmt::format("no kernel implements {}", name(node.prim)));
     }

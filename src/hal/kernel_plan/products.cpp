@@ -138,14 +138,95 @@ bool PlanProducts::add_with_epilogue(const Epilogue& epilogue) {
 void PlanProducts::add_conv(const Node& node, const Dense& out) {
   const Dense x = values_.dense(node.inputs[0]), weight = values_.dense(node.inputs[1]);
   const ConvAttr& attr = node.as<ConvAttr>();
-  const ConvStep step{{},      {},           {},         x.stored, weight.stored, out.stored, compute_dtype(node.dtype),
-                      x.shape, weight.shape, node.shape, attr};
+  add_conv_of(node.dtype, attr, x, weight, out);
+}
+
+void PlanProducts::add_conv_of(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out) {
+  const ConvStep step{{},      {},           {},        x.stored, weight.stored, out.stored, compute_dtype(dtype),
+                      x.shape, weight.shape, out.shape, attr};
   if (options_.library_conv && x.shape.elements() > 0 && weight.shape.elements() > 0 && options_.library_conv(step))
     steps_.add(step, x.slot, weight.slot, out.slot);
   else if (!is_worth_a_product(step))
     steps_.add(emit_conv(target_, x, weight, attr, out));
   else if (is_product(step) || !add_conv_on_matrix_units(step, x, weight, out))
     add_conv_as_product(step, x, weight, out);
+}
+
+// A dense copy in the declared dtype, unless it is one.
+Dense PlanProducts::in_declared_dtype(NodeId id) {
+  const Dense x = values_.dense(id);
+  const DType dtype = graph_[id].dtype;
+  if (x.stored == dtype) return x;
+  const Dense copy{steps_.temporary(dtype, x.shape), dtype, x.shape};
+  steps_.add(emit_copy(target_, x.shape, dense_access(x.slot, x.stored, x.shape), dense_access(copy.slot, dtype, x.shape)));
+  return copy;
+}
+
+bool PlanProducts::can_conv_transpose(const KernelTarget& target, DType dtype, const Shape& weight,
+                                      const ConvTransposeAttr& attr) {
+  constexpr std::int64_t kMostParts = 64;
+  if (target.is_cpu || is_block(dtype) || weight.elements() == 0) return false;
+  std::int64_t parts = 1;
+  for (int d = 0; d < weight.rank() - 2; ++d) {
+    // Every part has elements of the window, at neighbouring places of the input.
+    if (attr.stride[at(d)] > 1 && (attr.dilation[at(d)] > 1 || weight[d + 2] < attr.stride[at(d)])) return false;
+    if (attr.stride[at(d)] > kMostParts) return false;
+    parts *= attr.stride[at(d)];
+  }
+  return parts <= kMostParts;
+}
+
+// With stride s, the results at places p, p + s, p + 2s ... are a convolution with every s-th element of the window, in reverse
+// order: the result is that of as many convolutions as there are different p, without any zeros between the pixels of x.
+void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr& attr, const Dense& out) {
+  const Dense x = in_declared_dtype(node.inputs[0]), weight = in_declared_dtype(node.inputs[1]);
+  const int axes = x.shape.rank() - 2;
+  std::int64_t parts = 1;
+  for (int d = 0; d < axes; ++d) parts *= attr.stride[at(d)];
+  for (std::int64_t part = 0; part < parts; ++part) add_conv_transpose_part(node, attr, part, x, weight, out);
+}
+
+void PlanProducts::add_conv_transpose_part(const Node& node, const ConvTransposeAttr& attr, std::int64_t part, const Dense& x,
+                                           const Dense& weight, const Dense& out) {
+  const int axes = x.shape.rank() - 2;
+  const std::int64_t groups = attr.groups, outs = weight.shape[1], channels = weight.shape[0] / groups;
+  const Access all_weights = dense_access(weight.slot, weight.stored, weight.shape);
+  Access to = dense_access(out.slot, out.stored, out.shape);
+  // The window's part as [groups, outs, channels, window...].
+  Access from{weight.slot, weight.stored, 0, std::vector<std::int64_t>(at(axes + 3))};
+  std::vector<std::int64_t> window{groups, outs, channels}, joined{groups * outs, channels}, result{out.shape[0], out.shape[1]};
+  from.strides[0] = channels * all_weights.strides[0];
+  from.strides[1] = all_weights.strides[1];
+  from.strides[2] = all_weights.strides[0];
+  ConvAttr conv;
+  conv.groups = groups;
+  for (int d = 0; d < axes; ++d) {
+    const std::int64_t stride = attr.stride[at(d)], cut = attr.pad_low[at(d)], phase = part % stride;
+    part /= stride;
+    // Result |place| is element place + cut of the full result; those of this part have that number equal to |phase| modulo
+    // stride.
+    const std::int64_t first = ((phase - cut) % stride + stride) % stride, extent = out.shape[d + 2];
+    if (first >= extent) return;
+    const std::int64_t count = ceil_div(extent - first, stride), taps = ceil_div(weight.shape[d + 2] - phase, stride);
+    conv.dilation[at(d)] = attr.dilation[at(d)];
+    conv.pad_low[at(d)] = (taps - 1) * conv.dilation[at(d)] - (first + cut - phase) / stride;
+    conv.pad_high[at(d)] = count + (taps - 1) * conv.dilation[at(d)] - x.shape[d + 2] - conv.pad_low[at(d)];
+    const std::int64_t tap_stride = all_weights.strides[at(d + 2)];
+    from.offset += (phase + (taps - 1) * stride) * tap_stride;
+    from.strides[at(d + 3)] = -stride * tap_stride;
+    window.push_back(taps);
+    joined.push_back(taps);
+    result.push_back(count);
+    to.offset += first * to.strides[at(d + 2)];
+    to.strides[at(d + 2)] *= stride;
+  }
+  const Shape window_shape{std::span<const std::int64_t>(window)}, result_shape{std::span<const std::int64_t>(result)};
+  const Dense turned{steps_.temporary(weight.stored, window_shape), weight.stored, Shape(std::span<const std::int64_t>(joined))};
+  steps_.add(emit_copy(target_, window_shape, from, dense_access(turned.slot, turned.stored, window_shape)));
+  if (result_shape == out.shape) return add_conv_of(node.dtype, conv, x, turned, out);
+  const Dense computed{steps_.temporary(out.stored, result_shape), out.stored, result_shape};
+  add_conv_of(node.dtype, conv, x, turned, computed);
+  steps_.add(emit_copy(target_, result_shape, dense_access(computed.slot, computed.stored, result_shape), to));
 }
 
 // With a window of one pixel at every pixel, the im2col copy of x is x itself.

@@ -26,6 +26,8 @@ class PlanProducts {
   // Writes to |out|, which the caller delivers.
   void add_matmul(const Node& node, const emit::Dense& out);
   void add_conv(const Node& node, const emit::Dense& out);
+  void add_conv_transpose(const Node& node, const ConvTransposeAttr& attr, const emit::Dense& out);
+  static bool can_conv_transpose(const KernelTarget& target, DType dtype, const Shape& weight, const ConvTransposeAttr& attr);
   // Plans the product and its epilogue in one step and delivers the result. Returns false if the library does not support it.
   bool add_with_epilogue(const Epilogue& epilogue);
 
@@ -44,6 +46,10 @@ class PlanProducts {
   Operand operand_with_columns_together(NodeId id, bool transposed);
   Product product_of(const Node& node, const emit::Dense& out);
   void add_product(const Product& product);
+  emit::Dense in_declared_dtype(NodeId id);
+  void add_conv_of(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
+  void add_conv_transpose_part(const Node& node, const ConvTransposeAttr& attr, std::int64_t part, const emit::Dense& x,
+                               const emit::Dense& weight, const emit::Dense& out);
   bool is_worth_a_product(const ConvStep& step) const;
   static bool is_product(const ConvStep& step);
   bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);

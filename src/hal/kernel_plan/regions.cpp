@@ -30,11 +30,13 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
   if (const auto* part = std::get_if<TopKAttr>(&region.attr)) return can_radix_sort(target, shape(0), range_of(*part));
   if (std::holds_alternative<AttentionAttr>(region.attr))
     return can_attention(target, graph[region.output].dtype, shape(0), shape(1), shape(2));
+  if (const auto* conv = std::get_if<ConvTransposeAttr>(&region.attr))
+    return PlanProducts::can_conv_transpose(target, graph[region.output].dtype, shape(1), *conv);
   return false;
 }
 
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const Dense& out, PlanValues& values,
-                PlanSteps& steps) {
+                PlanSteps& steps, PlanProducts& products) {
   const Scratch scratch = [&](std::uint64_t bytes) { return steps.temporary(bytes); };
   const RegionAttr& attr = node.as<RegionAttr>();
   if (const auto* part = std::get_if<TopKAttr>(&attr)) {
@@ -43,6 +45,7 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
     if (!launches) throw Error(ErrorCode::internal, "a selection was planned that cannot be sorted");
     return steps.add(std::move(*launches));
   }
+  if (const auto* conv = std::get_if<ConvTransposeAttr>(&attr)) return products.add_conv_transpose(node, *conv, out);
   const AttentionAttr& attention = std::get<AttentionAttr>(attr);
   const auto rows = [&](std::size_t input) { return rows_of(target, graph, node.inputs[input], values, steps); };
   const auto shape = [&](std::size_t input) -> const Shape& { return graph[node.inputs[input]].shape; };

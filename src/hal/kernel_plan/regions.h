@@ -1,7 +1,8 @@
-// Ops that run as a whole (Prim::region): selections of a sorted order, and attention.
+// Ops that run as a whole (Prim::region): selections of a sorted order, attention and transposed convolutions.
 #pragma once
 
 #include "codegen/c/primitives/primitives.h"
+#include "hal/kernel_plan/products.h"
 #include "hal/kernel_plan/steps.h"
 #include "hal/kernel_plan/values.h"
 
@@ -11,6 +12,6 @@ namespace tenon {
 bool takes_region(const KernelTarget& target, const Graph& graph, const Region& region);
 // Adds the steps of |node|, a region that was taken.
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const emit::Dense& out, PlanValues& values,
-                PlanSteps& steps);
+                PlanSteps& steps, PlanProducts& products);
 
 }  // namespace tenon

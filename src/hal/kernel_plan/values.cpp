@@ -124,6 +124,18 @@ void PlanValues::place(NodeId id) {
   sources_[id] = {steps_.temporary(dtype, graph_[id].shape), dtype};
 }
 
+bool PlanValues::is_stored_already(NodeId id) {
+  const Node& node = graph_[id];
+  if (node.prim != Prim::cast || is_block(node.dtype) || direct_outputs_.contains(id)) return false;
+  const ValueView& view = fused_.views[at(node.inputs[0])];
+  if (!is_dense(view) || view.offset != 0 || is_block(graph_[view.base].dtype)) return false;
+  const StoredValue value = source(view.base);
+  const bool is_float_pair = is_float(node.dtype) && is_float(graph_[node.inputs[0]].dtype);
+  if (!is_float_pair || value.stored != memory_dtype(graph_, fused_, id)) return false;
+  sources_[id] = value;
+  return true;
+}
+
 Dense PlanValues::result_of(NodeId id) {
   const Node& node = graph_[id];
   place(id);

@@ -40,6 +40,9 @@ class PlanValues final : public emit::GroupPlacement {
   // Allocates memory (memory_dtype) for a computed value that is read inside the program.
   void place(NodeId id);
   // The destination of a primitive: the memory that others read, or the graph's output, to whose dtype it rounds.
+  // Returns true if |id| is a cast of a value that is stored as its result would be (a product of 16-bit numbers is, if nothing
+  // rounds it): the value is then used for both.
+  bool is_stored_already(NodeId id);
   emit::Dense result_of(NodeId id);
   // The same in the compute type, for values that are written more than once.
   emit::Dense unrounded_result_of(NodeId id);

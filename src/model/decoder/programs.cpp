@@ -186,7 +186,7 @@ Program prefill(const Architecture& a, const Weights& weights, std::int64_t toke
   return b.finish(outputs);
 }
 
-Program decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
+Program decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, bool whole_attention) {
   Builder b(a);
   Expr x = b.given("x", DType::f32, Shape{rows, a.width});
   const Expr cos = b.given("cos", DType::f32, Shape{rows, 1, 1, a.rotated / 2});
@@ -199,6 +199,7 @@ Program decode(const Architecture& a, const Weights& weights, std::int64_t rows,
   const Expr closed_keys = build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3) < count;
   const Expr open_keys = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3) <= place;
   const Expr is_new = build::iota(b.graph(), Shape{rows, 1, kOpen, 1}, 2) == place;
+  const Expr mask = build::concat(std::array{closed_keys, open_keys}, 3);
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
@@ -209,6 +210,13 @@ Program decode(const Architecture& a, const Weights& weights, std::int64_t rows,
     const Expr v = build::where(is_new, build::reshape(heads.v, one), lately[at + 1]);
     outputs.push_back(k);
     outputs.push_back(v);
+    if (whole_attention) {
+      const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width});
+      const Expr keys = build::concat(std::array{before[at], k}, 2), values = build::concat(std::array{before[at + 1], v}, 2);
+      const Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), keys.id(), values.id(), mask.id()})[0]);
+      x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
+      continue;
+    }
     // The heads that share keys are the rows of one matrix.
     const Expr q = build::reshape(heads.q, Shape{rows, a.kv_heads, shared, a.head_width}) * scale;
     const Expr early = build::matmul(q, before[at], {.transpose_b = true}), late = build::matmul(q, k, {.transpose_b = true});

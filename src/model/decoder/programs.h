@@ -36,8 +36,10 @@ Program prefill(const Architecture& architecture, const Weights& weights, std::i
 
 // One token for each of |rows| sequences. Inputs: x [rows, width], cos, sin as above, how many closed tokens count i64 [rows],
 // the place of the token in the open part i64 [rows], the closed part, the open part. Outputs: logits [rows, vocabulary] and the
-// new open part.
-Program decode(const Architecture& architecture, const Weights& weights, std::int64_t rows, std::int64_t closed);
+// new open part. |whole_attention|: with the op of that name, which devices with many cores have as one step but which wants both
+// parts in one tensor; otherwise as products with each of them, which copies nothing.
+Program decode(const Architecture& architecture, const Weights& weights, std::int64_t rows, std::int64_t closed,
+               bool whole_attention);
 
 // A closed part of |to| tokens: the first |closed| are those of the old one (none if 0), with |tokens| more written from a place
 // on. Inputs: the place i64 [rows], the closed part, what is added. Outputs: the new closed part.

@@ -62,7 +62,8 @@ HostArray integers(std::span<const std::int64_t> values) {
 Decoder::Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form)
     : file_(std::move(file)),
       architecture_(std::move(architecture)),
-      weights_(load_weights(file_, architecture_, form)) {}
+      weights_(load_weights(file_, architecture_, form)),
+      whole_attention_(form != WeightForm::as_stored) {}
 
 HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
   const gguf::TensorInfo& table = file_.tensor("token_embd.weight");
@@ -81,7 +82,7 @@ HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
 Program Decoder::build(const Key& k) const {
   switch (k[0]) {
     case kPrefill: return prefill(architecture_, weights_, k[1], k[2]);
-    case kDecode: return decode(architecture_, weights_, k[1], k[2]);
+    case kDecode: return decode(architecture_, weights_, k[1], k[2], whole_attention_);
     case kAppend: return append(architecture_, k[1], k[2], k[3], k[4]);
     default: return arrange(architecture_, k[1], k[2], k[3], k[4], k[5]);
   }

@@ -40,6 +40,7 @@ class Decoder {
   const gguf::GgufFile file_;
   const Architecture architecture_;
   const Weights weights_;
+  const bool whole_attention_;  // see decode()
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Program>> programs_;
 };

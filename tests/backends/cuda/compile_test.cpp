@@ -94,9 +94,11 @@ std::vector<Graph> graphs() {
     add([&](Graph& g) {
       std::vector<NodeId> outputs;
       for (const std::int64_t rows : {1, 3, 200})
-        for (const std::int64_t width : {64, 128, 40}) {
+        for (const std::int64_t width : {64, 40, 256}) {
           const NodeId q = g.input("q", dtype, {2, 4, rows, width}), k = g.input("k", dtype, {2, 2, 300, width});
           outputs.push_back(apply(g, "scaled_dot_product_attention", {q, k, k})[0]);
+          if (width != 40) continue;
+          outputs.push_back(apply(g, "scaled_dot_product_attention", {q, k, k, g.input("m", dtype, {rows, 300})})[0]);
         }
       g.set_outputs(outputs);
     });
@@ -109,8 +111,12 @@ std::vector<Graph> graphs() {
   for (const DType dtype : {DType::f16, DType::bf16})
     add([&](Graph& g) {
       const NodeId x = g.input("x", dtype, {2, 64, 40, 40}), w = g.input("w", dtype, {64, 64, 3, 3});
+      const NodeId volume = g.input("volume", dtype, {2, 32, 9, 12, 13}), cube = g.input("cube", dtype, {40, 32, 3, 3, 3});
+      const NodeId turned = g.input("turned", dtype, {64, 32, 4, 4});
       const NodeId y = g.input("y", dtype, {2, 20, 300}), v = g.input("v", dtype, {24, 20, 5});
-      g.set_outputs({g.conv(x, w, {}), g.conv(x, w, {.stride = {2, 1, 1}, .dilation = {1, 2, 1}}), g.conv(y, v, {})});
+      g.set_outputs({g.conv(volume, cube, {.pad_low = {1, 1, 1}, .pad_high = {1, 1, 1}}),
+                     apply(g, "conv_transpose2d", {x, turned}, {{"stride", 2}, {"padding", 1}})[0], g.conv(x, w, {}),
+                     g.conv(x, w, {.stride = {2, 1, 1}, .dilation = {1, 2, 1}}), g.conv(y, v, {})});
     });
   add([](Graph& g) {
     g.set_outputs({g.random({100}, DType::f32, true, 7), g.random({100}, DType::f64, false, 7), g.iota({5}, 0)});

@@ -8,13 +8,13 @@ bool can_attention(const KernelTarget& target, DType dtype, const Shape& q, cons
   constexpr std::int64_t kWidest = 256, kMany = std::int64_t{1} << 30;
   if (target.dialect != Dialect::cuda || q.elements() == 0 || k.elements() == 0 || v.elements() == 0) return false;
   if (q[3] > kWidest || v[3] > kWidest || k[2] >= kMany || q[0] * q[1] * q[2] >= kMany) return false;
-  if (dtype == DType::f32) return has_few_queries(q, k, v);
-  return (dtype == DType::f16 || dtype == DType::bf16) && target.has_matrix_units;
+  return dtype == DType::f32 || ((dtype == DType::f16 || dtype == DType::bf16) && target.has_matrix_units);
 }
 
 std::vector<Launch> emit_attention(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                    const Dense& out, const Scratch& scratch) {
   if (has_few_queries(x.q_shape, x.k_shape, x.v_shape)) return emit_few_queries(target, x, rule, out, scratch);
+  if (x.q.stored == DType::f32) return {emit_attention_tiles_f32(target, x, rule, out)};
   return {emit_attention_tiles(target, x, rule, out)};
 }
 
@@ -26,10 +26,22 @@ bool has_aligned_rows(const Access& x) {
   return true;
 }
 
-std::string masked_score(Body& body, const AttentionOperands& x, const std::string& mask, const std::string& score,
-                         const std::string& place) {
+void add_operand(std::map<std::string, std::string>& names, Parameters& parameters, const std::string& name, const Access& a) {
+  names[name] = parameters.input(a.stored, a.slot);
+  names[name + "_OFFSET"] = parameters.whole_number(a.offset);
+  names[name + "_BATCH"] = parameters.whole_number(a.strides[0]);
+  names[name + "_HEAD"] = parameters.whole_number(a.strides[1]);
+  names[name + "_ROW"] = parameters.whole_number(a.strides[2]);
+}
+
+std::string masked_score(Body& body, Parameters& parameters, const AttentionOperands& x, const std::string& score) {
   if (!x.mask) return score;
-  const std::string value = body.loaded(x.mask->stored, fmt::format("{}[{}]", mask, place));
+  const auto number = [&](std::int64_t value) { return parameters.whole_number(value); };
+  const std::string mask = parameters.input(x.mask->stored, x.mask->slot);
+  const std::string value =
+      body.loaded(x.mask->stored, fmt::format("{}[{} + (i64)n * {} + (i64)h * {} + (i64)row * {} + (i64)key * {}]", mask,
+                                              number(x.mask->offset), number(x.mask->strides[0]), number(x.mask->strides[1]),
+                                              number(x.mask->strides[2]), number(x.mask->strides[3])));
   if (x.mask_is_bool) return fmt::format("({} != 0 ? {} : -INFINITY_F32)", value, score);
   return fmt::format("({} + {} * 1.44269504f)", score, value);
 }

@@ -1,11 +1,14 @@
 // Attention as one step on NVIDIA GPUs: the scores are never in memory.
 //
-// Many queries: a work-group keeps its rows of q and their results, and walks over the keys in blocks; products run on the matrix
-// units (tiles.cpp). Few queries: every key is read once, so the keys of a head are divided between work-groups, whose results a
-// second kernel joins (few_queries.cpp). Both keep a running largest score for each row, and scale what they have by it.
+// Many queries: a work-group keeps its rows of q and their results, and walks over the keys in blocks; products of 16-bit types
+// run on the matrix units (tiles.cpp), those of f32 do not (tiles_f32.cpp). Few queries: every key is read once, so the keys of a
+// head are divided between work-groups, whose results a second kernel joins (few_queries.cpp). Both keep a running largest score
+// for each row, and scale what they have by it.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "codegen/c/primitives/primitives.h"
@@ -34,14 +37,17 @@ bool can_attention(const KernelTarget& target, DType dtype, const Shape& q, cons
 std::vector<Launch> emit_attention(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                    const Dense& out, const Scratch& scratch);
 
-// --- The two ways ---
+// --- The ways ---
 bool has_few_queries(const Shape& q, const Shape& k, const Shape& v);
 std::vector<Launch> emit_few_queries(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                      const Dense& out, const Scratch& scratch);
 Launch emit_attention_tiles(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule, const Dense& out);
+Launch emit_attention_tiles_f32(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
+                                const Dense& out);
 
-// A score, in powers of two, with the mask's value at |place| added.
-std::string masked_score(Body& body, const AttentionOperands& x, const std::string& mask, const std::string& score,
-                         const std::string& place);
+// Adds the operand to the parameters: NAME, NAME_OFFSET, NAME_BATCH, NAME_HEAD and NAME_ROW.
+void add_operand(std::map<std::string, std::string>& names, Parameters& parameters, const std::string& name, const Access& a);
+// A score, in powers of two, with the mask's value for the batch n, head h, row and key of the text added.
+std::string masked_score(Body& body, Parameters& parameters, const AttentionOperands& x, const std::string& score);
 
 }  // namespace tenon::emit

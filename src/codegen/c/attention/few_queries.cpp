@@ -155,25 +155,10 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
       {"K_VALUE", body.loaded(dtype, "k_part[a][i]")},
       {"V_VALUE", body.loaded(dtype, "v_part[a][i]")},
       {"ROUNDED", dtype == DType::f32 ? "p" : body.loaded(dtype, body.to_store(dtype, "p"))}};
-  const auto operand = [&](const char* name, const Access& a) {
-    names[name] = p.input(a.stored, a.slot);
-    names[std::string(name) + "_OFFSET"] = p.whole_number(a.offset);
-    names[std::string(name) + "_BATCH"] = p.whole_number(a.strides[0]);
-    names[std::string(name) + "_HEAD"] = p.whole_number(a.strides[1]);
-    names[std::string(name) + "_ROW"] = p.whole_number(a.strides[2]);
-  };
-  operand("Q", x.q);
-  operand("K", x.k);
-  operand("V", x.v);
-  std::string mask, place;
-  if (x.mask) {
-    const Access& m = *x.mask;
-    mask = p.input(m.stored, m.slot);
-    place = fmt::format("{} + (i64)n * {} + (i64)h * {} + (i64)row * {} + (i64)key * {}", p.whole_number(m.offset),
-                        p.whole_number(m.strides[0]), p.whole_number(m.strides[1]), p.whole_number(m.strides[2]),
-                        p.whole_number(m.strides[3]));
-  }
-  names["MASKED"] = masked_score(body, x, mask, "s", place);
+  add_operand(names, p, "Q", x.q);
+  add_operand(names, p, "K", x.k);
+  add_operand(names, p, "V", x.v);
+  names["MASKED"] = masked_score(body, p, x, "s");
   if (splits > 1) {
     names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
     names["STORE_STATE"] =

@@ -181,28 +181,13 @@ Launch emit_attention_tiles(const KernelTarget& target, const AttentionOperands&
                                            {"KEY_COUNT", p.whole_number(x.k_shape[2])},
                                            {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
                                            {"TYPE", is_bf16 ? "bf16" : "f16"}};
-  const auto operand = [&](const char* name, const Access& a) {
-    names[name] = p.input(a.stored, a.slot);
-    names[std::string(name) + "_OFFSET"] = p.whole_number(a.offset);
-    names[std::string(name) + "_BATCH"] = p.whole_number(a.strides[0]);
-    names[std::string(name) + "_HEAD"] = p.whole_number(a.strides[1]);
-    names[std::string(name) + "_ROW"] = p.whole_number(a.strides[2]);
-  };
-  operand("Q", x.q);
-  operand("K", x.k);
-  operand("V", x.v);
-  std::string mask, place;
-  if (x.mask) {
-    const Access& m = *x.mask;
-    mask = p.input(m.stored, m.slot);
-    place = fmt::format("{} + (i64)n * {} + (i64)h * {} + (i64)row * {} + (i64)key * {}", p.whole_number(m.offset),
-                        p.whole_number(m.strides[0]), p.whole_number(m.strides[1]), p.whole_number(m.strides[2]),
-                        p.whole_number(m.strides[3]));
-  }
+  add_operand(names, p, "Q", x.q);
+  add_operand(names, p, "K", x.k);
+  add_operand(names, p, "V", x.v);
   // Scores are scaled within the exponential, unless something is added to them first or their order changes.
   const bool is_scaled = x.mask.has_value() || !(rule.scale > 0);
   names["FACTOR"] = is_scaled ? "1.0f" : names["SCALE"];
-  names["MASKED"] = masked_score(body, x, mask, "s", place);
+  names["MASKED"] = masked_score(body, p, x, "s");
   const std::string to = p.output(out.stored, out.slot);
   if (out.stored == x.q.stored && v_width % 2 == 0)
     names["STORE"] = fmt::format("if (column < V_WIDTH) *(u32*)({} + into + column) = packed(x, y);", to);

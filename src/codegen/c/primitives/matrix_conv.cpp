@@ -2,7 +2,8 @@
 //
 // A work-group computes a tile of pixels in some channels of the result, its warps up to 64 of either. It brings
 // the patch of the input that the tile needs into local memory, kChannels channels at a time, each pixel's channels side by side,
-// and multiplies it once for every place of the window: nothing is unfolded. The weights were laid out by a first kernel so that
+// and multiplies it once for every place of the window: nothing is unfolded. A volume is so many planes, for each of which
+// several planes of the input are multiplied one after the other. The weights were laid out by a first kernel so that
 // a work-item reads its share of a 16 x 16 piece as one word of 16 bytes.
 #include <fmt/format.h>
 
@@ -21,12 +22,18 @@ constexpr int kPixelBytes = kChannels * 2 + 16;
 // Fewer channels leave most of a multiplication empty.
 constexpr std::int64_t kLeastChannels = 16;
 
-// A convolution over lines is one over images of one row.
-struct Plane {
-  std::int64_t rows = 1, columns = 1;
+// A convolution over lines is one over images of one row, and one over images is one over volumes of one plane.
+struct Extents {
+  std::int64_t planes = 1, rows = 1, columns = 1;
 
-  explicit Plane(const Shape& shape) : rows(shape.rank() == 4 ? shape[2] : 1), columns(shape[shape.rank() - 1]) {}
-  Plane(const Spatial& of, int rank, std::int64_t missing) : rows(rank == 2 ? of[0] : missing), columns(of[rank == 2 ? 1 : 0]) {}
+  explicit Extents(const Shape& shape)
+      : planes(shape.rank() == 5 ? shape[2] : 1),
+        rows(shape.rank() >= 4 ? shape[shape.rank() - 2] : 1),
+        columns(shape[shape.rank() - 1]) {}
+  Extents(const Spatial& of, int rank, std::int64_t missing)
+      : planes(rank == 3 ? of[0] : missing),
+        rows(rank >= 2 ? of[static_cast<std::size_t>(rank) - 2] : missing),
+        columns(of[static_cast<std::size_t>(rank) - 1]) {}
 };
 
 // The warps of a work-group: |outs| times |pixels| of them, each with 8 * |tiles| pixels. |resident|: how many work-groups
@@ -77,7 +84,7 @@ class MatrixConv {
   }
 
   bool is_possible() const {
-    return fits(tile_) && channels_ >= kLeastChannels && outs_ >= 8 && piece_count() < (1 << 24) && x_.shape[0] <= 65535 &&
+    return fits(tile_) && channels_ >= kLeastChannels && outs_ >= 8 && piece_count() < (1 << 24) && images() <= 65535 &&
            groups_ * out_blocks() <= 65535 && result_.rows * result_.columns < (1 << 30);
   }
 
@@ -87,13 +94,16 @@ class MatrixConv {
   }
 
  private:
+  bool is_volume() const { return rank_ == 3; }
+  // Planes of the result.
+  std::int64_t images() const { return x_.shape[0] * result_.planes; }
   std::int64_t out_blocks() const { return ceil_div(outs_, 16 * out_tiles_ * warps_.outs); }
   std::int64_t channel_pieces() const { return ceil_div(channels_, kChannels) * (kChannels / 16); }
   std::int64_t out_pieces() const { return out_blocks() * warps_.outs * out_tiles_; }
   std::int64_t taps() const { return window_.rows * window_.columns; }
-  // Of 16 x 16 weights: [group][channel of the result / 16][channel / 32][row of the window][channel / 16 % 2][column of the
-  // window], the order in which they are used.
-  std::int64_t piece_count() const { return groups_ * out_pieces() * channel_pieces() * taps(); }
+  // Of 16 x 16 weights: [group][channel of the result / 16][plane of the window][channel / 32][row of the window][channel / 16 %
+  // 2][column of the window], the order in which they are used.
+  std::int64_t piece_count() const { return groups_ * out_pieces() * window_.planes * channel_pieces() * taps(); }
 
   Tile tile(std::int64_t images, std::int64_t rows) const {
     Tile t{images, rows, warps_.tile() / images / rows, 0, 0};
@@ -102,7 +112,7 @@ class MatrixConv {
     return t;
   }
   std::int64_t tiles(const Tile& t) const {
-    return ceil_div(x_.shape[0], t.images) * ceil_div(result_.rows, t.rows) * ceil_div(result_.columns, t.columns);
+    return ceil_div(images(), t.images) * ceil_div(result_.rows, t.rows) * ceil_div(result_.columns, t.columns);
   }
   bool fits(const Tile& t) const {
     return t.patch() * kPixelBytes <= static_cast<std::int64_t>(target_.local_bytes) &&
@@ -112,7 +122,7 @@ class MatrixConv {
   Tile best_tile() const {
     Tile best = tile(1, 8);
     const auto cost = [&](const Tile& t) { return std::tuple(!fits(t), tiles(t), t.patch()); };
-    for (std::int64_t images = 1; images <= 8; images *= 2)
+    for (std::int64_t images = 1; images <= (is_volume() ? 1 : 8); images *= 2)
       for (std::int64_t rows = 1; images * rows * 8 <= warps_.tile(); rows *= 2)
         if (const Tile t = tile(images, rows); cost(t) < cost(best)) best = t;
     return best;
@@ -123,8 +133,8 @@ class MatrixConv {
     Body body(target_, p);
     const std::string in = p.input(weight_.stored, weight_.slot), to = p.buffer("u32", pieces);
     // A work-item of the second kernel has two neighbours of rows r and r + 8 at columns c and c + 8.
-    std::string text =
-        fmt::format("enum {{ TAP_ROWS = {}, TAP_COLUMNS = {}, TAPS = {} }};\n", window_.rows, window_.columns, taps());
+    std::string text = fmt::format("enum {{ TAP_PLANES = {}, TAP_ROWS = {}, TAP_COLUMNS = {}, TAPS = {} }};\n", window_.planes,
+                                   window_.rows, window_.columns, taps());
     for (const auto& [name, value] :
          {std::pair{"outs", outs_}, {"channels", channels_}, {"channel_pieces", channel_pieces()}, {"out_pieces", out_pieces()}})
       text += fmt::format("const u32 {} = (u32){};\n", name, p.whole_number(value));
@@ -136,15 +146,19 @@ const u32 tx = rest % TAP_COLUMNS;
 rest /= TAP_COLUMNS;
 const u32 half = rest % 2;
 rest /= 2;
-const u32 tap = rest % TAP_ROWS * TAP_COLUMNS + tx;
+u32 tap = rest % TAP_ROWS * TAP_COLUMNS + tx;
 rest /= TAP_ROWS;
 const u32 channel_piece = rest % (channel_pieces / 2) * 2 + half;
 rest /= channel_pieces / 2;
+tap += rest % TAP_PLANES * TAPS;
+rest /= TAP_PLANES;
+enum { ALL_TAPS = TAP_PLANES * TAPS };
 const u32 o = rest % out_pieces * 16 + item / 4 + word % 2 * 8, c = channel_piece * 16 + item % 4 * 2 + word / 2 * 8;
 )";
-    text += "const i64 from = ((i64)(rest / out_pieces * outs + o) * channels + c) * TAPS + tap;\n";
+    text += "const i64 from = ((i64)(rest / out_pieces * outs + o) * channels + c) * ALL_TAPS + tap;\n";
     text += fmt::format(
-        "const u32 low = o < outs && c < channels ? {0}[from] : 0, high = o < outs && c + 1 < channels ? {0}[from + TAPS] : 0;\n",
+        "const u32 low = o < outs && c < channels ? {0}[from] : 0, high = o < outs && c + 1 < channels ? {0}[from + ALL_TAPS] : "
+        "0;\n",
         in);
     text += fmt::format("{}[j] = low | high << 16;\n", to);
     return emit_items(body, piece_count() * 128, 1, text);
@@ -169,16 +183,24 @@ const u32 o = rest % out_pieces * 16 + item / 4 + word % 2 * 8, c = channel_piec
     constant("COLUMNS", tile_.columns);
     constant("PATCH_ROWS", tile_.patch_rows);
     constant("PATCH_COLUMNS", tile_.patch_columns);
+    constant("TAP_PLANES", window_.planes);
     constant("TAP_ROWS", window_.rows);
     constant("TAP_COLUMNS", window_.columns);
+    constant("STRIDE_Z", stride_.planes);
     constant("STRIDE_Y", stride_.rows);
     constant("STRIDE_X", stride_.columns);
+    constant("STEP_Z", dilation_.planes);
     constant("STEP_Y", dilation_.rows);
     constant("STEP_X", dilation_.columns);
     const auto number = [&](const char* name, std::int64_t value) {
       text += fmt::format("const i32 {} = (i32){};\n", name, p.whole_number(value));
     };
-    number("images", x_.shape[0]);
+    // Known for images, so that their kernels have no loop for it.
+    const auto depth = [&](const char* name, std::int64_t value) { is_volume() ? number(name, value) : constant(name, value); };
+    depth("depth", in_.planes);
+    depth("out_depth", result_.planes);
+    depth("pad_z", pad_.planes);
+    number("images", images());
     number("height", in_.rows);
     number("width", in_.columns);
     number("out_height", result_.rows);
@@ -194,7 +216,7 @@ const u32 o = rest % out_pieces * 16 + item / 4 + word % 2 * 8, c = channel_piec
     text += kBringPatch + multiplications(body) + store(body);
     return make_launch(body, {warps_.threads(), 1, 1},
                        {static_cast<std::uint32_t>(tiles_across * tiles_down), static_cast<std::uint32_t>(groups_ * out_blocks()),
-                        static_cast<std::uint32_t>(ceil_div(x_.shape[0], tile_.images))},
+                        static_cast<std::uint32_t>(ceil_div(images(), tile_.images))},
                        text, warps_.resident);
   }
 
@@ -203,8 +225,11 @@ const i32 item = local_id(0) % 32, warp = local_id(0) / 32;
 const i32 part = warp % OUT_PARTS, first_pixel = warp / OUT_PARTS * (PIXEL_TILES * 8);
 const i32 top = group_id(0) / tiles_across * ROWS, left = group_id(0) % tiles_across * COLUMNS;
 const i32 group = group_id(1) / out_blocks, first_out = (group_id(1) % out_blocks * OUT_PARTS + part) * (OUT_TILES * 16);
-const i32 channel_pieces = (channels + 31) / 32 * 2, plane = height * width, first_image = group_id(2) * IMAGES;
-const u16* const image = x + ((i64)first_image * groups + group) * channels * plane;
+const i32 channel_pieces = (channels + 31) / 32 * 2, first_image = group_id(2) * IMAGES;
+const i32 plane = height * width, volume = depth * plane;  // of the input
+const i32 out_plane = group_id(2) % (u32)out_depth;        // 0 for images
+const i64 first_volume = first_image / out_depth;
+const u16* const image = x + (first_volume * groups + group) * channels * (i64)volume;
 enum { TILE = ROWS * COLUMNS, PATCH_PLANE = PATCH_ROWS * PATCH_COLUMNS, PATCH = IMAGES * PATCH_PLANE, TAPS = TAP_ROWS * TAP_COLUMNS };
 
 // The pixels of the patch that this work-item brings.
@@ -215,7 +240,7 @@ UNROLL for (i32 s = 0; s < SHARE; ++s) {
   const i32 pixel = local_id(0) + s * THREADS, in_image = IMAGES > 1 ? pixel / PATCH_PLANE : 0;
   const i32 py = top * STRIDE_Y - pad_y + pixel % PATCH_PLANE / PATCH_COLUMNS, px = left * STRIDE_X - pad_x + pixel % PATCH_COLUMNS;
   const i32 is_inside = pixel < PATCH && first_image + in_image < images && py >= 0 && py < height && px >= 0 && px < width;
-  place[s] = is_inside ? in_image * groups * channels * plane + py * width + px : -1;
+  place[s] = is_inside ? in_image * groups * channels * volume + py * width + px : -1;
 }
 // Where this work-item's rows of the 8 x 8 matrices begin: 16 pixels and 16 channels at a time.
 u32 from[PIXEL_TILES / 2];
@@ -226,15 +251,22 @@ UNROLL for (i32 q = 0; q < PIXEL_TILES / 2; ++q) {
 }
 const uint4* weight[OUT_TILES];
 UNROLL for (i32 m = 0; m < OUT_TILES; ++m)
-  weight[m] = (const uint4*)pieces + ((i64)(group * out_blocks * OUT_PARTS * OUT_TILES + first_out / 16 + m) * channel_pieces * TAPS) * 32 + item;
+  weight[m] = (const uint4*)pieces + ((i64)(group * out_blocks * OUT_PARTS * OUT_TILES + first_out / 16 + m) * TAP_PLANES * channel_pieces * TAPS) * 32 + item;
 uint4 a[OUT_TILES];
 UNROLL for (i32 m = 0; m < OUT_TILES; ++m) a[m] = *weight[m];
 
 f32 sum[OUT_TILES][PIXEL_TILES][4];
 UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) UNROLL for (i32 e = 0; e < 4; ++e) sum[m][n][e] = 0.0f;
 
+for (i32 tz = 0; tz < TAP_PLANES; ++tz) {
+const i32 pz = out_plane * STRIDE_Z - pad_z + tz * STEP_Z;
+if (pz < 0 || pz >= depth) {
+  UNROLL for (i32 m = 0; m < OUT_TILES; ++m) a[m] = *(weight[m] += channel_pieces * TAPS * 32);
+  continue;
+}
+const u16* const source = image + pz * plane;
 for (i32 channel = 0; channel < channels; channel += 32) {
-  if (channel > 0) BARRIER;
+  if (tz > 0 || channel > 0) BARRIER;
   UNROLL for (i32 s = 0; s < SHARE; ++s) {
     const i32 pixel = local_id(0) + s * THREADS;
     if (pixel >= PATCH) break;
@@ -242,8 +274,8 @@ for (i32 channel = 0; channel < channels; channel += 32) {
       u32 word[4];
       UNROLL for (i32 w = 0; w < 4; ++w) {
         const i32 c = channel + eight * 8 + w * 2;
-        const u32 low = place[s] >= 0 && c < channels ? image[(i64)c * plane + place[s]] : 0;
-        const u32 high = place[s] >= 0 && c + 1 < channels ? image[(i64)(c + 1) * plane + place[s]] : 0;
+        const u32 low = place[s] >= 0 && c < channels ? source[(i64)c * volume + place[s]] : 0;
+        const u32 high = place[s] >= 0 && c + 1 < channels ? source[(i64)(c + 1) * volume + place[s]] : 0;
         word[w] = low | high << 16;
       }
       patch[pixel * 5 + eight] = make_uint4(word[0], word[1], word[2], word[3]);
@@ -270,6 +302,7 @@ for (i32 channel = 0; channel < channels; channel += 32) {
     }}
   }}
 }}
+}}
 )",
                        multiply);
   }
@@ -282,7 +315,7 @@ for (i32 channel = 0; channel < channels; channel += 32) {
 UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 o = first_out + m * 16 + item / 4 + e * 8;
   if (o >= outs) continue;
-  u16* const channel = result + (((i64)first_image * groups + group) * outs + o) * out_height * out_width;
+  u16* const channel = result + (((first_volume * groups + group) * outs + o) * out_depth + out_plane) * out_height * out_width;
   UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) {{
     const i32 pixel = first_pixel + n * 8 + item % 4 * 2, in_image = IMAGES > 1 ? pixel / TILE : 0;
     const i32 ry = top + pixel % TILE / COLUMNS, rx = left + pixel % COLUMNS;
@@ -305,7 +338,7 @@ UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
   const Dense &x_, &weight_, &out_;
   int rank_;
   std::int64_t groups_;
-  Plane in_, result_, window_, stride_, dilation_, pad_;
+  Extents in_, result_, window_, stride_, dilation_, pad_;
   std::int64_t channels_, outs_;  // of a group
   int out_tiles_;                 // of 16 channels of the result, in a warp
   Warps warps_;
@@ -317,7 +350,7 @@ UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
 std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
                                                     const ConvAttr& attr, const Dense& out, const Scratch& scratch) {
   const bool is_narrow = x.stored == DType::f16 || x.stored == DType::bf16;
-  if (!target.has_matrix_units || !is_narrow || weight.stored != x.stored || out.stored != x.stored || x.shape.rank() > 4 ||
+  if (!target.has_matrix_units || !is_narrow || weight.stored != x.stored || out.stored != x.stored ||
       out.shape.elements() == 0 || weight.shape.elements() == 0)
     return std::nullopt;
   MatrixConv conv(target, x, weight, attr, out);
