@@ -39,12 +39,15 @@ void add_chat(GeneratorState& state) {
   state.chat_reason = jinja ? "the chat template of the model is not one of the known formats" : "the model has no chat template";
 }
 
-// Small integers are multiplied as they are where the CPU's kernels run.
+bool is_driven_by(const DeviceInfo& device, std::initializer_list<std::string_view> backends) {
+  return !device.backends.empty() && std::ranges::find(backends, device.backends[0]) != backends.end();
+}
+
+// Small integers are multiplied as they are where there are kernels for them.
 decoder::WeightForm form_for(const DeviceInfo& device, GeneratorOptions::Weights wanted) {
   if (wanted == GeneratorOptions::Weights::float16) return decoder::WeightForm::half;
   if (wanted == GeneratorOptions::Weights::float32) return decoder::WeightForm::single;
-  const bool is_cpu = !device.backends.empty() && (device.backends[0] == "cpu" || device.backends[0] == "sim");
-  return is_cpu ? decoder::WeightForm::as_stored : decoder::WeightForm::half;
+  return is_driven_by(device, {"cpu", "sim", "cuda", "opencl"}) ? decoder::WeightForm::as_stored : decoder::WeightForm::half;
 }
 
 RunOptions on_device(const RunOptions& options, const GeneratorState& state) {
@@ -64,7 +67,8 @@ Generator Generator::load(const std::filesystem::path& path, const GeneratorOpti
     Tokenizer tokenizer = Tokenizer::parse(gguf::tokenizer_json(file));
     DeviceManager& manager = current_manager();
     DeviceInfo device = options.device == "auto" ? manager.default_device() : manager.find(options.device);
-    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), form_for(device, options.weights));
+    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), form_for(device, options.weights),
+                                                   !is_driven_by(device, {"cpu", "sim"}));
     ModelInfo info = gguf::model_info(file);
     auto state = std::make_shared<GeneratorState>(std::move(file), std::move(info), std::move(tokenizer), std::move(device),
                                                   std::move(made));

@@ -42,10 +42,11 @@ Expected expected_of(const std::string& name) {
   return out;
 }
 
-std::shared_ptr<decoder::Decoder> decoder_of(const std::string& name, decoder::WeightForm form = decoder::WeightForm::as_stored) {
+std::shared_ptr<decoder::Decoder> decoder_of(const std::string& name, decoder::WeightForm form = decoder::WeightForm::as_stored,
+                                             bool whole_attention = false) {
   gguf::GgufFile file = gguf::GgufFile::open(fixture(name));
   decoder::Architecture architecture = decoder::architecture_of(file);
-  return std::make_shared<decoder::Decoder>(std::move(file), std::move(architecture), form);
+  return std::make_shared<decoder::Decoder>(std::move(file), std::move(architecture), form, whole_attention);
 }
 
 double largest_difference(const HostArray& a, const std::vector<double>& b) {
@@ -69,6 +70,16 @@ TEST_P(DecoderModels, GiveTheLogitsThatNumPyGives) {
   EXPECT_LT(largest_difference(logits, expected.logits), GetParam().tolerance);
   // The same with one token after the other, from the third on.
   decoder::Sequences steps(decoder_of(GetParam().name), current_manager());
+  steps.add(std::span(expected.prompt).first(2), {.device = "cpu"});
+  HostArray last;
+  for (std::size_t i = 2; i < expected.prompt.size(); ++i)
+    last = steps.step(std::span(expected.prompt).subspan(i, 1), {.device = "cpu"});
+  EXPECT_LT(largest_difference(last, expected.logits), GetParam().tolerance);
+}
+
+TEST_P(DecoderModels, GiveTheSameLogitsWithAttentionAsOneOp) {
+  const Expected expected = expected_of(GetParam().name);
+  decoder::Sequences steps(decoder_of(GetParam().name, decoder::WeightForm::as_stored, true), current_manager());
   steps.add(std::span(expected.prompt).first(2), {.device = "cpu"});
   HostArray last;
   for (std::size_t i = 2; i < expected.prompt.size(); ++i)

@@ -32,6 +32,8 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
     return can_attention(target, graph[region.output].dtype, shape(0), shape(1), shape(2));
   if (const auto* conv = std::get_if<ConvTransposeAttr>(&region.attr))
     return PlanProducts::can_conv_transpose(target, graph[region.output].dtype, shape(1), *conv);
+  if (const auto* quantized = std::get_if<QuantizedMatMulAttr>(&region.attr))
+    return can_quantized_matmul(target, graph[region.output].shape, *quantized);
   return false;
 }
 
@@ -46,6 +48,11 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
     return steps.add(std::move(*launches));
   }
   if (const auto* conv = std::get_if<ConvTransposeAttr>(&attr)) return products.add_conv_transpose(node, *conv, out);
+  if (const auto* quantized = std::get_if<QuantizedMatMulAttr>(&attr)) {
+    QuantizedOperands operands{values.dense(node.inputs[0]), values.dense(node.inputs[1]), values.dense(node.inputs[2]), {}};
+    if (node.inputs.size() > 3) operands.minima = values.dense(node.inputs[3]);
+    return steps.add(emit_quantized_matmul(target, operands, *quantized, out, scratch));
+  }
   const AttentionAttr& attention = std::get<AttentionAttr>(attr);
   const auto rows = [&](std::size_t input) { return rows_of(target, graph, node.inputs[input], values, steps); };
   const auto shape = [&](std::size_t input) -> const Shape& { return graph[node.inputs[input]].shape; };

@@ -1,4 +1,5 @@
-// Ops that run as a whole (Prim::region): selections of a sorted order, attention and transposed convolutions.
+// Ops that run as a whole (Prim::region): selections of a sorted order, attention, transposed convolutions and products
+// with small integers.
 #pragma once
 
 #include "codegen/c/primitives/primitives.h"

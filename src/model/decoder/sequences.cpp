@@ -59,11 +59,11 @@ HostArray integers(std::span<const std::int64_t> values) {
 
 }  // namespace
 
-Decoder::Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form)
+Decoder::Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form, bool whole_attention)
     : file_(std::move(file)),
       architecture_(std::move(architecture)),
       weights_(load_weights(file_, architecture_, form)),
-      whole_attention_(form != WeightForm::as_stored) {}
+      whole_attention_(whole_attention) {}
 
 HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
   const gguf::TensorInfo& table = file_.tensor("token_embd.weight");

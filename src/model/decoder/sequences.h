@@ -24,7 +24,8 @@ namespace tenon::decoder {
 // A model in memory, with the programs that were needed so far.
 class Decoder {
  public:
-  Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form);
+  // |whole_attention|: see decode().
+  Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form, bool whole_attention);
 
   const Architecture& architecture() const noexcept { return architecture_; }
   std::uint64_t weight_bytes() const noexcept { return weights_.bytes; }
@@ -40,7 +41,7 @@ class Decoder {
   const gguf::GgufFile file_;
   const Architecture architecture_;
   const Weights weights_;
-  const bool whole_attention_;  // see decode()
+  const bool whole_attention_;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Program>> programs_;
 };

@@ -13,7 +13,9 @@
 #include "backends/cpu/backend.h"
 #include "backends/opencl/backend.h"
 #include "backends/opencl/context.h"
+#include "backends/quantized_operands.h"
 #include "base/thread_pool.h"
+#include "reference/reference.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 
@@ -86,6 +88,20 @@ HostArray run(OpenDevice& device, const Graph& graph, std::vector<HostArray> inp
   Buffer* const outs[] = {out.get()};
   program->run(in, outs);
   return device.download(*out);
+}
+
+TEST_F(OpenClTest, ProductsWithSmallIntegersHaveTheValuesOfTheirNodes) {
+  const auto device = open();
+  for (const QuantizedCase& c : quantized_cases({1, 19})) {
+    const QuantizedOperands o = quantized_operands(c);
+    std::vector<HostArray> inputs{o.x, o.codes, o.scales};
+    if (c.has_minima) inputs.push_back(o.minima);
+    const HostArray expected = reference_run(quantized_graph(o), inputs)[0], result = run(*device, quantized_graph(o), inputs);
+    double largest = 0;
+    for (const float value : expected.view<float>()) largest = std::max(largest, std::abs(static_cast<double>(value)));
+    for (std::int64_t i = 0; i < result.elements(); ++i)
+      ASSERT_NEAR(result.value(i), expected.value(i), 2e-5 * largest) << c << " at " << i;
+  }
 }
 
 TEST_F(OpenClTest, FindingDevicesLoadsNoPlatform) {

@@ -61,6 +61,15 @@ struct MatrixSize {
 Launch emit_matmul(const KernelTarget& target, const MatrixSize& size, DType compute, const Matrix& a, const Matrix& b,
                    const Matrix& out);
 
+// Products with small integers (QuantizedMatMulAttr). |x| is f32.
+struct QuantizedOperands {
+  Dense x, codes, scales;
+  std::optional<Dense> minima;
+};
+bool can_quantized_matmul(const KernelTarget& target, const Shape& out, const QuantizedMatMulAttr& attr);
+std::vector<Launch> emit_quantized_matmul(const KernelTarget& target, const QuantizedOperands& operands,
+                                          const QuantizedMatMulAttr& attr, const Dense& out, const Scratch& scratch);
+
 // Block formats: the tensor's encoded bytes to f32, f32 to encoded bytes, and what f32 becomes by going there and back.
 Launch emit_block_decode(const KernelTarget& target, DType block, const Shape& shape, int from, int to);
 Launch emit_block_encode(const KernelTarget& target, DType block, const Shape& shape, int from, int to);
