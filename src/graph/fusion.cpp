@@ -186,11 +186,16 @@ class Fuser {
     if (home < 0) join(id, new_group(Group::Kind::elementwise, shape, 0));
   }
 
+  std::int64_t longest_row(AxisSet axes, const Shape& domain) const {
+    const bool are_many = domain.elements() / std::max<std::int64_t>(extent_of(axes, domain), 1) >= limits_.many_rows;
+    return are_many ? std::max(limits_.max_row, limits_.max_row_of_many) : limits_.max_row;
+  }
+
   void place_reduce(NodeId id) {
     const Node& node = graph_[id];
     const AxisSet axes = node.as<ReduceAttr>().axes;
     const Shape domain = graph_[node.inputs[0]].shape;
-    const bool row = is_trailing(axes, domain) && extent_of(axes, domain) <= limits_.max_row;
+    const bool row = is_trailing(axes, domain) && extent_of(axes, domain) <= longest_row(axes, domain);
     const Group::Kind kind = row ? Group::Kind::rows : Group::Kind::reduction;
     for (int g : candidate_groups(id)) {
       Group& candidate = group(g);

@@ -49,6 +49,8 @@ struct Plan {
 struct FusionLimits {
   int max_nodes = 48;            // of one group; 1 disables fusion
   std::int64_t max_row = 16384;  // elements of a row in a rows group
+  // The same where there are at least |many_rows|, so that rows that are not divided keep a device busy.
+  std::int64_t max_row_of_many = 16384, many_rows = 64;
 };
 
 Plan fuse(const Graph& graph, const FusionLimits& limits = {});

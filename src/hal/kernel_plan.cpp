@@ -28,6 +28,13 @@ std::vector<TensorType> types_of(const Graph& graph, std::span<const NodeId> ids
   return types;
 }
 
+FusionLimits limits_of(const KernelTarget& target, const PlanOptions& options) {
+  if (!options.fuse) return {.max_nodes = 1};
+  // Rows too long for the registers are read again in every pass, which is less than what passes would hand on through memory.
+  if (target.dialect == Dialect::cuda) return {.max_row_of_many = std::int64_t{1} << 18};
+  return {};
+}
+
 // Walks the groups and the other primitives in order and adds their kernels.
 class Planner {
  public:
@@ -35,7 +42,7 @@ class Planner {
       : target_(target),
         graph_(simplify(graph,
                         [&](const Graph& g, const Region& region) { return options.fuse && takes_region(target, g, region); })),
-        fused_(fuse(graph_, options.fuse ? FusionLimits{} : FusionLimits{.max_nodes = 1})),
+        fused_(fuse(graph_, limits_of(target, options))),
         steps_(types_of(graph_, graph_.inputs()), types_of(graph_, graph_.outputs())),
         values_(graph_, fused_, target_, steps_),
         products_(graph_, fused_, target_, options, values_, steps_) {

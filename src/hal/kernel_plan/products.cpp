@@ -141,9 +141,12 @@ void PlanProducts::add_conv(const Node& node, const Dense& out) {
   add_conv_of(node.dtype, attr, x, weight, out);
 }
 
+ConvStep PlanProducts::conv_step(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out) {
+  return {{}, {}, {}, x.stored, weight.stored, out.stored, compute_dtype(dtype), x.shape, weight.shape, out.shape, attr};
+}
+
 void PlanProducts::add_conv_of(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out) {
-  const ConvStep step{{},      {},           {},        x.stored, weight.stored, out.stored, compute_dtype(dtype),
-                      x.shape, weight.shape, out.shape, attr};
+  const ConvStep step = conv_step(dtype, attr, x, weight, out);
   if (options_.library_conv && x.shape.elements() > 0 && weight.shape.elements() > 0 && options_.library_conv(step))
     steps_.add(step, x.slot, weight.slot, out.slot);
   else if (!is_worth_a_product(step))
@@ -224,6 +227,9 @@ void PlanProducts::add_conv_transpose_part(const Node& node, const ConvTranspose
   const Dense turned{steps_.temporary(weight.stored, window_shape), weight.stored, Shape(std::span<const std::int64_t>(joined))};
   steps_.add(emit_copy(target_, window_shape, from, dense_access(turned.slot, turned.stored, window_shape)));
   if (result_shape == out.shape) return add_conv_of(node.dtype, conv, x, turned, out);
+  const Dense placed{out.slot, out.stored, result_shape};
+  const ConvStep step = conv_step(node.dtype, conv, x, turned, placed);
+  if (is_worth_a_product(step) && !is_product(step) && add_conv_on_matrix_units(step, x, turned, placed, &to)) return;
   const Dense computed{steps_.temporary(out.stored, result_shape), out.stored, result_shape};
   add_conv_of(node.dtype, conv, x, turned, computed);
   steps_.add(emit_copy(target_, result_shape, dense_access(computed.slot, computed.stored, result_shape), to));
@@ -238,9 +244,10 @@ bool PlanProducts::is_product(const ConvStep& step) {
   return is;
 }
 
-bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out) {
+bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out,
+                                            const Access* places) {
   const auto launches =
-      emit_matrix_conv(target_, x, weight, step.attr, out, [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
+      emit_matrix_conv(target_, x, weight, step.attr, out, [&](std::uint64_t bytes) { return steps_.temporary(bytes); }, places);
   if (!launches) return false;
   steps_.add(*launches);
   return true;

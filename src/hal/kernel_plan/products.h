@@ -52,7 +52,10 @@ class PlanProducts {
                                const emit::Dense& weight, const emit::Dense& out);
   bool is_worth_a_product(const ConvStep& step) const;
   static bool is_product(const ConvStep& step);
-  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
+  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out,
+                                const emit::Access* places = nullptr);
+  static ConvStep conv_step(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight,
+                            const emit::Dense& out);
   void add_conv_as_product(const ConvStep& step, const emit::Dense& x, emit::Dense weight, const emit::Dense& out);
 
   const Graph& graph_;

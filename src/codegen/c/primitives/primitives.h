@@ -31,8 +31,10 @@ Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& 
 // scratch(bytes) gives a slot of temporary memory.
 using Scratch = std::function<int(std::uint64_t bytes)>;
 // The same as emit_conv() on the matrix units of a GPU; nothing where it has none, or they would have too little to do.
+// |places|: where the elements of the result go, if it is not dense.
 std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
-                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch);
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch,
+                                                    const Access* places = nullptr);
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);

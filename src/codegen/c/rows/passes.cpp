@@ -97,7 +97,7 @@ bool RowsPasses::is_expensive(NodeId member) const {
 }
 
 void RowsPasses::find_kept(bool is_cpu, int per_lane) {
-  if (!is_cpu && per_lane > 32) return;
+  if (!is_cpu && per_lane > kMostKept) return;
   std::map<NodeId, int> first;  // computed in which pass for the first time
   int registers = 0;
   for (int pass = 0; pass <= last_; ++pass) {

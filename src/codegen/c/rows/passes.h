@@ -16,6 +16,9 @@ namespace tenon::emit {
 
 class RowsPasses {
  public:
+  // Of one value, by a work-item of a GPU.
+  static constexpr int kMostKept = 32;
+
   // |per_lane|: elements of a row that a work-item of a GPU would keep, per value.
   RowsPasses(const KernelTarget& target, const GroupReader& reader, int per_lane);
 

@@ -191,14 +191,17 @@ class RowsEmitter {
     }
   }
 
+  // What is kept has to be in registers, which have no numbers at run time.
+  const char* unrolled() const { return shape_.per_lane > RowsPasses::kMostKept ? "UNROLL_BY(4)" : "UNROLL"; }
+
   std::string loop_text(const PassText& pass) {
     if (is_cpu()) return fmt::format("VECTORIZE for ({} i = 0; i < {}; ++i) {{\n{}}}\n", ix(), text_.columns, pass.inside);
     if (shape_.width == 1)
-      return fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
-                         shape_.per_lane, ix(), shape_.lanes, text_.columns, pass.inside);
+      return fmt::format("{} for (i32 k = 0; k < {}; ++k) {{\nconst {} i = lane + k * {};\nif (i < {}) {{\n{}}}\n}}\n",
+                         unrolled(), shape_.per_lane, ix(), shape_.lanes, text_.columns, pass.inside);
     // A lane's vectors: number g, from column c on. A row that fills all lanes needs no question.
     const bool fills = shape_.columns == std::int64_t{shape_.lanes} * shape_.per_lane;
-    std::string loop = fmt::format("UNROLL for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\n{}{{\n",
+    std::string loop = fmt::format("{} for (i32 g = 0; g < {}; ++g) {{\nconst {} c = (lane + g * {}) * {};\n{}{{\n", unrolled(),
                                    shape_.per_lane / shape_.width, ix(), shape_.lanes, shape_.width,
                                    fills ? "" : fmt::format("if (c < {}) ", text_.columns));
     loop += pass.loads;

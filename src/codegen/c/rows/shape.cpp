@@ -7,7 +7,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-constexpr std::int64_t kLongRow = 512, kVeryLongRow = 8192;
+constexpr std::int64_t kLongRow = 512, kVeryLongRow = 8192, kLongestKept = 16384;
 
 RowsShape geometry(const GroupReader& reader) {
   RowsShape shape;
@@ -94,9 +94,10 @@ RowsShape rows_shape(const KernelTarget& target, const GroupReader& reader, cons
   RowsShape shape = geometry(reader);
   shape.wide_index = target.is_cpu || !fits_31_bits(shape);
   if (target.is_cpu) return shape;
-  // Rows that are only reduced are read fastest by as many lanes as there are, one element each: there is nothing to keep.
+  // Rows that are only reduced are read fastest by as many lanes as there are, one element each: there is nothing to keep. The
+  // longest have more elements than lanes even so.
   const bool stores_rows = std::ranges::any_of(reader.group().outputs, [&](NodeId id) { return !reader.is_row(id); });
-  if (stores_rows) shape.width = vector_width(shape, reader, placement);
+  if (stores_rows || shape.columns > kLongestKept) shape.width = vector_width(shape, reader, placement);
   shape.is_long = target.dialect == Dialect::cuda && shape.width > 1 && shape.columns >= kLongRow;
   if (shape.is_long)
     share_long_rows(shape, target, reader);
