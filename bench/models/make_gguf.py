@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes a language model with random weights to a GGUF file, to measure generation where no model can be had.
 
-  bench/models/make_gguf.py FILE [--layers 16] [--width 2048] [--feed-forward 8192] [--heads 32] [--kv-heads 8] [--vocabulary 32000]
+  bench/models/make_gguf.py FILE [--layers 16] [--width 2048] [--feed-forward 8192] [--heads 32] [--kv-heads 8] [--vocabulary 32000] [--weights f16|q4_0]
 
-The weights are 16-bit floats; the tokenizer has one token for each byte. What it generates has no meaning, but takes the time of a real
+The weights are 16-bit floats or codes of 4 bits; the tokenizer has one token for each byte. What it generates has no meaning, but takes the time of a real
 model of that size. Needs NumPy."""
 
 import argparse
@@ -15,9 +15,10 @@ parser = argparse.ArgumentParser()
 parser.add_argument("file")
 for name, value in {"layers": 16, "width": 2048, "feed-forward": 8192, "heads": 32, "kv-heads": 8, "vocabulary": 32000, "context": 4096}.items():
     parser.add_argument(f"--{name}", type=int, default=value)
+parser.add_argument("--weights", choices=("f16", "q4_0"), default="f16")
 options = parser.parse_args()
 
-F32, F16 = 0, 1
+F32, F16, Q4_0 = 0, 1, 2
 ALIGNMENT = 32
 U32, FLOAT, STRING, ARRAY, I32 = 4, 6, 8, 9, 5
 
@@ -70,12 +71,12 @@ for i in range(options.layers):
                         "attn_v": (kv, options.width), "attn_output": (options.width, options.width), "ffn_norm": (options.width,),
                         "ffn_gate": (options.feed_forward, options.width), "ffn_up": (options.feed_forward, options.width),
                         "ffn_down": (options.width, options.feed_forward)}.items():
-        tensors.append((f"blk.{i}.{name}.weight", shape, F32 if len(shape) == 1 else F16))
+        tensors.append((f"blk.{i}.{name}.weight", shape, F32 if len(shape) == 1 else Q4_0 if options.weights == "q4_0" else F16))
 
 infos, offset = b"", 0
 for name, shape, kind in tensors:
     infos += text(name) + struct.pack("<I", len(shape)) + b"".join(struct.pack("<Q", n) for n in reversed(shape)) + struct.pack("<IQ", kind, offset)
-    size = int(np.prod(shape)) * (4 if kind == F32 else 2)
+    size = int(np.prod(shape)) * {F32: 64, F16: 32, Q4_0: 9}[kind] // 16
     offset += (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 random = np.random.default_rng(1)
@@ -86,6 +87,12 @@ with open(options.file, "wb") as out:
     for name, shape, kind in tensors:
         if kind == F32:
             out.write(np.ones(shape, np.float32).tobytes())
+        elif kind == Q4_0:  # blocks of 32: a scale and 16 bytes of codes, whose zero is 8
+            blocks = random.integers(0, 256, (1 << 16, 18), np.uint8)
+            blocks[:, :2] = np.full(1 << 16, 0.2 / np.sqrt(shape[-1]), np.float16)[:, None].view(np.uint8)
+            data, size = blocks.tobytes(), int(np.prod(shape)) // 32 * 18
+            for first in range(0, size, len(data)):
+                out.write(data[:min(len(data), size - first)])
         else:
             count = int(np.prod(shape))
             scaled = (pool / np.sqrt(shape[-1])).astype(np.float16)

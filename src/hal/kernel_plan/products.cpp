@@ -141,12 +141,9 @@ void PlanProducts::add_conv(const Node& node, const Dense& out) {
   add_conv_of(node.dtype, attr, x, weight, out);
 }
 
-ConvStep PlanProducts::conv_step(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out) {
-  return {{}, {}, {}, x.stored, weight.stored, out.stored, compute_dtype(dtype), x.shape, weight.shape, out.shape, attr};
-}
-
 void PlanProducts::add_conv_of(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out) {
-  const ConvStep step = conv_step(dtype, attr, x, weight, out);
+  const ConvStep step{{},      {},           {},        x.stored, weight.stored, out.stored, compute_dtype(dtype),
+                      x.shape, weight.shape, out.shape, attr};
   if (options_.library_conv && x.shape.elements() > 0 && weight.shape.elements() > 0 && options_.library_conv(step))
     steps_.add(step, x.slot, weight.slot, out.slot);
   else if (!is_worth_a_product(step))
@@ -184,55 +181,74 @@ bool PlanProducts::can_conv_transpose(const KernelTarget& target, DType dtype, c
 void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr& attr, const Dense& out) {
   const Dense x = in_declared_dtype(node.inputs[0]), weight = in_declared_dtype(node.inputs[1]);
   const int axes = x.shape.rank() - 2;
-  std::int64_t parts = 1;
-  for (int d = 0; d < axes; ++d) parts *= attr.stride[at(d)];
-  for (std::int64_t part = 0; part < parts; ++part) add_conv_transpose_part(node, attr, part, x, weight, out);
+  std::int64_t rows = 1;  // parts that differ in axes other than the last
+  for (int d = 0; d + 1 < axes; ++d) rows *= attr.stride[at(d)];
+  const std::int64_t columns = attr.stride[at(axes - 1)];
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::vector<ConvTransposePart> parts;
+    for (std::int64_t column = 0; column < columns; ++column)
+      if (const auto part = conv_transpose_part(attr, row + rows * column, x.shape, weight, out)) parts.push_back(*part);
+    if (parts.empty()) continue;
+    std::ranges::sort(parts, {}, [](const ConvTransposePart& part) { return part.places.offset; });
+    const bool alternate = std::ssize(parts) == columns && columns > 1 &&
+                           std::ranges::all_of(parts, [&](const auto& part) { return part.result == parts[0].result; });
+    std::vector<int> computed;
+    for (const ConvTransposePart& part : parts) {
+      const Dense turned = conv_transpose_weights(part, weight);
+      const bool is_whole = part.result == out.shape;
+      const Dense result{is_whole ? out.slot : steps_.temporary(out.stored, part.result), out.stored, part.result};
+      add_conv_of(node.dtype, part.conv, x, turned, result);
+      computed.push_back(result.slot);
+      if (!alternate && !is_whole)
+        steps_.add(emit_copy(target_, part.result, dense_access(result.slot, out.stored, part.result), part.places));
+    }
+    if (alternate) steps_.add(emit_interleaved(target_, parts[0].result, computed, parts[0].places));
+  }
 }
 
-void PlanProducts::add_conv_transpose_part(const Node& node, const ConvTransposeAttr& attr, std::int64_t part, const Dense& x,
-                                           const Dense& weight, const Dense& out) {
-  const int axes = x.shape.rank() - 2;
+std::optional<PlanProducts::ConvTransposePart> PlanProducts::conv_transpose_part(const ConvTransposeAttr& attr,
+                                                                                 std::int64_t number, const Shape& x,
+                                                                                 const Dense& weight, const Dense& out) {
+  const int axes = x.rank() - 2;
   const std::int64_t groups = attr.groups, outs = weight.shape[1], channels = weight.shape[0] / groups;
-  const Access all_weights = dense_access(weight.slot, weight.stored, weight.shape);
-  Access to = dense_access(out.slot, out.stored, out.shape);
-  // The window's part as [groups, outs, channels, window...].
-  Access from{weight.slot, weight.stored, 0, std::vector<std::int64_t>(at(axes + 3))};
-  std::vector<std::int64_t> window{groups, outs, channels}, joined{groups * outs, channels}, result{out.shape[0], out.shape[1]};
-  from.strides[0] = channels * all_weights.strides[0];
-  from.strides[1] = all_weights.strides[1];
-  from.strides[2] = all_weights.strides[0];
-  ConvAttr conv;
-  conv.groups = groups;
+  const Access all = dense_access(weight.slot, weight.stored, weight.shape);
+  ConvTransposePart part;
+  part.places = dense_access(out.slot, out.stored, out.shape);
+  part.conv.groups = groups;
+  part.window = {weight.slot, weight.stored, 0, {channels * all.strides[0], all.strides[1], all.strides[0]}};
+  std::vector<std::int64_t> window{groups, outs, channels}, result{out.shape[0], out.shape[1]};
   for (int d = 0; d < axes; ++d) {
-    const std::int64_t stride = attr.stride[at(d)], cut = attr.pad_low[at(d)], phase = part % stride;
-    part /= stride;
+    const std::int64_t stride = attr.stride[at(d)], cut = attr.pad_low[at(d)], phase = number % stride;
+    number /= stride;
     // Result |place| is element place + cut of the full result; those of this part have that number equal to |phase| modulo
     // stride.
     const std::int64_t first = ((phase - cut) % stride + stride) % stride, extent = out.shape[d + 2];
-    if (first >= extent) return;
+    if (first >= extent) return std::nullopt;
     const std::int64_t count = ceil_div(extent - first, stride), taps = ceil_div(weight.shape[d + 2] - phase, stride);
-    conv.dilation[at(d)] = attr.dilation[at(d)];
-    conv.pad_low[at(d)] = (taps - 1) * conv.dilation[at(d)] - (first + cut - phase) / stride;
-    conv.pad_high[at(d)] = count + (taps - 1) * conv.dilation[at(d)] - x.shape[d + 2] - conv.pad_low[at(d)];
-    const std::int64_t tap_stride = all_weights.strides[at(d + 2)];
-    from.offset += (phase + (taps - 1) * stride) * tap_stride;
-    from.strides[at(d + 3)] = -stride * tap_stride;
+    const std::int64_t reach = (taps - 1) * attr.dilation[at(d)];
+    part.conv.dilation[at(d)] = attr.dilation[at(d)];
+    part.conv.pad_low[at(d)] = reach - (first + cut - phase) / stride;
+    part.conv.pad_high[at(d)] = count + reach - x[d + 2] - part.conv.pad_low[at(d)];
+    part.window.offset += (phase + (taps - 1) * stride) * all.strides[at(d + 2)];
+    part.window.strides.push_back(-stride * all.strides[at(d + 2)]);
+    part.places.offset += first * part.places.strides[at(d + 2)];
+    part.places.strides[at(d + 2)] *= stride;
     window.push_back(taps);
-    joined.push_back(taps);
     result.push_back(count);
-    to.offset += first * to.strides[at(d + 2)];
-    to.strides[at(d + 2)] *= stride;
   }
-  const Shape window_shape{std::span<const std::int64_t>(window)}, result_shape{std::span<const std::int64_t>(result)};
-  const Dense turned{steps_.temporary(weight.stored, window_shape), weight.stored, Shape(std::span<const std::int64_t>(joined))};
-  steps_.add(emit_copy(target_, window_shape, from, dense_access(turned.slot, turned.stored, window_shape)));
-  if (result_shape == out.shape) return add_conv_of(node.dtype, conv, x, turned, out);
-  const Dense placed{out.slot, out.stored, result_shape};
-  const ConvStep step = conv_step(node.dtype, conv, x, turned, placed);
-  if (is_worth_a_product(step) && !is_product(step) && add_conv_on_matrix_units(step, x, turned, placed, &to)) return;
-  const Dense computed{steps_.temporary(out.stored, result_shape), out.stored, result_shape};
-  add_conv_of(node.dtype, conv, x, turned, computed);
-  steps_.add(emit_copy(target_, result_shape, dense_access(computed.slot, computed.stored, result_shape), to));
+  part.window_shape = Shape(std::span<const std::int64_t>(window));
+  part.result = Shape(std::span<const std::int64_t>(result));
+  return part;
+}
+
+// The window of a part as a convolution wants it.
+Dense PlanProducts::conv_transpose_weights(const ConvTransposePart& part, const Dense& weight) {
+  const Shape& window = part.window_shape;  // [groups, outs, channels, window...]
+  std::vector<std::int64_t> joined{window[0] * window[1]};
+  joined.insert(joined.end(), window.begin() + 2, window.end());
+  const Dense turned{steps_.temporary(weight.stored, window), weight.stored, Shape(std::span<const std::int64_t>(joined))};
+  steps_.add(emit_copy(target_, window, part.window, dense_access(turned.slot, turned.stored, window)));
+  return turned;
 }
 
 // With a window of one pixel at every pixel, the im2col copy of x is x itself.
@@ -244,10 +260,9 @@ bool PlanProducts::is_product(const ConvStep& step) {
   return is;
 }
 
-bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out,
-                                            const Access* places) {
+bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out) {
   const auto launches =
-      emit_matrix_conv(target_, x, weight, step.attr, out, [&](std::uint64_t bytes) { return steps_.temporary(bytes); }, places);
+      emit_matrix_conv(target_, x, weight, step.attr, out, [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
   if (!launches) return false;
   steps_.add(*launches);
   return true;

@@ -48,14 +48,21 @@ class PlanProducts {
   void add_product(const Product& product);
   emit::Dense in_declared_dtype(NodeId id);
   void add_conv_of(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
-  void add_conv_transpose_part(const Node& node, const ConvTransposeAttr& attr, std::int64_t part, const emit::Dense& x,
-                               const emit::Dense& weight, const emit::Dense& out);
+  // The results of a transposed convolution at every stride-th place.
+  struct ConvTransposePart {
+    ConvAttr conv;
+    emit::Access window;  // the part of the window, as |window_shape|
+    Shape window_shape;   // [groups, outs, channels, window...]
+    Shape result;
+    emit::Access places;  // of the result
+  };
+  // Nothing if the result has no such place.
+  static std::optional<ConvTransposePart> conv_transpose_part(const ConvTransposeAttr& attr, std::int64_t number, const Shape& x,
+                                                              const emit::Dense& weight, const emit::Dense& out);
+  emit::Dense conv_transpose_weights(const ConvTransposePart& part, const emit::Dense& weight);
   bool is_worth_a_product(const ConvStep& step) const;
   static bool is_product(const ConvStep& step);
-  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out,
-                                const emit::Access* places = nullptr);
-  static ConvStep conv_step(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight,
-                            const emit::Dense& out);
+  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
   void add_conv_as_product(const ConvStep& step, const emit::Dense& x, emit::Dense weight, const emit::Dense& out);
 
   const Graph& graph_;

@@ -55,13 +55,11 @@ struct Tile {
 
 class MatrixConv {
  public:
-  MatrixConv(const KernelTarget& target, const Dense& x, const Dense& weight, const ConvAttr& attr, const Dense& out,
-             const Access& places)
+  MatrixConv(const KernelTarget& target, const Dense& x, const Dense& weight, const ConvAttr& attr, const Dense& out)
       : target_(target),
         x_(x),
         weight_(weight),
         out_(out),
-        places_(places),
         rank_(x.shape.rank() - 2),
         groups_(attr.groups),
         in_(x.shape),
@@ -99,11 +97,6 @@ class MatrixConv {
   bool is_volume() const { return rank_ == 3; }
   // Planes of the result.
   std::int64_t images() const { return x_.shape[0] * result_.planes; }
-  bool has_even_places() const {
-    bool is_even = places_.offset % 2 == 0;
-    for (int axis = 0; axis <= rank_; ++axis) is_even = is_even && places_.strides[static_cast<std::size_t>(axis)] % 2 == 0;
-    return is_even;
-  }
   std::int64_t out_blocks() const { return ceil_div(outs_, 16 * out_tiles_ * warps_.outs); }
   std::int64_t channel_pieces() const { return ceil_div(channels_, kChannels) * (kChannels / 16); }
   std::int64_t out_pieces() const { return out_blocks() * warps_.outs * out_tiles_; }
@@ -208,17 +201,6 @@ const u32 o = rest % out_pieces * 16 + item / 4 + word % 2 * 8, c = channel_piec
     depth("out_depth", result_.planes);
     depth("pad_z", pad_.planes);
     number("images", images());
-    // Neighbours in a row are stored in one word.
-    const std::int64_t row_places = rank_ > 1 ? places_.strides[static_cast<std::size_t>(rank_)] : 0,
-                       column_places = places_.strides[static_cast<std::size_t>(rank_) + 1];
-    constant("PAIRS", column_places == 1 && row_places % 2 == 0 && result_.columns % 2 == 0 && has_even_places());
-    for (const auto& [name, value] : {std::pair{"out_offset", places_.offset},
-                                      {"image_places", places_.strides[0]},
-                                      {"channel_places", places_.strides[1]},
-                                      {"plane_places", is_volume() ? places_.strides[2] : 0},
-                                      {"row_places", row_places},
-                                      {"column_places", column_places}})
-      text += fmt::format("const i64 {} = {};\n", name, p.whole_number(value));
     number("height", in_.rows);
     number("width", in_.columns);
     number("out_height", result_.rows);
@@ -333,18 +315,18 @@ for (i32 channel = 0; channel < channels; channel += 32) {
 UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 o = first_out + m * 16 + item / 4 + e * 8;
   if (o >= outs) continue;
-  u16* const channel = result + out_offset + first_volume * image_places + (group * outs + o) * channel_places + out_plane * plane_places;
+  u16* const channel = result + (((first_volume * groups + group) * outs + o) * out_depth + out_plane) * out_height * out_width;
   UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) {{
     const i32 pixel = first_pixel + n * 8 + item % 4 * 2, in_image = IMAGES > 1 ? pixel / TILE : 0;
     const i32 ry = top + pixel % TILE / COLUMNS, rx = left + pixel % COLUMNS;
     if (first_image + in_image >= images || ry >= out_height || rx >= out_width) continue;
-    u16* const place = channel + in_image * image_places + ry * row_places + rx * column_places;
+    u16* const row = channel + (i64)in_image * groups * outs * out_height * out_width;
     const u32 low = {}, high = {};
-    if (PAIRS) {{
-      *(u32*)place = low | high << 16;
+    if (out_width % 2 == 0) {{
+      *(u32*)(row + ry * out_width + rx) = low | high << 16;
     }} else {{
-      place[0] = (u16)low;
-      if (rx + 1 < out_width) place[column_places] = (u16)high;
+      row[ry * out_width + rx] = (u16)low;
+      if (rx + 1 < out_width) row[ry * out_width + rx + 1] = (u16)high;
     }}
   }}
 }}
@@ -354,7 +336,6 @@ UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
 
   const KernelTarget& target_;
   const Dense &x_, &weight_, &out_;
-  const Access& places_;
   int rank_;
   std::int64_t groups_;
   Extents in_, result_, window_, stride_, dilation_, pad_;
@@ -367,14 +348,12 @@ UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
 }  // namespace
 
 std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
-                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch,
-                                                    const Access* places) {
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch) {
   const bool is_narrow = x.stored == DType::f16 || x.stored == DType::bf16;
   if (!target.has_matrix_units || !is_narrow || weight.stored != x.stored || out.stored != x.stored ||
       out.shape.elements() == 0 || weight.shape.elements() == 0)
     return std::nullopt;
-  const Access dense = dense_access(out.slot, out.stored, out.shape);
-  MatrixConv conv(target, x, weight, attr, out, places ? *places : dense);
+  MatrixConv conv(target, x, weight, attr, out);
   if (!conv.is_possible()) return std::nullopt;
   return conv.run(scratch);
 }

@@ -28,13 +28,15 @@ Launch emit_conv(const KernelTarget& target, const Dense& x, const Dense& weight
 Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& size, const ConvAttr& attr, const Shape& result,
                      std::int64_t first, std::int64_t count, int to, DType to_stored);
 
+// Elements of |parts|, each dense and of |shape|, in turn along the last axis: |to| places those of the first, and the others
+// follow.
+Launch emit_interleaved(const KernelTarget& target, const Shape& shape, std::span<const int> parts, const Access& to);
+
 // scratch(bytes) gives a slot of temporary memory.
 using Scratch = std::function<int(std::uint64_t bytes)>;
 // The same as emit_conv() on the matrix units of a GPU; nothing where it has none, or they would have too little to do.
-// |places|: where the elements of the result go, if it is not dense.
 std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
-                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch,
-                                                    const Access* places = nullptr);
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch);
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);

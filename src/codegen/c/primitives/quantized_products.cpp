@@ -44,6 +44,29 @@ sum = 0;
 }
 )";
 
+// The same by the 32 lanes of a warp, each with one column.
+constexpr std::string_view kRoundByWarp = R"(const i64 j = (i64)group_id(0) * WARPS + threadIdx.x / 32;
+const i32 lane = threadIdx.x % 32;
+if (j < $COUNT) {
+const f32 x = $X[j * 32 + lane];
+const f32 size = fabsf(x);
+const i32 is_finite = __all_sync(0xffffffffu, size <= AS_F32(0x7f7fffffu));
+f32 largest = size;
+UNROLL for (i32 distance = 16; distance > 0; distance /= 2) largest = fmaxf(largest, SHUFFLE(largest, distance));
+const f32 factor = largest == 0.0f ? 0.0f : 127.0f / largest;
+const f32 step = largest / 127.0f;
+const i32 code = is_finite ? (i32)rintf(x * factor) : 0;
+u32 word = ((u32)code & 255u) << (lane % 4 * 8);
+word |= SHUFFLE(word, 1);
+word |= SHUFFLE(word, 2);
+i32 sum = code;
+UNROLL for (i32 distance = GROUP / 2; distance > 0; distance /= 2) sum += SHUFFLE(sum, distance);
+if (lane == 0) $STEPS[j] = is_finite ? $ROUNDED_STEP : AS_F32(0x7fc00000u);
+if (lane % 4 == 0) $CODES[j * 8 + lane / 4] = word;
+if (lane % GROUP == 0) $SUMS[j * (32 / GROUP) + lane / GROUP] = (f32)sum;
+}
+)";
+
 // A unit is one word of the codes of each of 16 rows; |units| of them make a row.
 constexpr std::string_view kMultiply = R"(const i32 t = local_id(0), column = t % 16, part = t / 16;
 const i64 block = group_id(0);
@@ -106,14 +129,21 @@ std::vector<Launch> emit_quantized_matmul(const KernelTarget& target, const Quan
             sums = scratch(words(rows * depth / attr.group));
   Parameters first(true);
   Body round(target, first);
-  const std::string head = fmt::format("enum {{ GROUP = {} }};\n", attr.group);
-  Launch rounding = emit_items(
-      round, rows * depth / 32, 64,
-      head + filled(kRound, {{"X", first.input(DType::f32, m.x.slot)},
-                             {"CODES", first.buffer("u32", x_codes)},
-                             {"STEPS", first.buffer("f32", steps)},
-                             {"SUMS", first.buffer("f32", sums)},
-                             {"ROUNDED_STEP", round.cast(DType::f16, DType::f32, round.cast(DType::f32, DType::f16, "step"))}}));
+  const std::int64_t blocks_of_x = rows * depth / 32;
+  std::map<std::string, std::string> round_names{
+      {"X", first.input(DType::f32, m.x.slot)},
+      {"CODES", first.buffer("u32", x_codes)},
+      {"STEPS", first.buffer("f32", steps)},
+      {"SUMS", first.buffer("f32", sums)},
+      {"ROUNDED_STEP", round.cast(DType::f16, DType::f32, round.cast(DType::f32, DType::f16, "step"))}};
+  constexpr int kWarps = 4;
+  const std::string head = fmt::format("enum {{ GROUP = {}, WARPS = {} }};\n", attr.group, kWarps);
+  Launch rounding = [&] {
+    if (target.dialect != Dialect::cuda) return emit_items(round, blocks_of_x, 64, head + filled(kRound, round_names));
+    round_names["COUNT"] = first.whole_number(blocks_of_x);
+    return make_launch(round, {32 * kWarps, 1, 1}, {static_cast<std::uint32_t>(ceil_div(blocks_of_x, kWarps)), 1, 1},
+                       head + filled(kRoundByWarp, round_names));
+  }();
 
   const std::int64_t together = std::min<std::int64_t>(power_of_two_from(rows), kTogether);
   const std::int64_t blocks = outs / 16, row_blocks = ceil_div(rows, together);
