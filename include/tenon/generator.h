@@ -64,7 +64,7 @@ struct Generation {
 };
 
 struct GeneratorOptions {
-  // How matrices are kept. automatic: as in the file where the CPU multiplies, which rounds their other factor to 8 bits; 16-bit
+  // How matrices are kept. automatic: as in the file on CPUs and GPUs, which rounds their other factor to 8 bits; 16-bit
   // floats elsewhere. With float32 nothing is rounded further, at the price of memory and time.
   enum class Weights : std::uint8_t { automatic, float16, float32 };
   std::string device = "auto";  // as in RunOptions

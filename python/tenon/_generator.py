@@ -134,7 +134,7 @@ class Generator:
     def load(path: Path, *, device: DeviceLike = None, weights: str = "auto") -> Generator:
         """The model in a GGUF file (llama, qwen2 and qwen3 architectures), for a device.
 
-        weights: "auto" keeps small integers on the CPU and makes 16-bit floats elsewhere; "float16" and "float32" make floats.
+        weights: "auto" keeps small integers on CPUs and GPUs and makes 16-bit floats elsewhere; "float16" and "float32" make floats.
         """
         request = _text(device) or _requested.get() or "auto"
         return Generator(_core._Generator.load(os.fspath(path), request, weights))
