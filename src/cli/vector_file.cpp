@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +48,9 @@ VectorFile::VectorFile(std::filesystem::path file, std::string origin, std::int6
   if (is_same) std::from_chars(width.data(), width.data() + width.size(), width_);
   descriptor_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!descriptor_) fail(part_, "written");
+  if (::flock(descriptor_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw Error(ErrorCode::unavailable, fmt::format("'{}' is being written by another process", part_.string()),
+                "wait until it has ended, or choose another output");
   struct stat status{};
   if (::fstat(descriptor_.get(), &status) != 0) fail(part_, "read");
   if (width_ > 0 && status.st_size >= static_cast<off_t>(kHeader))

@@ -3,6 +3,7 @@
 // Rows go to FILE.part behind a header for the final number of rows; FILE.part.from says what they are the vectors of. finish()
 // renames the part to FILE. A process that ends early, however it ends, leaves whole rows and at most one that is incomplete,
 // which the next one drops.
+// A lock keeps two processes from writing one part.
 // Lifetime: holds the part open. Thread safety: one thread at a time.
 #pragma once
 

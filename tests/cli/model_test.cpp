@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "cli/cli_testing.h"
+#include "cli/vector_file.h"
 #include "model/onnx_writer.h"
 #include "source_folder.h"
 #include "tenon/io.h"
@@ -79,6 +80,33 @@ TEST(ModelCommand, ConvertsWeightsTo16Bits) {
     results[i] = load_npy(out).to_doubles();
   }
   EXPECT_EQ(results[0], results[1]);  // small integers have no rounding
+}
+
+// An interrupted conversion must not cost the model, so the file is replaced as a whole: another name of the old one keeps its
+// bytes.
+TEST(ModelCommand, ConvertingAModelOverItselfReplacesTheFile) {
+  const Folder folder;
+  const std::string file = folder / "linear.onnx", other_name = folder / "linked.onnx";
+  const Message model =
+      model_of(graph_of({node("MatMul", {"x", "w"}, {"y"})}, {value("x", kFloat, {-1, 32})}, {value("y", kFloat, {-1, 64})},
+                        {onnx_writer::tensor<float>("w", kFloat, {32, 64}, std::vector<float>(2048, 0.5f))}));
+  const std::string bytes = model.str();
+  std::ofstream(file, std::ios::binary) << bytes;
+  std::filesystem::create_hard_link(file, other_name);
+  const Outcome converted = tenon({"model", "convert", file, file, "--dtype", "bfloat16"});
+  ASSERT_EQ(converted.status, 0) << converted.err;
+  EXPECT_LT(std::filesystem::file_size(file), bytes.size() * 3 / 4);
+  EXPECT_EQ(std::filesystem::file_size(other_name), bytes.size());
+  EXPECT_EQ(tenon({"model", "run", file, "x=ones([1, 32])"}).status, 0);
+}
+
+TEST(EncodeCommand, TwoRunsDoNotWriteOneFile) {
+  const Folder folder;
+  const std::string model = (source_folder() / "tests/fixtures/models/words").string(), out = folder / "v.npy";
+  const VectorFile other(out, "another run", 1);
+  const Outcome outcome = tenon({"encode", "a b", "--model", model, "-o", out});
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "another process")) << outcome.err;
 }
 
 TEST(EncodeCommand, ContinuesWhereAnInterruptedRunEnded) {

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "array/format_array.h"
+#include "array/io/byte_source.h"
 #include "base/printable.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
@@ -316,16 +318,14 @@ int bench_model(const ModelArguments& arguments, const Session& session) {
 int convert_model(const ModelArguments& arguments, const Session& session) {
   const onnx::Converted converted =
       onnx::with_small_weights(arguments.file, arguments.dtype == "float16" ? DType::f16 : DType::bf16);
+  const auto given = static_cast<double>(std::filesystem::file_size(arguments.file));  // which the output may replace
   // A model that could not be read again would be found out too late.
-  Model::parse(std::as_bytes(std::span(converted.bytes)));
-  std::ofstream out(arguments.output, std::ios::binary | std::ios::trunc);
-  out.write(converted.bytes.data(), static_cast<std::streamsize>(converted.bytes.size()));
-  out.close();
-  if (!out) throw Error(ErrorCode::unavailable, fmt::format("'{}' cannot be written", arguments.output));
+  const std::span bytes = std::as_bytes(std::span(converted.bytes));
+  Model::parse(bytes);
+  write_file(arguments.output, std::array{bytes});
   if (!session.quiet)
     session.console.err << fmt::format("{} weights in {}, {} instead of {}\n", converted.tensors, arguments.dtype,
-                                       format_bytes(static_cast<double>(converted.bytes.size())),
-                                       format_bytes(static_cast<double>(std::filesystem::file_size(arguments.file))));
+                                       format_bytes(static_cast<double>(converted.bytes.size())), format_bytes(given));
   return 0;
 }
 
