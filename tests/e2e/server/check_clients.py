@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients of others against the server: Prometheus scrapes it, Triton's client infers, OpenAI's embeds, Schemathesis reads its OpenAPI document.
+"""Clients of others against the server: Prometheus scrapes it, Triton's client infers, OpenAI's and LangChain's embed and chat, Schemathesis reads its OpenAPI document.
 
     check_clients.py TENON [--all]
 
@@ -111,6 +111,35 @@ for wrong, kind, hint in ((dict(model=model, messages=[]), openai.BadRequestErro
 '''
 
 
+LANGCHAIN = r'''
+import asyncio, math, sys
+from langchain_openai import OpenAIEmbeddings
+# Without this the client would send the ids of OpenAI's own tokenizer, which the server refuses with a hint.
+embeddings = OpenAIEmbeddings(model="words", base_url="http://%s/v1" % sys.argv[1], api_key="none", check_embedding_ctx_length=False, max_retries=0)
+documents = embeddings.embed_documents(["a b", "c"])
+assert len(documents) == 2 and abs(math.hypot(*documents[0]) - 1) < 1e-6, documents
+assert embeddings.embed_query("a b") == documents[0]
+assert asyncio.run(embeddings.aembed_query("c")) == documents[1]
+'''
+
+LANGCHAIN_CHAT = r'''
+import asyncio, sys
+from langchain_openai import ChatOpenAI, OpenAI
+address = dict(base_url="http://%s/v1" % sys.argv[1], api_key="none", max_retries=0)
+chat = ChatOpenAI(model="llama_q4_1", temperature=0, max_tokens=16, **address)
+messages = [("system", "the"), ("human", "hello world")]
+whole = chat.invoke(messages)
+assert whole.content and whole.usage_metadata["output_tokens"] > 0, whole
+assert "".join(chunk.content for chunk in chat.stream(messages)) == whole.content
+async def streamed():
+    return "".join([chunk.content async for chunk in chat.astream(messages)])
+assert asyncio.run(streamed()) == whole.content
+assert [m.content for m in chat.batch([messages] * 3)] == [whole.content] * 3
+text = OpenAI(model="llama_q4_1", temperature=0, max_tokens=8, **address)
+assert "".join(text.stream("hello")) == text.invoke("hello") != ""
+'''
+
+
 def has_module(name):
     return subprocess.run([PYTHON, "-c", "import " + name], capture_output=True).returncode == 0
 
@@ -169,6 +198,16 @@ def check_openai(address, _):
         subprocess.run([PYTHON, "-c", OPENAI_CHAT, other], check=True, env=environment)
 
 
+def check_langchain(address, _):
+    # Its own version of OpenAI's client, and what else it brings, is in a folder of its own.
+    environment = dict(os.environ, PYTHONPATH=os.environ.get("TENON_LANGCHAIN", ""), LANGCHAIN_TRACING_V2="false")
+    if subprocess.run([PYTHON, "-c", "import langchain_openai"], capture_output=True, env=environment).returncode != 0:
+        return "langchain-openai is not installed for " + PYTHON
+    subprocess.run([PYTHON, "-c", LANGCHAIN, address], check=True, env=environment)
+    with serving(LANGUAGE_MODELS) as other:
+        subprocess.run([PYTHON, "-c", LANGCHAIN_CHAT, other], check=True, env=environment)
+
+
 def check_schemathesis(address, directory):
     if not has_module("schemathesis"):
         return "schemathesis is not installed for " + PYTHON
@@ -203,7 +242,7 @@ def serving(models):
 def main():
     with tempfile.TemporaryDirectory() as directory, serving(MODELS) as address:
         skipped = 0
-        checks = [check_prometheus, check_triton, check_openai, check_schemathesis]
+        checks = [check_prometheus, check_triton, check_openai, check_langchain, check_schemathesis]
         for check in checks:
             why = check(address, directory)
             print("%s: %s" % (check.__name__[6:], "skipped: " + why if why else "ok"), flush=True)
