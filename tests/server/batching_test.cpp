@@ -116,6 +116,16 @@ TEST(BatchProfile, TakesTheSizeWithTheHighestRateWithinTheObjective) {
   EXPECT_EQ(profile.best_rows(32, 16, -1.0, now), 8) << "what is late already is not helped by small batches";
 }
 
+TEST(BatchProfile, TriesLargerBatchesWhileOnlySingleRowsHaveRun) {
+  BatchProfile profile;
+  const Clock::time_point now = Clock::now();
+  profile.add(1, 0, 0.010, now);
+  EXPECT_EQ(profile.best_rows(32, 0, 1.0, now), 2);
+  EXPECT_EQ(profile.best_rows(32, 0, 0.015, now), 1) << "beyond the objective, as far as is known";
+  profile.add(2, 0, 0.020, now);
+  EXPECT_EQ(profile.best_rows(32, 0, 1.0, now), 1) << "two rows take twice the time";
+}
+
 TEST(BatchProfile, PredictsShapesThatHaveNotRun) {
   BatchProfile profile;
   const Clock::time_point now = Clock::now();

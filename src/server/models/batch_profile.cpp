@@ -39,14 +39,18 @@ std::optional<BatchProfile::Line> BatchProfile::line() const {
   if (spread > 1e-9 * n * sxx) {
     const double slope = (n * sxy - sx * sy) / spread, start = (sy - slope * sx) / n;
     // Noise can make either negative; then times are taken to be in proportion to the work.
-    if (slope > 0 && start >= 0) line = {start, slope};
+    if (slope > 0 && start >= 0) line = {start, slope, true};
   }
   return line;
 }
 
-std::optional<double> BatchProfile::predict(std::int64_t rows, std::int64_t length, Clock::time_point now) const {
+bool BatchProfile::is_measured(std::int64_t rows, std::int64_t length, Clock::time_point now) const {
   const auto found = cells_.find({length, rows});
-  if (found != cells_.end() && now - found->second.latest <= kMemory) return found->second.least();
+  return found != cells_.end() && now - found->second.latest <= kMemory;
+}
+
+std::optional<double> BatchProfile::predict(std::int64_t rows, std::int64_t length, Clock::time_point now) const {
+  if (is_measured(rows, length, now)) return cells_.at({length, rows}).least();
   const std::optional<Line> fit = line();
   if (!fit) return std::nullopt;
   return fit->start + fit->slope * work_of(rows, length);
@@ -63,6 +67,11 @@ std::int64_t BatchProfile::best_rows(std::int64_t available, std::int64_t length
       continue;
     }
     if (rows > 1 && budget_seconds > 0 && *seconds > budget_seconds) break;
+    if (!is_measured(rows, length, now) && !line()->is_known) {
+      if (best_rate > 0) return rows == 2 * best ? rows : best;
+      best = rows;
+      continue;
+    }
     const double rate = static_cast<double>(rows) / *seconds;
     if (rate < best_rate * kNoBetter) continue;
     best = rows;

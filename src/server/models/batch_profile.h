@@ -23,8 +23,9 @@ class BatchProfile {
   // nullopt: nothing is known yet.
   std::optional<double> predict(std::int64_t rows, std::int64_t length, Clock::time_point now) const;
   // The power of two, at most |available|, with the most rows a second among those predicted to end within |budget_seconds|; 1
-  // if none does. The smaller of two that are equal within a few per cent. A budget that is used up already does not limit:
-  // what is late is not helped by small batches.
+  // if none does. While measurements do not tell what a batch costs besides its rows, twice the best size known is tried. The
+  // smaller of two that are equal within a few per cent. A budget that is used up already does not limit: what is late is not
+  // helped by small batches.
   std::int64_t best_rows(std::int64_t available, std::int64_t length, double budget_seconds, Clock::time_point now) const;
 
  private:
@@ -37,8 +38,10 @@ class BatchProfile {
   };
   struct Line {
     double start = 0, slope = 0;
+    bool is_known = false;  // false: times are taken to be in proportion to the work, which says nothing about batches
   };
   std::optional<Line> line() const;
+  bool is_measured(std::int64_t rows, std::int64_t length, Clock::time_point now) const;
 
   std::map<std::pair<std::int64_t, std::int64_t>, Cell> cells_;  // by length and rows
 };

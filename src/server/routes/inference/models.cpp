@@ -78,25 +78,11 @@ void write_batches(JsonWriter& out, const BatchStatistics& batches) {
 }
 
 void write_statistics(JsonWriter& out, ServedModel& model) {
-  const ServedModel::Status status = model.status();
   const BatchStatistics batches = model.batcher().statistics();
   out.begin_object();
-  out.member("name", model.name());
-  out.member("version", std::to_string(model.version()));
-  out.member("last_inference", batches.last_ms);
-  out.member("inference_count", batches.inferences);
-  out.member("execution_count", batches.executions);
-  out.key("inference_stats").begin_object();
-  write_duration(out, "success", batches.success);
-  write_duration(out, "fail", batches.fail);
-  write_duration(out, "queue", batches.queue);
-  write_duration(out, "compute_input", {.count = batches.compute.count});
-  write_duration(out, "compute_infer", batches.compute);
-  write_duration(out, "compute_output", {.count = batches.compute.count});
-  out.end_object();
-  write_batches(out, batches);
+  write_inference_statistics(out, model.name(), std::to_string(model.version()), batches);
   out.key("tenon").begin_object();
-  write_batching(out, model, status, batches);
+  write_batching(out, model, model.status(), batches);
   out.end_object();
   out.end_object();
 }
@@ -125,10 +111,27 @@ void check_outputs(const InferenceRequest& request, const ModelInfo& info, const
   }
 }
 
-// 1 is the highest level of the protocol, 5 that of requests that name none.
-int priority_of(std::uint64_t level) { return level == 0 ? 0 : 5 - static_cast<int>(std::min<std::uint64_t>(level, 10)); }
-
 }  // namespace
+
+void write_inference_statistics(JsonWriter& out, const std::string& name, const std::string& version,
+                                const BatchStatistics& batches) {
+  out.member("name", name);
+  out.member("version", version);
+  out.member("last_inference", batches.last_ms);
+  out.member("inference_count", batches.inferences);
+  out.member("execution_count", batches.executions);
+  out.key("inference_stats").begin_object();
+  write_duration(out, "success", batches.success);
+  write_duration(out, "fail", batches.fail);
+  write_duration(out, "queue", batches.queue);
+  write_duration(out, "compute_input", {.count = batches.compute.count});
+  write_duration(out, "compute_infer", batches.compute);
+  write_duration(out, "compute_output", {.count = batches.compute.count});
+  out.end_object();
+  write_batches(out, batches);
+}
+
+int priority_of(std::uint64_t level) { return level == 0 ? 0 : 5 - static_cast<int>(std::min<std::uint64_t>(level, 10)); }
 
 void rethrow_from_run(const std::exception_ptr& error) {
   try {

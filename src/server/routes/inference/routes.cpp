@@ -157,7 +157,7 @@ void add_repository(RouteTable& routes, Services& services) {
 }  // namespace
 
 void add_inference_routes(RouteTable& routes, Services& services) {
-  auto ops = std::make_shared<OpModels>();
+  auto ops = std::make_shared<OpModels>(services);
   const auto get = [&](const char* path, const char* summary, Access access, Handler handler) {
     routes.add({.method = Method::get,
                 .path = path,
@@ -186,7 +186,7 @@ void add_inference_routes(RouteTable& routes, Services& services) {
                 .failures = {404, 409, 413, 501, 504},
                 .begin = [&services, ops](const Call& call, const Finish& finish) {
                   if (!is_op(call)) return infer_with_model(services, call, finish);
-                  finish([&] { return ops->infer(services, call); });
+                  ops->infer(services, call, finish);
                 }});
 }
 
