@@ -431,6 +431,21 @@ TEST(Embeddings, TextsBecomeVectorsOfLengthOne) {
   EXPECT_NEAR(sum, 1, 1e-5);
 }
 
+// A token for every letter: the texts with which a model is tried are then longer than any word count suggests.
+TEST(Embeddings, ATokenizerOfLettersIsTriedAndServed) {
+  const ModelServer server([](const std::filesystem::path& folder) {
+    write_file(folder / "letters" / "model.onnx", encoder_model());
+    write_file(
+        folder / "letters" / "tokenizer.json",
+        R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":null,"post_processor":null,"decoder":null,)"
+        R"("model":{"type":"BPE","vocab":{"[PAD]":0,"a":1,"b":2,"[UNK]":3},"merges":[],"unk_token":"[UNK]"}})");
+  });
+  const Reply reply = server->post("/v1/embeddings", R"({"model":"letters","input":["abba"]})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(at(reply.json(), "usage", "prompt_tokens"), 4);
+  EXPECT_EQ(at(server.model("letters"), "batched"), true);
+}
+
 TEST(Embeddings, Base64HasTheSameBitsAsFloats) {
   const ModelServer server;
   const json::value floats = server->post("/v1/embeddings", R"({"model":"words","input":"a b"})").json();

@@ -106,7 +106,10 @@ BatchingVerdict probe_text(const Encoder& encoder, const BatchLayout& layout, co
   const bool batches = probe.holds(text_items(encoder, layout, 16), 0) && vectors_hold(encoder, options);
   if (!batches) return {.reason = "results differ between a request alone and in a batch"};
   if (layout.mask.empty()) return {.batches = true, .reason = "equal lengths only: the model has no mask"};
-  const bool pads = probe.holds(text_items(encoder, layout, 0), 32);
+  const std::vector<BatchItem> items = text_items(encoder, layout, 0);
+  std::int64_t longest = 32;
+  for (const BatchItem& item : items) longest = std::max(longest, item.length);
+  const bool pads = probe.holds(items, length_class(longest));
   return {.batches = true,
           .pads = pads,
           .reason = pads ? "results have the same bits alone, in a batch and padded"

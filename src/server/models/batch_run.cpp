@@ -62,6 +62,9 @@ HostArray stacked(std::span<const BatchItem> items, const std::string& name, std
   HostArray out = HostArray::empty(first.dtype(), Shape(extents));
   std::byte* at = out.mutable_data();
   for (const BatchItem& item : items) {
+    if (const Shape& shape = arrays_of(item).at(name).shape(); padded != 0 && shape[1] > padded)
+      throw Error(ErrorCode::internal,
+                  fmt::format("'{}' has the length {}, and its batch {}", printable(name), shape[1], padded));
     copy_rows(arrays_of(item).at(name), at, padded);
     at += static_cast<std::size_t>(item.rows) * (out.bytes() / static_cast<std::size_t>(std::max<std::int64_t>(extents[0], 1)));
   }
