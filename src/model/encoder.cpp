@@ -52,6 +52,10 @@ std::size_t rounded_length(std::size_t length, std::size_t most) {
   return std::max(std::min(size, most), length);
 }
 
+// Products of one or two rows are summed in another order than larger ones. Batches are never that small, so that a vector has
+// the same bits whatever else is encoded with it.
+constexpr std::size_t kShortest = 8;
+
 bool compiles_slowly(const std::string& request) {
   DeviceManager& manager = current_manager();
   const std::string& wanted = request == "auto" ? default_request() : request;
@@ -70,6 +74,9 @@ Model::Tensors inputs_of(const EncoderState& state, const HostArray& ids, const 
 // than rows, if |rounds|.
 HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std::span<const std::size_t> rows,
                     const RunOptions& options, bool rounds, std::size_t longest = 1) {
+  if (!state.mask.empty())
+    longest =
+        std::max(longest, std::min(kShortest, static_cast<std::size_t>(std::max<std::int64_t>(state.options.max_tokens, 1))));
   for (const std::size_t row : rows) longest = std::max(longest, all[row].ids.size());
   if (rounds) longest = rounded_length(longest, static_cast<std::size_t>(state.options.max_tokens));
   const Shape shape{static_cast<std::int64_t>(rounds ? std::bit_ceil(rows.size()) : rows.size()),
