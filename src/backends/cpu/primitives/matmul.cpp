@@ -195,23 +195,64 @@ Bf16Range range_of(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Batch
   return {found[0].load(), found[1].load(), found[2].load()};
 }
 
-void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch, float* out,
-                  std::int64_t ldc) {
-  const bool is_exact = needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b));
-  Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
+// Products of several matrices with one right operand are one product if all their rows lie at equal distances: the right operand
+// is then searched and packed once.
+void merge_rows(Matrix<Bf16Bits>& a, Batch& batch, std::int64_t ldc) {
+  std::int64_t rows = a.rows;
+  for (int axis = batch.shape.rank() - 1; axis >= 0; --axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (batch.shape[axis] == 1) continue;
+    if (batch.b[i] != 0 || batch.a[i] != rows * a.row_stride || batch.out[i] != rows * ldc) return;
+    rows *= batch.shape[axis];
+  }
+  a.rows = rows;
+  batch = {};
+}
+
+// Some subnormal number matters: the matrices with one are multiplied in f32, each for itself, so that no result depends on the
+// other matrices of the batch.
+void bf16_product_with_subnormals(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch,
+                                  float* out, std::int64_t ldc) {
   // In f32 the operands of a part are converted as a whole: not too many at a time.
-  if (is_exact) cut = {std::max(cut.rows, (a.rows + 511) / 512), std::max(cut.cols, (b.cols + 511) / 512)};
+  Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
+  cut = {std::max(cut.rows, (a.rows + 511) / 512), std::max(cut.cols, (b.cols + 511) / 512)};
+  std::vector<char> is_exact(static_cast<std::size_t>(batch.count));
+  for_ranges(pool, batch.count, a.rows * a.cols / 16, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t n = begin; n < end; ++n)
+      is_exact[static_cast<std::size_t>(n)] = needs_subnormals(range_of(shifted(a, offset_of(n, batch.shape, batch.a))),
+                                                               range_of(shifted(b, offset_of(n, batch.shape, batch.b))));
+  });
+  pool.for_each(batch.count * cut.parts(), [&](std::int64_t task, int) {
+    const std::int64_t n = task / cut.parts(), part = task % cut.parts();
+    const Matrix<Bf16Bits> left = shifted(a, offset_of(n, batch.shape, batch.a));
+    const Matrix<Bf16Bits> right = shifted(b, offset_of(n, batch.shape, batch.b));
+    const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
+    const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 32);
+    if (rows.begin == rows.end || cols.begin == cols.end) return;
+    float* const corner = out + offset_of(n, batch.shape, batch.out) + rows.begin * ldc + cols.begin;
+    const Matrix<Bf16Bits> right_part = right.transposed().band(cols.begin, cols.end).transposed();
+    if (is_exact[static_cast<std::size_t>(n)] == 0) return gemm_bf16(left.band(rows.begin, rows.end), right_part, corner, ldc);
+    thread_local std::vector<float> wide_left, wide_right;
+    gemm(widened_matrix(left, DType::bf16, rows.begin, 0, rows.end - rows.begin, left.cols, wide_left),
+         widened_matrix(right_part, DType::bf16, 0, 0, right.rows, right_part.cols, wide_right), corner, ldc);
+  });
+}
+
+void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& given, const Matrix<Bf16Bits>& b, const Batch& given_batch,
+                  float* out, std::int64_t ldc) {
+  Matrix<Bf16Bits> a = given;
+  Batch batch = given_batch;
+  merge_rows(a, batch, ldc);
+  if (needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b)))
+    return bf16_product_with_subnormals(pool, given, b, given_batch, out, ldc);
+  const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
   for_parts(pool, a, b, batch, out, cut.parts(), a.rows * a.cols * b.cols / 16,
             [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
               const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
               const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 32);
               if (rows.begin == rows.end || cols.begin == cols.end) return;
-              float* const corner = to + rows.begin * ldc + cols.begin;
-              const Matrix<Bf16Bits> right_part = right.transposed().band(cols.begin, cols.end).transposed();
-              if (!is_exact) return gemm_bf16(left.band(rows.begin, rows.end), right_part, corner, ldc);
-              thread_local std::vector<float> wide_left, wide_right;
-              gemm(widened_matrix(left, DType::bf16, rows.begin, 0, rows.end - rows.begin, left.cols, wide_left),
-                   widened_matrix(right_part, DType::bf16, 0, 0, right.rows, right_part.cols, wide_right), corner, ldc);
+              gemm_bf16(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(),
+                        to + rows.begin * ldc + cols.begin, ldc);
             });
 }
 

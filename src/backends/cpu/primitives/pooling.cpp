@@ -2,6 +2,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/sliding.h"
 #include "backends/cpu/primitives/typed.h"
@@ -64,11 +65,6 @@ typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t pl
 }
 
 // Maxima of f32 windows: first of the rows, then along the row. What a NaN meets becomes NaN, as in WindowMax.
-#if defined(__x86_64__)
-#define TENON_CLONES [[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]]
-#else
-#define TENON_CLONES
-#endif
 TENON_CLONES void max_into(float* to, const float* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[i] <= to[i] ? to[i] : from[i];
 }

@@ -1,5 +1,7 @@
 #include "backends/cpu/products/epilogue.h"
 
+#include "backends/cpu/primitives/clones.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,12 +12,6 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kSegment = 512;  // elements of one operand that is a number
-
-#if defined(__x86_64__)
-#define TENON_CLONES [[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]]
-#else
-#define TENON_CLONES
-#endif
 
 // Subnormal numbers become zeros. The product that reads them next would take a hundred times as long for each of them, and next
 // to the other terms they are nothing.

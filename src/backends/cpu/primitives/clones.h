@@ -1,0 +1,8 @@
+// TENON_CLONES: a function that the compiler makes for several instruction sets; the loader takes the best that the CPU has.
+#pragma once
+
+#if defined(__x86_64__)
+#define TENON_CLONES [[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]]
+#else
+#define TENON_CLONES
+#endif
