@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Dynamic batching under load: /v1/embeddings with 64 clients against the same texts encoded offline, in one run on loopback.
 
-    bench/serving.py MODELS [--model minilm] [--program build/release/tenon] [--trace TRACE.csv] [--seconds 15] [--clients 64]
+    bench/serving.py MODELS [--model minilm] [--program build/release/tenon] [--trace TRACE.csv] [--seconds 15] [--clients 64] [--offline 1000]
 
-MODELS is a folder for `tenon serve --models` with a model that has a tokenizer. Lengths are the GeneratedTokens of an Azure LLM trace
+MODELS is a folder for `tenon serve --models`; a model without a tokenizer gets one of the words that are sent. Lengths are the GeneratedTokens of an Azure LLM trace
 (the conversation trace of 2023), cut to 4 ... 128 tokens; without --trace they are log-normal with the same median. Prints Markdown:
 
 - offline: `tenon encode` of the same texts, sorted by length, in batches of 32; and the server with all clients asking without a
@@ -14,7 +14,7 @@ MODELS is a folder for `tenon serve --models` with a model that has a tokenizer.
 
 Every vector is compared bit by bit with that of the same text asked for alone.
 """
-import argparse, base64, bisect, collections, csv, http.client, json, os, random, re, signal, statistics, struct, subprocess, sys
+import argparse, base64, bisect, collections, csv, http.client, json, os, random, re, shutil, signal, statistics, struct, subprocess, sys
 import tempfile, threading, time
 
 WORDS = "the cat sat on a red mat and then it went to see what was in old house by river with some good bread for its small friend".split()
@@ -36,6 +36,22 @@ def text_of(length, index):
     """A text of |length| tokens, the two that enclose it included; every word is one token."""
     generator = random.Random(index)
     return " ".join(generator.choice(WORDS) for _ in range(length - 2))
+
+
+def with_tokenizer(models, model, folder):
+    """The folder to serve: |models|, or |folder| with the model and a tokenizer of WORDS where it has none."""
+    if os.path.exists(os.path.join(models, model, "tokenizer.json")):
+        return models
+    os.makedirs(os.path.join(folder, model))
+    shutil.copy(os.path.join(models, model, "model.onnx"), os.path.join(folder, model))
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + sorted(set(WORDS)))}
+    enclose = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}]
+    special = {name: {"id": name, "ids": [vocabulary[name]], "tokens": [name]} for name in ("[CLS]", "[SEP]")}
+    with open(os.path.join(folder, model, "tokenizer.json"), "w") as file:
+        json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "decoder": None,
+                   "pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+                   "post_processor": {"type": "TemplateProcessing", "single": enclose, "pair": enclose, "special_tokens": special}}, file)
+    return folder
 
 
 class Client:
@@ -223,9 +239,12 @@ def main():
     parser.add_argument("--trace")
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--offline", type=int, default=1000, help="texts that are encoded offline")
     options = parser.parse_args()
     lengths = lengths_of(options.trace, 4000)
     texts = [text_of(length, i % 500) for i, length in enumerate(lengths)]
+    made = tempfile.TemporaryDirectory()
+    options.models = with_tokenizer(options.models, options.model, made.name)
     server = Server(options.program, options.models)
     try:
         inputs = [value["name"] for value in server.get("/v2/models/" + options.model)["inputs"]]
@@ -237,7 +256,7 @@ def main():
         load.run(None, options.seconds)  # compiles the shapes
         rounds = []
         for _ in range(3):
-            batch = offline(options.program, options.models, options.model, texts[:1000])
+            batch = offline(options.program, options.models, options.model, texts[:options.offline])
             latencies, seconds = load.run(None, options.seconds)
             rounds.append((batch, len(latencies) / seconds, quantile(latencies, 0.5), quantile(latencies, 0.99)))
         capacity = statistics.median(r[1] for r in rounds)
