@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Language models: Tenon and llama.cpp on one file. Greedy tokens compared one by one, then the speed of prompt and generation.
 
-    bench/generate.py TENON MODEL.gguf [--threads 1] [--rounds 5] [--plain]
+    bench/generate.py TENON MODEL.gguf [--threads 1] [--rounds 5] [--plain] [--prebuilt]
 
 llama.cpp is PyPI's llama-cpp-python, built from source for this machine, in this interpreter; --plain turns off its special buffers (AMX,
-repacking). Its keys and values are float32 as Tenon's are, not its default of float16. Times are processor time, because other work on the machine would disturb the clock; with one thread they are the same on a quiet
-one. The rounds of the two alternate, and the median counts. Prints a table in Markdown.
+repacking). --prebuilt takes PyPI's xllamacpp instead, whose wheel is compiled for AVX2; it gives texts and no tokens, so texts are compared. Its keys and values are float32 as Tenon's are, not its default of float16. Times are processor time, because other work on the machine would disturb the clock; with one thread they are the same on a quiet
+one. With several threads, which --prebuilt measures, they are those by the clock that both programs report. The rounds of the two alternate, and the median counts. Prints a table in Markdown.
 """
 import argparse
 import json
@@ -34,6 +34,8 @@ def tenon_speed(arguments):
     one, start = tenon(arguments, PROMPTS[1], 1)
     long, prompt = tenon(arguments, LONG, 1)
     many, generation = tenon(arguments, PROMPTS[1], TOKENS)
+    if arguments.threads > 1:
+        return long["prompt_tokens_per_second"], many["tokens_per_second"], start
     return (long["prompt_tokens"] - one["prompt_tokens"]) / (prompt - start), (many["tokens"] - 1) / (generation - start), start
 
 
@@ -69,6 +71,48 @@ def peer_greedy(peer, prompt, tokens):
     return ids, out, first - begin, time.process_time() - first
 
 
+class Prebuilt:
+    """llama.cpp as PyPI's xllamacpp has it."""
+
+    def __init__(self, arguments):
+        import xllamacpp
+        parameters = xllamacpp.CommonParams()
+        parameters.model.path = arguments.model
+        parameters.n_ctx, parameters.n_parallel, parameters.n_batch = 2048, 1, 512
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = arguments.threads
+        parameters.cache_type_k = parameters.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        parameters.warmup, parameters.no_extra_bufts = False, arguments.plain
+        begin = time.process_time()
+        self.server = xllamacpp.Server(parameters)
+        self.load, self.threads = time.process_time() - begin, arguments.threads
+
+    def greedy(self, prompt, tokens):
+        """The text, the prompt's tokens, those after it, and the time of both."""
+        begin = time.process_time()
+        answer = self.server.handle_completions({"prompt": prompt, "n_predict": tokens, "temperature": 0, "cache_prompt": False})
+        usage, self.timings = answer["usage"], answer["timings"]
+        return answer["choices"][0]["text"], usage["prompt_tokens"], usage["completion_tokens"], time.process_time() - begin
+
+    def speed(self):
+        _, short, _, start = self.greedy(PROMPTS[1], 1)
+        _, long, _, prompt = self.greedy(LONG, 1)
+        prompt_rate = self.timings["prompt_per_second"]
+        _, _, many, generation = self.greedy(PROMPTS[1], TOKENS)
+        if self.threads > 1:
+            return prompt_rate, self.timings["predicted_per_second"], self.load
+        return (long - short) / (prompt - start), (many - 1) / (generation - start), self.load
+
+
+def compare_texts(arguments, peer, *more):
+    equal = 0
+    for prompt in PROMPTS:
+        theirs, ours = peer.greedy(prompt, 64)[0], tenon(arguments, prompt, 64, *more)[0]["text"]
+        same = len(os.path.commonprefix([ours, theirs]))
+        equal += ours == theirs
+        print(f"{prompt!r}: equal {'' if ours == theirs else f'up to letter {same} '}of {len(theirs)} letters", file=sys.stderr)
+    return equal
+
+
 def compare(arguments, peer, *more):
     equal = 0
     for prompt in PROMPTS:
@@ -86,11 +130,20 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--prebuilt", action="store_true")
     arguments = parser.parse_args()
-    peer, load_seconds = load_peer(arguments)
-    equal = compare(arguments, peer)
     ours, theirs = [], []
+    if arguments.prebuilt:
+        peer = Prebuilt(arguments)
+        equal, ids = compare_texts(arguments, peer), range(peer.greedy(LONG, 1)[1])
+    else:
+        peer, load_seconds = load_peer(arguments)
+        equal = compare(arguments, peer)
     for _ in range(arguments.rounds):
+        if arguments.prebuilt:
+            theirs.append(peer.speed())
+            ours.append(tenon_speed(arguments))
+            continue
         ids, _, prompt, _ = peer_greedy(peer, LONG, 1)
         _, out, _, generation = peer_greedy(peer, PROMPTS[1], TOKENS)
         theirs.append((len(ids) / prompt, (len(out) - 1) / generation, load_seconds))
