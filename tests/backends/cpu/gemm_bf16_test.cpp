@@ -142,57 +142,79 @@ TEST(Bf16Product, NeedsSubnormalNumbersBesideHugeOnesAndInTinyLines) {
   }
   std::fill_n(values.begin() + 40, 8, Bf16Bits{0x0001});
   EXPECT_TRUE(needs_subnormals(range_of(matrix), ordinary)) << "a line of nothing else";
+}
 
-  // A layer of a network: the rows of a batch times one matrix of weights.
-  TEST(Bf16Product, OfABatchWithOneRightOperandHasTheBitsOfEachAlone) {
-    constexpr std::int64_t kCount = 3, kRows = 40, kDepth = 90, kCols = 70;
-    std::vector<Bf16Bits> a = bf16_numbers(kCount * kRows * kDepth, 5), b = bf16_numbers(kDepth * kCols, 6);
-    View shared = dense_view(b.data(), DType::bf16, {1, kDepth, kCols});
-    shared.shape = Shape{kCount, kDepth, kCols};
-    shared.strides[0] = 0;
-    const View all = dense_view(a.data(), DType::bf16, {kCount, kRows, kDepth});
-    if (!has_matmul16(DType::bf16, all, shared, {}, {kCount, kRows, kCols})) GTEST_SKIP() << "this CPU has no bfloat16 products";
-    plain::with_pools([&](ThreadPool& pool) {
-      std::vector<float> together, alone;
-      matmul16(pool, all, shared, {}, plain::target(together, {kCount, kRows, kCols}));
-      for (std::int64_t i = 0; i < kCount; ++i) {
-        matmul16(pool, dense_view(a.data() + i * kRows * kDepth, DType::bf16, {kRows, kDepth}),
-                 dense_view(b.data(), DType::bf16, {kDepth, kCols}), {}, plain::target(alone, {kRows, kCols}));
-        EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + i * kRows * kCols)) << i;
-      }
-    });
-  }
+// A layer of a network: the rows of a batch times one matrix of weights.
+TEST(Bf16Product, OfABatchWithOneRightOperandHasTheBitsOfEachAlone) {
+  constexpr std::int64_t kCount = 3, kRows = 40, kDepth = 90, kCols = 70;
+  std::vector<Bf16Bits> a = bf16_numbers(kCount * kRows * kDepth, 5), b = bf16_numbers(kDepth * kCols, 6);
+  View shared = dense_view(b.data(), DType::bf16, {1, kDepth, kCols});
+  shared.shape = Shape{kCount, kDepth, kCols};
+  shared.strides[0] = 0;
+  const View all = dense_view(a.data(), DType::bf16, {kCount, kRows, kDepth});
+  if (!has_matmul16(DType::bf16, all, shared, {}, {kCount, kRows, kCols})) GTEST_SKIP() << "this CPU has no bfloat16 products";
+  plain::with_pools([&](ThreadPool& pool) {
+    std::vector<float> together, alone;
+    matmul16(pool, all, shared, {}, plain::target(together, {kCount, kRows, kCols}));
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      matmul16(pool, dense_view(a.data() + i * kRows * kDepth, DType::bf16, {kRows, kDepth}),
+               dense_view(b.data(), DType::bf16, {kDepth, kCols}), {}, plain::target(alone, {kRows, kCols}));
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + i * kRows * kCols)) << i;
+    }
+  });
+}
 
-  // The whole primitive, with every layout and with numbers that the instructions would take for zero.
-  TEST(Bf16Product, AsAPrimitiveKeepsSubnormalNumbers) {
-    for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 50}, {1, 300}, {300, 1}})
-      for (const bool has_subnormal : {false, true})
-        for (const bool transposed : {false, true}) {
-          const std::int64_t k = 90;
-          std::vector<Bf16Bits> a = bf16_numbers(m * k, 5), b = bf16_numbers(k * n, 6);
-          if (has_subnormal) a[3] = 0x0040, b[static_cast<std::size_t>(transposed ? 3 : 3 * n)] = 0x7e80;
-          View x = dense_view(a.data(), DType::bf16, {m, k}),
-               y = dense_view(b.data(), DType::bf16, transposed ? Shape{n, k} : Shape{k, n});
-          const MatMulAttr attr{false, transposed};
-          if (!has_matmul16(DType::bf16, x, y, attr, {m, n})) continue;
-          plain::with_pools([&](ThreadPool& pool) {
-            std::vector<float> out;
-            matmul16(pool, x, y, attr, plain::target(out, {m, n}));
-            for (std::int64_t i = 0; i < m; ++i)
-              for (std::int64_t j = 0; j < n; ++j) {
-                double sum = 0, size = 0;
-                for (std::int64_t p = 0; p < k; ++p) {
-                  const double term =
-                      static_cast<double>(to_f32(a[static_cast<std::size_t>(i * k + p)])) *
-                      static_cast<double>(to_f32(b[static_cast<std::size_t>(transposed ? j * k + p : p * n + j)]));
-                  sum += term;
-                  size += std::abs(term);
-                }
-                ASSERT_NEAR(static_cast<double>(out[static_cast<std::size_t>(i * n + j)]), sum, 1e-6 * size) << i << ", " << j;
+// Numbers that the instructions take for zero make a matrix take another path, but not the other matrices of its batch.
+TEST(Bf16Product, OfAMatrixDoesNotDependOnSubnormalNumbersOfItsNeighbours) {
+  constexpr std::int64_t kCount = 3, kRows = 40, kDepth = 90, kCols = 70;
+  std::vector<Bf16Bits> a = bf16_numbers(kCount * kRows * kDepth, 5), b = bf16_numbers(kDepth * kCols, 6);
+  a[kRows * kDepth + 7] = 0x0040;  // in the second one, which a huge factor makes count
+  b[7 * kCols] = 0x7e80;
+  View shared = dense_view(b.data(), DType::bf16, {1, kDepth, kCols});
+  shared.shape = Shape{kCount, kDepth, kCols};
+  shared.strides[0] = 0;
+  const View all = dense_view(a.data(), DType::bf16, {kCount, kRows, kDepth});
+  if (!has_matmul16(DType::bf16, all, shared, {}, {kCount, kRows, kCols})) GTEST_SKIP() << "this CPU has no bfloat16 products";
+  plain::with_pools([&](ThreadPool& pool) {
+    std::vector<float> together, alone;
+    matmul16(pool, all, shared, {}, plain::target(together, {kCount, kRows, kCols}));
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      matmul16(pool, dense_view(a.data() + i * kRows * kDepth, DType::bf16, {kRows, kDepth}),
+               dense_view(b.data(), DType::bf16, {kDepth, kCols}), {}, plain::target(alone, {kRows, kCols}));
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + i * kRows * kCols)) << i;
+    }
+  });
+}
+
+// The whole primitive, with every layout and with numbers that the instructions would take for zero.
+TEST(Bf16Product, AsAPrimitiveKeepsSubnormalNumbers) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 50}, {1, 300}, {300, 1}})
+    for (const bool has_subnormal : {false, true})
+      for (const bool transposed : {false, true}) {
+        const std::int64_t k = 90;
+        std::vector<Bf16Bits> a = bf16_numbers(m * k, 5), b = bf16_numbers(k * n, 6);
+        if (has_subnormal) a[3] = 0x0040, b[static_cast<std::size_t>(transposed ? 3 : 3 * n)] = 0x7e80;
+        View x = dense_view(a.data(), DType::bf16, {m, k}),
+             y = dense_view(b.data(), DType::bf16, transposed ? Shape{n, k} : Shape{k, n});
+        const MatMulAttr attr{false, transposed};
+        if (!has_matmul16(DType::bf16, x, y, attr, {m, n})) continue;
+        plain::with_pools([&](ThreadPool& pool) {
+          std::vector<float> out;
+          matmul16(pool, x, y, attr, plain::target(out, {m, n}));
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+              double sum = 0, size = 0;
+              for (std::int64_t p = 0; p < k; ++p) {
+                const double term = static_cast<double>(to_f32(a[static_cast<std::size_t>(i * k + p)])) *
+                                    static_cast<double>(to_f32(b[static_cast<std::size_t>(transposed ? j * k + p : p * n + j)]));
+                sum += term;
+                size += std::abs(term);
               }
-          });
-        }
-  }
+              ASSERT_NEAR(static_cast<double>(out[static_cast<std::size_t>(i * n + j)]), sum, 1e-6 * size) << i << ", " << j;
+            }
+        });
+      }
+}
 
 }  // namespace
 }  // namespace tenon::cpu

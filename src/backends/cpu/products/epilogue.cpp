@@ -1,12 +1,12 @@
 #include "backends/cpu/products/epilogue.h"
 
-#include "backends/cpu/primitives/clones.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
+
+#include "backends/cpu/primitives/clones.h"
 
 namespace tenon::cpu {
 namespace {
