@@ -28,6 +28,7 @@ struct ConvPlan {
       depth;  // total: places of all images; depth: terms of one result
   std::int64_t tile = 0,
                tiles = 0;  // tiles: of an image if is_direct, else of all
+  std::int64_t parts = 1;  // of a tile's channels, where there are too few tiles for the threads
   std::size_t panel_elements = 0, sum_elements = 0,
               line_elements = 0;  // of one worker
   bool is_direct = true;
@@ -57,6 +58,10 @@ struct ConvPlan {
     const std::int64_t extent = is_direct ? places : total;
     tile = std::min(tile, rounded_up(extent, unit));
     tiles = (extent + tile - 1) / tile;
+    const std::int64_t tasks = tiles * groups * (is_direct ? images : 1);
+    if (threads > 1 && is_direct && tasks < 2 * threads)
+      parts = std::clamp<std::int64_t>((2 * threads + tasks - 1) / tasks, 1,
+                                       std::max<std::int64_t>(1, out_channels / (2 * packed_layout().rows)));
     panel_elements = static_cast<std::size_t>(std::min(depth, packed_layout().depth) * tile);
     sum_elements = is_direct ? 0 : static_cast<std::size_t>(out_channels * tile);
     line_elements = static_cast<std::size_t>(tile) + 32;  // room for whole vectors
@@ -65,6 +70,7 @@ struct ConvPlan {
     is_pointwise = at.window() == 1 && at.stride == Spatial{1, 1, 1} && at.pad == Spatial{} && at.in == at.out && dense_image;
   }
 
+  std::int64_t tasks() const { return tiles * groups * (is_direct ? images : 1) * parts; }
   std::size_t worker_bytes() const { return (panel_elements + sum_elements + line_elements) * sizeof(float); }
 };
 
@@ -190,7 +196,10 @@ class TileRunner {
         line_(sums_ + plan.sum_elements),
         table_(table) {}
 
-  void run(std::int64_t task) {
+  void run(std::int64_t number) {
+    const std::int64_t task = number / plan_.parts;
+    const Range channels = part_of(plan_.out_channels, plan_.parts, number % plan_.parts, packed_layout().rows);
+    if (channels.begin == channels.end) return;
     const std::int64_t group = task / plan_.tiles % plan_.groups, image = task / plan_.tiles / plan_.groups;
     const std::int64_t limit = packed_layout().depth, base = plan_.is_direct ? image * plan_.places : 0;
     begin_ = base + task % plan_.tiles * plan_.tile;
@@ -206,12 +215,12 @@ class TileRunner {
       const std::int64_t depth = std::min(limit, plan_.depth - p);
       fill_panels(group, p, depth, width);
       const bool ends = p + depth == plan_.depth && !end.empty();
-      gemm_packed_left(weights, plan_.out_channels, 0, plan_.out_channels, p, depth, panels_, width, to, ldc,
-                       ends ? &end : nullptr);
+      gemm_packed_left(weights, plan_.out_channels, channels.begin, channels.end, p, depth, panels_, width,
+                       to + channels.begin * ldc, ldc, ends ? &end : nullptr);
     }
     if (!plan_.is_direct) return store(group);
     if (finish_.is_empty()) return;
-    for (std::int64_t c = 0; c < plan_.out_channels; ++c)
+    for (std::int64_t c = channels.begin; c < channels.end; ++c)
       finish_.apply(to + c * ldc, to + c * ldc, first_row + c, begin_ - base, width);
   }
 
@@ -371,8 +380,7 @@ void packed_conv(ThreadPool& pool, const View& x, const float* packed, const Sha
   if (is_depthwise(weight, attr)) return depthwise(pool, x, packed, weight, attr, out, finish, scratch);
   if (has_direct_conv(x, weight, attr, out.shape)) return direct_conv(pool, x, packed, weight, attr, out, finish, scratch);
   const ConvPlan plan(x, weight, attr, out.shape, pool.threads());
-  const std::int64_t tasks = plan.groups * plan.tiles * (plan.is_direct ? plan.images : 1);
-  pool.for_each(tasks, [&](std::int64_t task, int worker) {
+  pool.for_each(plan.tasks(), [&](std::int64_t task, int worker) {
     float* const own = reinterpret_cast<float*>(scratch.data() + plan.worker_bytes() * static_cast<std::size_t>(worker));
     thread_local TileTable table;  // keeps its memory
     TileRunner(plan, static_cast<const float*>(x.data), packed, static_cast<float*>(out.data), finish, own, table).run(task);
