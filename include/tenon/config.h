@@ -24,9 +24,13 @@ namespace tenon {
 enum class MemoryStrategy : std::uint8_t { conservative, balanced, aggressive, custom };  // 60 %, 75 %, 90 %, memory_fraction
 enum class RoutingMode : std::uint8_t { prefer, fastest, cheapest, pinned };
 enum class KeepOpenPolicy : std::uint8_t { on_demand, linger, adaptive, always };
-// Which backends run in worker processes: all of them, none, or those that keep their device until their process ends (cuda does
-// once a library product has run).
-enum class Isolate : std::uint8_t { automatic, always, never };
+// Which backends run in worker processes.
+enum class Isolate : std::uint8_t {
+  automatic,  // those that keep their device until their process ends (cuda does once a library product has run)
+  always,     // all
+  never,      // none but pjrt and ttnn, which know no other way
+  drivers,    // those that call a vendor's driver (cuda, opencl): one that hangs or crashes costs its worker, not this process
+};
 std::string_view name(MemoryStrategy strategy) noexcept;
 std::string_view name(RoutingMode mode) noexcept;
 std::string_view name(KeepOpenPolicy policy) noexcept;

@@ -15,12 +15,14 @@ void register_all_backends(BackendRegistry& registry, std::span<const SimulatedD
     registry.add(hosting == Hosting::workers ? isolate(std::move(backend)) : std::move(backend));
   };
   add(cpu::make_backend());
-  // cuBLASLt keeps the driver's context until the process ends.
-  if (hosting == Hosting::as_needed)
-    registry.add(isolate_if_possible(cuda::make_backend()));
-  else
-    add(cuda::make_backend());
-  add(opencl::make_backend());
+  const auto add_driver = [&](std::unique_ptr<Backend> backend, bool keeps_its_device) {
+    if (hosting == Hosting::drivers || (hosting == Hosting::as_needed && keeps_its_device))
+      registry.add(isolate_if_possible(std::move(backend)));
+    else
+      add(std::move(backend));
+  };
+  add_driver(cuda::make_backend(), true);  // cuBLASLt keeps the driver's context until the process ends
+  add_driver(opencl::make_backend(), false);
   registry.add(ttnn::make_backend());
   registry.add(pjrt::make_backend());
   if (!simulated.empty()) registry.add(sim::make_backend({simulated.begin(), simulated.end()}, cpu::make_backend()));

@@ -15,6 +15,7 @@ enum class Hosting : std::uint8_t {
   here,       // none
   workers,    // all
   as_needed,  // those whose libraries keep the device until their process ends: cuda, if there is a worker program
+  drivers,    // those that call a vendor's driver: cuda and opencl, if there is a worker program
 };
 
 // Includes the sim backend if |simulated| is not empty.

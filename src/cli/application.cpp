@@ -149,9 +149,10 @@ void configure(const CLI::App& app, const Session& session) {
     LoadedConfig loaded = load_config(session.config_sources());
     if (!session.json)
       for (const std::string& warning : loaded.warnings) session.console.err << fmt::format("tenon: {}\n", warning);
-    // A command that ends with its work frees the device by ending; a worker would only delay its first result.
-    if (loaded.config.isolate == Isolate::automatic && chosen.at(0)->get_name() != "serve")
-      loaded.config.isolate = Isolate::never;
+    // A command that ends with its work frees the device by ending; a worker would only delay its first result. The server must
+    // outlive a driver that hangs or crashes.
+    if (loaded.config.isolate == Isolate::automatic)
+      loaded.config.isolate = chosen.at(0)->get_name() == "serve" ? Isolate::drivers : Isolate::never;
     set_process_config(std::move(loaded.config));
   } catch (const Error&) {
     // The doctor says so among its checks, and looks at the rest.

@@ -41,14 +41,19 @@ std::string users_text(std::size_t users) {
   return users == 1 ? "one program uses it or waits for it" : fmt::format("{} programs use it or wait for it", users);
 }
 
+// A CPU in a worker process is freed by ending the process.
+bool is_in_worker(const DeviceInfo& device, Isolate isolate) {
+  return isolate == Isolate::always ||
+         (isolate == Isolate::drivers && !device.backends.empty() && device.backends.front() == "opencl");
+}
+
 }  // namespace
 
 ResetPlan plan_reset(const DeviceManager& manager, std::string_view request) {
   ResetPlan plan;
   plan.device = manager.find(request);
   const std::string& id = plan.device.id;
-  // A CPU in a worker process is freed by ending the process.
-  if (plan.device.kind == DeviceKind::cpu && manager.config().isolate != Isolate::always)
+  if (plan.device.kind == DeviceKind::cpu && !is_in_worker(plan.device, manager.config().isolate))
     throw Error(ErrorCode::failed_precondition, fmt::format("{} is a CPU; there is nothing to reset", id),
                 "restart the program that uses it");
   const DeviceStatus status = status_of(manager, id);

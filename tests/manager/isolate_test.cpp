@@ -1,5 +1,6 @@
 // Config::isolate: devices are opened in processes of their own.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/manager.h"
 
@@ -63,6 +65,48 @@ TEST(Isolate, AutomaticallyTheCpuIsInThisProcess) {
   int count = 0;
   EXPECT_EQ(run_and_count(Isolate::automatic, count), 45);
   EXPECT_EQ(count, 0);
+}
+
+// --- A vendor's driver, here PoCL ---
+
+bool has_opencl(const DeviceManager& manager) {
+  const auto devices = manager.devices();
+  return std::any_of(devices.begin(), devices.end(), [](const DeviceInfo& d) { return d.id == "opencl:0" && d.available; });
+}
+
+TEST(Isolate, DriversAreInWorkersAndTheCpuIsNot) {
+  Config config;
+  config.isolate = Isolate::drivers;
+  config.ledger = false;
+  config.keep_open = KeepOpenPolicy::always;
+  DeviceManager manager(config);
+  const Graph program = parse_expression("sum(arange(10))");
+  EXPECT_EQ(manager.run(program, {}, {.device = "cpu:0"}).outputs[0].value(0), 45);
+  EXPECT_EQ(workers(), 0);
+  if (!has_opencl(manager)) GTEST_SKIP() << "there is no OpenCL platform here";
+  EXPECT_EQ(manager.run(program, {}, {.device = "opencl:0"}).outputs[0].value(0), 45);
+  EXPECT_EQ(workers(), 1);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find("libOpenCL"), std::string::npos) << line;
+}
+
+TEST(Isolate, CrashedDriverCostsItsWorkerAndTheNextRunOpensTheDeviceAgain) {
+  Config config;
+  config.isolate = Isolate::drivers;
+  config.ledger = false;
+  config.keep_open = KeepOpenPolicy::always;
+  DeviceManager manager(config);
+  if (!has_opencl(manager)) GTEST_SKIP() << "there is no OpenCL platform here";
+  const Graph program = parse_expression("sum(arange(10))");
+  manager.run(program, {}, {.device = "opencl:0"});
+  ASSERT_EQ(workers(), 1);
+  kill(worker_pids()[0], SIGSEGV);
+  try {
+    manager.run(program, {}, {.device = "opencl:0"});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unavailable) << error.what();
+  }
+  EXPECT_EQ(manager.run(program, {}, {.device = "opencl:0"}).outputs[0].value(0), 45);
 }
 
 // --- On a card ---

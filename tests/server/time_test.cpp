@@ -228,6 +228,34 @@ TEST(Time, ResetKillsAStoppedWorker) {
   EXPECT_EQ(server.post("/api/execute", small()).status, 200);
 }
 
+// --- A vendor's driver, here PoCL ---
+
+Config with_drivers_in_workers() {
+  Config config;
+  config.isolate = Isolate::drivers;
+  config.keep_open = KeepOpenPolicy::always;
+  return config;
+}
+
+bool has_opencl(const TestServer& server) { return server.get("/api/devices").body.find("\"opencl:0\"") != std::string::npos; }
+
+TEST(Time, DriverThatHangsIsKilledWithItsWorker) {
+  ServerOptions options;
+  options.max_run_time = 500ms;
+  TestServer server(options, with_drivers_in_workers());
+  if (!has_opencl(server)) GTEST_SKIP() << "there is no OpenCL platform here";
+  ASSERT_TRUE(eventually(60s, [&] { return server.post("/api/execute", small("opencl:0")).status == 200; }));
+  ASSERT_EQ(workers().size(), 1u);
+  const pid_t hung = workers()[0];
+  kill(hung, SIGSTOP);
+  TestClient hanging = server.client();
+  send_post(hanging, "/api/execute", small("opencl:0"));
+  EXPECT_EQ(server.post("/api/execute", small()).status, 200) << "the CPU does not wait for it";
+  EXPECT_EQ(hanging.read().status, 504);
+  EXPECT_NE(kill(hung, 0), 0) << "it is gone";
+  EXPECT_TRUE(eventually(60s, [&] { return server.post("/api/execute", small("opencl:0")).status == 200; })) << "in a new worker";
+}
+
 TEST(Time, ServerEndsAlthoughADeviceHangs) {
   TestServer server({}, with_card({"run_hangs"}));
   const TestClient hanging = server.client();

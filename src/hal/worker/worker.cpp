@@ -726,7 +726,8 @@ class IsolatedBackend final : public Backend {
     } catch (const Error& error) {
       static std::once_flag once;
       std::call_once(once, [&] {
-        logging::warn("{} runs in this process and may keep its device after closing: {}", backend_->name(), error.what());
+        logging::warn("{} runs in this process, where it may keep its device after closing, or hang: {}", backend_->name(),
+                      error.what());
       });
       return false;
     }

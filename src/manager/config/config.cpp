@@ -36,6 +36,7 @@ std::string_view name(RoutingMode mode) noexcept {
 std::string_view name(Isolate isolate) noexcept {
   switch (isolate) {
     case Isolate::automatic: return "auto";
+    case Isolate::drivers: return "drivers";
     case Isolate::always: return "true";
     case Isolate::never: return "false";
   }

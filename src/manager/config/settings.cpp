@@ -122,7 +122,7 @@ Setting flag(Described d, bool Config::* field) {
 }
 
 Setting isolate(Described d) {
-  constexpr const char* kTakes = "auto, true or false";
+  constexpr const char* kTakes = "auto, drivers, true or false";
   return {d.name,
           d.group,
           kTakes,
@@ -134,6 +134,8 @@ Setting isolate(Described d) {
             const std::string word = lower(trimmed(text));
             if (word == "auto") {
               config.isolate = Isolate::automatic;
+            } else if (word == name(Isolate::drivers)) {
+              config.isolate = Isolate::drivers;
             } else if (const std::optional<bool> answer = parse_flag(word)) {
               config.isolate = *answer ? Isolate::always : Isolate::never;
             } else {
@@ -407,7 +409,9 @@ std::vector<Setting> make_settings() {
            &Config::enable_jit),
       isolate({"isolate",
                programs,
-               "Whether backends run in a separate process: all, none, or (auto) cuda unless the command ends with its work",
+               "Which backends run in a separate process: all, none, those of a vendor's driver (cuda, opencl), or (auto) these "
+               "in the "
+               "server and cuda in a library",
                {"TENON_ISOLATE"}}),
       environment({"environment", programs, "Environment variables that are set before backends load", {}}),
 

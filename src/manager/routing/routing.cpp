@@ -84,6 +84,7 @@ namespace {
 Hosting hosting(Isolate isolate) {
   switch (isolate) {
     case Isolate::automatic: return Hosting::as_needed;
+    case Isolate::drivers: return Hosting::drivers;
     case Isolate::always: return Hosting::workers;
     case Isolate::never: return Hosting::here;
   }

@@ -283,6 +283,7 @@ TEST(Settings, WordsForYesAndNo) {
   for (const char* word : {"false", "0", "no", "OFF"})
     EXPECT_EQ(loaded({{"TENON_ISOLATE", word}}).isolate, Isolate::never) << word;
   EXPECT_EQ(loaded({{"TENON_ISOLATE", "auto"}}).isolate, Isolate::automatic);
+  EXPECT_EQ(loaded({{"TENON_ISOLATE", "Drivers"}}).isolate, Isolate::drivers);
   for (const char* word : {"false", "0", "No", "off"}) EXPECT_FALSE(loaded({{"TENON_LEDGER", word}}).ledger) << word;
 }
 
