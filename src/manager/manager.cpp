@@ -157,9 +157,14 @@ bool DeviceManager::needs_closing() const {
   return false;
 }
 
-std::vector<DeviceStatus> DeviceManager::status() const {
+std::vector<DeviceStatus> DeviceManager::used() const {
   std::vector<DeviceStatus> all;
   for (const std::shared_ptr<DeviceOwner>& owner : state_->owners.all()) all.push_back(owner->status());
+  return all;
+}
+
+std::vector<DeviceStatus> DeviceManager::status() const {
+  std::vector<DeviceStatus> all = used();
   for (const DeviceInfo& device : state_->routing.offered()) {
     const bool is_there =
         std::any_of(all.begin(), all.end(), [&](const DeviceStatus& status) { return status.device.id == device.id; });

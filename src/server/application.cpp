@@ -142,7 +142,8 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                   .threads_of_queue = kAttendantsOfRoute,
                   .threads_of_client_in_queue = kAttendantsOfRoute}),
       jobs(*this, memory.limit() / 8, wanted.max_jobs * 32),
-      models(*this, wanted.model_folder) {
+      models(*this, wanted.model_folder),
+      device_view(devices) {
   limits.memory_bytes = std::min(limits.memory_bytes, memory.client_limit());
 }
 
@@ -357,8 +358,13 @@ void Application::tick() {
       });
     });
   }
+  if (!services.is_reading_devices && services.device_view.is_stale(now))
+    services.is_reading_devices = services.attendants.submit("", "devices", [&services] {
+      services.device_view.read();
+      services.post([&services] { services.is_reading_devices = false; });
+    });
   static FreedMemory freed;
-  if (freed.is_wanted(services.memory.used(), services.memory.limit()) &&
+  if (freed.is_wanted(services.memory.used(), services.memory.limit(), now) &&
       !services.attendants.submit("", "trim", [] { freed.trim(); }))
     freed.trim();
   services.uploads.expire(now);

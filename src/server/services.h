@@ -19,6 +19,7 @@
 #include "server/models/model_repository.h"
 #include "server/options.h"
 #include "server/routes/routes.h"
+#include "server/watch/device_view.h"
 #include "server/watch/event_hub.h"
 #include "server/watch/hold_history.h"
 #include "server/watch/metrics.h"
@@ -49,9 +50,10 @@ struct Services {
   RouteTable routes;
   std::shared_ptr<void> observer;
   std::atomic<bool> is_draining{false};
-  bool is_taking_snapshot = false;
+  bool is_taking_snapshot = false, is_reading_devices = false;
   std::chrono::steady_clock::time_point next_second;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  DeviceView device_view;
 
   Services(const ServerOptions& wanted, DeviceManager& devices, Application::Post to_io);
 

@@ -1,4 +1,5 @@
 // What those who run it need: the document of all routes, metrics, health, draining.
+#include <atomic>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -6,6 +7,7 @@
 #include "eventually.h"
 #include "server/application.h"
 #include "server/http_client.h"
+#include "server/watch/device_view.h"
 #include "source_folder.h"
 #include "tenon/simulated.h"
 
@@ -112,6 +114,40 @@ class ReportingCard : public Detector {
     return {.devices = {card}};
   }
 };
+
+// A vendor's tool that counts how often it is asked.
+class CountingDetector : public Detector {
+ public:
+  explicit CountingDetector(std::atomic<int>& asked) : asked_(asked) {}
+  std::string_view name() const noexcept override { return "counting"; }
+  Detection detect(const SystemRoot&) const override {
+    ++asked_;
+    return {};
+  }
+
+ private:
+  std::atomic<int>& asked_;
+};
+
+TEST(Metrics, ScrapesAndPollsShareOneReadingOfTheMachine) {
+  std::atomic<int> asked{0};
+  TestServer server;
+  server.manager().add_detector(std::make_unique<CountingDetector>(asked));
+  server.get("/metrics");
+  server.get("/api/device/status?device=cpu:0");
+  const int first = asked;
+  EXPECT_GE(first, 1);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(server.get("/metrics").status, 200);
+    EXPECT_EQ(server.get("/api/device/status?device=cpu:0").status, 200);
+    EXPECT_EQ(server.get("/readyz").status, 200);
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
+  EXPECT_LE(asked - first, seconds / DeviceView::kOld + 1) << "it is repeated in the background";
+  EXPECT_EQ(server.post("/api/execute", R"({"expression":"1+1","device":"cpu"})").status, 200);
+  EXPECT_NE(server.get("/metrics").body.find(R"(tenon_device_runs_total{device="cpu:0"} 1)"), std::string::npos) << "as of now";
+}
 
 TEST(Metrics, HaveTheNamesOfDcgmForWhatCardsReport) {
   TestServer server;

@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/option_checks.h"
 #include "server/access/accounts.h"
+#include "server/compute/freed_memory.h"
 #include "server/http/server.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
@@ -78,6 +79,7 @@ int print_hash(const std::string& account, const Session& session) {
 }
 
 int serve(const ServeArguments& arguments, const Session& session) {
+  server::FreedMemory::tame_heaps();
   server::ServerOptions options = arguments.options;
   options.max_run_time = std::chrono::milliseconds(static_cast<long long>(arguments.run_seconds * 1000));
   options.drain_timeout = std::chrono::milliseconds(static_cast<long long>(arguments.drain_seconds * 1000));

@@ -81,10 +81,12 @@ std::string state_text(const std::string& id, const DeviceStatus* status) {
 
 Response device_status(Services& services, const Call& call) {
   const std::string requested = requested_device(services, call);
-  const DeviceTable table = DeviceTable::read(services.manager);
+  DeviceTable table = services.device_view.get(std::chrono::steady_clock::now());
   const std::string id = requested.empty() ? services.manager.default_device().id : requested;
-  const auto found = std::find_if(table.found.devices.begin(), table.found.devices.end(),
-                                  [&](const DeviceInfo& device) { return device.id == id; });
+  const auto is_it = [&](const DeviceInfo& device) { return device.id == id; };
+  // It may have come since the machine was read.
+  if (std::ranges::none_of(table.found.devices, is_it)) table = DeviceTable::read(services.manager);
+  const auto found = std::ranges::find_if(table.found.devices, is_it);
   if (found == table.found.devices.end()) throw Error(ErrorCode::not_found, fmt::format("unknown device '{}'", id));
   const DeviceStatus* status = table.status_of(id);
   const bool in_use = status != nullptr && std::any_of(status->users.begin(), status->users.end(),

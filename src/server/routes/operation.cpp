@@ -166,7 +166,7 @@ Response bug_report(Services& services, Reports& reports, const Call& call) {
 Response ready(Services& services) {
   if (services.is_draining) throw Problem(503, "unavailable", "the server is shutting down").with_retry(5);
   std::size_t open = 0;
-  for (const DeviceStatus& device : services.manager.status())
+  for (const DeviceStatus& device : services.manager.used())
     open += device.state == DeviceState::idle || device.state == DeviceState::busy;
   Response response;
   JsonWriter json(response.body);
@@ -222,7 +222,7 @@ void add_operation_routes(RouteTable& routes, Services& services) {
               .handler = [&services](const Call&) {
                 Response response;
                 response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-                response.body = prometheus_text(services, services.manager.status());
+                response.body = prometheus_text(services, services.device_view.get(std::chrono::steady_clock::now()));
                 return response;
               }});
   routes.add({.method = Method::post,

@@ -269,7 +269,7 @@ void Metrics::write(std::string& out) const {
   single(out, "tenon_http_sent_bytes_total", "counter", "Bytes of response bodies.", static_cast<double>(bytes_out_));
 }
 
-std::string prometheus_text(Services& services, const std::vector<DeviceStatus>& status) {
+std::string prometheus_text(Services& services, const DeviceTable& devices) {
   std::string out;
   family(out, "tenon_build_info", "gauge", "Version of the server.");
   fmt::format_to(std::back_inserter(out), "tenon_build_info{{version=\"{}\"}} 1\n", TENON_VERSION);
@@ -298,8 +298,8 @@ std::string prometheus_text(Services& services, const std::vector<DeviceStatus>&
          static_cast<double>(services.programs.misses()));
   single(out, "tenon_sessions", "gauge", "Active sessions.", static_cast<double>(services.accounts.sessions()));
   single(out, "tenon_login_failures_total", "counter", "Failed logins.", static_cast<double>(services.accounts.failures()));
-  write_devices(out, status);
-  write_cards(out, services.manager.devices());
+  write_devices(out, devices.status);
+  write_cards(out, devices.found.devices);
   return out;
 }
 

@@ -14,6 +14,7 @@
 
 namespace tenon::server {
 
+struct DeviceTable;
 struct Services;
 
 class Metrics {
@@ -38,6 +39,6 @@ class Metrics {
 };
 
 // All of /metrics.
-std::string prometheus_text(Services& services, const std::vector<DeviceStatus>& status);
+std::string prometheus_text(Services& services, const DeviceTable& devices);
 
 }  // namespace tenon::server
