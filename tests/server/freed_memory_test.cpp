@@ -82,12 +82,12 @@ TEST(FreedMemory, TrimsThatDoNotHelpBecomeRare) {
   FreedMemory::Time now{};
   int trims = 0;
   for (int second = 0; second < 100; ++second, now += 1s)
-    if (freed.is_wanted(0, 1, now)) {
+    if (freed.is_wanted(0, kMiB, now)) {
       freed.trim();
       ++trims;
     }
   EXPECT_GE(trims, 5);
-  EXPECT_LE(trims, 12) << "a limit of one byte is always exceeded, and nothing can be given back";
+  EXPECT_LE(trims, 12) << "a limit of 1 MiB is always exceeded, and nothing can be given back";
 }
 
 TEST(FreedMemory, LargeBlocksLeaveNoHoles) {
