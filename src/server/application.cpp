@@ -1,5 +1,4 @@
 #include "server/application.h"
-#include "server/compute/freed_memory.h"
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -14,6 +13,8 @@
 #include "base/printable.h"
 #include "base/stop_scope.h"
 #include "server/access/origin.h"
+#include "server/compute/freed_memory.h"
+#include "server/compute/thread_priority.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 #include "server/watch/snapshot.h"
@@ -42,7 +43,7 @@ std::uint64_t total_memory_limit(const ServerOptions& options) {
 TaskPool::Limits limits_of_workers(const ServerOptions& options) {
   TaskPool::Limits limits =
       TaskPool::shared_fairly(options.threads > 0 ? static_cast<std::size_t>(options.threads) : 64, options.max_waiting);
-  limits.nice = 5;
+  limits.nice = kComputingNice;
   return limits;
 }
 
@@ -140,7 +141,8 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                   .threads_of_client = kAttendants / 2,
                   .waiting_of_client = std::max<std::size_t>(wanted.max_waiting / 4, 1),
                   .threads_of_queue = kAttendantsOfRoute,
-                  .threads_of_client_in_queue = kAttendantsOfRoute}),
+                  .threads_of_client_in_queue = kAttendantsOfRoute,
+                  .nice = kAttendantsNice}),
       jobs(*this, memory.limit() / 8, wanted.max_jobs * 32),
       models(*this, wanted.model_folder),
       device_view(devices) {

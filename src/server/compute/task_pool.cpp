@@ -6,20 +6,21 @@
 
 #include <algorithm>
 
+#include "server/compute/thread_priority.h"
+
 namespace tenon::server {
 namespace {
 
 constexpr std::chrono::milliseconds kLong{200};
 constexpr int kLoweredBy = 5;  // of nice: a third of the share that it had
 
-int nice_of(pid_t thread) { return getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
 bool set_nice(pid_t thread, int nice) { return setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0; }
 
 }  // namespace
 
 TaskPool::TaskPool(const Limits& limits)
     : limits_(limits),
-      nice_(std::min(nice_of(gettid()) + limits.nice, 19)),
+      nice_(std::min(own_nice() + limits.nice, 19)),
       lowered_nice_(std::min(nice_ + kLoweredBy, 19)) {}
 
 TaskPool::Limits TaskPool::shared_fairly(std::size_t threads, std::size_t waiting) {
@@ -156,7 +157,7 @@ void TaskPool::lower_long_tasks(Clock::time_point now) {
 void TaskPool::work() {
   pthread_setname_np(pthread_self(), "tenon-worker");
   const pid_t self = gettid();
-  set_nice(self, nice_);
+  set_own_nice(nice_);
   std::unique_lock lock(mutex_);
   bool is_lowered = false;
   while (!is_lowered) {

@@ -18,6 +18,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "server/compute/thread_priority.h"
 #include "server/http/connection.h"
 #include "server/http/problem.h"
 #include "server/watch/service_notify.h"
@@ -275,6 +276,7 @@ std::string Server::address() const {
 
 void Server::run() {
   State& state = *state_;
+  set_own_nice(own_nice() + kConnectionsNice);
   state.host.date = http_date();
   state.accept();
   state.tick();
