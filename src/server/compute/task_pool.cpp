@@ -143,7 +143,9 @@ void TaskPool::start_thread_if_needed() {
 // A process may not raise a priority again, and a new thread has that of its maker. So a thread that was lowered ends with its
 // task, and those that take its place are started here or by others.
 void TaskPool::lower_long_tasks(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  // The thread of all connections calls this: it does not wait for one that the system has interrupted with the lock.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
   for (Running& task : running_) {
     if (task.is_lowered || now - task.since < kLong) continue;
     if (!set_nice(task.thread, lowered_nice_)) continue;
