@@ -7,8 +7,8 @@
 // Ownership: the receiver of a tensor from to_dlpack* frees it by calling its deleter once. from_dlpack always takes ownership,
 // even if it throws: the deleter is called exactly once, at the latest when the last copy of the array is destroyed, on the
 // thread that destroys it.
-// Errors: unimplemented for tensors that are not on the CPU, for types Tenon lacks, and for another major version;
-// invalid_argument for a malformed tensor.
+// Errors: unimplemented for tensors that are not in host memory (Tensor::from_dlpack also takes those of CUDA devices), for types
+// Tenon lacks, and for another major version; invalid_argument for a malformed tensor.
 //
 //   dlpack::ManagedTensor* tensor = to_dlpack(std::move(array));    // e.g. for a Python capsule "dltensor"
 //   HostArray back = from_dlpack(tensor);
@@ -25,7 +25,7 @@ namespace dlpack {
 inline constexpr std::uint32_t kMajorVersion = 1;
 inline constexpr std::uint32_t kMinorVersion = 1;
 
-inline constexpr std::int32_t kCpu = 1;  // the only supported device type
+inline constexpr std::int32_t kCpu = 1, kCuda = 2;  // device types
 
 enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kOpaque = 3, kBfloat = 4, kComplex = 5, kBool = 6 };
 

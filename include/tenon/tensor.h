@@ -65,9 +65,13 @@ class Tensor {
   static Tensor from(const std::vector<T>& values) {
     return from(std::span<const T>(values), Shape{static_cast<std::int64_t>(values.size())});
   }
-  // Takes ownership of |tensor|, without a copy if its layout allows (dlpack.h).
+  // Takes ownership of |tensor|, without a copy if its layout allows (dlpack.h). A tensor on a CUDA device is used there in place,
+  // after all work submitted to the default stream so far; the device is opened for it. Throws unimplemented if the device is
+  // not one of this process (the setting isolate), or if the tensor is not row-major, not aligned to 256 bytes, or of bool.
   static Tensor from_dlpack(dlpack::ManagedTensor* tensor);
   static Tensor from_dlpack(dlpack::ManagedTensorVersioned* tensor);
+  // Whether tensors at |place|, which is not the CPU, can be used in place, unless their layout prevents it. Opens nothing.
+  static bool can_use_in_place(const dlpack::Device& place);
 
   bool is_none() const noexcept { return node_ == nullptr; }
   // These and all functions below throw failed_precondition for none.
@@ -88,6 +92,13 @@ class Tensor {
   std::vector<T> to_vector() const;
   dlpack::ManagedTensor* to_dlpack() const;
   dlpack::ManagedTensorVersioned* to_dlpack_versioned() const;
+  // Where other libraries of this process can use the value in place: a CUDA device that this process has open, else the CPU.
+  dlpack::Device dlpack_device() const;
+  // In place on dlpack_device(), if that is not the CPU; else null. Work submitted to |stream| (1: the default stream, -1: none,
+  // others: handles) comes after what produced the value. The receiver must not write, and may keep the tensor after the device
+  // has closed.
+  dlpack::ManagedTensor* lend_dlpack(std::int64_t stream) const;
+  dlpack::ManagedTensorVersioned* lend_dlpack_versioned(std::int64_t stream) const;
 
   // --- Where ---
   // The same tensor with a device request: it is evaluated on |device| ("gpu", "cuda:0"), and so are tensors computed from it

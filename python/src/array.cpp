@@ -393,7 +393,7 @@ void bind_array(nb::module_& module) {
       },
       nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
       nb::arg("copy") = nb::none());
-  array.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(dlpack::kCpu, 0); });
+  array.def("__dlpack_device__", &dlpack_device_of);
   array.def("_same", [](const Tensor& self) { return wrapped(self); });
   array.def("_rebind", [](Tensor& self, const Tensor& other) { self = other; });
   bind_methods(array);

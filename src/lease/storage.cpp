@@ -61,6 +61,20 @@ std::shared_ptr<const Buffer> Storage::on(const std::shared_ptr<Residency>& resi
   return buffer_;
 }
 
+std::optional<MemoryExchange::Lent> Storage::lend(std::int64_t stream) {
+  const std::lock_guard lock(mutex_);
+  auto* const able = home_ ? dynamic_cast<MemoryExchange*>(&home_->device()) : nullptr;
+  if (!able) return std::nullopt;
+  return able->lend(buffer_, stream);
+}
+
+std::optional<dlpack::Device> Storage::place() const {
+  const std::lock_guard lock(mutex_);
+  const auto* const able = home_ ? dynamic_cast<const MemoryExchange*>(&home_->device()) : nullptr;
+  if (!able) return std::nullopt;
+  return able->place();
+}
+
 bool Storage::is_on_host() const {
   const std::lock_guard lock(mutex_);
   return host_.has_value();

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "hal/memory_exchange.h"
 #include "tenon/backend.h"
 
 namespace tenon {
@@ -35,6 +36,11 @@ class Storage : public std::enable_shared_from_this<Storage> {
   // The value on the device of |residency|, uploaded if it is not there, evicting other values if it must. Called within an
   // operation on that device. The buffer stays while the pointer is held, even if the value moves elsewhere.
   std::shared_ptr<const Buffer> on(const std::shared_ptr<Residency>& residency);
+
+  // The value as another library of this process can use it on the device it is on; nullopt unless it is on one that offers this.
+  // Work on |stream| of that library comes after what produced the value (hal/memory_exchange.h). The borrower must not write.
+  std::optional<MemoryExchange::Lent> lend(std::int64_t stream);
+  std::optional<dlpack::Device> place() const;
 
   bool is_on_host() const;
   // The id of the device it is on; "" if it is in host memory alone.

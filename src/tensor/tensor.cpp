@@ -82,9 +82,6 @@ Tensor::Tensor(HostArray array) : node_(make_node(array.dtype(), array.shape()))
 Tensor Tensor::literal(std::int64_t value) { return Tensor(literal_node(value, DType::i64)); }
 Tensor Tensor::literal(double value) { return Tensor(literal_node(value, DType::f64)); }
 
-Tensor Tensor::from_dlpack(dlpack::ManagedTensor* tensor) { return tenon::from_dlpack(tensor); }
-Tensor Tensor::from_dlpack(dlpack::ManagedTensorVersioned* tensor) { return tenon::from_dlpack(tensor); }
-
 Tensor tensor(const NestedNumbers& values, std::optional<DType> dtype) {
   NestedReader reader;
   reader.read(values, 0);
@@ -117,9 +114,6 @@ HostArray Tensor::one_element(DType as) const {
                 "select one with [ ], or use to_vector()");
   return to_host().cast(as);
 }
-
-dlpack::ManagedTensor* Tensor::to_dlpack() const { return tenon::to_dlpack(to_host()); }
-dlpack::ManagedTensorVersioned* Tensor::to_dlpack_versioned() const { return tenon::to_dlpack_versioned(to_host()); }
 
 Tensor Tensor::on(std::string_view device) const {
   const std::shared_ptr<TensorNode>& node = node_of(*this);

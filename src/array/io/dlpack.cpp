@@ -10,13 +10,13 @@
 #include <optional>
 #include <utility>
 
+#include "array/io/dlpack_parts.h"
 #include "array/strided_copy.h"
 #include "tenon/error.h"
 
 namespace tenon {
+namespace dlpack {
 namespace {
-
-using dlpack::DataType;
 
 constexpr const char* kBrokenHint = "the program that made this tensor describes it wrongly; export a copy of it";
 
@@ -26,22 +26,24 @@ static_assert(sizeof(dlpack::Tensor) == 48 && offsetof(dlpack::Tensor, shape) ==
 static_assert(sizeof(dlpack::ManagedTensor) == 64 && offsetof(dlpack::ManagedTensor, deleter) == 56);
 static_assert(sizeof(dlpack::ManagedTensorVersioned) == 80 && offsetof(dlpack::ManagedTensorVersioned, tensor) == 32);
 
-DataType type_of(DType dtype) {
+}  // namespace
+
+DataType data_type_of(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(8 * element_bytes(dtype));
   if (is_block(dtype))
     throw Error(ErrorCode::unimplemented, fmt::format("DLPack cannot describe {}", name(dtype)),
                 "cast to float32 or bfloat16 first");
-  if (dtype == DType::boolean) return {dlpack::kBool, 8, 1};
-  if (dtype == DType::bf16) return {dlpack::kBfloat, 16, 1};
-  if (is_float(dtype)) return {dlpack::kFloat, bits, 1};
-  return {is_signed_integer(dtype) ? dlpack::kInt : dlpack::kUInt, bits, 1};
+  if (dtype == DType::boolean) return {kBool, 8, 1};
+  if (dtype == DType::bf16) return {kBfloat, 16, 1};
+  if (is_float(dtype)) return {kFloat, bits, 1};
+  return {is_signed_integer(dtype) ? kInt : kUInt, bits, 1};
 }
 
-DType dtype_of_type(const DataType& type) {
+DType dtype_of(const DataType& type) {
   if (type.lanes == 1)
     for (DType dtype : all_dtypes()) {
       if (is_block(dtype)) continue;
-      const DataType candidate = type_of(dtype);
+      const DataType candidate = data_type_of(dtype);
       if (candidate.code == type.code && candidate.bits == type.bits) return dtype;
     }
   throw Error(ErrorCode::unimplemented,
@@ -49,45 +51,29 @@ DType dtype_of_type(const DataType& type) {
               "use bool, integers, float16, bfloat16, float32 or float64");
 }
 
-// The array, and the extents and strides that a tensor points to.
-template <class Managed>
-struct Exported {
-  Managed managed{};
-  HostArray array;
-  std::array<std::int64_t, kMaxRank> shape{};
-  Strides strides{};
-
-  static void free(Managed* self) { delete static_cast<Exported*>(self->manager_context); }
-};
-
-template <class Managed>
-Managed* export_array(HostArray array, std::byte* data) {
-  const DataType type = type_of(array.dtype());
-  auto out = std::make_unique<Exported<Managed>>();
-  std::copy(array.shape().begin(), array.shape().end(), out->shape.begin());
-  out->strides = contiguous_strides(array.shape());
-  out->managed.manager_context = out.get();
-  out->managed.deleter = &Exported<Managed>::free;
-  out->managed.tensor = {.data = data,
-                         .device = {dlpack::kCpu, 0},
-                         .ndim = array.shape().rank(),
-                         .dtype = type,
-                         .shape = out->shape.data(),
-                         .strides = out->strides.data(),
-                         .byte_offset = 0};
-  out->array = std::move(array);
-  return &out.release()->managed;
-}
-
 // Calls the deleter once, when its last owner is destroyed.
 template <class Managed>
 std::shared_ptr<Managed> adopt(Managed* managed) {
+  if (managed == nullptr)
+    throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null",
+                "pass the tensor that was exported, and each only once");
   return std::shared_ptr<Managed>(managed, [](Managed* tensor) {
     if (tensor->deleter != nullptr) tensor->deleter(tensor);
   });
 }
+template std::shared_ptr<ManagedTensor> adopt(ManagedTensor*);
+template std::shared_ptr<ManagedTensorVersioned> adopt(ManagedTensorVersioned*);
 
-Shape shape_of(const dlpack::Tensor& tensor) {
+void check_version(const ManagedTensor&) {}
+void check_version(const ManagedTensorVersioned& tensor) {
+  if (tensor.version.major != kMajorVersion)
+    throw Error(ErrorCode::unimplemented,
+                fmt::format("the tensor has DLPack version {}.{}, but only version {} is supported", tensor.version.major,
+                            tensor.version.minor, kMajorVersion),
+                "export it as version 1 or in the unversioned form");
+}
+
+Shape shape_of(const Tensor& tensor) {
   if (tensor.ndim < 0 || tensor.ndim > kMaxRank)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the DLPack tensor has {} axes; 0 to {} are supported", tensor.ndim, kMaxRank),
@@ -100,13 +86,19 @@ Shape shape_of(const dlpack::Tensor& tensor) {
   return Shape(extents);
 }
 
-bool is_row_major(const dlpack::Tensor& tensor, const Shape& shape) {
+bool is_row_major(const Tensor& tensor, const Shape& shape) {
   if (tensor.strides == nullptr || shape.elements() == 0) return true;
   const Strides wanted = contiguous_strides(shape);
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (shape[axis] != 1 && tensor.strides[axis] != wanted[static_cast<std::size_t>(axis)]) return false;
   return true;
 }
+
+}  // namespace dlpack
+
+namespace {
+
+using dlpack::kBrokenHint;
 
 HostArray copy_tensor(const std::byte* data, DType dtype, const Shape& shape, const std::int64_t* strides) {
   const Strides contiguous = contiguous_strides(shape);
@@ -140,16 +132,31 @@ HostArray import_tensor(const dlpack::Tensor& tensor, std::shared_ptr<const void
                 fmt::format("the DLPack tensor is on device type {}, but only tensors in host memory can be imported",
                             tensor.device.type),
                 "copy it to the host first");
-  const DType dtype = dtype_of_type(tensor.dtype);
-  const Shape shape = shape_of(tensor);
+  const DType dtype = dlpack::dtype_of(tensor.dtype);
+  const Shape shape = dlpack::shape_of(tensor);
   if (shape.elements() == 0) return HostArray::empty(dtype, shape);
   if (tensor.data == nullptr) throw Error(ErrorCode::invalid_argument, "the DLPack tensor has no data", kBrokenHint);
   const std::byte* const data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(data) % element_bytes(dtype) == 0;
   // The owner of a borrowed bool could change its bytes to values other than 0 and 1.
-  if (is_aligned && dtype != DType::boolean && is_row_major(tensor, shape))
+  if (is_aligned && dtype != DType::boolean && dlpack::is_row_major(tensor, shape))
     return HostArray::borrow(dtype, shape, data, std::move(owner));
   return copy_tensor(data, dtype, shape, tensor.strides);
+}
+
+// |data|: the bytes of |array|.
+template <class Managed>
+Managed* export_array(HostArray array, std::byte* data) {
+  const DType dtype = array.dtype();
+  const Shape shape = array.shape();
+  return dlpack::export_memory<Managed>(dtype, shape, data, {dlpack::kCpu, 0}, std::make_shared<HostArray>(std::move(array)));
+}
+
+template <class Managed>
+HostArray import_managed(Managed* tensor) {
+  const auto owner = dlpack::adopt(tensor);
+  dlpack::check_version(*owner);
+  return import_tensor(owner->tensor, owner);
 }
 
 }  // namespace
@@ -168,25 +175,7 @@ dlpack::ManagedTensorVersioned* to_dlpack_versioned(HostArray array) {
   return out;
 }
 
-HostArray from_dlpack(dlpack::ManagedTensor* tensor) {
-  if (tensor == nullptr)
-    throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null",
-                "pass the tensor that was exported, and each only once");
-  const auto owner = adopt(tensor);
-  return import_tensor(tensor->tensor, owner);
-}
-
-HostArray from_dlpack(dlpack::ManagedTensorVersioned* tensor) {
-  if (tensor == nullptr)
-    throw Error(ErrorCode::invalid_argument, "the DLPack tensor is null",
-                "pass the tensor that was exported, and each only once");
-  const auto owner = adopt(tensor);
-  if (tensor->version.major != dlpack::kMajorVersion)
-    throw Error(ErrorCode::unimplemented,
-                fmt::format("the tensor has DLPack version {}.{}, but only version {} is supported", tensor->version.major,
-                            tensor->version.minor, dlpack::kMajorVersion),
-                "export it as version 1 or in the unversioned form");
-  return import_tensor(tensor->tensor, owner);
-}
+HostArray from_dlpack(dlpack::ManagedTensor* tensor) { return import_managed(tensor); }
+HostArray from_dlpack(dlpack::ManagedTensorVersioned* tensor) { return import_managed(tensor); }
 
 }  // namespace tenon

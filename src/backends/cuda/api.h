@@ -49,6 +49,8 @@ enum Attribute : int {
   X(context_release, "cuDevicePrimaryCtxRelease_v2", Result(Device))                                                             \
   X(context_reset, "cuDevicePrimaryCtxReset_v2", Result(Device))                                                                 \
   X(context_set_current, "cuCtxSetCurrent", Result(RawContext))                                                                  \
+  X(context_state, "cuDevicePrimaryCtxGetState", Result(Device, unsigned* flags, int* is_active))                                \
+  X(context_synchronize, "cuCtxSynchronize", Result(void))                                                                       \
   X(memory_info, "cuMemGetInfo_v2", Result(std::size_t* free, std::size_t* total))                                               \
   X(memory_allocate, "cuMemAlloc_v2", Result(DevicePointer*, std::size_t))                                                       \
   X(memory_free, "cuMemFree_v2", Result(DevicePointer))                                                                          \

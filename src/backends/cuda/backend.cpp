@@ -8,13 +8,50 @@
 #include "base/log.h"
 #include "device/detectors.h"
 #include "device/nvidia_management.h"
+#include "hal/memory_exchange.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/worker.h"
 
 namespace tenon::cuda {
 namespace {
 
-class CudaDevice final : public OpenDevice, public DirectTransfers {
+RawStream stream_of(std::int64_t number) { return reinterpret_cast<RawStream>(static_cast<std::intptr_t>(number)); }
+
+// What another library has of a buffer.
+class LentBuffer {
+ public:
+  LentBuffer(std::shared_ptr<Context> context, std::shared_ptr<const Buffer> buffer, std::int64_t stream)
+      : context_(std::move(context)),
+        buffer_(std::move(buffer)),
+        stream_(stream) {
+    if (!ours().is_adopted()) context_->lend(ours().block());
+  }
+  // The memory is reused in the order of our stream, which follows the borrower's default stream. Other streams may be gone by
+  // now, so that only waiting for all of them is safe.
+  ~LentBuffer() {
+    try {
+      context_->enter();
+      if (stream_ == kDefaultStream)
+        context_->order(stream_of(stream_), context_->stream());
+      else
+        context_->driver().context_synchronize();
+    } catch (const Error&) {
+      // Closed or lost: nothing of ours reuses the memory, and freeing it waits for its users.
+    }
+    if (!ours().is_adopted()) context_->take_back(ours().block());
+  }
+  LentBuffer(const LentBuffer&) = delete;
+  LentBuffer& operator=(const LentBuffer&) = delete;
+
+ private:
+  const DeviceBuffer& ours() const { return static_cast<const DeviceBuffer&>(*buffer_); }
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<const Buffer> buffer_;
+  std::int64_t stream_;
+};
+
+class CudaDevice final : public OpenDevice, public DirectTransfers, public MemoryExchange {
  public:
   CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ExecutableOptions& programs)
       : info_(std::move(info)),
@@ -66,6 +103,31 @@ class CudaDevice final : public OpenDevice, public DirectTransfers {
   }
   bool is_complete(int slot) override { return context_->direct_copies().is_complete(slot); }
 
+  dlpack::Device place() const override {
+    Device found = -1;
+    std::int32_t ordinal = 0;
+    while (context_->driver().device_get(&found, ordinal) == kSuccess && found != context_->card().device) ++ordinal;
+    return {dlpack::kCuda, ordinal};
+  }
+
+  Lent lend(std::shared_ptr<const Buffer> buffer, std::int64_t stream) override {
+    const DevicePointer address = ours(*buffer).address();
+    context_->enter();
+    Lent lent{reinterpret_cast<void*>(address), std::make_shared<LentBuffer>(context_, std::move(buffer), stream)};
+    if (stream != kNoStream) context_->order(context_->stream(), stream_of(stream));
+    return lent;
+  }
+
+  std::unique_ptr<Buffer> adopt(const TensorType& type, void* address, std::shared_ptr<const void> owner,
+                                std::int64_t stream) override {
+    // Kernels and products count on the alignment of the pool's blocks.
+    constexpr std::uintptr_t kBlockAlignment = 256;
+    if (reinterpret_cast<std::uintptr_t>(address) % kBlockAlignment != 0) return nullptr;
+    context_->enter();
+    if (stream != kNoStream) context_->order(stream_of(stream), context_->stream());
+    return std::make_unique<DeviceBuffer>(context_, type, reinterpret_cast<DevicePointer>(address), std::move(owner));
+  }
+
   void close() override { context_->close(); }
   bool is_lost() const noexcept override { return context_->is_lost(); }
 
@@ -98,7 +160,7 @@ std::optional<std::uint64_t> memory_of(std::string_view model) {
   return std::nullopt;
 }
 
-class CudaBackend final : public Backend, public Preloadable {
+class CudaBackend final : public Backend, public Preloadable, public ExchangingBackend {
  public:
   std::string_view name() const noexcept override { return "cuda"; }
 
@@ -126,6 +188,21 @@ class CudaBackend final : public Backend, public Preloadable {
     }
     logging::warn("{} is opened in a process of its own: an earlier error broke this one's context", device.id);
     return open_in_worker(name(), device, options);
+  }
+
+  bool is_used_here(const DeviceInfo& device) const override {
+    if (!is_driver_loaded()) return false;
+    Device card = 0;
+    unsigned flags = 0;
+    int is_active = 0;
+    return find_device(driver(), device, &card) == kSuccess && driver().context_state(card, &flags, &is_active) == kSuccess &&
+           is_active != 0;
+  }
+
+  bool is_at(const DeviceInfo& device, const dlpack::Device& place) const override {
+    if (place.type != dlpack::kCuda || !is_driver_loaded()) return false;
+    Device card = -1, other = -2;
+    return find_device(driver(), device, &card) == kSuccess && driver().device_get(&other, place.id) == kSuccess && card == other;
   }
 
   void preload() noexcept override {

@@ -65,12 +65,13 @@ Context::~Context() {
   }
 }
 
-// The driver numbers cards by speed and skips those hidden by CUDA_VISIBLE_DEVICES, so the PCI slot identifies the card.
+Result find_device(const Driver& driver, const DeviceInfo& device, Device* found) {
+  if (!device.pci_address.empty()) return driver.device_by_pci(found, device.pci_address.c_str());
+  return driver.device_get(found, ordinal_of(device.id));
+}
+
 void Context::find_card(const DeviceInfo& device) {
-  if (!device.pci_address.empty())
-    check(driver_.device_by_pci(&card_.device, device.pci_address.c_str()), "finding the card");
-  else
-    check(driver_.device_get(&card_.device, ordinal_of(device.id)), "finding the card");
+  check(find_device(driver_, device, &card_.device), "finding the card");
   const auto attribute = [&](Attribute which) {
     int value = 0;
     check(driver_.device_attribute(&value, which, card_.device), "describing the card");
@@ -125,6 +126,33 @@ Context::Memory Context::allocate(std::uint64_t bytes) {
   throw Error(ErrorCode::resource_exhausted,
               fmt::format("{} has no room for {}: {} of {} are free", card_.id, text(bytes), text(free), text(total)),
               "free tensors that are not needed; nvidia-smi shows other users of the card");
+}
+
+void Context::finish() noexcept {
+  if (!is_open_.load(std::memory_order_relaxed) || is_lost()) return;
+  driver_.context_set_current(raw_);
+  driver_.stream_synchronize(stream_);
+}
+
+void Context::lend(const MemoryPool::Block& block) {
+  RawContext same = nullptr;
+  check(driver_.context_retain(&same, card_.device), "lending memory");
+  pool_.lend(block);
+}
+
+void Context::take_back(const MemoryPool::Block& block) noexcept {
+  driver_.context_set_current(raw_);
+  pool_.take_back(block);
+  driver_.context_release(card_.device);
+}
+
+void Context::order(RawStream first, RawStream second) {
+  RawEvent event = nullptr;
+  check(driver_.event_create(&event, kEventDisableTiming), "creating an event");
+  Result result = driver_.event_record(event, first);
+  if (result == kSuccess) result = driver_.stream_wait_event(second, event, 0);
+  driver_.event_destroy(event);  // once it has come to pass
+  check(result, "ordering two streams");
 }
 
 void Context::close() {

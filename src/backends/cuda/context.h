@@ -36,6 +36,10 @@ struct Card {
   int driver_version = 0;  // 13000: CUDA 13.0
 };
 
+// The driver's number of |device|. The driver numbers cards by speed and skips those hidden by CUDA_VISIBLE_DEVICES, so the PCI
+// slot identifies the card.
+Result find_device(const Driver& driver, const DeviceInfo& device, Device* found);
+
 // An earlier fatal error locks this process out of the card; only another process can open it.
 class BrokenProcess : public Error {
  public:
@@ -64,6 +68,8 @@ class Context {
   }
   // Blocks until all work in the stream is done.
   void wait() { check(driver_.stream_synchronize(stream_), "waiting for the card"); }
+  // The same where nothing can be done about an error; nothing after close().
+  void finish() noexcept;
 
   // A block and its share of the budget. Throws resource_exhausted.
   struct Memory {
@@ -78,7 +84,14 @@ class Context {
   Products& products() noexcept { return products_; }
   CapturedGraphs& captured_graphs() noexcept { return captured_graphs_; }
 
-  // Frees everything and releases the primary context.
+  // Keeps |block| and the primary context, also after close(), until it is taken back.
+  void lend(const MemoryPool::Block& block);
+  void take_back(const MemoryPool::Block& block) noexcept;
+  // The order between our stream and one of another library (numbered as in hal/memory_exchange.h): what was submitted to |first|
+  // so far comes before what is submitted to |second| from now on.
+  void order(RawStream first, RawStream second);
+
+  // Frees everything that is not lent and releases the primary context.
   void close();
   bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
 
@@ -110,12 +123,23 @@ class DeviceBuffer final : public Buffer {
       : Buffer(std::move(type)),
         context_(std::move(context)),
         memory_(std::move(memory)) {}
+  // Over memory of another library, which is |owner|'s.
+  DeviceBuffer(std::shared_ptr<Context> context, TensorType type, DevicePointer address, std::shared_ptr<const void> owner)
+      : Buffer(std::move(type)),
+        context_(std::move(context)),
+        memory_{.block = {address, 0}, .share = {}},
+        owner_(std::move(owner)) {}
   ~DeviceBuffer() override {
     drop_copy();
-    context_->pool().give_back(memory_.block);
+    if (owner_)
+      context_->finish();  // the owner may reuse the memory at once
+    else
+      context_->pool().give_back(memory_.block);
   }
 
   const Context* context() const noexcept { return context_.get(); }
+  const MemoryPool::Block& block() const noexcept { return memory_.block; }
+  bool is_adopted() const noexcept { return owner_ != nullptr; }
   DevicePointer address() const noexcept { return memory_.block.address; }
 
   // The content in a slot of host memory, if the program that wrote it also copied it there; valid once that run is complete.
@@ -137,6 +161,7 @@ class DeviceBuffer final : public Buffer {
 
   std::shared_ptr<Context> context_;
   Context::Memory memory_;
+  std::shared_ptr<const void> owner_;
   void* copy_ = nullptr;
   std::shared_ptr<std::atomic<bool>> reader_;
 };

@@ -1,5 +1,6 @@
 #include "backends/cuda/libraries.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -83,6 +84,12 @@ const Driver& driver() {
   static const Loaded<Driver>* const loaded = new Loaded<Driver>(load_driver());
   if (!loaded->problem.empty()) throw Error(ErrorCode::unavailable, "CUDA: " + loaded->problem, "install the NVIDIA driver");
   return loaded->table;
+}
+
+bool is_driver_loaded() noexcept {
+  void* const handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (handle) dlclose(handle);  // only the count of this call
+  return handle != nullptr;
 }
 
 const Nvrtc& nvrtc() {

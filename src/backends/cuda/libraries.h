@@ -14,6 +14,8 @@ namespace tenon::cuda {
 
 // Throws unavailable with a hint on what to install.
 const Driver& driver();
+// Whether the driver's library is in this process, whoever loaded it. Loads nothing.
+bool is_driver_loaded() noexcept;
 const Nvrtc& nvrtc();
 // Null if it is not installed; products are then generated kernels.
 const BlasLibrary* blas_library();

@@ -86,6 +86,25 @@ void MemoryPool::give_back(const Block& block) noexcept {
     keep(large_[block.bytes], block.address);
 }
 
+void MemoryPool::lend(const Block& block) {
+  const std::lock_guard lock(mutex_);
+  if (!is_closed_) ++lent_[base_of(block)];
+}
+
+void MemoryPool::take_back(const Block& block) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (lent_.empty()) return;  // it was lost
+  const DevicePointer base = base_of(block);
+  const auto lent = lent_.find(base);
+  if (lent == lent_.end() || --lent->second > 0) return;
+  lent_.erase(lent);
+  if (!is_closed_) return;
+  from_driver_.erase(base);
+  source_.give_back(base);
+}
+
+DevicePointer MemoryPool::base_of(const Block& block) const { return std::prev(from_driver_.upper_bound(block.address))->first; }
+
 void MemoryPool::trim() noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_closed_) trim_locked();
@@ -121,8 +140,9 @@ void MemoryPool::close() noexcept {
   const std::lock_guard lock(mutex_);
   if (is_closed_) return;
   is_closed_ = true;
-  for (const auto& [address, bytes] : from_driver_) source_.give_back(address);
-  from_driver_.clear();
+  for (const auto& [address, bytes] : from_driver_)
+    if (!lent_.contains(address)) source_.give_back(address);
+  std::erase_if(from_driver_, [&](const auto& allocation) { return !lent_.contains(allocation.first); });
   held_bytes_ = 0;
 }
 
@@ -130,6 +150,7 @@ void MemoryPool::abandon() noexcept {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
   from_driver_.clear();
+  lent_.clear();
   held_bytes_ = 0;
 }
 

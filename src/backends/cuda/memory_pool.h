@@ -46,9 +46,14 @@ class MemoryPool {
   std::optional<Block> allocate(std::uint64_t bytes);
   void give_back(const Block& block) noexcept;
 
+  // Keeps the memory of |block| beyond close(), until it was taken back as often as it was lent. A block is given back after it
+  // was taken back.
+  void lend(const Block& block);
+  void take_back(const Block& block) noexcept;
+
   // Returns unused memory to the driver.
   void trim() noexcept;
-  // Frees everything, used or not; blocks released afterwards are ignored.
+  // Frees everything that is not lent, used or not; blocks released afterwards are ignored.
   void close() noexcept;
   // The memory was lost with its device: nothing is freed any more.
   void abandon() noexcept;
@@ -66,6 +71,8 @@ class MemoryPool {
   std::optional<DevicePointer> take(std::uint64_t bytes);
   bool cut_slab(Class& of);
   void trim_locked() noexcept;
+  // The allocation of the driver that |block| is a part of.
+  DevicePointer base_of(const Block& block) const;
 
   mutable std::mutex mutex_;
   Source source_;
@@ -73,6 +80,7 @@ class MemoryPool {
   std::unordered_map<std::uint64_t, std::vector<DevicePointer>> large_;  // kept, by class
   std::map<DevicePointer, std::uint64_t> from_driver_;                   // every slab and large block: its bytes
   std::map<DevicePointer, Class*> slabs_;
+  std::map<DevicePointer, int> lent_;  // of from_driver_: how often
   std::uint64_t held_bytes_ = 0;
   bool is_closed_ = false;
 };

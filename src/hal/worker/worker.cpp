@@ -23,6 +23,7 @@
 #include "base/progress_scope.h"
 #include "base/stop_scope.h"
 #include "base/units.h"
+#include "hal/memory_exchange.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/window.h"
@@ -694,7 +695,7 @@ std::unique_ptr<OpenDevice> open_over(std::shared_ptr<Connection> connection, st
   return std::make_unique<WorkerDevice>(std::move(connection), std::move(info), options.budget, std::move(spare));
 }
 
-class IsolatedBackend final : public Backend {
+class IsolatedBackend final : public Backend, public ExchangingBackend {
  public:
   IsolatedBackend(std::unique_ptr<Backend> backend, bool needs_worker)
       : backend_(std::move(backend)),
@@ -706,7 +707,7 @@ class IsolatedBackend final : public Backend {
   std::vector<DeviceInfo> devices() override { return backend_->devices(); }
   using Backend::open;
   std::unique_ptr<OpenDevice> open(const DeviceInfo& device, const OpenOptions& options) override {
-    if (!needs_worker_ && !has_worker_program()) return backend_->open(device, options);
+    if (!needs_worker_ && (is_used_here(device) || !has_worker_program())) return backend_->open(device, options);
     std::shared_ptr<Connection> connection = spare_ ? spare_->take() : nullptr;
     if (connection)
       connection->name_device(device.id);
@@ -717,6 +718,16 @@ class IsolatedBackend final : public Backend {
   void check(const DeviceInfo& device, const Graph& graph) const override { backend_->check(device, graph); }
   void recover(const DeviceInfo& device) override { backend_->recover(device); }
   Latency latency(const DeviceInfo& device) const override { return backend_->latency(device); }
+
+  // This process keeps such a card until it ends, whatever Tenon does. In it, memory can be exchanged without a copy.
+  bool is_used_here(const DeviceInfo& device) const override {
+    const auto* const able = dynamic_cast<const ExchangingBackend*>(backend_.get());
+    return able && able->is_used_here(device);
+  }
+  bool is_at(const DeviceInfo& device, const dlpack::Device& place) const override {
+    const auto* const able = dynamic_cast<const ExchangingBackend*>(backend_.get());
+    return able && !needs_worker_ && able->is_at(device, place);
+  }
 
  private:
   bool has_worker_program() const {

@@ -70,7 +70,8 @@ std::unique_ptr<OpenDevice> open_in_worker(std::string_view backend, const Devic
 // Wraps a backend so that its devices are opened in workers, which find it by name. Only open() is redirected. When a device of
 // a Preloadable backend has closed, another worker is held ready for the next open; it holds no device.
 std::unique_ptr<Backend> isolate(std::unique_ptr<Backend> backend);
-// The same, but where no worker program is installed, devices are opened in this process after a warning.
+// The same, but where no worker program is installed, devices are opened in this process after a warning; and without one where
+// another library of the process uses the device already (hal/memory_exchange.h).
 std::unique_ptr<Backend> isolate_if_possible(std::unique_ptr<Backend> backend);
 
 // The file of the worker program; throws unavailable listing the places that were searched.

@@ -66,6 +66,9 @@ class FakeDriver {
   std::size_t capacity = std::size_t{1} << 30, used = 0;
   int contexts = 0, resets = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0, live_graphs = 0,
       graph_launches = 0;
+  int synchronized = 0;                                  // the whole context
+  std::map<RawEvent, RawStream> recorded;                // where last
+  std::vector<std::pair<RawStream, RawStream>> ordered;  // the second waits for the first
   Result next_wait = kSuccess, next_launch = kSuccess, next_open = kSuccess, next_stream = kSuccess, next_capture = kSuccess;
 
  private:
@@ -99,6 +102,12 @@ class FakeDriver {
     table_.context_release = [](Device) { return --fake().contexts, kSuccess; };
     table_.context_reset = [](Device) { return ++fake().resets, kSuccess; };
     table_.context_set_current = [](RawContext) { return kSuccess; };
+    table_.context_state = [](Device, unsigned* flags, int* is_active) {
+      *flags = 0;
+      *is_active = fake().contexts > 0;
+      return kSuccess;
+    };
+    table_.context_synchronize = [] { return ++fake().synchronized, kSuccess; };
     fill_memory();
     fill_streams();
     fill_modules();
@@ -176,13 +185,19 @@ class FakeDriver {
     table_.stream_synchronize = [](RawStream) {
       return fake().next_wait == kSuccess ? kSuccess : std::exchange(fake().next_wait, kSuccess);  // several threads wait at once
     };
-    table_.stream_wait_event = [](RawStream, RawEvent, unsigned) { return kSuccess; };
+    table_.stream_wait_event = [](RawStream stream, RawEvent event, unsigned) {
+      const std::lock_guard lock(fake().mutex);
+      return fake().ordered.emplace_back(fake().recorded[event], stream), kSuccess;
+    };
     table_.event_create = [](RawEvent* event, unsigned) {
       *event = handle<RawEvent>(static_cast<std::uintptr_t>(++fake().events));
       return kSuccess;
     };
     table_.event_destroy = [](RawEvent) { return --fake().events, kSuccess; };
-    table_.event_record = [](RawEvent, RawStream) { return kSuccess; };
+    table_.event_record = [](RawEvent event, RawStream stream) {
+      const std::lock_guard lock(fake().mutex);
+      return fake().recorded[event] = stream, kSuccess;
+    };
     table_.event_query = [](RawEvent) { return kSuccess; };
     table_.event_synchronize = [](RawEvent) { return kSuccess; };
   }

@@ -136,6 +136,32 @@ TEST(MemoryPool, ClosingFreesEverythingAndIgnoresWhatComesLater) {
   EXPECT_FALSE(pool.allocate(10));
 }
 
+TEST(MemoryPool, WhatIsLentOutlivesClosingAndIsFreedWhenItComesBack) {
+  Card card;
+  MemoryPool pool(card.source());
+  const auto large = pool.allocate(10 * kMiB), small = pool.allocate(10), other = pool.allocate(20 * kMiB);
+  for (const auto& block : {large, small, small}) pool.lend(*block);
+  pool.close();
+  EXPECT_EQ(card.used, 10 * kMiB + MemoryPool::kSlabBytes) << "only " << other->bytes << " bytes were not lent";
+  pool.take_back(*large);
+  pool.take_back(*small);
+  EXPECT_EQ(card.used, MemoryPool::kSlabBytes);
+  pool.take_back(*small);
+  EXPECT_EQ(card.used, 0u);
+}
+
+TEST(MemoryPool, WhatComesBackWhileThePoolIsOpenIsUsedAgain) {
+  Card card;
+  MemoryPool pool(card.source());
+  const auto block = pool.allocate(10 * kMiB);
+  pool.lend(*block);
+  pool.take_back(*block);
+  pool.give_back(*block);
+  EXPECT_EQ(pool.allocate(10 * kMiB)->address, block->address);
+  pool.close();
+  EXPECT_EQ(card.used, 0u);
+}
+
 TEST(MemoryPool, MemoryOfALostCardIsNotFreed) {
   Card card;
   MemoryPool pool(card.source());
