@@ -14,9 +14,7 @@ struct Borrowed {
   Py_buffer view{};
   ~Borrowed() {
     // The last user of the memory may be any thread, and may end after the interpreter.
-    if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire held;
-    PyBuffer_Release(&view);
+    if (const WithGil held; held) PyBuffer_Release(&view);
   }
 };
 

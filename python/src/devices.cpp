@@ -34,7 +34,7 @@ std::string json_list(const Write& write) {
 }
 
 std::string devices_json() {
-  nb::gil_scoped_release free;
+  WithoutGil free;
   DeviceManager& manager = process_manager();
   const std::vector<DeviceStatus> all = manager.status();
   return json_list([&](JsonWriter& json) {
@@ -48,7 +48,7 @@ std::string devices_json() {
 
 // As the command shows it: every device, and every other one that has a queue.
 std::string queue_json() {
-  nb::gil_scoped_release free;
+  WithoutGil free;
   std::vector<Turnstile::Queue> queues;
   for (const DeviceInfo& device : process_manager().devices()) queues.push_back({.device = device.id});
   if (const std::optional<RunDirectory> directory = RunDirectory::open_existing())
@@ -69,7 +69,7 @@ std::string queue_json() {
 
 std::string explain_json(const Graph& graph, const CallOptions& options) {
   const RunOptions run{.device = options.device, .routing = options.routing, .prefer = options.prefer};
-  nb::gil_scoped_release free;
+  WithoutGil free;
   std::string text;
   JsonWriter json(text);
   present::write_route(json, run.device, process_manager().explain(graph, run));
@@ -88,7 +88,7 @@ void bind_devices(nb::module_& module) {
       },
       nb::arg("array"), nb::arg("device"), nb::arg("routing").none(), nb::arg("prefer").none());
   module.def("_find", [](const std::string& request) {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     return process_manager().find(request).id;
   });
   module.def(
@@ -103,11 +103,11 @@ void bind_devices(nb::module_& module) {
       },
       nb::arg("device").none());
   module.def("_set_default_device", [](const std::string& device) {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     process_manager().set_default_device(device);
   });
   module.def("_default_device", [] {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     return process_manager().default_device().id;
   });
 }

@@ -128,7 +128,7 @@ void evaluate(const Tensor& tensor) {
   if (tensor.is_evaluated()) return;
   const ContextDevice device;
   const auto now = [&] {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     return AtOnce::try_run([&](const RunOptions& options) { tensor.eval(options); });
   };
   if (now()) return;
@@ -137,7 +137,7 @@ void evaluate(const Tensor& tensor) {
 
 HostArray value_of(const Tensor& tensor) {
   evaluate(tensor);
-  nb::gil_scoped_release free;
+  WithoutGil free;
   return tensor.to_host();
 }
 
@@ -183,7 +183,8 @@ RunOptions CallOptions::with(Waiting& waiting) const {
   options.on_progress = [this, &waiting](const Progress& progress) {
     waiting.at(progress);
     if (on_progress.ptr() == Py_None) return;
-    nb::gil_scoped_acquire held;
+    const WithGil held;
+    if (!held) return;
     try {
       on_progress(*progress_tuple(progress));
     } catch (nb::python_error& error) {

@@ -32,7 +32,7 @@ void bind_files(nb::module_& module) {
   module.def("_load_arrays", [](const std::string& path) {
     ArrayFile file;
     {
-      nb::gil_scoped_release free;
+      WithoutGil free;
       file = load_arrays(path);
     }
     nb::dict metadata;
@@ -41,7 +41,7 @@ void bind_files(nb::module_& module) {
   });
   module.def("_save_arrays", [](const std::string& path, nb::dict arrays, nb::dict metadata) {
     const ArrayFile file = file_of(arrays, metadata);
-    nb::gil_scoped_release free;
+    WithoutGil free;
     save_arrays(path, file);
   });
 }

@@ -28,7 +28,7 @@ GeneratorOptions::Weights weights_named(const std::string& name) {
 
 Generator load_generator(const std::string& path, const std::string& device, const std::string& weights) {
   const GeneratorOptions options{.device = device, .weights = weights_named(weights)};
-  nb::gil_scoped_release free;
+  WithoutGil free;
   return Generator::load(path, options);
 }
 
@@ -50,7 +50,7 @@ std::vector<std::int32_t> chat_tokens(const Generator& generator, nb::sequence m
     const nb::sequence parts = nb::cast<nb::sequence>(message);
     chat.push_back({nb::cast<std::string>(parts[0]), nb::cast<std::string>(parts[1])});
   }
-  nb::gil_scoped_release free;
+  WithoutGil free;
   return generator.chat_tokens(chat);
 }
 
@@ -137,7 +137,7 @@ class GenerationStream {
   // What there is so far becomes the result.
   void end() {
     if (!batch_) return;
-    nb::gil_scoped_release free;
+    WithoutGil free;
     batch_->cancel();
     batch_.reset();
   }

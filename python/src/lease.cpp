@@ -34,14 +34,15 @@ struct LeaseObject {
   }
 
   void release() {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     lease.release();
   }
 
   void tell(const QueuePlace& place, Waiting& waiting) const {
     waiting.may_wait();
     if (on_wait.ptr() == Py_None) return;
-    nb::gil_scoped_acquire held;
+    const WithGil held;
+    if (!held) return;
     try {
       on_wait(place.ahead_here, place.ahead_elsewhere, place.holder);
     } catch (nb::python_error& error) {

@@ -29,7 +29,7 @@ Mesh make_mesh(nb::dict axes, nb::handle devices) {
   }
   std::string text;
   for (const MeshAxis& axis : all) text += (text.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
-  nb::gil_scoped_release free;
+  WithoutGil free;
   return Mesh::parse(text, process_manager().devices());
 }
 
@@ -188,7 +188,7 @@ void bind_mesh(nb::module_& module) {
              nb::arg("speeds"), nb::arg("has_measured_speeds"), nb::arg("device"), nb::arg("deadline"), nb::arg("timeout").none(),
              nb::arg("priority"), nb::arg("on_progress").none(), nb::arg("cancel").none());
   module.def("_finish_mpi", [](double deadline) {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     finish_mpi(deadline);
   });
 }

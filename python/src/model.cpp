@@ -75,7 +75,7 @@ nb::object run_model(const Model& model, nb::dict named, nb::handle device, nb::
 
 std::string explain_model(const Model& model, nb::dict named, const std::string& device) {
   const Model::Tensors inputs = tensors_in(named);
-  nb::gil_scoped_release free;
+  WithoutGil free;
   std::string text;
   JsonWriter json(text);
   present::write_route(json, device, model.explain(model.fitted(inputs), device));
@@ -92,7 +92,8 @@ nb::object encode(const Encoder& encoder, nb::sequence given, nb::handle device,
     const Forward forward(options.cancel, waiting);
     vectors = encoder.encode(texts, options.with(waiting), [&](std::size_t count) {
       if (done.is_none()) return;
-      nb::gil_scoped_acquire held;
+      const WithGil held;
+      if (!held) return;
       try {
         done(count);
       } catch (nb::python_error& error) {
@@ -120,7 +121,7 @@ Encoder load_encoder(const std::string& path, const std::string& pooling, bool n
   options.normalize = normalize;
   options.max_tokens = max_tokens;
   options.batch = batch;
-  nb::gil_scoped_release free;
+  WithoutGil free;
   return Encoder::load(path, options);
 }
 
@@ -144,7 +145,7 @@ void bind_tokenizer(nb::module_& module) {
   nb::class_<Tokenizer>(module, "_Tokenizer")
       .def_static("load",
                   [](const std::string& path) {
-                    nb::gil_scoped_release free;
+                    WithoutGil free;
                     return Tokenizer::load(path);
                   })
       .def(
@@ -198,7 +199,7 @@ void bind_model(nb::module_& module) {
           "load",
           [](const std::string& path, nb::handle dtype) {
             const ModelOptions options = options_of(dtype);
-            nb::gil_scoped_release free;
+            WithoutGil free;
             return Model::load(path, options);
           },
           nb::arg("path"), nb::arg("dtype").none())

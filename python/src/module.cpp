@@ -8,6 +8,7 @@
 #include "evaluation.h"
 #include "files.h"
 #include "generator.h"
+#include "gil.h"
 #include "mesh.h"
 #include "model.h"
 #include "operations.h"
@@ -18,6 +19,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ half of tenon.";
   // Arrays may live in the variables of a module until the interpreter ends; that is no leak worth a message.
   nanobind::set_leak_warnings(false);
+  bind_gil(module);
   bind_errors(module);
   bind_dtypes(module);
   bind_operations(module);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "devices.h"
+#include "gil.h"
 #include "tenon/batch.h"
 #include "tenon/config.h"
 #include "tenon/error.h"
@@ -27,7 +28,7 @@ std::vector<DeviceInfo> devices_named(nb::sequence ids) {
 nb::dict capabilities() {
   std::vector<DeviceInfo> devices;
   {
-    nb::gil_scoped_release free;
+    WithoutGil free;
     devices = process_manager().devices();
   }
   const placement::DeviceSummary summary = placement::summarize(devices);

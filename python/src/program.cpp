@@ -135,7 +135,7 @@ class QuickCalls {
     std::vector<Tensor> outputs;
     const auto now = [&] {
       // Giving up the GIL and getting it back takes longer than a small program.
-      std::optional<nb::gil_scoped_release> free;
+      std::optional<WithoutGil> free;
       const auto has_value = [](const Tensor& input) { return input.is_evaluated(); };
       if (!entry.is_small || !std::ranges::all_of(inputs, has_value)) free.emplace();
       return AtOnce::try_run([&](const RunOptions& options) { outputs = entry.program.run(inputs, options); });
@@ -213,7 +213,7 @@ void bind_program(nb::module_& module) {
       }))
       .def_static("load",
                   [](const std::string& path) {
-                    nb::gil_scoped_release free;
+                    WithoutGil free;
                     return Program::load(path);
                   })
       .def("save", [](const Program& self, const std::string& path) { wait([&](Waiting&) { self.save(path); }); })

@@ -114,8 +114,8 @@ void Waiting::may_wait() {
   if (!is_main_ || is_armed_) return;
   is_armed_ = InterruptWatch::instance().arm(&stop_);
   // A signal that came before it was armed.
-  nb::gil_scoped_acquire held;
-  if (PyErr_CheckSignals() != 0) fail(nb::python_error());
+  const WithGil held;
+  if (held && PyErr_CheckSignals() != 0) fail(nb::python_error());
 }
 
 void Waiting::at(const Progress& progress) {
@@ -127,8 +127,8 @@ void Waiting::at(const Progress& progress) {
   const auto now = std::chrono::steady_clock::now();
   if (!start_) start_ = now;
   if (now - *start_ < kLookAfter) return;
-  nb::gil_scoped_acquire held;
-  if (PyErr_CheckSignals() != 0) fail(nb::python_error());
+  const WithGil held;
+  if (held && PyErr_CheckSignals() != 0) fail(nb::python_error());
 }
 
 void Waiting::fail(nb::python_error error) {

@@ -12,6 +12,7 @@
 #include <stop_token>
 #include <string>
 
+#include "gil.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 
@@ -75,7 +76,7 @@ void wait(const Work& work) {
   for (;;) {
     Waiting waiting;
     try {
-      nb::gil_scoped_release free;
+      WithoutGil free;
       work(waiting);
     } catch (const Error& error) {
       waiting.raise_pending();

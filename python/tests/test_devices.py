@@ -351,5 +351,30 @@ def test_processes_take_turns_on_one_card(python):
         assert process.returncode == 0, error.decode()
 
 
+@pytest.mark.parametrize("work", ["(x @ x + 1.0).sum().item()", "(x + 1).eval()", "f(x).tolist()", "tn.run('x @ x', x=x)"])
+def test_daemon_threads_inside_a_computation_do_not_disturb_the_end(work):
+    program = textwrap.dedent(f"""
+        import threading, time
+        import tenon as tn
+        x = tn.ones((300, 300))
+        f = tn.jit(lambda a: a * 2 + 1)
+        def forever():
+            while True:
+                {work}
+        for _ in range(4):
+            threading.Thread(target=forever, daemon=True).start()
+        time.sleep(0.2)
+        """)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_hooks_of_the_end_may_still_compute(python):
+    # This one was registered before the package's own, and runs after it.
+    program = "import atexit; atexit.register(lambda: print((tn.ones(3) + 1).tolist())); import tenon as tn"
+    assert python(program) == "[2.0, 2.0, 2.0]"
+
+
 def test_arrays_may_outlive_everything(python):
     assert python("import tenon as tn; x = tn.array([1.0]) + 1; x.eval(); print(x.tolist())") == "[2.0]"
