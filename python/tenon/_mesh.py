@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Optional, ParamSpec, TypeVar, Union
 
 from . import _core
 from ._core import Array
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # "data,-", or ("data", None); an axis may be split over several: ("data", ("model", "pipe")).
 Sharding = Union[str, Sequence[Union[str, Sequence[str], None]]]
 Work = Union[str, Program, Callable[..., Any]]
+P = ParamSpec("P")
+Report = TypeVar("Report")
 
 
 class MeshPlan(NamedTuple):
@@ -46,7 +49,60 @@ class MeshReport(NamedTuple):
     collectives: list[dict[str, Any]]
 
 
-class Mesh:
+class _How(NamedTuple):
+    """The options of a run."""
+
+    shardings: Optional[Mapping[str, Sharding]]
+    speeds: Union[str, Sequence[float], None]
+    timeout: Optional[float]
+    priority: int
+    on_progress: OnProgress
+    cancel: Any
+
+
+def _only_result(run_reported: Callable[P, Any]) -> Callable[P, Any]:
+    """run() of a run_reported(): with the same arguments, and only the result."""
+
+    @functools.wraps(run_reported)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return run_reported(*args, **kwargs).result
+
+    run.__name__, run.__qualname__ = "run", run_reported.__qualname__.replace("run_reported", "run")
+    run.__doc__ = """The value of an expression over named arrays, of a function, or of a Program, computed by all devices.
+
+        shardings: by the name of the input; for a function, by that of the argument, for all arrays in it. speeds: the share of
+        each device, or "measured" for shares by what was measured; equal without it. Over MPI they are in the order of ranks.
+        """
+    return run
+
+
+class _Runs(Generic[Report]):
+    """What meshes of one process and of several have in common."""
+
+    def _report(self, work: _Work, how: _How) -> Report:
+        raise NotImplementedError
+
+    def run_reported(
+        self,
+        work: Work,
+        /,
+        *args: Any,
+        shardings: Optional[Mapping[str, Sharding]] = None,
+        speeds: Union[str, Sequence[float], None] = None,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        on_progress: OnProgress = None,
+        _cancel: Any = None,
+        **kwargs: Any,
+    ) -> Report:
+        """run() with the devices, their timelines and the exchanges."""
+        how = _How(shardings, speeds, timeout, priority, on_progress, _cancel)
+        return self._report(_recorded(work, args, kwargs), how)
+
+    run = _only_result(run_reported)
+
+
+class Mesh(_Runs[MeshReport]):
     """Devices in a grid with named axes, on which one program runs.
 
     mesh = tenon.Mesh({"data": 2}, ["cuda:0", "cuda:1"])
@@ -67,48 +123,13 @@ class Mesh:
         devices: list[str] = self._mesh.devices
         return devices
 
-    def run(
-        self,
-        work: Work,
-        /,
-        *args: Any,
-        shardings: Optional[Mapping[str, Sharding]] = None,
-        speeds: Union[str, Sequence[float], None] = None,
-        timeout: Optional[float] = None,
-        priority: int = 0,
-        on_progress: OnProgress = None,
-        _cancel: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """The value of an expression over named arrays, of a function, or of a Program, computed by all devices.
-
-        shardings: by the name of the input; for a function, by that of the argument, for all arrays in it. speeds: the share of
-        each device, or "measured" for shares by what was measured; equal without it.
-        """
-        options = {"timeout": timeout, "priority": priority, "on_progress": on_progress, "_cancel": _cancel}
-        return self.run_reported(work, *args, shardings=shardings, speeds=speeds, **options, **kwargs).result
-
-    def run_reported(
-        self,
-        work: Work,
-        /,
-        *args: Any,
-        shardings: Optional[Mapping[str, Sharding]] = None,
-        speeds: Union[str, Sequence[float], None] = None,
-        timeout: Optional[float] = None,
-        priority: int = 0,
-        on_progress: OnProgress = None,
-        _cancel: Any = None,
-        **kwargs: Any,
-    ) -> MeshReport:
-        """The same with the devices, their timelines and the exchanges."""
-        recorded = _recorded(work, args, kwargs)
-        split = _by_input(recorded.program, shardings)
-        shares = self._speeds(recorded.program, split, speeds)
+    def _report(self, work: _Work, how: _How) -> MeshReport:
+        split = _by_input(work.program, how.shardings)
+        shares = self._speeds(work.program, split, how.speeds)
         outputs, devices, timelines, collectives = self._mesh.run(
-            recorded.program, recorded.inputs, split, shares, timeout, priority, _progress_callback(on_progress), _cancel
+            work.program, work.inputs, split, shares, how.timeout, how.priority, _progress_callback(how.on_progress), how.cancel
         )
-        return MeshReport(recorded.rebuild(outputs), devices, timelines, collectives)
+        return MeshReport(work.rebuild(outputs), devices, timelines, collectives)
 
     async def run_async(self, work: Work, /, *args: Any, **options: Any) -> Any:
         """run() without blocking the event loop."""
@@ -155,7 +176,7 @@ class MpiReport(NamedTuple):
     """Host and device of each process."""
 
 
-class MpiMesh:
+class MpiMesh(_Runs[MpiReport]):
     """The processes of an MPI job in a grid with named axes, one device each, on which one program runs.
 
     mesh = tenon.MpiMesh({"data": 4})              # mpirun -n 4 python this_file.py
@@ -173,54 +194,25 @@ class MpiMesh:
         self._device = str(device)
         self._deadline = deadline
 
-    def run(
-        self,
-        work: Work,
-        /,
-        *args: Any,
-        shardings: Optional[Mapping[str, Sharding]] = None,
-        speeds: Union[str, Sequence[float], None] = None,
-        timeout: Optional[float] = None,
-        priority: int = 0,
-        on_progress: OnProgress = None,
-        **kwargs: Any,
-    ) -> Any:
-        """As Mesh.run, with the devices of all processes; speeds in the order of ranks."""
-        options: dict[str, Any] = {"timeout": timeout, "priority": priority, "on_progress": on_progress}
-        return self.run_reported(work, *args, shardings=shardings, speeds=speeds, **options, **kwargs).result
-
-    def run_reported(
-        self,
-        work: Work,
-        /,
-        *args: Any,
-        shardings: Optional[Mapping[str, Sharding]] = None,
-        speeds: Union[str, Sequence[float], None] = None,
-        timeout: Optional[float] = None,
-        priority: int = 0,
-        on_progress: OnProgress = None,
-        **kwargs: Any,
-    ) -> MpiReport:
-        """The same with what happened in this process, its rank, and the places of all."""
-        if isinstance(speeds, str) and speeds != "measured":
-            raise ValueError(f"speeds must be a number for each device or 'measured', not {speeds!r}")
-        recorded = _recorded(work, args, kwargs)
-        is_measured = speeds == "measured"
+    def _report(self, work: _Work, how: _How) -> MpiReport:
+        if isinstance(how.speeds, str) and how.speeds != "measured":
+            raise ValueError(f"speeds must be a number for each device or 'measured', not {how.speeds!r}")
+        is_measured = how.speeds == "measured"
         outputs, devices, timelines, collectives, rank, places = _core._run_over_mpi(
             self.axes,
-            recorded.program,
-            recorded.inputs,
-            _by_input(recorded.program, shardings),
-            [] if is_measured or speeds is None else list(speeds),
+            work.program,
+            work.inputs,
+            _by_input(work.program, how.shardings),
+            [] if is_measured or how.speeds is None else list(how.speeds),
             is_measured,
             self._device,
             self._deadline,
-            timeout,
-            priority,
-            _progress_callback(on_progress),
-            None,
+            how.timeout,
+            how.priority,
+            _progress_callback(how.on_progress),
+            how.cancel,
         )
-        return MpiReport(recorded.rebuild(outputs), devices[0], timelines[0], collectives, rank, places)
+        return MpiReport(work.rebuild(outputs), devices[0], timelines[0], collectives, rank, places)
 
     def __repr__(self) -> str:
         return f"<tenon.MpiMesh {','.join(f'{name}={size}' for name, size in self.axes.items())}>"
