@@ -409,9 +409,8 @@ std::vector<Setting> make_settings() {
            &Config::enable_jit),
       isolate({"isolate",
                programs,
-               "Which backends run in a separate process: all, none, those of a vendor's driver (cuda, opencl), or (auto) these "
-               "in the "
-               "server and cuda in a library",
+               "Which backends run in a separate process: all, none, those of a vendor's driver (cuda, opencl), or (a"
+               "uto) these in the server and cuda in a library, unless another library uses the card here",
                {"TENON_ISOLATE"}}),
       environment({"environment", programs, "Environment variables that are set before backends load", {}}),
 
