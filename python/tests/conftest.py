@@ -17,7 +17,10 @@ os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(_folder, "hyp
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-settings.register_profile("tenon", deadline=None, max_examples=30, derandomize=True, suppress_health_check=list(HealthCheck))
+examples = int(os.environ.get("TENON_EXAMPLES", "30"))  # of each property
+settings.register_profile(
+    "tenon", deadline=None, max_examples=examples, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("tenon")
 
 
