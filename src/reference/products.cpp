@@ -52,12 +52,21 @@ void for_each_place(const Spatial& extents, F&& f) {
 
 std::int64_t product(const Spatial& extents) { return extents[0] * extents[1] * extents[2]; }
 
+// How the terms of a product are added. A plain sum of n doubles is off by less than n * 2^-53 of the sum of their sizes: for
+// results of up to 24 bits that is 2^29 times finer than the best that can be computed in f32, at a sixth of the time.
+enum class Summing { compensated, plain };
+Summing summing_for(DType dtype) { return dtype == DType::f64 ? Summing::compensated : Summing::plain; }
+
 // |Columns| sums side by side. |next(c)| is the next term of sum c.
-template <int Columns>
+template <int Columns, Summing how>
 struct SumsSideBySide {
   double sums[Columns] = {}, lost[Columns] = {};
 
   [[gnu::always_inline]] void add(auto&& next) {
+    if constexpr (how == Summing::plain) {
+      for (int c = 0; c < Columns; ++c) sums[c] += next(c);
+      return;
+    }
     for (int c = 0; c < Columns; ++c) {
       const double x = next(c), sum = sums[c], total = sum + x;
       const double first = (sum - total) + x, second = (x - total) + sum;
@@ -72,10 +81,10 @@ struct SumsSideBySide {
 
 // |Columns| sums of a row of a product side by side: the same sums in the same order as one after the other, but independent of
 // each other, so that the compiler uses vector instructions.
-template <int Columns>
+template <int Columns, Summing how>
 [[gnu::always_inline]] inline void columns_of_row(const double* a, std::int64_t step_a, const double* b, std::int64_t cols,
                                                   std::int64_t inner, double* to) {
-  SumsSideBySide<Columns> sums;
+  SumsSideBySide<Columns, how> sums;
   for (std::int64_t k = 0; k < inner; ++k) {
     const double factor = a[k * step_a];
     const double* const row = b + k * cols;
@@ -84,27 +93,39 @@ template <int Columns>
   sums.store(to);
 }
 
+template <Summing how>
 [[gnu::always_inline]] inline void row_body(const double* a, std::int64_t step_a, const double* b, std::int64_t cols,
                                             std::int64_t inner, double* to) {
   std::int64_t j = 0;
-  for (; j + 16 <= cols; j += 16) columns_of_row<16>(a, step_a, b + j, cols, inner, to + j);
-  for (; j + 8 <= cols; j += 8) columns_of_row<8>(a, step_a, b + j, cols, inner, to + j);
-  for (; j < cols; ++j) columns_of_row<1>(a, step_a, b + j, cols, inner, to + j);
+  if constexpr (how == Summing::plain)
+    for (; j + 32 <= cols; j += 32) columns_of_row<32, how>(a, step_a, b + j, cols, inner, to + j);
+  for (; j + 16 <= cols; j += 16) columns_of_row<16, how>(a, step_a, b + j, cols, inner, to + j);
+  for (; j + 8 <= cols; j += 8) columns_of_row<8, how>(a, step_a, b + j, cols, inner, to + j);
+  for (; j < cols; ++j) columns_of_row<1, how>(a, step_a, b + j, cols, inner, to + j);
 }
 
+template <Summing how>
 void row_narrow(const double* a, std::int64_t step_a, const double* b, std::int64_t cols, std::int64_t inner, double* to) {
-  row_body(a, step_a, b, cols, inner, to);
+  row_body<how>(a, step_a, b, cols, inner, to);
 }
 
 #if defined(__x86_64__) && !defined(__AVX2__)
 // Compiled twice, and chosen when the program starts. Without FMA: the results are the same.
+template <Summing how>
 __attribute__((target("avx2"))) void row_wide(const double* a, std::int64_t step_a, const double* b, std::int64_t cols,
                                               std::int64_t inner, double* to) {
-  row_body(a, step_a, b, cols, inner, to);
+  row_body<how>(a, step_a, b, cols, inner, to);
 }
-const auto row_of_product = __builtin_cpu_supports("avx2") != 0 ? row_wide : row_narrow;
+const bool kHasWide = __builtin_cpu_supports("avx2") != 0;
+template <Summing how>
+auto row_of_product() {
+  return kHasWide ? row_wide<how> : row_narrow<how>;
+}
 #else
-constexpr auto row_of_product = row_narrow;
+template <Summing how>
+auto row_of_product() {
+  return row_narrow<how>;
+}
 #endif
 
 // Of (up to three) spatial axes: the last one last, and |missing| before them.
@@ -125,9 +146,9 @@ struct ConvolutionRow {
 };
 
 // |Columns| results from |first| on. With |Checked| some of their windows may leave the image.
-template <int Columns, bool Checked>
+template <int Columns, bool Checked, Summing how>
 [[gnu::always_inline]] inline void columns_of_convolution(const ConvolutionRow& row, std::int64_t first, double* to) {
-  SumsSideBySide<Columns> sums;
+  SumsSideBySide<Columns, how> sums;
   const double* factor = row.kernel;
   for (std::int64_t c = 0; c < row.channels; ++c) {
     for (std::int64_t i = 0; i < row.size[0]; ++i) {
@@ -150,6 +171,7 @@ template <int Columns, bool Checked>
   sums.store(to);
 }
 
+template <Summing how>
 [[gnu::always_inline]] inline void convolution_row_body(const ConvolutionRow& row, std::int64_t columns, double* to) {
   const auto is_inside = [&](std::int64_t first, std::int64_t last) {
     return first * row.stride[2] >= row.pad[2] &&
@@ -157,29 +179,37 @@ template <int Columns, bool Checked>
   };
   for (std::int64_t at = 0; at < columns;) {
     if (at + 16 <= columns && is_inside(at, at + 15)) {
-      columns_of_convolution<16, false>(row, at, to + at);
+      columns_of_convolution<16, false, how>(row, at, to + at);
       at += 16;
     } else if (at + 4 <= columns && is_inside(at, at + 3)) {
-      columns_of_convolution<4, false>(row, at, to + at);
+      columns_of_convolution<4, false, how>(row, at, to + at);
       at += 4;
     } else {
-      columns_of_convolution<1, true>(row, at, to + at);
+      columns_of_convolution<1, true, how>(row, at, to + at);
       ++at;
     }
   }
 }
 
+template <Summing how>
 void convolution_row_narrow(const ConvolutionRow& row, std::int64_t columns, double* to) {
-  convolution_row_body(row, columns, to);
+  convolution_row_body<how>(row, columns, to);
 }
 
 #if defined(__x86_64__) && !defined(__AVX2__)
+template <Summing how>
 __attribute__((target("avx2"))) void convolution_row_wide(const ConvolutionRow& row, std::int64_t columns, double* to) {
-  convolution_row_body(row, columns, to);
+  convolution_row_body<how>(row, columns, to);
 }
-const auto row_of_convolution = __builtin_cpu_supports("avx2") != 0 ? convolution_row_wide : convolution_row_narrow;
+template <Summing how>
+auto row_of_convolution() {
+  return kHasWide ? convolution_row_wide<how> : convolution_row_narrow<how>;
+}
 #else
-constexpr auto row_of_convolution = convolution_row_narrow;
+template <Summing how>
+auto row_of_convolution() {
+  return convolution_row_narrow<how>;
+}
 #endif
 
 std::vector<double> transposed(const double* b, std::int64_t rows, std::int64_t cols) {
@@ -222,9 +252,11 @@ HostArray evaluate_matmul(const Node& node, const HostArray& a, const HostArray&
       if constexpr (std::is_same_v<T, double>) {
         const std::vector<double> transposed_b = attr.transpose_b ? transposed(pb, cols, inner) : std::vector<double>();
         const double* const rows_of_b = attr.transpose_b ? transposed_b.data() : pb;
+        const auto row_of =
+            summing_for(node.dtype) == Summing::plain ? row_of_product<Summing::plain>() : row_of_product<Summing::compensated>();
         const auto rows_from = [&](std::int64_t first, std::int64_t count) {
           for (std::int64_t i = first; i < first + count; ++i)
-            row_of_product(pa + i * row_a, step_a, rows_of_b, cols, inner, to + i * cols);
+            row_of(pa + i * row_a, step_a, rows_of_b, cols, inner, to + i * cols);
         };
         in_chunks(rows, rows_from, rows_at_once);
         check_stop();
@@ -251,6 +283,8 @@ HostArray evaluate_conv(const Node& node, const HostArray& x, const HostArray& w
   HostArray out = HostArray::empty(DType::f64, node.shape);
   double* const to = mutable_data<double>(out);
   const std::int64_t each = std::max<std::int64_t>(1, places[2] * row.channels * product(row.size));
+  const auto row_of = summing_for(node.dtype) == Summing::plain ? row_of_convolution<Summing::plain>()
+                                                                : row_of_convolution<Summing::compensated>();
   const auto lines_from = [&](std::int64_t first, std::int64_t count) {
     ConvolutionRow mine = row;
     for (std::int64_t line = first; line < first + count; ++line) {
@@ -258,7 +292,7 @@ HostArray evaluate_conv(const Node& node, const HostArray& x, const HostArray& w
       mine.image = data<double>(x) + (n * channels + group * row.channels) * product(row.in);
       mine.kernel = data<double>(weight) + o * row.channels * product(row.size);
       mine.at = {line % lines / places[1], line % places[1]};
-      row_of_convolution(mine, places[2], to + line * places[2]);
+      row_of(mine, places[2], to + line * places[2]);
       check_stop();
     }
   };

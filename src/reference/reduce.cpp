@@ -128,19 +128,22 @@ HostArray evaluate_arg_sort(const Node& node, const HostArray& x) {
   const ArgSortAttr& attr = node.as<ArgSortAttr>();
   HostArray out = HostArray::empty(DType::i64, node.shape);
   std::int64_t* to = mutable_data<std::int64_t>(out);
-  std::vector<std::int64_t> order(static_cast<std::size_t>(x.shape()[attr.axis]));
   with_type(x.dtype(), [&]<class T>(T) {
+    struct Item {
+      T value;
+      std::int64_t index;
+    };
+    std::vector<Item> order(static_cast<std::size_t>(x.shape()[attr.axis]));
     const T* in = data<T>(x);
     for_each_line(x.shape(), attr.axis, [&](std::int64_t first, std::int64_t stride, std::int64_t) {
-      std::iota(order.begin(), order.end(), 0);
+      for (std::int64_t i = 0; Item & item : order) item = {in[first + i * stride], i}, ++i;
       // Stable: equal elements, and NaNs among themselves, are ordered by index.
-      std::sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
-        const T a = in[first + i * stride], b = in[first + j * stride];
-        if (is_nan(a) != is_nan(b)) return is_nan(b);
-        if (a < b || a > b) return attr.descending ? a > b : a < b;
-        return i < j;
+      std::sort(order.begin(), order.end(), [&](const Item& a, const Item& b) {
+        if (a.value < b.value || a.value > b.value) return attr.descending ? a.value > b.value : a.value < b.value;
+        if (is_nan(a.value) != is_nan(b.value)) return is_nan(b.value);
+        return a.index < b.index;
       });
-      for (std::size_t i = 0; i < order.size(); ++i) to[first + static_cast<std::int64_t>(i) * stride] = order[i];
+      for (std::size_t i = 0; i < order.size(); ++i) to[first + static_cast<std::int64_t>(i) * stride] = order[i].index;
     });
   });
   return out;

@@ -1,7 +1,8 @@
 // The reference interpreter: defines the meaning of a graph by evaluating it in double, one element at a time.
 //
 // Float nodes of any dtype are evaluated in double and not rounded; explicit casts round (also to f32), and outputs are rounded
-// once. Integers are exact and wrap like their dtype; bool is 0 or 1. Sums are compensated (Neumaier). It is the oracle of the
+// once. Integers are exact and wrap like their dtype; bool is 0 or 1. Sums are compensated (Neumaier), except in products of
+// less than f64, where plain sums in double are exact enough. It is the oracle of the
 // conformance suite and of comparisons, so it shares only the elementwise formulas with the
 // backends.
 //

@@ -26,6 +26,16 @@ scenario('the card says what it is of, and when the form has changed since', fre
   assert.equal(await page.getByText('The form has changed').count(), 0);
 });
 
+scenario('a result is there before it has been compared, and the judgement follows', fresh(`#expr=${encodeURIComponent('x @ x')}&i.x=normal:0:1&i.x.shape=1500,1500&i.x.dtype=float32`), async (page) => {
+  await calculate(page);
+  // Both at once: the value, and that it is still being compared.
+  await page.waitForFunction(() => document.querySelector('.result .big.number')?.textContent && document.querySelector('.result .tag')?.textContent === 'comparing');
+  const early = await big(page.locator('.result'));
+  const card = await outcome(page);
+  await card.getByText('matches the reference').waitFor();
+  assert.equal(await big(card), early, 'the value stays');
+});
+
 const exact = [
   ['bfloat16', '1.3125', '1.3125'], ['bfloat16', '0.1', '0.10009765625'], ['float16', '0.1', '0.0999755859375'], ['float32', '0.1', '0.1'], ['float64', '0.1', '0.1'],
   ['float64', '0.30000000000000004', '0.30000000000000004'], ['int64', '9007199254740993', '9007199254740993'], ['int64', '-9223372036854775808', '-9223372036854775808'],

@@ -39,8 +39,13 @@ std::string why_not_compare(const Graph& graph) {
   return fmt::format("too large for the reference: more than {} elements", ProgramLimits::kCompare);
 }
 
-// Whether the reference takes more than about 10 ms, at 5e8 operations a second.
-bool is_long_comparison(const Graph& graph) { return cost(graph).flops + 2.0 * static_cast<double>(elements_of(graph)) > 5e6; }
+// Whether somebody who waits should have the result before it is compared: if that takes about 10 ms, or longer than what they
+// notice and twice as long as the computation.
+bool is_long_comparison(const Graph& graph, double run_seconds) {
+  constexpr double kOperationsPerSecond = 5e8, kLong = 10e-3, kNoticed = 0.5e-3;
+  const double seconds = (cost(graph).flops + 2.0 * static_cast<double>(elements_of(graph))) / kOperationsPerSecond;
+  return seconds > kLong || (seconds > kNoticed && seconds > 2 * run_seconds);
+}
 
 void compare_all(const Program& program, const ExecutionOptions& options, Outcome& outcome) {
   outcome.not_compared = why_not_compare(program.graph);
@@ -51,7 +56,7 @@ void compare_all(const Program& program, const ExecutionOptions& options, Outcom
     return;
   }
   outcome.memory = std::move(*share);
-  if (options.on_result && is_long_comparison(program.graph)) options.on_result();
+  if (options.on_result && is_long_comparison(program.graph, outcome.seconds)) options.on_result();
   try {
     outcome.compared = compare_with_reference(program.graph, program.arrays, outcome.run.outputs);
   } catch (const Error& error) {
