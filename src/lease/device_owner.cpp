@@ -82,6 +82,7 @@ void DeviceOwner::grant(Request& request, Clock::Time now) {
   grant.granted_at = now;
   grant.epoch = session_ ? session_->pass.epoch() : 0;
   holders_.push_back(&grant);
+  leases_held_.fetch_add(1, std::memory_order_relaxed);
   ++usage_.counters.leases;
   if (queue_.is_overtaken(request)) ++usage_.counters.overtakes;
 }
@@ -164,6 +165,7 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
 void DeviceOwner::release(LeaseGrant& grant) noexcept {
   std::unique_lock lock(mutex_);
   holders_.erase(std::find(holders_.begin(), holders_.end(), &grant));
+  leases_held_.fetch_sub(1, std::memory_order_relaxed);
   const Clock::Time now = this->now();
   const double held = Clock::seconds_between(grant.granted_at, now);
   usage_.released(held, now);
@@ -205,6 +207,29 @@ DeviceOwner::Operation DeviceOwner::begin(const LeaseGrant& grant, const std::st
   return Operation(shared_from_this(), *session_, overdue_at);
 }
 
+std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once() {
+  if (fork_guard::generation() != process_generation_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (thread_state_ != Thread::running || !is_open_for_use() || !queue_.empty() || device().exclusive) return std::nullopt;
+  if (!holders_.empty() && holders_.front()->mode == LeaseMode::exclusive) return std::nullopt;
+  if (quantum_is_over(session_->held_since)) return std::nullopt;
+  ++session_->operations;
+  return Operation(shared_from_this(), *session_, Clock::kNever);
+}
+
+void DeviceOwner::count_at_once(const Operation& operation) noexcept {
+  const Clock::Time now = this->now();
+  ++usage_.counters.leases;
+  usage_.granted();
+  usage_.released(operation.compute_seconds_, now);
+  ++(operation.has_failed_ ? usage_.counters.run_failures : usage_.counters.runs);
+  usage_.counters.compute_seconds += operation.compute_seconds_;
+  // The device rests for its state machine, but it was in use.
+  if (state_ != DeviceState::idle || session_->operations > 0) return;
+  usage_.counters.busy_seconds += operation.compute_seconds_;
+  usage_.counters.idle_seconds -= operation.compute_seconds_;
+}
+
 void DeviceOwner::end_operation(const Operation& operation) noexcept {
   std::unique_ptr<OpenSession> gone;  // after the lock is released: nobody knows how long a given-up device takes to go
   const std::lock_guard lock(mutex_);
@@ -218,6 +243,7 @@ void DeviceOwner::end_operation(const Operation& operation) noexcept {
     given_up_.erase(found);
     return;
   }
+  if (operation.compute_seconds_ >= 0) count_at_once(operation);
   if (operation.has_failed_ && session_->device->is_lost()) drain(CloseReason::lost);
   if (session_->others_wait && quantum_is_over(now())) drain(CloseReason::yield);
   if (state_ == DeviceState::draining && session_->operations == 0) sleeper_.wake();

@@ -83,6 +83,12 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   Operation begin(const LeaseGrant& grant, const std::stop_token& cancel = {},
                   std::optional<std::chrono::nanoseconds> limit = std::nullopt);
 
+  // The use of a device that is open, shared and not waited for, without a lease of its own: what a program of a microsecond can
+  // afford. None if it is not. Operation::count_run() says how it went.
+  std::optional<Operation> begin_at_once();
+  // Of all devices of this process: leases that are held now. Without any, no thread has one.
+  static int leases_held() noexcept { return leases_held_.load(std::memory_order_relaxed); }
+
   // Closes the device when no operation runs on it; returns when it is closed. The next operation or lease opens it again. Throws
   // unavailable if its tensors could not be moved to host memory: then it stays open. A device whose operations do not end within
   // |patience| is abandoned and lost; one that is being opened is not waited for: its opening is given up.
@@ -164,11 +170,13 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   void release(LeaseGrant& grant) noexcept;
   void end_operation(const Operation& operation) noexcept;
+  void count_at_once(const Operation& operation) noexcept;
   bool is_wanted(DeviceEvent::Kind kind) const noexcept {
     return device().kind == DeviceKind::cpu ? events().is_wanted_of_cpu(kind) : events().is_wanted(kind);
   }
   void send(DeviceEvent::Kind kind, double seconds, std::string message = {}, std::uint64_t epoch = 0) const;
 
+  static inline std::atomic<int> leases_held_{0};
   const Options options_;
   const std::uint64_t process_generation_;  // of the process whose thread this is
 
@@ -207,6 +215,8 @@ class DeviceOwner::Operation {
   ExecutableCache& executables() const noexcept { return *executables_; }
   // Something went wrong: if the device is lost, it is given up at the end of the operation.
   void failed() noexcept { has_failed_ = true; }
+  // For one that was begun at once: counts as a lease and a run when it ends.
+  void count_run(double compute_seconds) noexcept { compute_seconds_ = compute_seconds; }
 
  private:
   friend class DeviceOwner;
@@ -223,6 +233,7 @@ class DeviceOwner::Operation {
   std::shared_ptr<Residency> residency_;
   std::shared_ptr<ExecutableCache> executables_;
   bool has_failed_ = false;
+  double compute_seconds_ = -1;  // of a run that end_operation() counts; negative for none
 };
 
 struct LeaseGrant {

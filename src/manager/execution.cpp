@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -301,7 +302,87 @@ auto with_another_device(Execution execution, const Once& once) {
   }
 }
 
+bool is_plain(const RunOptions& options) {
+  return !options.on_progress && !options.on_decision && !options.explain && options.repeat == 1 && !options.limit &&
+         !options.routing && options.prefer.empty() && !options.cancel.stop_possible();
+}
+
+// What observers and routing learn of a run at once.
+void report_at_once(ManagerState& state, const Graph& graph, const DeviceOwner& owner, const RunOptions& options, double seconds,
+                    std::uint64_t bytes) {
+  thread_local DeviceEvent event;  // so that its texts need no memory
+  event.kind = DeviceEvent::Kind::ran;
+  event.device = owner.device().id;
+  event.seconds = seconds;
+  event.program = options.program;
+  event.timeline.resize(1);
+  event.timeline[0].stage = "computing";
+  event.timeline[0].seconds = seconds;
+  event.bytes = bytes;
+  if (owner.events().is_wanted(DeviceEvent::Kind::ran)) {
+    event.when = std::chrono::system_clock::now();
+    owner.events().send(event);
+  }
+  ProfileStore& profiles = state.routing.profiles();
+  if (!profiles.wants_run()) return;
+  Work work = state.routing.work_of(graph);
+  work.upload_bytes = work.download_bytes = 0;
+  profiles.record_run(owner.device(), work, true, event.timeline);
+}
+
 }  // namespace
+
+std::optional<std::vector<std::shared_ptr<Storage>>> evaluate_at_once(DeviceManager& manager, const Graph& graph,
+                                                                      std::span<const std::shared_ptr<Storage>> inputs,
+                                                                      const RunOptions& options) {
+  constexpr std::size_t kMost = 8;  // inputs, outputs
+  if (inputs.size() > kMost || inputs.size() != graph.inputs().size() || graph.outputs().size() > kMost || !is_plain(options))
+    return std::nullopt;
+  if (DeviceOwner::leases_held() > 0) return std::nullopt;  // it may be this thread's, and of another device
+  ManagerState& state = state_of(manager);
+  const std::shared_ptr<DeviceOwner> owner = state.routing.decided_host(options.device);
+  using Kind = DeviceEvent::Kind;
+  if (!owner || owner->events().is_wanted_of_cpu(Kind::granted) || owner->events().is_wanted_of_cpu(Kind::released))
+    return std::nullopt;
+  check_results(state.config, graph);
+  std::optional<DeviceOwner::Operation> operation = owner->begin_at_once();
+  const std::shared_ptr<Executable> executable = operation ? operation->executables().find(graph.key()) : nullptr;
+  if (!executable) return std::nullopt;
+
+  std::array<std::shared_ptr<const Buffer>, kMost> held;
+  std::array<std::shared_ptr<Buffer>, kMost> made;
+  std::array<const Buffer*, kMost> in{};
+  std::array<Buffer*, kMost> out{};
+  std::uint64_t bytes = 0;
+  const std::span<const TensorType> types = executable->output_types();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    held[i] = inputs[i]->on(operation->residency());
+    in[i] = held[i].get();
+    bytes += storage_bytes(in[i]->type().dtype, in[i]->type().shape);
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    made[i] = operation->residency()->allocate(types[i]);
+    out[i] = made[i].get();
+    bytes += storage_bytes(types[i].dtype, types[i].shape);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    executable->run(std::span(in).first(inputs.size()), std::span(out).first(types.size()));
+  } catch (...) {
+    operation->failed();
+    operation->count_run(seconds_between(begin, std::chrono::steady_clock::now()));
+    throw;
+  }
+  const double seconds = seconds_between(begin, std::chrono::steady_clock::now());
+  operation->count_run(seconds);
+  std::vector<std::shared_ptr<Storage>> outputs;
+  outputs.reserve(types.size());
+  for (std::size_t i = 0; i < types.size(); ++i)
+    outputs.push_back(Storage::on_device(operation->residency(), std::move(made[i])));
+  operation.reset();
+  report_at_once(state, graph, *owner, options, seconds, bytes);
+  return outputs;
+}
 
 RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
   return with_another_device({*state_, graph, options}, [&](Execution& execution) { return run_once(execution, inputs); });

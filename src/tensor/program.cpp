@@ -266,7 +266,11 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
         here->device = requested;
       }
     }
-    result = evaluate(current_manager(), recording.graph, values, here ? *here : options);
+    const RunOptions& used = here ? *here : options;
+    if (!report)
+      if (auto computed = evaluate_at_once(current_manager(), recording.graph, values, used))
+        result.outputs = *std::move(computed);
+    if (result.outputs.empty()) result = evaluate(current_manager(), recording.graph, values, used);
   }
   std::vector<Tensor> outputs;
   outputs.reserve(recording.outputs.size());

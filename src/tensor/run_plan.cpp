@@ -296,10 +296,16 @@ void run_plan(TensorPlan& planned, DeviceManager& manager, const RunOptions& opt
         ProgramCache::instance().keep(*known.structure, std::move(program));
     return;
   }
-  EvaluateResult result = evaluate(manager, *known.graph, arguments_of(planned), options);
-  std::size_t next = 0;
-  for (const PlannedNode& node : planned.nodes)
-    if (node.is_target) node.node->set_storage(std::move(result.outputs.at(next++)));
+  const std::vector<std::shared_ptr<Storage>> arguments = arguments_of(planned);
+  const auto set_results = [&](std::vector<std::shared_ptr<Storage>>& values) {
+    std::size_t next = 0;
+    for (const PlannedNode& node : planned.nodes)
+      if (node.is_target) node.node->set_storage(std::move(values.at(next++)));
+  };
+  if (!evaluation)
+    if (auto values = evaluate_at_once(manager, *known.graph, arguments, options)) return set_results(*values);
+  EvaluateResult result = evaluate(manager, *known.graph, arguments, options);
+  set_results(result.outputs);
   add_report(evaluation, result);
 }
 

@@ -317,6 +317,15 @@ bool Routing::is_decided(std::string_view request) const {
   return decided_.contains(is_auto(request) ? "auto" : request);
 }
 
+std::shared_ptr<DeviceOwner> Routing::decided_host(std::string_view request) const {
+  if (is_by_measure(config_.routing)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto found = decided_.find(is_auto(request) ? "auto" : request);
+  if (found == decided_.end() || found->second.size() != 1) return nullptr;
+  const std::shared_ptr<DeviceOwner>& owner = found->second.front().owner;
+  return is_host(owner->device()) && !has_failed_lately(*owner) ? owner : nullptr;
+}
+
 Routing::Choice Routing::choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain) {
   if (explain) return decided(this->explain(graph, request, preference));
   if (is_auto(request)) {
