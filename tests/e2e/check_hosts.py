@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A mesh over four hosts (network namespaces) with Open MPI: right results, counted bytes, and clear errors.
 
-usage: check_hosts.py TENON [--times N]      (root, Linux; N kills and N cut links, by default a few)
+usage: check_hosts.py TENON [--kills N] [--cuts N]      (root, Linux; by default a few of each)
 
 A killed process ends the job with an error that names its host. A cut link ends every process with an error that names a host
 it waited for. No device stays leased. Prints how long that took.
@@ -173,7 +173,8 @@ def check_cut(machine, victim):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tenon")
-    parser.add_argument("--times", type=int, default=2)
+    parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--cuts", type=int, default=2)
     arguments = parser.parse_args()
     missing = [program for program in ("mpirun.openmpi", "ip", "nsenter", "unshare") if not shutil.which(program)]
     if missing:
@@ -183,13 +184,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder, Hosts(COUNT) as hosts:
         machine = Machine(hosts, folder, os.path.abspath(arguments.tenon))
         check_results(machine)
-        for check, what in ((check_killed, "process killed"), (check_cut, "link cut")):
-            took = [check(machine, hosts.names[i % COUNT]) for i in range(arguments.times)]
-            print(f"{what}, {arguments.times} times: all processes ended with an error after at most {max(took):.2f} s "
-                  f"(median {sorted(took)[len(took) // 2]:.2f} s), no lease left; the deadline is {DEADLINE} s", flush=True)
+        for check, what, times in ((check_killed, "process killed", arguments.kills), (check_cut, "link cut", arguments.cuts)):
+            took = []
+            for i in range(times):
+                took.append(check(machine, hosts.names[i % COUNT]))
+                if (i + 1) % 10 == 0 or i + 1 == times:
+                    print(f"{what}, {i + 1} times: all processes ended with an error after at most {max(took):.2f} s "
+                          f"(median {sorted(took)[len(took) // 2]:.2f} s), no lease left; the deadline is {DEADLINE} s", flush=True)
         said = machine.survivors - machine.silent
         print(f"{said} of the {machine.survivors} processes that survived a killed one said why they ended")
-        assert said > 0, "no process said why it ended"
+        assert said > 0 or arguments.kills == 0, "no process said why it ended"
     return 0
 
 
