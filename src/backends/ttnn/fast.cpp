@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <optional>
 
 #include "backends/ttnn/functions.h"
@@ -316,8 +317,7 @@ class Planner {
         named.emplace_back(std::string(key), attr.params[i]);
     }
     if (node.dtype == DType::boolean) bool_forms_[id] = in_form;
-    if (function.guard == Guard::formula && rules_.trust == Trust::limits)
-      return gelu(std::get<TensorArgument>(arguments[0]).slot);
+    if (function.guard == Guard::formula && rules_.trust == Trust::limits) return formula(function.op, attr, arguments);
     const std::vector<CallArgument> operands(arguments.begin(),
                                              arguments.begin() + static_cast<std::ptrdiff_t>(node.inputs.size()));
     const int result = call(function.call, std::move(arguments), std::move(named));
@@ -371,6 +371,30 @@ class Planner {
     return y;
   }
 
+  // Functions of TTNN that were found different, or never measured, made of calls that were measured.
+  int formula(std::string_view op, const ElementwiseAttr& attr, const std::vector<CallArgument>& operands) {
+    const int x = std::get<TensorArgument>(operands[0]).slot;
+    const auto multiplied = [&](int a, double by) { return call("multiply", {TensorArgument{a}, by}); };
+    if (op == "clamp" || op == "hardtanh") return clamped(x, attr.params[0], attr.params[1]);
+    if (op == "relu6") return clamped(x, 0, 6);
+    if (op == "hardsigmoid") return multiplied(clamped(call("add", {TensorArgument{x}, 3.0}), 0, 6), 1.0 / 6);
+    if (op == "leaky_relu")
+      return where(call("gt", {TensorArgument{x}, 0.0}), TensorArgument{x}, TensorArgument{multiplied(x, attr.params[0])});
+    if (op == "log2") return multiplied(call("log", {TensorArgument{x}}), std::numbers::log2e);
+    if (op == "log10") return multiplied(call("log", {TensorArgument{x}}), std::numbers::log10e);
+    if (op == "deg2rad") return multiplied(x, std::numbers::pi / 180);
+    if (op == "rad2deg") return multiplied(x, 180 / std::numbers::pi);
+    if (op == "squared_difference") {
+      const int difference = call("subtract", {operands[0], operands[1]});
+      return call("multiply", {TensorArgument{difference}, TensorArgument{difference}});
+    }
+    return gelu(x);
+  }
+  // By comparisons, which NaN passes unchanged.
+  int clamped(int x, double low, double high) {
+    const int raised = where(call("lt", {TensorArgument{x}, low}), low, TensorArgument{x});
+    return where(call("gt", {TensorArgument{raised}, high}), high, TensorArgument{raised});
+  }
   // x / 2 (1 + erf(x / sqrt 2)); below -1 by the complement, whose logarithm without x^2 / 2 is a polynomial (Numerical Recipes,
   // erfcc: 1.2e-7 relative everywhere).
   int gelu(int x) {

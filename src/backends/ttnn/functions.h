@@ -20,7 +20,7 @@ enum class Guard : std::uint8_t {
   extremum,  // a NaN of either operand is the result
   sign,      // NaN and zeros are the result
   tail,      // of -infinity: 0
-  formula,   // TTNN's function is not called: gelu
+  formula,   // TTNN's function is not called: gelu, clamp
 };
 
 struct Function {

@@ -298,6 +298,16 @@ TEST(TtnnPlan, AQuotientKeepsNanAndDivisionsByZero) {
   EXPECT_EQ(calls_by_default("div", {{DType::bf16, {2, 3}}, {DType::bf16, {2, 3}}}),
             (Calls{"typecast", "typecast", "divide", "reciprocal", "multiply", "eq", "where", "isnan", "where", "typecast"}));
 }
+TEST(TtnnPlan, FunctionsThatWereNotMeasuredAreMadeOfThoseThatWere) {
+  const auto of_one = [](const char* op) { return calls_by_default(op, {{DType::bf16, {2, 3}}}); };
+  EXPECT_EQ(of_one("relu6"), (Calls{"typecast", "lt", "where", "gt", "where", "typecast"}));
+  EXPECT_EQ(of_one("log2"), (Calls{"typecast", "log", "multiply", "typecast"}));
+  EXPECT_EQ(of_one("hardsigmoid"), (Calls{"typecast", "add", "lt", "where", "gt", "where", "multiply", "typecast"}));
+  EXPECT_EQ(calls_by_default("squared_difference", {{DType::bf16, {3}}, {DType::bf16, {3}}}),
+            (Calls{"typecast", "typecast", "subtract", "multiply", "typecast"}));
+  // 2^x as exp(x log 2) would be zero at the smallest normal number.
+  EXPECT_EQ(of_one("exp2"), Calls{"exact"});
+}
 TEST(TtnnPlan, ASumIsAMean) {
   EXPECT_EQ(calls_by_default("sum", {{DType::f32, {2, 3}}}), (Calls{"mean", "multiply", "reshape"}));
 }

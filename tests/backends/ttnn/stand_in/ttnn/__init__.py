@@ -236,7 +236,13 @@ def library_of(source):
     return compiled[source]
 
 
+# A chip that needs no time, and computes nothing: what remains is the time of the worker and its protocol.
+IS_INSTANT = os.environ.get("TENON_STAND_IN_INSTANT") == "1"
+
+
 def generic_op(tensors, program):
+    if IS_INSTANT:
+        return tensors[-1]
     if os.environ.get("TENON_STAND_IN_FAILS") == "kernels":
         raise RuntimeError("TT_THROW @ build.cpp:7: brisc build failed\ninfo:\nundefined reference\nbacktrace:\n --- 0x1")
     if len(tensors) < 2:
@@ -306,6 +312,8 @@ def result(like, values, dtype=None):
 
 def elementwise(function):
     def call(*operands, **named):
+        if IS_INSTANT:
+            return operands[0]
         on_chip(*operands)
         tensors = [x for x in operands if isinstance(x, Tensor)]
         if len({x.dtype for x in tensors}) > 1:
