@@ -7,6 +7,7 @@ A killed process ends the job with an error that names its host. A cut link ends
 it waited for. No device stays leased. Prints how long that took.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import shutil
@@ -110,7 +111,9 @@ def begin_slow_run(machine):
         limit = time.monotonic() + 120
         waiting = list(machine.hosts.names)
         while waiting and job.poll() is None and time.monotonic() < limit:
-            waiting = [name for name in waiting if not machine.is_leased(name)]
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                leased = list(pool.map(machine.is_leased, waiting))
+            waiting = [name for name, is_leased in zip(waiting, leased) if not is_leased]
         if not waiting and all(machine.is_running(name) for name in machine.hosts.names):
             return job
         output, said = end_job(machine, job)
@@ -167,7 +170,8 @@ def check_cut(machine, victim):
             said = machine.errors(name)
             others = [other for other in machine.hosts.names if other != name]
             named = others if name == victim else [victim]
-            assert any(f"on {other}" in said for other in named), f"{name} said: {said!r}"
+            assert any(f"on {other}" in said for other in named), f"{victim} was cut off; " + "; ".join(
+                f"{each} said {machine.errors(each)!r}" for each in machine.hosts.names)
             assert not machine.is_leased(name), f"{name}: a lease is left"
         assert seconds < COMPUTE + DEADLINE + SLACK, f"the processes ended only after {seconds:.1f} s"
     finally:

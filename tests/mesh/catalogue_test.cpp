@@ -52,7 +52,11 @@ std::vector<Sharding> shardings_of(int rank, const Mesh& mesh) {
 }
 
 // The combinations of the shardings of all inputs: all, or |most| of them at equal distances.
-std::vector<MeshOptions> combined_shardings(const Graph& graph, const Mesh& mesh, std::size_t most) {
+struct Shardings {
+  std::vector<MeshOptions> tried;
+  bool are_all = true;
+};
+Shardings combined_shardings(const Graph& graph, const Mesh& mesh, std::size_t most) {
   std::vector<std::vector<Sharding>> inputs;
   std::size_t count = 1;
   for (const NodeId id : graph.inputs()) {
@@ -73,7 +77,7 @@ std::vector<MeshOptions> combined_shardings(const Graph& graph, const Mesh& mesh
       number /= inputs[input].size();
     }
   }
-  return result;
+  return {std::move(result), wanted == count};
 }
 
 // Each axis of the mesh splits some axis of each input, or none.
@@ -160,6 +164,7 @@ class MeshCatalogue : public testing::TestWithParam<const char*> {
 
   SimulatedMesh devices{GetParam()};
   int programs = 0, split = 0;
+  int complete = 0, sampled = 0;  // cases of which every sharding was tried, and of which only some
 };
 
 TEST_P(MeshCatalogue, EveryOpGivesTheSame) {
@@ -182,7 +187,11 @@ TEST_P(MeshCatalogue, EveryOpGivesTheSame) {
           continue;
         }
         std::vector<MeshOptions> all{random_shardings(program.graph, devices.mesh, random)};
-        if (const std::size_t most = most_shardings()) all = combined_shardings(program.graph, devices.mesh, most);
+        if (const std::size_t most = most_shardings()) {
+          Shardings combined = combined_shardings(program.graph, devices.mesh, most);
+          all = std::move(combined.tried);
+          ++(combined.are_all ? complete : sampled);
+        }
         for (const MeshOptions& options : all) {
           SCOPED_TRACE(fmt::format("{} {} case {} ({}), {}", op.name, name(dtype), c.number, c.label, text_of(options)));
           check(program, dtype, options);
@@ -192,6 +201,9 @@ TEST_P(MeshCatalogue, EveryOpGivesTheSame) {
     }
   }
   RecordProperty("programs", programs);
+  if (complete + sampled > 0)
+    fmt::print("{}: {} programs; every sharding of {} cases, evenly chosen ones of {}\n", GetParam(), programs, complete,
+               sampled);
   EXPECT_GT(programs, 400);
   EXPECT_GT(split, programs / 20);
 }
