@@ -39,6 +39,7 @@ class Machine:
     def __init__(self, hosts, folder, tenon):
         self.hosts, self.folder, self.tenon = hosts, folder, tenon
         self.survivors = self.silent = 0  # of killed processes, in all runs; those that said nothing
+        self.started_again = 0  # jobs that were over before anything was done to them
         for name in hosts.names:
             os.makedirs(f"{folder}/run.{name}", mode=0o700)
         path = f"{folder}/process"
@@ -116,10 +117,10 @@ def begin_slow_run(machine):
             waiting = [name for name, is_leased in zip(waiting, leased) if not is_leased]
         if not waiting and all(machine.is_running(name) for name in machine.hosts.names):
             return job
-        output, said = end_job(machine, job)
-        # On a very busy machine it was over before it was seen to compute.
-        assert job.returncode == 0, f"the processes did not start to compute: {output}\n{said}"
-    raise AssertionError("the processes compute for too short a time to be seen")
+        # On a very busy machine it is over before it was seen to compute, or a process needs more than the deadline to start.
+        said = end_job(machine, job)
+        machine.started_again += 1
+    raise AssertionError(f"the processes did not start to compute, five times: {said}")
 
 
 def wait_for_end(machine, names):
@@ -152,7 +153,7 @@ def check_killed(machine, victim):
     assert job.returncode != 0
     assert victim in said or machine.hosts.addresses[machine.hosts.names.index(victim)] in said, said
     for name in machine.hosts.names:
-        # The launcher sends SIGTERM, then SIGKILL: on a busy machine not every process was seen to speak.
+        # The launcher sends SIGTERM, and SIGKILL a second later.
         machine.survivors += name != victim
         machine.silent += name != victim and "tenon: " not in machine.errors(name)
         assert not machine.is_leased(name), f"{name}: a lease is left"
@@ -201,9 +202,11 @@ def main():
                 if (i + 1) % 10 == 0 or i + 1 == times:
                     print(f"{what}, {i + 1} times: all processes ended with an error after at most {max(took):.2f} s "
                           f"(median {sorted(took)[len(took) // 2]:.2f} s), no lease left; the deadline is {DEADLINE} s", flush=True)
+        if machine.started_again:
+            print(f"{machine.started_again} jobs were over before they were seen to compute, and were started again")
         said = machine.survivors - machine.silent
         print(f"{said} of the {machine.survivors} processes that survived a killed one said why they ended")
-        assert said > 0 or arguments.kills == 0, "no process said why it ended"
+        assert machine.silent == 0, f"{machine.silent} processes ended without saying why"
     return 0
 
 

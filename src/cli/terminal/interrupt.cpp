@@ -98,7 +98,9 @@ struct Interrupt::State {
 
   void listen() {
     const sigset_t set = interrupts();
-    const FileDescriptor signals(signalfd(-1, &set, SFD_CLOEXEC));
+    // A thread that has not blocked the signal may take it after poll() has seen it here: then it comes through the pipe, and
+    // reading it here must not wait for another one.
+    const FileDescriptor signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     for (;;) {
       pollfd fds[3] = {{signals.get(), POLLIN, 0}, {end.get(), POLLIN, 0}, {passed_on.get(), POLLIN, 0}};
       const int ready = poll(fds, 3, exit_status == 0 ? -1 : kPatienceMilliseconds);
