@@ -22,8 +22,12 @@ struct Source {
   const char* title;
 };
 constexpr Source kSources[] = {
-    {"cpu.txt", "cpu"},   {"opencl-pocl.txt", "opencl, PoCL"},     {"pjrt-xla-cpu.txt", "pjrt, XLA CPU"},
-    {"cuda.txt", "cuda"}, {"opencl-nvidia.txt", "opencl, NVIDIA"}, {"pjrt-xla-cuda.txt", "pjrt, XLA CUDA"},
+    {"cpu.txt", "cpu"},
+    {"opencl-pocl.txt", "opencl, PoCL"},
+    {"pjrt-xla-cpu.txt", "pjrt, XLA CPU"},
+    {"cuda.txt", "cuda"},
+    {"opencl-nvidia.txt", "opencl, NVIDIA"},
+    {"pjrt-xla-cuda.txt", "pjrt, XLA CUDA"},
     {"tensix-host.txt", "ttnn, exact tier on a CPU"},
 };
 
