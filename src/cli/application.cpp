@@ -68,7 +68,7 @@ std::vector<std::string> take_trailing(std::vector<std::string>& arguments) {
   const auto takes_next = [](const std::string& option) {
     return option.starts_with("--") && option != "--quiet" && option.find('=') == std::string::npos;
   };
-  std::size_t command = 0;  // behind --config FILE, --set=NAME=VALUE and the like
+  std::size_t command = 0;  // after --config FILE, --set=NAME=VALUE and the like
   while (command < arguments.size() && arguments[command].starts_with('-')) command += takes_next(arguments[command]) ? 2 : 1;
   if (command >= arguments.size() || (arguments[command] != "exec" && arguments[command] != "cluster")) return {};
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");

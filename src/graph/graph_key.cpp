@@ -17,7 +17,7 @@ struct AttributeHash {
 
   void word(std::int64_t value) const { hash.add(static_cast<std::uint64_t>(value)); }
   void real(double value) const { hash.add(std::bit_cast<std::uint64_t>(value)); }
-  // One entry for each axis of the node; those behind them have no meaning.
+  // One entry for each axis of the node; later ones have no meaning.
   template <class List>
   void per_axis(const List& list) const {
     for (std::size_t i = 0; i < static_cast<std::size_t>(node.shape.rank()); ++i) word(list[i]);

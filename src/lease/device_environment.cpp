@@ -16,7 +16,7 @@ std::vector<std::pair<std::string, std::string>> visibility_variables(const Devi
   if (!std::all_of(index.begin(), index.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
   switch (device.kind) {
     case DeviceKind::gpu:
-      // Other makers' runtimes do not read it.
+      // Runtimes of other vendors do not read it.
       if (device.vendor != "NVIDIA") return {};
       return {{"CUDA_VISIBLE_DEVICES", index}};
     case DeviceKind::tenstorrent: return {{"TT_VISIBLE_DEVICES", index}};

@@ -231,7 +231,7 @@ void DeviceOwner::count_at_once(const Operation& operation) noexcept {
 }
 
 void DeviceOwner::end_operation(const Operation& operation) noexcept {
-  std::unique_ptr<OpenSession> gone;  // after the lock is released: nobody knows how long a given-up device takes to go
+  std::unique_ptr<OpenSession> gone;  // after the lock is released: destroying an abandoned device may take any time
   const std::lock_guard lock(mutex_);
   OpenSession& session = *operation.session_;
   --session.operations;

@@ -190,7 +190,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   std::string state_reason_ = "not used yet";
   Clock::Time state_since_;
   std::optional<Clock::Time> failed_at_;  // lost, or not opened
-  std::atomic<bool> has_failed_ = false;  // the same, for those who only ask whether it ever did
+  std::atomic<bool> has_failed_ = false;  // whether it ever failed, readable without the mutex
   CloseReason close_reason_{};            // while draining and closing
 
   RequestQueue queue_;

@@ -333,7 +333,7 @@ void DeviceOwner::give_up() {
 
 std::shared_ptr<OpenDevice> DeviceOwner::open_with_retries(bool is_dirty, const std::stop_token& stop) const {
   if (is_dirty) {
-    logging::warn("{}: its last user died or left it in doubt; bringing it into a known state", device().id);
+    logging::warn("{}: its last user died or did not close it cleanly; resetting it to a known state", device().id);
     options_.backend->recover(device());
   }
   for (int attempt = 1;; ++attempt) try {

@@ -30,7 +30,7 @@ struct OpenSession {
   Clock::Time give_up_at = Clock::kNever;  // the device was abandoned; what still runs then is left to itself
   bool others_wait = false;                // other processes, as of the last look
   bool overdue_is_logged = false;
-  bool is_dirty = false;  // closed in doubt: the next holder must recover the device
+  bool is_dirty = false;  // not closed cleanly: the next holder must recover the device
 
   // Whether another process waits for the device.
   bool look_for_waiters() {

@@ -46,7 +46,7 @@ class RequestQueue {
   };
   using Holders = std::vector<LeaseGrant*>;
 
-  // |turnstile|: where this process queues behind others, if it does. All three must outlive the queue.
+  // |turnstile|: the queue between processes, if the device has one. All three must outlive the queue.
   RequestQueue(const std::string& device, const Clock& clock, const std::optional<Turnstile>& turnstile)
       : device_(device),
         clock_(clock),

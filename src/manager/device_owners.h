@@ -20,7 +20,7 @@
 namespace tenon {
 
 // The CPU under this process: the operating system shares it, so it has no queue of processes, nothing to open or close, and
-// nobody finds it in doubt.
+// no later user finds it dirty.
 bool is_host(const DeviceInfo& device);
 
 // The bytes of |device| that the configured memory strategy allows; none where its memory is not known.

@@ -65,7 +65,7 @@ struct Result {
   Target bind(const StepContext& context) const { return dense_target(context.locations[location], dtype, shape); }
 };
 
-// The ops that run as one step. Other regions are the nodes that they were made of.
+// The ops that run as one step. Other regions run as the nodes they consist of.
 bool takes_region(const Graph& graph, const Region& region) {
   if (std::holds_alternative<TopKAttr>(region.attr) || std::holds_alternative<QuantizedMatMulAttr>(region.attr)) return true;
   const DType dtype = graph[region.output].dtype;

@@ -93,7 +93,7 @@ std::vector<Entry> all_options_of(const CLI::App& command) {
   return entries;
 }
 
-// What stands behind the command's name: the names of its parts, or the values of its first argument.
+// What follows the command's name: the names of its parts, or the values of its first argument.
 Values argument_of(const CLI::App& command) {
   std::string parts;
   for (const CLI::App* part : commands_of(command)) parts += (parts.empty() ? "" : " ") + part->get_name();
@@ -133,7 +133,7 @@ std::string bash(const CLI::App& app) {
     flags += fmt::format("    {}) words='{}' ;;\n", command->get_name(), words);
     const std::string generator = bash_generator(argument_of(*command));
     if (generator.empty()) continue;
-    // The name of a part stands right behind that of its command.
+    // The name of a part directly follows that of its command.
     const std::string_view where = commands_of(*command).empty() ? "" : "[ \"$previous\" = \"$command\" ] && ";
     arguments +=
         fmt::format("        {}) {}COMPREPLY=($(compgen {} -- \"$current\")) ;;\n", command->get_name(), where, generator);

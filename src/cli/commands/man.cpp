@@ -109,7 +109,7 @@ std::string manual_page(const CLI::App& app) {
   for (const CLI::App* command : parts_of(app)) page += command_section(*command, "tenon");
   page += ".SH ENVIRONMENT\n" + environment_entries();
   page += fmt::format(".SH FILES\n{}\n", plain(kFiles));
-  // The examples and, behind them, the exit statuses.
+  // The examples and, after them, the exit statuses.
   const std::string footer = app.get_footer();
   const std::size_t status = footer.find("\n\nExit status: ");
   page += ".SH EXAMPLES" + as_typed_block(footer.substr(footer.find('\n') + 1, status - footer.find('\n') - 1)).substr(3);

@@ -137,7 +137,7 @@ void redact_bearers(std::string& text) {
 void redact_known_keys(std::string& text) {
   struct Form {
     std::string_view prefix;
-    std::size_t least;  // characters behind it
+    std::size_t least;  // characters after it
   };
   constexpr std::array<Form, 14> forms = {{{"ghp_", 20},
                                            {"gho_", 20},

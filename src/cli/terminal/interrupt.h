@@ -1,8 +1,8 @@
 // Interrupt: Ctrl-C asks a command to stop in good order; a second one, or two seconds, stop it whatever it does.
 //
-// A process that is simply killed leaves its device in doubt for whoever comes next. While this lives, the first SIGINT or
-// SIGTERM only sets the token, and says on standard error that it was heard; unless |may_end_now| says that nothing would be left
-// in doubt. It does not matter which thread gets the signal. There is one Interrupt at a time. Once a signal came, the two
+// A process that is simply killed leaves its device dirty for the next user. While this lives, the first SIGINT or SIGTERM only
+// sets the token, and says on standard error that it was heard, unless |may_end_now| says that no device would be left dirty. It
+// does not matter which thread gets the signal. There is one Interrupt at a time. Once a signal came, the two
 // seconds run on after this is gone: devices close when the process ends, and that may take longer.
 //
 //   Interrupt interrupt(nothing_needs_closing);

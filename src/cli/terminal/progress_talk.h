@@ -1,6 +1,7 @@
 // ProgressTalk: what a command says on standard error while its user waits; --quiet and --progress decide how.
 //
-//   automatic  who has to wait for a device is told for whom, once for each place in the queue; on a terminal a measurement shows
+//   automatic  a user who waits for a device is told who holds it, once for each place in the queue; on a terminal a measurement
+//   shows
 //              how far it is, on a line that is rewritten and in the end cleared
 //   json       every stage, for programs: one object a line, {"progress": {"stage": ...}}
 //   none       nothing

@@ -115,7 +115,7 @@ void Terminal::show(const std::vector<std::string>& lines) const {
   std::string text = "\033[H";
   for (std::size_t i = 0; i < lines.size(); ++i) {
     text += lines[i] + "\033[0m\033[K";
-    // Not behind the last line of a full screen: that would scroll it.
+    // Not after the last line of a full screen: that would scroll it.
     if (i + 1 < lines.size()) text += "\r\n";
   }
   write_all(text + "\033[J");

@@ -21,7 +21,7 @@ class HoldTimes {
 
   const KeepOpen& policy() const noexcept { return policy_; }
   double expected_open_seconds() const noexcept { return break_even_.open_seconds(); }
-  // After this long a holder gives the device to those who wait.
+  // After this long a holder gives the device to a waiter.
   Clock::Duration quantum() const { return Clock::duration(quantum_.value_or(std::max(1.0, 10 * break_even_.cycle_seconds()))); }
   // For this long a short pause between two operations does not count as idle.
   Clock::Duration min_hold() const { return Clock::duration(min_hold_.value_or(std::max(0.05, break_even_.cycle_seconds()))); }

@@ -19,7 +19,7 @@ struct BusyPeriod {
 // The union of the times from arrival to completion, in order; periods that touch are one.
 std::vector<BusyPeriod> busy_periods(std::span<const Arrival> arrivals);
 
-// How long somebody else waits who comes at a time drawn evenly from the trace's span.
+// How long another process waits that arrives at a random time of the trace (uniformly distributed).
 struct WaiterTimes {
   double p50_seconds = 0, p99_seconds = 0;
 };

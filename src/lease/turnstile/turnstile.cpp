@@ -89,7 +89,7 @@ void check(LockWait::Outcome outcome, const std::string& device) {
 // who then finds the byte claimed. Whoever dies in between leaves no trace.
 TicketNumber take_ticket(TicketFile& file, TicketKind kind) {
   TicketNumber ticket = file.read_header().next_ticket;
-  // A new file, or one that was cut short while in use: then somebody may hold a number already. Go on behind them.
+  // A new file, or one that was cut short while in use: then somebody may hold a number already: continue after the highest.
   if (ticket <= 1) {
     ticket = 1;
     for (const TicketKind other : {TicketKind::exclusive, TicketKind::shared})
@@ -227,7 +227,7 @@ Turnstile::Queue Turnstile::queue() const {
   bool is_exclusive_before = false;
   for (std::size_t i = 0; i < queue.places.size(); ++i) {
     Position& place = queue.places[i];
-    // Who holds follows from the locks alone: nobody in front that must leave first.
+    // The locks alone decide who holds: a ticket with no earlier one that it must wait for.
     place.is_holding = !is_exclusive_before && (i == 0 || place.kind == TicketKind::shared);
     is_exclusive_before = is_exclusive_before || place.kind == TicketKind::exclusive;
     const std::optional<TicketFile::Record> record = file.read_record(place.ticket, place.kind);

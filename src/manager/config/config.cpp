@@ -118,7 +118,7 @@ Config configure_for_generative_models(Config base, MemoryStrategy strategy, boo
   if (strategy != MemoryStrategy::custom) base.memory_fraction.reset();
   base.enable_jit = true;
   if (mixed_precision) base.enable_x64 = false;
-  // Runtimes behind PJRT take three quarters of a card when they start; the budget is kept by us instead.
+  // Runtimes under PJRT take three quarters of a card's memory when they start; the budget is enforced here instead.
   base.environment.try_emplace("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
   base.environment.try_emplace("XLA_PYTHON_CLIENT_MEM_FRACTION", fmt::format("{:.2f}", base.budget_fraction()));
   return base;

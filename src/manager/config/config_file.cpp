@@ -1,4 +1,4 @@
-// The reader of configuration files, in TOML. toml++ is optional: without it files are refused with a sentence.
+// The reader of configuration files, in TOML. toml++ is optional: without it files are refused with an explanation.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// LedgerStore over SQLite. Built with TENON_HAS_SQLITE, or as a store that says it is not there.
+// LedgerStore over SQLite. Without TENON_HAS_SQLITE every call throws unimplemented.
 #include <fmt/format.h>
 
 #include "manager/ledger/store.h"
@@ -113,7 +113,7 @@ struct Priced {
   double first = 0;  // unix seconds
 };
 
-// Of every device with a price: the newest one, and when it was first used. A free processor would not have cost anything either.
+// Of every device with a price: the newest one, and when it was first used. A CPU without a price would have cost nothing either.
 std::map<std::string, Priced> priced_devices(sqlite3* connection, double since) {
   std::map<std::string, Priced> devices;
   // SQLite gives the bare columns of the row that has the maximum.

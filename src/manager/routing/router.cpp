@@ -150,7 +150,7 @@ class Router {
     std::sort(eligible_.begin(), eligible_.end(), [this](const Considered* a, const Considered* b) { return is_better(*a, *b); });
     Considered& best = *eligible_.front();
     best.remark = eligible_.size() == 1 ? (why.empty() ? "the only usable device" : why) : comparison(best, why);
-    for (std::size_t i = 1; i < eligible_.size(); ++i) eligible_[i]->remark = why_behind(*eligible_[i], best);
+    for (std::size_t i = 1; i < eligible_.size(); ++i) eligible_[i]->remark = why_not_best(*eligible_[i], best);
     return result(best);
   }
 
@@ -175,7 +175,7 @@ class Router {
     return why;
   }
 
-  std::string why_behind(const Considered& one, const Considered& best) const {
+  std::string why_not_best(const Considered& one, const Considered& best) const {
     const bool by_price = config_.routing == RoutingMode::cheapest;
     if (one.candidate.has_failed && !best.candidate.has_failed) return "it failed a moment ago";
     if (by_price && !one.dollars) return "no price is known";

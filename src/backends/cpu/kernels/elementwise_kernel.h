@@ -1,4 +1,4 @@
-// The loop of an elementwise kernel over lanes (lanes.h): f32 (kernels_f32.cc) and f64 (kernels_f64.cc).
+// The loop of an elementwise kernel over lanes (lanes.h): f32 (per_level/f32.cpp) and f64 (per_level/f64.cpp).
 //
 // Compiled once per instruction set, like lanes.h.
 #pragma once
@@ -37,7 +37,7 @@ TENON_INLINE void store(T* p, Lanes<T> x) {
   store_vector(p, x.v);
 }
 TENON_INLINE void store(float* p, Wide x) { store_vector(p, narrow(x)); }
-// Past the caches; p aligned to a vector.
+// Streaming stores; p is aligned to a vector.
 TENON_INLINE void store_streaming(float* p, F32 x) {
 #if TENON_CPU_LEVEL == 4
   _mm512_stream_ps(p, (__m512)x.v);
@@ -131,10 +131,10 @@ TENON_INLINE auto apply_to_last(const void* const* in, std::int64_t i, std::int6
     return apply_body<Op>(load_some<V>(static_cast<const T*>(in[I]) + i, n)..., params[P]...);
 }
 
-// Elements a streaming kernel asks for ahead of those it computes.
+// How many elements ahead a streaming kernel prefetches.
 inline constexpr std::int64_t kAhead = 512;
 
-// An ElementwiseKernel (kernels.h) of elements T, computed in V; |stream| asks for stores past the caches.
+// An ElementwiseKernel (kernels.h) of elements T, computed in V; |stream| selects streaming stores.
 template <class Op, class T, class V, bool stream = false>
 void lanes_kernel(const void* const* in, void* out, std::int64_t n, const double* params) {
   if constexpr (stream)
@@ -155,7 +155,7 @@ void lanes_kernel(const void* const* in, void* out, std::int64_t n, const double
   std::int64_t i = 0;
   for (; i + count <= n; i += count) {
     if constexpr (stream) {
-      // The hardware does not look as far ahead as a long computation needs.
+      // The hardware prefetcher does not look far enough ahead for a long computation.
       for (const void* source : sources) __builtin_prefetch(static_cast<const T*>(source) + i + kAhead);
       store_streaming(result + i, apply_at<Op, T>(sources, i, constants, values, parameters));
     } else {

@@ -8,7 +8,7 @@
 namespace tenon::cpu {
 namespace {
 
-// What kernels_f64.cc has takes the place of what kernels_scalar.cc has.
+// Kernels of per_level/f64.cpp replace those of per_level/scalar.cpp.
 #ifdef TENON_HAS_VECTOR_FUNCTIONS
 #define TENON_ADD_F64(level) level::add_f64_kernels(result)
 #else

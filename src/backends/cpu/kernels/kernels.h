@@ -48,7 +48,7 @@ using ColumnReduceKernel = void (*)(const void* in, std::int64_t rows, std::int6
 using TransposeKernel = void (*)(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows,
                                  std::int64_t cols, bool stream);
 
-// Two places, as long as what a kernel reads, that it asks for on the way: what will be read next.
+// Two ranges, as long as what a kernel reads, that it prefetches on the way because they are read next.
 struct Ahead {
   const void* first;
   const void* second;
@@ -79,12 +79,12 @@ struct Kernels {
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
   // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
   ElementwiseKernel after_multiply_add[kElementwiseCount];
-  // The same two for f32, and the first for f64, with stores past the caches, for results that will not be read soon; nullptr
+  // The same two for f32, and the first for f64, with streaming stores, for results that will not be read soon; nullptr
   // where computing takes longer than writing. out must not be an input; call stream_fence() before another thread reads it.
   ElementwiseKernel streaming[kElementwiseCount];
   ElementwiseKernel streaming_f64[kElementwiseCount];
   ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
-  // f32, [op]: op(in[0][i], *in[1]), and with stores past the caches (as above). nullptr for all but Add, Sub and Mul.
+  // f32, [op]: op(in[0][i], *in[1]), and with streaming stores (as above). nullptr for all but Add, Sub and Mul.
   ElementwiseKernel with_one[kElementwiseCount];
   ElementwiseKernel streaming_with_one[kElementwiseCount];
   // f32 and f64, [op]: op(in[0][i] - *in[1], *in[2]), likewise. Sub, Mul and Div; f32 divides by multiplying with the reciprocal
@@ -93,7 +93,7 @@ struct Kernels {
   ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
-  // The same for elements that no cache holds, asked for before they are read; nullptr where there is none.
+  // The same for elements that are in no cache: it prefetches them. nullptr where there is no such kernel.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
   ProductSumKernel product_sum[kStorageTypes];        // f32 and f64; nullptr for the others
@@ -108,7 +108,7 @@ struct Kernels {
   void (*scale)(const float* in, float factor, float* out, std::int64_t n);
   void (*streaming_scale)(const float* in, float factor, float* out, std::int64_t n);
   TransposeKernel transpose[4];  // by log2 of the element's bytes
-  // Copies past the caches. dst need not be aligned; call stream_fence() before another thread reads dst.
+  // Copies with streaming stores. dst need not be aligned; call stream_fence() before another thread reads dst.
   void (*stream_copy)(void* dst, const void* src, std::size_t bytes);
   void (*stream_fence)();
 };

@@ -1,5 +1,5 @@
-// What the files compiled once per instruction set (kernels_*.cc) offer to kernels.cpp: functions that enter their kernels into a
-// table. Each level has them in a namespace of its own; that is all of theirs the linker sees.
+// What the files compiled once per instruction set (per_level/*.cpp) offer to kernels.cpp: functions that enter their kernels
+// into a table. Each level has them in its own namespace; the linker sees nothing else of these files.
 #pragma once
 
 #include "tenon/dtype.h"

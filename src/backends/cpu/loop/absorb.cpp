@@ -5,7 +5,7 @@
 namespace tenon::cpu {
 namespace {
 
-// Shorter rows are better off together, several to a tile, than one by one.
+// Shorter rows are faster several to a tile than one by one.
 constexpr std::int64_t kShort = 128;
 
 class Finder {

@@ -359,14 +359,14 @@ class LoopCompiler {
     return std::ranges::all_of(targets, [&](const Place& place) { return place.stored == graph_[id].dtype; });
   }
 
-  // The value is needed nowhere but in one output, past the caches.
+  // The value is needed only in one output, which is written with streaming stores.
   bool can_stream(NodeId id) const {
     if (!program_.stream || is_row(id) || !is_output(id) || uses(id) > 0) return false;
     const std::vector<Place> targets = placement_.targets(id);
     return targets.size() == 1 && targets[0].stored == compute_dtype(graph_[id].dtype);
   }
 
-  // A register that is the memory of the (first) output |id| is.
+  // A register that aliases the memory of the first output that |id| is.
   int define_output(NodeId id) {
     const int reg = register_of_[id] = new_register(compute_dtype(graph_[id].dtype), Home::output);
     program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);

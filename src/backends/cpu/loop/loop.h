@@ -1,4 +1,4 @@
-// Loop: one fused group (graph/fusion.h), compiled to block instructions (loop_program.h).
+// Loop: one fused group (graph/fusion.h), compiled to block instructions (program.h).
 //
 // Lifetime: built once per executable; refers only to the process-wide kernel table.
 // Thread safety: run() is const and may be called concurrently with different scratch memory.

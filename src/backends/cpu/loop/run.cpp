@@ -9,7 +9,7 @@
 namespace tenon::cpu {
 namespace {
 
-// Below this much work (elements x cost) a second thread costs more than it brings.
+// Below this much work (elements x cost) a second thread costs more than it gains.
 constexpr double kParallelWork = 24'000;
 // Elements a thread claims at once.
 constexpr std::int64_t kChunkElements = 32768;

@@ -15,7 +15,7 @@
 namespace tenon::cpu {
 namespace {
 
-// Up to this many multiplications, packing the operands costs more than it brings.
+// Up to this many multiplications, packing the operands costs more than it gains.
 constexpr std::int64_t kSmallProduct = 192 * 192 * 192;
 constexpr std::int64_t kSmallTransposed = 32 * 32 * 32;  // the same if b is stored by columns
 // At most a block of the packed product, which then adds the same terms in the same order.

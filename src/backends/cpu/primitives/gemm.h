@@ -25,7 +25,7 @@ struct Matrix {
 // True for a matrix in BLAS layout: unit stride along one axis, lines that do not overlap along the other.
 bool is_blas_matrix(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride);
 
-// c[i * ldc + j]; a and b as is_blas_matrix demands. Fast where the CPU has AVX2; a plain loop elsewhere.
+// c[i * ldc + j]; a and b must satisfy is_blas_matrix(). Fast where the CPU has AVX2; a plain loop elsewhere.
 void gemm(const Matrix<float>& a, const Matrix<float>& b, float* c, std::int64_t ldc);
 void gemm(const Matrix<double>& a, const Matrix<double>& b, double* c, std::int64_t ldc);
 

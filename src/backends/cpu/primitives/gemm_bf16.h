@@ -31,7 +31,7 @@ Bf16Range range_of(const Matrix<Bf16Bits>& matrix);
 // that they are in. Activations such as gelu produce many of them, which is no reason for a product at a tenth of the speed.
 bool needs_subnormals(const Bf16Range& a, const Bf16Range& b);
 
-// a and b as is_blas_matrix demands; only if bf16_unit() is not none.
+// a and b must satisfy is_blas_matrix(); only if bf16_unit() is not none.
 void gemm_bf16(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc);
 
 }  // namespace tenon::cpu

@@ -18,7 +18,7 @@ struct WindowSum {
   static Total join(Total a, Total b) { return a + b; }
 };
 
-// A NaN is taken, and stays.
+// A NaN replaces every number and is kept.
 template <class T>
 struct WindowMax {
   using Total = T;
@@ -64,7 +64,7 @@ typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t pl
   return Kind::join(Kind::join(totals[0], totals[1]), Kind::join(totals[2], totals[3]));
 }
 
-// Maxima of f32 windows: first of the rows, then along the row. What a NaN meets becomes NaN, as in WindowMax.
+// Maxima of f32 windows: first of the rows, then along the row. A window that contains a NaN gives NaN, as in WindowMax.
 TENON_CLONES void max_into(float* to, const float* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[i] <= to[i] ? to[i] : from[i];
 }

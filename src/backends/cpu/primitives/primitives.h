@@ -41,7 +41,7 @@ void copy(ThreadPool& pool, const View& source, const Target& target);
 void fill(ThreadPool& pool, const Target& target, double value);
 
 // out = a x b, last two axes, equal batch axes; |attr| as in the graph. f32 and f64 by our own packed product (gemm_blocked.h),
-// or, on CPUs without AVX2, by the BLAS with one thread of it per worker; integers by a blocked loop, wrapping. a and b may be
+// or, on CPUs without AVX2, by a plain loop (gemm.h); integers by a blocked loop, wrapping. a and b may be
 // any view whose last two axes have a unit stride in one of them; anything else needs a copy() first (is_blas_layout).
 bool is_blas_layout(const View& matrix);
 void matmul(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out);

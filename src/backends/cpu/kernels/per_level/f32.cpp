@@ -73,8 +73,8 @@ void kernel_with_one(const void* const* in, void* out, std::int64_t n, const dou
   if (i < n) store_some(result + i, Op::apply(load_some<F32>(left + i, n - i), right), n - i);
 }
 
-// What a row deviates from one element, with another one: the end of a normalisation. f64 as well, whose other kernels are
-// elsewhere.
+// The deviation of a row from one value, combined with another value: the last step of a normalisation. Also for f64, whose other
+// kernels are in f64.cpp.
 template <class Op, class T, bool stream = false>
 void kernel_of_deviation(const void* const* in, void* out, std::int64_t n, const double* params) {
   using V = Lanes<T>;

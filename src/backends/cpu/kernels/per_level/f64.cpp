@@ -1,4 +1,4 @@
-// The elementwise kernels of f64, where the C library has functions of vectors (math_f64.h); elsewhere kernels_scalar.cc has
+// The elementwise kernels of f64, where the C library has functions of vectors (math_f64.h); elsewhere scalar.cpp has
 // them. Compiled once per instruction set (kernels.cmake).
 #include "backends/cpu/kernels/elementwise_kernel.h"
 #include "backends/cpu/kernels/kernels.h"

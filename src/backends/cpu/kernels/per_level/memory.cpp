@@ -1,4 +1,4 @@
-// Transposition and copies past the caches. Compiled once per instruction set (kernels.cmake).
+// Transposition and streaming copies. Compiled once per instruction set (kernels.cmake).
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/level.h"
@@ -159,7 +159,7 @@ void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t
   const auto* s = static_cast<const T*>(src);
   auto* d = static_cast<T*>(dst);
 
-  // Streaming stores need aligned rows of the target; the rows of the source before the first aligned place are done plainly.
+  // Streaming stores need aligned rows of the target; the rows of the source before the first aligned place use ordinary stores.
   const auto offset = reinterpret_cast<std::uintptr_t>(d) % 64;
   stream = stream && offset % Bytes == 0 && dst_stride * Bytes % 64 == 0;
   if (stream && offset != 0) {

@@ -83,7 +83,7 @@ TENON_INLINE void fold(const Wide (&lanes)[kVectors], double* out) {
   for (int k = 0; k < 64 / kVectorBytes; ++k) __builtin_memcpy(out + k * Wide::kCount, &part[k].v, sizeof part[k].v);
 }
 
-// A page: how far ahead the far ones ask for what they will read.
+// A page: how far ahead kernels for memory beyond the caches prefetch.
 inline constexpr std::int64_t kAheadBytes = 4096;
 
 // |n| elements, fewer than the vector has; the others are |others|.
@@ -146,7 +146,7 @@ struct DifferenceSource {
   }
   TENON_INLINE DifferenceSource from(std::int64_t i) const { return {a + i, b + i}; }
 };
-// (x - shift)^2, while what comes next is asked for.
+// (x - shift)^2, prefetching what comes next.
 template <class T>
 struct SquaredDeviationSource {
   const T* p;

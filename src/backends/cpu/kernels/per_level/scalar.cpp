@@ -1,4 +1,4 @@
-// The elementwise kernels of the integers, bool, and f64 where kernels_f64.cc has none: loops over Scalar<T>, which the compiler
+// The elementwise kernels of the integers, bool, and f64 where f64.cpp has none: loops over Scalar<T>, which the compiler
 // vectorises where it can.
 // Compiled once per instruction set (kernels.cmake).
 //
