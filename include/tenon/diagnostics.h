@@ -35,9 +35,9 @@ struct Check {
 // with a remedy. Without any accelerator: a warning, and for each vendor what was looked for and not found.
 std::vector<Check> check_accelerators(const Detection& found, const SystemRoot& machine = {});
 
-// Basic arithmetic, a small network, a matrix product, attention, and 128 MiB of memory on |device|, each compared with what must
-// come out. Ends after a failure that makes the rest pointless. |on_check| gets each check when it is done. Throws cancelled, and
-// not_found for an unknown device.
+// Basic arithmetic, a small network, a matrix product, attention, and 128 MiB of memory on |device|, each compared with its
+// expected result. Ends after a failure that makes the rest pointless. |on_check| gets each check when it is done. Throws
+// cancelled, and not_found for an unknown device.
 std::vector<Check> check_device(DeviceManager& manager, std::string_view device, const RunOptions& how = {},
                                 const std::function<void(const Check&)>& on_check = {});
 

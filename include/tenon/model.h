@@ -9,7 +9,7 @@
 // nodes. Calling it takes a lease, runs one program and gives the device back, like the evaluation of a tensor. Inputs may have
 // any shape that the model allows. There is one program per combination of input shapes, kept for later calls; the weights are
 // resident and shared by all of them, and move to host memory before their device closes.
-// If the shape of a result depends on data (NonZero, a Loop that ends when it likes), a call runs several programs.
+// If the shape of a result depends on data (NonZero, a Loop whose end depends on values), a call runs several programs.
 //
 // Formats: ONNX (opsets 6 and newer), and BERT checkpoints (model.safetensors beside its config.json). Weights that a model keeps
 // in other files are read from its own folder only. Lifetime: a value; copies share the model. Thread safety: all calls may run
