@@ -14,7 +14,7 @@
 #include <iostream>
 #include <set>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "blas.h"
 #include "peers.h"
 #include "programs.h"

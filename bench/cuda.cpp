@@ -11,7 +11,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/cuda/libraries.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/manager.h"

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "mesh/layout.h"
 #include "mesh/mpi_exchange.h"
 #include "mesh/mpi_library.h"

@@ -18,7 +18,7 @@
 
 #include "backends/all.h"
 #include "backends/cuda/executable.h"
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"

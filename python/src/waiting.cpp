@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "tenon/error.h"
 
 namespace tenon::python {

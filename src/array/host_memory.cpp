@@ -13,7 +13,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "tenon/error.h"
 
 #if defined(__has_feature)

@@ -1,4 +1,4 @@
-#include "base/memory_limit.h"
+#include "base/system/memory_limit.h"
 
 #include <limits>
 

@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 
 namespace tenon::logging {
 namespace {

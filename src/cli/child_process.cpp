@@ -12,7 +12,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

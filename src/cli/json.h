@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "cli/inputs.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"

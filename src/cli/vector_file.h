@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "tenon/array.h"
 
 namespace tenon::cli {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <sstream>
 
-#include "base/child_output.h"
+#include "base/system/child_output.h"
 #include "device/nvidia_management.h"
 #include "device/pci.h"
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "device/nvidia_management.h"
 #include "device/pci.h"
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 
 namespace tenon {
 namespace {

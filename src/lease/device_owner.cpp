@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "lease/turnstile/fork_guard.h"
 #include "lease/turnstile/queue_text.h"
 

@@ -4,8 +4,8 @@
 #include <cassert>
 
 #include "base/log.h"
-#include "base/stop_scope.h"
-#include "base/units.h"
+#include "base/text/units.h"
+#include "base/threads/stop_scope.h"
 #include "lease/device_owner.h"
 
 namespace tenon {

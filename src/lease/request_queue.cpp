@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "lease/turnstile/queue_text.h"
 
 namespace tenon {

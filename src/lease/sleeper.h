@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/clock.h"
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "tenon/error.h"
 
 namespace tenon {

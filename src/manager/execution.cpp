@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/progress_scope.h"
-#include "base/stop_scope.h"
+#include "base/threads/progress_scope.h"
+#include "base/threads/stop_scope.h"
 #include "device/naming.h"
 #include "hal/worker/hosted.h"
 #include "manager/config/settings.h"

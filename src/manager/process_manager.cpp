@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "lease/turnstile/fork_guard.h"
 #include "manager/manager_state.h"
 #include "tenon/manager.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/child_output.h"
+#include "base/system/child_output.h"
 #include "device/naming.h"
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "mesh/watchdog.h"
 #include "tenon/error.h"
 

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <thread>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
 #include "tenon/model.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "model/generate/batch.h"
 #include "model/generate/state.h"
 #include "model/gguf/gguf_tokenizer.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "array/io/byte_source.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "manager/routing/tuning.h"
 #include "model/checkpoint/bert.h"
 #include "model/model_info.h"

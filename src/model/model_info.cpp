@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace tenon {
 namespace {

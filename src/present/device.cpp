@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tenon/simulated.h"
 
 namespace tenon::present {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "device/advice.h"
 #include "present/text.h"
 #include "tenon/device.h"

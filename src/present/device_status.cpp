@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "lease/turnstile/process_identity.h"
 #include "lease/turnstile/queue_text.h"
 #include "present/device.h"

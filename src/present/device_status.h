@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "lease/turnstile/turnstile.h"
 #include "tenon/device_status.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "ops/names.h"
 #include "present/tensor.h"
 #include "tenon/error.h"

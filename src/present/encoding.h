@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/text.h"
 #include "tenon/codec.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/text.h"
 #include "tenon/ops.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/text.h"
 #include "tenon/routing.h"
 

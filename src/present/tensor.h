@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "tenon/array.h"
 #include "tenon/io.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "base/units.h"
+#include "base/text/units.h"
 
 namespace tenon::present {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "manager/ledger/store.h"
 
 namespace tenon::present {

@@ -9,7 +9,7 @@
 #include <span>
 #include <type_traits>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/array.h"
 #include "tenon/error.h"
 #include "tenon/graph.h"

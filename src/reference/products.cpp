@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "reference/kernels.h"
 
 namespace tenon::reference {

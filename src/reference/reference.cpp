@@ -1,5 +1,5 @@
 #include "reference/reference.h"
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 #include <fmt/format.h>
 

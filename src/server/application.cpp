@@ -9,9 +9,9 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "base/memory_limit.h"
-#include "base/printable.h"
-#include "base/stop_scope.h"
+#include "base/system/memory_limit.h"
+#include "base/text/printable.h"
+#include "base/threads/stop_scope.h"
 #include "server/access/origin.h"
 #include "server/compute/freed_memory.h"
 #include "server/compute/thread_priority.h"

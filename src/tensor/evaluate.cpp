@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "tenon/error.h"
 #include "tenon/use_device.h"
 #include "tensor/run_plan.h"

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "graph/serialize.h"
 #include "manager/evaluate.h"
 #include "tenon/error.h"

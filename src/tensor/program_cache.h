@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "tensor/run_plan.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "base/child_output.h"
+#include "base/system/child_output.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // How many cores a process may use, on machines made of files.
 #include <gtest/gtest.h>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "temporary_folder.h"
 
 namespace tenon {

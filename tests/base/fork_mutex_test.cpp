@@ -1,4 +1,4 @@
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

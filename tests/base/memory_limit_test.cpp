@@ -1,5 +1,5 @@
 // The memory a process may use and what of it is free, on machines made of files.
-#include "base/memory_limit.h"
+#include "base/system/memory_limit.h"
 
 #include <gtest/gtest.h>
 

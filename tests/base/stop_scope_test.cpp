@@ -1,10 +1,10 @@
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/measure.h"
 #include "reference/comparison.h"
 

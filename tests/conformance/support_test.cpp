@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "tenon/error.h"
 
 namespace tenon::conformance {

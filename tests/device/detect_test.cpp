@@ -9,8 +9,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "base/child_output.h"
-#include "base/dynamic_library.h"
+#include "base/system/child_output.h"
+#include "base/system/dynamic_library.h"
 #include "device/detect.h"
 #include "device/detectors.h"
 #include "device/fixture.h"

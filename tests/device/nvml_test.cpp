@@ -1,7 +1,7 @@
 // What is made of the answers of NVIDIA's management library.
 #include <gtest/gtest.h>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "device/nvidia_management.h"
 
 namespace tenon {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "e2e/program.h"
 #include "e2e/terminal.h"
 #include "temporary_folder.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "eventually.h"
 #include "hal/worker/worker.h"
 #include "tenon/error.h"

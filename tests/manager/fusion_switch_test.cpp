@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/executable.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "hal/kernel_plan.h"
 #include "manager/simulated_machine.h"
 #include "tenon/expression.h"

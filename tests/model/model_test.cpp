@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "model/onnx_writer.h"
 #include "temporary_folder.h"
 #include "tenon/error.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 
 namespace tenon::present::testing {
 

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <thread>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "server/http/server.h"
 #include "temporary_folder.h"
 #include "tenon/config.h"

@@ -12,7 +12,7 @@
 #include "array/io/byte_source.h"
 #include "array/io/crc32.h"
 #include "array/io/npz.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/backend.h"
 
 namespace tenon::cpu {

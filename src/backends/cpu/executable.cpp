@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "array/host_memory.h"
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {

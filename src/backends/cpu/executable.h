@@ -11,7 +11,7 @@
 
 #include "backends/cpu/loop/loop.h"
 #include "backends/cpu/products/packed_weights.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "graph/fusion.h"
 #include "tenon/backend.h"
 

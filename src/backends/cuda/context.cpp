@@ -7,7 +7,7 @@
 
 #include "backends/cuda/libraries.h"
 #include "base/log.h"
-#include "base/units.h"
+#include "base/text/units.h"
 
 namespace tenon::cuda {
 namespace {

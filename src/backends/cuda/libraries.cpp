@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 
 namespace tenon::cuda {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/context.h"
 #include "base/stream_copy.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace tenon::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {

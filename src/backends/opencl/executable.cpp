@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "tenon/error.h"
 
 namespace tenon::opencl {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "tenon/error.h"
 
 namespace tenon::pjrt {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "backends/sim/session.h"
-#include "base/units.h"
+#include "base/text/units.h"
 
 namespace tenon::sim {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/stop_scope.h"
-#include "base/units.h"
+#include "base/text/units.h"
+#include "base/threads/stop_scope.h"
 
 namespace tenon::sim {
 

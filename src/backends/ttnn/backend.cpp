@@ -8,8 +8,8 @@
 #include <set>
 
 #include "backends/ttnn/program.h"
-#include "base/child_output.h"
 #include "base/log.h"
+#include "base/system/child_output.h"
 #include "device/detectors.h"
 #include "device/naming.h"
 #include "hal/kernel_cache.h"

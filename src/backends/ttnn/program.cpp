@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "graph/bytes.h"
 #include "tenon/error.h"
 

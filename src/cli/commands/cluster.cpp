@@ -8,7 +8,7 @@
 #include <memory>
 #include <sstream>
 
-#include "base/child_output.h"
+#include "base/system/child_output.h"
 #include "cli/child_process.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"

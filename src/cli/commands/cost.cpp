@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/state_directory.h"
+#include "base/system/state_directory.h"
 #include "cli/commands/commands.h"
 #include "cli/inputs.h"
 #include "cli/json.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/siphash.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"

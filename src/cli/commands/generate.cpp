@@ -4,7 +4,7 @@
 #include <iterator>
 #include <memory>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
@@ -128,7 +128,9 @@ void add_generate_command(Command& app, Session& session) {
   command->add_option("--seed", sampling.seed, "Equal seeds give equal texts")->type_name("N");
   command->add_option("--stop", sampling.stop, "End before this text; may be repeated")->may_repeat()->type_name("TEXT");
   command->add_option("--device", arguments->device, "Device to use: auto, a kind (cpu) or an id (cpu:0)")->type_name("DEVICE");
-  command->add_option("--weights", arguments->weights, "How to keep matrices: auto (as in the file on CPUs and GPUs), float16 or float32")
+  command
+      ->add_option("--weights", arguments->weights,
+                   "How to keep matrices: auto (as in the file on CPUs and GPUs), float16 or float32")
       ->check(one_of({"auto", "float16", "float32"}))
       ->type_name("TYPE");
   add_output_options(*command, session);

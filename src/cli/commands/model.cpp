@@ -15,8 +15,8 @@
 
 #include "array/format_array.h"
 #include "array/io/byte_source.h"
-#include "base/printable.h"
-#include "base/units.h"
+#include "base/text/printable.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/model_compare.h"
 #include "cli/json.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "cli/application.h"
 #include "cli/json.h"
 #include "cli/model_inputs.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <memory>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "tenon/error.h"
 #include "tenon/system_root.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "present/run.h"
 
 namespace tenon::cli {

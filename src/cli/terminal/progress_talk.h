@@ -16,7 +16,7 @@
 #include <functional>
 #include <string>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "cli/terminal/console.h"
 #include "tenon/lease.h"
 #include "tenon/manager.h"

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "lease/turnstile/queue_text.h"
 #include "present/device_status.h"
 #include "present/text.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "lease/turnstile/turnstile.h"
 #include "tenon/device.h"
 

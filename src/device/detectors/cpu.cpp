@@ -5,8 +5,8 @@
 #include <set>
 #include <sstream>
 
-#include "base/memory_limit.h"
-#include "base/thread_pool.h"
+#include "base/system/memory_limit.h"
+#include "base/threads/thread_pool.h"
 #include "device/detectors.h"
 
 namespace tenon {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/stream_copy.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace tenon {
 namespace {

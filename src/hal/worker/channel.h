@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "graph/serialize.h"
 #include "tenon/backend.h"
 #include "tenon/error.h"

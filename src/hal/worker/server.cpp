@@ -15,7 +15,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/window.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/stream_copy.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace tenon {
 namespace {

@@ -20,9 +20,9 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "base/progress_scope.h"
-#include "base/stop_scope.h"
-#include "base/units.h"
+#include "base/text/units.h"
+#include "base/threads/progress_scope.h"
+#include "base/threads/stop_scope.h"
 #include "hal/memory_exchange.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"

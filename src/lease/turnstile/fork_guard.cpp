@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 
 namespace tenon::fork_guard {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 
 namespace tenon::fork_guard {
 

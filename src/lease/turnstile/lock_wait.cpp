@@ -9,7 +9,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "tenon/error.h"
 
 #ifndef sigev_notify_thread_id

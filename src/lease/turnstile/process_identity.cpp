@@ -13,7 +13,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 
 namespace tenon {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "lease/turnstile/process_identity.h"
 
 namespace tenon {

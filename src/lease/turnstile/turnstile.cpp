@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "lease/turnstile/fork_guard.h"
 #include "lease/turnstile/lock_wait.h"
 #include "lease/turnstile/process_identity.h"

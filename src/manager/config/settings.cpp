@@ -9,7 +9,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "ops/names.h"
 #include "tenon/error.h"
 

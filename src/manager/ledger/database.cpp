@@ -45,9 +45,9 @@ bool LedgerStore::is_intact() { refuse(); }
 #include <map>
 #include <thread>
 
-#include "base/file_descriptor.h"
 #include "base/log.h"
-#include "base/state_directory.h"
+#include "base/system/file_descriptor.h"
+#include "base/system/state_directory.h"
 #include "manager/ledger/sqlite.h"
 
 namespace tenon {

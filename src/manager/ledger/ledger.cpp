@@ -12,8 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "base/fork_mutex.h"
 #include "base/log.h"
+#include "base/threads/fork_mutex.h"
 #include "device/cost.h"
 #include "lease/turnstile/fork_guard.h"
 #include "manager/ledger/accounts.h"

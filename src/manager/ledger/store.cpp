@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/state_directory.h"
+#include "base/system/state_directory.h"
 
 namespace tenon {
 namespace {

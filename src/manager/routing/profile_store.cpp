@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "base/file_descriptor.h"
 #include "base/log.h"
-#include "base/state_directory.h"
+#include "base/system/file_descriptor.h"
+#include "base/system/state_directory.h"
 #include "tenon/error.h"
 
 namespace tenon {

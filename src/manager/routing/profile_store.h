@@ -22,14 +22,14 @@
 #include <string>
 #include <vector>
 
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 #include "manager/routing/profile.h"
 
 namespace tenon {
 
 class ProfileStore {
  public:
-  // The store in the state directory (base/state_directory.h); one per process, written when it ends.
+  // The store in the state directory (base/system/state_directory.h); one per process, written when it ends.
   static std::shared_ptr<ProfileStore> of_process();
   // "" keeps nothing between processes.
   explicit ProfileStore(std::string file);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "device/advice.h"
 #include "device/cost.h"
 #include "device/naming.h"

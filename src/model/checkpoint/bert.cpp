@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "model/checkpoint/onnx_writer.h"
 #include "tenon/error.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::decoder {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "array/convert.h"
-#include "base/printable.h"
-#include "base/thread_pool.h"
+#include "base/text/printable.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/error.h"
 
 namespace tenon::decoder {

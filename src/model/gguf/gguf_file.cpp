@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::gguf {

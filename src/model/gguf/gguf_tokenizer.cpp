@@ -6,7 +6,7 @@
 #include <boost/json.hpp>
 #include <unordered_map>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::gguf {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "model/onnx/import/weights.h"
 #include "tenon/error.h"
 

@@ -11,8 +11,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "base/file_descriptor.h"
-#include "base/printable.h"
+#include "base/system/file_descriptor.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::onnx {

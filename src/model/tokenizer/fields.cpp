@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::tokenizer {

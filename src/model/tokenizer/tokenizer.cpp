@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "array/io/byte_source.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "model/tokenizer/added_tokens.h"
 #include "model/tokenizer/normalizer.h"
 #include "model/tokenizer/post_processor.h"

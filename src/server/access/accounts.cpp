@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <sstream>
 
-#include "base/file_descriptor.h"
 #include "base/log.h"
-#include "base/printable.h"
+#include "base/system/file_descriptor.h"
+#include "base/text/printable.h"
 #include "server/compute/uploads.h"
 #include "server/http/problem.h"
 

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <optional>
 
-#include "base/json_writer.h"
-#include "base/stop_scope.h"
-#include "base/units.h"
+#include "base/text/json_writer.h"
+#include "base/text/units.h"
+#include "base/threads/stop_scope.h"
 #include "graph/work.h"
 #include "present/comparison.h"
 #include "present/device.h"

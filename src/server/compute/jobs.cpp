@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/json_writer.h"
 #include "base/log.h"
+#include "base/text/json_writer.h"
 #include "present/run.h"
 #include "present/text.h"
 #include "server/compute/execution.h"

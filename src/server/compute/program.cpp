@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/stop_scope.h"
-#include "base/units.h"
+#include "base/text/units.h"
+#include "base/threads/stop_scope.h"
 #include "expression/input_names.h"
 #include "expression/result_names.h"
 #include "graph/growth.h"

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 
 namespace tenon::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "graph/view.h"
 #include "tenon/error.h"
 

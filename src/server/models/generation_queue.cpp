@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "server/http/problem.h"
 #include "tenon/error.h"
 #include "tenon/tensor.h"

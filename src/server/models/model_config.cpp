@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::server {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <tuple>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "tenon/error.h"
 
 namespace tenon::server {

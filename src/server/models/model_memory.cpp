@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "server/compute/estimates.h"
 #include "server/http/problem.h"
 #include "server/models/batch_run.h"

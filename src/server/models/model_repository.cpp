@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
-#include "base/units.h"
+#include "base/text/printable.h"
+#include "base/text/units.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 #include "tenon/error.h"

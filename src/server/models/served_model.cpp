@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/log.h"
-#include "base/printable.h"
-#include "base/stop_scope.h"
+#include "base/text/printable.h"
+#include "base/threads/stop_scope.h"
 #include "server/http/problem.h"
 #include "server/models/model_repository.h"
 #include "server/services.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/operation.h"
 #include "server/http/content_encoding.h"
 #include "server/services.h"

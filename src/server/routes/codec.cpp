@@ -1,7 +1,7 @@
 // /api/encode, /api/encode/report, /api/decode: tensors in fewer bytes, with the error that costs.
 #include <fmt/format.h>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/encoding.h"
 #include "server/http/problem.h"
 #include "server/services.h"

@@ -1,7 +1,7 @@
 // /api/execute, /api/check, /api/uploads.
 #include <fmt/format.h>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/mesh.h"
 #include "present/route.h"
 #include "present/tensor.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/json_writer.h"
-#include "base/units.h"
+#include "base/text/json_writer.h"
+#include "base/text/units.h"
 #include "manager/ledger/store.h"
 #include "present/device.h"
 #include "present/device_status.h"

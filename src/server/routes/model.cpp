@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/route.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"

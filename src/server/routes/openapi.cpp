@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/http/problem.h"
 #include "server/routes/openapi_schemas.h"
 

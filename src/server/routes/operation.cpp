@@ -10,11 +10,11 @@
 #include <map>
 #include <mutex>
 
-#include "base/file_descriptor.h"
-#include "base/json_writer.h"
-#include "base/memory_limit.h"
-#include "base/state_directory.h"
-#include "base/thread_pool.h"
+#include "base/system/file_descriptor.h"
+#include "base/system/memory_limit.h"
+#include "base/system/state_directory.h"
+#include "base/text/json_writer.h"
+#include "base/threads/thread_pool.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
 #include "server/routes/openapi.h"

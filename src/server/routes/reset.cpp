@@ -5,9 +5,9 @@
 #include <map>
 #include <mutex>
 
-#include "base/json_writer.h"
 #include "base/log.h"
-#include "base/units.h"
+#include "base/text/json_writer.h"
+#include "base/text/units.h"
 #include "manager/reset.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"

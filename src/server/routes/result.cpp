@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/tensor.h"
 #include "server/compute/estimates.h"
 #include "server/compute/execution.h"

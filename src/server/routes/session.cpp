@@ -1,7 +1,7 @@
 // /login, /logout, /api/session.
 #include <fmt/format.h>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/access/accounts.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "tenon/device_status.h"
 
 namespace tenon::server {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 
 namespace tenon::server {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/device_status.h"
 #include "server/services.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "tenon/manager.h"
 
 namespace tenon::server {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "backends/quantized_operands.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "reference/reference.h"
 #include "tenon/backend.h"
 

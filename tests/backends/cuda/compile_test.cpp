@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 #include "hal/kernel_plan.h"
 #include "tenon/ops.h"
 

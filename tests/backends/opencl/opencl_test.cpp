@@ -14,7 +14,7 @@
 #include "backends/opencl/backend.h"
 #include "backends/opencl/context.h"
 #include "backends/quantized_operands.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "reference/reference.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"

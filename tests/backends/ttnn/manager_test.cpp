@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/device.h"
 #include "temporary_folder.h"
 #include "tenon/device_library.h"

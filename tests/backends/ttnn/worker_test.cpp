@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "conformance/runner.h"
 #include "eventually.h"
 #include "hal/worker/hosted.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/system/file_descriptor.h"
 #include "temporary_folder.h"
 
 namespace tenon::testing {

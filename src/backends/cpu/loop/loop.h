@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/loop/program.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "graph/fusion.h"
 
 namespace tenon::cpu {

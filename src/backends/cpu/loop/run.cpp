@@ -4,7 +4,7 @@
 
 #include "backends/cpu/loop/accumulate.h"
 #include "backends/cpu/loop/loop.h"
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 namespace tenon::cpu {
 namespace {

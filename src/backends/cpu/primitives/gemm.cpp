@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/primitives/gemm_blocked.h"
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)
 #define TENON_AVX2 [[gnu::target("avx2,fma")]]

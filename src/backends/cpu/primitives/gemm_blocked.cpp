@@ -8,7 +8,7 @@
 #include <memory>
 #include <new>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/graph.h"
 
 namespace tenon::cpu {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/stop_scope.h"
-#include "base/thread_pool.h"
+#include "base/threads/stop_scope.h"
+#include "base/threads/thread_pool.h"
 #include "tenon/shape.h"
 
 namespace tenon::cpu {

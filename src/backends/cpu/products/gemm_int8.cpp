@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

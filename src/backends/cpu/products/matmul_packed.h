@@ -3,7 +3,7 @@
 
 #include "backends/cpu/products/epilogue.h"
 #include "backends/cpu/products/gemm_packed.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace tenon::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "present/encoding.h"

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/state_directory.h"
-#include "base/units.h"
+#include "base/system/state_directory.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "manager/routing/profile_store.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <stop_token>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/inputs.h"
 #include "cli/json.h"

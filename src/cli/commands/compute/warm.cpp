@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/inputs.h"
 #include "cli/json.h"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <sstream>
 
-#include "base/state_directory.h"
-#include "base/units.h"
+#include "base/system/state_directory.h"
+#include "base/text/units.h"
 #include "cli/application.h"
 #include "cli/commands/commands.h"
 #include "cli/diagnose/bundle.h"

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/log.h"
-#include "base/state_directory.h"
+#include "base/system/state_directory.h"
 #include "cli/child_process.h"
 #include "cli/commands/commands.h"
 #include "cli/option_checks.h"

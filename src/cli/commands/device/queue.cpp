@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "lease/turnstile/process_identity.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/state_directory.h"
+#include "base/system/state_directory.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "device/python_packages.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/state_directory.h"
+#include "base/system/state_directory.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"

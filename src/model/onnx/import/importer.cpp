@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "base/printable.h"
-#include "base/stop_scope.h"
+#include "base/text/printable.h"
+#include "base/threads/stop_scope.h"
 #include "model/onnx/model_watch.h"
 #include "reference/reference.h"
 #include "tenon/error.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "model/onnx/import/importer.h"
 #include "tenon/error.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "base/printable.h"
-#include "base/stop_scope.h"
+#include "base/text/printable.h"
+#include "base/threads/stop_scope.h"
 #include "model/onnx/model_watch.h"
 #include "model/onnx/proto/model_proto.h"
 #include "tenon/error.h"

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/models/op_batches.h"
 #include "server/models/served_model.h"
 #include "server/routes/routes.h"

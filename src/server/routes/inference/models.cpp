@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/compute/estimates.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <span>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "graph/growth.h"
 #include "ops/names.h"
 #include "server/compute/estimates.h"

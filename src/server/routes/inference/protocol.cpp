@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "present/tensor.h"
 #include "server/compute/estimates.h"
 #include "server/compute/input_value.h"

@@ -1,7 +1,7 @@
 // The routes of the Open Inference Protocol v2 with Triton's extensions for repositories, configurations and statistics.
 #include <fmt/format.h>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/http/event_stream.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "server/http/json_reader.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"

@@ -1,4 +1,4 @@
-#include "base/fork_mutex.h"
+#include "base/threads/fork_mutex.h"
 
 #include <pthread.h>
 

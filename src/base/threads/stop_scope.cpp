@@ -1,8 +1,8 @@
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 
 #include <algorithm>
 
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tenon/error.h"
 
 namespace tenon {

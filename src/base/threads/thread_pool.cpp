@@ -1,4 +1,4 @@
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/stop_scope.h"
+#include "base/threads/stop_scope.h"
 #include "tenon/error.h"
 
 namespace tenon {

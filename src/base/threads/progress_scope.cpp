@@ -1,4 +1,4 @@
-#include "base/progress_scope.h"
+#include "base/threads/progress_scope.h"
 
 namespace tenon {
 namespace {

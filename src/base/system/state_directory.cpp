@@ -1,4 +1,4 @@
-#include "base/state_directory.h"
+#include "base/system/state_directory.h"
 
 #include <fmt/format.h>
 #include <pwd.h>

@@ -1,4 +1,4 @@
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 
 #include <dlfcn.h>
 
