@@ -1,7 +1,7 @@
 // Zip archives of .npy files, with the check of their announced sizes that the server makes before it unpacks one.
 #include <string>
 
-#include "array/io/npz.h"
+#include "array/io/numpy/npz.h"
 #include "fuzz/fuzzer.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "array/io/npz.h"
+#include "array/io/numpy/npz.h"
 #include "ops/names.h"
 #include "server/compute/estimates.h"
 #include "server/http/problem.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "array/io/npz.h"
 #include "array/io/number_text.h"
+#include "array/io/numpy/npz.h"
 #include "temporary_folder.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

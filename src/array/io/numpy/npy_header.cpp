@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "array/io/npy.h"
+#include "array/io/numpy/npy.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -10,8 +10,8 @@
 #endif
 
 #include "array/io/byte_source.h"
-#include "array/io/crc32.h"
-#include "array/io/npz.h"
+#include "array/io/numpy/crc32.h"
+#include "array/io/numpy/npz.h"
 #include "base/text/printable.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

@@ -1,4 +1,4 @@
-#include "array/io/safetensors.h"
+#include "array/io/safetensors/safetensors.h"
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 #include <charconv>
 #include <utility>
 
-#include "array/io/safetensors.h"
-#include "array/io/safetensors_json.h"
+#include "array/io/safetensors/safetensors.h"
+#include "array/io/safetensors/safetensors_json.h"
 #include "tenon/array.h"
 #include "tenon/error.h"
 

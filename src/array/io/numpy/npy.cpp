@@ -1,4 +1,4 @@
-#include "array/io/npy.h"
+#include "array/io/numpy/npy.h"
 
 #include <fmt/format.h>
 

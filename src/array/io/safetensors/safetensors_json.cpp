@@ -1,4 +1,4 @@
-#include "array/io/safetensors_json.h"
+#include "array/io/safetensors/safetensors_json.h"
 
 #include <fmt/format.h>
 
