@@ -62,7 +62,7 @@ enum class Prim : std::uint8_t {
   arg_sort,     // i64, stable, along one axis; NaN last
   cumulative,   // running sum or product along one axis
   random,       // counter-based: element i depends only on (seed, i); f32 / f64
-  region,       // a whole op, in graphs that a backend has simplified for itself (graph/simplify.h); never in other graphs
+  region,  // a whole op, in graphs that a backend has simplified for itself (graph/optimize/simplify.h); never in other graphs
 };
 std::string_view name(Prim prim) noexcept;
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "graph/elementwise.h"
-#include "graph/graph_key.h"
+#include "graph/encode/graph_key.h"
 #include "graph/growth.h"
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 #include "graph/view.h"
 #include "tenon/error.h"
 

@@ -6,8 +6,8 @@
 
 #include "codegen/c/primitives/primitives.h"
 #include "codegen/c/sort/sort.h"
-#include "graph/fusion.h"
-#include "graph/simplify.h"
+#include "graph/optimize/fusion.h"
+#include "graph/optimize/simplify.h"
 #include "hal/kernel_plan/epilogues.h"
 #include "hal/kernel_plan/products.h"
 #include "hal/kernel_plan/regions.h"

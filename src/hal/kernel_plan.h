@@ -1,8 +1,9 @@
 // KernelPlan: a graph as kernel launches and library calls over buffers, for CUDA and OpenCL.
 //
-// A plan is made once per graph, without a device. The graph is simplified and fused (graph/fusion.h); every group becomes one or
-// two kernels, every other primitive a few. Intermediate values are placed in one workspace, whose memory is reused as soon as a
-// value is dead. Steps run in order and see the results of earlier ones: an in-order queue or stream needs no synchronisation.
+// A plan is made once per graph, without a device. The graph is simplified and fused (graph/optimize/fusion.h); every group
+// becomes one or two kernels, every other primitive a few. Intermediate values are placed in one workspace, whose memory is
+// reused as soon as a value is dead. Steps run in order and see the results of earlier ones: an in-order queue or stream needs no
+// synchronisation.
 //
 // Matrix products and convolutions become library steps if PlanOptions says that the backend has a library for them; otherwise
 // they are kernels. The parts of the planner are in kernel_plan/.

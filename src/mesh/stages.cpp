@@ -6,7 +6,7 @@
 #include <set>
 
 #include "graph/elementwise.h"
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 #include "tenon/error.h"
 
 namespace tenon::mesh {

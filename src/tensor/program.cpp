@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text/printable.h"
-#include "graph/serialize.h"
+#include "graph/encode/serialize.h"
 #include "manager/evaluate.h"
 #include "tenon/error.h"
 #include "tenon/io.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "fuzz/fuzzer.h"
-#include "graph/fusion.h"
-#include "graph/serialize.h"
-#include "graph/simplify.h"
+#include "graph/encode/serialize.h"
+#include "graph/optimize/fusion.h"
+#include "graph/optimize/simplify.h"
 #include "graph/work.h"
 #include "tenon/expression.h"
 

@@ -1,8 +1,8 @@
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 
 #include <gtest/gtest.h>
 
-#include "graph/simplify.h"
+#include "graph/optimize/simplify.h"
 #include "tenon/ops.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "graph/graph_key.h"
+#include "graph/encode/graph_key.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "graph/encode/serialize.h"
 #include "graph/fnv_collision.h"
-#include "graph/serialize.h"
-#include "graph/simplify.h"
+#include "graph/optimize/simplify.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"
 

@@ -1,9 +1,9 @@
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 
 #include <gtest/gtest.h>
 
-#include "graph/serialize.h"
-#include "graph/simplify.h"
+#include "graph/encode/serialize.h"
+#include "graph/optimize/simplify.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

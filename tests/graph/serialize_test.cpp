@@ -1,4 +1,4 @@
-#include "graph/serialize.h"
+#include "graph/encode/serialize.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 #include "tenon/expression.h"
 
 namespace tenon::mesh {

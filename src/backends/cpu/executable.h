@@ -12,7 +12,7 @@
 #include "backends/cpu/loop/loop.h"
 #include "backends/cpu/products/packed_weights.h"
 #include "base/threads/thread_pool.h"
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 #include "tenon/backend.h"
 
 namespace tenon::cpu {

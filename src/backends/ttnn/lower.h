@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "graph/simplify.h"
+#include "graph/optimize/simplify.h"
 #include "tenon/graph.h"
 
 namespace tenon::ttnn {

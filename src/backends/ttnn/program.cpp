@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/text/json_writer.h"
-#include "graph/bytes.h"
+#include "graph/encode/bytes.h"
 #include "tenon/error.h"
 
 namespace tenon::ttnn {

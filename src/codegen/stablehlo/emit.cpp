@@ -5,7 +5,7 @@
 #include "codegen/stablehlo/conversion.h"
 #include "codegen/stablehlo/elementwise.h"
 #include "codegen/stablehlo/nodes.h"
-#include "graph/simplify.h"
+#include "graph/optimize/simplify.h"
 #include "tenon/error.h"
 
 namespace tenon::stablehlo {

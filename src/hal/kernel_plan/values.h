@@ -14,7 +14,7 @@
 
 #include "codegen/c/loops/loop.h"
 #include "codegen/c/primitives/primitives.h"
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 #include "hal/kernel_plan/steps.h"
 
 namespace tenon {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/system/file_descriptor.h"
-#include "graph/serialize.h"
+#include "graph/encode/serialize.h"
 #include "tenon/backend.h"
 #include "tenon/error.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/graph_key.h"
-#include "graph/region.h"
+#include "graph/encode/graph_key.h"
+#include "graph/optimize/region.h"
 
 namespace tenon::server {
 namespace {

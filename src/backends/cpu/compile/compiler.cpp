@@ -3,7 +3,7 @@
 #include "array/block_format.h"
 #include "backends/cpu/products/gemm_int8.h"
 #include "backends/cpu/products/integer_products.h"
-#include "graph/simplify.h"
+#include "graph/optimize/simplify.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 #include "tenon/graph.h"
 
 namespace tenon::cpu {

@@ -1,4 +1,4 @@
-// Loop: one fused group (graph/fusion.h), compiled to block instructions (program.h).
+// Loop: one fused group (graph/optimize/fusion.h), compiled to block instructions (program.h).
 //
 // Lifetime: built once per executable; refers only to the process-wide kernel table.
 // Thread safety: run() is const and may be called concurrently with different scratch memory.
@@ -9,7 +9,7 @@
 
 #include "backends/cpu/loop/program.h"
 #include "base/threads/thread_pool.h"
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 
 namespace tenon::cpu {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 
 namespace tenon::cpu {
 

@@ -1,4 +1,4 @@
-// Loops: kernels of fused groups (graph/fusion.h), and of plain maps over strided memory.
+// Loops: kernels of fused groups (graph/optimize/fusion.h), and of plain maps over strided memory.
 //
 //   map        one pass over a domain, any number of inputs and outputs read and written through strides
 //   rows       a work-group (on a processor: a work-item) takes a row, reduces it as often as the group needs, values between the
@@ -13,7 +13,7 @@
 
 #include "codegen/c/body.h"
 #include "codegen/c/kernel.h"
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 
 namespace tenon::emit {
 

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "base/siphash.h"
-#include "graph/bytes.h"
+#include "graph/encode/bytes.h"
 #include "tenon/graph.h"
 
 namespace tenon {

@@ -1,10 +1,10 @@
-#include "graph/serialize.h"
+#include "graph/encode/serialize.h"
 
 #include <array>
 
 #include "graph/check_node.h"
 #include "graph/elementwise.h"
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 
 namespace tenon {
 namespace {

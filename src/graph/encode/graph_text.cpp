@@ -3,7 +3,7 @@
 
 #include "base/siphash.h"
 #include "graph/elementwise.h"
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 #include "tenon/graph.h"
 
 namespace tenon {

@@ -1,9 +1,9 @@
-#include "graph/simplify.h"
+#include "graph/optimize/simplify.h"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "graph/graph_key.h"
+#include "graph/encode/graph_key.h"
 #include "graph/view.h"
 
 namespace tenon {

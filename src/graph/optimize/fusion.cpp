@@ -1,4 +1,4 @@
-#include "graph/fusion.h"
+#include "graph/optimize/fusion.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
-#include "graph/graph_key.h"
+#include "graph/encode/graph_key.h"
 
 #include <bit>
 
 #include "graph/elementwise.h"
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 
 namespace tenon {
 namespace {

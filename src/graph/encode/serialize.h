@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/bytes.h"
+#include "graph/encode/bytes.h"
 #include "tenon/graph.h"
 
 namespace tenon {

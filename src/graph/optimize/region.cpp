@@ -1,4 +1,4 @@
-#include "graph/region.h"
+#include "graph/optimize/region.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
