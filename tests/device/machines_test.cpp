@@ -5,7 +5,7 @@
 
 #include "device/detect.h"
 #include "device/fixture.h"
-#include "device/nvidia_management.h"
+#include "device/nvidia/nvidia_management.h"
 #include "device/python_packages.h"
 
 namespace tenon::testing {

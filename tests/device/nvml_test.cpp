@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/system/dynamic_library.h"
-#include "device/nvidia_management.h"
+#include "device/nvidia/nvidia_management.h"
 
 namespace tenon {
 namespace {

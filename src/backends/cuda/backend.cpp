@@ -7,7 +7,7 @@
 #include "backends/cuda/libraries.h"
 #include "base/log.h"
 #include "device/detectors.h"
-#include "device/nvidia_management.h"
+#include "device/nvidia/nvidia_management.h"
 #include "hal/memory_exchange.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/worker.h"

@@ -8,7 +8,7 @@
 #include "device/card.h"
 #include "device/detect.h"
 #include "device/detectors.h"
-#include "device/nvidia_management.h"
+#include "device/nvidia/nvidia_management.h"
 
 namespace tenon {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/system/child_output.h"
-#include "device/nvidia_management.h"
+#include "device/nvidia/nvidia_management.h"
 #include "device/pci.h"
 
 namespace tenon {

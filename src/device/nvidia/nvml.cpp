@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/system/dynamic_library.h"
-#include "device/nvidia_management.h"
+#include "device/nvidia/nvidia_management.h"
 #include "device/pci.h"
 
 namespace tenon {
