@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/quantized_matmul.h"
+#include "backends/cpu/primitives/matmul/quantized_matmul.h"
 
 #include <gtest/gtest.h>
 

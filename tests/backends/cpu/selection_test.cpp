@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/selection.h"
+#include "backends/cpu/primitives/sorting/selection.h"
 
 #include <gtest/gtest.h>
 

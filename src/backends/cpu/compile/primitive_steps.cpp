@@ -1,6 +1,6 @@
 #include "array/block_format.h"
 #include "backends/cpu/compile/compiler.h"
-#include "backends/cpu/primitives/selection.h"
+#include "backends/cpu/primitives/sorting/selection.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {

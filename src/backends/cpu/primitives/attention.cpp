@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/split.h"
 
 namespace tenon::cpu {

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/products/epilogue.h"
 
 namespace tenon::cpu {

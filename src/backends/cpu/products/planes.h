@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "backends/cpu/primitives/primitives.h"
-#include "backends/cpu/primitives/sliding.h"
+#include "backends/cpu/primitives/spatial/sliding.h"
 
 namespace tenon::cpu {
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/quantized_matmul.h"
+#include "backends/cpu/primitives/matmul/quantized_matmul.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include <new>
 
 #include "array/convert.h"
-#include "backends/cpu/primitives/amx_tiles.h"
+#include "backends/cpu/primitives/matmul/amx_tiles.h"
 #include "backends/cpu/primitives/split.h"
 
 #if defined(__x86_64__)

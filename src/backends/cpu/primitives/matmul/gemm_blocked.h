@@ -7,7 +7,7 @@
 // gemm.h. Packing memory belongs to the calling thread and is kept until it ends.
 #pragma once
 
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 
 namespace tenon::cpu {
 

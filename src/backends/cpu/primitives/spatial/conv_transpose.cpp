@@ -1,8 +1,8 @@
-#include "backends/cpu/primitives/conv_transpose.h"
+#include "backends/cpu/primitives/spatial/conv_transpose.h"
 
 #include <algorithm>
 
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/split.h"
 #include "tenon/error.h"
 

@@ -1,13 +1,13 @@
-#include "backends/cpu/primitives/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/gemm_bf16.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <new>
 
-#include "backends/cpu/primitives/amx_tiles.h"
 #include "backends/cpu/primitives/clones.h"
-#include "backends/cpu/primitives/gemm_bf16_blocks.h"
+#include "backends/cpu/primitives/matmul/amx_tiles.h"
+#include "backends/cpu/primitives/matmul/gemm_bf16_blocks.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <immintrin.h>

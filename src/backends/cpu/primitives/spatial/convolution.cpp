@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/primitives.h"
-#include "backends/cpu/primitives/sliding.h"
+#include "backends/cpu/primitives/spatial/sliding.h"
 #include "backends/cpu/primitives/typed.h"
 
 namespace tenon::cpu {

@@ -1,10 +1,10 @@
-#include "backends/cpu/primitives/selection.h"
+#include "backends/cpu/primitives/sorting/selection.h"
 
 #include <algorithm>
 #include <array>
 
 #include "backends/cpu/primitives/axis_lanes.h"
-#include "backends/cpu/primitives/sort_items.h"
+#include "backends/cpu/primitives/sorting/sort_items.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
 #include "tenon/error.h"

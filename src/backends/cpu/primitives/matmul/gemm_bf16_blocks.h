@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/primitives/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/gemm_bf16.h"
 
 namespace tenon::cpu::bf16 {
 

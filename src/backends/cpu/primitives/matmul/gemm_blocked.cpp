@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/gemm_blocked.h"
+#include "backends/cpu/primitives/matmul/gemm_blocked.h"
 
 #include <sys/mman.h>
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 
 namespace tenon::cpu {
 

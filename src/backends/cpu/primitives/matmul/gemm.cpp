@@ -1,9 +1,9 @@
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/primitives/gemm_blocked.h"
+#include "backends/cpu/primitives/matmul/gemm_blocked.h"
 #include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)

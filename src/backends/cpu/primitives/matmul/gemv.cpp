@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backends/cpu/primitives/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm.h"
 
 #if defined(__x86_64__)
 #define TENON_AVX2 [[gnu::target("avx2,fma")]]

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/primitives/axis_lanes.h"
 #include "backends/cpu/primitives/primitives.h"
-#include "backends/cpu/primitives/sort_items.h"
+#include "backends/cpu/primitives/sorting/sort_items.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
 

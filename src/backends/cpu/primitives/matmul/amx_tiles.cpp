@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/amx_tiles.h"
+#include "backends/cpu/primitives/matmul/amx_tiles.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/primitives.h"
-#include "backends/cpu/primitives/sliding.h"
+#include "backends/cpu/primitives/spatial/sliding.h"
 #include "backends/cpu/primitives/typed.h"
 
 namespace tenon::cpu {
