@@ -6,9 +6,9 @@
 #include <random>
 
 #include "backends/cpu/backend.h"
-#include "backends/cpu/products/conv_packed.h"
-#include "backends/cpu/products/gemm_int8.h"
+#include "backends/cpu/products/convolution/conv_packed.h"
 #include "backends/cpu/products/gemm_packed.h"
+#include "backends/cpu/products/integer/gemm_int8.h"
 #include "graph/elementwise.h"
 #include "tenon/backend.h"
 #include "tenon/ops.h"

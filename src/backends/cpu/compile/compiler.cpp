@@ -1,8 +1,8 @@
 #include "backends/cpu/compile/compiler.h"
 
 #include "array/block_format.h"
-#include "backends/cpu/products/gemm_int8.h"
-#include "backends/cpu/products/integer_products.h"
+#include "backends/cpu/products/integer/gemm_int8.h"
+#include "backends/cpu/products/integer/integer_products.h"
 #include "graph/optimize/simplify.h"
 
 namespace tenon::cpu {

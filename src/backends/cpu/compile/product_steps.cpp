@@ -2,8 +2,8 @@
 #include "backends/cpu/primitives/attention.h"
 #include "backends/cpu/primitives/matmul/quantized_matmul.h"
 #include "backends/cpu/primitives/spatial/conv_transpose.h"
-#include "backends/cpu/products/conv_packed.h"
-#include "backends/cpu/products/matmul_int8.h"
+#include "backends/cpu/products/convolution/conv_packed.h"
+#include "backends/cpu/products/integer/matmul_int8.h"
 #include "backends/cpu/products/matmul_packed.h"
 #include "tenon/error.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "backends/cpu/products/epilogue.h"
-#include "backends/cpu/products/integer_products.h"
+#include "backends/cpu/products/integer/integer_products.h"
 #include "tenon/graph.h"
 
 namespace tenon::cpu {

@@ -5,7 +5,7 @@
 // and so are the rules for padding, threads and batches.
 #pragma once
 
-#include "backends/cpu/products/conv_packed.h"
+#include "backends/cpu/products/convolution/conv_packed.h"
 
 namespace tenon::cpu {
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/products/integer_products.h"
+#include "backends/cpu/products/integer/integer_products.h"
 
 #include <algorithm>
 #include <optional>

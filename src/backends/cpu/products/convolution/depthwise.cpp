@@ -1,9 +1,9 @@
-#include "backends/cpu/products/depthwise.h"
+#include "backends/cpu/products/convolution/depthwise.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/products/planes.h"
+#include "backends/cpu/products/convolution/planes.h"
 
 namespace tenon::cpu {
 namespace {

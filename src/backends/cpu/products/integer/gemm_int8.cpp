@@ -1,4 +1,4 @@
-#include "backends/cpu/products/gemm_int8.h"
+#include "backends/cpu/products/integer/gemm_int8.h"
 
 #include <algorithm>
 #include <cstring>

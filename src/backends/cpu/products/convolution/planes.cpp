@@ -1,4 +1,4 @@
-#include "backends/cpu/products/planes.h"
+#include "backends/cpu/products/convolution/planes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/products/matmul_int8.h"
+#include "backends/cpu/products/integer/matmul_int8.h"
 
 #include <algorithm>
 

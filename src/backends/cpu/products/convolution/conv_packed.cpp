@@ -1,14 +1,14 @@
-#include "backends/cpu/products/conv_packed.h"
+#include "backends/cpu/products/convolution/conv_packed.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <vector>
 
-#include "backends/cpu/products/conv_direct.h"
-#include "backends/cpu/products/depthwise.h"
+#include "backends/cpu/products/convolution/conv_direct.h"
+#include "backends/cpu/products/convolution/depthwise.h"
+#include "backends/cpu/products/convolution/planes.h"
 #include "backends/cpu/products/gemm_packed.h"
-#include "backends/cpu/products/planes.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

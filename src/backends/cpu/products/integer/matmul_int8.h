@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backends/cpu/primitives/primitives.h"
-#include "backends/cpu/products/gemm_int8.h"
+#include "backends/cpu/products/integer/gemm_int8.h"
 
 namespace tenon::cpu {
 

@@ -1,10 +1,10 @@
-#include "backends/cpu/products/conv_direct.h"
+#include "backends/cpu/products/convolution/conv_direct.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/products/convolution/planes.h"
 #include "backends/cpu/products/gemm_packed.h"
-#include "backends/cpu/products/planes.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
