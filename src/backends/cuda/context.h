@@ -17,11 +17,11 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/captured_runs.h"
-#include "backends/cuda/direct_copies.h"
 #include "backends/cuda/kernel_modules.h"
-#include "backends/cuda/memory_pool.h"
+#include "backends/cuda/memory/direct_copies.h"
+#include "backends/cuda/memory/memory_pool.h"
+#include "backends/cuda/memory/transfers.h"
 #include "backends/cuda/products.h"
-#include "backends/cuda/transfers.h"
 #include "tenon/backend.h"
 #include "tenon/error.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "backends/cuda/api.h"
-#include "backends/cuda/memory_pool.h"
+#include "backends/cuda/memory/memory_pool.h"
 #include "hal/kernel_plan.h"
 #include "tenon/memory_budget.h"
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/memory_pool.h"
+#include "backends/cuda/memory/memory_pool.h"
 
 #include <gtest/gtest.h>
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "backends/cuda/direct_copies.h"
+#include "backends/cuda/memory/direct_copies.h"
 
 #include "backends/cuda/context.h"
 

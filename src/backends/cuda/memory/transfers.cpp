@@ -1,4 +1,4 @@
-#include "backends/cuda/transfers.h"
+#include "backends/cuda/memory/transfers.h"
 
 #include <algorithm>
 #include <array>
