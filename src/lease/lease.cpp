@@ -1,6 +1,6 @@
 #include "tenon/lease.h"
 
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 #include "tenon/error.h"
 
 namespace tenon {

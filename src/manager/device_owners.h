@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lease/device_owner.h"
 #include "lease/event_sink.h"
+#include "lease/owner/device_owner.h"
 #include "tenon/backend.h"
 #include "tenon/config.h"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 #include "lease/storage.h"
 #include "tenon/manager.h"
 

@@ -1,5 +1,5 @@
 // The state machine of a device in virtual time: every deadline here is the clock's, which only the test moves.
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Operations that do not end within their limit, in virtual time.
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 #include "lease/owner_testing.h"
 
 namespace tenon::test {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "eventually.h"
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 #include "manual_clock.h"
 #include "temporary_folder.h"
 #include "tenon/error.h"

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/text/units.h"
 #include "base/threads/stop_scope.h"
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 
 namespace tenon {
 namespace {

@@ -39,12 +39,12 @@
 
 #include "base/clock.h"
 #include "lease/event_sink.h"
-#include "lease/open_session.h"
+#include "lease/owner/open_session.h"
+#include "lease/owner/request_queue.h"
+#include "lease/owner/sleeper.h"
+#include "lease/owner/usage.h"
 #include "lease/policy/hold_times.h"
-#include "lease/request_queue.h"
-#include "lease/sleeper.h"
 #include "lease/turnstile/turnstile.h"
-#include "lease/usage.h"
 #include "tenon/backend.h"
 #include "tenon/lease.h"
 

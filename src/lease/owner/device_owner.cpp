@@ -1,5 +1,5 @@
 // What threads that use a device call: leases, operations, questions. The owner thread is in device_owner_thread.cpp.
-#include "lease/device_owner.h"
+#include "lease/owner/device_owner.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

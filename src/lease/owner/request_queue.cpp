@@ -1,4 +1,4 @@
-#include "lease/request_queue.h"
+#include "lease/owner/request_queue.h"
 
 #include <fmt/format.h>
 
