@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/system/dynamic_library.h"
-#include "mesh/layout.h"
-#include "mesh/mpi_exchange.h"
-#include "mesh/mpi_library.h"
+#include "mesh/exchange/mpi_exchange.h"
+#include "mesh/exchange/mpi_library.h"
+#include "mesh/plan/layout.h"
 #include "tenon/error.h"
 #include "tenon/mesh.h"
 

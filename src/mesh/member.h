@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "lease/storage.h"
-#include "mesh/exchange.h"
-#include "mesh/exchange_queue.h"
-#include "mesh/partition.h"
-#include "mesh/stages.h"
+#include "mesh/exchange/exchange.h"
+#include "mesh/exchange/exchange_queue.h"
+#include "mesh/plan/partition.h"
+#include "mesh/plan/stages.h"
 #include "tenon/manager.h"
 #include "tenon/mesh.h"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-#include "mesh/partition.h"
+#include "mesh/plan/partition.h"
 #include "tenon/error.h"
 
 namespace tenon {

@@ -10,11 +10,11 @@
 #include <numeric>
 #include <sstream>
 
+#include "mesh/exchange/mpi_exchange.h"
+#include "mesh/exchange/watchdog.h"
 #include "mesh/member.h"
-#include "mesh/mpi_exchange.h"
-#include "mesh/partition.h"
-#include "mesh/speeds.h"
-#include "mesh/watchdog.h"
+#include "mesh/plan/partition.h"
+#include "mesh/plan/speeds.h"
 #include "tenon/error.h"
 #include "tenon/mesh.h"
 

@@ -1,5 +1,5 @@
 // Devices compute while values are exchanged.
-#include "mesh/overlap.h"
+#include "mesh/plan/overlap.h"
 
 #include <gtest/gtest.h>
 

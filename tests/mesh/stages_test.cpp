@@ -1,5 +1,5 @@
 // Whole ops (Graph::mark) in the programs of each device.
-#include "mesh/stages.h"
+#include "mesh/plan/stages.h"
 
 #include <gtest/gtest.h>
 

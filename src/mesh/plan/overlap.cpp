@@ -1,4 +1,4 @@
-#include "mesh/overlap.h"
+#include "mesh/plan/overlap.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "mesh/layout.h"
+#include "mesh/plan/layout.h"
 #include "tenon/mesh.h"
 
 namespace tenon::mesh {

@@ -1,7 +1,7 @@
 // overlap_exchanges(): lets devices compute while values are exchanged.
 #pragma once
 
-#include "mesh/partition.h"
+#include "mesh/plan/partition.h"
 
 namespace tenon::mesh {
 

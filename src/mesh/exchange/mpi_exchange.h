@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "mesh/exchange.h"
-#include "mesh/mpi_library.h"
+#include "mesh/exchange/exchange.h"
+#include "mesh/exchange/mpi_library.h"
 
 namespace tenon::mesh {
 

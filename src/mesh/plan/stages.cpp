@@ -1,4 +1,4 @@
-#include "mesh/stages.h"
+#include "mesh/plan/stages.h"
 
 #include <algorithm>
 #include <map>

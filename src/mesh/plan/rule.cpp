@@ -1,4 +1,4 @@
-#include "mesh/rule.h"
+#include "mesh/plan/rule.h"
 
 #include <algorithm>
 

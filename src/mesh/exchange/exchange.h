@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "mesh/layout.h"
+#include "mesh/plan/layout.h"
 #include "tenon/array.h"
 
 namespace tenon::mesh {

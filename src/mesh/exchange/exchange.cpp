@@ -1,4 +1,4 @@
-#include "mesh/exchange.h"
+#include "mesh/exchange/exchange.h"
 
 #include <algorithm>
 #include <array>

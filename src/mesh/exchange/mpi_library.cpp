@@ -1,4 +1,4 @@
-#include "mesh/mpi_library.h"
+#include "mesh/exchange/mpi_library.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/system/dynamic_library.h"
-#include "mesh/watchdog.h"
+#include "mesh/exchange/watchdog.h"
 #include "tenon/error.h"
 
 namespace tenon::mesh {

@@ -1,4 +1,4 @@
-#include "mesh/mpi_exchange.h"
+#include "mesh/exchange/mpi_exchange.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "mesh/watchdog.h"
+#include "mesh/exchange/watchdog.h"
 #include "tenon/error.h"
 
 namespace tenon::mesh {

@@ -1,4 +1,4 @@
-#include "mesh/exchange_queue.h"
+#include "mesh/exchange/exchange_queue.h"
 
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "mesh/stages.h"
+#include "mesh/plan/stages.h"
 #include "tenon/manager.h"
 
 namespace tenon::mesh {

@@ -1,4 +1,4 @@
-#include "mesh/partition.h"
+#include "mesh/plan/partition.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,8 +9,8 @@
 #include <memory>
 #include <optional>
 
-#include "mesh/overlap.h"
-#include "mesh/rule.h"
+#include "mesh/plan/overlap.h"
+#include "mesh/plan/rule.h"
 #include "tenon/error.h"
 
 namespace tenon::mesh {

@@ -1,4 +1,4 @@
-#include "mesh/speeds.h"
+#include "mesh/plan/speeds.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "mesh/layout.h"
+#include "mesh/plan/layout.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

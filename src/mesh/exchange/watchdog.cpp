@@ -1,4 +1,4 @@
-#include "mesh/watchdog.h"
+#include "mesh/exchange/watchdog.h"
 
 #include <fmt/format.h>
 

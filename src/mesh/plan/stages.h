@@ -4,7 +4,7 @@
 #include <compare>
 #include <vector>
 
-#include "mesh/partition.h"
+#include "mesh/plan/partition.h"
 
 namespace tenon::mesh {
 
