@@ -2,10 +2,10 @@
 
 #include <charconv>
 
-#include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/normalize/normalizer.h"
+#include "model/tokenizer/normalize/unicode.h"
 #include "model/tokenizer/post_processor.h"
 #include "model/tokenizer/pre_tokenizer.h"
-#include "model/tokenizer/unicode.h"
 
 namespace tenon::tokenizer {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/tokenizer/fields.h"
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/vocabulary/vocabulary.h"
 #include "tenon/tokenizer.h"
 
 namespace tenon::tokenizer {

@@ -5,8 +5,8 @@
 #include <array>
 #include <unordered_map>
 
-#include "model/tokenizer/normalizer.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/normalizer.h"
+#include "model/tokenizer/normalize/unicode.h"
 #include "model/tokenizer/words.h"
 
 namespace tenon::tokenizer {

@@ -8,12 +8,12 @@
 
 #include "array/io/byte_source.h"
 #include "base/text/printable.h"
-#include "model/tokenizer/added_tokens.h"
-#include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/normalize/normalizer.h"
+#include "model/tokenizer/normalize/unicode.h"
 #include "model/tokenizer/post_processor.h"
 #include "model/tokenizer/pre_tokenizer.h"
-#include "model/tokenizer/unicode.h"
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/vocabulary/added_tokens.h"
+#include "model/tokenizer/vocabulary/vocabulary.h"
 #include "tenon/error.h"
 
 namespace tenon {

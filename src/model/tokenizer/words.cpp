@@ -1,6 +1,6 @@
 #include "model/tokenizer/words.h"
 
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/unicode.h"
 
 namespace tenon::tokenizer {
 namespace {

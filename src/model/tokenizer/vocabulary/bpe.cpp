@@ -3,8 +3,8 @@
 #include <limits>
 #include <queue>
 
-#include "model/tokenizer/unicode.h"
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/normalize/unicode.h"
+#include "model/tokenizer/vocabulary/vocabulary.h"
 
 namespace tenon::tokenizer {
 namespace {

@@ -1,10 +1,10 @@
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/unicode.h"
 
 #include <utf8proc.h>
 
 #include <vector>
 
-#include "model/tokenizer/older_unicode.h"
+#include "model/tokenizer/normalize/older_unicode.h"
 #include "tenon/error.h"
 
 namespace tenon::tokenizer {

@@ -1,10 +1,10 @@
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/vocabulary/vocabulary.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/unicode.h"
 
 namespace tenon::tokenizer {
 namespace {

@@ -1,12 +1,12 @@
-#include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/normalize/normalizer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "model/tokenizer/precompiled.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/precompiled.h"
+#include "model/tokenizer/normalize/unicode.h"
 
 namespace tenon::tokenizer {
 namespace {

@@ -1,8 +1,8 @@
-#include "model/tokenizer/precompiled.h"
+#include "model/tokenizer/normalize/precompiled.h"
 
 #include <cstring>
 
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/unicode.h"
 #include "tenon/error.h"
 
 namespace tenon::tokenizer {

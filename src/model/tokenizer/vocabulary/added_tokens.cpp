@@ -1,8 +1,8 @@
-#include "model/tokenizer/added_tokens.h"
+#include "model/tokenizer/vocabulary/added_tokens.h"
 
 #include <fmt/format.h>
 
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/normalize/unicode.h"
 
 namespace tenon::tokenizer {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/tokenizer/fields.h"
-#include "model/tokenizer/normalizer.h"
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/normalize/normalizer.h"
+#include "model/tokenizer/vocabulary/vocabulary.h"
 
 namespace tenon::tokenizer {
 
