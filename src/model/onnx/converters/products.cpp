@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/onnx/converters/spatial.h"
+#include "model/onnx/converters/neural/spatial.h"
 
 namespace tenon::onnx {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/onnx/converters/spatial.h"
+#include "model/onnx/converters/neural/spatial.h"
 
 namespace tenon::onnx {
 namespace {
