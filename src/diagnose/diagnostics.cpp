@@ -7,7 +7,7 @@
 
 #include "device/advice.h"
 #include "diagnose/device_programs.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "tenon/simulated.h"
 
 namespace tenon {

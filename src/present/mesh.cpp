@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "present/run.h"
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 
 namespace tenon::present {
 namespace {

@@ -1,4 +1,4 @@
-#include "present/device_status.h"
+#include "present/device/device_status.h"
 
 #include "present/present_testing.h"
 

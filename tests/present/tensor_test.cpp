@@ -1,10 +1,10 @@
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 
 #include <cmath>
 #include <limits>
 
-#include "present/comparison.h"
 #include "present/present_testing.h"
+#include "present/tensor/comparison.h"
 #include "tenon/error.h"
 
 namespace tenon::present::testing {

@@ -1,4 +1,4 @@
-#include "present/usage.h"
+#include "present/device/usage.h"
 
 #include "present/present_testing.h"
 

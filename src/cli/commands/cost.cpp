@@ -11,8 +11,8 @@
 #include "cli/commands/commands.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
+#include "present/device/usage.h"
 #include "present/text.h"
-#include "present/usage.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

@@ -9,7 +9,7 @@
 
 #include "base/text/units.h"
 #include "lease/turnstile/queue_text.h"
-#include "present/device_status.h"
+#include "present/device/device_status.h"
 #include "present/text.h"
 
 namespace tenon::cli {

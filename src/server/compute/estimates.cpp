@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 #include "reference/reference.h"
 #include "server/compute/program.h"
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text/json_writer.h"
-#include "present/encoding.h"
+#include "present/tensor/encoding.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 #include "tenon/codec.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/text/json_writer.h"
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 #include "server/compute/estimates.h"
 #include "server/compute/execution.h"
 #include "server/services.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text/json_writer.h"
-#include "present/device_status.h"
+#include "present/device/device_status.h"
 #include "server/services.h"
 
 namespace tenon::server {

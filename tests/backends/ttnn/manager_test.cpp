@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text/json_writer.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "temporary_folder.h"
 #include "tenon/device_library.h"
 #include "tenon/functions.h"

@@ -13,7 +13,7 @@
 #include "cli/terminal/progress_talk.h"
 #include "graph/work.h"
 #include "ops/names.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

@@ -5,7 +5,7 @@
 #include "base/text/units.h"
 #include "cli/commands/commands.h"
 #include "cli/json.h"
-#include "present/encoding.h"
+#include "present/tensor/encoding.h"
 #include "tenon/codec.h"
 #include "tenon/error.h"
 

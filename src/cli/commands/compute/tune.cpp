@@ -18,7 +18,7 @@
 #include "manager/device_owners.h"
 #include "manager/routing/tuning.h"
 #include "ops/names.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

@@ -9,7 +9,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"
 #include "ops/names.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "present/run.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

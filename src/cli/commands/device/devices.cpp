@@ -8,8 +8,8 @@
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
-#include "present/device.h"
-#include "present/device_fields.h"
+#include "present/device/device.h"
+#include "present/device/device_fields.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

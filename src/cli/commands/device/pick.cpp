@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "lease/turnstile/turnstile.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 #include "tenon/simulated.h"

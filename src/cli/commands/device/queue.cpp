@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "lease/turnstile/process_identity.h"
 #include "lease/turnstile/queue_text.h"
-#include "present/device_status.h"
+#include "present/device/device_status.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text/json_writer.h"
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 #include "server/compute/estimates.h"
 #include "server/compute/input_value.h"
 #include "server/http/json_reader.h"

@@ -1,10 +1,10 @@
-#include "present/comparison.h"
+#include "present/tensor/comparison.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 
 namespace tenon::present {
 namespace {

@@ -1,4 +1,4 @@
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "present/device_status.h"
+#include "present/device/device_status.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "base/text/units.h"
 #include "lease/turnstile/process_identity.h"
 #include "lease/turnstile/queue_text.h"
-#include "present/device.h"
+#include "present/device/device.h"
 #include "present/run.h"
 #include "present/text.h"
 

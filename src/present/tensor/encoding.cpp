@@ -1,10 +1,10 @@
-#include "present/encoding.h"
+#include "present/tensor/encoding.h"
 
 #include <fmt/format.h>
 
 #include "base/text/units.h"
 #include "ops/names.h"
-#include "present/tensor.h"
+#include "present/tensor/tensor.h"
 #include "tenon/error.h"
 
 namespace tenon::present {

@@ -1,4 +1,4 @@
-#include "present/device_fields.h"
+#include "present/device/device_fields.h"
 
 #include <fmt/format.h>
 

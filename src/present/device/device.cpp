@@ -1,4 +1,4 @@
-#include "present/device.h"
+#include "present/device/device.h"
 
 #include <fmt/format.h>
 
