@@ -13,7 +13,7 @@ endif()
 
 if(ZLIB_FOUND)
   target_link_libraries(tenon_server PRIVATE ZLIB::ZLIB)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/server/http/content_encoding.cpp PROPERTIES COMPILE_DEFINITIONS TENON_HAS_ZLIB)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/server/http/body/content_encoding.cpp PROPERTIES COMPILE_DEFINITIONS TENON_HAS_ZLIB)
 endif()
 
 set(server_build ${CMAKE_BINARY_DIR}/server_build/server_build.h)

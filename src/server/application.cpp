@@ -13,7 +13,7 @@
 #include "base/text/printable.h"
 #include "base/threads/stop_scope.h"
 #include "server/access/origin.h"
-#include "server/compute/freed_memory.h"
+#include "server/compute/memory/freed_memory.h"
 #include "server/compute/thread_priority.h"
 #include "server/http/problem.h"
 #include "server/services.h"

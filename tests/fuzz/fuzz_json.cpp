@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "fuzz/fuzzer.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "tenon/error.h"
 
 namespace tenon {

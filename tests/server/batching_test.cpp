@@ -8,7 +8,7 @@
 
 #include "eventually.h"
 #include "server/http/problem.h"
-#include "server/models/batcher.h"
+#include "server/models/batching/batcher.h"
 
 namespace tenon::server {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "eventually.h"
 #include "server/compute/uploads.h"
-#include "server/http/event_stream.h"
+#include "server/http/body/event_stream.h"
 #include "server/http_client.h"
 #include "tenon/io.h"
 #include "tenon/simulated.h"

@@ -1,7 +1,7 @@
 // The gate, tallies and hoards without a server.
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/memory_gate.h"
 
-#include "server/compute/hoard.h"
+#include "server/compute/memory/hoard.h"
 #include "server/http/problem.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "eventually.h"
-#include "server/compute/row_program.h"
+#include "server/compute/program/row_program.h"
 #include "server/http_client.h"
 #include "tenon/ops.h"
 

@@ -9,7 +9,7 @@
 #include "eventually.h"
 #include "server/access/rate_limit.h"
 #include "server/compute/task_pool.h"
-#include "server/http/event_stream.h"
+#include "server/http/body/event_stream.h"
 #include "server/http_client.h"
 #include "server/routes/routes.h"
 

@@ -8,7 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/option_checks.h"
 #include "server/access/accounts.h"
-#include "server/compute/freed_memory.h"
+#include "server/compute/memory/freed_memory.h"
 #include "server/http/server.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"

@@ -16,7 +16,7 @@
 #include "present/run.h"
 #include "present/tensor/comparison.h"
 #include "present/tensor/tensor.h"
-#include "server/compute/estimates.h"
+#include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
 #include "tenon/io.h"
 

@@ -11,7 +11,7 @@
 
 #include "present/mesh.h"
 #include "reference/comparison.h"
-#include "server/compute/program.h"
+#include "server/compute/program/program.h"
 #include "server/compute/uploads.h"
 #include "server/http/message.h"
 #include "tenon/manager.h"

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "server/compute/hoard.h"
-#include "server/compute/program.h"
+#include "server/compute/memory/hoard.h"
+#include "server/compute/program/program.h"
 #include "server/compute/uploads.h"
-#include "server/http/event_stream.h"
+#include "server/http/body/event_stream.h"
 #include "server/http/message.h"
 
 namespace tenon::server {

@@ -9,7 +9,7 @@
 
 #include "array/io/numpy/npz.h"
 #include "ops/names.h"
-#include "server/compute/estimates.h"
+#include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
 
 namespace tenon::server {

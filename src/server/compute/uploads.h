@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "server/compute/hoard.h"
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/hoard.h"
+#include "server/compute/memory/memory_gate.h"
 #include "tenon/array.h"
 #include "tenon/io.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "server/application.h"
-#include "server/http/event_stream.h"
+#include "server/http/body/event_stream.h"
 #include "server/http/message.h"
 #include "server/http/problem.h"
 #include "server/http/request_parser.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/memory_gate.h"
 #include "tenon/array.h"
 
 namespace tenon::server {

@@ -1,7 +1,7 @@
 // The page and its files, from the table built into the program.
 #include <algorithm>
 
-#include "server/http/content_encoding.h"
+#include "server/http/body/content_encoding.h"
 #include "server/http/web_files.h"
 #include "server/services.h"
 

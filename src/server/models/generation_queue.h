@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "model/generate/batch.h"
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/memory_gate.h"
 
 namespace tenon::server {
 

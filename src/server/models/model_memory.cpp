@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/threads/stop_scope.h"
-#include "server/compute/estimates.h"
+#include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
-#include "server/models/batch_run.h"
+#include "server/models/batching/batch_run.h"
 
 namespace tenon::server {
 

@@ -12,8 +12,8 @@
 
 #include "graph/growth.h"
 #include "model/onnx/model_watch.h"
-#include "server/compute/memory_gate.h"
-#include "server/compute/program.h"
+#include "server/compute/memory/memory_gate.h"
+#include "server/compute/program/program.h"
 
 namespace tenon::server {
 

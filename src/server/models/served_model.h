@@ -24,9 +24,9 @@
 #include <string>
 #include <vector>
 
-#include "server/compute/memory_gate.h"
-#include "server/models/batch_run.h"
-#include "server/models/batcher.h"
+#include "server/compute/memory/memory_gate.h"
+#include "server/models/batching/batch_run.h"
+#include "server/models/batching/batcher.h"
 #include "server/models/generation_queue.h"
 #include "server/models/model_folder.h"
 #include "server/models/model_memory.h"

@@ -6,7 +6,7 @@
 
 #include "base/text/json_writer.h"
 #include "present/operation.h"
-#include "server/http/content_encoding.h"
+#include "server/http/body/content_encoding.h"
 #include "server/services.h"
 #include "tenon/ops.h"
 

@@ -5,8 +5,8 @@
 #include "present/mesh.h"
 #include "present/route.h"
 #include "present/tensor/tensor.h"
-#include "server/compute/estimates.h"
 #include "server/compute/execution.h"
+#include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 

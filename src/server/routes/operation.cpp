@@ -15,9 +15,9 @@
 #include "base/system/state_directory.h"
 #include "base/text/json_writer.h"
 #include "base/threads/thread_pool.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
-#include "server/routes/openapi.h"
+#include "server/routes/openapi/openapi.h"
 #include "server/services.h"
 #include "server/watch/build_info.h"
 

@@ -9,7 +9,7 @@
 #include "base/text/json_writer.h"
 #include "base/text/units.h"
 #include "manager/reset.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 

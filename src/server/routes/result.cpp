@@ -5,8 +5,8 @@
 
 #include "base/text/json_writer.h"
 #include "present/tensor/tensor.h"
-#include "server/compute/estimates.h"
 #include "server/compute/execution.h"
+#include "server/compute/program/estimates.h"
 #include "server/services.h"
 #include "tenon/error.h"
 

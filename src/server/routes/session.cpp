@@ -3,7 +3,7 @@
 
 #include "base/text/json_writer.h"
 #include "server/access/accounts.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "server/services.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "server/http/event_stream.h"
+#include "server/http/body/event_stream.h"
 #include "tenon/manager.h"
 
 namespace tenon::server {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/text/json_writer.h"
-#include "server/models/op_batches.h"
+#include "server/models/batching/op_batches.h"
 #include "server/models/served_model.h"
 #include "server/routes/routes.h"
 #include "tenon/ops.h"

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/text/json_writer.h"
-#include "server/compute/estimates.h"
+#include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"
 #include "server/routes/inference/protocol.h"

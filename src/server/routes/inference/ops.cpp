@@ -8,7 +8,7 @@
 #include "base/text/json_writer.h"
 #include "graph/growth.h"
 #include "ops/names.h"
-#include "server/compute/estimates.h"
+#include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"
 #include "server/routes/inference/protocol.h"

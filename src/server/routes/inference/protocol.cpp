@@ -7,9 +7,9 @@
 
 #include "base/text/json_writer.h"
 #include "present/tensor/tensor.h"
-#include "server/compute/estimates.h"
-#include "server/compute/input_value.h"
-#include "server/http/json_reader.h"
+#include "server/compute/program/estimates.h"
+#include "server/compute/program/input_value.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "tenon/error.h"
 

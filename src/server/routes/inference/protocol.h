@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/compute/memory_gate.h"
-#include "server/compute/program.h"
+#include "server/compute/memory/memory_gate.h"
+#include "server/compute/program/program.h"
 #include "server/http/message.h"
 
 namespace tenon::server {

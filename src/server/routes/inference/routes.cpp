@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text/json_writer.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"
 #include "server/services.h"

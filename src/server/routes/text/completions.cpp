@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "base/text/json_writer.h"
-#include "server/http/event_stream.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/event_stream.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"
 #include "server/services.h"

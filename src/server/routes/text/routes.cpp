@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/text/json_writer.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "server/routes/inference/inference.h"
 #include "server/routes/text/embedding.h"

@@ -1,4 +1,4 @@
-#include "server/compute/hoard.h"
+#include "server/compute/memory/hoard.h"
 
 #include <algorithm>
 #include <iterator>

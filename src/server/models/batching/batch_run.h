@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "server/models/batch_queue.h"
+#include "server/models/batching/batch_queue.h"
 #include "tenon/encoder.h"
 #include "tenon/model.h"
 

@@ -1,4 +1,4 @@
-#include "server/compute/program.h"
+#include "server/compute/program/program.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 #include "graph/growth.h"
 #include "graph/work.h"
 #include "ops/names.h"
-#include "server/compute/estimates.h"
-#include "server/compute/input_value.h"
-#include "server/http/json_reader.h"
+#include "server/compute/program/estimates.h"
+#include "server/compute/program/input_value.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/memory_gate.h"
 
 namespace tenon::server {
 

@@ -1,4 +1,4 @@
-#include "server/http/content_encoding.h"
+#include "server/http/body/content_encoding.h"
 
 #ifdef TENON_HAS_ZLIB
 #include <zlib.h>

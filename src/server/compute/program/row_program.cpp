@@ -1,4 +1,4 @@
-#include "server/compute/row_program.h"
+#include "server/compute/program/row_program.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "server/compute/input_value.h"
+#include "server/compute/program/input_value.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "array/io/number_text.h"
 #include "ops/names.h"
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 #include "server/http/problem.h"
 #include "tenon/expression.h"
 #include "tenon/ops.h"

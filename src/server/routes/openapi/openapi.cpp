@@ -1,4 +1,4 @@
-#include "server/routes/openapi.h"
+#include "server/routes/openapi/openapi.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/text/json_writer.h"
 #include "server/http/problem.h"
-#include "server/routes/openapi_schemas.h"
+#include "server/routes/openapi/openapi_schemas.h"
 
 namespace tenon::server {
 namespace {

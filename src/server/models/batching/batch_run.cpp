@@ -1,4 +1,4 @@
-#include "server/models/batch_run.h"
+#include "server/models/batching/batch_run.h"
 
 #include <fmt/format.h>
 

@@ -19,8 +19,8 @@
 #include <variant>
 #include <vector>
 
-#include "server/compute/memory_gate.h"
-#include "server/models/batch_profile.h"
+#include "server/compute/memory/memory_gate.h"
+#include "server/models/batching/batch_profile.h"
 #include "tenon/array.h"
 #include "tenon/tokenizer.h"
 

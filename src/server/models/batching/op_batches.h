@@ -15,7 +15,7 @@
 #include <mutex>
 #include <string>
 
-#include "server/models/batcher.h"
+#include "server/models/batching/batcher.h"
 #include "tenon/graph.h"
 #include "tenon/manager.h"
 

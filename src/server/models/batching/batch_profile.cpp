@@ -1,4 +1,4 @@
-#include "server/models/batch_profile.h"
+#include "server/models/batching/batch_profile.h"
 
 #include <algorithm>
 

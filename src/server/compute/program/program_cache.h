@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "server/compute/program.h"
+#include "server/compute/program/program.h"
 
 namespace tenon::server {
 

@@ -1,4 +1,4 @@
-#include "server/http/event_stream.h"
+#include "server/http/body/event_stream.h"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/memory_gate.h"
 #include "server/compute/uploads.h"
 #include "tenon/graph.h"
 #include "tenon/manager.h"

@@ -1,4 +1,4 @@
-#include "server/compute/memory_gate.h"
+#include "server/compute/memory/memory_gate.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/models/batch_queue.h"
+#include "server/models/batching/batch_queue.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "server/http/json_reader.h"
+#include "server/http/body/json_reader.h"
 
 #include <fmt/format.h>
 

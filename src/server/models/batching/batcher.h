@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "server/models/batch_queue.h"
+#include "server/models/batching/batch_queue.h"
 
 namespace tenon::server {
 

@@ -1,4 +1,4 @@
-#include "server/compute/program_cache.h"
+#include "server/compute/program/program_cache.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "server/routes/openapi_schemas.h"
+#include "server/routes/openapi/openapi_schemas.h"
 
 namespace tenon::server {
 namespace {

@@ -1,10 +1,10 @@
-#include "server/compute/estimates.h"
+#include "server/compute/program/estimates.h"
 
 #include <algorithm>
 
 #include "present/tensor/tensor.h"
 #include "reference/reference.h"
-#include "server/compute/program.h"
+#include "server/compute/program/program.h"
 
 namespace tenon::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/models/batcher.h"
+#include "server/models/batching/batcher.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "server/models/batch_run.h"
+#include "server/models/batching/batch_run.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
 

@@ -1,4 +1,4 @@
-#include "server/models/op_batches.h"
+#include "server/models/batching/op_batches.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <span>
 
 #include "base/log.h"
-#include "server/compute/row_program.h"
-#include "server/models/batch_run.h"
+#include "server/compute/program/row_program.h"
+#include "server/models/batching/batch_run.h"
 #include "server/services.h"
 #include "tenon/error.h"
 

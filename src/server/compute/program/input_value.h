@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/compute/program.h"
+#include "server/compute/program/program.h"
 
 namespace tenon::server {
 

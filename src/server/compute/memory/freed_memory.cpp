@@ -1,4 +1,4 @@
-#include "server/compute/freed_memory.h"
+#include "server/compute/memory/freed_memory.h"
 
 #include <malloc.h>
 #include <unistd.h>
