@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "cli/cli_testing.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "manager/ledger/store.h"
 #include "tenon/error.h"
 

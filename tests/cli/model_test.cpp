@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "cli/cli_testing.h"
-#include "cli/vector_file.h"
+#include "cli/inputs/vector_file.h"
 #include "model/onnx_writer.h"
 #include "source_folder.h"
 #include "tenon/io.h"

@@ -9,7 +9,7 @@
 
 #include "base/system/state_directory.h"
 #include "cli/commands/commands.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "cli/json.h"
 #include "present/device/usage.h"
 #include "present/text.h"

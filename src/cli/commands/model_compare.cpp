@@ -7,8 +7,8 @@
 
 #include "base/text/printable.h"
 #include "cli/application.h"
+#include "cli/inputs/model_inputs.h"
 #include "cli/json.h"
-#include "cli/model_inputs.h"
 #include "tenon/error.h"
 #include "tenon/io.h"
 

@@ -9,7 +9,7 @@
 #include "array/format_array.h"
 #include "cli/application.h"
 #include "cli/commands/commands.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "cli/json.h"
 #include "cli/mesh_run.h"
 #include "cli/option_checks.h"

@@ -8,7 +8,7 @@
 
 #include "base/text/units.h"
 #include "cli/commands/commands.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "cli/terminal/interrupt.h"

@@ -4,7 +4,7 @@
 
 #include "base/text/units.h"
 #include "cli/commands/commands.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "cli/json.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_talk.h"

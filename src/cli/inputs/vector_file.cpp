@@ -1,4 +1,4 @@
-#include "cli/vector_file.h"
+#include "cli/inputs/vector_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

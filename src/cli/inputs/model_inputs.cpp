@@ -1,4 +1,4 @@
-#include "cli/model_inputs.h"
+#include "cli/inputs/model_inputs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/text/printable.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
 
