@@ -6,8 +6,8 @@
 #include <string>
 
 #include "devices.h"
+#include "runs/waiting.h"
 #include "tenon/error.h"
-#include "waiting.h"
 
 namespace tenon::python {
 namespace {

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "arrays/convert.h"
 #include "base/text/json_writer.h"
-#include "convert.h"
-#include "evaluation.h"
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"
 #include "present/device/device.h"
 #include "present/device/device_status.h"
 #include "present/route.h"
-#include "program.h"
+#include "runs/evaluation.h"
+#include "runs/program.h"
+#include "runs/waiting.h"
 #include "tenon/manager.h"
 #include "tenon/program.h"
-#include "waiting.h"
 
 namespace tenon::python {
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "devices.h"
-#include "evaluation.h"
+#include "runs/evaluation.h"
+#include "runs/waiting.h"
 #include "tenon/error.h"
 #include "tenon/lease.h"
 #include "tenon/manager.h"
-#include "waiting.h"
 
 namespace tenon::python {
 namespace {

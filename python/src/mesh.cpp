@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "convert.h"
-#include "evaluation.h"
+#include "arrays/convert.h"
+#include "runs/evaluation.h"
 #include "tenon/expression.h"
 #include "tenon/mesh.h"
 #include "tenon/program.h"

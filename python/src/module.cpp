@@ -1,18 +1,18 @@
 // tenon._core: the C++ half of the package. The Python half in python/tenon gives it its interface.
 #include <nanobind/nanobind.h>
 
-#include "array.h"
-#include "convert.h"
+#include "arrays/array.h"
+#include "arrays/convert.h"
+#include "arrays/files.h"
+#include "arrays/operations.h"
 #include "devices.h"
 #include "errors.h"
-#include "evaluation.h"
-#include "files.h"
-#include "generator.h"
 #include "gil.h"
 #include "mesh.h"
-#include "model.h"
-#include "operations.h"
-#include "program.h"
+#include "models/generator.h"
+#include "models/model.h"
+#include "runs/evaluation.h"
+#include "runs/program.h"
 
 NB_MODULE(_core, module) {
   using namespace tenon::python;

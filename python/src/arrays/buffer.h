@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "convert.h"
+#include "arrays/convert.h"
 #include "tenon/array.h"
 
 #if defined(Py_LIMITED_API) && Py_LIMITED_API < 0x030B0000

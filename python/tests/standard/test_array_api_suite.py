@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-ROOT = os.environ.get("TENON_SOURCE") or os.path.join(os.path.dirname(__file__), "..", "..")
+ROOT = os.environ.get("TENON_SOURCE") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
 
 CONFTEST = """
 import pytest

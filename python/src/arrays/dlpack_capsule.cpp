@@ -1,4 +1,4 @@
-#include "dlpack_capsule.h"
+#include "arrays/dlpack_capsule.h"
 
 #include <nanobind/stl/string.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "evaluation.h"
+#include "runs/evaluation.h"
 #include "tenon/dlpack.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"

@@ -1,8 +1,8 @@
-#include "indices.h"
+#include "arrays/indices.h"
 
 #include <vector>
 
-#include "convert.h"
+#include "arrays/convert.h"
 #include "tenon/indexing.h"
 
 namespace tenon::python {

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "arrays/convert.h"
 #include "codegen/stablehlo/emit.h"
-#include "convert.h"
 #include "errors.h"
-#include "evaluation.h"
-#include "program.h"
-#include "waiting.h"
+#include "runs/evaluation.h"
+#include "runs/program.h"
+#include "runs/waiting.h"
 
 namespace tenon::python {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "convert.h"
-#include "evaluation.h"
-#include "files.h"
+#include "arrays/convert.h"
+#include "arrays/files.h"
+#include "runs/evaluation.h"
 #include "tenon/io.h"
 
 namespace tenon::python {

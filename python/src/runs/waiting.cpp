@@ -1,4 +1,4 @@
-#include "waiting.h"
+#include "runs/waiting.h"
 
 #include <pthread.h>
 #include <semaphore.h>

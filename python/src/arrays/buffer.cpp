@@ -1,11 +1,11 @@
-#include "buffer.h"
+#include "arrays/buffer.h"
 
 #include <cstring>
 #include <memory>
 #include <string>
 
 #include "errors.h"
-#include "evaluation.h"
+#include "runs/evaluation.h"
 
 namespace tenon::python {
 namespace {

@@ -1,14 +1,14 @@
-#include "model.h"
+#include "models/model.h"
 
 #include <nanobind/stl/string.h>
 
 #include <string>
 #include <vector>
 
+#include "arrays/convert.h"
 #include "base/text/json_writer.h"
-#include "convert.h"
-#include "evaluation.h"
 #include "present/route.h"
+#include "runs/evaluation.h"
 #include "tenon/encoder.h"
 #include "tenon/model.h"
 #include "tenon/tokenizer.h"

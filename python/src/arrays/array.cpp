@@ -1,4 +1,4 @@
-#include "array.h"
+#include "arrays/array.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
@@ -6,19 +6,19 @@
 #include <sstream>
 #include <string>
 
-#include "buffer.h"
-#include "convert.h"
-#include "dlpack_capsule.h"
+#include "arrays/buffer.h"
+#include "arrays/convert.h"
+#include "arrays/dlpack_capsule.h"
+#include "arrays/indices.h"
+#include "arrays/operations.h"
 #include "errors.h"
-#include "evaluation.h"
-#include "indices.h"
-#include "operations.h"
+#include "runs/evaluation.h"
+#include "runs/waiting.h"
 #include "tenon/apply.h"
 #include "tenon/error.h"
 #include "tenon/functions.h"
 #include "tenon/indexing.h"
 #include "tenon/program.h"
-#include "waiting.h"
 
 namespace tenon::python {
 namespace {

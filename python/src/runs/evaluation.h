@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "runs/waiting.h"
 #include "tenon/tensor.h"
 #include "tenon/use_device.h"
-#include "waiting.h"
 
 namespace tenon::python {
 

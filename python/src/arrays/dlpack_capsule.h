@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "convert.h"
+#include "arrays/convert.h"
 
 namespace tenon::python {
 

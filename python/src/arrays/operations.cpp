@@ -1,4 +1,4 @@
-#include "operations.h"
+#include "arrays/operations.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "arrays/convert.h"
 #include "base/text/json_writer.h"
-#include "convert.h"
 #include "errors.h"
 #include "present/operation.h"
 #include "tenon/apply.h"

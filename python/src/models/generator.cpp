@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "convert.h"
-#include "evaluation.h"
-#include "generator.h"
-#include "model.h"
+#include "arrays/convert.h"
 #include "model/generate/batch.h"
+#include "models/generator.h"
+#include "models/model.h"
+#include "runs/evaluation.h"
 #include "tenon/error.h"
 #include "tensor/node.h"
 

@@ -1,12 +1,12 @@
-#include "convert.h"
+#include "arrays/convert.h"
 
 #include <nanobind/stl/string.h>
 
 #include <array>
 #include <string>
 
-#include "buffer.h"
-#include "dlpack_capsule.h"
+#include "arrays/buffer.h"
+#include "arrays/dlpack_capsule.h"
 #include "tenon/apply.h"
 #include "tenon/error.h"
 

@@ -1,11 +1,11 @@
-#include "evaluation.h"
+#include "runs/evaluation.h"
 
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <atomic>
 
-#include "convert.h"
+#include "arrays/convert.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/program.h"
