@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "server/models.h"
 #include "server/models/model_folder.h"
+#include "server/models/models.h"
 #include "temporary_folder.h"
 #include "tenon/error.h"
 

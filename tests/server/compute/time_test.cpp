@@ -237,7 +237,9 @@ Config with_drivers_in_workers() {
   return config;
 }
 
-bool has_opencl(const TestServer& server) { return server.get("/api/devices?all=true").body.find("\"opencl:0\"") != std::string::npos; }
+bool has_opencl(const TestServer& server) {
+  return server.get("/api/devices?all=true").body.find("\"opencl:0\"") != std::string::npos;
+}
 
 TEST(Time, DriverThatHangsIsKilledWithItsWorker) {
   ServerOptions options;

@@ -2,7 +2,7 @@
 #include <map>
 #include <span>
 
-#include "kernels_testing.h"
+#include "backends/cpu/kernels/kernels_testing.h"
 #include "math/double_functions.h"
 #include "ops/elementwise/reference.h"
 #include "ops/elementwise/symbolic.h"

@@ -7,7 +7,7 @@
 
 #include "eventually.h"
 #include "server/http_client.h"
-#include "server/models.h"
+#include "server/models/models.h"
 #include "source_folder.h"
 #include "tenon/error.h"
 #include "tenon/simulated.h"

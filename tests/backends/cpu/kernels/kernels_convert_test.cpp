@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "array/convert.h"
-#include "kernels_testing.h"
+#include "backends/cpu/kernels/kernels_testing.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "eventually.h"
 #include "server/http_client.h"
-#include "server/models.h"
+#include "server/models/models.h"
 
 namespace tenon::server {
 namespace {

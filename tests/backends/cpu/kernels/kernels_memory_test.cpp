@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels_testing.h"
+#include "backends/cpu/kernels/kernels_testing.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // The tier in which ops ran, over HTTP. TTNN is the stand-in of its tests.
-#include "../backends/ttnn/ttnn_testing.h"
+#include "backends/ttnn/ttnn_testing.h"
 #include "server/http_client.h"
 
 namespace tenon::server {
