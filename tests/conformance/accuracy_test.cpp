@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "backends/cpu/backend.h"
-#include "conformance/limits.h"
-#include "conformance/values.h"
+#include "conformance/cases/values.h"
+#include "conformance/judge/limits.h"
 #include "ops/elementwise/elementwise.h"
 #include "reference/reference.h"
 #include "tenon/ops.h"

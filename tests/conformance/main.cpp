@@ -12,8 +12,8 @@
 #include "backends/opencl/backend.h"
 #include "cli/option_checks.h"
 #include "conformance/host_tensix.h"
-#include "conformance/report.h"
-#include "conformance/support.h"
+#include "conformance/report/report.h"
+#include "conformance/report/support.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/cases.h"
+#include "conformance/cases/cases.h"
 
 namespace tenon::conformance {
 

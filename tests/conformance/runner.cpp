@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "conformance/limits.h"
+#include "conformance/judge/limits.h"
 #include "hal/worker/hosted.h"
 #include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "conformance/cases.h"
-#include "conformance/compare.h"
+#include "conformance/cases/cases.h"
+#include "conformance/judge/compare.h"
 #include "tenon/backend.h"
 
 namespace tenon::conformance {

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <limits>
 
-#include "conformance/bounds.h"
-#include "conformance/limits.h"
-#include "conformance/report.h"
+#include "conformance/judge/bounds.h"
+#include "conformance/judge/limits.h"
+#include "conformance/report/report.h"
 #include "conformance/runner.h"
 #include "ops/elementwise/elementwise.h"
 #include "reference/reference.h"

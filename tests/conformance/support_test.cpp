@@ -1,5 +1,5 @@
 // The support matrix: the page is what its files say, and the files cover the catalogue.
-#include "conformance/support.h"
+#include "conformance/report/support.h"
 
 #include <gtest/gtest.h>
 

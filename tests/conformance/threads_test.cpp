@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/backend.h"
-#include "conformance/values.h"
+#include "conformance/cases/values.h"
 #include "tenon/ops.h"
 
 namespace tenon::conformance {

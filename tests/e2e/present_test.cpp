@@ -1,7 +1,7 @@
 // The command and the server say the same of the same thing.
 #include <boost/json.hpp>
 
-#include "e2e/serve.h"
+#include "e2e/server/serve.h"
 
 namespace tenon::testing {
 namespace {

@@ -11,9 +11,9 @@
 #include <limits>
 #include <random>
 
-#include "conformance/bounds.h"
-#include "conformance/cases.h"
-#include "conformance/compare.h"
+#include "conformance/cases/cases.h"
+#include "conformance/judge/bounds.h"
+#include "conformance/judge/compare.h"
 #include "mesh/simulated_mesh.h"
 #include "tenon/error.h"
 

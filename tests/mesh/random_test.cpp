@@ -10,8 +10,8 @@
 #include <functional>
 #include <random>
 
-#include "conformance/bounds.h"
-#include "conformance/compare.h"
+#include "conformance/judge/bounds.h"
+#include "conformance/judge/compare.h"
 #include "mesh/simulated_mesh.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"

@@ -9,7 +9,7 @@
 
 #include "backends/ttnn/functions.h"
 #include "backends/ttnn/program.h"
-#include "conformance/cases.h"
+#include "conformance/cases/cases.h"
 #include "hal/worker/hosted.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"

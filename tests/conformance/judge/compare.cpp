@@ -1,11 +1,11 @@
-#include "conformance/compare.h"
+#include "conformance/judge/compare.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "array/block_format.h"
-#include "conformance/limits.h"
+#include "conformance/judge/limits.h"
 
 namespace tenon::conformance {
 namespace {

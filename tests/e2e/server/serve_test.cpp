@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "e2e/serve.h"
+#include "e2e/server/serve.h"
 
 namespace tenon::testing {
 namespace {

@@ -1,5 +1,5 @@
 #include "fuzz/fuzzer.h"
-#include "fuzz/gguf_bytes.h"
+#include "fuzz/model/gguf_bytes.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "conformance/bounds.h"
+#include "conformance/judge/bounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "conformance/limits.h"
+#include "conformance/judge/limits.h"
 #include "graph/view.h"
 #include "ops/elementwise/elementwise.h"
 #include "reference/reference.h"

@@ -1,4 +1,4 @@
-#include "conformance/support.h"
+#include "conformance/report/support.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "conformance/report.h"
+#include "conformance/report/report.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <set>
 
-#include "conformance/limits.h"
+#include "conformance/judge/limits.h"
 #include "ops/elementwise/elementwise.h"
 
 namespace tenon::conformance {
@@ -68,7 +68,7 @@ which evaluates the same program in double, one element at a time. This page lis
 [support.md](support.md) shows which ops run on the other backends. `--op softmax --dtype bf16` runs a single op; `--list` shows its cases.
 
 To make a column of that page, run `tenon_conformance --device ID [--backend NAME] --save tests/conformance/results/FILE.txt` (or several parts,
-each with `--op ...` and its own file, then concatenate them; the file names are in `tests/conformance/support.cpp`), then `tenon_conformance
+each with `--op ...` and its own file, then concatenate them; the file names are in `tests/conformance/report/support.cpp`), then `tenon_conformance
 --support tests/conformance/results > docs/support.md`. `--check FILE` fails if a run disagrees with a saved file.
 
 ## Test cases
@@ -86,7 +86,7 @@ outputs, must be unchanged; and a second run must give the same bytes.
 
 Each primitive has a limit, and the limits of composed ops follow from them: every reference value carries an error bound, which is the limit of
 the node's own primitive plus the propagated bounds of its inputs at these values. The bound of softmax, for example, combines those of a
-subtraction, exp, a sum and a division. `tests/conformance/bounds.h` has the full rule.
+subtraction, exp, a sum and a division. `tests/conformance/judge/bounds.h` has the full rule.
 
 | primitive | limit |
 | --- | --- |

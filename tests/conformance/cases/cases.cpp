@@ -1,4 +1,4 @@
-#include "conformance/cases.h"
+#include "conformance/cases/cases.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <thread>
 
-#include "e2e/serve.h"
+#include "e2e/server/serve.h"
 #include "eventually.h"
 
 namespace tenon::testing {

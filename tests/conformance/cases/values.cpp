@@ -1,4 +1,4 @@
-#include "conformance/values.h"
+#include "conformance/cases/values.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "conformance/limits.h"
+#include "conformance/judge/limits.h"
 
 #include <cmath>
 #include <limits>

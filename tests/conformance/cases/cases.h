@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/values.h"
+#include "conformance/cases/values.h"
 #include "tenon/ops.h"
 
 namespace tenon::conformance {

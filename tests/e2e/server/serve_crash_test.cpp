@@ -5,7 +5,7 @@
 #include <string_view>
 #include <thread>
 
-#include "e2e/serve.h"
+#include "e2e/server/serve.h"
 #include "eventually.h"
 
 namespace tenon::testing {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "conformance/bounds.h"
+#include "conformance/judge/bounds.h"
 
 namespace tenon::conformance {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/report.h"
+#include "conformance/report/report.h"
 
 namespace tenon::conformance {
 

@@ -1,7 +1,7 @@
 // Changed GGUF files of small language models: the architecture, the weights in every form, and the programs that use them.
 #include "array/io/byte_source.h"
 #include "fuzz/fuzzer.h"
-#include "fuzz/gguf_bytes.h"
+#include "fuzz/model/gguf_bytes.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/programs.h"
 #include "model/decoder/weights.h"
