@@ -1,4 +1,5 @@
-// bench_cuda: our figures on an NVIDIA card, one JSON object a line; bench/gpu_peers.py measures the peers and makes the table.
+// bench_cuda: our figures on an NVIDIA card, one JSON object a line; bench/gpu/gpu_peers.py measures the peers and makes the
+// table.
 //   bench_cuda [--quick] [--only PART]     PART: large, matmul, small, transfer, open, or the name of a case of the first two
 #include <fmt/format.h>
 

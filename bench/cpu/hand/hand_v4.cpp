@@ -1,7 +1,7 @@
 #define BENCH_VECTOR v4
-#include "vector_v4.h"
+#include "cpu/hand/vector_v4.h"
 
-#include "hand_loops.h"
+#include "cpu/hand/hand_loops.h"
 
 namespace bench {
 

@@ -11,7 +11,7 @@
 #include <iostream>
 
 #include "backends/opencl/backend.h"
-#include "contender.h"
+#include "cpu/contender.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

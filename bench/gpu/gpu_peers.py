@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch, JAX and CuPy on the card, beside what bench_cuda measured, as one table.
-  bench/gpu_peers.py peers [--quick] > peers.jsonl        measures the peers that are installed, each in a process of its own
-  bench/gpu_peers.py table ours.jsonl peers.jsonl > cuda.md
+  bench/gpu/gpu_peers.py peers [--quick] > peers.jsonl        measures the peers that are installed, each in a process of its own
+  bench/gpu/gpu_peers.py table ours.jsonl peers.jsonl > cuda.md
 """
 import json
 import os

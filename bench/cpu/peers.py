@@ -1,4 +1,4 @@
-"""The peers of bench/cpu: NumPy, numexpr and PyTorch, those that are installed.
+"""The peers of bench/cpu/cpu: NumPy, numexpr and PyTorch, those that are installed.
 
 Started by bench_cpu as `python3 peers.py THREADS`. Prints three lines (names, versions, what is missing), then answers each line
 `PEER OP SIZE CALLS` with the seconds of the fastest of CALLS calls after one uncounted, or -1 when the peer has no such op.

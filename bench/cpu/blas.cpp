@@ -1,4 +1,4 @@
-#include "blas.h"
+#include "cpu/blas.h"
 
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-#include "programs.h"
+#include "cpu/programs.h"
 
 #include <sys/mman.h>
 

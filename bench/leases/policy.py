@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays traces against the keep-open policies and writes the table of costs over the optimum.
 
-    bench/policy.py --program build/release/tenon --output bench/results/policy.md TRACE.csv...
+    bench/leases/policy.py --program build/release/tenon --output bench/results/policy.md TRACE.csv...
 """
 import argparse
 import datetime
@@ -33,7 +33,7 @@ def main():
     lines = [
         "# Keep-open policies on real arrivals", "",
         f"- {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
-        f"- command: `bench/policy.py --output {arguments.output} {' '.join(t.name for t in arguments.traces)}`",
+        f"- command: `bench/leases/policy.py --output {arguments.output} {' '.join(t.name for t in arguments.traces)}`",
         "- one line of it: `tenon policy replay TRACE.csv --break-even SECONDS --json`", "",
         f"Cost over the offline optimum at break-evens of {evens} seconds (docs/leases.md says what that is).", "",
         "| policy | " + " | ".join(t.stem for t in arguments.traces) + " | mean | largest |",

@@ -1,7 +1,7 @@
 #define BENCH_VECTOR v3
-#include "vector_v3.h"
+#include "cpu/hand/vector_v3.h"
 
-#include "hand_loops.h"
+#include "cpu/hand/hand_loops.h"
 
 namespace bench {
 

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "hand.h"
+#include "cpu/hand/hand.h"
 
 namespace bench::BENCH_VECTOR {
 namespace {

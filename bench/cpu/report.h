@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "contender.h"
+#include "cpu/contender.h"
 
 namespace bench {
 

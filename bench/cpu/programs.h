@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "hand.h"
-#include "pool.h"
+#include "cpu/hand/hand.h"
+#include "cpu/hand/pool.h"
 #include "tenon/backend.h"
 
 namespace bench {

@@ -1,4 +1,4 @@
-#include "peers.h"
+#include "cpu/peers.h"
 
 #include <fcntl.h>
 #include <spawn.h>

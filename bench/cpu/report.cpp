@@ -1,4 +1,4 @@
-#include "report.h"
+#include "cpu/report.h"
 
 #include <fmt/format.h>
 
@@ -103,7 +103,7 @@ void matmul_table(std::string& out, const Session& s) {
 std::string markdown(const Session& s) {
   std::string out = "# CPU: Tenon, hand-written loops and other libraries in one run\n\n";
   out += fmt::format("- {}, {}, {} threads, {} rounds\n- command: `{}`\n", s.date, s.cpu, s.threads, s.rounds, s.command);
-  out += fmt::format("- limit: hand-written loops for {} (bench/hand_loops.h); other libraries: {}\n", s.isa,
+  out += fmt::format("- limit: hand-written loops for {} (bench/cpu/hand/hand_loops.h); other libraries: {}\n", s.isa,
                      s.peer_versions.empty() ? "none" : s.peer_versions);
   if (s.load > 0.5)
     out += fmt::format(

@@ -15,10 +15,10 @@
 #include <set>
 
 #include "base/threads/thread_pool.h"
-#include "blas.h"
-#include "peers.h"
-#include "programs.h"
-#include "report.h"
+#include "cpu/blas.h"
+#include "cpu/peers.h"
+#include "cpu/programs.h"
+#include "cpu/report.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
 

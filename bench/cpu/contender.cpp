@@ -1,4 +1,4 @@
-#include "contender.h"
+#include "cpu/contender.h"
 
 #include <thread>
 
