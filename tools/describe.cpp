@@ -10,7 +10,7 @@
 #include <map>
 
 #include "describe_functions.h"
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
 

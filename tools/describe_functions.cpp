@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tenon/apply.h"
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
+#include "tenon/tensor/apply.h"
 
 namespace tenon::describe {
 namespace {
@@ -170,7 +170,8 @@ void print_functions_header() {
       "// clang-format off\n"
       "#pragma once\n\n"
       "#include <cstdint>\n#include <optional>\n#include <string_view>\n#include <vector>\n\n"
-      "#include \"tenon/dtype.h\"\n#include \"tenon/integers.h\"\n#include \"tenon/scalar.h\"\n#include \"tenon/tensor.h\"\n\n"
+      "#include \"tenon/array/dtype.h\"\n#include \"tenon/array/integers.h\"\n#include \"tenon/array/scalar.h\"\n#include "
+      "\"tenon/tensor.h\"\n\n"
       "namespace tenon {{\n");
   for (const auto& [category, ops] : by_category()) {
     fmt::print("\n// --- {} ---\n", category);
@@ -188,7 +189,7 @@ void print_functions_source() {
   fmt::print(
       "// Made by tools/docs from the catalogue; not to be edited.\n"
       "// clang-format off\n"
-      "#include \"tenon/functions.h\"\n\n"
+      "#include \"tenon/tensor/functions.h\"\n\n"
       "#include \"tensor/argument.h\"\n#include \"tensor/node.h\"\n\n"
       "namespace tenon {{\n");
   for (const OpInfo& op : all_ops()) {

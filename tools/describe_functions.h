@@ -1,4 +1,5 @@
-// Every op of the catalogue as a C++ function of Tensors: the text of include/tenon/functions.h and src/tensor/functions.cpp.
+// Every op of the catalogue as a C++ function of Tensors: the text of include/tenon/tensor/functions.h and
+// src/tensor/functions.cpp.
 #pragma once
 
 namespace tenon::describe {

@@ -19,8 +19,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "tenon/dtype.h"
-#include "tenon/shape.h"
+#include "tenon/array/dtype.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "tenon/array.h"
+#include "tenon/backend/memory_budget.h"
 #include "tenon/device.h"
 #include "tenon/graph.h"
-#include "tenon/memory_budget.h"
 
 namespace tenon {
 

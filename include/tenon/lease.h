@@ -25,7 +25,7 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon {
 

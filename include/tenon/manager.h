@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "tenon/backend.h"
-#include "tenon/config.h"
 #include "tenon/lease.h"
-#include "tenon/routing.h"
+#include "tenon/manager/config.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon {
 

@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "tenon/array.h"
-#include "tenon/dlpack.h"
+#include "tenon/array/dlpack.h"
 #include "tenon/manager.h"
 
 namespace tenon {
@@ -65,9 +65,9 @@ class Tensor {
   static Tensor from(const std::vector<T>& values) {
     return from(std::span<const T>(values), Shape{static_cast<std::int64_t>(values.size())});
   }
-  // Takes ownership of |tensor|, without a copy if its layout allows (dlpack.h). A tensor on a CUDA device is used there in place,
-  // after all work submitted to the default stream so far; the device is opened for it. Throws unimplemented if the device is
-  // not one of this process (the setting isolate), or if the tensor is not row-major, not aligned to 256 bytes, or of bool.
+  // Takes ownership of |tensor|, without a copy if its layout allows (dlpack.h). A tensor on a CUDA device is used there in
+  // place, after all work submitted to the default stream so far; the device is opened for it. Throws unimplemented if the device
+  // is not one of this process (the setting isolate), or if the tensor is not row-major, not aligned to 256 bytes, or of bool.
   static Tensor from_dlpack(dlpack::ManagedTensor* tensor);
   static Tensor from_dlpack(dlpack::ManagedTensorVersioned* tensor);
   // Whether tensors at |place|, which is not the CPU, can be used in place, unless their layout prevents it. Opens nothing.

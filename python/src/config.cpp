@@ -4,9 +4,9 @@
 
 #include "devices.h"
 #include "manager/config/settings.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
-#include "tenon/simulated.h"
 
 namespace nb = nanobind;
 

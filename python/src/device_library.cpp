@@ -1,5 +1,5 @@
-// The device library's calls (tenon/device_library.h) for tenon.compat.tt_lib.
-#include "tenon/device_library.h"
+// The device library's calls (tenon/tensor/device_library.h) for tenon.compat.tt_lib.
+#include "tenon/tensor/device_library.h"
 
 #include <nanobind/stl/string.h>
 

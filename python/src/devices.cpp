@@ -18,7 +18,7 @@
 #include "runs/program.h"
 #include "runs/waiting.h"
 #include "tenon/manager.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::python {
 namespace {

@@ -9,7 +9,7 @@
 #include "runs/evaluation.h"
 #include "tenon/expression.h"
 #include "tenon/mesh.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::python {
 namespace {

@@ -1,5 +1,5 @@
 // What the compatibility modules need of placement.h, batch.h and config.h.
-#include "tenon/placement.h"
+#include "tenon/manager/placement.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -9,10 +9,10 @@
 
 #include "devices.h"
 #include "gil.h"
-#include "tenon/batch.h"
-#include "tenon/config.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
+#include "tenon/manager/batch.h"
+#include "tenon/manager/config.h"
 
 namespace nb = nanobind;
 

@@ -15,8 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tenon/dtype.h"
-#include "tenon/shape.h"
+#include "tenon/array/dtype.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

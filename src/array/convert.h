@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tenon/shape.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

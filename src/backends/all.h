@@ -5,7 +5,7 @@
 #include <span>
 
 #include "hal/registry.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon {
 

@@ -8,7 +8,7 @@
 #include "device/advice.h"
 #include "diagnose/device_programs.h"
 #include "present/device/device.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ops/names.h"
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/error.h"
 
 namespace tenon {

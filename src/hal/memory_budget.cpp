@@ -1,4 +1,4 @@
-#include "tenon/memory_budget.h"
+#include "tenon/backend/memory_budget.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "tenon/array/dlpack.h"
 #include "tenon/backend.h"
-#include "tenon/dlpack.h"
 
 namespace tenon {
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon {
 

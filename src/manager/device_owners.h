@@ -15,7 +15,7 @@
 #include "lease/event_sink.h"
 #include "lease/owner/device_owner.h"
 #include "tenon/backend.h"
-#include "tenon/config.h"
+#include "tenon/manager/config.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lease/storage.h"
-#include "tenon/dlpack.h"
+#include "tenon/array/dlpack.h"
 #include "tenon/manager.h"
 
 namespace tenon {

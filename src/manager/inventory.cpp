@@ -7,7 +7,7 @@
 #include "device/advice.h"
 #include "device/detect.h"
 #include "device/naming.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "tenon/encoder.h"
+#include "tenon/model/encoder.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 
 #include "base/text/printable.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
 #include "tenon/model.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
+#include "tenon/tensor/functions.h"
 #include "tensor/node.h"
 
 namespace tenon {

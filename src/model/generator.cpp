@@ -1,4 +1,4 @@
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 #include <fmt/format.h>
 

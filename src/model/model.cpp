@@ -10,8 +10,8 @@
 #include "model/checkpoint/bert.h"
 #include "model/model_info.h"
 #include "model/onnx/session.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 #include "tensor/node.h"
 
 namespace tenon {

@@ -6,7 +6,7 @@
 
 #include "base/text/json_writer.h"
 #include "present/text.h"
-#include "tenon/routing.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon::present {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/integers.h"
+#include "tenon/array/integers.h"
+#include "tenon/array/scalar.h"
 #include "tenon/ops.h"
-#include "tenon/scalar.h"
 #include "tenon/tensor.h"
 
 namespace tenon {

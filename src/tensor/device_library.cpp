@@ -1,4 +1,4 @@
-#include "tenon/device_library.h"
+#include "tenon/tensor/device_library.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
-#include "tenon/simulated.h"
 #include "tensor/node.h"
 
 namespace tenon::device_library {

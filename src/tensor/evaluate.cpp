@@ -7,7 +7,7 @@
 
 #include "base/threads/fork_mutex.h"
 #include "tenon/error.h"
-#include "tenon/use_device.h"
+#include "tenon/tensor/use_device.h"
 #include "tensor/run_plan.h"
 
 namespace tenon {

@@ -1,6 +1,6 @@
 // Made by tools/docs from the catalogue; not to be edited.
 // clang-format off
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 
 #include "tensor/argument.h"
 #include "tensor/node.h"

@@ -1,5 +1,5 @@
 // x[0, 1:5, ..., None, indices]: views by slice and reshape, tensors of integers by take, masks by the indices of what is true.
-#include "tenon/indexing.h"
+#include "tenon/tensor/indexing.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "tenon/error.h"
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 #include "tensor/node.h"
 
 namespace tenon {

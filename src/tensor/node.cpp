@@ -8,9 +8,9 @@
 
 #include "graph/elementwise.h"
 #include "graph/inference.h"
-#include "tenon/apply.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
+#include "tenon/tensor/apply.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include "base/text/printable.h"
 #include "graph/encode/serialize.h"
 #include "manager/evaluate.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 #include "tensor/run_plan.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "tenon/shape.h"
+#include "tenon/array/shape.h"
 
 #include <gtest/gtest.h>
 

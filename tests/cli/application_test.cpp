@@ -7,11 +7,11 @@
 
 #include "cli/cli_testing.h"
 #include "present/operation.h"
+#include "tenon/array/io.h"
 #include "tenon/expression.h"
-#include "tenon/io.h"
 #include "tenon/ops.h"
-#include "tenon/program.h"
 #include "tenon/tensor.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::cli::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/inputs/vector_file.h"
 #include "model/onnx_writer.h"
 #include "source_folder.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon::cli::testing {
 namespace {

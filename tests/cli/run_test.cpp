@@ -4,9 +4,9 @@
 #include <array>
 
 #include "cli/cli_testing.h"
-#include "tenon/functions.h"
-#include "tenon/io.h"
-#include "tenon/program.h"
+#include "tenon/array/io.h"
+#include "tenon/tensor/functions.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::cli::testing {
 namespace {

@@ -56,7 +56,7 @@ else()
     message(FATAL_ERROR "pkg-config says version ${found}, expected ${VERSION}")
   endif()
   # Each public header compiles alone, with the warnings a careful user has on.
-  file(GLOB headers ${prefix}/include/tenon/*.h)
+  file(GLOB_RECURSE headers ${prefix}/include/tenon/*.h)
   foreach(compiler ${compilers})
     foreach(header ${headers})
       run(${compiler} -std=c++20 -fsyntax-only -x c++ -I${prefix}/include -Wall -Wextra -Wpedantic -Wshadow -Werror

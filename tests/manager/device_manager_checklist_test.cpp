@@ -7,11 +7,11 @@
 
 #include "base/log.h"
 #include "manager/config/settings.h"
-#include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
-#include "tenon/placement.h"
-#include "tenon/prefetch.h"
+#include "tenon/manager/batch.h"
+#include "tenon/manager/placement.h"
+#include "tenon/manager/prefetch.h"
 
 namespace tenon {
 namespace {

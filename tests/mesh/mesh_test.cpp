@@ -7,8 +7,8 @@
 #include "mesh/simulated_mesh.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
+#include "tenon/manager/placement.h"
 #include "tenon/mesh.h"
-#include "tenon/placement.h"
 
 namespace tenon {
 namespace {

@@ -8,10 +8,10 @@
 #include "model/checkpoint/bert.h"
 #include "source_folder.h"
 #include "temporary_folder.h"
-#include "tenon/encoder.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 #include "tenon/model.h"
+#include "tenon/model/encoder.h"
 
 namespace tenon {
 namespace {

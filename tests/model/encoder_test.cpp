@@ -1,4 +1,4 @@
-#include "tenon/encoder.h"
+#include "tenon/model/encoder.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "source_folder.h"
-#include "tenon/config.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
-#include "tenon/simulated.h"
+#include "tenon/manager/config.h"
 #include "tenon/tensor.h"
 
 namespace tenon {

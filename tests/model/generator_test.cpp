@@ -1,4 +1,4 @@
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include "model/generate/sampler.h"
 #include "model/generate/text_stream.h"
 #include "source_folder.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
-#include "tenon/simulated.h"
 #include "tensor/node.h"
 
 namespace tenon {

@@ -9,7 +9,7 @@
 #include "model/gguf/gguf_tokenizer.h"
 #include "source_folder.h"
 #include "tenon/error.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon::gguf {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/threads/stop_scope.h"
 #include "model/onnx_writer.h"
 #include "temporary_folder.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
-#include "tenon/simulated.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "tenon/encoder.h"
 #include "tenon/error.h"
+#include "tenon/model/encoder.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 #include <gtest/gtest.h>
 

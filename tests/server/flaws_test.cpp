@@ -10,7 +10,7 @@
 #include <set>
 
 #include "server/http_client.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

@@ -22,8 +22,8 @@
 #include "base/system/file_descriptor.h"
 #include "server/http/server.h"
 #include "temporary_folder.h"
-#include "tenon/config.h"
 #include "tenon/manager.h"
+#include "tenon/manager/config.h"
 
 namespace tenon::server {
 

@@ -1,5 +1,5 @@
 // The calls of the device library, on simulated cards: as safe as everything else.
-#include "tenon/device_library.h"
+#include "tenon/tensor/device_library.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "manager/simulated_machine.h"
-#include "tenon/functions.h"
 #include "tenon/tensor.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon {
 namespace {

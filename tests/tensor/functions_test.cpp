@@ -1,5 +1,5 @@
 // The ops as functions: the generated ones mean what the catalogue says.
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "tenon/indexing.h"
+#include "tenon/tensor/indexing.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "tenon/error.h"
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tenon/functions.h"
 #include "tenon/ops.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon {
 namespace {

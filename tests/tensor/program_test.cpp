@@ -1,14 +1,14 @@
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "temporary_folder.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
-#include "tenon/io.h"
-#include "tenon/use_device.h"
+#include "tenon/tensor/functions.h"
+#include "tenon/tensor/use_device.h"
 
 namespace tenon {
 namespace {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "tenon/error.h"
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon {
 namespace {

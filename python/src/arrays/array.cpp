@@ -14,11 +14,11 @@
 #include "errors.h"
 #include "runs/evaluation.h"
 #include "runs/waiting.h"
-#include "tenon/apply.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
-#include "tenon/indexing.h"
-#include "tenon/program.h"
+#include "tenon/tensor/apply.h"
+#include "tenon/tensor/functions.h"
+#include "tenon/tensor/indexing.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::python {
 namespace {

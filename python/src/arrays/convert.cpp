@@ -7,8 +7,8 @@
 
 #include "arrays/buffer.h"
 #include "arrays/dlpack_capsule.h"
-#include "tenon/apply.h"
 #include "tenon/error.h"
+#include "tenon/tensor/apply.h"
 
 namespace tenon::python {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "runs/evaluation.h"
-#include "tenon/dlpack.h"
+#include "tenon/array/dlpack.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
-#include "tenon/program.h"
+#include "tenon/tensor/functions.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::python {
 namespace {

@@ -1,4 +1,4 @@
-// DLPack in Python: capsules in and out (the structs are those of tenon/dlpack.h).
+// DLPack in Python: capsules in and out (the structs are those of tenon/array/dlpack.h).
 #pragma once
 
 #include <nanobind/nanobind.h>

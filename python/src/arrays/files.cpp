@@ -5,7 +5,7 @@
 #include "arrays/convert.h"
 #include "arrays/files.h"
 #include "runs/evaluation.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon::python {
 namespace {

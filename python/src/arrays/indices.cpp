@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "arrays/convert.h"
-#include "tenon/indexing.h"
+#include "tenon/tensor/indexing.h"
 
 namespace tenon::python {
 namespace {

@@ -14,9 +14,9 @@
 #include "base/text/json_writer.h"
 #include "errors.h"
 #include "present/operation.h"
-#include "tenon/apply.h"
 #include "tenon/error.h"
 #include "tenon/ops.h"
+#include "tenon/tensor/apply.h"
 
 namespace tenon::python {
 namespace {

@@ -9,9 +9,9 @@
 #include "base/text/json_writer.h"
 #include "present/route.h"
 #include "runs/evaluation.h"
-#include "tenon/encoder.h"
 #include "tenon/model.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/encoder.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon::python {
 namespace {

@@ -8,7 +8,7 @@
 #include "arrays/convert.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::python {
 namespace {

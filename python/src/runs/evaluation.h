@@ -8,7 +8,7 @@
 
 #include "runs/waiting.h"
 #include "tenon/tensor.h"
-#include "tenon/use_device.h"
+#include "tenon/tensor/use_device.h"
 
 namespace tenon::python {
 

@@ -1,5 +1,5 @@
 // Programs for @tenon.jit: recorded once, run many times.
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 #include <nanobind/stl/string.h>
 

@@ -1,4 +1,4 @@
-#include "tenon/codec.h"
+#include "tenon/array/codec.h"
 
 #include <fmt/format.h>
 

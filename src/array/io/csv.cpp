@@ -6,8 +6,8 @@
 
 #include "array/io/byte_source.h"
 #include "array/io/number_text.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon {
 namespace {

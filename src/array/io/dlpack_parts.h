@@ -5,7 +5,7 @@
 #include <array>
 #include <memory>
 
-#include "tenon/dlpack.h"
+#include "tenon/array/dlpack.h"
 
 namespace tenon::dlpack {
 

@@ -14,7 +14,7 @@
 #include "backends/cuda/api.h"
 #include "backends/cuda/memory/memory_pool.h"
 #include "hal/kernel_plan.h"
-#include "tenon/memory_budget.h"
+#include "tenon/backend/memory_budget.h"
 
 namespace tenon::cuda {
 

@@ -1,4 +1,4 @@
-// The `sim` backend: simulated devices (tenon/simulated.h), computing with another backend's first device.
+// The `sim` backend: simulated devices (tenon/device/simulated.h), computing with another backend's first device.
 //
 // Tensors on a simulated device are separate copies: reading one after the device was closed or lost throws, whatever the inner
 // backend would do. Thread safety: as required by backend.h; one thread may lose a device while others use it.
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tenon/backend.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::sim {
 

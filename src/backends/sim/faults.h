@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::sim {
 

@@ -1,4 +1,4 @@
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,8 +8,8 @@
 #include "cli/commands/commands.h"
 #include "cli/option_checks.h"
 #include "manager/config/settings.h"
-#include "tenon/codec.h"
-#include "tenon/dtype.h"
+#include "tenon/array/codec.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon::cli {
 namespace {

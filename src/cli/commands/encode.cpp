@@ -13,9 +13,9 @@
 #include "cli/json.h"
 #include "cli/option_checks.h"
 #include "cli/terminal/progress_talk.h"
-#include "tenon/encoder.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
+#include "tenon/model/encoder.h"
 
 namespace tenon::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/option_checks.h"
 #include "cli/terminal/interrupt.h"
 #include "tenon/error.h"
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 namespace tenon::cli {
 namespace {

@@ -29,8 +29,8 @@
 #include "model/onnx/convert.h"
 #include "model/onnx/import/node_context.h"
 #include "present/route.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 #include "tenon/model.h"
 
 namespace tenon::cli {

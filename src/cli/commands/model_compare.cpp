@@ -9,8 +9,8 @@
 #include "cli/application.h"
 #include "cli/inputs/model_inputs.h"
 #include "cli/json.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon::cli {
 namespace {

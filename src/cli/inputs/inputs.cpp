@@ -10,8 +10,8 @@
 #include "array/io/number_text.h"
 #include "expression/input_names.h"
 #include "ops/names.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

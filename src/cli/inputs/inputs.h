@@ -13,7 +13,7 @@
 
 #include "tenon/array.h"
 #include "tenon/expression.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::cli {
 

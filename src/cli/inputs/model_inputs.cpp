@@ -10,7 +10,7 @@
 #include "base/text/printable.h"
 #include "cli/inputs/inputs.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon {
 

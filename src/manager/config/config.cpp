@@ -1,4 +1,4 @@
-#include "tenon/config.h"
+#include "tenon/manager/config.h"
 
 #include <fmt/format.h>
 

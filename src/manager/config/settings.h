@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/config.h"
+#include "tenon/manager/config.h"
 
 namespace tenon {
 

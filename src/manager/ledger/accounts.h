@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "manager/ledger/store.h"
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon {
 

@@ -17,8 +17,8 @@
 #include "device/cost.h"
 #include "lease/turnstile/fork_guard.h"
 #include "manager/ledger/accounts.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
-#include "tenon/simulated.h"
 
 namespace tenon {
 namespace {

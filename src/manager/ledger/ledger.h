@@ -20,7 +20,7 @@
 #include <string>
 
 #include "manager/ledger/store.h"
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include "tenon/batch.h"
+#include "tenon/manager/batch.h"
 
 #include <fmt/format.h>
 

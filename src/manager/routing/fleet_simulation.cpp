@@ -13,7 +13,7 @@
 
 #include "lease/policy/keep_open.h"
 #include "tenon/error.h"
-#include "tenon/routing.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/config.h"
+#include "tenon/manager/config.h"
 
 namespace tenon {
 

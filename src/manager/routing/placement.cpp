@@ -1,4 +1,4 @@
-#include "tenon/placement.h"
+#include "tenon/manager/placement.h"
 
 #include <fmt/format.h>
 

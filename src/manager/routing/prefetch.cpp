@@ -1,4 +1,4 @@
-#include "tenon/prefetch.h"
+#include "tenon/manager/prefetch.h"
 
 #include <condition_variable>
 #include <deque>

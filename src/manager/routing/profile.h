@@ -19,9 +19,9 @@
 #include <string_view>
 
 #include "manager/routing/time_model.h"
-#include "tenon/device_status.h"
 #include "tenon/graph.h"
-#include "tenon/routing.h"
+#include "tenon/lease/device_status.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon {
 

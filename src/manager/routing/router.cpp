@@ -9,7 +9,7 @@
 #include "device/naming.h"
 #include "ops/names.h"
 #include "tenon/error.h"
-#include "tenon/routing.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon {
 namespace {

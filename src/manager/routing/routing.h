@@ -25,7 +25,7 @@
 #include "hal/registry.h"
 #include "manager/device_owners.h"
 #include "manager/routing/profile_store.h"
-#include "tenon/routing.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "tenon/error.h"
-#include "tenon/placement.h"
+#include "tenon/manager/placement.h"
 
 namespace tenon::mesh {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/graph.h"
 
 namespace tenon::mesh {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon::checkpoint {
 

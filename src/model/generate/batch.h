@@ -15,7 +15,7 @@
 #include "model/decoder/sequences.h"
 #include "model/generate/sampler.h"
 #include "model/generate/text_stream.h"
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 namespace tenon {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 namespace tenon {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 namespace tenon {
 

@@ -10,7 +10,7 @@
 
 #include "model/decoder/sequences.h"
 #include "model/generate/chat_template.h"
-#include "tenon/generator.h"
+#include "tenon/model/generator.h"
 
 namespace tenon {
 

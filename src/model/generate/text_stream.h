@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon::onnx {
 

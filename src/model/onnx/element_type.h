@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "tenon/array.h"
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon::onnx {
 

@@ -6,7 +6,7 @@
 
 #include "model/tokenizer/fields.h"
 #include "model/tokenizer/vocabulary/vocabulary.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon::tokenizer {
 

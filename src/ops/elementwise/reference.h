@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "ops/elementwise/elementwise.h"
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/text/units.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::present {
 namespace {

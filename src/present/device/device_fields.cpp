@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "ops/names.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
-#include "tenon/simulated.h"
 
 namespace tenon::present {
 namespace {

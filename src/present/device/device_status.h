@@ -6,7 +6,7 @@
 
 #include "base/text/json_writer.h"
 #include "lease/turnstile/turnstile.h"
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon::present {
 

@@ -7,7 +7,7 @@
 
 #include "base/text/json_writer.h"
 #include "present/text.h"
-#include "tenon/codec.h"
+#include "tenon/array/codec.h"
 
 namespace tenon::present {
 

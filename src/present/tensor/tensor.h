@@ -10,7 +10,7 @@
 
 #include "base/text/json_writer.h"
 #include "tenon/array.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon::present {
 

@@ -18,7 +18,7 @@
 #include "present/tensor/tensor.h"
 #include "server/compute/program/estimates.h"
 #include "server/http/problem.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon::server {
 namespace {

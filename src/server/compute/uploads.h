@@ -17,7 +17,7 @@
 #include "server/compute/memory/hoard.h"
 #include "server/compute/memory/memory_gate.h"
 #include "tenon/array.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon::server {
 

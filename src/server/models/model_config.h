@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/encoder.h"
+#include "tenon/model/encoder.h"
 
 namespace tenon::server {
 

@@ -12,7 +12,7 @@
 #include "server/models/model_repository.h"
 #include "server/services.h"
 #include "tenon/error.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::server {
 namespace {

@@ -5,7 +5,7 @@
 #include "present/tensor/encoding.h"
 #include "server/http/problem.h"
 #include "server/services.h"
-#include "tenon/codec.h"
+#include "tenon/array/codec.h"
 #include "tenon/error.h"
 
 namespace tenon::server {

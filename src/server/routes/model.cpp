@@ -10,7 +10,7 @@
 #include "server/routes/parameters.h"
 #include "server/services.h"
 #include "tenon/error.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::server {
 namespace {

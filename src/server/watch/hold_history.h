@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/text/json_writer.h"
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon::server {
 

@@ -1,5 +1,5 @@
 // Encodings: exact values from the OCP specifications and ml_dtypes, round trips, and what is refused.
-#include "tenon/codec.h"
+#include "tenon/array/codec.h"
 
 #include <gtest/gtest.h>
 

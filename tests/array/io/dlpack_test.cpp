@@ -1,4 +1,4 @@
-#include "tenon/dlpack.h"
+#include "tenon/array/dlpack.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "temporary_folder.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon {
 namespace {

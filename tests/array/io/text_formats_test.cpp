@@ -7,8 +7,8 @@
 #include "array/io/number_text.h"
 #include "array/io/numpy/npz.h"
 #include "temporary_folder.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon {
 namespace {

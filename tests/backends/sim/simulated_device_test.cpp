@@ -1,5 +1,5 @@
 // The description of simulated devices, and its text form.
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 #include <gtest/gtest.h>
 

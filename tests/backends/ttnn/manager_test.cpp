@@ -7,12 +7,12 @@
 #include "base/text/json_writer.h"
 #include "present/device/device.h"
 #include "temporary_folder.h"
-#include "tenon/device_library.h"
-#include "tenon/functions.h"
+#include "tenon/device/simulated.h"
 #include "tenon/manager.h"
 #include "tenon/ops.h"
-#include "tenon/simulated.h"
 #include "tenon/tensor.h"
+#include "tenon/tensor/device_library.h"
+#include "tenon/tensor/functions.h"
 #include "ttnn_testing.h"
 
 namespace tenon::ttnn {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/graph.h"
 
 namespace tenon::conformance {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fuzz/fuzzer.h"
-#include "tenon/codec.h"
+#include "tenon/array/codec.h"
 #include "tenon/error.h"
 
 namespace tenon {

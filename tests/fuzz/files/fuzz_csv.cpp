@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuzz/fuzzer.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon {
 namespace {

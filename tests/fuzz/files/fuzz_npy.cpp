@@ -1,6 +1,6 @@
 #include "array/io/numpy/npy.h"
 #include "fuzz/fuzzer.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "array/io/numpy/npz.h"
 #include "fuzz/fuzzer.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "fuzz/fuzzer.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon {
 namespace {

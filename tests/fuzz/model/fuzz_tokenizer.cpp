@@ -1,5 +1,5 @@
 #include "fuzz/fuzzer.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "manager/ledger/store.h"
 #include "temporary_folder.h"
-#include "tenon/device_status.h"
+#include "tenon/lease/device_status.h"
 
 namespace tenon::testing {
 

@@ -1,6 +1,6 @@
 // Routing: which of several devices, why, and what is said of the others.
 #include "manager/refusal.h"
-#include "tenon/routing.h"
+#include "tenon/manager/routing.h"
 
 #include <gtest/gtest.h>
 

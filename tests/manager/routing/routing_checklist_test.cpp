@@ -4,12 +4,12 @@
 #include <map>
 
 #include "manager/config/settings.h"
-#include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/expression.h"
 #include "tenon/manager.h"
-#include "tenon/placement.h"
-#include "tenon/routing.h"
+#include "tenon/manager/batch.h"
+#include "tenon/manager/placement.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon {
 namespace {

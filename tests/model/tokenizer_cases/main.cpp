@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "tenon/error.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon {
 namespace {

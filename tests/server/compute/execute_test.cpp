@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "server/http_client.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 #include "tenon/ops.h"
 
 namespace tenon::server {

@@ -4,7 +4,7 @@
 
 #include "eventually.h"
 #include "server/http_client.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

@@ -7,8 +7,8 @@
 #include "server/compute/uploads.h"
 #include "server/http/body/event_stream.h"
 #include "server/http_client.h"
-#include "tenon/io.h"
-#include "tenon/simulated.h"
+#include "tenon/array/io.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

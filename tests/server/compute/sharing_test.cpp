@@ -4,7 +4,7 @@
 
 #include "graph/fnv_collision.h"
 #include "server/http_client.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

@@ -6,7 +6,7 @@
 #include "eventually.h"
 #include "server/http_client.h"
 #include "source_folder.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "server/http/problem.h"
 #include "source_folder.h"
 #include "temporary_folder.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 #include "tenon/tensor.h"
 
 namespace tenon::server {

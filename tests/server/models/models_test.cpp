@@ -9,8 +9,8 @@
 #include "server/http_client.h"
 #include "server/models/models.h"
 #include "source_folder.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
-#include "tenon/simulated.h"
 
 namespace tenon::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "server/http_client.h"
 #include "server/watch/device_view.h"
 #include "source_folder.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

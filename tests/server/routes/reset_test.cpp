@@ -9,7 +9,7 @@
 #include "lease/turnstile/run_directory.h"
 #include "lease/turnstile/turnstile.h"
 #include "server/http_client.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon::server {
 namespace {

@@ -10,8 +10,8 @@
 #include "array/convert.h"
 #include "array/io/byte_source.h"
 #include "array/strided_copy.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 static_assert(std::endian::native == std::endian::little, "files are read and written as little endian");
 

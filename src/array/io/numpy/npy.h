@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/dtype.h"
-#include "tenon/shape.h"
+#include "tenon/array/dtype.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

@@ -13,8 +13,8 @@
 #include "array/io/numpy/crc32.h"
 #include "array/io/numpy/npz.h"
 #include "base/text/printable.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon {
 namespace {

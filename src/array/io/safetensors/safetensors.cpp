@@ -11,8 +11,8 @@
 
 #include "array/convert.h"
 #include "array/io/byte_source.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 
 namespace tenon {
 namespace {

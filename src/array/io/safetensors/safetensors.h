@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "array/codec/minifloat.h"
-#include "tenon/dtype.h"
-#include "tenon/shape.h"
+#include "tenon/array/dtype.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

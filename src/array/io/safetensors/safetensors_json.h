@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/shape.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

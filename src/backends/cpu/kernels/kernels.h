@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "ops/elementwise/elementwise.h"
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/graph.h"
 
 namespace tenon::cpu {

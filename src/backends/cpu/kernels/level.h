@@ -2,7 +2,7 @@
 // into a table. Each level has them in its own namespace; the linker sees nothing else of these files.
 #pragma once
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon::cpu {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "backends/cpu/primitives/split.h"
-#include "tenon/shape.h"
+#include "tenon/array/shape.h"
 
 namespace tenon::cpu {
 

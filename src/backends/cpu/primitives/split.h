@@ -6,7 +6,7 @@
 
 #include "base/threads/stop_scope.h"
 #include "base/threads/thread_pool.h"
-#include "tenon/shape.h"
+#include "tenon/array/shape.h"
 
 namespace tenon::cpu {
 

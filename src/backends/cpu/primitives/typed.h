@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {

@@ -6,7 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/json.h"
 #include "present/tensor/encoding.h"
-#include "tenon/codec.h"
+#include "tenon/array/codec.h"
 #include "tenon/error.h"
 
 namespace tenon::cli {

@@ -23,8 +23,8 @@
 #include "present/run.h"
 #include "present/tensor/comparison.h"
 #include "present/tensor/tensor.h"
+#include "tenon/array/io.h"
 #include "tenon/error.h"
-#include "tenon/io.h"
 #include "tenon/manager.h"
 
 namespace tenon::cli {

@@ -19,9 +19,9 @@
 #include "manager/routing/tuning.h"
 #include "ops/names.h"
 #include "present/device/device.h"
-#include "tenon/batch.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
+#include "tenon/manager/batch.h"
 
 namespace tenon::cli {
 namespace {

@@ -20,10 +20,10 @@
 #include "diagnose/device_programs.h"
 #include "lease/turnstile/run_directory.h"
 #include "manager/ledger/store.h"
+#include "tenon/device/simulated.h"
 #include "tenon/diagnostics.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
-#include "tenon/simulated.h"
 
 namespace tenon::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include "cli/option_checks.h"
 #include "lease/turnstile/turnstile.h"
 #include "present/device/device.h"
+#include "tenon/device/simulated.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
-#include "tenon/simulated.h"
 
 namespace tenon::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include "present/device/device.h"
 #include "present/device/device_status.h"
 #include "present/device/usage.h"
-#include "tenon/batch.h"
 #include "tenon/manager.h"
-#include "tenon/routing.h"
+#include "tenon/manager/batch.h"
+#include "tenon/manager/routing.h"
 
 namespace tenon::cli {
 namespace {

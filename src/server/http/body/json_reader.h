@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/dtype.h"
-#include "tenon/shape.h"
+#include "tenon/array/dtype.h"
+#include "tenon/array/shape.h"
 
 namespace tenon::server {
 

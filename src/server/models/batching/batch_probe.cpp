@@ -2,7 +2,7 @@
 
 #include "server/models/batching/batch_run.h"
 #include "tenon/error.h"
-#include "tenon/functions.h"
+#include "tenon/tensor/functions.h"
 
 namespace tenon::server {
 namespace {

@@ -22,7 +22,7 @@
 #include "server/compute/memory/memory_gate.h"
 #include "server/models/batching/batch_profile.h"
 #include "tenon/array.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon::server {
 

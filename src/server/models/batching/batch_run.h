@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "server/models/batching/batch_queue.h"
-#include "tenon/encoder.h"
 #include "tenon/model.h"
+#include "tenon/model/encoder.h"
 
 namespace tenon::server {
 

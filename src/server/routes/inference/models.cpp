@@ -10,7 +10,7 @@
 #include "server/routes/inference/inference.h"
 #include "server/routes/inference/protocol.h"
 #include "server/services.h"
-#include "tenon/program.h"
+#include "tenon/tensor/program.h"
 
 namespace tenon::server {
 namespace {

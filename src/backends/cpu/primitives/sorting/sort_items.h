@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "tenon/dtype.h"
+#include "tenon/array/dtype.h"
 
 namespace tenon::cpu {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "tenon/device.h"
-#include "tenon/simulated.h"
+#include "tenon/device/simulated.h"
 
 namespace tenon {
 

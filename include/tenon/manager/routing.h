@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "tenon/backend.h"
-#include "tenon/config.h"
 #include "tenon/device.h"
+#include "tenon/manager/config.h"
 
 namespace tenon {
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "tenon/array.h"
-#include "tenon/io.h"
+#include "tenon/array/io.h"
 
 namespace tenon {
 

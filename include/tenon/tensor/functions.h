@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/dtype.h"
-#include "tenon/integers.h"
-#include "tenon/scalar.h"
+#include "tenon/array/dtype.h"
+#include "tenon/array/integers.h"
+#include "tenon/array/scalar.h"
 #include "tenon/tensor.h"
 
 namespace tenon {

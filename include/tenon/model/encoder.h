@@ -23,7 +23,7 @@
 #include "tenon/array.h"
 #include "tenon/manager.h"
 #include "tenon/model.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon {
 

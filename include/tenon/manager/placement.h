@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "tenon/array.h"
-#include "tenon/config.h"
 #include "tenon/device.h"
+#include "tenon/manager/config.h"
 
 namespace tenon::placement {
 

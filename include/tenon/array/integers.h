@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/shape.h"
+#include "tenon/array/shape.h"
 
 namespace tenon {
 

@@ -28,7 +28,7 @@
 
 #include "tenon/manager.h"
 #include "tenon/model.h"
-#include "tenon/tokenizer.h"
+#include "tenon/model/tokenizer.h"
 
 namespace tenon {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/config.h"
 #include "tenon/device.h"
+#include "tenon/manager/config.h"
 
 namespace tenon {
 
