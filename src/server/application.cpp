@@ -149,10 +149,10 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
   limits.memory_bytes = std::min(limits.memory_bytes, memory.client_limit());
 }
 
-std::shared_ptr<const Program> Services::program(const Call& call) {
+std::shared_ptr<const ComputeRequest> Services::program(const Call& call) {
   const std::string_view text = call.request.text();
-  if (std::shared_ptr<const Program> known = programs.find(text)) return known;
-  std::shared_ptr<Program> program;
+  if (std::shared_ptr<const ComputeRequest> known = programs.find(text)) return known;
+  std::shared_ptr<ComputeRequest> program;
   try {
     program = reader(call).read(text);
   } catch (const Error& error) {

@@ -12,7 +12,7 @@
 #include "server/compute/jobs.h"
 #include "server/compute/memory/kept_memory.h"
 #include "server/compute/memory/memory_gate.h"
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 #include "server/compute/program/program_cache.h"
 #include "server/compute/task_pool.h"
 #include "server/compute/uploads.h"
@@ -60,7 +60,7 @@ struct Services {
   ClientMemory memory_of(const Call& call) { return {memory, call.client.quota}; }
   ProgramReader reader(const Call& call) { return {limits, memory_of(call), uploads, manager}; }
   // The program of a request's body: read, or found already read.
-  std::shared_ptr<const Program> program(const Call& call);
+  std::shared_ptr<const ComputeRequest> program(const Call& call);
 };
 
 // The routes, by subject.

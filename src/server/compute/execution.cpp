@@ -60,7 +60,7 @@ bool is_long_comparison(const Graph& graph, double run_seconds) {
   return seconds > kLong || (seconds > kNoticed && seconds > 2 * run_seconds);
 }
 
-void compare_all(const Program& program, const ExecutionOptions& options, Outcome& outcome) {
+void compare_all(const ComputeRequest& program, const ExecutionOptions& options, Outcome& outcome) {
   outcome.not_compared = why_not_compare(program.graph);
   if (!outcome.not_compared.empty()) return;
   std::optional<MemoryGate::Share> share = options.memory.try_take(reference_bytes(program.graph));
@@ -80,7 +80,7 @@ void compare_all(const Program& program, const ExecutionOptions& options, Outcom
   outcome.memory.shrink_to(kept);
 }
 
-void write_inputs(JsonWriter& json, const Program& program) {
+void write_inputs(JsonWriter& json, const ComputeRequest& program) {
   json.key("inputs").begin_array();
   for (const ProgramInput& input : program.inputs) {
     json.begin_object();
@@ -108,7 +108,7 @@ void write_comparison(JsonWriter& json, const Outcome& outcome, std::size_t inde
   }
 }
 
-void write_all_values(JsonWriter& json, const char* name, const Program& program, const HostArray& array) {
+void write_all_values(JsonWriter& json, const char* name, const ComputeRequest& program, const HostArray& array) {
   json.key(name);
   if (program.output == OutputForm::full)
     present::write_values(json, array);
@@ -117,7 +117,7 @@ void write_all_values(JsonWriter& json, const char* name, const Program& program
 }
 
 // |first_values| is the text of "value" and "sample_values" of the first result, which is in the answer twice.
-void write_results(JsonWriter& json, const Program& program, const Outcome& outcome, const std::string& first_values) {
+void write_results(JsonWriter& json, const ComputeRequest& program, const Outcome& outcome, const std::string& first_values) {
   const std::vector<HostArray>& outputs = outcome.run.outputs;
   json.key("results").begin_array();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -138,7 +138,8 @@ void write_results(JsonWriter& json, const Program& program, const Outcome& outc
 }
 
 // The first result, under the names the calculator had.
-void write_first_result(JsonWriter& json, const Program& program, const Outcome& outcome, const std::string& first_values) {
+void write_first_result(JsonWriter& json, const ComputeRequest& program, const Outcome& outcome,
+                        const std::string& first_values) {
   const HostArray& first = outcome.run.outputs.at(0);
   present::write_type(json, first.dtype(), first.shape());
   json.member("ttnn_dtype", name(first.dtype()));
@@ -165,7 +166,7 @@ std::string server_timing(const Timeline& timeline) {
   return text;
 }
 
-void run_on_mesh(const Program& program, DeviceManager& manager, const RunOptions& run, Outcome& outcome) {
+void run_on_mesh(const ComputeRequest& program, DeviceManager& manager, const RunOptions& run, Outcome& outcome) {
   if (run.at_once) throw Error(ErrorCode::unavailable, "a mesh waits for its devices");
   const Mesh mesh = mesh_over(manager, program.mesh, program.device);
   MeshOptions options = program.mesh_options(manager, mesh);
@@ -179,7 +180,7 @@ void run_on_mesh(const Program& program, DeviceManager& manager, const RunOption
 
 }  // namespace
 
-void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome) {
+void execute(const ComputeRequest& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome) {
   std::vector<std::string>& log = outcome.status_log;
   RunOptions run = program.run_options();
   run.repeat = program.repeat;
@@ -229,7 +230,7 @@ void execute(const Program& program, DeviceManager& manager, const ExecutionOpti
   compare_all(program, options, outcome);
 }
 
-std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id) {
+std::string answer_json(const ComputeRequest& program, const Outcome& outcome, std::string_view request_id) {
   std::string text;
   // Text that grows by doubling would be there three times for a moment; pages that are not written cost nothing.
   text.reserve(program.output == OutputForm::full ? answer_bytes(program) : 2048);
@@ -298,7 +299,7 @@ Response file_response(const KeptResults& results, std::string_view format, std:
   return response;
 }
 
-Response answer(const Program& program, const Outcome& outcome, std::string_view request_id) {
+Response answer(const ComputeRequest& program, const Outcome& outcome, std::string_view request_id) {
   if (const std::string_view format = file_format(program.output); !format.empty()) {
     Response response = file_response({outcome.run.outputs, program.names}, format, 0);
     response.fields.emplace_back("X-Tenon-Device", outcome.run.device.id);

@@ -1,4 +1,4 @@
-// Running a Program and saying what came of it.
+// Running a ComputeRequest and saying what came of it.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 #include "present/mesh.h"
 #include "reference/comparison.h"
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 #include "server/compute/uploads.h"
 #include "server/http/message.h"
 #include "tenon/manager.h"
@@ -43,12 +43,12 @@ struct ExecutionOptions {
 };
 
 // Fills |outcome|. Throws what DeviceManager::run throws; the outcome's log then says how far it came.
-void execute(const Program& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome);
+void execute(const ComputeRequest& program, DeviceManager& manager, const ExecutionOptions& options, Outcome& outcome);
 
 // The answer of POST /api/execute as JSON text.
-std::string answer_json(const Program& program, const Outcome& outcome, std::string_view request_id);
+std::string answer_json(const ComputeRequest& program, const Outcome& outcome, std::string_view request_id);
 // The answer itself, a file where the program asks for one.
-Response answer(const Program& program, const Outcome& outcome, std::string_view request_id);
+Response answer(const ComputeRequest& program, const Outcome& outcome, std::string_view request_id);
 // Results as a file. |format| is npy, npz, safetensors or csv; throws invalid_argument for another. npy and csv have the result
 // at |index|.
 Response file_response(const KeptResults& results, std::string_view format, std::size_t index);

@@ -28,8 +28,8 @@ struct JobBoard::Job {
   Progress progress{.stage = "waiting", .device = {}, .place = {}};
   std::vector<std::string> log;
   double seconds = 0;
-  std::shared_ptr<const Program> program;    // until it is finished
-  MemoryGate::Share memory;                  // for running it, then for what is left of it
+  std::shared_ptr<const ComputeRequest> program;  // until it is finished
+  MemoryGate::Share memory;                       // for running it, then for what is left of it
   std::shared_ptr<const SharedText> result;  // JSON; nullptr: none. While it runs: the results, which are still being compared
   std::string problem;                       // JSON
   Clock::time_point ended;
@@ -191,7 +191,7 @@ Response JobBoard::create(const Call& call) {
 
 void JobBoard::run(const std::shared_ptr<Job>& job) {
   const std::string path = "/api/jobs/" + job->id;
-  const Program& program = *job->program;
+  const ComputeRequest& program = *job->program;
   try {
     if (job->stop.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled before it started");
     ExecutionOptions options{.memory = {services_.memory, job->quota}};
@@ -244,7 +244,7 @@ void JobBoard::show_result(const std::shared_ptr<Job>& job, std::string text) {
 }
 
 void JobBoard::finish(const std::shared_ptr<Job>& job, std::string status, SharedText result, std::string problem) {
-  std::shared_ptr<const Program> program;  // freed outside the lock
+  std::shared_ptr<const ComputeRequest> program;  // freed outside the lock
   MemoryGate::Share memory;
   if (result.text.capacity() / 2 > result.text.size()) result.text.shrink_to_fit();
   if (result.memory) result.memory.shrink_to(result.text.size());

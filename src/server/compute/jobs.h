@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "server/compute/memory/hoard.h"
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 #include "server/compute/uploads.h"
 #include "server/http/body/event_stream.h"
 #include "server/http/message.h"

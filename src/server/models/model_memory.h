@@ -13,7 +13,7 @@
 #include "graph/growth.h"
 #include "model/onnx/model_watch.h"
 #include "server/compute/memory/memory_gate.h"
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 
 namespace tenon::server {
 

@@ -32,7 +32,7 @@ std::string device_key(const Call& call) {
   return fmt::format("device {}", rest.substr(0, rest.find('"')));
 }
 
-Response run_program(Services& services, const Program& program, const Call& call, bool at_once) {
+Response run_program(Services& services, const ComputeRequest& program, const Call& call, bool at_once) {
   Outcome outcome;
   MemoryGate::Share memory;
   if (program.run_bytes >= MemoryGate::kCounted) memory = services.memory.take(call.client.quota, program.run_bytes);
@@ -64,7 +64,7 @@ Response run_program(Services& services, const Program& program, const Call& cal
 // Small programs that ran before answer at once: no other thread has to wake up.
 std::optional<Response> execute_now(Services& services, const Call& call) {
   if (wants_job(call.request)) return std::nullopt;
-  const std::shared_ptr<const Program> program = services.programs.peek(call.request.text());
+  const std::shared_ptr<const ComputeRequest> program = services.programs.peek(call.request.text());
   if (!program || !program->is_quick) return std::nullopt;
   try {
     Response response = run_program(services, *program, call, /*at_once=*/true);

@@ -51,7 +51,7 @@ void build(fuzz::Bytes bytes) {
   for (const decoder::WeightForm form :
        {decoder::WeightForm::as_stored, decoder::WeightForm::half, decoder::WeightForm::single}) {
     const decoder::Weights weights = decoder::load_weights(file, a, form);
-    const decoder::Program first = decoder::prefill(a, weights, 16, 0), next = decoder::decode(a, weights, 2, 64);
+    const decoder::StepProgram first = decoder::prefill(a, weights, 16, 0), next = decoder::decode(a, weights, 2, 64);
     fuzz::require(first.feeds.size() == first.graph.inputs().size() && next.feeds.size() == next.graph.inputs().size(),
                   "an input of a program that nothing feeds");
   }

@@ -4,7 +4,7 @@
 
 #include "present/tensor/tensor.h"
 #include "reference/reference.h"
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 
 namespace tenon::server {
 namespace {
@@ -46,7 +46,7 @@ std::uint64_t list_bytes(const Shape& shape) {
   return all * 3;
 }
 
-std::uint64_t json_bytes(const Program& program) {
+std::uint64_t json_bytes(const ComputeRequest& program) {
   std::uint64_t bytes = kAnswerBytes + 2 * program.expression.size();
   if (program.details) bytes += program.inputs.size() * kInputBytes;
   bool is_first = true;
@@ -83,7 +83,7 @@ std::uint64_t csv_bytes(DType dtype, const Shape& shape) {
   return 2 * text_bytes(dtype, shape) + static_cast<std::uint64_t>(shape.elements()) * sizeof(std::int64_t);
 }
 
-std::uint64_t answer_bytes(const Program& program) {
+std::uint64_t answer_bytes(const ComputeRequest& program) {
   if (program.output == OutputForm::sample || program.output == OutputForm::full) return json_bytes(program);
   std::uint64_t bytes = kAnswerBytes;
   for (const NodeId id : program.graph.outputs()) {

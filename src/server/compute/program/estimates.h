@@ -10,7 +10,7 @@
 
 namespace tenon::server {
 
-struct Program;
+struct ComputeRequest;
 
 // A node of a graph with what belongs to it, in a vector that grows by doubling.
 inline constexpr std::uint64_t kNodeBytes = 2 * sizeof(Node) + 64;
@@ -22,7 +22,7 @@ std::uint64_t graph_bytes(const Graph& graph);
 // All values as JSON lists, and what writing them needs besides.
 std::uint64_t text_bytes(DType dtype, const Shape& shape);
 // The answer to the program: JSON text or a file.
-std::uint64_t answer_bytes(const Program& program);
+std::uint64_t answer_bytes(const ComputeRequest& program);
 // The reference and the comparison with it.
 std::uint64_t reference_bytes(const Graph& graph);
 std::uint64_t result_bytes(std::span<const HostArray> results);

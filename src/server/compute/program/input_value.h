@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 
 namespace tenon::server {
 

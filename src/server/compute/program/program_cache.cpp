@@ -13,7 +13,7 @@ ProgramCache::ProgramCache(MemoryGate& gate)
     : gate_(gate),
       max_bytes_(std::min<std::uint64_t>(gate.limit() / 8, std::uint64_t{64} << 20)) {}
 
-std::shared_ptr<const Program> ProgramCache::use(std::string_view text) {
+std::shared_ptr<const ComputeRequest> ProgramCache::use(std::string_view text) {
   if (text.size() > kMaxTextBytes) return nullptr;
   const auto found = programs_.find(text);
   if (found == programs_.end()) return nullptr;
@@ -21,14 +21,14 @@ std::shared_ptr<const Program> ProgramCache::use(std::string_view text) {
   return found->second->program;
 }
 
-std::shared_ptr<const Program> ProgramCache::find(std::string_view text) {
+std::shared_ptr<const ComputeRequest> ProgramCache::find(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const Program> program = use(text);
+  std::shared_ptr<const ComputeRequest> program = use(text);
   ++(program ? hits_ : misses_);
   return program;
 }
 
-std::shared_ptr<const Program> ProgramCache::peek(std::string_view text) {
+std::shared_ptr<const ComputeRequest> ProgramCache::peek(std::string_view text) {
   const std::lock_guard lock(mutex_);
   return use(text);
 }
@@ -38,7 +38,7 @@ void ProgramCache::count_hit() {
   ++hits_;
 }
 
-void ProgramCache::keep(std::string_view text, const std::shared_ptr<Program>& program) {
+void ProgramCache::keep(std::string_view text, const std::shared_ptr<ComputeRequest>& program) {
   const std::uint64_t bytes = program->held_bytes + text.size() * 2 + kEntryBytes;
   if (!program->is_repeatable || text.size() > kMaxTextBytes || bytes > std::min(kMaxProgramBytes, max_bytes_)) return;
   std::list<Entry> dropped;  // freed outside the lock

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 
 namespace tenon::server {
 
@@ -27,13 +27,13 @@ class ProgramCache {
   // At most an eighth of |gate|'s limit, and 64 MiB.
   explicit ProgramCache(MemoryGate& gate);
 
-  std::shared_ptr<const Program> find(std::string_view text);
+  std::shared_ptr<const ComputeRequest> find(std::string_view text);
   // The same, uncounted.
-  std::shared_ptr<const Program> peek(std::string_view text);
+  std::shared_ptr<const ComputeRequest> peek(std::string_view text);
   void count_hit();
   // Kept if it is small, the text says all there is to it and the gate has room. The caller must not have shared it yet: its
   // share becomes the server's.
-  void keep(std::string_view text, const std::shared_ptr<Program>& program);
+  void keep(std::string_view text, const std::shared_ptr<ComputeRequest>& program);
 
   std::uint64_t hits() const;
   std::uint64_t misses() const;
@@ -41,10 +41,10 @@ class ProgramCache {
  private:
   struct Entry {
     std::string text;
-    std::shared_ptr<const Program> program;
+    std::shared_ptr<const ComputeRequest> program;
     std::uint64_t bytes = 0;
   };
-  std::shared_ptr<const Program> use(std::string_view text);  // with mutex_ held
+  std::shared_ptr<const ComputeRequest> use(std::string_view text);  // with mutex_ held
 
   MemoryGate& gate_;
   const std::uint64_t max_bytes_;

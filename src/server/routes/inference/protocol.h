@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "server/compute/memory/memory_gate.h"
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 #include "server/http/message.h"
 
 namespace tenon::server {

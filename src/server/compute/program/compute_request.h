@@ -1,4 +1,4 @@
-// Program: a request to compute something, read, checked and ready to run.
+// ComputeRequest: a request to compute something, read, checked and ready to run.
 //
 // Reading takes the JSON body of POST /api/execute to a Graph and its input arrays. Every limit is checked before the memory it
 // is about is taken. Lifetime: a value that never changes once read; shared by the cache and those who run it.
@@ -43,7 +43,7 @@ struct ProgramInput {
   std::optional<double> given;  // the constant that was asked for, before rounding
 };
 
-struct Program {
+struct ComputeRequest {
   std::string operation, expression;  // one of them is ""
   Graph graph;
   std::vector<ProgramInput> inputs;  // as given, literals included
@@ -84,10 +84,10 @@ struct ProgramReader {
   // What parsing a JSON text of this size may take at worst ("[[],[],...").
   MemoryGate::Share parsing(std::size_t bytes) const;
   // Throws Error and Problem.
-  std::shared_ptr<Program> read(std::string_view json) const;
+  std::shared_ptr<ComputeRequest> read(std::string_view json) const;
 
   struct Check {
-    std::shared_ptr<Program> program;  // nullptr when inputs are missing
+    std::shared_ptr<ComputeRequest> program;  // nullptr when inputs are missing
     std::vector<std::string> free_names, missing;
     std::exception_ptr failure;  // what read() would throw, when inputs are missing
   };

@@ -1,4 +1,4 @@
-#include "server/compute/program/program.h"
+#include "server/compute/program/compute_request.h"
 
 #include <fmt/format.h>
 
@@ -129,13 +129,13 @@ std::vector<std::pair<std::string, const json::value*>> op_inputs(Members& reque
   return inputs;
 }
 
-void add_input(Program& program, const std::string& name, InputValue value) {
+void add_input(ComputeRequest& program, const std::string& name, InputValue value) {
   if (value.upload_memory) program.upload_memory.push_back(std::move(value.upload_memory));
   program.is_repeatable = program.is_repeatable && value.is_repeatable;
   program.inputs.push_back({name, std::move(value.array), value.given});
 }
 
-void build_operation(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
+void build_operation(ComputeRequest& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
                      MemoryTally& memory) {
   const OpInfo& op = find_op(program.operation);
   program.operation = op.name;
@@ -158,7 +158,7 @@ void build_operation(Program& program, Members& request, std::optional<DType> dt
   program.graph.set_outputs(std::move(results));
 }
 
-void read_expression_inputs(Program& program, Members& request, DType fallback, std::span<const std::string> read,
+void read_expression_inputs(ComputeRequest& program, Members& request, DType fallback, std::span<const std::string> read,
                             const ProgramReader& reader, MemoryTally& memory) {
   const json::value* given = request.find("inputs");
   if (given == nullptr) return;
@@ -174,7 +174,7 @@ void read_expression_inputs(Program& program, Members& request, DType fallback, 
   }
 }
 
-void build_expression(Program& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
+void build_expression(ComputeRequest& program, Members& request, std::optional<DType> dtype, const ProgramReader& reader,
                       MemoryTally& memory, ProgramReader::Check& check) {
   check.free_names = free_names(program.expression);
   read_expression_inputs(program, request, dtype.value_or(DType::f32), check.free_names, reader, memory);
@@ -208,7 +208,7 @@ std::optional<RoutingMode> routing_mode(Members& request) {
   request.fail("'routing' must be prefer, fastest, cheapest or pinned");
 }
 
-void read_speeds(Program& program, const json::value& speeds, Members& request) {
+void read_speeds(ComputeRequest& program, const json::value& speeds, Members& request) {
   constexpr std::size_t kMost = 10000;
   const auto fail = [&] { request.fail("'speeds' must be \"measured\" or an array with a positive number for each device"); };
   if (speeds.is_string() && speeds.get_string() == "measured") {
@@ -222,7 +222,7 @@ void read_speeds(Program& program, const json::value& speeds, Members& request) 
   }
 }
 
-void read_mesh(Program& program, Members& request) {
+void read_mesh(ComputeRequest& program, Members& request) {
   program.mesh = request.text("mesh").value_or("");
   const json::value *shard = request.find("shard"), *speeds = request.find("speeds");
   if (program.mesh.empty()) {
@@ -245,7 +245,7 @@ void read_mesh(Program& program, Members& request) {
   }
 }
 
-void read_options(Program& program, Members& request) {
+void read_options(ComputeRequest& program, Members& request) {
   program.device = request.text("device").value_or("auto");
   const std::size_t longest = request.has("mesh") ? 10000 : 100;  // ids of all devices
   if (program.device.empty() || program.device.size() > longest) request.fail("'device' must be auto, a kind or an id");
@@ -267,7 +267,7 @@ void read_options(Program& program, Members& request) {
 }
 
 // Devices that may each have a copy of everything.
-std::uint64_t copies(const Program& program) {
+std::uint64_t copies(const ComputeRequest& program) {
   std::uint64_t product = 1;
   if (!program.mesh.empty())
     for (const MeshAxis& axis : Mesh::parse_axes(program.mesh))
@@ -276,7 +276,7 @@ std::uint64_t copies(const Program& program) {
 }
 
 // What the program has, and what a run of it will.
-void set_memory(Program& program, MemoryTally& inputs, MemoryTally& graph, const ProgramLimits& limits) {
+void set_memory(ComputeRequest& program, MemoryTally& inputs, MemoryTally& graph, const ProgramLimits& limits) {
   program.memory_bytes = check_limits(program.graph, limits, program.repeat) * copies(program);
   const std::uint64_t answer = answer_bytes(program);
   check_memory(program.memory_bytes + answer, limits);
@@ -305,7 +305,7 @@ std::string_view file_format(OutputForm form) noexcept {
   return "";
 }
 
-RunOptions Program::run_options() const {
+RunOptions ComputeRequest::run_options() const {
   RunOptions options;
   options.device = device;
   options.routing = routing;
@@ -313,14 +313,14 @@ RunOptions Program::run_options() const {
   return options;
 }
 
-MeshOptions Program::mesh_options(const DeviceManager& manager, const Mesh& over) const {
+MeshOptions ComputeRequest::mesh_options(const DeviceManager& manager, const Mesh& over) const {
   MeshOptions options;
   options.inputs = shard;
   options.speeds = has_measured_speeds ? measured_speeds(manager, graph, over, options) : speeds;
   return options;
 }
 
-std::string Program::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
+std::string ComputeRequest::title() const { return operation.empty() ? expression.substr(0, 100) : operation; }
 
 void check_size(const Graph& graph, const ProgramLimits& limits, int repeat) {
   for (NodeId id = 0; id < graph.size(); ++id)
@@ -371,7 +371,7 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   const MemoryGate::Share parsed = parsing(text.size());
   const json::object document = parse_object(text);
   Members request(document, "");
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<ComputeRequest>();
   Check check;
   for (const char* either : {"operation", "expression"})
     if (const json::value* given = document.if_contains(either); given != nullptr && !given->is_string())
@@ -423,7 +423,7 @@ ProgramReader::Check ProgramReader::check(std::string_view text) const {
   return check;
 }
 
-std::shared_ptr<Program> ProgramReader::read(std::string_view text) const {
+std::shared_ptr<ComputeRequest> ProgramReader::read(std::string_view text) const {
   Check checked = check(text);
   if (checked.failure) std::rethrow_exception(checked.failure);
   return checked.program;
