@@ -111,7 +111,7 @@ class Builder {
 
   Expr logits(Expr x, const Weights& weights) { return product(norm(x, weights.norm), weights.head); }
 
-  Program finish(const std::vector<Expr>& outputs) {
+  StepProgram finish(const std::vector<Expr>& outputs) {
     std::vector<NodeId> ids;
     for (const Expr& output : outputs) ids.push_back(output.id());
     program_.graph.set_outputs(std::move(ids));
@@ -122,7 +122,7 @@ class Builder {
 
  private:
   const Architecture& a_;
-  Program program_;
+  StepProgram program_;
 };
 
 // Softmax over the last axis, where every row has a key.
@@ -140,7 +140,7 @@ Expr resized(Expr cache, std::int64_t to) {
 
 }  // namespace
 
-Program prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed) {
+StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed) {
   Builder b(a);
   Expr x = b.given("x", DType::f32, Shape{tokens, a.width});
   const Expr cos = b.given("cos", DType::f32, Shape{tokens, 1, 1, a.rotated / 2});
@@ -186,7 +186,7 @@ Program prefill(const Architecture& a, const Weights& weights, std::int64_t toke
   return b.finish(outputs);
 }
 
-Program decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, bool whole_attention) {
+StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, bool whole_attention) {
   Builder b(a);
   Expr x = b.given("x", DType::f32, Shape{rows, a.width});
   const Expr cos = b.given("cos", DType::f32, Shape{rows, 1, 1, a.rotated / 2});
@@ -230,7 +230,7 @@ Program decode(const Architecture& a, const Weights& weights, std::int64_t rows,
   return b.finish(outputs);
 }
 
-Program append(const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens) {
+StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens) {
   Builder b(a);
   const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const std::vector<Expr> before = closed > 0 ? b.cache("closed", rows, closed) : std::vector<Expr>();
@@ -246,8 +246,8 @@ Program append(const Architecture& a, std::int64_t rows, std::int64_t closed, st
   return b.finish(outputs);
 }
 
-Program arrange(const Architecture& a, std::int64_t rows, std::int64_t to, std::int64_t from_rows, std::int64_t closed,
-                std::int64_t added) {
+StepProgram arrange(const Architecture& a, std::int64_t rows, std::int64_t to, std::int64_t from_rows, std::int64_t closed,
+                    std::int64_t added) {
   Builder b(a);
   const Expr numbers = b.given("rows", DType::i64, Shape{rows});
   const std::vector<Expr> before = from_rows > 0 ? b.cache("closed", from_rows, closed) : std::vector<Expr>();

@@ -19,7 +19,7 @@
 
 namespace tenon::decoder {
 
-struct Program {
+struct StepProgram {
   Graph graph;
   std::vector<std::shared_ptr<Storage>> feeds;  // null for what each run brings
   std::vector<std::size_t> open;                // the places of those, in order
@@ -32,22 +32,23 @@ inline constexpr std::int64_t kOpen = 32;  // tokens of the open part
 // |tokens| tokens of one sequence. Inputs: x [tokens, width], cos [tokens, 1, 1, rotated / 2], sin [tokens, 1, 2, rotated / 2],
 // last i64 [1]; if |closed| > 0 also how many closed tokens count, i64 [1], and the closed part. Outputs: the logits after token
 // |last|, [1, vocabulary], and keys and values of the tokens.
-Program prefill(const Architecture& architecture, const Weights& weights, std::int64_t tokens, std::int64_t closed);
+StepProgram prefill(const Architecture& architecture, const Weights& weights, std::int64_t tokens, std::int64_t closed);
 
 // One token for each of |rows| sequences. Inputs: x [rows, width], cos, sin as above, how many closed tokens count i64 [rows],
 // the place of the token in the open part i64 [rows], the closed part, the open part. Outputs: logits [rows, vocabulary] and the
 // new open part. |whole_attention|: with the op of that name, which devices with many cores have as one step but which wants both
 // parts in one tensor; otherwise as products with each of them, which copies nothing.
-Program decode(const Architecture& architecture, const Weights& weights, std::int64_t rows, std::int64_t closed,
-               bool whole_attention);
+StepProgram decode(const Architecture& architecture, const Weights& weights, std::int64_t rows, std::int64_t closed,
+                   bool whole_attention);
 
 // A closed part of |to| tokens: the first |closed| are those of the old one (none if 0), with |tokens| more written from a place
 // on. Inputs: the place i64 [rows], the closed part, what is added. Outputs: the new closed part.
-Program append(const Architecture& architecture, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens);
+StepProgram append(const Architecture& architecture, std::int64_t rows, std::int64_t closed, std::int64_t to,
+                   std::int64_t tokens);
 
 // A closed part of |rows| sequences and |to| tokens, taken from one of |from_rows| and |closed| tokens and, if |added| > 0, one
 // sequence of |added| tokens after them. Inputs: the number of each row i64 [rows], the closed part, the added part.
-Program arrange(const Architecture& architecture, std::int64_t rows, std::int64_t to, std::int64_t from_rows, std::int64_t closed,
-                std::int64_t added);
+StepProgram arrange(const Architecture& architecture, std::int64_t rows, std::int64_t to, std::int64_t from_rows,
+                    std::int64_t closed, std::int64_t added);
 
 }  // namespace tenon::decoder

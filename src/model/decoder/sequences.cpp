@@ -79,7 +79,7 @@ HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
   return out;
 }
 
-Program Decoder::build(const Key& k) const {
+StepProgram Decoder::build(const Key& k) const {
   switch (k[0]) {
     case kPrefill: return prefill(architecture_, weights_, k[1], k[2]);
     case kDecode: return decode(architecture_, weights_, k[1], k[2], whole_attention_);
@@ -88,12 +88,12 @@ Program Decoder::build(const Key& k) const {
   }
 }
 
-std::shared_ptr<const Program> Decoder::program(const Key& key) {
+std::shared_ptr<const StepProgram> Decoder::program(const Key& key) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
   }
-  auto made = std::make_shared<const Program>(build(key));
+  auto made = std::make_shared<const StepProgram>(build(key));
   const std::lock_guard lock(mutex_);
   // Sizes are powers of two and their middles, so there are few; hostile requests cannot make many.
   return programs_.try_emplace(key, std::move(made)).first->second;
@@ -101,7 +101,7 @@ std::shared_ptr<const Program> Decoder::program(const Key& key) {
 
 Sequences::Tensors Sequences::run(const Decoder::Key& key, std::vector<HostArray> arrays,
                                   std::initializer_list<const Tensors*> caches, const RunOptions& options) {
-  const std::shared_ptr<const Program> program = decoder_->program(key);
+  const std::shared_ptr<const StepProgram> program = decoder_->program(key);
   Tensors feeds = program->feeds;
   auto next = program->open.begin();
   for (HostArray& array : arrays) feeds[*next++] = Storage::from_host(std::move(array));

@@ -33,17 +33,17 @@ class Decoder {
   HostArray embed(std::span<const std::int32_t> ids) const;
 
   using Key = std::array<std::int64_t, 6>;  // which program, and its sizes
-  std::shared_ptr<const Program> program(const Key& key);
+  std::shared_ptr<const StepProgram> program(const Key& key);
 
  private:
-  Program build(const Key& key) const;
+  StepProgram build(const Key& key) const;
 
   const gguf::GgufFile file_;
   const Architecture architecture_;
   const Weights weights_;
   const bool whole_attention_;
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<const Program>> programs_;
+  std::map<Key, std::shared_ptr<const StepProgram>> programs_;
 };
 
 class Sequences {
