@@ -99,6 +99,25 @@ TEST(Serialize, OtherVersionsAndOtherThingsAreRefused) {
   EXPECT_THROW(deserialize(bytes), Error);
 }
 
+// Two texts for one graph would be two programs in a cache.
+TEST(Serialize, TruthValuesHaveOneForm) {
+  Graph graph;
+  graph.set_outputs({graph.constant(HostArray::full(DType::boolean, {}, 1))});
+  std::vector<std::byte> bytes = serialize(graph);
+  int refused = 0;
+  for (std::byte& byte : bytes) {
+    const std::byte before = std::exchange(byte, std::byte{10});
+    try {
+      const Graph read = deserialize(bytes);
+      EXPECT_EQ(serialize(read), bytes);
+    } catch (const Error&) {
+      ++refused;
+    }
+    byte = before;
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST(Bytes, NumbersHaveOneForm) {
   for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, ~std::uint64_t{0}}) {
     ByteWriter out;

@@ -1,5 +1,6 @@
 #include "graph/encode/serialize.h"
 
+#include <algorithm>
 #include <array>
 
 #include "graph/check_node.h"
@@ -102,7 +103,10 @@ Attributes read_attributes(ByteReader& in, const Node& node, int input_index) {
     }
     case Prim::constant: {
       const DType dtype = read_dtype(in);
-      return ConstantAttr{HostArray::from_bytes(dtype, node.shape, in.raw(storage_bytes(dtype, node.shape)))};
+      const std::span<const std::byte> bytes = in.raw(storage_bytes(dtype, node.shape));
+      if (dtype == DType::boolean && std::ranges::any_of(bytes, [](std::byte b) { return b > std::byte{1}; }))
+        ByteReader::fail("a truth value is neither 0 nor 1");
+      return ConstantAttr{HostArray::from_bytes(dtype, node.shape, bytes)};
     }
     case Prim::elementwise: {
       ElementwiseAttr a{static_cast<ElementwiseOp>(in.below(kElementwiseCount, "an op that does not exist")), {}};
