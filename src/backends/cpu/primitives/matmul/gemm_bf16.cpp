@@ -24,23 +24,25 @@ Bf16Range& Bf16Range::operator|=(const Bf16Range& other) {
 
 namespace {
 
-struct Line {
-  Bf16Bits subnormals = 0, largest = 0;  // not zero if there are any; without the sign
-};
-// Both operands of every product are searched, so this must be as fast as reading them.
-TENON_CLONES Line line_of(const Bf16Bits* from, std::int64_t length, std::int64_t step) {
-  Line line;
-  const auto add = [&](Bf16Bits bits) {
-    const auto magnitude = static_cast<Bf16Bits>(bits & 0x7fff);
-    // 1 to 0x7f: no exponent, but a fraction.
-    line.subnormals = static_cast<Bf16Bits>(line.subnormals | (static_cast<Bf16Bits>(magnitude - 1) < 0x7f));
-    line.largest = std::max(line.largest, magnitude);
-  };
-  if (step == 1)
-    for (std::int64_t j = 0; j < length; ++j) add(from[j]);
-  else
-    for (std::int64_t j = 0; j < length; ++j) add(from[j * step]);
-  return line;
+// The largest number of a line without the sign, and in |subnormals| something else than zero if there are any: 1 to 0x7f, no
+// exponent, but a fraction. Both operands of every product are searched, so this must be as fast as reading them.
+TENON_CLONES unsigned search_line(const Bf16Bits* from, std::int64_t length, std::int64_t step, unsigned* subnormals) {
+  std::uint16_t found = 0, largest = 0;
+  if (step == 1) {
+    for (std::int64_t j = 0; j < length; ++j) {
+      const auto magnitude = static_cast<std::uint16_t>(from[j] & 0x7fff);
+      found = static_cast<std::uint16_t>(found | (static_cast<std::uint16_t>(magnitude - 1) < 0x7f ? 1 : 0));
+      largest = largest < magnitude ? magnitude : largest;
+    }
+  } else {
+    for (std::int64_t j = 0; j < length; ++j) {
+      const auto magnitude = static_cast<std::uint16_t>(from[j * step] & 0x7fff);
+      found = static_cast<std::uint16_t>(found | (static_cast<std::uint16_t>(magnitude - 1) < 0x7f ? 1 : 0));
+      largest = largest < magnitude ? magnitude : largest;
+    }
+  }
+  *subnormals = found;
+  return largest;
 }
 
 }  // namespace
@@ -52,8 +54,9 @@ Bf16Range range_of(const Matrix<Bf16Bits>& matrix) {
   const std::int64_t stride = by_rows ? matrix.row_stride : matrix.col_stride, step = by_rows ? 1 : matrix.row_stride;
   Bf16Range range;
   for (std::int64_t i = 0; i < lines; ++i) {
-    const Line line = line_of(matrix.data + i * stride, length, step);
-    range |= {line.subnormals != 0, line.subnormals != 0 && line.largest < kTiny, line.largest >= kHuge};
+    unsigned subnormals = 0;
+    const unsigned largest = search_line(matrix.data + i * stride, length, step, &subnormals);
+    range |= {subnormals != 0, subnormals != 0 && largest < kTiny, largest >= kHuge};
   }
   return range;
 }
