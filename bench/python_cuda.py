@@ -112,7 +112,7 @@ def try_torch(device: str, index: int) -> None:
 def try_cupy(device: str, index: int) -> None:
     import cupy
 
-    with cupy.cuda.Device(index):
+    with tn.lease(device), cupy.cuda.Device(index):  # compiling takes CuPy seconds, and an idle card is closed
         a = cupy.arange(1 << 20, dtype=cupy.float32)
         x = tn.from_dlpack(a)
         back = cupy.from_dlpack(x)

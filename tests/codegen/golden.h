@@ -46,6 +46,11 @@ inline Graph golden_graph(const char* expression) {
       {"square", DType::f32, {256, 256}},
       {"wide", DType::f32, {64, 1000}},
       {"line", DType::f32, {1 << 24}},
+      {"heads", DType::f32, {1, 2, 100, 64}},
+      {"half_heads", DType::bf16, {1, 2, 100, 64}},
+      {"one_query", DType::f32, {1, 2, 1, 64}},
+      {"volume", DType::f16, {2, 32, 8, 8, 8}},
+      {"volume_filters", DType::f16, {32, 32, 3, 3, 3}},
   };
   const std::vector<std::string> names = free_names(expression);
   std::vector<NamedType> used;

@@ -74,7 +74,7 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6) {
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
-    enum { TAP_ROWS = 3, TAP_COLUMNS = 3, TAPS = 9 };
+    enum { TAP_PLANES = 1, TAP_ROWS = 3, TAP_COLUMNS = 3, TAPS = 9 };
     const u32 outs = (u32)arg2;
     const u32 channels = (u32)arg3;
     const u32 channel_pieces = (u32)arg4;
@@ -87,13 +87,16 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64
     rest /= TAP_COLUMNS;
     const u32 half = rest % 2;
     rest /= 2;
-    const u32 tap = rest % TAP_ROWS * TAP_COLUMNS + tx;
+    u32 tap = rest % TAP_ROWS * TAP_COLUMNS + tx;
     rest /= TAP_ROWS;
     const u32 channel_piece = rest % (channel_pieces / 2) * 2 + half;
     rest /= channel_pieces / 2;
+    tap += rest % TAP_PLANES * TAPS;
+    rest /= TAP_PLANES;
+    enum { ALL_TAPS = TAP_PLANES * TAPS };
     const u32 o = rest % out_pieces * 16 + item / 4 + word % 2 * 8, c = channel_piece * 16 + item % 4 * 2 + word / 2 * 8;
-    const i64 from = ((i64)(rest / out_pieces * outs + o) * channels + c) * TAPS + tap;
-    const u32 low = o < outs && c < channels ? arg0[from] : 0, high = o < outs && c + 1 < channels ? arg0[from + TAPS] : 0;
+    const i64 from = ((i64)(rest / out_pieces * outs + o) * channels + c) * ALL_TAPS + tap;
+    const u32 low = o < outs && c < channels ? arg0[from] : 0, high = o < outs && c + 1 < channels ? arg0[from + ALL_TAPS] : 0;
     arg1[j] = low | high << 16;
   }
 }
@@ -111,12 +114,18 @@ KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   enum { COLUMNS = 16 };
   enum { PATCH_ROWS = 10 };
   enum { PATCH_COLUMNS = 18 };
+  enum { TAP_PLANES = 1 };
   enum { TAP_ROWS = 3 };
   enum { TAP_COLUMNS = 3 };
+  enum { STRIDE_Z = 1 };
   enum { STRIDE_Y = 1 };
   enum { STRIDE_X = 1 };
+  enum { STEP_Z = 1 };
   enum { STEP_Y = 1 };
   enum { STEP_X = 1 };
+  enum { depth = 1 };
+  enum { out_depth = 1 };
+  enum { pad_z = 0 };
   const i32 images = (i32)arg3;
   const i32 height = (i32)arg4;
   const i32 width = (i32)arg5;
@@ -137,8 +146,11 @@ KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   const i32 part = warp % OUT_PARTS, first_pixel = warp / OUT_PARTS * (PIXEL_TILES * 8);
   const i32 top = group_id(0) / tiles_across * ROWS, left = group_id(0) % tiles_across * COLUMNS;
   const i32 group = group_id(1) / out_blocks, first_out = (group_id(1) % out_blocks * OUT_PARTS + part) * (OUT_TILES * 16);
-  const i32 channel_pieces = (channels + 31) / 32 * 2, plane = height * width, first_image = group_id(2) * IMAGES;
-  const u16* const image = x + ((i64)first_image * groups + group) * channels * plane;
+  const i32 channel_pieces = (channels + 31) / 32 * 2, first_image = group_id(2) * IMAGES;
+  const i32 plane = height * width, volume = depth * plane;  // of the input
+  const i32 out_plane = group_id(2) % (u32)out_depth;        // 0 for images
+  const i64 first_volume = first_image / out_depth;
+  const u16* const image = x + (first_volume * groups + group) * channels * (i64)volume;
   enum { TILE = ROWS * COLUMNS, PATCH_PLANE = PATCH_ROWS * PATCH_COLUMNS, PATCH = IMAGES * PATCH_PLANE, TAPS = TAP_ROWS * TAP_COLUMNS };
   
   // The pixels of the patch that this work-item brings.
@@ -149,7 +161,7 @@ KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const
       const i32 pixel = local_id(0) + s * THREADS, in_image = IMAGES > 1 ? pixel / PATCH_PLANE : 0;
       const i32 py = top * STRIDE_Y - pad_y + pixel % PATCH_PLANE / PATCH_COLUMNS, px = left * STRIDE_X - pad_x + pixel % PATCH_COLUMNS;
       const i32 is_inside = pixel < PATCH && first_image + in_image < images && py >= 0 && py < height && px >= 0 && px < width;
-      place[s] = is_inside ? in_image * groups * channels * plane + py * width + px : -1;
+      place[s] = is_inside ? in_image * groups * channels * volume + py * width + px : -1;
   }
   // Where this work-item's rows of the 8 x 8 matrices begin: 16 pixels and 16 channels at a time.
   u32 from[PIXEL_TILES / 2];
@@ -160,48 +172,56 @@ KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   }
   const uint4* weight[OUT_TILES];
   UNROLL for (i32 m = 0; m < OUT_TILES; ++m)
-    weight[m] = (const uint4*)pieces + ((i64)(group * out_blocks * OUT_PARTS * OUT_TILES + first_out / 16 + m) * channel_pieces * TAPS) * 32 + item;
+    weight[m] = (const uint4*)pieces + ((i64)(group * out_blocks * OUT_PARTS * OUT_TILES + first_out / 16 + m) * TAP_PLANES * channel_pieces * TAPS) * 32 + item;
   uint4 a[OUT_TILES];
   UNROLL for (i32 m = 0; m < OUT_TILES; ++m) a[m] = *weight[m];
   
   f32 sum[OUT_TILES][PIXEL_TILES][4];
   UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) UNROLL for (i32 e = 0; e < 4; ++e) sum[m][n][e] = 0.0f;
   
-  for (i32 channel = 0; channel < channels; channel += 32) {
-      if (channel > 0) BARRIER;
-      UNROLL for (i32 s = 0; s < SHARE; ++s) {
-          const i32 pixel = local_id(0) + s * THREADS;
-          if (pixel >= PATCH) break;
-          UNROLL for (i32 eight = 0; eight < 4; ++eight) {
-              u32 word[4];
-              UNROLL for (i32 w = 0; w < 4; ++w) {
-                  const i32 c = channel + eight * 8 + w * 2;
-                  const u32 low = place[s] >= 0 && c < channels ? image[(i64)c * plane + place[s]] : 0;
-                  const u32 high = place[s] >= 0 && c + 1 < channels ? image[(i64)(c + 1) * plane + place[s]] : 0;
-                  word[w] = low | high << 16;
-                }
-              patch[pixel * 5 + eight] = make_uint4(word[0], word[1], word[2], word[3]);
-            }
-        }
-      BARRIER;
-    
-      UNROLL_BY(1) for (i32 ty = 0; ty < TAP_ROWS; ++ty) UNROLL for (i32 half = 0; half < 2; ++half) UNROLL for (i32 tx = 0; tx < TAP_COLUMNS; ++tx) {
-          const u32 shift = ((ty * STEP_Y * PATCH_COLUMNS + tx * STEP_X) * 5 + half * 2) * 16;
-          u32 b[PIXEL_TILES / 2][4];
-          UNROLL for (i32 q = 0; q < PIXEL_TILES / 2; ++q) load_matrices(b[q], from[q] + shift);
-          uint4 next[OUT_TILES];
-          UNROLL for (i32 m = 0; m < OUT_TILES; ++m) next[m] = *(weight[m] += 32);
-          UNROLL for (i32 m = 0; m < OUT_TILES; ++m) {
-              UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) multiply_matrices_f16(sum[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-              a[m] = next[m];
-            }
-        }
+  for (i32 tz = 0; tz < TAP_PLANES; ++tz) {
+    const i32 pz = out_plane * STRIDE_Z - pad_z + tz * STEP_Z;
+    if (pz < 0 || pz >= depth) {
+        UNROLL for (i32 m = 0; m < OUT_TILES; ++m) a[m] = *(weight[m] += channel_pieces * TAPS * 32);
+        continue;
+    }
+    const u16* const source = image + pz * plane;
+    for (i32 channel = 0; channel < channels; channel += 32) {
+        if (tz > 0 || channel > 0) BARRIER;
+        UNROLL for (i32 s = 0; s < SHARE; ++s) {
+            const i32 pixel = local_id(0) + s * THREADS;
+            if (pixel >= PATCH) break;
+            UNROLL for (i32 eight = 0; eight < 4; ++eight) {
+                u32 word[4];
+                UNROLL for (i32 w = 0; w < 4; ++w) {
+                    const i32 c = channel + eight * 8 + w * 2;
+                    const u32 low = place[s] >= 0 && c < channels ? source[(i64)c * volume + place[s]] : 0;
+                    const u32 high = place[s] >= 0 && c + 1 < channels ? source[(i64)(c + 1) * volume + place[s]] : 0;
+                    word[w] = low | high << 16;
+                  }
+                patch[pixel * 5 + eight] = make_uint4(word[0], word[1], word[2], word[3]);
+              }
+          }
+        BARRIER;
+      
+        UNROLL_BY(1) for (i32 ty = 0; ty < TAP_ROWS; ++ty) UNROLL for (i32 half = 0; half < 2; ++half) UNROLL for (i32 tx = 0; tx < TAP_COLUMNS; ++tx) {
+            const u32 shift = ((ty * STEP_Y * PATCH_COLUMNS + tx * STEP_X) * 5 + half * 2) * 16;
+            u32 b[PIXEL_TILES / 2][4];
+            UNROLL for (i32 q = 0; q < PIXEL_TILES / 2; ++q) load_matrices(b[q], from[q] + shift);
+            uint4 next[OUT_TILES];
+            UNROLL for (i32 m = 0; m < OUT_TILES; ++m) next[m] = *(weight[m] += 32);
+            UNROLL for (i32 m = 0; m < OUT_TILES; ++m) {
+                UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) multiply_matrices_f16(sum[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+                a[m] = next[m];
+              }
+          }
+    }
   }
   
   UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {
       const i32 o = first_out + m * 16 + item / 4 + e * 8;
       if (o >= outs) continue;
-      u16* const channel = result + (((i64)first_image * groups + group) * outs + o) * out_height * out_width;
+      u16* const channel = result + (((first_volume * groups + group) * outs + o) * out_depth + out_plane) * out_height * out_width;
       UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) {
           const i32 pixel = first_pixel + n * 8 + item % 4 * 2, in_image = IMAGES > 1 ? pixel / TILE : 0;
           const i32 ry = top + pixel % TILE / COLUMNS, rx = left + pixel % COLUMNS;
