@@ -238,7 +238,8 @@ TEST(MemoryAttacks, AFinishedJobHoldsNothingButItsAnswer) {
                  fmt::format(R"json({{"operation":"sum","inputs":[{{"generator":"uniform","shape":[1250000],"seed":{}}}],)json"
                              R"json("device":"cpu:0","compare":false}})json",
                              i));
-  EXPECT_LT(used_memory(server), 2 * kMiB);
+  // The last one is told to be finished a moment before it gives up its input.
+  EXPECT_TRUE(test::eventually(std::chrono::seconds(20), [&] { return used_memory(server) < 2 * kMiB; })) << used_memory(server);
 }
 
 TEST(MemoryAttacks, ReadersOfOneResultShareIt) {
