@@ -6,12 +6,19 @@
 namespace tenon {
 namespace {
 
+bool is_at(const DeviceOwner& owner, const dlpack::Device& place) {
+  const auto* const able = dynamic_cast<const ExchangingBackend*>(owner.backend().get());
+  return able && able->is_at(owner.device(), place);
+}
+
+// Among the devices that were used before, which are known at once; else among all, which takes a look at the machine.
 std::shared_ptr<DeviceOwner> owner_at(ManagerState& state, const dlpack::Device& place) {
+  for (const std::shared_ptr<DeviceOwner>& owner : state.owners.all())
+    if (is_at(*owner, place)) return owner;
   for (const DeviceInfo& device : state.routing.offered()) {
     if (!device.available || device.kind != DeviceKind::gpu) continue;
     const std::shared_ptr<DeviceOwner> owner = state.routing.owner_for(device.id);
-    const auto* const able = dynamic_cast<const ExchangingBackend*>(owner->backend().get());
-    if (able && able->is_at(owner->device(), place)) return owner;
+    if (is_at(*owner, place)) return owner;
   }
   return nullptr;
 }
