@@ -115,7 +115,7 @@ std::vector<Case> cases_for(const OpInfo& op, DType dtype, Extent extent) {
   const PlanFunction make = find_plan(op);
   if (make == nullptr)
     throw Error(ErrorCode::not_found, fmt::format("op {} has no conformance cases", op.name),
-                "add it to the table of its kind in tests/conformance/cases_*.cpp");
+                "add it to the table of its kind in tests/conformance/cases/cases_*.cpp");
   Plan plan(op, dtype, extent);
   make(plan);
   if (!op.elementwise) plan.add_transposed();

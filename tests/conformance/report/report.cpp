@@ -77,7 +77,7 @@ Elementwise ops run on a scalar, an empty tensor, one element, odd sizes, broadc
 (zeros of both signs, subnormals, the largest numbers, infinities, NaN, edges of domains; the limits of integers), random values of all
 magnitudes, all 65,536 values of float16 and bfloat16 for ops with one input, each parameter at its bounds and at other values, inside a fused
 chain, and as the input of sums over the last, the first and all axes. Other ops run with the shapes and parameters of the tables in
-`tests/conformance/cases_*.cpp`, each also with transposed inputs. An op without cases fails the suite.
+`tests/conformance/cases/cases_*.cpp`, each also with transposed inputs. An op without cases fails the suite.
 
 For each run, outputs are filled with other values first, so that unwritten elements are detected; inputs, and tensors allocated next to the
 outputs, must be unchanged; and a second run must give the same bytes.

@@ -92,9 +92,11 @@ NamedArrays fitted_arrays(const Model& model, InferenceRequest& request) {
   for (const auto& [name, array] : request.inputs) tensors.emplace(name, program_input(array.dtype(), array.shape()));
   model.fitted(tensors);
   NamedArrays arrays;
-  for (auto& [name, array] : request.inputs)
-    for (const ModelValue& value : model.info().inputs)
-      if (value.name == name) arrays.emplace(name, *value.dtype == array.dtype() ? std::move(array) : array.cast(*value.dtype));
+  for (auto& [name, array] : request.inputs) {
+    const auto value = std::ranges::find(model.info().inputs, name, &ModelValue::name);
+    if (value == model.info().inputs.end()) continue;
+    arrays.emplace(name, *value->dtype == array.dtype() ? std::move(array) : array.cast(*value->dtype));
+  }
   return arrays;
 }
 
