@@ -88,6 +88,7 @@ scenario('the quantised value is shown while it is typed', fresh(), async (page)
 });
 
 scenario('64-bit integers keep every digit', fresh('#op=identity&i.x=constant:9007199254740993&i.x.shape=2&i.x.dtype=int64'), async (page) => {
+  await page.getByText('Gives 2 int64').waitFor();
   await calculate(page);
   assert.equal(await value(page), '9007199254740993');
 });
