@@ -108,7 +108,7 @@ struct OpInfo {
 
 std::span<const OpInfo> all_ops();  // sorted by name
 // nullptr if no op has this name or alias.
-const OpInfo* lookup_op(std::string_view name) noexcept;
+const OpInfo* lookup_op(std::string_view name);
 // Throws not_found with the nearest name as the hint.
 const OpInfo& find_op(std::string_view name);
 

@@ -146,7 +146,7 @@ std::vector<DType> every_dtype() {
 
 std::span<const OpInfo> all_ops() { return catalogue().ops; }
 
-const OpInfo* lookup_op(std::string_view name) noexcept {
+const OpInfo* lookup_op(std::string_view name) {
   const auto& by_name = catalogue().by_name;
   const auto found = by_name.find(name);
   return found == by_name.end() ? nullptr : found->second;
