@@ -45,6 +45,7 @@ inline Graph golden_graph(const char* expression) {
       {"filters", DType::f16, {64, 64, 3, 3}},
       {"square", DType::f32, {256, 256}},
       {"wide", DType::f32, {64, 1000}},
+      {"very_wide", DType::f32, {64, 40'000}},
       {"line", DType::f32, {1 << 24}},
       {"heads", DType::f32, {1, 2, 100, 64}},
       {"half_heads", DType::bf16, {1, 2, 100, 64}},

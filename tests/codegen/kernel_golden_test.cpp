@@ -27,6 +27,7 @@ constexpr GoldenCase kCases[] = {
     // rows/
     {"rows", "softmax(wide)"},
     {"rows_of_few_elements", "layer_norm(x)"},
+    {"rows_of_many_elements", "log_softmax(very_wide)"},
     // primitives/products.cpp, primitives/matrix_conv.cpp
     {"product", "square @ square"},
     {"product_with_a_vector", "x @ v"},

@@ -45,7 +45,7 @@ class CapturedRuns {
   CapturedRuns(const CapturedRuns&) = delete;
   CapturedRuns& operator=(const CapturedRuns&) = delete;
 
-  // Puts the calls of |put| in the context's stream, which depend on nothing but |addresses|.
+  // Puts the calls of |put| in the context's stream, which depend on nothing but these addresses.
   void run(std::span<const DevicePointer> inputs, std::span<const DevicePointer> outputs,
            const std::function<void(RawStream)>& put);
 

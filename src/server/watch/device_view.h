@@ -17,8 +17,8 @@ class DeviceView {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kOld{5};  // a reading that is repeated
-  static constexpr std::chrono::seconds kForgotten{
-      60};  // nobody has asked for this long: no more readings, and the last is dropped
+  // Nobody has asked for this long: no more readings, and the last is dropped.
+  static constexpr std::chrono::seconds kForgotten{60};
 
   explicit DeviceView(const DeviceManager& manager) : manager_(manager) {}
 

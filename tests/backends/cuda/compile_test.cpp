@@ -89,6 +89,7 @@ std::vector<Graph> graphs() {
   });
   unary({"sort", "argsort", "median"}, DType::f32, {20, 5000});
   unary({"sort"}, DType::bf16, {100, 1000});
+  unary({"log_softmax", "sum"}, DType::bf16, {100, 40'000});
   unary({"argsort"}, DType::i64, {1 << 20});
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
     add([&](Graph& g) {

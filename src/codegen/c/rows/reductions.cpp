@@ -62,15 +62,18 @@ std::string across_warps(RowsText& text, ReduceKind kind, DType dtype, const std
   return joined + across_warp_text(kind, dtype, sum, warps);
 }
 
+// A lane adds its elements one after the other: more than a few of f32 in f64, or their rounding errors would add up.
 void add_on_gpu(RowsText& text, ReduceKind kind, DType dtype, const std::string& value, const std::string& result,
                 PassText& pass) {
+  constexpr int kFew = 16;
+  const bool wide = kind == ReduceKind::sum && dtype == DType::f32 && text.target.has_f64 && text.shape.per_lane > kFew;
+  const DType as = wide ? DType::f64 : dtype;
   const std::string type = variable_type(dtype), sum = "s" + result;
-  pass.before += fmt::format("{} {} = {};\n", type, sum, identity_text(kind, dtype));
-  pass.inside += fmt::format("{} = {};\n", sum, combine_text(kind, dtype, sum, value));
+  pass.before += fmt::format("{} {} = {};\n", variable_type(as), sum, identity_text(kind, as));
+  pass.inside += fmt::format("{} = {};\n", sum, combine_text(kind, as, sum, wide ? "(f64)" + value : value));
   if (text.shape.lanes > 1)
-    pass.after +=
-        text.target.dialect == Dialect::cuda ? across_warps(text, kind, dtype, sum) : across_group(text, kind, dtype, sum);
-  pass.after += fmt::format("{} {} = {};\n", type, result, sum);
+    pass.after += text.target.dialect == Dialect::cuda ? across_warps(text, kind, as, sum) : across_group(text, kind, as, sum);
+  pass.after += fmt::format("{} {} = {};\n", type, result, wide ? "(f32)" + sum : sum);
 }
 
 }  // namespace
