@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/threads/fork_section.h"
 #include "hal/memory_exchange.h"
 #include "tenon/backend.h"
 
@@ -57,7 +58,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   void leave_device() noexcept;
 
   const TensorType type_;
-  mutable std::mutex mutex_;
+  mutable SectionMutex mutex_;
   std::optional<HostArray> host_;
   std::shared_ptr<Buffer> buffer_;
   std::shared_ptr<Residency> home_;         // of buffer_
@@ -105,7 +106,7 @@ class Residency : public std::enable_shared_from_this<Residency> {
   const std::string device_id_;
   const std::shared_ptr<OpenDevice> device_;
   const std::shared_ptr<Counters> counters_;
-  mutable std::mutex mutex_;      // taken after a Storage's, never before
+  mutable SectionMutex mutex_;      // taken after a Storage's, never before
   std::list<Storage*> storages_;  // least recently used first
 };
 

@@ -1,11 +1,13 @@
 // eval(): who evaluates a node, where, and in which order.
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/threads/fork_mutex.h"
+#include "lease/turnstile/fork_guard.h"
 #include "tenon/error.h"
 #include "tenon/tensor/use_device.h"
 #include "tensor/run_plan.h"
@@ -24,7 +26,7 @@ class Claim {
   // Waits until none of |nodes| is being evaluated. Throws cancelled and deadline_exceeded.
   Claim(const Nodes& nodes, const DeviceManager& manager, const RunOptions& options) {
     const auto is_free = [&] {
-      return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->is_claimed; });
+      return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->claimed_in == process(); });
     };
     std::unique_lock lock(mutex());
     if (!is_free()) {
@@ -36,17 +38,17 @@ class Claim {
     for (const auto& node : nodes) {
       if (node->is_evaluated()) continue;
       nodes_.push_back(node);
-      if (std::exchange(node->is_claimed, true)) continue;  // by somebody else, or it is among the nodes twice
+      if (std::exchange(node->claimed_in, process()) == process()) continue;  // by somebody else, or it is there twice
       claimed_.push_back(node);
     }
   }
   ~Claim() {
     if (claimed_.empty()) return;
-    {
-      const std::lock_guard lock(mutex());
-      for (const auto& node : claimed_) node->is_claimed = false;
-    }
-    changed().notify_all();
+    std::unique_lock lock(mutex());
+    for (const auto& node : claimed_) node->claimed_in = 0;
+    std::condition_variable_any& waiters = changed();
+    lock.unlock();
+    waiters.notify_all();
   }
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
@@ -57,8 +59,9 @@ class Claim {
  private:
   template <class Free>
   static void wait(std::unique_lock<ForkMutex>& lock, const RunOptions& options, const Free& is_free) {
-    const bool is_done = options.timeout ? changed().wait_for(lock, options.cancel, *options.timeout, is_free)
-                                         : changed().wait(lock, options.cancel, is_free);
+    std::condition_variable_any& changes = changed();
+    const bool is_done = options.timeout ? changes.wait_for(lock, options.cancel, *options.timeout, is_free)
+                                         : changes.wait(lock, options.cancel, is_free);
     if (is_done) return;
     if (options.cancel.stop_requested())
       throw Error(ErrorCode::cancelled, "cancelled while another thread was evaluating this tensor");
@@ -69,10 +72,13 @@ class Claim {
     static auto* instance = new ForkMutex;
     return *instance;
   }
+  // With the mutex held. A forked child has one of its own: that of its parent may be in use there at the moment of the fork.
   static std::condition_variable_any& changed() {
-    static auto* instance = new std::condition_variable_any;
-    return *instance;
+    static auto& of_processes = *new std::map<std::uint64_t, std::condition_variable_any>;
+    return of_processes[process()];
   }
+  // Threads of the parent that evaluate something do not do so in its child.
+  static std::uint64_t process() noexcept { return fork_guard::generation(); }
 
   Nodes nodes_, claimed_;
 };

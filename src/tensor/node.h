@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/threads/fork_section.h"
 #include "lease/storage.h"
 #include "tenon/graph.h"
 #include "tenon/ops.h"
@@ -74,7 +75,7 @@ struct TensorNode : std::enable_shared_from_this<TensorNode> {
   bool is_program_input = false;  // an argument of a program: it has no value
   std::string requested;          // where to evaluate it; "" where the caller did not say
   std::size_t result = 0;         // of the expression
-  bool is_claimed = false;        // a thread evaluates it; guarded by the mutex of all claims
+  std::uint64_t claimed_in = 0;   // the process (fork_guard.h) in which a thread evaluates it; guarded by the mutex of all claims
 
   // What a node is now. Weak nodes keep their expression, for the next program that uses them.
   struct State {
@@ -100,7 +101,7 @@ struct TensorNode : std::enable_shared_from_this<TensorNode> {
   void set_expression(std::shared_ptr<const TensorExpression> expression) { state_.expression = std::move(expression); }
 
  private:
-  mutable std::mutex mutex_;
+  mutable SectionMutex mutex_;
   State state_;
   // Set with the value, after which the state does not change any more and is read without the mutex.
   std::atomic<bool> has_value_ = false;

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
+
+#include "base/threads/fork_section.h"
 
 namespace tenon {
 namespace {
@@ -53,6 +56,51 @@ TEST(ForkMutex, IsFreeInAChildWhoeverHeldIt) {
   other.join();
   const std::lock_guard still_usable(outer);
 }
+
+TEST(SectionMutex, IsFreeInAChildWhoeverHeldIt) {
+  SectionMutex outer, inner;
+  std::atomic<bool> is_over = false;
+  const auto work = [&](SectionMutex& first, SectionMutex& second) {
+    while (!is_over) {
+      const std::unique_lock one(first);
+      const std::unique_lock other(second, std::try_to_lock);
+    }
+  };
+  std::thread one([&] { work(outer, inner); }), other([&] { work(inner, outer); });
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(child([&] {
+                const std::lock_guard first(inner);
+                const std::lock_guard second(outer);
+              }),
+              0);
+  is_over = true;
+  one.join();
+  other.join();
+}
+
+TEST(ForkSection, AThreadMayForkWithinOne) {
+  const ForkSection section;
+  EXPECT_EQ(child([] { const ForkSection inner; }), 0);
+}
+
+// Takes long enough for a fork to come while it is made.
+int slow_value() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return 7;
+}
+int static_value() {
+  static const int value = slow_value();
+  return value;
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(ForkSection, AForkWaitsForAStaticValueThatAnotherThreadIsMaking) {
+  std::thread maker([] { static_value(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(child([] { _exit(static_value() == 7 ? 0 : 1); }), 0);
+  maker.join();
+}
+#endif
 
 }  // namespace
 }  // namespace tenon

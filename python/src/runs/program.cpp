@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "arrays/convert.h"
+#include "base/threads/fork_section.h"
 #include "codegen/stablehlo/emit.h"
 #include "errors.h"
 #include "runs/evaluation.h"
@@ -186,7 +187,7 @@ class QuickCalls {
     return nullptr;
   }
 
-  mutable std::mutex mutex_;
+  mutable SectionMutex mutex_;
   std::list<Entry> entries_;
   mutable std::atomic<const Entry*> newest_ = nullptr;  // the one used last
 };

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/threads/fork_section.h"
+
 namespace tenon {
 namespace {
 
@@ -27,33 +29,42 @@ struct Registry {
   }
 };
 
-Registry& registry();
+// Never destroyed: a fork may come while the program ends.
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
 
 // Never waits while it holds one: other threads lock them in orders of their own, and make new ones meanwhile.
 void before_fork() {
   constexpr std::chrono::microseconds kBetweenAttempts{20};
+  constexpr std::chrono::seconds kLongestSection{5};  // one may hang with its device
+  const auto until = std::chrono::steady_clock::now() + kLongestSection;
   for (;;) {
     registry().mutex.lock();
-    if (registry().try_lock_all()) return;
+    if (registry().try_lock_all()) {
+      if (hold_fork_sections() || std::chrono::steady_clock::now() > until) return;
+      registry().unlock_all();
+    }
     registry().mutex.unlock();
     std::this_thread::sleep_for(kBetweenAttempts);
   }
 }
 
-void after_fork() {
+void after_fork_in_the_parent() {
+  release_fork_sections();
   registry().unlock_all();
   registry().mutex.unlock();
 }
 
-// Never destroyed: a fork may come while the program ends.
-Registry& registry() {
-  static Registry* const instance = [] {
-    auto* made = new Registry;
-    pthread_atfork(&before_fork, &after_fork, &after_fork);
-    return made;
-  }();
-  return *instance;
+void after_fork_in_the_child() {
+  forget_fork_sections();
+  registry().unlock_all();
+  registry().mutex.unlock();
 }
+
+// When the library is loaded: sections may be entered before there is any mutex.
+[[maybe_unused]] const int registered = pthread_atfork(&before_fork, &after_fork_in_the_parent, &after_fork_in_the_child);
 
 }  // namespace
 

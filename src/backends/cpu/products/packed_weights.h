@@ -12,6 +12,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/threads/fork_section.h"
+
 namespace tenon::cpu {
 
 class PackedWeights {
@@ -33,7 +35,7 @@ class PackedWeights {
     bool is_refused = false;
     std::shared_ptr<const float> copy;
   };
-  std::mutex mutex_;
+  SectionMutex mutex_;
   std::map<Key, Entry> entries_;
 };
 
