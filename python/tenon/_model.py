@@ -197,15 +197,16 @@ class Encoder:
     def load(
         path: Path,
         *,
-        pooling: str = "mean",
+        pooling: Optional[str] = None,
         normalize: bool = True,
-        max_tokens: int = 512,
+        max_tokens: Optional[int] = None,
         batch: int = 32,
         dtype: Union[DType, str, None] = None,
     ) -> Encoder:
         """The encoder in a folder with model.onnx and tokenizer.json, or of a model file beside its tokenizer.json.
 
-        pooling: "mean" of the vectors of all tokens, or the "first". Texts are cut to max_tokens and run in batches.
+        pooling: "mean" of the vectors of all tokens, or the "first". Texts are cut to max_tokens and run in batches. None: what
+        the model's files say, else "mean" and 512.
         dtype: as for Model.load.
         """
         return Encoder(_core._Encoder.load(os.fspath(path), pooling, normalize, max_tokens, batch, dtype))

@@ -74,9 +74,7 @@ Model::Tensors inputs_of(const EncoderState& state, const HostArray& ids, const 
 // than rows, if |rounds|.
 HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std::span<const std::size_t> rows,
                     const RunOptions& options, bool rounds, std::size_t longest = 1) {
-  if (!state.mask.empty())
-    longest =
-        std::max(longest, std::min(kShortest, static_cast<std::size_t>(std::max<std::int64_t>(state.options.max_tokens, 1))));
+  if (!state.mask.empty()) longest = std::max(longest, std::min(kShortest, static_cast<std::size_t>(state.options.max_tokens)));
   for (const std::size_t row : rows) longest = std::max(longest, all[row].ids.size());
   if (rounds) longest = rounded_length(longest, static_cast<std::size_t>(state.options.max_tokens));
   const Shape shape{static_cast<std::int64_t>(rounds ? std::bit_ceil(rows.size()) : rows.size()),
@@ -201,7 +199,7 @@ std::filesystem::path Encoder::model_file(const std::filesystem::path& path) {
 Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& options) {
   const std::filesystem::path model = model_file(path), folder = model.parent_path();
   try {
-    return of(Model::load(model, options.model), Tokenizer::load(folder / "tokenizer.json"), options);
+    return of(Model::load(model, options.model), Tokenizer::load(folder / "tokenizer.json"), options.completed(folder));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::failed_precondition) throw;
     throw Error(ErrorCode::invalid_argument, fmt::format("model '{}': {}", printable(model.string()), error.what()),
@@ -211,7 +209,10 @@ Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& o
 
 Encoder Encoder::of(const Model& model, const Tokenizer& tokenizer, const EncoderOptions& options) {
   const ModelInfo& info = model.info();
-  auto state = std::make_shared<EncoderState>(EncoderState{model, tokenizer, options, input_named(info, {"input_ids", "ids"}),
+  EncoderOptions chosen = options;
+  if (!chosen.pooling) chosen.pooling = EncoderOptions::Pooling::mean;
+  if (chosen.max_tokens < 1) chosen.max_tokens = EncoderOptions::kMaxTokens;
+  auto state = std::make_shared<EncoderState>(EncoderState{model, tokenizer, chosen, input_named(info, {"input_ids", "ids"}),
                                                            input_named(info, {"attention_mask", "mask"}),
                                                            input_named(info, {"token_type_ids", "segment_ids"})});
   if (state->ids.empty() || info.outputs.empty())
@@ -222,7 +223,7 @@ Encoder Encoder::of(const Model& model, const Tokenizer& tokenizer, const Encode
 
 Tokens Encoder::tokens(std::string_view text) const {
   Tokens tokens = state_->tokenizer.encode(text);
-  cut(tokens, state_->empty, static_cast<std::size_t>(std::max<std::int64_t>(state_->options.max_tokens, 1)));
+  cut(tokens, state_->empty, static_cast<std::size_t>(state_->options.max_tokens));
   return tokens;
 }
 

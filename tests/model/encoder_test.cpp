@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "source_folder.h"
+#include "temporary_folder.h"
 #include "tenon/device/simulated.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
@@ -27,6 +30,11 @@ std::vector<std::string> texts_of(int count) {
     texts.push_back(std::move(text));
   }
   return texts;
+}
+
+void write_file(const std::filesystem::path& file, std::string_view text) {
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file) << text;
 }
 
 double largest_difference(const HostArray& a, const HostArray& b) {
@@ -60,6 +68,27 @@ TEST(EncoderBatches, AVectorHasTheSameBitsWhateverElseIsEncoded) {
   const std::vector<std::string> texts = texts_of(36);
   const HostArray alone = encoder(1).encode(texts);
   for (const std::int64_t batch : {2, 5, 36}) EXPECT_EQ(largest_difference(encoder(batch).encode(texts), alone), 0) << batch;
+}
+
+TEST(EncoderFiles, TheModelsFilesSayHowTextsAreCutAndPooled) {
+  const test::TemporaryFolder folder;
+  for (const char* file : {"model.onnx", "tokenizer.json"})
+    std::filesystem::copy_file(source_folder() / "tests/fixtures/models/words" / file, folder.path() / file);
+  const auto options = [&](EncoderOptions given = {}) { return Encoder::load(folder.path(), given).options(); };
+  EXPECT_EQ(options().max_tokens, 512);
+  EXPECT_EQ(options().pooling, EncoderOptions::Pooling::mean);
+  write_file(folder.path() / "config.json", R"({"max_position_embeddings": 128})");
+  EXPECT_EQ(options().max_tokens, 128);
+  write_file(folder.path() / "config.json", R"({"max_position_embeddings": 8192})");
+  EXPECT_EQ(options().max_tokens, 512);
+  write_file(folder.path() / "sentence_bert_config.json", R"({"max_seq_length": 3})");
+  EXPECT_EQ(options().max_tokens, 3);
+  EXPECT_LE(Encoder::load(folder.path()).tokens("one two three four five").ids.size(), 3u);
+  write_file(folder.path() / "1_Pooling/config.json", R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
+  EXPECT_EQ(options().pooling, EncoderOptions::Pooling::first);
+  EXPECT_EQ(options({.pooling = EncoderOptions::Pooling::mean, .max_tokens = 7}).max_tokens, 7);
+  write_file(folder.path() / "config.json", "no json");
+  EXPECT_EQ(options().max_tokens, 3);
 }
 
 // Every batch takes 20 ms of a device and next to nothing of the CPU: what counts is which device got how many.

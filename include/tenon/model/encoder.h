@@ -29,14 +29,22 @@ namespace tenon {
 
 struct EncoderOptions {
   enum class Pooling : std::uint8_t { mean, first };
-  Pooling pooling = Pooling::mean;
+  static constexpr std::int64_t kMaxTokens = 512;
+
+  // nullopt: what the model's files say (1_Pooling/config.json), else the mean.
+  std::optional<Pooling> pooling = std::nullopt;
   bool normalize = true;
-  std::int64_t max_tokens = 512;  // longer texts are cut; the tokens that end a text are kept
-  std::int64_t batch = 32;        // texts of one run; 0: what Model::recommended_batch says for texts of the middle length
+  // Longer texts are cut; the tokens that end a text are kept. 0: what the model's files say (sentence_bert_config.json,
+  // config.json), else kMaxTokens.
+  std::int64_t max_tokens = 0;
+  std::int64_t batch = 32;  // texts of one run; 0: what Model::recommended_batch says for texts of the middle length
   // Rounds the length of a batch up to one of a few sizes and its rows to a power of two, so that few programs are compiled.
   // nullopt: on devices whose programs take long to compile, which are all but the CPU.
   std::optional<bool> rounds_shapes = std::nullopt;
   ModelOptions model = {};  // for load()
+
+  // These, and where they leave it to the files, what those in |folder| say. Files that say nothing leave it as it is.
+  EncoderOptions completed(const std::filesystem::path& folder) const;
 };
 
 struct EncoderState;  // src/model/
@@ -50,7 +58,7 @@ class Encoder {
   // The model file that load() reads for |path|.
   static std::filesystem::path model_file(const std::filesystem::path& path);
 
-  // Of parts that are loaded already.
+  // Of parts that are loaded already; there are no files to ask.
   static Encoder of(const Model& model, const Tokenizer& tokenizer, const EncoderOptions& options = {});
 
   // f32 [texts, width]. |progress| is called after each batch with the number of texts done.
@@ -70,6 +78,7 @@ class Encoder {
 
   const Model& model() const noexcept;
   const Tokenizer& tokenizer() const noexcept;
+  // With pooling and max_tokens as they are used.
   const EncoderOptions& options() const noexcept;
 
  private:

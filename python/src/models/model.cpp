@@ -1,5 +1,6 @@
 #include "models/model.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -110,16 +111,17 @@ ModelOptions options_of(nb::handle dtype) {
   return options;
 }
 
-Encoder load_encoder(const std::string& path, const std::string& pooling, bool normalize, std::int64_t max_tokens,
-                     std::int64_t batch, nb::handle dtype) {
+Encoder load_encoder(const std::string& path, const std::optional<std::string>& pooling, bool normalize,
+                     std::optional<std::int64_t> max_tokens, std::int64_t batch, nb::handle dtype) {
   EncoderOptions options;
   options.model = options_of(dtype);
-  if (pooling != "mean" && pooling != "first")
-    throw Error(ErrorCode::invalid_argument, "pooling must be 'mean' or 'first', not '" + pooling + "'");
-  if (max_tokens < 1 || batch < 1) throw Error(ErrorCode::invalid_argument, "max_tokens and batch must be at least 1");
-  options.pooling = pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
+  if (pooling && pooling != "mean" && pooling != "first")
+    throw Error(ErrorCode::invalid_argument, "pooling must be 'mean' or 'first', not '" + *pooling + "'");
+  if (max_tokens.value_or(1) < 1 || batch < 1)
+    throw Error(ErrorCode::invalid_argument, "max_tokens and batch must be at least 1");
+  if (pooling) options.pooling = pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
   options.normalize = normalize;
-  options.max_tokens = max_tokens;
+  options.max_tokens = max_tokens.value_or(0);
   options.batch = batch;
   WithoutGil free;
   return Encoder::load(path, options);

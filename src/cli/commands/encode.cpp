@@ -22,8 +22,8 @@ namespace {
 
 struct EncodeArguments {
   std::vector<std::string> texts;
-  std::string model, file, output, device = "auto", pooling = "mean", dtype = "float32", query, vectors, lines;
-  std::int64_t batch = 0, max_tokens = 512, top = 10;
+  std::string model, file, output, device = "auto", pooling, dtype = "float32", query, vectors, lines;
+  std::int64_t batch = 0, max_tokens = 0, top = 10;
 };
 
 std::vector<std::string> lines_of(const std::string& file) {
@@ -36,7 +36,8 @@ std::vector<std::string> lines_of(const std::string& file) {
 
 Encoder encoder_of(const EncodeArguments& arguments) {
   EncoderOptions options;
-  options.pooling = arguments.pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
+  if (!arguments.pooling.empty())
+    options.pooling = arguments.pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
   options.batch = arguments.batch;
   options.max_tokens = arguments.max_tokens;
   options.model.products = parse_dtype(arguments.dtype);
@@ -63,7 +64,8 @@ std::vector<std::string> devices_of(const EncodeArguments& arguments) {
 std::string origin_of(const EncodeArguments& arguments, const std::vector<std::string>& texts) {
   const std::filesystem::path model = Encoder::model_file(arguments.model), folder = model.parent_path();
   std::string all = fmt::format("{} {} {} {}", arguments.pooling, arguments.max_tokens, arguments.dtype, texts.size());
-  for (const std::filesystem::path& file : {model, folder / "config.json", folder / "tokenizer.json"}) {
+  for (const std::filesystem::path& file : {model, folder / "config.json", folder / "tokenizer.json",
+                                            folder / "sentence_bert_config.json", folder / "1_Pooling/config.json"}) {
     std::error_code ignored;
     const auto size = std::filesystem::file_size(file, ignored);
     all += fmt::format(" {} {}", size, std::filesystem::last_write_time(file, ignored).time_since_epoch().count());
@@ -158,10 +160,12 @@ void add_model_options(Command& command, EncodeArguments& arguments) {
                   "A folder with model.onnx and tokenizer.json, or the model file beside its tokenizer")
       ->required()
       ->type_name("PATH");
-  command.add_option("--pooling", arguments.pooling, "How token vectors become one: mean, or the first token's")
+  command
+      .add_option("--pooling", arguments.pooling,
+                  "How token vectors become one: mean, or the first token's; by default what the model's files say, else mean")
       ->check(one_of({"mean", "first"}))
       ->type_name("HOW");
-  command.add_option("--max-tokens", arguments.max_tokens, "Cut longer texts")
+  command.add_option("--max-tokens", arguments.max_tokens, "Cut longer texts; by default what the model's files say, else 512")
       ->check(in_range<std::int64_t>(1, 1 << 20))
       ->type_name("N");
   command.add_option("--dtype", arguments.dtype, "Type of what enters products; the rest is computed in float32")

@@ -225,29 +225,6 @@ std::string contents(const std::filesystem::path& file) {
   return text;
 }
 
-// A file of the model that says something about it; what cannot be read says nothing.
-boost::json::object json_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return {};
-  boost::system::error_code parse_error;
-  const boost::json::value value = boost::json::parse(contents(file), parse_error);
-  return !parse_error && value.is_object() ? value.get_object() : boost::json::object();
-}
-
-std::optional<std::int64_t> integer_of(const boost::json::object& object, std::string_view name) {
-  const boost::json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_int64() && value->get_int64() > 0 ? std::optional(value->get_int64()) : std::nullopt;
-}
-
-void read_encoder_files(const std::filesystem::path& folder, EncoderOptions& options) {
-  if (const auto most = integer_of(json_of(folder / "config.json"), "max_position_embeddings"))
-    options.max_tokens = std::min(options.max_tokens, *most);
-  if (const auto most = integer_of(json_of(folder / "sentence_bert_config.json"), "max_seq_length")) options.max_tokens = *most;
-  const boost::json::object pooling = json_of(folder / "1_Pooling" / "config.json");
-  const boost::json::value* first = pooling.if_contains("pooling_mode_cls_token");
-  if (first != nullptr && first->is_bool() && first->get_bool()) options.pooling = EncoderOptions::Pooling::first;
-}
-
 }  // namespace
 
 std::vector<TextField> parse_text_proto(std::string_view text) { return TextReader(text).fields(0, 0); }
@@ -279,19 +256,10 @@ ModelConfig load_model_config(const std::filesystem::path& folder, const std::fi
   std::error_code error;
   const std::filesystem::path pbtxt = folder / "config.pbtxt";
   const bool has_pbtxt = std::filesystem::is_regular_file(pbtxt, error);
-  EncoderOptions encoder;
-  read_encoder_files(folder, encoder);
-  if (files != folder) read_encoder_files(files, encoder);
-  if (!has_pbtxt) {
-    ModelConfig config;
-    config.encoder = encoder;
-    return config;
-  }
-  // What the files of the encoder say comes first, so that config.pbtxt can override it.
-  ModelConfig config = read_model_config(contents(pbtxt), name);
-  const EncoderOptions defaults;
-  if (config.encoder.max_tokens == defaults.max_tokens) config.encoder.max_tokens = encoder.max_tokens;
-  if (config.encoder.pooling == defaults.pooling) config.encoder.pooling = encoder.pooling;
+  // config.pbtxt comes before the encoder's own files, and those of the version before the model's.
+  ModelConfig config = has_pbtxt ? read_model_config(contents(pbtxt), name) : ModelConfig();
+  config.encoder = config.encoder.completed(files).completed(folder);
+  if (config.encoder.max_tokens == 0) config.encoder.max_tokens = EncoderOptions::kMaxTokens;
   return config;
 }
 
