@@ -169,13 +169,14 @@ struct PlainLimits {
 [[gnu::always_inline]] inline PlainErrors plain_body(const double* values, const double* wanted, std::size_t size,
                                                      const PlainLimits& limits, double* ulps) {
   const double smallest = power_of_two(limits.format.min_exponent), allowed_ulp = limits.allowed_ulp, allowed = limits.allowed;
-  const std::int64_t turn = static_cast<std::int64_t>(2 * 1023 + limits.format.mantissa_bits) << 52;
+  const std::uint64_t turn = static_cast<std::uint64_t>(2 * 1023 + limits.format.mantissa_bits) << 52;
   std::int64_t max_abs = 0, max_rel = 0, max_ulp = 0, mismatches = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const double error = std::fabs(values[i] - wanted[i]), magnitude = std::fabs(wanted[i]);
     // One over the ULP at |magnitude|: the power of two in it, its exponent bits, negated.
     const double at_least = magnitude > smallest ? magnitude : smallest;
-    const double ulp = error * value_of(turn - (bits(at_least) & 0x7ff0000000000000));
+    const double ulp =
+        error * value_of(static_cast<std::int64_t>(turn - (std::bit_cast<std::uint64_t>(at_least) & 0x7ff0000000000000)));
     const double relative = magnitude > 0 ? error / magnitude : 0;
     ulps[i] = ulp;
     max_abs = std::max(max_abs, bits(error));
