@@ -5,7 +5,7 @@
 // per primitive, and with it which values have to be exchanged between devices: the cheapest exchange by bytes is chosen.
 // The result is the same as on one device: integers and values that are only moved bitwise, computed floats within the limits of
 // docs/conformance.md, as parts of another shape may be added up in another order. Every run on one mesh of
-// this machine gives the same bits.
+// this machine gives the same bits, unless its devices exchange by a library of their vendor, which adds in its own order.
 //
 // Parts need not be equal: an axis of 10 over 4 devices is split into 2, 3, 2, 3. An axis with fewer elements than parts is not
 // split.
@@ -91,6 +91,7 @@ struct Collective {
   std::string from, to;           // shardings: "[data, -]", "[-, -] sum over model"
   std::vector<std::string> axes;  // of the mesh
   std::uint64_t bytes = 0;        // sent from one device to another, over all devices
+  std::string through;            // "host memory", "NCCL", "MPI"; "" if it is not known
 };
 std::string_view name(Collective::Kind kind) noexcept;
 
@@ -115,12 +116,15 @@ struct MeshPlan {
 struct MeshResult {
   std::vector<HostArray> outputs;  // whole
   std::vector<DeviceInfo> devices;
-  std::vector<Timeline> timelines;      // of each device, in the mesh's order
-  std::vector<Collective> collectives;  // with the bytes counted as they were exchanged
+  std::vector<Timeline> timelines;  // of each device, in the mesh's order
+  // With the bytes counted as they were exchanged; those that devices exchanged by themselves with the bytes of the formula.
+  std::vector<Collective> collectives;
 };
 
 // Opens nothing. Throws invalid_argument if a sharding does not fit its tensor or names an unknown input or axis.
 MeshPlan explain_mesh(const Graph& graph, const Mesh& mesh, const MeshOptions& options = {});
+// The same, with what values would go through. May load a library of the devices' vendor.
+MeshPlan explain_mesh(DeviceManager& manager, const Graph& graph, const Mesh& mesh, const MeshOptions& options = {});
 
 // Leases all devices of the mesh, in one order for all processes, so that programs with overlapping meshes cannot block each
 // other; all or none. Throws what explain_mesh() and DeviceManager::run() throw; the message names the device. If one device

@@ -89,6 +89,7 @@ nb::object collective_dicts(const std::vector<Collective>& collectives) {
     for (const std::string& axis : one.axes) axes.append(axis);
     facts["axes"] = axes;
     facts["bytes"] = one.bytes;
+    facts["through"] = one.through;
     list.append(facts);
   }
   return list;
@@ -160,7 +161,8 @@ nb::object run_mpi(nb::dict axes, nb::handle program, nb::sequence arrays, nb::d
 
 // (text, collectives, shardings of the outputs, notes, stages, bytes)
 nb::object explain(const Mesh& mesh, nb::handle program, nb::dict shardings, nb::sequence speeds) {
-  const MeshPlan plan = explain_mesh(nb::cast<const Program&>(program).complete_graph(), mesh, options_of(shardings, speeds));
+  const MeshPlan plan =
+      explain_mesh(process_manager(), nb::cast<const Program&>(program).complete_graph(), mesh, options_of(shardings, speeds));
   return nb::make_tuple(plan.text(), collective_dicts(plan.collectives), text_list(plan.outputs), text_list(plan.notes),
                         plan.stages, plan.bytes());
 }

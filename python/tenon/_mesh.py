@@ -28,7 +28,7 @@ class MeshPlan(NamedTuple):
 
     text: str
     collectives: list[dict[str, Any]]
-    """Each exchange: kind, value, dtype, shape, from, to, axes and the bytes that all devices send."""
+    """Each exchange: kind, value, dtype, shape, from, to, axes, the bytes that all devices send, and what it goes through."""
     outputs: list[str]
     """The sharding of each output."""
     notes: list[str]

@@ -54,8 +54,7 @@ MeshAnswer run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::
   MeshOptions mesh_options = options_of(arguments, options);
   const bool is_measured = arguments.speeds == kMeasured;
   std::optional<MeshPlan> plan;
-  const auto show = [&](const Mesh& mesh) {
-    if (explain) plan = explain_mesh(graph, mesh, mesh_options);
+  const auto show = [&] {
     if (plan && !session.json) session.console.out << plan->text() << '\n' << std::flush;
   };
   if (started_by_mpi()) {
@@ -69,14 +68,16 @@ MeshAnswer run_on_mesh(const MeshArguments& arguments, const Graph& graph, std::
       // Processes may share a device; a mesh names each place.
       std::vector<std::string> places = result.places;
       for (std::size_t i = 0; i < places.size(); ++i) places[i] += fmt::format("#{}", i);
-      show(Mesh::parse(arguments.axes, places));
+      if (explain) plan = explain_mesh(graph, Mesh::parse(arguments.axes, places), mesh_options);
+      show();
     }
     return {.run = {arguments.axes, std::move(result.places), std::move(result.result), std::move(plan)},
             .is_printed = result.rank == 0};
   }
   const Mesh mesh = mesh_over(process_manager(), arguments.axes, device);
   if (is_measured) mesh_options.speeds = measured_speeds(process_manager(), graph, mesh, mesh_options);
-  show(mesh);
+  if (explain) plan = explain_mesh(process_manager(), graph, mesh, mesh_options);
+  show();
   MeshResult result = tenon::run_on_mesh(process_manager(), graph, inputs, mesh, mesh_options);
   return {.run = {arguments.axes, mesh.devices(), std::move(result), std::move(plan)}};
 }

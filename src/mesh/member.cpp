@@ -49,7 +49,8 @@ Member::Member(DeviceManager& manager, const Prepared& prepared, int rank, std::
       device_id_(std::move(device_id)),
       options_(std::move(options)),
       exchange_(std::move(exchange)),
-      queue_([this] { stop_.request_stop(); }) {}
+      queue_([this] { stop_.request_stop(); }),
+      landing_([this] { stop_.request_stop(); }) {}
 
 Lease Member::lease() const {
   LeaseOptions wanted{
@@ -67,7 +68,8 @@ void Member::run() {
     run_stages();
   } catch (...) {
     // An exchange that failed stopped the program; it has the reason.
-    const std::exception_ptr error = queue_.error() ? queue_.error() : std::current_exception();
+    std::exception_ptr error = queue_.error() ? queue_.error() : landing_.error();
+    if (!error) error = std::current_exception();
     exchange_->stop();
     std::rethrow_exception(error);
   }
@@ -84,7 +86,8 @@ void Member::run_stages() {
   // Values that nobody needs are exchanged, too: the other devices take part.
   for (const Stage& stage : prepared_.stages)
     for (const int v : stage.exchanges)
-      if (const ExchangeQueue::Received* received = queue_.find(v)) received->get();
+      for (const ExchangeQueue* queue : {&queue_, &landing_})
+        if (const ExchangeQueue::Received* received = queue->find(v)) received->get();
 }
 
 void Member::place_inputs() {
@@ -113,6 +116,11 @@ void Member::compute(const Stage& stage) {
     wait_for(input);
     inputs.push_back(values_.at(input));
   }
+  std::vector<std::shared_ptr<Storage>> results = compute(stage.graphs[index(rank_)], inputs);
+  for (std::size_t i = 0; i < stage.outputs.size(); ++i) values_[stage.outputs[i]] = std::move(results[i]);
+}
+
+std::vector<std::shared_ptr<Storage>> Member::compute(const Graph& graph, const std::vector<std::shared_ptr<Storage>>& inputs) {
   const Clock::time_point begin = Clock::now();
   RunOptions options = options_;
   options.device = device_id_;
@@ -120,9 +128,9 @@ void Member::compute(const Stage& stage) {
   options.cancel = stop_.get_token();
   if (end_) options.limit = std::max(*end_ - begin, Clock::duration::zero());
   options.on_decision = {};
-  EvaluateResult result = evaluate(manager_, stage.graphs[index(rank_)], inputs, options);
-  for (std::size_t i = 0; i < stage.outputs.size(); ++i) values_[stage.outputs[i]] = std::move(result.outputs[i]);
+  EvaluateResult result = evaluate(manager_, graph, inputs, options);
   add(result.timeline, begin);
+  return std::move(result.outputs);
 }
 
 bool Member::is_needed_next(int v, std::size_t stage) const {
@@ -134,42 +142,77 @@ bool Member::is_needed_next(int v, std::size_t stage) const {
 
 // Exchanges happen in the same order on all devices: here and now only if none is under way.
 void Member::begin_exchange(int v, bool is_needed_next) {
+  if (devices_ && begin_between_devices(v, is_needed_next)) return;
   const DType dtype = exchanged_type(prepared_.graph, value(v));
   const int source = value(v).inputs[0];
+  // What devices exchange is here when the next program has it.
+  if (landing_.find(source)) wait_for({source, exchanged_type(prepared_.graph, value(source))});
   if (is_needed_next && queue_.is_idle()) {
     if (value(source).is_exchange()) wait_for({source, exchanged_type(prepared_.graph, value(source))});
-    values_[{v, dtype}] = Storage::from_host(exchange_value(v, host_value(source, dtype)));
+    values_[{v, dtype}] = exchange_value(v, host_value(source, dtype))[0];
     return;
   }
   if (const ExchangeQueue::Received* received = queue_.find(source))
-    return queue_.add(v, [this, v, dtype, received = *received] { return exchange_value(v, received.get().cast(dtype)); });
+    return queue_.add(
+        v, [this, v, dtype, received = *received] { return exchange_value(v, received.get()[0]->to_host().cast(dtype)); });
   // The device belongs to this thread.
   queue_.add(v, [this, v, mine = host_value(source, dtype)] { return exchange_value(v, mine); });
 }
 
-HostArray Member::exchange_value(int v, const HostArray& mine) {
+// False if the value has to go through host memory. Earlier exchanges come first, as on all devices.
+bool Member::begin_between_devices(int v, bool is_needed_next) {
+  const Value& target = value(v);
+  if (!is_for_devices(prepared_.graph, prepared_.partition, target)) return false;
+  queue_.wait();
+  landing_.wait();
+  const DType dtype = exchanged_type(prepared_.graph, target);
+  const int source = target.inputs[0];
+  if (value(source).is_exchange()) wait_for({source, exchanged_type(prepared_.graph, value(source))});
+  const std::shared_ptr<Storage> mine = stored_value(source, dtype);
+  DevicePlan plan = device_plan(prepared_.graph, prepared_.mesh, prepared_.partition, target, rank_, mine->type().dtype);
+  const std::vector<std::shared_ptr<Storage>> sent = plan.pack ? compute(*plan.pack, {mine}) : std::vector{mine};
+  const Clock::time_point begin = Clock::now();
+  const std::shared_ptr<Flight> flight = devices_->start(plan, sent);
+  if (!flight) return false;
+  bytes.emplace_back();
+  if (plan.join) joins_[v] = *std::move(plan.join);
+  landing_.add(v, [this, flight, begin] {
+    ExchangeQueue::Values values = flight->land(stop_.get_token());
+    add({{"exchanging", std::chrono::duration<double>(Clock::now() - begin).count(), 0}}, begin);
+    return values;
+  });
+  if (is_needed_next) wait_for({v, dtype});
+  return true;
+}
+
+ExchangeQueue::Values Member::exchange_value(int v, const HostArray& mine) {
   const Clock::time_point begin = Clock::now();
   const Value& target = value(v);
   const Layout& from = value(target.inputs[0]).layout;
   HostArray part = target.kind == Value::Kind::reduce ? exchange_->reduce(mine, from, target.layout, shape(v))
                                                       : exchange_->move(mine, from, target.layout, shape(v));
-  bytes.push_back(exchange_->take_bytes());
+  bytes.emplace_back(exchange_->take_bytes());
   add({{"exchanging", std::chrono::duration<double>(Clock::now() - begin).count(), 0}}, begin);
-  return part;
+  return {Storage::from_host(std::move(part))};
 }
 
 // Puts a value that is being exchanged among the others.
 void Member::wait_for(Crossing crossing) {
   if (values_.contains(crossing)) return;
-  if (const ExchangeQueue::Received* received = queue_.find(crossing.value))
-    values_[crossing] = Storage::from_host(received->get());
+  if (const ExchangeQueue::Received* received = queue_.find(crossing.value)) values_[crossing] = received->get()[0];
+  if (const ExchangeQueue::Received* received = landing_.find(crossing.value)) {
+    const auto join = joins_.find(crossing.value);
+    values_[crossing] = join == joins_.end() ? received->get()[0] : compute(join->second, received->get())[0];
+  }
 }
 
-// A value in host memory, whatever type it crossed in.
-HostArray Member::host_value(int v, DType dtype) const {
-  if (const auto found = values_.find({v, dtype}); found != values_.end()) return found->second->to_host();
-  return values_.lower_bound({v, DType{}})->second->to_host().cast(dtype);
+// A value in this type if it crossed in it, else as it crossed.
+std::shared_ptr<Storage> Member::stored_value(int v, DType dtype) const {
+  const auto found = values_.find({v, dtype});
+  return found != values_.end() ? found->second : values_.lower_bound({v, DType{}})->second;
 }
+
+HostArray Member::host_value(int v, DType dtype) const { return stored_value(v, dtype)->to_host().cast(dtype); }
 
 void Member::add(const Timeline& spans, Clock::time_point begin) {
   const std::lock_guard lock(timeline_mutex_);
@@ -177,13 +220,19 @@ void Member::add(const Timeline& spans, Clock::time_point begin) {
   for (const Span& span : spans) timeline.push_back({span.stage, span.seconds, offset + span.start_seconds});
 }
 
-std::vector<Collective> collectives_of(const Prepared& prepared, std::span<const std::unique_ptr<Member>> members) {
+std::vector<Collective> collectives_of(const Prepared& prepared, std::span<const std::unique_ptr<Member>> members,
+                                       const std::string& through, const std::string& library) {
   std::vector<Collective> result;
   for (const Stage& stage : prepared.stages)
     for (const int v : stage.exchanges) {
       Collective collective = describe(prepared.graph, prepared.mesh, prepared.partition, prepared.partition.values[index(v)]);
-      collective.bytes = 0;
-      for (const auto& member : members) collective.bytes += member->bytes[result.size()];
+      collective.through = through;
+      if (members[0]->bytes[result.size()]) {
+        collective.bytes = 0;
+        for (const auto& member : members) collective.bytes += *member->bytes[result.size()];
+      } else {
+        collective.through = library;
+      }
       result.push_back(std::move(collective));
     }
   return result;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lease/storage.h"
+#include "mesh/exchange/device_exchange.h"
 #include "mesh/exchange/exchange.h"
 #include "mesh/exchange/exchange_queue.h"
 #include "mesh/plan/partition.h"
@@ -39,6 +40,8 @@ class Member {
  public:
   Member(DeviceManager& manager, const Prepared& prepared, int rank, std::string device_id, RunOptions options,
          std::unique_ptr<Exchange> exchange);
+  // Before run(), on all members: values go from device to device where they can.
+  void exchange_between_devices() { devices_.emplace(manager_, prepared_.mesh, rank_, *exchange_); }
 
   // Throws the errors of the device.
   Lease lease() const;
@@ -48,9 +51,10 @@ class Member {
   const std::string& device_id() const noexcept { return device_id_; }
   Exchange& exchange() noexcept { return *exchange_; }
   Timeline timeline;
-  std::vector<HostArray> outputs;    // parts
-  std::vector<std::uint64_t> bytes;  // received in each exchange, in order
-                                     // timeline and bytes are complete when run() has returned.
+  std::vector<HostArray> outputs;  // parts
+  // Of each exchange, in order: the bytes received; none if devices exchanged by themselves, which do not tell.
+  std::vector<std::optional<std::uint64_t>> bytes;
+  // timeline and bytes are complete when run() has returned.
 
  private:
   const Value& value(int v) const { return prepared_.partition.values[static_cast<std::size_t>(v)]; }
@@ -63,8 +67,11 @@ class Member {
   void compute(const Stage& stage);
   bool is_needed_next(int v, std::size_t stage) const;
   void begin_exchange(int v, bool is_needed_next);
-  HostArray exchange_value(int v, const HostArray& mine);
+  bool begin_between_devices(int v, bool is_needed_next);
+  ExchangeQueue::Values exchange_value(int v, const HostArray& mine);
+  std::vector<std::shared_ptr<Storage>> compute(const Graph& graph, const std::vector<std::shared_ptr<Storage>>& inputs);
   void wait_for(Crossing crossing);
+  std::shared_ptr<Storage> stored_value(int v, DType dtype) const;
   HostArray host_value(int v, DType dtype) const;
   void add(const Timeline& spans, Clock::time_point begin);
 
@@ -74,15 +81,20 @@ class Member {
   const std::string device_id_;
   const RunOptions options_;
   std::unique_ptr<Exchange> exchange_;
+  std::optional<DeviceExchange> devices_;
+  std::map<int, Graph> joins_;  // of values that devices exchanged: what puts them together
   std::map<Crossing, std::shared_ptr<Storage>> values_;
   Clock::time_point begin_;
   std::optional<Clock::time_point> end_;  // of the run, if it has a limit
   std::stop_source stop_;                 // of the programs
   std::mutex timeline_mutex_;
-  ExchangeQueue queue_;  // the last member: its thread uses the others
+  // The last members: their threads use the others. Exchanges through the host; waits for those between devices.
+  ExchangeQueue queue_, landing_;
 };
 
-// The exchanges of a run, with the bytes that all |members| of this process received.
-std::vector<Collective> collectives_of(const Prepared& prepared, std::span<const std::unique_ptr<Member>> members);
+// The exchanges of a run, with the bytes that all |members| of this process received |through|. Those between devices went
+// through |library|, with the bytes of the formula.
+std::vector<Collective> collectives_of(const Prepared& prepared, std::span<const std::unique_ptr<Member>> members,
+                                       const std::string& through, const std::string& library = {});
 
 }  // namespace tenon::mesh

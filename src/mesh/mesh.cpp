@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "mesh/exchange/device_exchange.h"
 #include "mesh/plan/partition.h"
 #include "tenon/error.h"
 
@@ -154,8 +155,9 @@ std::string MeshPlan::text() const {
   std::string result;
   for (const Value& value : values) result += fmt::format("%{:<4} {:<24} {}\n", value.node, value.sharding, value.description);
   for (const Collective& c : collectives)
-    result += fmt::format("{} of {} {}{} over {}: {} -> {}, {} bytes\n", name(c.kind), c.value, name(c.dtype), to_string(c.shape),
-                          fmt::join(c.axes, "+"), c.from, c.to, c.bytes);
+    result +=
+        fmt::format("{} of {} {}{} over {}: {} -> {}, {} bytes{}{}\n", name(c.kind), c.value, name(c.dtype), to_string(c.shape),
+                    fmt::join(c.axes, "+"), c.from, c.to, c.bytes, c.through.empty() ? "" : " through ", c.through);
   if (collectives.empty()) result += "nothing is exchanged between devices\n";
   if (!shares.empty()) result += fmt::format("shares of the devices: {:.3g}\n", fmt::join(shares, ", "));
   for (const std::string& note : notes) result += fmt::format("note: {}\n", note);
@@ -177,6 +179,31 @@ MeshPlan explain_mesh(const Graph& graph, const Mesh& mesh, const MeshOptions& o
   for (const double speed : options.speeds) plan.shares.push_back(speed / total);
   if (std::adjacent_find(plan.shares.begin(), plan.shares.end(), std::not_equal_to()) == plan.shares.end()) plan.shares.clear();
   plan.stages = partition.stages;
+  return plan;
+}
+
+MeshPlan explain_mesh(DeviceManager& manager, const Graph& graph, const Mesh& mesh, const MeshOptions& options) {
+  MeshPlan plan = explain_mesh(graph, mesh, options);
+  if (plan.collectives.empty()) return plan;
+  const mesh::Partition partition = mesh::partition(graph, mesh, options);
+  std::string library;
+  if (const std::shared_ptr<const CollectiveBackend> backend = mesh::backend_between(manager, mesh)) {
+    library = backend->collective_library();
+    std::string problem;
+    if (mesh::bytes_for_devices(graph, mesh, partition) < mesh::kLeastDeviceBytes)
+      problem = fmt::format("less than {} bytes are exchanged", mesh::kLeastDeviceBytes);
+    else
+      try {
+        plan.notes.push_back(fmt::format("{} {} exchanges values between the devices", library, backend->collective_version()));
+      } catch (const Error& error) {
+        problem = fmt::format("{}; {}", error.what(), error.hint());
+      }
+    if (!problem.empty()) plan.notes.push_back(fmt::format("{} is not used: {}", std::exchange(library, ""), problem));
+  }
+  auto collective = plan.collectives.begin();
+  for (const mesh::Value& value : partition.values)
+    if (value.is_exchange())
+      (collective++)->through = !library.empty() && mesh::is_for_devices(graph, partition, value) ? library : "host memory";
   return plan;
 }
 

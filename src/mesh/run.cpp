@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/log.h"
 #include "mesh/member.h"
 #include "tenon/error.h"
 #include "tenon/mesh.h"
@@ -109,6 +110,23 @@ class Session {
   std::exception_ptr error_;  // the first
 };
 
+// The right of one run of this process to exchange between devices. Two at once on the same devices could each wait for the
+// other; the second one exchanges through host memory.
+class DeviceTurn {
+ public:
+  explicit DeviceTurn(bool is_wanted) : lock_(mutex(), std::defer_lock) {
+    if (is_wanted && !lock_.try_lock()) logging::info("values of a mesh go through host memory: another mesh is at work");
+  }
+  bool is_ours() const noexcept { return lock_.owns_lock(); }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  std::unique_lock<std::mutex> lock_;
+};
+
 HostArray assembled(const mesh::Prepared& prepared, const std::vector<std::unique_ptr<mesh::Member>>& members,
                     std::size_t output) {
   const mesh::Value& value = prepared.partition.values[index(prepared.partition.outputs[output])];
@@ -158,6 +176,10 @@ MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<con
   for (int rank = 0; rank < mesh.size(); ++rank)
     members.push_back(std::make_unique<mesh::Member>(manager, prepared, rank, mesh.devices()[index(rank)], each,
                                                      session.meeting.exchange(rank)));
+  const std::shared_ptr<const CollectiveBackend> backend = mesh::backend_between(manager, mesh);
+  const DeviceTurn turn(backend && mesh::bytes_for_devices(graph, mesh, prepared.partition) >= mesh::kLeastDeviceBytes);
+  if (turn.is_ours())
+    for (const auto& member : members) member->exchange_between_devices();
   MeshResult result;
   result.devices.resize(members.size());
   {
@@ -169,7 +191,8 @@ MeshResult run_on_mesh(DeviceManager& manager, const Graph& graph, std::span<con
   session.rethrow();
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) result.outputs.push_back(assembled(prepared, members, i));
   for (const auto& member : members) result.timelines.push_back(member->timeline);
-  result.collectives = mesh::collectives_of(prepared, members);
+  result.collectives =
+      mesh::collectives_of(prepared, members, "host memory", backend ? std::string(backend->collective_library()) : "");
   return result;
 }
 

@@ -160,7 +160,7 @@ MpiResult run_over_mpi(DeviceManager& manager, const Graph& graph, std::span<con
   processes.gather("done");
   result.result.devices.push_back(lease.device());
   result.result.timelines.push_back(member.timeline);
-  result.result.collectives = mesh::collectives_of(prepared, members);
+  result.result.collectives = mesh::collectives_of(prepared, members, "MPI");
   return result;
 }
 

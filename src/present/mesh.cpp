@@ -33,6 +33,7 @@ void write_collectives(JsonWriter& json, const std::vector<Collective>& collecti
     json.member("to", collective.to);
     json.list("axes", collective.axes);
     json.member("bytes", collective.bytes);
+    if (!collective.through.empty()) json.member("through", collective.through);
     json.end_object();
   }
   json.end_array();

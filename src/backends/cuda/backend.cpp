@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/nccl/group.h"
 #include "base/log.h"
 #include "device/detectors.h"
 #include "device/nvidia/nvidia_management.h"
@@ -51,12 +52,13 @@ class LentBuffer {
   std::int64_t stream_;
 };
 
-class CudaDevice final : public OpenDevice, public DirectTransfers, public MemoryExchange {
+class CudaDevice final : public OpenDevice, public DirectTransfers, public MemoryExchange, public Collectives {
  public:
-  CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ExecutableOptions& programs)
+  CudaDevice(DeviceInfo info, std::shared_ptr<Context> context, const ExecutableOptions& programs, const nccl::Library* nccl)
       : info_(std::move(info)),
         context_(std::move(context)),
-        programs_(programs) {}
+        programs_(programs),
+        nccl_(nccl) {}
 
   const DeviceInfo& info() const noexcept override { return info_; }
 
@@ -128,10 +130,19 @@ class CudaDevice final : public OpenDevice, public DirectTransfers, public Memor
     return std::make_unique<DeviceBuffer>(context_, type, reinterpret_cast<DevicePointer>(address), std::move(owner));
   }
 
+  std::string make_group_id() override {
+    context_->enter();
+    return nccl::make_id(nccl());
+  }
+  std::unique_ptr<DeviceGroup> join(const std::string& id, int rank, int size) override {
+    return nccl::join(nccl(), context_, id, rank, size);
+  }
+
   void close() override { context_->close(); }
   bool is_lost() const noexcept override { return context_->is_lost(); }
 
  private:
+  const nccl::Library& nccl() const { return nccl_ ? *nccl_ : nccl_library().table; }
   const DeviceBuffer& ours(const Buffer& buffer) const {
     const auto* const mine = dynamic_cast<const DeviceBuffer*>(&buffer);
     if (!mine || mine->context() != context_.get())
@@ -146,6 +157,7 @@ class CudaDevice final : public OpenDevice, public DirectTransfers, public Memor
   DeviceInfo info_;
   std::shared_ptr<Context> context_;
   ExecutableOptions programs_;
+  const nccl::Library* nccl_;
 };
 
 // Nominal memory of models whose name does not contain it; the management library knows the exact figure.
@@ -160,7 +172,7 @@ std::optional<std::uint64_t> memory_of(std::string_view model) {
   return std::nullopt;
 }
 
-class CudaBackend final : public Backend, public Preloadable, public ExchangingBackend {
+class CudaBackend final : public Backend, public Preloadable, public ExchangingBackend, public CollectiveBackend {
  public:
   std::string_view name() const noexcept override { return "cuda"; }
 
@@ -205,6 +217,9 @@ class CudaBackend final : public Backend, public Preloadable, public ExchangingB
     return find_device(driver(), device, &card) == kSuccess && driver().device_get(&other, place.id) == kSuccess && card == other;
   }
 
+  std::string_view collective_library() const noexcept override { return "NCCL"; }
+  std::string collective_version() const override { return nccl_library().version; }
+
   void preload() noexcept override {
     try {
       driver();
@@ -225,7 +240,8 @@ std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& de
                                       const DriverOptions& how) {
   ExecutableOptions programs = how.programs;
   programs.fuse = options.fuse;
-  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget, how.compiler), programs);
+  return std::make_unique<CudaDevice>(device, std::make_shared<Context>(driver, device, options.budget, how.compiler), programs,
+                                      how.nccl);
 }
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "backends/cuda/executable.h"
+#include "backends/cuda/nccl/api.h"
 #include "tenon/backend.h"
 
 namespace tenon::cuda {
@@ -14,7 +15,8 @@ std::unique_ptr<Backend> make_backend();
 
 struct DriverOptions {
   ExecutableOptions programs = {};
-  Compiler compiler = {};  // none: NVRTC
+  Compiler compiler = {};               // none: NVRTC
+  const nccl::Library* nccl = nullptr;  // none: libnccl.so.2, if it is there; must outlive the card
 };
 // An open card driven through |driver|, which must outlive it.
 std::unique_ptr<OpenDevice> open_with(const Driver& driver, const DeviceInfo& device, const OpenOptions& options = {},

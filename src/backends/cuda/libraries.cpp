@@ -23,6 +23,8 @@ std::vector<std::string> everywhere(std::span<const std::string> names) {
   return all;
 }
 
+constexpr const char* kInstallNccl = "install NVIDIA's libnccl2, or put the folder of libnccl.so.2 into LD_LIBRARY_PATH";
+
 struct Symbol {
   const char* name;
   void** address;
@@ -76,6 +78,27 @@ Loaded<BlasLibrary> load_blas() {
   const std::string names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
   return load(table, everywhere(names), symbols);
 }
+
+std::string nccl_version(const nccl::Library& table) {
+  int code = 0;
+  if (table.version(&code) != nccl::kSuccess) code = 0;
+  // Before 2.9 the major number counted thousands.
+  const int major = code >= 10000 ? code / 10000 : code / 1000;
+  const int rest = code >= 10000 ? code % 10000 : code % 1000;
+  std::string version = fmt::format("{}.{}.{}", major, rest / 100, rest % 100);
+  if (major != 2 || code < nccl::kOldest)
+    throw Error(ErrorCode::unavailable, fmt::format("NCCL {} cannot be used: Tenon needs 2.14 or a later 2.x", version),
+                kInstallNccl);
+  return version;
+}
+
+NcclLibrary load_nccl_from(std::vector<std::string> names) {
+  nccl::Library table;
+  const Symbol symbols[] = {TENON_NCCL(TENON_CUDA_SYMBOL)};
+  const Loaded<nccl::Library> loaded = load(table, std::move(names), symbols);
+  if (!loaded.problem.empty()) throw Error(ErrorCode::unavailable, "NCCL cannot be used: " + loaded.problem, kInstallNccl);
+  return {loaded.table, nccl_version(loaded.table)};
+}
 #undef TENON_CUDA_SYMBOL
 
 }  // namespace
@@ -103,6 +126,14 @@ const Nvrtc& nvrtc() {
 const BlasLibrary* blas_library() {
   static const Loaded<BlasLibrary>* const loaded = new Loaded<BlasLibrary>(load_blas());
   return loaded->problem.empty() ? &loaded->table : nullptr;
+}
+
+NcclLibrary load_nccl(std::span<const std::string> names) { return load_nccl_from({names.begin(), names.end()}); }
+
+const NcclLibrary& nccl_library() {
+  const std::string names[] = {"libnccl.so.2"};
+  static const NcclLibrary* const loaded = new NcclLibrary(load_nccl_from(everywhere(names)));
+  return *loaded;
 }
 
 bool is_fatal(Result result) noexcept {

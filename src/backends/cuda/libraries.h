@@ -4,10 +4,12 @@
 // /usr/local/cuda. A missing library is reported as an error. Thread safety: all calls may run concurrently.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "backends/cuda/api.h"
+#include "backends/cuda/nccl/api.h"
 #include "tenon/error.h"
 
 namespace tenon::cuda {
@@ -19,6 +21,15 @@ bool is_driver_loaded() noexcept;
 const Nvrtc& nvrtc();
 // Null if it is not installed; products are then generated kernels.
 const BlasLibrary* blas_library();
+
+struct NcclLibrary {
+  nccl::Library table;
+  std::string version;  // "2.27.3"
+};
+// libnccl.so.2. Throws unavailable if it is not there, lacks a function or is too old, with a hint on what to install.
+const NcclLibrary& nccl_library();
+// The same from the first of |names|, file names for the loader or paths, each time again.
+NcclLibrary load_nccl(std::span<const std::string> names);
 
 // Whether the context refuses all further work after this error.
 bool is_fatal(Result result) noexcept;

@@ -38,8 +38,16 @@ enum class WorkerCommand : std::uint8_t {
   reserve,  // buffer number, type: a small allocation
   drop_buffer,
   drop_program,
+  leave_group,
+  // Answered: those of devices that exchange with others (hal/collectives.h).
+  make_group,        // -> its id
+  join_group,        // group number, id, rank, size ->
+  start_exchange,    // group number, calls ->
+  is_exchange_done,  // group number -> whether it is
 };
-constexpr bool is_answered(WorkerCommand command) { return command <= WorkerCommand::close; }
+constexpr bool is_answered(WorkerCommand command) {
+  return command <= WorkerCommand::close || command > WorkerCommand::leave_group;
+}
 inline constexpr std::uint64_t kWorkerProtocol = 2;
 // Tensors of up to this size travel in the messages themselves; larger ones of up to kSharedBytes through shared memory.
 inline constexpr std::size_t kMessageBytes = 16 << 10, kSharedBytes = 64 << 10;

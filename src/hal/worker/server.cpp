@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "base/threads/stop_scope.h"
+#include "hal/collectives.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"
 #include "hal/worker/window.h"
@@ -119,6 +120,7 @@ class Server {
         failed_.erase(number);
         return;
       case WorkerCommand::drop_program: programs_.erase(number); return;
+      case WorkerCommand::leave_group: groups_.erase(number); return;
       default: ByteReader::fail("a command that does not exist");
     }
   }
@@ -167,6 +169,10 @@ class Server {
       case WorkerCommand::pass_download: return pass_download(in);
       case WorkerCommand::run: return run(in, reply);
       case WorkerCommand::close: return close();
+      case WorkerCommand::make_group: return reply.text(collectives().make_group_id());
+      case WorkerCommand::join_group: return join_group(in);
+      case WorkerCommand::start_exchange: return start_exchange(in);
+      case WorkerCommand::is_exchange_done: return reply.flag(group(in.number()).is_complete());
       default: ByteReader::fail("a command that does not exist");
     }
   }
@@ -179,6 +185,16 @@ class Server {
     auto* const able = dynamic_cast<DirectTransfers*>(&device());
     if (!able) ByteReader::fail("a transfer that the device does not offer");
     return *able;
+  }
+  Collectives& collectives() const {
+    auto* const able = dynamic_cast<Collectives*>(&device());
+    if (!able) throw Error(ErrorCode::unimplemented, device().info().id + " cannot exchange with other devices directly");
+    return *able;
+  }
+  DeviceGroup& group(Number number) const {
+    const auto found = groups_.find(number);
+    if (found == groups_.end()) ByteReader::fail("a group that does not exist");
+    return *found->second;
   }
   TransferWindow& window() const {
     if (window_failure_) throw Error(*window_failure_);
@@ -285,7 +301,30 @@ class Server {
     }
   }
 
+  void join_group(ByteReader& in) {
+    const Number number = in.number();
+    const std::string id = in.text();
+    const auto rank = in.number(), size = in.below(1 << 20, "a group of too many devices");
+    if (rank >= size) ByteReader::fail("a rank outside of its group");
+    groups_[number] = collectives().join(id, static_cast<int>(rank), static_cast<int>(size));
+  }
+  void start_exchange(ByteReader& in) {
+    DeviceGroup& with = group(in.number());
+    std::vector<GroupCall> calls;
+    for (Number count = in.below(in.left() + 1, "more calls than bytes"); count > 0; --count) {
+      GroupCall& call = calls.emplace_back();
+      call.kind = static_cast<GroupCall::Kind>(in.below(GroupCall::kKinds, "an exchange that does not exist"));
+      call.peer = static_cast<int>(in.below(1 << 20, "a device outside of the group"));
+      call.reduction = static_cast<ReduceKind>(in.below(6, "a reduction that does not exist"));
+      // Numbers of buffers begin at 1.
+      if (const Number from = in.number()) call.from = &buffer(from);
+      if (const Number to = in.number()) call.to = &buffer(to);
+    }
+    with.start(calls);
+  }
+
   void close() {
+    groups_.clear();
     if (window_ && device_ && !window_failure_) direct().unpin(window_->data());
     window_.reset();
     programs_.clear();
@@ -300,6 +339,7 @@ class Server {
   std::unique_ptr<OpenDevice> device_;
   std::unordered_map<Number, std::unique_ptr<Buffer>> buffers_;
   std::unordered_map<Number, std::unique_ptr<Executable>> programs_;
+  std::unordered_map<Number, std::unique_ptr<DeviceGroup>> groups_;
   std::vector<const Buffer*> inputs_;
   std::vector<Buffer*> outputs_;
   std::unordered_map<Number, Error> failed_;
@@ -317,7 +357,8 @@ void watch_parent(int socket, Stopping& stopping) {
   sigemptyset(&stops);
   sigaddset(&stops, kStopSignal);
   pthread_sigmask(SIG_BLOCK, &stops, nullptr);
-  const int signals = signalfd(-1, &stops, SFD_CLOEXEC);
+  // A library may unblock it in a thread of its own, which then takes a signal that poll() has seen: reading must not wait.
+  const int signals = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
   const int parent = static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0));
   std::thread([socket, parent, signals, &stopping] {
     pollfd watched[] = {{socket, POLLRDHUP, 0}, {parent, POLLIN, 0}, {signals, POLLIN, 0}};  // negative ones are ignored

@@ -23,6 +23,7 @@
 #include "base/text/units.h"
 #include "base/threads/progress_scope.h"
 #include "base/threads/stop_scope.h"
+#include "hal/collectives.h"
 #include "hal/memory_exchange.h"
 #include "hal/worker/channel.h"
 #include "hal/worker/hosted.h"
@@ -552,6 +553,51 @@ class WorkerProgram final : public Executable, public Tiered {
   std::atomic<bool> has_changed_{false};
 };
 
+// A group that the worker has joined. The worker ends its own waits; the limits are for one that does not.
+class WorkerGroup final : public DeviceGroup {
+ public:
+  WorkerGroup(std::shared_ptr<Connection> connection, const std::string& id, int rank, int size)
+      : connection_(std::move(connection)),
+        number_(connection_->next_number()) {
+    ByteWriter request = request_for(WorkerCommand::join_group);
+    request.number(number_);
+    request.text(id);
+    request.number(static_cast<std::uint64_t>(rank));
+    request.number(static_cast<std::uint64_t>(size));
+    connection_->call(request, connection_->limits().transfer);
+  }
+  ~WorkerGroup() override { connection_->tell(WorkerCommand::leave_group, number_); }
+
+  void start(std::span<const GroupCall> calls) override {
+    const auto number_of = [](const Buffer* buffer) {
+      return buffer ? static_cast<const WorkerBuffer*>(buffer)->number() : Connection::Number{0};
+    };
+    ByteWriter request = request_for(WorkerCommand::start_exchange);
+    request.number(number_);
+    request.number(calls.size());
+    for (const GroupCall& call : calls) {
+      request.number(static_cast<std::uint64_t>(call.kind));
+      request.number(static_cast<std::uint64_t>(call.peer));
+      request.number(static_cast<std::uint64_t>(call.reduction));
+      request.number(number_of(call.from));
+      request.number(number_of(call.to));
+    }
+    connection_->call(request, connection_->limits().transfer);
+  }
+
+  // Waits for a program that the worker runs.
+  bool is_complete() override {
+    ByteWriter request = request_for(WorkerCommand::is_exchange_done);
+    request.number(number_);
+    const std::vector<std::byte> answer = connection_->call(request);
+    return ByteReader(answer).flag();
+  }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  const Connection::Number number_;
+};
+
 // A worker that has loaded its backend's libraries but opened no device. It is started when a device closes, so that the next
 // open does not wait for a process to start and its libraries to load.
 class SpareWorker {
@@ -587,7 +633,7 @@ class SpareWorker {
   std::shared_ptr<Connection> connection_;
 };
 
-class WorkerDevice final : public OpenDevice {
+class WorkerDevice final : public OpenDevice, public Collectives {
  public:
   // |spare|, which may be null, is started when the device has closed.
   WorkerDevice(std::shared_ptr<Connection> connection, DeviceInfo info, std::shared_ptr<MemoryBudget> budget,
@@ -648,6 +694,15 @@ class WorkerDevice final : public OpenDevice {
     return passes ? connection_->pass_download(request, type) : connection_->download(request, type);
   }
 
+  std::string make_group_id() override {
+    const std::vector<std::byte> answer =
+        connection_->call(request_for(WorkerCommand::make_group), connection_->limits().transfer);
+    return ByteReader(answer).text();
+  }
+  std::unique_ptr<DeviceGroup> join(const std::string& id, int rank, int size) override {
+    return std::make_unique<WorkerGroup>(connection_, id, rank, size);
+  }
+
   void close() override {
     connection_->close();
     if (spare_) spare_->start();
@@ -695,7 +750,7 @@ std::unique_ptr<OpenDevice> open_over(std::shared_ptr<Connection> connection, st
   return std::make_unique<WorkerDevice>(std::move(connection), std::move(info), options.budget, std::move(spare));
 }
 
-class IsolatedBackend final : public Backend, public ExchangingBackend {
+class IsolatedBackend final : public Backend, public ExchangingBackend, public CollectiveBackend {
  public:
   IsolatedBackend(std::unique_ptr<Backend> backend, bool needs_worker)
       : backend_(std::move(backend)),
@@ -727,6 +782,16 @@ class IsolatedBackend final : public Backend, public ExchangingBackend {
   bool is_at(const DeviceInfo& device, const dlpack::Device& place) const override {
     const auto* const able = dynamic_cast<const ExchangingBackend*>(backend_.get());
     return able && !needs_worker_ && able->is_at(device, place);
+  }
+
+  // Loaded into the workers for use, and into this process to be asked about.
+  std::string_view collective_library() const noexcept override {
+    const auto* const able = dynamic_cast<const CollectiveBackend*>(backend_.get());
+    return able ? able->collective_library() : "";
+  }
+  std::string collective_version() const override {
+    const auto* const able = dynamic_cast<const CollectiveBackend*>(backend_.get());
+    return able ? able->collective_version() : "";
   }
 
  private:

@@ -207,6 +207,14 @@ DeviceOwner::Operation DeviceOwner::begin(const LeaseGrant& grant, const std::st
   return Operation(shared_from_this(), *session_, overdue_at);
 }
 
+std::optional<DeviceOwner::Operation> DeviceOwner::begin_if_open(const Residency* residency) {
+  const std::lock_guard lock(mutex_);
+  check_running();
+  if (!is_open_for_use() || (residency && residency != session_->residency.get())) return std::nullopt;
+  ++session_->operations;
+  return Operation(shared_from_this(), *session_, Clock::kNever);
+}
+
 std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once() {
   if (fork_guard::generation() != process_generation_) return std::nullopt;
   const std::lock_guard lock(mutex_);
@@ -253,6 +261,7 @@ DeviceOwner::Operation::~Operation() {
   if (!owner_) return;
   residency_.reset();
   executables_.reset();
+  groups_.reset();
   owner_->end_operation(*this);
 }
 

@@ -83,6 +83,10 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   Operation begin(const LeaseGrant& grant, const std::stop_token& cancel = {},
                   std::optional<std::chrono::nanoseconds> limit = std::nullopt);
 
+  // The same without waiting, for a thread that holds a lease: none unless the device is open, and was not closed since it had
+  // |residency|; null: whenever it was opened.
+  std::optional<Operation> begin_if_open(const Residency* residency);
+
   // The use of a device that is open, shared and not waited for, without a lease of its own: what a program of a microsecond can
   // afford. None if it is not. Operation::count_run() says how it went.
   std::optional<Operation> begin_at_once();
@@ -213,6 +217,8 @@ class DeviceOwner::Operation {
   OpenDevice& device() const noexcept { return residency_->device(); }
   const std::shared_ptr<Residency>& residency() const noexcept { return residency_; }
   ExecutableCache& executables() const noexcept { return *executables_; }
+  // Used by one thread at a time.
+  JoinedGroups& groups() const noexcept { return *groups_; }
   // Something went wrong: if the device is lost, it is given up at the end of the operation.
   void failed() noexcept { has_failed_ = true; }
   // For one that was begun at once: counts as a lease and a run when it ends.
@@ -225,13 +231,15 @@ class DeviceOwner::Operation {
         session_(&session),
         overdue_at_(overdue_at),
         residency_(session.residency),
-        executables_(session.executables) {}
+        executables_(session.executables),
+        groups_(session.groups) {}
 
   std::shared_ptr<DeviceOwner> owner_;
   OpenSession* session_;  // stays until its last operation has ended, also when it was given up
   Clock::Time overdue_at_;
   std::shared_ptr<Residency> residency_;
   std::shared_ptr<ExecutableCache> executables_;
+  std::shared_ptr<JoinedGroups> groups_;
   bool has_failed_ = false;
   double compute_seconds_ = -1;  // of a run that end_operation() counts; negative for none
 };

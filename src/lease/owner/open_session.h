@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "hal/collectives.h"
 #include "lease/executable_cache.h"
 #include "lease/storage.h"
 #include "lease/turnstile/turnstile.h"
@@ -23,6 +24,7 @@ struct OpenSession {
   Turnstile::Pass pass;    // empty for a device without a queue between processes
   Clock::Time held_since;  // the quantum runs from here
   std::shared_ptr<ExecutableCache> executables = std::make_shared<ExecutableCache>();
+  std::shared_ptr<JoinedGroups> groups = std::make_shared<JoinedGroups>();
   Clock::Time idle_since{}, close_at{};    // while idle
   Clock::Time retry_at{};                  // of closing, after the values on it could not be moved
   int operations = 0;                      // that run on it
@@ -59,6 +61,7 @@ struct OpenSession {
   std::string close() {
     std::string failure;
     executables.reset();
+    groups.reset();
     residency.reset();
     try {
       device->close();

@@ -131,6 +131,7 @@ struct Meeting::State {
     is_stopped.resize(index(mesh.size()));
   }
   struct Slot {
+    std::string text;
     HostArray part;
     HostArray sum;                // of the group's first device: its members fill it
     std::byte* filled = nullptr;  // its bytes
@@ -187,6 +188,15 @@ class MeetingExchange final : public Exchange {
       if (source != rank_) bytes_ += bytes;
     }
     return result;
+  }
+
+  std::vector<std::string> gather(const std::string& text) override {
+    auto& slots = next_slots();
+    slots[index(rank_)].text = text;
+    state_->wait(rank_);
+    std::vector<std::string> texts;
+    for (const Meeting::State::Slot& slot : slots) texts.push_back(slot.text);
+    return texts;
   }
 
   std::uint64_t take_bytes() override { return std::exchange(bytes_, 0); }

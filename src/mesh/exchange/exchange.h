@@ -24,6 +24,8 @@ class Exchange {
   virtual HostArray reduce(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) = 0;
   // The layouts differ in their splits.
   virtual HostArray move(const HostArray& mine, const Layout& from, const Layout& to, const Shape& shape) = 0;
+  // What all devices say, in the order of ranks.
+  virtual std::vector<std::string> gather(const std::string& text) = 0;
   // Bytes that this device received from others since the last call.
   virtual std::uint64_t take_bytes() = 0;
   // From any thread: ends the present and every future wait of this device with an exception, cancelled.

@@ -13,7 +13,7 @@ ExchangeQueue::~ExchangeQueue() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ExchangeQueue::add(int value, std::function<HostArray()> exchange) {
+void ExchangeQueue::add(int value, std::function<Values()> exchange) {
   Task task{std::move(exchange), {}};
   received_[value] = task.received.get_future().share();
   {
@@ -27,6 +27,10 @@ void ExchangeQueue::add(int value, std::function<HostArray()> exchange) {
 const ExchangeQueue::Received* ExchangeQueue::find(int value) const {
   const auto found = received_.find(value);
   return found == received_.end() ? nullptr : &found->second;
+}
+
+void ExchangeQueue::wait() const {
+  for (const auto& [value, received] : received_) received.wait();
 }
 
 bool ExchangeQueue::is_idle() const {
@@ -46,7 +50,7 @@ void ExchangeQueue::work() {
     if (is_ending_) return;
     Task& task = tasks_.front();  // add() moves no task
     std::exception_ptr error = error_;
-    HostArray received;
+    Values received;
     if (!error) {
       lock.unlock();
       try {

@@ -2,7 +2,7 @@
 //
 // The thread starts with the first exchange. When one has failed, all later ones fail with the same error, as the other
 // devices no longer agree on what comes next.
-// Thread safety: add(), get() and is_idle() are for one thread.
+// Thread safety: all but the destructor are for one thread.
 #pragma once
 
 #include <condition_variable>
@@ -13,31 +13,35 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <vector>
 
-#include "tenon/array.h"
+#include "lease/storage.h"
 
 namespace tenon::mesh {
 
 class ExchangeQueue {
  public:
-  using Received = std::shared_future<HostArray>;
+  using Values = std::vector<std::shared_ptr<Storage>>;
+  using Received = std::shared_future<Values>;
 
   // |on_failure| is called once, on the thread of the queue.
   explicit ExchangeQueue(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {}
   // Waits for the exchange that is under way; those not begun are dropped.
   ~ExchangeQueue();
 
-  void add(int value, std::function<HostArray()> exchange);
+  void add(int value, std::function<Values()> exchange);
   // What add() was called with last for |value| returned; nothing if it was never called. Getting it throws what it threw.
   const Received* find(int value) const;
+  // Until all exchanges are done, whether or not they failed.
+  void wait() const;
   // Whether all exchanges are done: then the calling thread may exchange.
   bool is_idle() const;
   std::exception_ptr error() const;
 
  private:
   struct Task {
-    std::function<HostArray()> exchange;
-    std::promise<HostArray> received;
+    std::function<Values()> exchange;
+    std::promise<Values> received;
   };
   void work();
 

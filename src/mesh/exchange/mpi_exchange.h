@@ -35,7 +35,7 @@ class MpiExchange final : public Exchange {
   // The host of each process.
   const std::vector<std::string>& names() const noexcept { return names_; }
   // Waits until all processes are here; each gets the texts of all, in order of rank.
-  std::vector<std::string> gather(const std::string& text);
+  std::vector<std::string> gather(const std::string& text) override;
   // Runs |action| on all processes, one after the other, in the order of |turn|, and waits until all have done it: for as long
   // as the one whose turn it is shows signs of life.
   void in_turn(const std::vector<int>& turn, const std::function<void()>& action);

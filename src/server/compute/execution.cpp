@@ -171,7 +171,7 @@ void run_on_mesh(const ComputeRequest& program, DeviceManager& manager, const Ru
   const Mesh mesh = mesh_over(manager, program.mesh, program.device);
   MeshOptions options = program.mesh_options(manager, mesh);
   std::optional<MeshPlan> plan;
-  if (program.details) plan = explain_mesh(program.graph, mesh, options);
+  if (program.details) plan = explain_mesh(manager, program.graph, mesh, options);
   options.run = run;
   outcome.mesh = {program.mesh, mesh.devices(), tenon::run_on_mesh(manager, program.graph, program.arrays, mesh, options),
                   std::move(plan)};

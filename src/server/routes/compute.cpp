@@ -115,7 +115,8 @@ std::string check_json(const ProgramReader::Check& check, const DeviceManager& m
   if (is_on_mesh) {
     const Mesh mesh = mesh_over(manager, check.program->mesh, check.program->device);
     json.key("mesh");
-    present::write_mesh_plan(json, mesh, explain_mesh(check.program->graph, mesh, check.program->mesh_options(manager, mesh)));
+    present::write_mesh_plan(json, mesh,
+                             explain_mesh(manager, check.program->graph, mesh, check.program->mesh_options(manager, mesh)));
   }
   json.key("route");
   if (check.program && !is_on_mesh)

@@ -66,9 +66,11 @@ class FakeDriver {
   std::size_t capacity = std::size_t{1} << 30, used = 0;
   int contexts = 0, resets = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0, live_graphs = 0,
       graph_launches = 0;
+  std::uintptr_t handles = 0;                            // of streams and events, made so far
   int synchronized = 0;                                  // the whole context
   std::map<RawEvent, RawStream> recorded;                // where last
   std::vector<std::pair<RawStream, RawStream>> ordered;  // the second waits for the first
+  bool (*is_busy)(const void* stream) = nullptr;         // whether events recorded on a stream are still to come
   Result next_wait = kSuccess, next_launch = kSuccess, next_open = kSuccess, next_stream = kSuccess, next_capture = kSuccess;
 
  private:
@@ -178,10 +180,15 @@ class FakeDriver {
   void fill_streams() {
     table_.stream_create = [](RawStream* stream, unsigned) -> Result {
       if (fake().next_stream != kSuccess) return std::exchange(fake().next_stream, kSuccess);
-      *stream = handle<RawStream>(static_cast<std::uintptr_t>(++fake().streams));
+      const std::lock_guard lock(fake().mutex);
+      ++fake().streams;
+      *stream = handle<RawStream>(++fake().handles);
       return kSuccess;
     };
-    table_.stream_destroy = [](RawStream) { return --fake().streams, kSuccess; };
+    table_.stream_destroy = [](RawStream) {
+      const std::lock_guard lock(fake().mutex);
+      return --fake().streams, kSuccess;
+    };
     table_.stream_synchronize = [](RawStream) {
       return fake().next_wait == kSuccess ? kSuccess : std::exchange(fake().next_wait, kSuccess);  // several threads wait at once
     };
@@ -190,15 +197,23 @@ class FakeDriver {
       return fake().ordered.emplace_back(fake().recorded[event], stream), kSuccess;
     };
     table_.event_create = [](RawEvent* event, unsigned) {
-      *event = handle<RawEvent>(static_cast<std::uintptr_t>(++fake().events));
+      const std::lock_guard lock(fake().mutex);
+      ++fake().events;
+      *event = handle<RawEvent>(++fake().handles);
       return kSuccess;
     };
-    table_.event_destroy = [](RawEvent) { return --fake().events, kSuccess; };
+    table_.event_destroy = [](RawEvent) {
+      const std::lock_guard lock(fake().mutex);
+      return --fake().events, kSuccess;
+    };
     table_.event_record = [](RawEvent event, RawStream stream) {
       const std::lock_guard lock(fake().mutex);
       return fake().recorded[event] = stream, kSuccess;
     };
-    table_.event_query = [](RawEvent) { return kSuccess; };
+    table_.event_query = [](RawEvent event) -> Result {
+      const std::lock_guard lock(fake().mutex);
+      return fake().is_busy && fake().is_busy(fake().recorded[event]) ? kNotReady : kSuccess;
+    };
     table_.event_synchronize = [](RawEvent) { return kSuccess; };
   }
 

@@ -3,7 +3,9 @@
 
 usage: check_balancing.py TENON                                   devices are pulled out under load; nothing may be lost; and the
                                                                   times of requests are near those that `tenon simulate` tells
-       check_balancing.py TENON --compare [--loads 0.5,0.7,0.9] [--seconds S]     policies beside each other
+       check_balancing.py TENON --compare [--loads 0.5,0.7,0.9] [--seconds S] [--job J] [--rounds N]
+                                                                  policies beside each other, with jobs of J seconds on a slow
+                                                                  device: long ones where the machine is busy with other things
 
 The server routes by itself (policy "tenon": routing fastest); for the others this program names the device of each request.
 Requests arrive at random at the given share of what all devices can do.
@@ -214,15 +216,15 @@ def check_simulation(tenon, duration):
             server.end()
 
 
-def compare(tenon, loads, duration, policies):
+def compare(tenon, loads, duration, policies, job, rounds):
     print("| load | policy | requests | mean ms | median ms | p99 ms |\n| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(tenon, folder, 0.4)
+        server = Server(tenon, folder, job)
         try:
             seconds = measure_seconds(server)
             for load in loads:
-                for policy in policies:
-                    times, failures = run_load(server, policy, seconds, load, duration, seed=7)
+                for number, policy in [(number, policy) for number in range(rounds) for policy in policies]:
+                    times, failures = run_load(server, policy, seconds, load, duration, seed=7 + number)
                     assert not failures, failures[:3]
                     print(f"| {load} | {policy} | {len(times)} | {1e3 * sum(times) / len(times):.0f} | {1e3 * times[len(times) // 2]:.0f} | "
                           f"{1e3 * times[int(len(times) * 0.99)]:.0f} |", flush=True)
@@ -237,10 +239,13 @@ def main():
     parser.add_argument("--loads", default="0.5,0.7,0.9")
     parser.add_argument("--policies", default="tenon,expected,least_loaded,two_choices,round_robin,random")
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--job", type=float, default=0.4)
+    parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     tenon = os.path.abspath(arguments.tenon)
     if arguments.compare:
-        compare(tenon, [float(load) for load in arguments.loads.split(",")], arguments.seconds, arguments.policies.split(","))
+        compare(tenon, [float(load) for load in arguments.loads.split(",")], arguments.seconds, arguments.policies.split(","),
+                arguments.job, arguments.rounds)
     else:
         check_deaths(tenon, arguments.seconds)
         check_simulation(tenon, arguments.seconds)

@@ -45,7 +45,7 @@ constexpr NamedSchema kSchemas[] = {
 "axes":{"type":"string"},"devices":{"type":"array","items":{"type":"string"}},"bytes":{"type":"integer"},
 "collectives":{"type":"array","items":{"type":"object","required":["kind","value","dtype","shape","from","to","axes","bytes"],"properties":{
 "kind":{"enum":["all-reduce","reduce-scatter","all-gather","all-to-all","move"]},"value":{"type":"string"},"dtype":{"$ref":"#/components/schemas/DType"},
-"shape":{"type":"array","items":{"type":"integer"}},"from":{"type":"string"},"to":{"type":"string"},"axes":{"type":"array","items":{"type":"string"}},"bytes":{"type":"integer"}}}},
+"shape":{"type":"array","items":{"type":"integer"}},"from":{"type":"string"},"to":{"type":"string"},"axes":{"type":"array","items":{"type":"string"}},"bytes":{"type":"integer"},"through":{"type":"string"}}}},
 "timelines":{"type":"array","items":{"type":"array","items":{"$ref":"#/components/schemas/Span"}}},
 "shardings":{"type":"array","items":{"type":"object","required":["node","sharding","text"],"properties":{
 "node":{"type":"integer"},"sharding":{"type":"string"},"text":{"type":"string"}}}},
