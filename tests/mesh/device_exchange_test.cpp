@@ -89,13 +89,12 @@ class DeviceExchanges : public testing::Test {
 };
 
 // Large enough to be worth a group.
-const Case kSum{"sum", "x @ w", {{"x", DType::f32, {512, 24}}, {"w", DType::f32, {24, 640}}}, {{"x", "-,m"}, {"w", "m,-"}}};
-const Case kRows{"rows", "x + 1, sum(x)", {{"x", DType::f32, {600, 600}}}, {{"x", "m,-"}}};
-const Case kColumns{"columns", "softmax(x, axis=-1)", {{"x", DType::f32, {600, 600}}}, {{"x", "-,m"}}};
+const Case kSum{"sum", "x @ w", {{"x", DType::f32, {512, 1600}}, {"w", DType::f32, {1600, 640}}}, {{"x", "-,m"}, {"w", "m,-"}}};
+const Case kColumns{"columns", "cumsum(x, axis=1)", {{"x", DType::f32, {600, 601}}}, {{"x", "-,m"}}};
 const Case kOtherAxis{"other axis", "cumsum(cumsum(x, axis=0), axis=1)", {{"x", DType::f32, {600, 603}}}, {{"x", "m,-"}}};
 const Case kScattered{"scattered",
                       "(x @ w) * y",
-                      {{"x", DType::f32, {600, 24}}, {"w", DType::f32, {24, 603}}, {"y", DType::f32, {600, 603}}},
+                      {{"x", DType::f32, {600, 1600}}, {"w", DType::f32, {1600, 603}}, {"y", DType::f32, {600, 603}}},
                       {{"x", "-,m"}, {"w", "m,-"}, {"y", "m,-"}}};
 
 TEST_F(DeviceExchanges, GiveTheSameBitsAsThoseThroughHostMemory) {
@@ -114,7 +113,7 @@ TEST_F(DeviceExchanges, GiveTheSameBitsAsThoseThroughHostMemory) {
 TEST_F(DeviceExchanges, HaveAGroupForEachLineOfAGrid) {
   const Case grid{"grid",
                   "(x @ w) * y",
-                  {{"x", DType::f32, {600, 24}}, {"w", DType::f32, {24, 602}}, {"y", DType::f32, {600, 602}}},
+                  {{"x", DType::f32, {600, 1600}}, {"w", DType::f32, {1600, 602}}, {"y", DType::f32, {600, 602}}},
                   {{"x", "d,m"}, {"w", "m,-"}, {"y", "d+m,-"}}};
   expect_as_through_host(grid, "d=2,m=2");
   Case both = kSum;
@@ -238,7 +237,7 @@ TEST_F(DeviceExchanges, GoOnWhileTheirDevicesCompute) {
   make("m=2");
   const Case overlapped{"overlapped",
                         "tanh(x @ w), y @ y",
-                        {{"x", DType::f32, {512, 8}}, {"w", DType::f32, {8, 640}}, {"y", DType::f32, {256, 256}}},
+                        {{"x", DType::f32, {512, 1600}}, {"w", DType::f32, {1600, 640}}, {"y", DType::f32, {512, 512}}},
                         {{"x", "-,m"}, {"w", "m,-"}}};
   ASSERT_EQ(explain_mesh(overlapped.graph(), *mesh, overlapped.options()).stages, 3);
   // Done only when both devices have begun their second program.
