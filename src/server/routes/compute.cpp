@@ -79,7 +79,7 @@ std::optional<Response> execute_now(Services& services, const Call& call) {
   }
 }
 
-std::string check_json(const ProgramReader::Check& check, const DeviceManager& manager) {
+std::string check_json(const ProgramReader::Check& check, DeviceManager& manager) {
   std::string text;
   JsonWriter json(text);
   json.begin_object();
