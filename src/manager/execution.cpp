@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/threads/progress_scope.h"
 #include "base/threads/stop_scope.h"
+#include "base/threads/turn.h"
 #include "device/naming.h"
 #include "hal/worker/hosted.h"
 #include "manager/config/settings.h"
@@ -146,6 +147,9 @@ struct Execution {
     decision = std::move(choice.decision);
     if (options.on_decision) options.on_decision(*decision);
 
+    // Turns are for the host's cores: whoever has waited for a device does not keep it waiting for a core.
+    std::optional<WithoutTurn> without_turn;
+    if (!is_on_host) without_turn.emplace();
     Recorder recorder(options, owner->device().id);
     const Lease lease = state.acquire(*owner, lease_request(options, recorder));
     recorder.add("queued", DeviceOwner::grant_of(lease).queued_seconds());

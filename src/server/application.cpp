@@ -12,6 +12,7 @@
 #include "base/system/memory_limit.h"
 #include "base/text/printable.h"
 #include "base/threads/stop_scope.h"
+#include "base/threads/thread_pool.h"
 #include "server/access/origin.h"
 #include "server/compute/memory/freed_memory.h"
 #include "server/compute/thread_priority.h"
@@ -39,11 +40,12 @@ std::uint64_t total_memory_limit(const ServerOptions& options) {
   return std::max<std::uint64_t>(read_memory_available("/") / 2, std::uint64_t{64} << 20);
 }
 
-// The system runs whoever answers before whoever computes.
+// The system runs whoever answers before whoever computes: by preferring the former where it can, because a thread that gives way
+// to the whole machine is away for longer when it is interrupted with a lock.
 TaskPool::Limits limits_of_workers(const ServerOptions& options) {
   TaskPool::Limits limits =
       TaskPool::shared_fairly(options.threads > 0 ? static_cast<std::size_t>(options.threads) : 64, options.max_waiting);
-  limits.nice = kComputingNice;
+  limits.nice = may_prefer_threads() ? 0 : kComputingNice;
   return limits;
 }
 
@@ -135,7 +137,8 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                 .total = wanted.session_total,
                 .lockout = wanted.lockout}),
       rates(requests_a_second(wanted)),
-      workers(limits_of_workers(wanted)),
+      turns(static_cast<std::size_t>(usable_cores())),
+      workers(limits_of_workers(wanted), &turns),
       attendants({.threads = kAttendants,
                   .waiting = wanted.max_waiting,
                   .threads_of_client = kAttendants / 2,
@@ -342,7 +345,7 @@ void Application::tick() {
   Services& services = *services_;
   services.events.pump();
   const auto now = std::chrono::steady_clock::now();
-  services.workers.lower_long_tasks(now);
+  services.turns.tick();
   if (now < services.next_second) return;
   services.next_second = now + std::chrono::seconds(1);
   if (!services.is_taking_snapshot) {
@@ -369,12 +372,17 @@ void Application::tick() {
   if (freed.is_wanted(services.memory.used(), services.memory.limit(), now) &&
       !services.attendants.submit("", "trim", [] { freed.trim(); }))
     freed.trim();
-  services.uploads.expire(now);
-  services.results.expire(now);
-  services.jobs.expire(now);
-  services.accounts.expire();
   services.rates.expire(now);
-  services.models.tick(now);
+  // What has expired may be much to free, and others may have the locks.
+  if (!services.is_tidying)
+    services.is_tidying = services.attendants.submit("", "tidy", [&services, now] {
+      services.uploads.expire(now);
+      services.results.expire(now);
+      services.jobs.expire(now);
+      services.accounts.expire();
+      services.models.tick(now);
+      services.post([&services] { services.is_tidying = false; });
+    });
 }
 
 void Application::drain() {

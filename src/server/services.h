@@ -43,6 +43,7 @@ struct Services {
   Traffic traffic;
   EventHub events;
   HoldHistory holds;
+  Turns turns;          // of the workers, at the cores
   TaskPool workers;     // for routes that compute
   TaskPool attendants;  // for the other ones, so that they answer however much is computed
   JobBoard jobs;
@@ -50,7 +51,7 @@ struct Services {
   RouteTable routes;
   std::shared_ptr<void> observer;
   std::atomic<bool> is_draining{false};
-  bool is_taking_snapshot = false, is_reading_devices = false;
+  bool is_taking_snapshot = false, is_reading_devices = false, is_tidying = false;
   std::chrono::steady_clock::time_point next_second;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   DeviceView device_view;

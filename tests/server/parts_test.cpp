@@ -1,10 +1,10 @@
 // The server's pure parts: workers, routes, percent signs, streams.
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <latch>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "eventually.h"
 #include "server/access/rate_limit.h"
@@ -136,24 +136,22 @@ TEST(TaskPool, RefusesWhenTooManyWait) {
   block.count_down();
 }
 
-TEST(TaskPool, LongTaskLosesPriorityAndItsThreadEnds) {
-  TaskPool workers(TaskPool::shared_fairly(1, 100));
-  const auto priority = [] { return getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())); };
-  std::atomic<bool> is_lowered{false};
-  constexpr int kNone = 100;  // not a priority
-  std::atomic<int> next{kNone};
-  const int usual = priority();
-  ASSERT_TRUE(workers.submit("a", "q", [&] { is_lowered = test::becomes_true(60s, [&] { return priority() > usual; }); }));
-  EXPECT_TRUE(eventually(60s, [&] { return workers.running() == 1; }));
-  workers.lower_long_tasks(std::chrono::steady_clock::now());
-  workers.lower_long_tasks(std::chrono::steady_clock::now() + 1h);
-  ASSERT_TRUE(workers.submit("a", "q", [&] { next = priority(); }));
-  EXPECT_TRUE(eventually(60s, [&] {
-    workers.lower_long_tasks(std::chrono::steady_clock::now());  // as the server's tick
-    return next != kNone;
-  }));
-  EXPECT_TRUE(is_lowered);
-  EXPECT_EQ(next, usual) << "in a new thread";
+TEST(TaskPool, EveryTaskOfManyThreadsRunsOnce) {
+  constexpr int kThreads = 8, kTasks = 2000;
+  std::atomic<int> taken{0}, run{0};
+  TaskPool workers(eight_threads());
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, client = "client " + std::to_string(t)] {
+        for (int i = 0; i < kTasks; ++i)
+          while (!workers.submit(client, "queue " + std::to_string(i % 3), [&] { ++run; })) std::this_thread::yield();
+        taken += kTasks;
+      });
+  }
+  EXPECT_EQ(taken, kThreads * kTasks);
+  EXPECT_TRUE(eventually(60s, [&] { return run == kThreads * kTasks; })) << run;
+  EXPECT_EQ(workers.waiting(), 0u);
 }
 
 TEST(TaskPool, EndSaysWhatDoesNotEnd) {

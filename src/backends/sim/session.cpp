@@ -78,9 +78,10 @@ void Session::compute_for(double seconds) const {
   if (card_->device.virtual_time || seconds <= 0) return;
   constexpr std::chrono::milliseconds kTile{5};
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const StopScope* const stop = StopScope::current();
   std::unique_lock lock(mutex_);
   while (state_ == State::open && std::chrono::steady_clock::now() < until && !card_->is_unplugged()) {
-    check_stop();
+    if (stop && stop->is_met()) stop->raise();  // not check_stop(), which may wait, because of the lock
     ended_.wait_for(lock, std::min<std::chrono::duration<double>>(kTile, until - std::chrono::steady_clock::now()));
   }
 }

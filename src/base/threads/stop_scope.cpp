@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text/units.h"
+#include "base/threads/turn.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -30,6 +31,11 @@ const StopScope* StopScope::current() noexcept { return innermost; }
 bool StopScope::is_cancelled() const noexcept { return cancel_.stop_requested() || (outer_ && outer_->is_cancelled()); }
 
 bool StopScope::is_expired() const noexcept { return (limit_ && Clock::now() >= deadline_) || (outer_ && outer_->is_expired()); }
+
+void StopScope::check() const {
+  if (Turn* const turn = Turn::current()) turn->offer();
+  if (is_met()) raise();
+}
 
 void StopScope::raise() const {
   for (const StopScope* scope = this; scope; scope = scope->outer_) {

@@ -31,10 +31,8 @@ class StopScope {
   bool is_cancelled() const noexcept;
   bool is_expired() const noexcept;
   bool is_met() const noexcept { return is_cancelled() || is_expired(); }
-  // Throws if the scope is met.
-  void check() const {
-    if (is_met()) raise();
-  }
+  // Throws if the scope is met. Before that, offers the turn of this thread (turn.h): no lock may be held.
+  void check() const;
   [[noreturn]] void raise() const;
 
   // Makes a scope of another thread, which works for it, the current one of this thread.
@@ -56,7 +54,7 @@ class StopScope {
   const Clock::time_point deadline_;
 };
 
-// Throws cancelled or deadline_exceeded if a scope of this thread is met.
+// Throws cancelled or deadline_exceeded if a scope of this thread is met. May wait for a turn, as StopScope::check().
 inline void check_stop() {
   if (const StopScope* scope = StopScope::current()) scope->check();
 }

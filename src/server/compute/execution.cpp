@@ -10,6 +10,7 @@
 #include "base/text/json_writer.h"
 #include "base/text/units.h"
 #include "base/threads/stop_scope.h"
+#include "base/threads/turn.h"
 #include "graph/work.h"
 #include "present/device/device.h"
 #include "present/route.h"
@@ -168,6 +169,7 @@ std::string server_timing(const Timeline& timeline) {
 
 void run_on_mesh(const ComputeRequest& program, DeviceManager& manager, const RunOptions& run, Outcome& outcome) {
   if (run.at_once) throw Error(ErrorCode::unavailable, "a mesh waits for its devices");
+  const WithoutTurn waits_for_members;
   const Mesh mesh = mesh_over(manager, program.mesh, program.device);
   MeshOptions options = program.mesh_options(manager, mesh);
   std::optional<MeshPlan> plan;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <system_error>
+#include <thread>
 
 namespace tenon::server {
 namespace {
@@ -24,6 +26,20 @@ constexpr std::uint64_t kResetInChildren = 1;
 }  // namespace
 
 int own_nice() noexcept { return getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())); }
+
+bool may_prefer_threads() noexcept {
+  bool may = false;
+  try {
+    std::thread([&may] {
+      const int before = own_nice();
+      set_own_nice(kConnectionsNice);
+      may = own_nice() < before;
+    }).join();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return may;
+}
 
 void set_own_nice(int nice) noexcept {
   if (nice >= 0) {

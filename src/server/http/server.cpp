@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,15 +12,17 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <ctime>
 
 #include "base/log.h"
+#include "base/threads/arrivals.h"
 #include "server/compute/thread_priority.h"
 #include "server/http/connection.h"
+#include "server/http/own_heap.h"
 #include "server/http/problem.h"
 #include "server/watch/service_notify.h"
 #include "tenon/error.h"
@@ -71,6 +74,12 @@ std::size_t connections_that_fit(std::size_t wanted) {
   return fits;
 }
 
+int make_bell() {
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) throw Error(ErrorCode::resource_exhausted, "no file descriptor is left for the server");
+  return fd;
+}
+
 tcp::endpoint endpoint_of(const ServerOptions& options) {
   return {address_of(options.host, "use an address of this machine, such as 127.0.0.1 or 0.0.0.0"), options.port};
 }
@@ -79,10 +88,14 @@ tcp::endpoint endpoint_of(const ServerOptions& options) {
 
 struct Server::State {
   ServerOptions options;
+  // What other threads give this one to do. Not through asio::post(), whose lock a thread may hold while it is interrupted.
+  Arrivals<std::function<void()>> posted;
+  const int bell_fd = make_bell();
   // Before the context: what is pending in it when it goes holds memory that the application counts.
   Application application;
   ConnectionHost host;
   asio::io_context io{1};
+  asio::posix::stream_descriptor bell{io, bell_fd};
   tcp::acceptor acceptor{io};
   asio::steady_timer timer{io};
   asio::signal_set signals{io};
@@ -93,8 +106,23 @@ struct Server::State {
 
   State(ServerOptions wanted, DeviceManager& manager)
       : options(std::move(wanted)),
-        application(options, manager, [this](std::function<void()> task) { asio::post(io, std::move(task)); }),
+        application(options, manager, [this](std::function<void()> task) { post(std::move(task)); }),
         host{options, application} {}
+
+  void post(std::function<void()> task) {
+    if (posted.push(std::move(task))) eventfd_write(bell_fd, 1);
+  }
+
+  void take_posted() {
+    bell.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
+      if (error) return;
+      eventfd_t ignored;
+      eventfd_read(bell_fd, &ignored);
+      for (auto tasks = posted.take(); !tasks.empty();)
+        guarded("cannot do what another thread has asked for", [&] { tasks.pop()(); });
+      take_posted();
+    });
+  }
 
   // What a handler throws costs the connection it was about, never the server.
   template <class Step>
@@ -226,6 +254,7 @@ Server::~Server() {
   if (!state_) return;
   state_->close_connections();
   state_->application.shut_down();
+  state_->posted.take();  // it may hold memory that the application counts
 }
 
 bool Server::end() {
@@ -277,8 +306,10 @@ std::string Server::address() const {
 void Server::run() {
   State& state = *state_;
   set_own_nice(own_nice() + kConnectionsNice);
+  const OwnHeap heap;
   state.host.date = http_date();
   state.accept();
+  state.take_posted();
   state.tick();
   state.notify.ready();
   for (bool is_done = false; !is_done;)
@@ -289,7 +320,7 @@ void Server::run() {
 }
 
 void Server::stop() {
-  asio::post(state_->io, [this] { state_->drain(); });
+  state_->post([this] { state_->drain(); });
 }
 
 void Server::stop_on_signals() {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text/printable.h"
 #include "base/threads/stop_scope.h"
+#include "base/threads/turn.h"
 #include "server/http/problem.h"
 #include "server/models/model_repository.h"
 #include "server/services.h"
@@ -288,7 +289,9 @@ std::shared_ptr<const LoadedModel> ServedModel::load_now(std::unique_lock<std::m
 }
 
 std::shared_ptr<const LoadedModel> ServedModel::acquire(const std::stop_token& cancel) {
+  std::optional<WithoutTurn> without_turn;
   std::unique_lock lock(mutex_);
+  if (state_ == State::loading) without_turn.emplace();
   changed_.wait(lock, cancel, [&] { return state_ != State::loading; });
   used_ = Clock::now();
   switch (state_) {
@@ -307,7 +310,9 @@ std::shared_ptr<const LoadedModel> ServedModel::acquire(const std::stop_token& c
 }
 
 void ServedModel::load(const std::stop_token& cancel) {
+  std::optional<WithoutTurn> without_turn;
   std::unique_lock lock(mutex_);
+  if (state_ == State::loading) without_turn.emplace();
   changed_.wait(lock, cancel, [&] { return state_ != State::loading; });
   if (state_ == State::ready) return;
   if (state_ == State::loading) throw Error(ErrorCode::cancelled, "the client has gone");

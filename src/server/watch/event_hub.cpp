@@ -20,6 +20,8 @@ std::string event_text(const EventHub::Recorded& recorded) {
 void EventHub::record(const DeviceEvent& event) {
   using Kind = DeviceEvent::Kind;
   const bool is_frequent = event.kind == Kind::granted || event.kind == Kind::released || event.kind == Kind::ran;
+  std::deque<Recorded> made, dropped;  // and freed, outside the lock
+  made.push_back({0, event});
   const std::lock_guard lock(mutex_);
   if (is_frequent) {
     if (event.when - second_ >= std::chrono::seconds(1) || event.when < second_) {
@@ -28,8 +30,11 @@ void EventHub::record(const DeviceEvent& event) {
     }
     if (++in_second_ > kMaxASecond) return;
   }
-  kept_.push_back({next_id_++, event});
-  if (kept_.size() > kKept) kept_.pop_front();
+  kept_.push_back(std::move(made.front()));
+  kept_.back().id = next_id_++;
+  if (kept_.size() <= kKept) return;
+  dropped.push_back(std::move(kept_.front()));
+  kept_.pop_front();
 }
 
 std::vector<EventHub::Recorded> EventHub::since(std::uint64_t id) const {

@@ -223,16 +223,23 @@ void single(std::string& out, std::string_view name, std::string_view type, std:
 }  // namespace
 
 void Metrics::count(const Route* route, int status, double seconds, std::size_t bytes_in, std::size_t bytes_out) {
-  const std::lock_guard lock(mutex_);
-  OfRoute& of = routes_[route];
-  ++of.by_status[status];
+  uncounted_.push_back({route, status, seconds, bytes_in, bytes_out});
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;  // somebody writes the text: with the next request
+  for (const Answered& answered : uncounted_) add(answered);
+  uncounted_.clear();
+}
+
+void Metrics::add(const Answered& answered) {
+  OfRoute& of = routes_[answered.route];
+  ++of.by_status[answered.status];
   ++of.count;
-  of.seconds += seconds;
-  const auto bucket = std::lower_bound(kSeconds.begin(), kSeconds.end(), seconds);
+  of.seconds += answered.seconds;
+  const auto bucket = std::lower_bound(kSeconds.begin(), kSeconds.end(), answered.seconds);
   if (bucket != kSeconds.end()) ++of.buckets[static_cast<std::size_t>(bucket - kSeconds.begin())];
   ++requests_;
-  bytes_in_ += bytes_in;
-  bytes_out_ += bytes_out;
+  bytes_in_ += answered.bytes_in;
+  bytes_out_ += answered.bytes_out;
 }
 
 std::uint64_t Metrics::requests() const {

@@ -1,5 +1,5 @@
 // Metrics: what requests did, counted by route; and everything the server knows as Prometheus text.
-// Thread safety: all calls may run side by side.
+// Thread safety: all calls may run side by side; count() is called by one thread, which waits for no other.
 #pragma once
 
 #include <array>
@@ -33,6 +33,15 @@ class Metrics {
     std::uint64_t count = 0;
     double seconds = 0;
   };
+  struct Answered {
+    const Route* route;
+    int status;
+    double seconds;
+    std::size_t bytes_in, bytes_out;
+  };
+  void add(const Answered& answered);  // with mutex_ held
+
+  std::vector<Answered> uncounted_;  // of the thread that counts
   mutable std::mutex mutex_;
   std::map<const Route*, OfRoute> routes_;
   std::uint64_t requests_ = 0, bytes_in_ = 0, bytes_out_ = 0;
