@@ -137,7 +137,7 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                 .total = wanted.session_total,
                 .lockout = wanted.lockout}),
       rates(requests_a_second(wanted)),
-      turns(static_cast<std::size_t>(usable_cores())),
+      turns(static_cast<std::size_t>(usable_cores()), static_cast<std::size_t>(usable_cores())),
       workers(limits_of_workers(wanted), &turns),
       attendants({.threads = kAttendants,
                   .waiting = wanted.max_waiting,

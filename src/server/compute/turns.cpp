@@ -10,6 +10,7 @@ namespace tenon::server {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{20};
+constexpr std::chrono::milliseconds kShort{100};
 constexpr std::chrono::seconds kFurthestBehind{1};
 // How soon a task that waits notices that it is cancelled.
 constexpr std::chrono::milliseconds kLook{250};
@@ -21,10 +22,20 @@ bool must_stop() {
 
 }  // namespace
 
+bool Turns::may_compute(const Task& task) const {
+  return others_ < most_ || (task.computed_ < kShort && short_ones_ < most_short_);
+}
+
 void Turns::hand_over() {
-  while (computing_.size() < most_ && !waiting_.empty()) {
-    Task& next = *waiting_.begin()->second;
-    waiting_.erase(waiting_.begin());
+  for (auto at = waiting_.begin(); at != waiting_.end() && (others_ < most_ || short_ones_ < most_short_);) {
+    Task& next = *at->second;
+    if (!may_compute(next)) {
+      ++at;
+      continue;
+    }
+    at = waiting_.erase(at);
+    next.is_short_ = next.computed_ < kShort && short_ones_ < most_short_;
+    ++(next.is_short_ ? short_ones_ : others_);
     next.state_ = Task::State::computing;
     next.place_ = computing_.insert(computing_.end(), &next);
     next.changed_.notify_one();
@@ -49,9 +60,14 @@ void Turns::wait_for(std::unique_lock<std::mutex>& lock, Task& task) {
   task.cpu_seen_ = {};
 }
 
-void Turns::free(Task& task) {
-  if (task.state_ == Task::State::computing) computing_.erase(task.place_);
+void Turns::stop(Task& task) {
+  computing_.erase(task.place_);
+  --(task.is_short_ ? short_ones_ : others_);
   task.state_ = Task::State::away;
+}
+
+void Turns::free(Task& task) {
+  if (task.state_ == Task::State::computing) stop(task);
   hand_over();
 }
 
@@ -66,8 +82,7 @@ void Turns::tick() {
     const bool is_asleep = used.tv_sec == task.cpu_seen_.tv_sec && used.tv_nsec == task.cpu_seen_.tv_nsec;
     task.cpu_seen_ = used;
     if (!is_asleep) continue;
-    computing_.erase(task.place_);
-    task.state_ = Task::State::away;
+    stop(task);
     task.is_taken_away_.store(true, std::memory_order_relaxed);
   }
   hand_over();
@@ -93,7 +108,7 @@ void Turns::Task::offer() noexcept {
   {
     std::unique_lock lock(turns_.mutex_);
     computed_ += now - since_;
-    if (state_ == State::computing) turns_.computing_.erase(place_);
+    if (state_ == State::computing) turns_.stop(*this);
     turns_.wait_for(lock, *this);
   }
   since_ = Clock::now();

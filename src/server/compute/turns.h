@@ -4,7 +4,7 @@
 // thread of all connections then waits for. A task has a turn while a Turns::Task lives on its thread's stack. After 20 ms it
 // lets others compute, at the next place where it holds no lock (Turn::offer). Who has computed least comes first: a task is
 // behind those that come up to a second later if it has computed for so long, so that short ones hardly wait, and long ones not
-// for ever.
+// for ever. For the first 100 ms of a task there are as many turns again: some tasks have no such place for long.
 //
 // Nobody can keep a turn by waiting for something else: tick() takes it from a thread that has used no CPU time since the last
 // one.
@@ -30,7 +30,8 @@ class Turns {
   using Clock = std::chrono::steady_clock;
   class Task;
 
-  explicit Turns(std::size_t most) : most_(most) {}
+  // |most_short|: besides, for short tasks.
+  Turns(std::size_t most, std::size_t most_short) : most_(most), most_short_(most_short) {}
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
@@ -44,11 +45,14 @@ class Turns {
   void hand_over();
   void wait_for(std::unique_lock<std::mutex>& lock, Task& task);
   void free(Task& task);
+  void stop(Task& task);  // computing
+  bool may_compute(const Task& task) const;
 
-  const std::size_t most_;
+  const std::size_t most_, most_short_;
   std::mutex mutex_;
   std::multimap<Clock::time_point, Task*> waiting_;  // by when it is their turn
-  std::list<Task*> computing_;                       // at most |most_|
+  std::list<Task*> computing_;
+  std::size_t short_ones_ = 0, others_ = 0;  // of them
   std::atomic<std::size_t> waiting_count_{0};
 };
 
@@ -73,7 +77,8 @@ class Turns::Task final : public Turn {
   std::condition_variable changed_;
   enum class State : std::uint8_t { away, waiting, computing } state_ = State::away;
   std::list<Task*>::iterator place_;
-  timespec cpu_seen_{};  // at the last tick
+  bool is_short_ = false;  // has one of the turns for short tasks
+  timespec cpu_seen_{};    // at the last tick
   std::atomic<bool> is_taken_away_{false};
 };
 

@@ -117,16 +117,17 @@ OwnHeap::~OwnHeap() {
 }
 
 void* OwnHeap::allocate(std::size_t bytes) noexcept {
-  const auto size = std::lower_bound(sizes_.begin(), sizes_.end(), bytes);
-  if (size == sizes_.end()) return std::malloc(bytes);
-  const auto number = static_cast<std::size_t>(size - sizes_.begin());
+  std::size_t number = bytes <= 24 ? 0 : (bytes - 24 + 15) / 16;
+  if (number >= kSmall)
+    number = static_cast<std::size_t>(std::lower_bound(sizes_.begin() + kSmall, sizes_.end(), bytes) - sizes_.begin());
+  if (number == kSizes) return std::malloc(bytes);
   if (Block*& first = kept_[number]) {
-    kept_bytes_ -= *size;
+    kept_bytes_ -= sizes_[number];
     return std::exchange(first, first->next);
   }
   if (has_region_ && number < kSmall)
     if (void* const block = region_.allocate(number)) return block;
-  return std::malloc(*size);
+  return std::malloc(sizes_[number]);
 }
 
 void OwnHeap::free(void* pointer) noexcept {
@@ -140,12 +141,13 @@ void OwnHeap::free(void* pointer) noexcept {
     return;
   }
   const std::size_t usable = malloc_usable_size(pointer);
-  const auto above = std::upper_bound(sizes_.begin(), sizes_.end(), usable);
-  if (above == sizes_.begin() || usable > kLargest) return hand_over(block);
-  const std::size_t size = *(above - 1);
-  if (kept_bytes_ + size > kMostBytes) return hand_over(block);
-  kept_bytes_ += size;
-  block->next = std::exchange(kept_[static_cast<std::size_t>(above - sizes_.begin()) - 1], block);
+  if (usable < sizes_[0] || usable > kLargest) return hand_over(block);
+  std::size_t number = (usable - 24) / 16;
+  if (number >= kSmall)
+    number = static_cast<std::size_t>(std::upper_bound(sizes_.begin() + kSmall, sizes_.end(), usable) - sizes_.begin()) - 1;
+  if (kept_bytes_ + sizes_[number] > kMostBytes) return hand_over(block);
+  kept_bytes_ += sizes_[number];
+  block->next = std::exchange(kept_[number], block);
 }
 
 void OwnHeap::hand_over(Block* block) noexcept {

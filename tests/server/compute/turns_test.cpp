@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Turns, NoMoreComputeThanThereAreCores) {
-  Turns turns(2);
+  Turns turns(2, 0);
   std::atomic<int> computing{0}, most{0}, tiles{0};
   {
     std::vector<std::jthread> threads;
@@ -40,8 +40,14 @@ TEST(Turns, NoMoreComputeThanThereAreCores) {
   EXPECT_EQ(tiles, 160);
 }
 
+TEST(Turns, ShortTaskDoesNotWaitForOneThatNeverOffersItsTurn) {
+  Turns turns(1, 1);
+  const Turns::Task task(turns);
+  std::jthread([&] { const Turns::Task short_one(turns); }).join();
+}
+
 TEST(Turns, LongTaskLetsOthersComputeBetweenTwoTiles) {
-  Turns turns(1);
+  Turns turns(1, 0);
   std::atomic<bool> has_computed{false};
   const StopScope scope(std::stop_token{}, 60s);
   Turns::Task task(turns);
@@ -55,7 +61,7 @@ TEST(Turns, LongTaskLetsOthersComputeBetweenTwoTiles) {
 }
 
 TEST(Turns, WhoHasComputedLeastComesFirst) {
-  Turns turns(1);
+  Turns turns(1, 0);
   std::string order;
   std::atomic<int> ready{0};
   std::optional<Turns::Task> holder;
@@ -86,7 +92,7 @@ TEST(Turns, WhoHasComputedLeastComesFirst) {
 }
 
 TEST(Turns, ThreadThatSleepsLosesItsTurn) {
-  Turns turns(1);
+  Turns turns(1, 0);
   std::latch has_turn(1), end(1);
   std::jthread sleeper([&] {
     Turns::Task task(turns);
@@ -108,7 +114,7 @@ TEST(Turns, ThreadThatSleepsLosesItsTurn) {
 }
 
 TEST(Turns, CancelledTaskDoesNotWaitForOne) {
-  Turns turns(1);
+  Turns turns(1, 0);
   std::stop_source stop;
   std::atomic<bool> has_stopped{false};
   {
@@ -126,7 +132,7 @@ TEST(Turns, CancelledTaskDoesNotWaitForOne) {
 }
 
 TEST(Turns, WhoWaitsForSomethingElseHasNone) {
-  Turns turns(1);
+  Turns turns(1, 0);
   Turns::Task task(turns);
   const WithoutTurn waiting;
   {
