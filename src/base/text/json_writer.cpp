@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 namespace tenon {
@@ -40,7 +41,23 @@ constexpr std::array<bool, 256> kPlain = [] {
   return plain;
 }();
 
-bool is_plain(char c) noexcept { return kPlain[static_cast<unsigned char>(c)]; }
+// Eight bytes at a time: most texts are plain, and looking at them cost more than copying them.
+bool is_plain(std::string_view text) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101u, kHighs = 0x8080808080808080u;
+  // Not 0 if a byte is zero. Which one is certain only for the first: a borrow may mark those behind it.
+  const auto zeros = [](std::uint64_t bytes) { return (bytes - kOnes) & ~bytes & kHighs; };
+  std::size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + at, 8);
+    const std::uint64_t below_space = (bytes - kOnes * 0x20) & ~bytes & kHighs;
+    if ((bytes & kHighs) | below_space | zeros(bytes ^ kOnes * '"') | zeros(bytes ^ kOnes * '\\') | zeros(bytes ^ kOnes * 0x7F))
+      return false;
+  }
+  for (; at < text.size(); ++at)
+    if (!kPlain[static_cast<unsigned char>(text[at])]) return false;
+  return true;
+}
 
 void escape(std::string& out, std::string_view text) {
   while (!text.empty()) {
@@ -168,7 +185,7 @@ class Indenter {
 void JsonWriter::value(std::string_view text) {
   comma();
   out_ += '"';
-  if (std::all_of(text.begin(), text.end(), is_plain))
+  if (is_plain(text))
     out_ += text;
   else
     escape(out_, text);
@@ -198,13 +215,27 @@ void JsonWriter::seconds(const JsonKey& name, double duration) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const auto nanoseconds = static_cast<std::uint64_t>(duration * 1e9 + 0.5);
   key(name);
-  natural(nanoseconds / kSecond);
-  // A one in front keeps the zeros after the point.
+  if (nanoseconds == 0) {
+    out_ += "0.0";
+    return;
+  }
+  // A one in front keeps the zeros after the point; then it becomes the point.
   const fmt::format_int fraction(kSecond + nanoseconds % kSecond);
-  const std::string_view digits(fraction.data() + 1, fraction.size() - 1);
-  const std::size_t last = digits.find_last_not_of('0');
-  out_ += '.';
-  out_ += digits.substr(0, last == std::string_view::npos ? 1 : last + 1);
+  char text[32];
+  std::size_t size = 0;
+  if (nanoseconds < kSecond) {
+    text[size++] = '0';
+  } else {
+    const fmt::format_int whole(nanoseconds / kSecond);
+    std::memcpy(text, whole.data(), whole.size());
+    size = whole.size();
+  }
+  std::memcpy(text + size, fraction.data(), fraction.size());
+  text[size] = '.';
+  const std::size_t first = size + 2;
+  size += fraction.size();
+  while (size > first && text[size - 1] == '0') --size;
+  out_.append(text, size);
 }
 
 void JsonWriter::integer(std::int64_t number) {
