@@ -17,23 +17,26 @@ std::string event_text(const EventHub::Recorded& recorded) {
 
 }  // namespace
 
-void EventHub::record(const DeviceEvent& event) {
+bool EventHub::is_one_too_many(const DeviceEvent& event) {
   using Kind = DeviceEvent::Kind;
-  const bool is_frequent = event.kind == Kind::granted || event.kind == Kind::released || event.kind == Kind::ran;
-  std::deque<Recorded> made, dropped;  // and freed, outside the lock
-  made.push_back({0, event});
+  if (event.kind != Kind::granted && event.kind != Kind::released && event.kind != Kind::ran) return false;
   const std::lock_guard lock(mutex_);
-  if (is_frequent) {
-    if (event.when - second_ >= std::chrono::seconds(1) || event.when < second_) {
-      second_ = event.when;
-      in_second_ = 0;
-    }
-    if (++in_second_ > kMaxASecond) return;
+  if (event.when - second_ >= std::chrono::seconds(1) || event.when < second_) {
+    second_ = event.when;
+    in_second_ = 0;
   }
-  kept_.push_back(std::move(made.front()));
-  kept_.back().id = next_id_++;
+  return ++in_second_ > kMaxASecond;
+}
+
+void EventHub::record(const DeviceEvent& event) {
+  if (is_one_too_many(event)) return;
+  // Copied, and the oldest freed, outside the lock.
+  Recorded made{0, event}, oldest;
+  const std::lock_guard lock(mutex_);
+  made.id = next_id_++;
+  kept_.push_back(std::move(made));
   if (kept_.size() <= kKept) return;
-  dropped.push_back(std::move(kept_.front()));
+  oldest = std::move(kept_.front());
   kept_.pop_front();
 }
 

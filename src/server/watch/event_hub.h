@@ -45,6 +45,9 @@ class EventHub {
   void end();
 
  private:
+  // Of the events that come with every run, only so many a second are kept.
+  bool is_one_too_many(const DeviceEvent& event);
+
   mutable std::mutex mutex_;
   std::deque<Recorded> kept_;
   std::uint64_t next_id_ = 1;
