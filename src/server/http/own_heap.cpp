@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "server/compute/thread_priority.h"
+
 namespace tenon::server {
 namespace {
 
@@ -89,8 +91,9 @@ OwnHeap::OwnHeap() {
   static_assert(sizes_.back() + 8 == kLargest);
   sem_init(&bell_, 0, 0);
   try {
-    other_ = std::thread([this] {
+    other_ = std::thread([this, nice = own_nice()] {
       pthread_setname_np(pthread_self(), "tenon-free");
+      set_own_nice(nice);  // what waits to be freed is beyond the limit of memory
       while (!is_ending_.load()) {
         while (sem_wait(&bell_) != 0) {
         }
