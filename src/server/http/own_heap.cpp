@@ -18,6 +18,8 @@ namespace {
 
 constinit thread_local OwnHeap* own_heap = nullptr;
 
+constexpr std::size_t kMapped = 256 << 10;  // as FreedMemory::tame_heaps() sets it
+
 template <std::size_t kCount, std::size_t kSmall>
 constexpr std::array<std::size_t, kCount> make_sizes() {
   std::array<std::size_t, kCount> sizes{};
@@ -144,6 +146,8 @@ void OwnHeap::free(void* pointer) noexcept {
     return;
   }
   const std::size_t usable = malloc_usable_size(pointer);
+  // The C library gives such blocks back to the system without a lock of its own, and they must not wait beyond the memory limit.
+  if (usable >= kMapped) return std::free(pointer);
   if (usable < sizes_[0] || usable > kLargest) return hand_over(block);
   std::size_t number = (usable - 24) / 16;
   if (number >= kSmall)

@@ -2,7 +2,7 @@
 //
 // A thread that computes may be interrupted by the system while it has such a lock. The thread of all connections would then wait
 // for it, mostly to free what another thread has allocated. While an OwnHeap lives on its stack, blocks that it frees are kept
-// for what it allocates next; large ones, and what would be too much, are freed by another thread. Small ones that are not there
+// for what it allocates next; larger ones, and what would be too much, are freed by another thread. Small ones that are not there
 // come from addresses of their own, to which any thread may give them back. operator new and delete of the whole program look for
 // all this.
 //
