@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backends/cpu/backend.h"
+#include "backends/cpu/products/convolution/block_channels.h"
 #include "backends/cpu/products/convolution/conv_packed.h"
 #include "backends/cpu/products/gemm_packed.h"
 #include "backends/cpu/products/integer/gemm_int8.h"
@@ -274,6 +275,189 @@ TEST(FusedProducts, InfiniteWeightsDoNotMeetThePadding) {
   const std::vector<double> values = open->download(*out).to_doubles();
   EXPECT_EQ(values[0], 8);         // the corner: the infinite weight is outside
   EXPECT_EQ(values[5], INFINITY);  // inside
+}
+
+// --- Channels in blocks of 16 ---
+
+// [n, c, h, w] as [n, c / 16, h, w, 16].
+std::vector<float> in_blocks(const std::vector<float>& x, const Shape& shape) {
+  std::vector<float> out(x.size());
+  const std::int64_t places = shape[2] * shape[3];
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    const std::int64_t place = i % places, channel = i / places % shape[1], image = i / places / shape[1];
+    const std::int64_t block = image * (shape[1] / kChannelBlock) + channel / kChannelBlock;
+    out[static_cast<std::size_t>((block * places + place) * kChannelBlock + channel % kChannelBlock)] =
+        x[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
+void expect_blocked_conv(const ConvCase& each, bool infinite, int threads) {
+  using Operand = EpilogueStep::Operand;
+  ThreadPool pool(threads);
+  const Spatial& pad = each.attr.pad_low;
+  const auto places = [&](int i) {
+    const auto s = static_cast<std::size_t>(i);
+    return (each.x[i + 2] + 2 * pad[s] - (each.w[i + 2] - 1) * each.attr.dilation[s] - 1) / each.attr.stride[s] + 1;
+  };
+  const Shape out{each.x[0], each.w[0], places(0), places(1)};
+  const Shape blocks{out[0], out[1] / kChannelBlock, out[2], out[3], kChannelBlock};
+  const BlockedConv conv{each.attr, each.w, each.x[1] % kChannelBlock != 0};
+  ASSERT_TRUE(can_block(conv.weight, conv.attr, conv.is_plain));
+  const std::vector<float> x = numbers(each.x.elements()), scale = numbers(out[1], 3), shift = numbers(out[1], 4),
+                           added = numbers(out.elements(), 5);
+  std::vector<float> w = numbers(each.w.elements(), 2);
+  if (infinite) w[0] = INFINITY;
+  std::vector<float> packed(static_cast<std::size_t>(blocked_weight_elements(each.w)));
+  pack_blocked_weights(w.data(), conv, packed.data());
+  const std::vector<float> from = conv.is_plain ? x : in_blocks(x, each.x), blocked_added = in_blocks(added, out);
+  const Shape from_shape =
+      conv.is_plain ? each.x : Shape{each.x[0], each.x[1] / kChannelBlock, each.x[2], each.x[3], kChannelBlock};
+  std::vector<float> y(static_cast<std::size_t>(out.elements()), NAN);
+  std::vector<std::byte> scratch(blocked_conv_scratch_bytes(pool, conv, from_shape, blocks));
+  Epilogue epilogue;
+  epilogue.steps.push_back({.op = ElementwiseOp::Mul, .operand = Operand::per_channel, .index = 0});
+  epilogue.steps.push_back({.op = ElementwiseOp::Add, .operand = Operand::per_channel, .index = 1});
+  epilogue.steps.push_back({.op = ElementwiseOp::Add, .operand = Operand::full, .index = 2});
+  epilogue.steps.push_back({.op = ElementwiseOp::Relu});
+  epilogue.steps.push_back({.op = ElementwiseOp::Sub, .operand = Operand::scalar, .operand_is_first = true, .value = 2});
+  ASSERT_TRUE(can_block(epilogue));
+  const float* operands[] = {scale.data(), shift.data(), blocked_added.data()};
+  const Finish finish{&epilogue, operands, blocks[1], out[2] * out[3] * kChannelBlock};
+  blocked_conv(pool, conv, dense_view(from.data(), DType::f32, from_shape), packed.data(),
+               dense_target(y.data(), DType::f32, blocks), finish, scratch);
+  std::vector<float> expected(y.size());
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    const auto channel = static_cast<std::size_t>(i / (out[2] * out[3]) % out[1]);
+    const double sum = conv_at(each, x, w, out, i) * scale[channel] + shift[channel] + added[static_cast<std::size_t>(i)];
+    expected[static_cast<std::size_t>(i)] = static_cast<float>(2 - (sum < 0 ? 0 : sum));
+  }
+  expected = in_blocks(expected, out);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (std::isfinite(expected[i]))
+      ASSERT_NEAR(y[i], expected[i], 5e-4) << to_string(each.x) << " " << to_string(each.w) << " at " << i;
+    else
+      ASSERT_EQ(std::isnan(y[i]), std::isnan(expected[i])) << to_string(each.x) << " " << to_string(each.w) << " at " << i;
+  }
+}
+
+TEST(BlockedConv, EqualsTheDefinition) {
+  if (!has_blocked_conv()) GTEST_SKIP() << "the CPU has no AVX-512";
+  std::vector<ConvCase> cases;
+  const auto add = [&](Shape x, Shape w, Spatial stride, Spatial pad, Spatial dilation = {1, 1, 1}, std::int64_t groups = 1) {
+    ConvCase each{x, w, {}};
+    each.attr = {stride, dilation, pad, pad, groups};
+    cases.push_back(each);
+  };
+  add({1, 3, 20, 21}, {16, 3, 3, 3}, {2, 2, 1}, {1, 1, 0});
+  add({2, 16, 14, 14}, {32, 16, 1, 1}, {1, 1, 1}, {0, 0, 0});
+  add({1, 32, 7, 7}, {64, 32, 3, 3}, {1, 1, 1}, {1, 1, 0});
+  add({1, 16, 9, 31}, {48, 16, 5, 3}, {2, 1, 1}, {2, 1, 0});
+  add({1, 16, 30, 31}, {16, 16, 3, 3}, {3, 2, 1}, {0, 2, 0}, {2, 2, 1});
+  add({1, 64, 12, 12}, {80, 64, 3, 3}, {1, 1, 1}, {0, 0, 0});
+  add({1, 448, 3, 5}, {32, 448, 1, 1}, {2, 2, 1}, {0, 0, 0});
+  add({3, 64, 1, 1}, {48, 64, 1, 1}, {1, 1, 1}, {0, 0, 0});
+  add({2, 64, 9, 10}, {32, 32, 3, 3}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, 2);
+  // A window larger than the image.
+  add({1, 16, 2, 1}, {16, 16, 5, 7}, {1, 1, 1}, {2, 3, 0});
+  // Depthwise.
+  add({2, 32, 30, 29}, {32, 1, 3, 3}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, 32);
+  add({1, 16, 31, 30}, {16, 1, 5, 5}, {2, 2, 1}, {2, 2, 0}, {1, 1, 1}, 16);
+  add({1, 16, 112, 40}, {16, 1, 3, 3}, {2, 1, 1}, {0, 0, 0}, {1, 1, 1}, 16);
+  for (const int threads : {1, 3})
+    for (const ConvCase& each : cases) expect_blocked_conv(each, false, threads);
+  for (const ConvCase& each : cases) expect_blocked_conv(each, true, 1);
+}
+
+// A net with what keeps blocks, what reads them in another form, and what cannot be blocked.
+Graph small_net(std::int64_t images) {
+  Graph g;
+  int count = 0;
+  const auto weight = [&](const Shape& shape) { return g.input("w" + std::to_string(count++), DType::f32, shape); };
+  const auto conv = [&](NodeId x, std::int64_t outs, std::int64_t size, std::int64_t stride, std::int64_t groups) {
+    ConvAttr attr;
+    attr.stride = {stride, stride, 1};
+    attr.pad_low = attr.pad_high = {size / 2, size / 2, 0};
+    attr.groups = groups;
+    const NodeId y = g.conv(x, weight({outs, g[x].shape[1] / groups, size, size}), attr);
+    return apply(g, "add", {y, weight({1, outs, 1, 1})})[0];
+  };
+  const NodeId x = g.input("x", DType::f32, {images, 3, 30, 34});
+  const NodeId first = apply(g, "relu", {conv(x, 16, 3, 2, 1)})[0];
+  WindowAttr pooling;
+  pooling.size = {3, 3, 1};
+  pooling.pad_low = pooling.pad_high = {1, 1, 0};
+  const NodeId pooled = g.window(first, pooling);
+  pooling.max = false;
+  const NodeId deep = apply(g, "hardswish", {conv(g.window(pooled, pooling), 16, 5, 1, 16)})[0];
+  const NodeId sum = apply(g, "relu", {apply(g, "add", {conv(deep, 16, 1, 1, 1), pooled})[0]})[0];
+  const NodeId mean = g.reduce(ReduceKind::sum, sum, 0b1100);
+  const NodeId gate = apply(g, "sigmoid", {conv(conv(mean, 32, 1, 1, 1), 16, 1, 1, 1)})[0];
+  const NodeId gated = apply(g, "mul", {sum, gate})[0];
+  const NodeId parts[] = {gated, apply(g, "tanh", {first})[0]};
+  const NodeId joined = g.concat(parts, 1);
+  const NodeId odd = conv(joined, 20, 3, 1, 1);
+  const NodeId last = conv(odd, 32, 3, 2, 1);
+  g.set_outputs({apply(g, "add", {last, apply(g, "mul", {conv(joined, 32, 3, 2, 1), g.literal(2.0)})[0]})[0]});
+  return g;
+}
+
+std::vector<HostArray> net_inputs(const Graph& g) {
+  std::vector<HostArray> inputs;
+  unsigned seed = 1;
+  for (const NodeId id : g.inputs()) inputs.push_back(array(g[id].shape, seed++));
+  for (HostArray& each : inputs)  // sums of many terms stay near 1
+    for (std::int64_t i = 0; i < each.shape().elements(); ++i) reinterpret_cast<float*>(each.mutable_data())[i] *= 0.2f;
+  return inputs;
+}
+
+TEST(FusedProducts, AChainOfConvolutionsInBlocksEqualsThePlainOne) {
+  const Graph g = small_net(2);
+  expect_same_fused(g, net_inputs(g), 2e-4);
+}
+
+TEST(FusedProducts, AnImageInBlocksDoesNotDependOnThoseBesideIt) {
+  const Graph one = small_net(1), three = small_net(3);
+  std::vector<HostArray> inputs = net_inputs(three);
+  const auto is_images = [&](std::size_t i) { return one[one.inputs()[i]].shape != three[three.inputs()[i]].shape; };
+  const std::unique_ptr<Backend> backend = make_backend();
+  const std::unique_ptr<OpenDevice> open = backend->open(backend->devices()[0]);
+  const auto run = [&](const Graph& g, const std::vector<HostArray>& values) {
+    const std::unique_ptr<Executable> program = open->compile(g);
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<const Buffer*> in;
+    for (const HostArray& each : values) {
+      buffers.push_back(open->upload(each));
+      in.push_back(buffers.back().get());
+    }
+    const std::unique_ptr<Buffer> out = open->allocate(program->output_types()[0]);
+    Buffer* outs[] = {out.get()};
+    program->run(in, outs);
+    return open->download(*out).to_doubles();
+  };
+  const std::vector<double> all = run(three, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_images(i)) {
+      HostArray last = HostArray::empty(DType::f32, one[one.inputs()[i]].shape);
+      std::copy_n(inputs[i].data() + 2 * last.bytes(), last.bytes(), last.mutable_data());
+      inputs[i] = last;
+    }
+  const std::vector<double> alone = run(one, inputs);
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.end() - static_cast<std::ptrdiff_t>(alone.size())));
+}
+
+TEST(FusedProducts, OnlyConvolutionsThatMeetAnotherAreBlocked) {
+  if (!has_blocked_conv()) GTEST_SKIP() << "the CPU has no AVX-512";
+  const auto blocked = [](int convs) {
+    Graph g;
+    NodeId x = g.input("x", DType::f32, {1, 16, 8, 8});
+    const NodeId w = g.input("w", DType::f32, {16, 16, 1, 1});
+    for (int i = 0; i < convs; ++i) x = apply(g, "relu", {g.conv(x, w, {})})[0];
+    g.set_outputs({x});
+    return block_channels({g, {}, {}}).convs.size();
+  };
+  EXPECT_EQ(blocked(1), 0u);
+  EXPECT_EQ(blocked(2), 2u);
 }
 
 TEST(FusedProducts, ProductsOfBytesAreExact) {

@@ -26,13 +26,13 @@ bool takes_region(const Graph& graph, const Region& region) {
   return std::holds_alternative<AttentionAttr>(region.attr);
 }
 
-FusedGraph fused_graph(const Graph& graph, const FusionLimits& limits) {
+BlockedGraph fused_graph(const Graph& graph, const FusionLimits& limits) {
   const Graph simple = simplify(graph, takes_region);
-  if (limits.max_nodes <= 1) return {simple, {}, {}};
+  if (limits.max_nodes <= 1) return {{simple, {}, {}}, {}};
   const Graph ops = simplify(recognise_ops(simple));
-  if (!has_int8_gemm()) return absorb_epilogues(ops, {});
+  if (!has_int8_gemm()) return block_channels(absorb_epilogues(ops, {}));
   const IntegerGraph integers = recognise_integer_products(ops);
-  return absorb_epilogues(integers.graph, integers.products);
+  return block_channels(absorb_epilogues(integers.graph, integers.products));
 }
 
 }  // namespace
@@ -51,7 +51,8 @@ void convert_dense(ThreadPool& pool, DType from, const std::byte* in, DType to, 
 
 ExecutableCompiler::ExecutableCompiler(CpuExecutable& program, const Graph& graph, const FusionLimits& limits)
     : program_(program),
-      fused_(fused_graph(graph, limits)),
+      blocked_(fused_graph(graph, limits)),
+      fused_(blocked_.fused),
       graph_(fused_.graph),
       plan_(fuse(graph_, limits)),
       inputs_(graph_.inputs().size()),

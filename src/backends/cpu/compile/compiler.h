@@ -16,6 +16,7 @@
 #include "backends/cpu/executable.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/products/absorb_epilogues.h"
+#include "backends/cpu/products/convolution/block_channels.h"
 #include "backends/cpu/products/epilogue.h"
 #include "hal/temporary_plan.h"
 
@@ -190,10 +191,12 @@ class ExecutableCompiler final : public ValuePlacement {
   void add_quantized_matmul(NodeId id);
   void add_attention(NodeId id);
   void add_conv(NodeId id);
+  void add_blocked_conv(NodeId id, const BlockedConv& conv);
   void add_conv_transpose(NodeId id);
 
   CpuExecutable& program_;
-  const FusedGraph fused_;
+  const BlockedGraph blocked_;
+  const FusedGraph& fused_;
   const Graph& graph_;
   Plan plan_;
   const std::size_t inputs_, outputs_;

@@ -10,7 +10,7 @@
 namespace tenon::cpu {
 namespace {
 
-enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8 };
+enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8, kBlockedConv };
 
 // The distance of rows if all axes but the last are one, and the last has unit stride.
 std::optional<std::int64_t> merged_rows(const View& view) {
@@ -211,7 +211,35 @@ void ExecutableCompiler::add_attention(NodeId id) {
   });
 }
 
+void ExecutableCompiler::add_blocked_conv(NodeId id, const BlockedConv& conv) {
+  const Node& node = graph_[id];
+  const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);
+  const BoundEpilogue epilogue = epilogue_of(id);
+  const Result out = result_of(id);
+  touch(x.location);
+  touch(w.location);
+  epilogue.touch_all(*this);
+  const std::size_t bytes = blocked_conv_scratch_bytes(program_.pool_, conv, x.view.shape, node.shape);
+  reserve_scratch(bytes);
+  const PackedWeights::Key key{kBlockedConv,     conv.weight[0],
+                               conv.weight[1],   conv.weight.elements(),
+                               conv.attr.groups, static_cast<std::int64_t>(w.offset_bytes),
+                               conv.is_plain,    0};
+  add_step([=](const StepContext& c) {
+    const auto& buffer = static_cast<const CpuBuffer&>(*c.inputs[at(w.location)]);
+    const auto pack = [&](float* to) {
+      pack_blocked_weights(static_cast<const float*>(w.bind(c).data), conv, to);
+      return true;
+    };
+    const std::shared_ptr<const float> packed = buffer.packed().get(key, 1, blocked_weight_elements(conv.weight), pack);
+    epilogue.with(c, [&](const Finish& finish) {
+      blocked_conv(c.pool, conv, x.bind(c), packed.get(), out.bind(c), finish, {c.scratch, bytes});
+    });
+  });
+}
+
 void ExecutableCompiler::add_conv(NodeId id) {
+  if (const auto blocked = blocked_.convs.find(id); blocked != blocked_.convs.end()) return add_blocked_conv(id, blocked->second);
   const Node& node = graph_[id];
   const int input = weight_input(node.inputs[1]);
   const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);

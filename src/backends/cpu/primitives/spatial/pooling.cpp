@@ -98,6 +98,36 @@ void max_row(const Sliding& at, const float* image, std::int64_t place1, float* 
   }
 }
 
+// Windows that do not slide along the last axis, of f32: images with their channels in blocks at the end. |Kind| is joined for 16
+// neighbours at a time.
+constexpr std::int64_t kNeighbours = 16;
+
+bool has_neighbours(const Sliding& at) {
+  return at.size[2] == 1 && at.stride[2] == 1 && at.pad[2] == 0 && at.in[2] == at.out[2] && at.steps[2] == 1 &&
+         at.out[2] % kNeighbours == 0;
+}
+
+#define TENON_POOL_NEIGHBOURS(name, Kind)                                                                               \
+  TENON_CLONES void name(const Sliding& at, const float* image, std::int64_t place0, std::int64_t place1, float* out) { \
+    for (std::int64_t i = 0; i < at.out[2]; i += kNeighbours) {                                                         \
+      Kind::Total totals[kNeighbours];                                                                                  \
+      for (Kind::Total & total : totals) total = Kind::kStart;                                                          \
+      for (std::int64_t tap0 = 0; tap0 < at.size[0]; ++tap0) {                                                          \
+        const std::int64_t a = at.source(0, place0, tap0);                                                              \
+        if (!at.is_inside(0, a)) continue;                                                                              \
+        for (std::int64_t tap1 = 0; tap1 < at.size[1]; ++tap1) {                                                        \
+          const std::int64_t b = at.source(1, place1, tap1);                                                            \
+          if (!at.is_inside(1, b)) continue;                                                                            \
+          const float* const from = image + a * at.steps[0] + b * at.steps[1] + i;                                      \
+          for (std::int64_t l = 0; l < kNeighbours; ++l) totals[l] = Kind::join(totals[l], from[l]);                    \
+        }                                                                                                               \
+      }                                                                                                                 \
+      for (std::int64_t l = 0; l < kNeighbours; ++l) out[i + l] = static_cast<float>(totals[l]);                        \
+    }                                                                                                                   \
+  }
+TENON_POOL_NEIGHBOURS(max_neighbours, WindowMax<float>)
+TENON_POOL_NEIGHBOURS(sum_neighbours, WindowSum<float>)
+
 template <class Kind, class T>
 void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64_t place1, T* out) {
   using Total = typename Kind::Total;
@@ -130,11 +160,17 @@ void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64
 template <class Kind, class T>
 void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
   const std::int64_t images = x.shape[0] * x.shape[1], rows = at.out[0] * at.out[1];
-  [[maybe_unused]] const bool fast = has_max_row(at);
+  [[maybe_unused]] const bool fast = has_max_row(at), neighbours = has_neighbours(at);
   for_ranges(pool, images * rows, at.out[2] * at.window(), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t image = i / rows, row = i % rows;
       const T* from = static_cast<const T*>(x.data) + image / x.shape[1] * x.strides[0] + image % x.shape[1] * x.strides[1];
+      if constexpr (std::is_same_v<T, float>)
+        if (neighbours) {
+          constexpr auto pool_neighbours = std::is_same_v<Kind, WindowMax<float>> ? max_neighbours : sum_neighbours;
+          pool_neighbours(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
+          continue;
+        }
       if constexpr (std::is_same_v<Kind, WindowMax<float>>)
         if (fast) {
           max_row(at, from, row % at.out[1], out + i * at.out[2]);
