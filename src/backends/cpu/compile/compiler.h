@@ -191,6 +191,8 @@ class ExecutableCompiler final : public ValuePlacement {
   void add_quantized_matmul(NodeId id);
   void add_attention(NodeId id);
   void add_conv(NodeId id);
+  // 16-bit operands, as they are stored.
+  bool add_conv16(NodeId id);
   void add_blocked_conv(NodeId id, const BlockedConv& conv);
   void add_conv_transpose(NodeId id);
 

@@ -238,8 +238,28 @@ void ExecutableCompiler::add_blocked_conv(NodeId id, const BlockedConv& conv) {
   });
 }
 
+bool ExecutableCompiler::add_conv16(NodeId id) {
+  const Node& node = graph_[id];
+  const auto dense = [&](NodeId operand) {
+    Operand x = stored_value(operand);
+    x.view.strides = contiguous_strides(x.view.shape);
+    return x.view;
+  };
+  const ConvAttr attr = node.as<ConvAttr>();
+  if (!has_conv16(node.dtype, dense(node.inputs[0]), dense(node.inputs[1]), attr, node.shape)) return false;
+  const Operand x = stored_dense(node.inputs[0]), w = stored_dense(node.inputs[1]);
+  const Result out = result_of(id);
+  touch(x.location);
+  touch(w.location);
+  const std::size_t bytes = conv_scratch_bytes(program_.pool_, x.view, w.view, attr, node.shape);
+  reserve_scratch(bytes);
+  add_step([=](const StepContext& c) { conv16(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  return true;
+}
+
 void ExecutableCompiler::add_conv(NodeId id) {
   if (const auto blocked = blocked_.convs.find(id); blocked != blocked_.convs.end()) return add_blocked_conv(id, blocked->second);
+  if (add_conv16(id)) return;
   const Node& node = graph_[id];
   const int input = weight_input(node.inputs[1]);
   const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);
@@ -257,6 +277,19 @@ void ExecutableCompiler::add_conv(NodeId id) {
   };
   const Shape weight = w.view.shape;
   const bool is_packed = input >= 0 && w.location == input && node.dtype == DType::f32 && has_packed_conv(weight, attr);
+  const bool by_channel = is_depthwise(weight, attr);
+  if (!is_packed && by_channel && node.dtype != DType::f64 && has_packed_conv(weight, attr)) {
+    // Such weights need no packing.
+    const std::size_t own_bytes = packed_conv_scratch_bytes(program_.pool_, x.view, weight, attr, node.shape);
+    reserve_scratch(own_bytes);
+    return add_step([=](const StepContext& c) {
+      const auto* const weights = static_cast<const float*>(w.bind(c).data);
+      if (!is_finite(weights, weight.elements())) return general(c);
+      epilogue.with(c, [&](const Finish& finish) {
+        packed_conv(c.pool, x.bind(c), weights, weight, attr, out.bind(c), finish, {c.scratch, own_bytes});
+      });
+    });
+  }
   if (!is_packed) return add_step(general);
   const std::size_t packed_bytes = packed_conv_scratch_bytes(program_.pool_, x.view, weight, attr, node.shape);
   reserve_scratch(packed_bytes);
@@ -265,7 +298,6 @@ void ExecutableCompiler::add_conv(NodeId id) {
   add_step([=](const StepContext& c) {
     const auto& buffer = static_cast<const CpuBuffer&>(*c.inputs[at(input)]);
     const auto* const weights = static_cast<const float*>(w.bind(c).data);
-    const bool by_channel = is_depthwise(weight, attr);
     const auto pack = [&](float* to) {
       if (!is_finite(weights, weight.elements())) return false;
       if (!by_channel) pack_conv(weights, weight, attr, to);
@@ -283,7 +315,10 @@ void ExecutableCompiler::add_conv(NodeId id) {
 
 void ExecutableCompiler::add_conv_transpose(NodeId id) {
   const Node& node = graph_[id];
-  const Operand x = dense_value(node.inputs[0]), w = dense_value(node.inputs[1]);
+  const auto is_narrow = [&](NodeId operand) { return stored_value(operand).view.dtype == node.dtype; };
+  const bool narrow = has_conv_transpose16(node.dtype) && is_narrow(node.inputs[0]) && is_narrow(node.inputs[1]);
+  const Operand x = narrow ? stored_dense(node.inputs[0]) : dense_value(node.inputs[0]);
+  const Operand w = narrow ? stored_dense(node.inputs[1]) : dense_value(node.inputs[1]);
   const Result out = result_of(id);
   touch(x.location);
   touch(w.location);

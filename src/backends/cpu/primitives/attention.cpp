@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
+#include "backends/cpu/primitives/matmul/gemm_bf16.h"
 #include "backends/cpu/primitives/split.h"
 
 namespace tenon::cpu {
@@ -44,9 +45,9 @@ struct Division {
 
   std::int64_t units() const { return batches * heads * tiles * parts; }
 
-  // Floats of one worker: q, scores, a product, and k and v if they are converted.
+  // Floats of one worker: q, q in 16 bits, scores, a product, and k and v if they are converted.
   std::int64_t worker_floats() const {
-    return padded(tile_rows * width) + 2 * padded(tile_rows * kBlockKeys) + padded(tile_rows * values) +
+    return 2 * padded(tile_rows * width) + 2 * padded(tile_rows * kBlockKeys) + padded(tile_rows * values) +
            padded(kBlockKeys * width) + padded(kBlockKeys * values);
   }
   // Floats of one part of a tile: per row the largest score, the sum of probabilities and the result.
@@ -70,11 +71,14 @@ void convert_rows(const View& from, std::int64_t offset, std::int64_t stride, st
   for (std::int64_t i = 0; i < rows; ++i) convert(data + at(offset + i * stride) * bytes, to + i * width, width);
 }
 
+void convert_values(DType from, const void* values, DType to, void* out, std::int64_t n) {
+  kernels().convert[static_cast<int>(from)][static_cast<int>(to)](values, out, n);
+}
+
 // Rounds to 16 bits and back, in place, through the memory at |narrow|.
 void round_values(DType dtype, float* values, void* narrow, std::int64_t n) {
-  const auto& convert = kernels().convert;
-  convert[static_cast<int>(DType::f32)][static_cast<int>(dtype)](values, narrow, n);
-  convert[static_cast<int>(dtype)][static_cast<int>(DType::f32)](narrow, values, n);
+  convert_values(DType::f32, values, dtype, narrow, n);
+  convert_values(dtype, narrow, DType::f32, values, n);
 }
 
 class Tile {
@@ -84,11 +88,14 @@ class Tile {
         attr_(attr),
         d_(d),
         q_(scratch),
-        scores_(q_ + padded(d.tile_rows * d.width)),
+        narrow_q_(reinterpret_cast<Bf16Bits*>(q_ + padded(d.tile_rows * d.width))),
+        scores_(q_ + 2 * padded(d.tile_rows * d.width)),
         narrow_(scores_ + padded(d.tile_rows * kBlockKeys)),
         product_(narrow_ + padded(d.tile_rows * kBlockKeys)),
         k_(product_ + padded(d.tile_rows * d.values)),
-        v_(k_ + padded(kBlockKeys * d.width)) {}
+        v_(k_ + padded(kBlockKeys * d.width)),
+        has_unit_(bf16_unit() != Bf16Unit::none && operands.rounded == DType::bf16 && operands.q.dtype == DType::bf16 &&
+                  operands.k.dtype == DType::bf16 && operands.v.dtype == DType::bf16) {}
 
   // Tile |tile| of the rows of one head of k, over keys [begin, end).
   void run(std::int64_t batch, std::int64_t head, std::int64_t tile, std::int64_t begin, std::int64_t end, const State& state) {
@@ -115,7 +122,9 @@ class Tile {
     for (std::int64_t row = 0; row < rows_; ++row) {
       const std::int64_t offset = batch_ * x_.q.strides[0] + query_head(row) * x_.q.strides[1] + position(row) * x_.q.strides[2];
       convert_rows(x_.q, offset, d_.width, 1, d_.width, q_ + row * d_.width);
+      if (has_unit_) std::copy_n(static_cast<const Bf16Bits*>(x_.q.data) + offset, d_.width, narrow_q_ + row * d_.width);
     }
+    if (has_unit_) q_range_ = range_of({narrow_q_, rows_, d_.width, d_.width, 1});
     kernels().scale(q_, static_cast<float>(attr_.scale), q_, rows_ * d_.width);
   }
 
@@ -129,21 +138,52 @@ class Tile {
     return {to, count, width, width, 1};
   }
 
-  void add_block(std::int64_t key, std::int64_t count, const State& state) {
+  // Rows of k or v as they are, for the CPU's matrix instructions; without rows where those do not apply.
+  Matrix<Bf16Bits> narrow_block_of(const View& from, std::int64_t key, std::int64_t count, std::int64_t width) const {
+    const std::int64_t offset = batch_ * from.strides[0] + head_ * from.strides[1] + key * from.strides[2];
+    const std::int64_t stride = from.strides[2];
+    if (!has_unit_ || rows_ == 1 || (stride < width && count > 1)) return {};
+    return {static_cast<const Bf16Bits*>(from.data) + offset, count, width, std::max(stride, width), 1};
+  }
+
+  // scores = q k^T, scaled.
+  void multiply_keys(std::int64_t key, std::int64_t count) {
+    if (const Matrix<Bf16Bits> narrow = narrow_block_of(x_.k, key, count, d_.width);
+        narrow.rows > 0 && !needs_subnormals(q_range_, range_of(narrow))) {
+      gemm_bf16({narrow_q_, rows_, d_.width, d_.width, 1}, narrow.transposed(), scores_, count);
+      return kernels().scale(scores_, static_cast<float>(attr_.scale), scores_, rows_ * count);
+    }
     const Matrix<float> k = block_of(x_.k, key, count, d_.width, k_);
     if (rows_ == 1)
       gemv(k, q_, 1, scores_);
     else
       gemm({q_, rows_, d_.width, d_.width, 1}, k.transposed(), scores_, count);
-    if (x_.has_mask) add_mask(key, count);
-    if (attr_.causal) hide_later_keys(key, count);
-    for (std::int64_t row = 0; row < rows_; ++row) normalise(row, count, state);
+  }
+
+  // product = probabilities x v. The largest probability of a row is 1, next to which subnormal ones are nothing, unless v is
+  // huge.
+  void multiply_values(std::int64_t key, std::int64_t count) {
+    if (const Matrix<Bf16Bits> narrow = narrow_block_of(x_.v, key, count, d_.values); narrow.rows > 0) {
+      const Bf16Range range = range_of(narrow);
+      if (!range.has_huge && !needs_subnormals({}, range)) {
+        convert_values(DType::f32, scores_, DType::bf16, narrow_, rows_ * count);
+        return gemm_bf16({reinterpret_cast<const Bf16Bits*>(narrow_), rows_, count, count, 1}, narrow, product_, d_.values);
+      }
+    }
     if (x_.rounded != DType::f32) round_values(x_.rounded, scores_, narrow_, rows_ * count);
     const Matrix<float> v = block_of(x_.v, key, count, d_.values, v_);
     if (rows_ == 1)
       gemv(v.transposed(), scores_, 1, product_);
     else
       gemm({scores_, rows_, count, count, 1}, v, product_, d_.values);
+  }
+
+  void add_block(std::int64_t key, std::int64_t count, const State& state) {
+    multiply_keys(key, count);
+    if (x_.has_mask) add_mask(key, count);
+    if (attr_.causal) hide_later_keys(key, count);
+    for (std::int64_t row = 0; row < rows_; ++row) normalise(row, count, state);
+    multiply_values(key, count);
     const void* terms[] = {state.result, product_};
     kernels().elementwise[static_cast<int>(ElementwiseOp::Add)][static_cast<int>(DType::f32)](terms, state.result,
                                                                                               rows_ * d_.values, nullptr);
@@ -190,7 +230,11 @@ class Tile {
   const AttentionOperands& x_;
   const AttentionAttr& attr_;
   const Division& d_;
-  float *q_, *scores_, *narrow_, *product_, *k_, *v_;
+  float* q_;
+  Bf16Bits* narrow_q_;
+  float *scores_, *narrow_, *product_, *k_, *v_;
+  const bool has_unit_;  // the CPU multiplies bf16 matrices
+  Bf16Range q_range_;
   std::int64_t batch_ = 0, head_ = 0, first_row_ = 0, rows_ = 0;
 };
 

@@ -1,8 +1,10 @@
 #include "backends/cpu/primitives/spatial/conv_transpose.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/primitives/matmul/gemm.h"
+#include "backends/cpu/primitives/spatial/narrow_images.h"
 #include "backends/cpu/primitives/split.h"
 #include "tenon/error.h"
 
@@ -47,6 +49,9 @@ struct Plan {
   std::int64_t tile_floats() const { return channels * taps() * tile_lines * line; }
 };
 
+void multiply(const Matrix<float>& a, const Matrix<float>& b, float* c, std::int64_t ldc) { gemm(a, b, c, ldc); }
+void multiply(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) { gemm_bf16(a, b, c, ldc); }
+
 class Task {
  public:
   Task(const Plan& plan, const ConvTransposeAttr& attr, int last, float* products)
@@ -56,16 +61,17 @@ class Task {
         products_(products) {}
 
   // Channels [begin, end) of a group's result. |x| and |out| are those of the group, |weight| its first kernel.
-  void run(const float* x, const float* weight, std::int64_t begin, std::int64_t end, float* out) const {
+  template <class T>
+  void run(const T* x, const T* weight, std::int64_t begin, std::int64_t end, float* out) const {
     const std::int64_t out_size = product(plan_.out), in_size = product(plan_.in), taps = plan_.taps();
     std::fill(out + begin * out_size, out + end * out_size, 0.0f);
     const std::int64_t rows = (end - begin) * taps;
     // The kernels of one input channel are a row: [in_channels, out_channels * taps].
-    const Matrix<float> kernels{weight + begin * taps, plan_.in_channels, rows, plan_.out_channels * taps, 1};
+    const Matrix<T> kernels{weight + begin * taps, plan_.in_channels, rows, plan_.out_channels * taps, 1};
     for (std::int64_t line = 0; line < plan_.lines; line += plan_.tile_lines) {
       const std::int64_t count = std::min(plan_.tile_lines, plan_.lines - line), places = count * plan_.line;
-      const Matrix<float> part{x + line * plan_.line, plan_.in_channels, places, in_size, 1};
-      gemm(kernels.transposed(), part, products_, places);
+      const Matrix<T> part{x + line * plan_.line, plan_.in_channels, places, in_size, 1};
+      multiply(kernels.transposed(), part, products_, places);
       for (std::int64_t row = 0; row < rows; ++row)
         for (std::int64_t l = 0; l < count; ++l)
           add_line(products_ + row * places + l * plan_.line, line + l, row % taps, out + (begin + row / taps) * out_size);
@@ -113,24 +119,65 @@ std::size_t worker_bytes(const Plan& plan) {
 
 std::size_t conv_transpose_scratch_bytes(const ThreadPool& pool, const Shape& x, const Shape& weight,
                                          const ConvTransposeAttr& attr) {
-  return worker_bytes(Plan(x, weight, {}, attr.groups, pool.threads())) * static_cast<std::size_t>(pool.threads());
+  // Of all images at a time, or of one.
+  const std::size_t all = worker_bytes(Plan(x, weight, {}, attr.groups, pool.threads()));
+  const std::size_t one = worker_bytes(Plan(x.with(0, 1), weight, {}, attr.groups, pool.threads()));
+  return std::max(all, one) * static_cast<std::size_t>(pool.threads());
 }
 
-void conv_transpose(ThreadPool& pool, const View& x, const View& weight, const ConvTransposeAttr& attr, const Target& out,
-                    std::span<std::byte> scratch) {
-  const Plan plan(x.shape, weight.shape, spatial_of(out.shape), attr.groups, pool.threads());
-  if (scratch.size() < worker_bytes(plan) * static_cast<std::size_t>(pool.threads()))
-    throw Error(ErrorCode::internal, "conv_transpose: not enough scratch memory");
+namespace {
+
+template <class T>
+void run_tasks(ThreadPool& pool, const Plan& plan, const T* x, const T* weight, const ConvTransposeAttr& attr, int last,
+               float* out, std::byte* scratch) {
   const std::int64_t in_size = product(plan.in), out_size = product(plan.out);
   pool.for_each(plan.images * plan.groups * plan.parts, [&](std::int64_t task, int worker) {
     const std::int64_t part = task % plan.parts, at = task / plan.parts, group = at % plan.groups;
-    float* products = reinterpret_cast<float*>(scratch.data() + worker_bytes(plan) * static_cast<std::size_t>(worker));
-    Task(plan, attr, x.shape.rank() - 3, products)
-        .run(static_cast<const float*>(x.data) + at * plan.in_channels * in_size,
-             static_cast<const float*>(weight.data) + group * plan.in_channels * plan.out_channels * plan.taps(),
+    float* products = reinterpret_cast<float*>(scratch + worker_bytes(plan) * static_cast<std::size_t>(worker));
+    Task(plan, attr, last, products)
+        .run(x + at * plan.in_channels * in_size, weight + group * plan.in_channels * plan.out_channels * plan.taps(),
              part * plan.channels, std::min(plan.out_channels, (part + 1) * plan.channels),
-             static_cast<float*>(out.data) + at * plan.out_channels * out_size);
+             out + at * plan.out_channels * out_size);
   });
+}
+
+// bf16 operands by the CPU's matrix instructions, or in f32 where subnormal numbers matter.
+void run_narrow(ThreadPool& pool, const View& x, const View& weight, const ConvTransposeAttr& attr, const Target& out,
+                std::byte* scratch) {
+  const std::int64_t channels = weight.shape[0], kernel = weight.shape.elements() / channels, images = x.shape[0];
+  const auto *const weights = static_cast<const Bf16Bits*>(weight.data), *const from = static_cast<const Bf16Bits*>(x.data);
+  float* const to = static_cast<float*>(out.data);
+  const int last = x.shape.rank() - 3;
+  const std::vector<char> exact = exact_images(pool, x, range_of({weights, channels, kernel, kernel, 1}));
+  if (std::ranges::find(exact, 1) == exact.end()) {
+    const Plan plan(x.shape, weight.shape, spatial_of(out.shape), attr.groups, pool.threads());
+    return run_tasks(pool, plan, from, weights, attr, last, to, scratch);
+  }
+  const Plan one(x.shape.with(0, 1), weight.shape, spatial_of(out.shape), attr.groups, pool.threads());
+  const std::vector<float> wide_weights = widened(weights, weight.shape.elements());
+  const std::int64_t pixels = x.shape.elements() / images, results = out.shape.elements() / images;
+  for (std::int64_t image = 0; image < images; ++image) {
+    if (exact[static_cast<std::size_t>(image)] == 0) {
+      run_tasks(pool, one, from + image * pixels, weights, attr, last, to + image * results, scratch);
+    } else {
+      const std::vector<float> wide = widened(from + image * pixels, pixels);
+      run_tasks(pool, one, wide.data(), wide_weights.data(), attr, last, to + image * results, scratch);
+    }
+  }
+}
+
+}  // namespace
+
+bool has_conv_transpose16(DType dtype) { return dtype == DType::bf16 && bf16_unit() != Bf16Unit::none; }
+
+void conv_transpose(ThreadPool& pool, const View& x, const View& weight, const ConvTransposeAttr& attr, const Target& out,
+                    std::span<std::byte> scratch) {
+  if (scratch.size() < conv_transpose_scratch_bytes(pool, x.shape, weight.shape, attr))
+    throw Error(ErrorCode::internal, "conv_transpose: not enough scratch memory");
+  if (x.dtype == DType::bf16) return run_narrow(pool, x, weight, attr, out, scratch.data());
+  const Plan plan(x.shape, weight.shape, spatial_of(out.shape), attr.groups, pool.threads());
+  run_tasks(pool, plan, static_cast<const float*>(x.data), static_cast<const float*>(weight.data), attr, x.shape.rank() - 3,
+            static_cast<float*>(out.data), scratch.data());
 }
 
 }  // namespace tenon::cpu

@@ -9,9 +9,10 @@
 
 namespace tenon::cpu {
 
-// x and weight are dense f32.
 std::size_t conv_transpose_scratch_bytes(const ThreadPool& pool, const Shape& x, const Shape& weight,
                                          const ConvTransposeAttr& attr);
+// x and weight are dense and both f32, or both bf16 where has_conv_transpose16() says so; out is f32.
+bool has_conv_transpose16(DType dtype);
 void conv_transpose(ThreadPool& pool, const View& x, const View& weight, const ConvTransposeAttr& attr, const Target& out,
                     std::span<std::byte> scratch);
 

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/spatial/narrow_images.h"
 #include "backends/cpu/primitives/spatial/sliding.h"
 #include "backends/cpu/primitives/typed.h"
 
@@ -113,8 +115,18 @@ void lay_out_columns(const Plan& plan, const T* image, std::int64_t begin, std::
           lay_out_tap(at, image + c * plan.x_strides[1], t0, t1, t2, begin, end, columns);
 }
 
+// c = kernel x columns; bf16 operands have an f32 result.
 template <class T>
-void by_matrix(ThreadPool& pool, const Plan& plan, const T* x, const T* weight, T* out, std::byte* scratch) {
+void multiply(const Matrix<T>& kernel, const Matrix<T>& columns, T* c, std::int64_t ldc) {
+  if (kernel.rows == 1) return gemv(columns.transposed(), kernel.data, 1, c);
+  gemm(kernel, columns, c, ldc);
+}
+void multiply(const Matrix<Bf16Bits>& kernel, const Matrix<Bf16Bits>& columns, float* c, std::int64_t ldc) {
+  gemm_bf16(kernel, columns, c, ldc);
+}
+
+template <class T, class Sum>
+void by_matrix(ThreadPool& pool, const Plan& plan, const T* x, const T* weight, Sum* out, std::byte* scratch) {
   const std::size_t per_thread = aligned(static_cast<std::size_t>(plan.depth * plan.tile) * sizeof(T));
   const std::int64_t tasks = plan.images * plan.groups * plan.tiles;
   const std::int64_t cost = plan.depth * plan.tile * (1 + plan.out_channels / 16);
@@ -129,12 +141,7 @@ void by_matrix(ThreadPool& pool, const Plan& plan, const T* x, const T* weight, 
       lay_out_columns(plan, from, begin, end, laid_out);
       columns = {laid_out, plan.depth, end - begin, end - begin, 1};
     }
-    T* to = out + (image * plan.groups + group) * plan.out_channels * plan.places + begin;
-    if (plan.out_channels == 1) {
-      gemv(columns.transposed(), kernel.data, 1, to);
-    } else {
-      gemm(kernel, columns, to, plan.places);
-    }
+    multiply(kernel, columns, out + (image * plan.groups + group) * plan.out_channels * plan.places + begin, plan.places);
   };
   for_ranges(pool, tasks, cost, [&](std::int64_t begin, std::int64_t end, int worker) {
     for (std::int64_t task = begin; task < end; ++task) run(task, worker);
@@ -238,6 +245,52 @@ void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& a
   if (out.dtype == DType::f32) return run(float{});
   if (out.dtype == DType::f64) return run(double{});
   throw Error(ErrorCode::internal, "convolution in " + std::string(name(out.dtype)));
+}
+
+bool has_conv16(DType dtype, const View& x, const View& weight, const ConvAttr& attr, const Shape& out) {
+  constexpr std::int64_t kWorthIt = 32 * 32 * 32;
+  if (dtype != DType::bf16 || x.dtype != dtype || weight.dtype != dtype || bf16_unit() == Bf16Unit::none) return false;
+  if (out.elements() == 0 || weight.shape.elements() == 0 || !is_dense(x.shape, x.strides)) return false;
+  const Plan plan(x, weight, attr, out, 1);
+  return plan.method != Plan::Method::direct && plan.out_channels > 1 && plan.out_channels * plan.depth * plan.places >= kWorthIt;
+}
+
+namespace {
+
+// Subnormal or infinite numbers that matter: one image in f32. Rare, so memory is taken when it happens.
+void conv_exactly(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out) {
+  const std::vector<float> wide_x = widened(x.data, x.shape.elements()), wide_w = widened(weight.data, weight.shape.elements());
+  const View from = dense_view(wide_x.data(), DType::f32, x.shape), kernel = dense_view(wide_w.data(), DType::f32, weight.shape);
+  std::vector<std::byte> scratch(conv_scratch_bytes(pool, from, kernel, attr, out.shape));
+  conv(pool, from, kernel, attr, out, scratch);
+}
+
+}  // namespace
+
+void conv16(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out,
+            std::span<std::byte> scratch) {
+  const auto* const kernel = static_cast<const Bf16Bits*>(weight.data);
+  const std::int64_t outs = weight.shape[0], images = x.shape[0], pixels = x.shape.elements() / images;
+  const Bf16Range of_kernel = range_of({kernel, outs, weight.shape.elements() / outs, weight.shape.elements() / outs, 1});
+  const Plan all(x, weight, attr, out.shape, pool.threads());
+  std::vector<char> is_exact = exact_images(pool, x, of_kernel);
+  if (of_kernel.has_huge && has_padding(all.at)) std::ranges::fill(is_exact, 1);
+  if (std::ranges::find(is_exact, 1) == is_exact.end())
+    return by_matrix(pool, all, static_cast<const Bf16Bits*>(x.data), kernel, static_cast<float*>(out.data), scratch.data());
+  View one = x;
+  Target to = out;
+  one.shape = x.shape.with(0, 1);
+  to.shape = out.shape.with(0, 1);
+  const Plan single(one, weight, attr, to.shape, pool.threads());
+  std::vector<std::byte> own(conv_scratch_bytes(pool, one, weight, attr, to.shape));
+  for (std::int64_t image = 0; image < images; ++image) {
+    one.data = static_cast<const Bf16Bits*>(x.data) + image * pixels;
+    to.data = static_cast<float*>(out.data) + image * to.shape.elements();
+    if (is_exact[static_cast<std::size_t>(image)])
+      conv_exactly(pool, one, weight, attr, to);
+    else
+      by_matrix(pool, single, static_cast<const Bf16Bits*>(one.data), kernel, static_cast<float*>(to.data), own.data());
+  }
 }
 
 }  // namespace tenon::cpu
