@@ -202,7 +202,7 @@ void ExecutableCompiler::add_attention(NodeId id) {
   const Result out = result_of(id);
   for (const Operand* operand : {&q, &k, &v}) touch(operand->location);
   if (has_mask) touch(mask.location);
-  const std::size_t bytes = attention_scratch_bytes(program_.pool_, q.view.shape, k.view.shape, v.view.shape);
+  const std::size_t bytes = attention_scratch_bytes(program_.pool_, q.view.shape, k.view.shape, v.view.shape, node.dtype);
   reserve_scratch(bytes);
   add_step([=, attr = std::get<AttentionAttr>(node.as<RegionAttr>()), dtype = node.dtype](const StepContext& c) {
     AttentionOperands operands{q.bind(c), k.bind(c), v.bind(c), {}, has_mask, dtype};

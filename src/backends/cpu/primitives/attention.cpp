@@ -12,19 +12,23 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kTileRows = 64, kBlockKeys = 256;
+// Matrix instructions take keys and values that are packed for each tile: larger tiles pack them less often.
+constexpr std::int64_t kTileRows = 64, kNarrowTileRows = 128, kBlockKeys = 256;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 std::int64_t padded(std::int64_t floats) { return (floats + 15) / 16 * 16; }
 
-// How the work is divided; follows from the shapes alone. The heads of q that share a head of k are rows of one matrix.
+bool has_unit(DType dtype) { return dtype == DType::bf16 && bf16_unit() != Bf16Unit::none; }
+
+// How the work is divided; follows from the shapes and the dtype alone. The heads of q that share a head of k are rows of one
+// matrix.
 struct Division {
   std::int64_t batches, heads, shared, rows_per_head, keys, width, values;
   std::int64_t rows;  // of all heads that share one: shared * rows_per_head
   std::int64_t tile_rows, tiles, parts, part_keys;
 
-  Division(const Shape& q, const Shape& k, const Shape& v)
+  Division(const Shape& q, const Shape& k, const Shape& v, DType dtype)
       : batches(q[0]),
         heads(k[1]),
         shared(q[1] / k[1]),
@@ -33,7 +37,7 @@ struct Division {
         width(q[3]),
         values(v[3]),
         rows(shared * rows_per_head),
-        tile_rows(std::min(rows, kTileRows)),
+        tile_rows(std::min(rows, has_unit(dtype) ? kNarrowTileRows : kTileRows)),
         tiles((rows + tile_rows - 1) / tile_rows) {
     // Enough parts for the threads of a large machine where there are few tiles, each of several blocks of keys.
     constexpr std::int64_t kUnits = 64;
@@ -94,8 +98,8 @@ class Tile {
         product_(narrow_ + padded(d.tile_rows * kBlockKeys)),
         k_(product_ + padded(d.tile_rows * d.values)),
         v_(k_ + padded(kBlockKeys * d.width)),
-        has_unit_(bf16_unit() != Bf16Unit::none && operands.rounded == DType::bf16 && operands.q.dtype == DType::bf16 &&
-                  operands.k.dtype == DType::bf16 && operands.v.dtype == DType::bf16) {}
+        has_unit_(has_unit(operands.rounded) && operands.q.dtype == DType::bf16 && operands.k.dtype == DType::bf16 &&
+                  operands.v.dtype == DType::bf16) {}
 
   // Tile |tile| of the rows of one head of k, over keys [begin, end).
   void run(std::int64_t batch, std::int64_t head, std::int64_t tile, std::int64_t begin, std::int64_t end, const State& state) {
@@ -265,15 +269,15 @@ void store(const Division& d, std::int64_t first_row, std::int64_t rows, const S
 
 }  // namespace
 
-std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v) {
-  const Division d(q, k, v);
+std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v, DType dtype) {
+  const Division d(q, k, v, dtype);
   const std::int64_t states = d.parts > 1 ? d.units() : pool.threads();
   return at(pool.threads() * d.worker_floats() + states * d.state_floats()) * sizeof(float);
 }
 
 void attention(ThreadPool& pool, const AttentionOperands& operands, const AttentionAttr& attr, const Target& out,
                std::span<std::byte> scratch) {
-  const Division d(operands.q.shape, operands.k.shape, operands.v.shape);
+  const Division d(operands.q.shape, operands.k.shape, operands.v.shape, operands.rounded);
   float* const workers = reinterpret_cast<float*>(scratch.data());
   float* const states = workers + pool.threads() * d.worker_floats();
   float* const result = static_cast<float*>(out.data);

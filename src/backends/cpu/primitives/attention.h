@@ -18,7 +18,8 @@ struct AttentionOperands {
   DType rounded = DType::f32;  // the dtype to which probabilities are rounded: that of q, k and v
 };
 
-std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v);
+// |dtype|: AttentionOperands::rounded.
+std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v, DType dtype);
 void attention(ThreadPool& pool, const AttentionOperands& operands, const AttentionAttr& attr, const Target& out,
                std::span<std::byte> scratch);
 

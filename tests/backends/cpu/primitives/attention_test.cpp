@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "backends/cpu/executable.h"
@@ -79,7 +80,7 @@ TEST(Attention, IsTheSameForEveryDivisionAndNumberOfThreads) {
     const std::vector<double> expected = by_definition(x, attr);
     std::vector<float> first;
     plain::with_pools([&](ThreadPool& pool) {
-      const std::size_t bytes = attention_scratch_bytes(pool, c.q, c.k, v_shape);
+      const std::size_t bytes = attention_scratch_bytes(pool, c.q, c.k, v_shape, x.rounded);
       std::vector<std::byte> scratch(bytes + 64);
       auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
       std::vector<float> out;
@@ -88,6 +89,51 @@ TEST(Attention, IsTheSameForEveryDivisionAndNumberOfThreads) {
         ASSERT_NEAR(static_cast<double>(out[i]), expected[i], 2e-6) << to_string(c.q) << i;
       if (first.empty()) first = out;
       EXPECT_EQ(out, first) << pool.threads() << " threads";
+    });
+  }
+}
+
+// The matrix instructions of the CPU, where it has them: 16-bit operands beside the same numbers in f32.
+TEST(Attention, OfBfloat16OperandsIsThatOfTheirValues) {
+  const Shape q_shape{1, 2, 200, 40}, k_shape{1, 1, 600, 40}, v_shape{1, 1, 600, 24}, out_shape{1, 2, 200, 24};
+  const auto narrow = [](std::vector<float>& values) {
+    std::vector<std::uint16_t> bits;
+    for (float& value : values) {
+      bits.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+      value = std::bit_cast<float>(static_cast<std::uint32_t>(bits.back()) << 16);
+    }
+    return bits;
+  };
+  // Subnormal numbers alone in v need the f32 product, infinite ones too.
+  for (const float special : {1.0f, 1e-39f, INFINITY}) {
+    auto q = plain::numbers<float>(q_shape.elements(), 1), k = plain::numbers<float>(k_shape.elements(), 2),
+         v = plain::numbers<float>(v_shape.elements(), 3);
+    if (special == 1e-39f)
+      for (float& each : v) each *= special;
+    else
+      v[5] = special;
+    const auto q16 = narrow(q), k16 = narrow(k), v16 = narrow(v);
+    const AttentionOperands wide{
+        plain::view(q, q_shape), plain::view(k, k_shape), plain::view(v, v_shape), {}, false, DType::f32};
+    const AttentionOperands x{dense_view(q16.data(), DType::bf16, q_shape),
+                              dense_view(k16.data(), DType::bf16, k_shape),
+                              dense_view(v16.data(), DType::bf16, v_shape),
+                              {},
+                              false,
+                              DType::bf16};
+    const AttentionAttr attr{0.2, false};
+    const std::vector<double> expected = by_definition(wide, attr);
+    plain::with_pools([&](ThreadPool& pool) {
+      const std::size_t bytes = attention_scratch_bytes(pool, q_shape, k_shape, v_shape, x.rounded);
+      std::vector<std::byte> scratch(bytes + 64);
+      auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+      std::vector<float> out;
+      attention(pool, x, attr, plain::target(out, out_shape), {aligned, bytes});
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (std::isfinite(expected[i]))
+          ASSERT_NEAR(static_cast<double>(out[i]), expected[i], special == 1e-39f ? 1e-41 : 2e-3) << special << " at " << i;
+        else
+          ASSERT_EQ(out[i], expected[i]) << i;
     });
   }
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -128,6 +129,41 @@ TYPED_TEST(Conv, InfinitiesAndNaNsOfBothOperandsCountOnlyWhereTheyMeetTheImage) 
 TYPED_TEST(Conv, OfNothing) {
   expect_conv<TypeParam>({0, 3, 8, 8}, {4, 3, 3, 3}, {});
   expect_conv<TypeParam>({2, 3, 8, 8}, {0, 3, 3, 3}, {});
+}
+
+// The matrix instructions of the CPU, where it has them: each image as its values ask for, beside others that do not.
+TEST(Convolution, OfBfloat16OperandsIsThatOfTheirValues) {
+  const Shape x_shape{3, 8, 9, 8}, w_shape{36, 8, 3, 3};
+  ConvAttr attr;
+  attr.pad_low = attr.pad_high = {1, 1, 0};
+  const Shape shape = convolved(x_shape, w_shape, attr);
+  const auto narrow = [](std::vector<float>& values) {
+    std::vector<std::uint16_t> bits;
+    for (float& value : values) {
+      bits.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+      value = std::bit_cast<float>(static_cast<std::uint32_t>(bits.back()) << 16);
+    }
+    return bits;
+  };
+  for (const bool infinite : {false, true}) {
+    auto x = plain::numbers<float>(x_shape.elements(), 1), w = plain::numbers<float>(w_shape.elements(), 2);
+    for (std::size_t i = 0; i < x.size() / 3; ++i) x[i] *= 1e-39f;  // the first image
+    if (infinite) w[0] = std::numeric_limits<float>::infinity();
+    const auto x16 = narrow(x), w16 = narrow(w);
+    const View from = dense_view(x16.data(), DType::bf16, x_shape), kernel = dense_view(w16.data(), DType::bf16, w_shape);
+    if (!has_conv16(DType::bf16, from, kernel, attr, shape)) GTEST_SKIP() << "the CPU has no bfloat16 products";
+    const auto expected = plain_conv<float>(plain::view(x, x_shape), plain::view(w, w_shape), attr, shape);
+    plain::with_pools([&](ThreadPool& pool) {
+      std::vector<std::byte> scratch(conv_scratch_bytes(pool, from, kernel, attr, shape));
+      std::vector<float> out;
+      conv16(pool, from, kernel, attr, plain::target(out, shape), scratch);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (std::isfinite(expected[i]))
+          ASSERT_NEAR(out[i], expected[i], i < out.size() / 3 ? 1e-42 : 1e-4) << i;
+        else
+          ASSERT_EQ(std::isnan(out[i]), std::isnan(expected[i])) << i;
+    });
+  }
 }
 
 }  // namespace

@@ -56,6 +56,12 @@ void pack_rows(const Bf16Bits* from, std::int64_t line_stride, std::int64_t step
                Bf16Bits* to) {
   const std::int64_t blocks = rounded_up(depth, 32) / 32;
   if (lines < Width || depth % 32 != 0) std::memset(to, 0, static_cast<std::size_t>(blocks * Width * 32) * sizeof(Bf16Bits));
+  if (line_stride == 1 && step_stride != 1) {
+    // A transposed matrix: read along its lines in memory, and write within a tile.
+    for (std::int64_t s = 0; s < depth; ++s)
+      for (std::int64_t l = 0; l < lines; ++l) to[(s / 32 * Width + l) * 32 + s % 32] = from[s * step_stride + l];
+    return;
+  }
   for (std::int64_t block = 0; block < blocks; ++block)
     for (std::int64_t l = 0; l < lines; ++l) {
       const std::int64_t first = block * 32, steps = std::min<std::int64_t>(32, depth - first);
