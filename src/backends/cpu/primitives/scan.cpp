@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backends/cpu/primitives/axis_lanes.h"
+#include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/typed.h"
 
@@ -111,8 +112,40 @@ std::int64_t arg_of_run(const T* in, std::int64_t n) {
   return best;
 }
 
+// Neighbouring lanes of f32, which the compiler vectorises: branches and indices of 64 bits are in its way.
+template <bool Largest>
+[[gnu::always_inline]] inline void arg_of_neighbours(const float* in, std::int64_t step, std::int32_t extent, std::int64_t lanes,
+                                                     std::int64_t* out) {
+  float best[kLaneGroup];
+  std::int32_t places[kLaneGroup] = {};
+  std::copy_n(in, lanes, best);
+  for (std::int32_t i = 1; i < extent; ++i) {
+    in += step;
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      const float x = in[l];
+      // A NaN beats every number, and nothing beats a NaN.
+      const bool better = (best[l] == best[l]) & ((x != x) | (Largest ? x > best[l] : x < best[l]));
+      best[l] = better ? x : best[l];
+      places[l] = better ? i : places[l];
+    }
+  }
+  std::copy_n(places, lanes, out);
+}
+TENON_CLONES void largest_of_neighbours(const float* in, std::int64_t step, std::int32_t extent, std::int64_t lanes,
+                                        std::int64_t* out) {
+  arg_of_neighbours<true>(in, step, extent, lanes, out);
+}
+TENON_CLONES void smallest_of_neighbours(const float* in, std::int64_t step, std::int32_t extent, std::int64_t lanes,
+                                         std::int64_t* out) {
+  arg_of_neighbours<false>(in, step, extent, lanes, out);
+}
+
 template <bool Largest, class T>
 void arg_of_lanes(Group<const T> in, std::int64_t extent, std::int64_t lanes, std::int64_t* out) {
+  if constexpr (std::is_same_v<T, float>)
+    if (in.across == 1 && extent < std::numeric_limits<std::int32_t>::max())
+      return (Largest ? largest_of_neighbours : smallest_of_neighbours)(in.data, in.step, static_cast<std::int32_t>(extent),
+                                                                        lanes, out);
   T best[kLaneGroup];
   for (std::int64_t l = 0; l < lanes; ++l) {
     best[l] = in.data[l * in.across];
