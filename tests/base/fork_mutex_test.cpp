@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/system/sanitizers.h"
 #include "base/threads/fork_section.h"
 
 namespace tenon {
@@ -93,7 +94,7 @@ int static_value() {
   return value;
 }
 
-#if !defined(__SANITIZE_THREAD__)
+#if !TENON_THREAD_SANITIZER
 TEST(ForkSection, AForkWaitsForAStaticValueThatAnotherThreadIsMaking) {
   std::thread maker([] { static_value(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(10));

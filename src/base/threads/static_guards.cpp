@@ -7,15 +7,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/system/sanitizers.h"
 #include "base/threads/fork_section.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TENON_THREAD_SANITIZER  // it has such functions of its own
-#endif
-#endif
-
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(TENON_THREAD_SANITIZER)
+// The thread sanitizer has such functions of its own.
+#if defined(__x86_64__) && !TENON_THREAD_SANITIZER
 
 namespace {
 

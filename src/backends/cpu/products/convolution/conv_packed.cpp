@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/products/convolution/conv_direct.h"
 #include "backends/cpu/products/convolution/depthwise.h"
 #include "backends/cpu/products/convolution/planes.h"
@@ -335,10 +336,7 @@ class TileRunner {
 
 }  // namespace
 
-#if defined(__x86_64__)
-[[gnu::target_clones("default", "arch=x86-64-v3")]]
-#endif
-bool is_finite(const float* weights, std::int64_t n) {
+TENON_CLONES bool is_finite(const float* weights, std::int64_t n) {
   // No term can cancel another: the sum of zeros is a zero unless one of them
   // is NaN.
   float sum = 0;
