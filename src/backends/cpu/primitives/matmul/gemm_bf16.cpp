@@ -1,13 +1,11 @@
 #include "backends/cpu/primitives/matmul/gemm_bf16.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <new>
 
 #include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/matmul/amx_tiles.h"
 #include "backends/cpu/primitives/matmul/gemm_bf16_blocks.h"
+#include "backends/cpu/primitives/matmul/packing_memory.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <immintrin.h>
@@ -67,29 +65,6 @@ bool needs_subnormals(const Bf16Range& a, const Bf16Range& b) {
 
 #if defined(__x86_64__) && defined(__linux__)
 namespace {
-
-// Memory of this thread for packed panels, kept for the next product.
-class PackingMemory {
- public:
-  Bf16Bits* operator()(std::int64_t elements) {
-    const std::size_t bytes = (static_cast<std::size_t>(elements) * sizeof(Bf16Bits) + 63) / 64 * 64;
-    if (bytes > bytes_) {
-      memory_.reset();
-      bytes_ = 0;
-      memory_.reset(std::aligned_alloc(64, bytes));
-      if (!memory_) throw std::bad_alloc();
-      bytes_ = bytes;
-    }
-    return static_cast<Bf16Bits*>(memory_.get());
-  }
-
- private:
-  struct Free {
-    void operator()(void* p) const { std::free(p); }
-  };
-  std::unique_ptr<void, Free> memory_;
-  std::size_t bytes_ = 0;
-};
 
 // Rows x 32 results in registers: two vectors a row, and three more for b and the factor.
 struct Avx512Unit {
@@ -175,7 +150,9 @@ Bf16Unit bf16_unit() {
 }
 
 void gemm_bf16(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) {
-  thread_local PackingMemory memory_a, memory_b;
+  PackingMemory memory[2];
+  const auto memory_a = [&](std::int64_t elements) { return memory[0].get<Bf16Bits>(elements); };
+  const auto memory_b = [&](std::int64_t elements) { return memory[1].get<Bf16Bits>(elements); };
   if (bf16_unit() == Bf16Unit::avx512) return bf16::product(Avx512Unit{}, a, b, c, ldc, memory_a, memory_b);
   const TileUse use(TileConfiguration::square());
   bf16::product(bf16::TileUnit<AmxTiles>{}, a, b, c, ldc, memory_a, memory_b);

@@ -1,13 +1,9 @@
 #include "backends/cpu/primitives/matmul/gemm_blocked.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 
+#include "backends/cpu/primitives/matmul/packing_memory.h"
 #include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)
@@ -145,36 +141,10 @@ void pack(const T* from, std::int64_t line_stride, std::int64_t step_stride, std
   }
 }
 
-// Memory of this thread for packed panels, kept for the next product.
-class PackingMemory {
- public:
-  template <class T>
-  T* get(std::int64_t elements) {
-    constexpr std::size_t kPage = std::size_t{2} << 20;  // one translation for all of a panel
-    const std::size_t bytes = (static_cast<std::size_t>(elements) * sizeof(T) + kPage - 1) / kPage * kPage;
-    if (bytes > bytes_) {
-      memory_.reset();
-      bytes_ = 0;
-      memory_.reset(std::aligned_alloc(kPage, bytes));
-      if (!memory_) throw std::bad_alloc();
-      madvise(memory_.get(), bytes, MADV_HUGEPAGE);
-      bytes_ = bytes;
-    }
-    return static_cast<T*>(memory_.get());
-  }
-
- private:
-  struct Free {
-    void operator()(void* p) const { std::free(p); }
-  };
-  std::unique_ptr<void, Free> memory_;
-  std::size_t bytes_ = 0;
-};
-
 template <class Isa, class T>
 void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
   constexpr int kRows = Isa::kRows, kCols = Isa::template kCols<T>;
-  thread_local PackingMemory memory_a, memory_b;
+  PackingMemory memory_a, memory_b;
   const std::int64_t depth_limit = std::min(kDepth<T>, a.cols);
   const std::int64_t panels = (a.rows + kRows - 1) / kRows, block_panels = std::min(panels, kBlockPanels);
   const std::int64_t block_cols = std::min(kBlockCols, (b.cols + kCols - 1) / kCols * kCols);

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "array/convert.h"
 #include "backends/cpu/primitives/matmul/amx_tiles.h"
+#include "backends/cpu/primitives/matmul/packing_memory.h"
 #include "backends/cpu/primitives/split.h"
 
 #if defined(__x86_64__)
@@ -311,29 +309,12 @@ TENON_AMX void rows_amx(const AmxPanel& panel, const Rows& x, std::int64_t row, 
   for (int r = 0; r < 16; ++r) _mm512_storeu_ps(out + r * stride, results[r]);
 }
 
-// Memory of this thread for a widened panel, kept for the next product.
-std::byte* panel_memory(std::size_t bytes) {
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  thread_local std::unique_ptr<std::byte, Free> memory;
-  thread_local std::size_t size = 0;
-  if (bytes > size) {
-    memory.reset();
-    size = 0;
-    memory.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
-    if (!memory) throw std::bad_alloc();
-    size = bytes;
-  }
-  return memory.get();
-}
-
 // Products of the rows of x that fill tiles.
 class AmxProduct {
  public:
   AmxProduct(const Rows& x, const QuantizedMatMulAttr& attr) : x_(x), attr_(attr) {
     const std::size_t codes = padded(attr.bits == 8 ? 0 : x.k * kLanes), scales = padded(x.groups * kLanes * 4);
-    std::byte* const memory = panel_memory(codes + 2 * scales);
+    std::byte* const memory = memory_.get<std::byte>(static_cast<std::int64_t>(codes + 2 * scales));
     codes_ = reinterpret_cast<std::uint8_t*>(memory);
     scales_ = reinterpret_cast<float*>(memory + codes);
     minima_ = reinterpret_cast<float*>(memory + codes + scales);
@@ -359,6 +340,7 @@ class AmxProduct {
 
   const Rows& x_;
   const QuantizedMatMulAttr& attr_;
+  PackingMemory memory_;  // of a widened panel
   std::uint8_t* codes_ = nullptr;
   float *scales_ = nullptr, *minima_ = nullptr;
 };
