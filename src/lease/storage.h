@@ -106,7 +106,7 @@ class Residency : public std::enable_shared_from_this<Residency> {
   const std::string device_id_;
   const std::shared_ptr<OpenDevice> device_;
   const std::shared_ptr<Counters> counters_;
-  mutable SectionMutex mutex_;      // taken after a Storage's, never before
+  mutable SectionMutex mutex_;    // taken after a Storage's, never before
   std::list<Storage*> storages_;  // least recently used first
 };
 
