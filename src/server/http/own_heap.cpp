@@ -168,7 +168,7 @@ void OwnHeap::free_handed_over() noexcept {
   for (Block* block = handed_over_.exchange(nullptr); block;) std::free(std::exchange(block, block->next));
 }
 
-static void* allocate_or_throw(std::size_t bytes) {
+[[maybe_unused]] static void* allocate_or_throw(std::size_t bytes) {
   while (true) {
     void* const block = own_heap ? own_heap->allocate(bytes) : std::malloc(std::max<std::size_t>(bytes, 1));
     if (block) return block;
@@ -178,7 +178,7 @@ static void* allocate_or_throw(std::size_t bytes) {
   }
 }
 
-static void free_block(void* block) noexcept {
+[[maybe_unused]] static void free_block(void* block) noexcept {
   if (own_heap) return own_heap->free(block);
   if (!OwnHeap::give_back(block)) std::free(block);
 }
