@@ -376,11 +376,15 @@ void Application::tick() {
   // What has expired may be much to free, and others may have the locks.
   if (!services.is_tidying)
     services.is_tidying = services.attendants.submit("", "tidy", [&services, now] {
-      services.uploads.expire(now);
-      services.results.expire(now);
-      services.jobs.expire(now);
-      services.accounts.expire();
-      services.models.tick(now);
+      try {
+        services.uploads.expire(now);
+        services.results.expire(now);
+        services.jobs.expire(now);
+        services.accounts.expire();
+        services.models.tick(now);
+      } catch (const std::exception& error) {
+        logging::warn("cannot drop what has expired, will try again: {}", error.what());
+      }
       services.post([&services] { services.is_tidying = false; });
     });
 }
