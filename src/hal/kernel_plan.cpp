@@ -47,6 +47,8 @@ class Planner {
         values_(graph_, fused_, target_, steps_),
         products_(graph_, fused_, target_, options, values_, steps_) {
     if (options.library_matmul && options.fuse) epilogues_ = find_epilogues(graph_, fused_, values_);
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      if (has_two_parts(target_, graph_, graph_[id], values_)) done_.insert({graph_[id].inputs[1], graph_[id].inputs[2]});
   }
 
   KernelPlan run() {
@@ -229,7 +231,7 @@ class Planner {
   PlanValues values_;
   PlanProducts products_;
   std::map<int, Epilogue> epilogues_;  // by group
-  std::set<NodeId> done_;              // computed together with an earlier node
+  std::set<NodeId> done_;              // computed together with another node
 };
 
 }  // namespace

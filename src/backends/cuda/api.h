@@ -84,6 +84,25 @@ enum Attribute : int {
     Result(RawFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
            unsigned shared_bytes, RawStream, void** arguments, void** extra))
 
+// --- Launches that may begin before the kernel in front of them has ended; drivers before 11.8 lack the function ---
+struct LaunchAttribute {
+  int id;
+  int padding;
+  std::uint64_t value[8];
+};
+struct LaunchShape {
+  unsigned groups[3];
+  unsigned group_size[3];
+  unsigned local_bytes;
+  RawStream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchShape) == 56);
+inline constexpr int kMayBeginEarly = 6;
+#define TENON_CUDA_DRIVER_OPTIONAL(X) \
+  X(launch_with, "cuLaunchKernelEx", Result(const LaunchShape*, RawFunction, void** arguments, void** extra))
+
 // --- The compiler ---
 using RawProgram = struct ProgramHandle*;
 
@@ -155,6 +174,7 @@ struct FunctionPointer {
 #define TENON_CUDA_MEMBER(member, symbol, ...) FunctionPointer<__VA_ARGS__>::Type member = nullptr;
 struct Driver {
   TENON_CUDA_DRIVER(TENON_CUDA_MEMBER)
+  TENON_CUDA_DRIVER_OPTIONAL(TENON_CUDA_MEMBER)
 };
 struct Nvrtc {
   TENON_CUDA_NVRTC(TENON_CUDA_MEMBER)

@@ -88,11 +88,14 @@ void CudaExecutable::prepare_calls() {
   const std::vector<RawFunction> functions = context_->modules().load(target_of(context_->card()), plan_.kernels);
   inputs_.resize(plan_.input_types.size());
   outputs_.resize(plan_.output_types.size());
+  const bool can_begin_early = context_->card().capability >= 90 && context_->driver().launch_with;
   std::size_t next_product = 0;
   for (const PlanStep& step : plan_.steps) {
     if (const auto* launch = std::get_if<KernelLaunch>(&step)) {
       const auto kernel = static_cast<std::size_t>(launch->kernel);
-      calls_.emplace_back(prepare(*launch, functions[kernel], plan_.kernels[kernel]));
+      Launch prepared = prepare(*launch, functions[kernel], plan_.kernels[kernel]);
+      prepared.begins_early = can_begin_early && !calls_.empty();
+      calls_.emplace_back(prepared);
     } else if (const auto* product = std::get_if<MatMulStep>(&step)) {
       calls_.emplace_back(
           ProductCall{products_.at(next_product++), product->a, product->b, product->result, product->bias, product->has_bias});
@@ -167,10 +170,7 @@ void CudaExecutable::put_calls(RawStream stream) {
   if (plan_.has_status) context_->check(driver.fill_bytes(status_, 0, kStatusBytes, stream), "clearing the status");
   for (const Call& call : calls_) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
-      context_->check(driver.launch(launch->function, launch->groups[0], launch->groups[1], launch->groups[2],
-                                    launch->group_size[0], launch->group_size[1], launch->group_size[2], launch->local_bytes,
-                                    stream, pointers_.data() + launch->first, nullptr),
-                      "launching a kernel");
+      put(*launch, stream);
     } else {
       const auto& product = std::get<ProductCall>(call);
       context_->products().enqueue(
@@ -179,6 +179,22 @@ void CudaExecutable::put_calls(RawStream stream) {
           stream);
     }
   }
+}
+
+// A generated kernel waits for the one in front of it itself (STARTED, codegen/c/target.cpp), so that it may be brought to the
+// multiprocessors while that one still runs.
+void CudaExecutable::put(const Launch& launch, RawStream stream) {
+  const Driver& driver = context_->driver();
+  const auto& groups = launch.groups;
+  const auto& size = launch.group_size;
+  void** const arguments = pointers_.data() + launch.first;
+  if (!launch.begins_early)
+    return context_->check(driver.launch(launch.function, groups[0], groups[1], groups[2], size[0], size[1], size[2],
+                                         launch.local_bytes, stream, arguments, nullptr),
+                           "launching a kernel");
+  LaunchAttribute early{kMayBeginEarly, 0, {1}};
+  const LaunchShape shape{{groups[0], groups[1], groups[2]}, {size[0], size[1], size[2]}, launch.local_bytes, stream, &early, 1};
+  context_->check(driver.launch_with(&shape, launch.function, arguments, nullptr), "launching a kernel");
 }
 
 void CudaExecutable::enqueue(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs) {

@@ -38,6 +38,7 @@ class CudaExecutable final : public Executable {
     RawFunction function = nullptr;
     std::array<unsigned, 3> groups{}, group_size{};
     unsigned local_bytes = 0;
+    bool begins_early = false;
     std::size_t first = 0;  // the start of its arguments in |pointers_|
   };
   struct ProductCall {
@@ -64,6 +65,7 @@ class CudaExecutable final : public Executable {
   void bind(std::span<const Buffer* const> inputs, std::span<Buffer* const> outputs);
   void put_in_stream();
   void put_calls(RawStream stream);
+  void put(const Launch& launch, RawStream stream);
 
   std::shared_ptr<Context> context_;
   KernelPlan plan_;

@@ -46,13 +46,16 @@ struct Loaded {
 };
 
 template <class Table>
-Loaded<Table> load(Table& table, std::vector<std::string> names, std::span<const Symbol> symbols) {
+Loaded<Table> load(Table& table, std::vector<std::string> names, std::span<const Symbol> symbols,
+                   std::span<const Symbol> optional = {}) {
   Loaded<Table> loaded;
   const DynamicLibrary library = DynamicLibrary::load(names);
   if (!library)
     loaded.problem = library.error();
   else if (const char* missing = fill(library, symbols))
     loaded.problem = fmt::format("{} has no function {}", library.name(), missing);
+  for (const Symbol& symbol : optional)
+    if (loaded.problem.empty()) fill(library, std::span(&symbol, 1));
   loaded.table = table;
   return loaded;
 }
@@ -61,8 +64,8 @@ Loaded<Table> load(Table& table, std::vector<std::string> names, std::span<const
 
 Loaded<Driver> load_driver() {
   Driver table;
-  const Symbol symbols[] = {TENON_CUDA_DRIVER(TENON_CUDA_SYMBOL)};
-  return load(table, {"libcuda.so.1"}, symbols);
+  const Symbol symbols[] = {TENON_CUDA_DRIVER(TENON_CUDA_SYMBOL)}, optional[] = {TENON_CUDA_DRIVER_OPTIONAL(TENON_CUDA_SYMBOL)};
+  return load(table, {"libcuda.so.1"}, symbols, optional);
 }
 
 Loaded<Nvrtc> load_nvrtc() {

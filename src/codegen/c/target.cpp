@@ -51,6 +51,12 @@ constexpr std::string_view kCuda =
 typedef signed char i8; typedef short i16; typedef int i32; typedef long i64; typedef float f32; typedef double f64;
 #define KERNEL(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
 #define KERNEL_LEAST(x, y, z, groups) extern "C" __global__ void __launch_bounds__((x) * (y) * (z), groups)
+// Kernels may begin before the one in front of them has ended (backends/cuda/executable.cpp), and let the next one do so.
+#if __CUDA_ARCH__ >= 900
+#define STARTED asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory")
+#else
+#define STARTED
+#endif
 #define GLOBAL
 #define LOCAL __shared__
 #define DEVICE static __device__ __forceinline__

@@ -15,6 +15,10 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 // Convolutions of at least this many multiplications become products, through an im2col copy of at most this many bytes.
 constexpr std::int64_t kProductFrom = std::int64_t{1} << 16, kUnfoldedBytes = std::int64_t{512} << 20;
 
+Matrix as_matrix(const MatrixOperand& x, int slot) {
+  return {slot, x.stored, x.offset, {x.batch_stride, x.row_stride, x.column_stride}};
+}
+
 }  // namespace
 
 // --- Operands ---
@@ -102,15 +106,25 @@ PlanProducts::Product PlanProducts::product_of(const Node& node, const Dense& ou
 
 void PlanProducts::add_matmul(const Node& node, const Dense& out) { add_product(product_of(node, out)); }
 
+// Few rows need no library.
+bool PlanProducts::add_few_rows(const MatMulStep& step, std::span<const int> slots) {
+  ProductEnd end;
+  if (step.has_bias) end.bias = {slots[3], step.bias.stored, step.bias.offset};
+  end.relu = step.activation == MatMulStep::Activation::relu;
+  auto launch = emit_few_rows(target_, {step.batches, step.m, step.n, step.k}, step.compute, as_matrix(step.a, slots[0]),
+                              as_matrix(step.b, slots[1]), as_matrix(step.result, slots[2]), end);
+  if (!launch) return false;
+  steps_.add(std::move(*launch));
+  return true;
+}
+
 void PlanProducts::add_product(const Product& product) {
   const MatMulStep& step = product.step;
+  if (add_few_rows(step, std::array{product.a, product.b, product.result})) return;
   if (options_.library_matmul && step.k > 0 && options_.library_matmul(step)) {
     steps_.add(step, {product.a, product.b, product.result});
     return;
   }
-  const auto as_matrix = [](const MatrixOperand& x, int slot) {
-    return Matrix{slot, x.stored, x.offset, {x.batch_stride, x.row_stride, x.column_stride}};
-  };
   steps_.add(emit_matmul(target_, {step.batches, step.m, step.n, step.k}, step.compute, as_matrix(step.a, product.a),
                          as_matrix(step.b, product.b), as_matrix(step.result, product.result)));
 }
@@ -127,8 +141,10 @@ bool PlanProducts::add_with_epilogue(const Epilogue& epilogue) {
     step.bias = {{}, bias.stored, view.offset, 0, 0, 1};
     slots.push_back(bias.slot);
   }
-  if (step.k == 0 || !options_.library_matmul(step)) return false;
-  steps_.add(step, std::move(slots));
+  if (!add_few_rows(step, slots)) {
+    if (step.k == 0 || !options_.library_matmul(step)) return false;
+    steps_.add(step, std::move(slots));
+  }
   values_.deliver(epilogue.result, out);
   return true;
 }

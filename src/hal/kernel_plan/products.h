@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "hal/kernel_plan/epilogues.h"
 #include "hal/kernel_plan/values.h"
@@ -46,6 +47,8 @@ class PlanProducts {
   Operand operand_with_columns_together(NodeId id, bool transposed);
   Product product_of(const Node& node, const emit::Dense& out);
   void add_product(const Product& product);
+  // |slots|: of a, b, the result, and the bias if there is one. False: it is not worth it.
+  bool add_few_rows(const MatMulStep& step, std::span<const int> slots);
   emit::Dense in_declared_dtype(NodeId id);
   void add_conv_of(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
   // The results of a transposed convolution at every stride-th place.

@@ -25,6 +25,21 @@ Access rows_of(const KernelTarget& target, const Graph& graph, NodeId id, PlanVa
 
 }  // namespace
 
+// Keys and values that were put together for nothing else, both in the same way.
+bool has_two_parts(const KernelTarget& target, const Graph& graph, const Node& node, const PlanValues& values) {
+  if (node.prim != Prim::region || !std::holds_alternative<AttentionAttr>(node.as<RegionAttr>())) return false;
+  if (target.dialect != Dialect::cuda || node.inputs[1] == node.inputs[2]) return false;
+  const Node &k = graph[node.inputs[1]], &v = graph[node.inputs[2]];
+  for (const NodeId id : {node.inputs[1], node.inputs[2]}) {
+    const Node& whole = graph[id];
+    if (whole.prim != Prim::concat || whole.inputs.size() != 2 || whole.as<AxisAttr>().axis != 2) return false;
+    if (!values.is_read_once(id)) return false;
+  }
+  const std::int64_t from = graph[k.inputs[0]].shape[2];
+  return from > 0 && from < k.shape[2] && from == graph[v.inputs[0]].shape[2] &&
+         takes_two_parts(graph[node.inputs[0]].shape, k.shape, v.shape);
+}
+
 bool takes_region(const KernelTarget& target, const Graph& graph, const Region& region) {
   const auto shape = [&](std::size_t input) -> const Shape& { return graph[region.inputs[input]].shape; };
   if (const auto* part = std::get_if<TopKAttr>(&region.attr)) return can_radix_sort(target, shape(0), range_of(*part));
@@ -56,7 +71,18 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
   const AttentionAttr& attention = std::get<AttentionAttr>(attr);
   const auto rows = [&](std::size_t input) { return rows_of(target, graph, node.inputs[input], values, steps); };
   const auto shape = [&](std::size_t input) -> const Shape& { return graph[node.inputs[input]].shape; };
-  AttentionOperands x{shape(0), shape(1), shape(2), rows(0), rows(1), rows(2), std::nullopt, false};
+  AttentionOperands x{shape(0), shape(1), shape(2), rows(0), {}, {}, std::nullopt, std::nullopt, false};
+  if (has_two_parts(target, graph, node, values)) {
+    const auto part = [&](std::size_t input, std::size_t number) {
+      return rows_of(target, graph, graph[node.inputs[input]].inputs[number], values, steps);
+    };
+    x.k = part(1, 0);
+    x.v = part(2, 0);
+    x.rest = {graph[graph[node.inputs[1]].inputs[0]].shape[2], part(1, 1), part(2, 1)};
+  } else {
+    x.k = rows(1);
+    x.v = rows(2);
+  }
   if (node.inputs.size() > 3) {
     x.mask = values.stored(node.inputs[3]);
     x.mask_is_bool = graph[node.inputs[3]].dtype == DType::boolean;

@@ -11,6 +11,9 @@ namespace tenon {
 
 // Whether the target has kernels for the op. Other regions are planned as the nodes that they consist of.
 bool takes_region(const KernelTarget& target, const Graph& graph, const Region& region);
+// Whether the step of |node|, an attention, reads the two parts of its keys and values where they are; nothing else reads them
+// put together.
+bool has_two_parts(const KernelTarget& target, const Graph& graph, const Node& node, const PlanValues& values);
 // Adds the steps of |node|, a region that was taken.
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const emit::Dense& out, PlanValues& values,
                 PlanSteps& steps, PlanProducts& products);

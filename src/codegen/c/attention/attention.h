@@ -23,6 +23,12 @@ bool has_aligned_rows(const Access& x);
 struct AttentionOperands {
   Shape q_shape, k_shape, v_shape;
   Access q, k, v;
+  // The last keys and values, if they are tensors of their own (k_shape counts all): only where takes_two_parts().
+  struct Rest {
+    std::int64_t from = 0;  // the number of the first of them
+    Access k, v;
+  };
+  std::optional<Rest> rest;
   std::optional<Access> mask;
   bool mask_is_bool = false;
 };
@@ -39,6 +45,8 @@ std::vector<Launch> emit_attention(const KernelTarget& target, const AttentionOp
 
 // --- The ways ---
 bool has_few_queries(const Shape& q, const Shape& k, const Shape& v);
+// Whether keys and values may be in two parts, as those of a text are to which each step adds one.
+inline bool takes_two_parts(const Shape& q, const Shape& k, const Shape& v) { return has_few_queries(q, k, v); }
 std::vector<Launch> emit_few_queries(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                      const Dense& out, const Scratch& scratch);
 Launch emit_attention_tiles(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule, const Dense& out);

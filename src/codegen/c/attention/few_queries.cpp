@@ -10,9 +10,9 @@
 namespace tenon::emit {
 namespace {
 
-constexpr int kThreads = 128;
 constexpr std::int64_t kFew = 8;  // rows of q
 constexpr int kTogether = 4;      // rows that one pass over the keys serves
+constexpr std::int64_t kCached = std::int64_t{8} << 20;
 
 // A row of k or v is read by LANES lanes, EACH elements by each: 16 bytes. TEAMS rows are read at once. Lanes of a team hold
 // their part of q and of the result for R rows.
@@ -24,6 +24,7 @@ const i32 keys = (i32)$KEY_COUNT, rows = (i32)$ROW_COUNT, group = (i32)$SHARED;
 const i32 begin = (i32)((i64)split * $SPLIT_KEYS), end = begin + (i32)$SPLIT_KEYS < keys ? begin + (i32)$SPLIT_KEYS : keys;
 const $ELEMENT* const k = $K + $K_OFFSET + n * $K_BATCH + g * $K_HEAD + part * EACH;
 const $ELEMENT* const v = $V + $V_OFFSET + n * $V_BATCH + g * $V_HEAD + part * EACH;
+$REST
 const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
 f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
 i32 row_of[R], head_of[R];
@@ -42,8 +43,8 @@ VARRAY($ELEMENT, EACH, k_part[AHEAD]);
 VARRAY($ELEMENT, EACH, v_part[AHEAD]);
 UNROLL for (i32 a = 0; a < AHEAD; ++a) {
 const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
-VLOAD($ELEMENT, EACH, k_part[a], k + key * $K_ROW);
-VLOAD($ELEMENT, EACH, v_part[a], v + key * $V_ROW);
+VLOAD($ELEMENT, EACH, k_part[a], $K_PLACE);
+VLOAD($ELEMENT, EACH, v_part[a], $V_PLACE);
 }
 UNROLL for (i32 r = 0; r < R; ++r) {
 const i32 row = row_of[r], h = head_of[r];
@@ -126,13 +127,18 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
                                      const Dense& out, const Scratch& scratch) {
   const DType dtype = x.k.stored;
   const std::int64_t width = x.q_shape[3], shared = x.q_shape[1] / x.k_shape[1], rows = x.q_shape[2], keys = x.k_shape[2];
-  const int each = 16 / static_cast<int>(element_bytes(dtype)), lanes = lanes_of(dtype, width), teams = kThreads / lanes;
+  const int each = 16 / static_cast<int>(element_bytes(dtype)), lanes = lanes_of(dtype, width);
   if (!has_aligned_rows(x.q) || !has_aligned_rows(x.k) || !has_aligned_rows(x.v))
     throw Error(ErrorCode::internal, "attention of few queries needs aligned rows");
-  const int together = static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
-  const std::int64_t chunks = ceil_div(rows * shared, together), heads = x.k_shape[0] * x.k_shape[1];
+  const std::int64_t heads = x.k_shape[0] * x.k_shape[1];
+  // Keys and values that fit in the cache may be read by each row for itself, by larger work-groups: there it is latency that
+  // counts.
+  const bool is_short = 2 * heads * keys * width * static_cast<std::int64_t>(element_bytes(dtype)) <= kCached;
+  const int threads = is_short && target.max_group_size >= 512 ? 512 : 128, teams = threads / lanes;
+  const int together = is_short ? 1 : static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
+  const std::int64_t chunks = ceil_div(rows * shared, together);
   // Enough work-groups to fill the device several times, each with some keys for every team.
-  const std::int64_t wanted = ceil_div(std::int64_t{target.compute_units} * 8, heads * chunks);
+  const std::int64_t wanted = ceil_div(std::int64_t{target.compute_units} * (is_short ? 2 : 8), heads * chunks);
   const std::int64_t splits = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(keys / (teams * 8), 1));
   const std::int64_t split_keys = ceil_div(keys, splits), lines = x.q_shape[0] * x.q_shape[1] * rows;
   const int parts = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits * width) * 4) : -1;
@@ -158,6 +164,19 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   add_operand(names, p, "Q", x.q);
   add_operand(names, p, "K", x.k);
   add_operand(names, p, "V", x.v);
+  names["REST"] = "";
+  for (const auto& [name, lower] : {std::pair{"K", "k"}, std::pair{"V", "v"}}) {
+    std::string& place = names[fmt::format("{}_PLACE", name)];
+    place = fmt::format("{} + key * {}", lower, names[fmt::format("{}_ROW", name)]);
+    if (!x.rest) continue;
+    const std::string second = fmt::format("{}2", name);
+    add_operand(names, p, second, *name == 'K' ? x.rest->k : x.rest->v);
+    names["REST"] +=
+        fmt::format("const {0}* const {1}_rest = {2} + {3} + n * {4} + g * {5} + part * EACH;\n", names["ELEMENT"], lower,
+                    names[second], names[second + "_OFFSET"], names[second + "_BATCH"], names[second + "_HEAD"]);
+    const std::string from = p.whole_number(x.rest->from);
+    place = fmt::format("(key < {0} ? {1} : {2}_rest + (key - {0}) * {3})", from, place, lower, names[second + "_ROW"]);
+  }
   names["MASKED"] = masked_score(body, p, x, "s");
   if (splits > 1) {
     names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
@@ -171,8 +190,8 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   }
   std::string text =
       fmt::format("enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = 4, CAUSAL = {} }};\n",
-                  width, each, lanes, teams, kThreads, together, int{rule.causal});
-  std::vector<Launch> launches{make_launch(body, {kThreads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
+                  width, each, lanes, teams, threads, together, int{rule.causal});
+  std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
                                            text + filled(kText, names))};
   if (splits == 1) return launches;
   Parameters second(true);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "codegen/c/loops/loop.h"
 
@@ -64,6 +65,19 @@ struct MatrixSize {
 // On a processor b's columns must be neighbours.
 Launch emit_matmul(const KernelTarget& target, const MatrixSize& size, DType compute, const Matrix& a, const Matrix& b,
                    const Matrix& out);
+// What follows a product before its result is stored: a bias, one number a column, and max(x, 0).
+struct ProductEnd {
+  struct Bias {
+    int slot = 0;
+    DType stored = DType::f32;
+    std::int64_t offset = 0;
+  };
+  std::optional<Bias> bias;
+  bool relu = false;
+};
+// The same for up to four rows of a, or columns of b; nothing where that would not be faster.
+std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size, DType compute, Matrix a, Matrix b, Matrix out,
+                                    const ProductEnd& end);
 
 // Products with small integers (QuantizedMatMulAttr). |x| is f32.
 struct QuantizedOperands {

@@ -71,7 +71,9 @@ void share_long_rows(RowsShape& shape, const KernelTarget& target, const GroupRe
   bool is_wide = false;
   for (NodeId id : reader.group().nodes) is_wide = is_wide || element_bytes(compute_dtype(reader.graph()[id].dtype)) == 8;
   for (const External& e : reader.externals()) is_wide = is_wide || element_bytes(compute_dtype(e.from.stored)) == 8;
-  const int most = is_wide || shape.columns <= kVeryLongRow || reader.externals().size() > 1 ? 16 : 32;
+  // A few rows leave the device idle: what counts is how soon one ends.
+  const bool is_few = shape.rows * 4 <= target.compute_units;
+  const int most = is_few ? 4 : is_wide || shape.columns <= kVeryLongRow || reader.externals().size() > 1 ? 16 : 32;
   shape.lanes =
       static_cast<int>(std::clamp<std::int64_t>(power_of_two_from(ceil_div(shape.columns, most)), 32, target.max_group_size));
   shape.lines = std::max(1, 128 / shape.lanes);

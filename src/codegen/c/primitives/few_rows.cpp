@@ -1,0 +1,147 @@
+// Products of few rows with a matrix whose elements are neighbours along k, on NVIDIA GPUs: reading the matrix is what takes
+// time.
+//
+// PARTS warps read OUTS neighbouring rows of the (transposed) matrix, 16 bytes a lane and step, several steps before the first
+// is used. Every row of the other operand is multiplied with what was read; it stays in the cache.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/c/loops/geometry.h"
+#include "codegen/c/primitives/primitives.h"
+#include "codegen/c/sort/keys.h"
+
+namespace tenon::emit {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr std::int64_t kFewRows = 4;
+
+constexpr std::string_view kText = R"(const i32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % PARTS;
+const i64 first = ((i64)blockIdx.x * (WARPS / PARTS) + warp / PARTS) * OUTS;
+const i32 n = (i32)$N, words = (i32)($K / EACH);
+for (i64 batch = blockIdx.y; batch < $BATCHES; batch += gridDim.y) {
+GLOBAL const $ELEMENT* const x = $A + $A_OFFSET + batch * $A_BATCH;
+GLOBAL const uint4* lines[OUTS];
+UNROLL for (i32 o = 0; o < OUTS; ++o) lines[o] = (GLOBAL const uint4*)($B + $B_OFFSET + batch * $B_BATCH + (first + o < n ? first + o : n - 1) * $B_COLUMN);
+f32 sum[ROWS][OUTS];
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = 0.0f;
+for (i32 w = part * 32 + lane; w < words; w += PARTS * 32 * AHEAD) {
+VARRAY($ELEMENT, EACH, line[AHEAD][OUTS]);
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+const i32 word = w + a * PARTS * 32;
+UNROLL for (i32 o = 0; o < OUTS; ++o) *(uint4*)line[a][o] = word < words ? __ldcs(lines[o] + word) : uint4{0, 0, 0, 0};
+}
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+const i32 word = w + a * PARTS * 32;
+if (word < words) {
+UNROLL for (i32 r = 0; r < ROWS; ++r) {
+VARRAY($ELEMENT, EACH, row);
+VLOAD($ELEMENT, EACH, row, x + r * $A_ROW + word * EACH);
+UNROLL for (i32 e = 0; e < EACH; ++e) {
+const f32 value = $ROW_VALUE;
+UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = fmaf(value, $LINE_VALUE, sum[r][o]);
+}
+}
+}
+}
+}
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o)
+UNROLL for (i32 distance = 16; distance > 0; distance /= 2) sum[r][o] += SHUFFLE(sum[r][o], distance);
+#if PARTS > 1
+LOCAL f32 sums[WARPS][ROWS * OUTS];
+BARRIER;
+if (lane == 0) UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sums[warp][r * OUTS + o] = sum[r][o];
+BARRIER;
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) {
+f32 all = 0.0f;
+UNROLL for (i32 p = 0; p < PARTS; ++p) all += sums[warp - part + p][r * OUTS + o];
+sum[r][o] = all;
+}
+#endif
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) {
+if (part == 0 && lane == r * OUTS + o && first + o < n) {
+const i64 column = first + o;
+f32 y = sum[r][o];
+$EPILOGUE$OUT[$OUT_OFFSET + batch * $OUT_BATCH + r * $OUT_ROW + column * $OUT_COLUMN] = $STORED;
+}
+}
+}
+)";
+
+bool is_aligned(const Matrix& x, std::size_t line) {
+  const auto each = static_cast<std::int64_t>(16 / element_bytes(x.stored));
+  return x.offset % each == 0 && x.strides[0] % each == 0 && x.strides[line] % each == 0;
+}
+
+Matrix transposed(Matrix x) {
+  std::swap(x.strides[1], x.strides[2]);
+  return x;
+}
+
+}  // namespace
+
+std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size, DType compute, Matrix a, Matrix b, Matrix out,
+                                    const ProductEnd& end) {
+  constexpr std::int64_t kLeastOuts = 64, kMostOuts = std::int64_t{1} << 30;
+  if (target.dialect != Dialect::cuda || compute != DType::f32 || a.stored != b.stored) return std::nullopt;
+  if (a.stored != DType::f32 && a.stored != DType::f16 && a.stored != DType::bf16) return std::nullopt;
+  // A matrix times few columns is the transpose of few rows times a matrix.
+  if (size.n < size.m && !end.bias) {
+    std::swap(size.m, size.n);
+    const Matrix first = a;
+    a = transposed(b);
+    b = transposed(first);
+    out = transposed(out);
+  }
+  const int each = static_cast<int>(16 / element_bytes(a.stored));
+  const bool lies_along_k = (a.strides[2] == 1 || size.k == 1) && b.strides[1] == 1;
+  if (size.m < 1 || size.m > kFewRows || size.n < kLeastOuts || size.n > kMostOuts || size.k % each != 0 || size.k < 32 * each)
+    return std::nullopt;
+  if (!lies_along_k || !is_aligned(a, 1) || !is_aligned(b, 2) || size.k >= (std::int64_t{1} << 30)) return std::nullopt;
+
+  // Enough warps to have the memory busy: several rows a warp where there are many, several warps a row where there are few.
+  const std::int64_t wanted = std::int64_t{target.compute_units} * 16, lines = size.n * size.batches;
+  const int outs = lines >= 2 * wanted ? 2 : 1;
+  std::int64_t parts = 1;
+  while (parts < kWarps && lines / outs * parts < wanted && size.k / (64 * each * parts) >= 2) parts *= 2;
+
+  Parameters p(true);
+  Body body(target, p);
+  const auto number = [&](std::int64_t value) { return p.whole_number(value); };
+  std::map<std::string, std::string> names{{"N", number(size.n)},
+                                           {"K", number(size.k)},
+                                           {"BATCHES", number(size.batches)},
+                                           {"ELEMENT", stored_type(a.stored)},
+                                           {"A", p.input(a.stored, a.slot)},
+                                           {"A_OFFSET", number(a.offset)},
+                                           {"A_BATCH", number(a.strides[0])},
+                                           {"A_ROW", number(a.strides[1])},
+                                           {"B", p.input(b.stored, b.slot)},
+                                           {"B_OFFSET", number(b.offset)},
+                                           {"B_BATCH", number(b.strides[0])},
+                                           {"B_COLUMN", number(b.strides[2])},
+                                           {"OUT", p.output(out.stored, out.slot)},
+                                           {"OUT_OFFSET", number(out.offset)},
+                                           {"OUT_BATCH", number(out.strides[0])},
+                                           {"OUT_ROW", number(out.strides[1])},
+                                           {"OUT_COLUMN", number(out.strides[2])},
+                                           {"ROW_VALUE", body.loaded(a.stored, "row[e]")},
+                                           {"LINE_VALUE", body.loaded(b.stored, "line[a][o][e]")},
+                                           {"STORED", body.to_store(out.stored, "y")},
+                                           {"EPILOGUE", ""}};
+  if (end.bias)
+    names["EPILOGUE"] += fmt::format(
+        "y += {};\n", body.loaded(end.bias->stored, fmt::format("{}[{} + column]", p.input(end.bias->stored, end.bias->slot),
+                                                                number(end.bias->offset))));
+  if (end.relu) names["EPILOGUE"] += "y = y > 0.0f || y != y ? y : 0.0f;\n";
+  const std::string text =
+      fmt::format("enum {{ ROWS = {}, OUTS = {}, EACH = {}, WARPS = {}, AHEAD = {} }};\n#define PARTS {}\n{}#undef PARTS\n",
+                  size.m, outs, each, kWarps, outs == 1 ? 8 : 4, parts, filled(kText, names));
+  const std::int64_t groups = ceil_div(size.n, outs * kWarps / parts);
+  return make_launch(
+      body, {32 * kWarps, 1, 1},
+      {static_cast<std::uint32_t>(groups), static_cast<std::uint32_t>(std::min<std::int64_t>(size.batches, 65535)), 1}, text);
+}
+
+}  // namespace tenon::emit
