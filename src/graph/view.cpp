@@ -84,4 +84,10 @@ std::optional<ValueView> view_through(const Node& node, const ValueView& input) 
   }
 }
 
+std::optional<double> number_of(const Graph& graph, NodeId id) {
+  while (is_view(graph[id].prim)) id = graph[id].inputs[0];
+  if (graph[id].prim != Prim::constant || graph[id].shape.elements() != 1) return std::nullopt;
+  return graph[id].as<ConstantAttr>().value.cast(DType::f64).view<double>()[0];
+}
+
 }  // namespace tenon

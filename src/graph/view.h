@@ -32,4 +32,7 @@ bool is_dense(const ValueView& view);  // a contiguous row-major block at some o
 // The view of |node| (is_view), given how its input is read; nullopt if a copy is needed.
 std::optional<ValueView> view_through(const Node& node, const ValueView& input);
 
+// The number that all elements of |id| are, if it is a constant of one element or a view of one.
+std::optional<double> number_of(const Graph& graph, NodeId id);
+
 }  // namespace tenon

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/elementwise.h"
 #include "graph/encode/graph_key.h"
+#include "graph/optimize/attention.h"
 #include "graph/view.h"
 
 namespace tenon {
@@ -66,9 +68,19 @@ class Simplifier {
       case Prim::broadcast:
         while (graph_[node.inputs[0]].prim == Prim::broadcast) node.inputs[0] = graph_[node.inputs[0]].inputs[0];
         return unique(std::move(node));
-      case Prim::cast: return is_rounding(graph_, node) ? place_rounding(std::move(node)) : unique(std::move(node));
+      case Prim::elementwise: return place_elementwise(std::move(node));
+      case Prim::cast: return is_rounding(graph_, node) ? place_rounding(std::move(node)) : place_cast(std::move(node));
       default: return unique(std::move(node));
     }
+  }
+
+  // x^2 is x * x, which is exact to the last bit and far cheaper.
+  NodeId place_elementwise(Node node) {
+    if (node.as<ElementwiseAttr>().op == ElementwiseOp::Pow && number_of(graph_, node.inputs[1]) == 2.0) {
+      node.inputs[1] = node.inputs[0];
+      node.attr = ElementwiseAttr{ElementwiseOp::Mul, {}};
+    }
+    return unique(std::move(node));
   }
 
   // Moved in front of views, so that the step that computes the value rounds it and products read it in place. Not for block
@@ -80,6 +92,24 @@ class Simplifier {
     if (!is_view(source.prim)) return unique(std::move(node));
     Node view = source;
     view.inputs[0] = place_rounding({Prim::cast, node.dtype, false, graph_[source.inputs[0]].shape, {source.inputs[0]}, {}});
+    return place(std::move(view));
+  }
+
+  // To a smaller type: in front of views that keep all elements, so that the step that computes the value stores it so. A wider
+  // float in between changes nothing.
+  NodeId place_cast(Node node) {
+    const Node source = graph_[node.inputs[0]];
+    if (is_block(node.dtype) || is_block(source.dtype) || element_bytes(node.dtype) >= element_bytes(source.dtype))
+      return unique(std::move(node));
+    if (source.prim == Prim::cast && is_float(source.dtype) && is_float(node.dtype) &&
+        graph_[source.inputs[0]].dtype == node.dtype) {
+      node.inputs[0] = source.inputs[0];
+      return place_rounding(std::move(node));
+    }
+    if (source.prim != Prim::transpose && source.prim != Prim::reshape) return unique(std::move(node));
+    Node view = source;
+    view.dtype = node.dtype;
+    view.inputs[0] = place_cast({Prim::cast, node.dtype, false, graph_[source.inputs[0]].shape, {source.inputs[0]}, {}});
     return place(std::move(view));
   }
 
@@ -146,6 +176,9 @@ class Simplifier {
 
 }  // namespace
 
-Graph simplify(const Graph& graph, const RegionFilter& takes) { return Simplifier().run(graph, takes); }
+Graph simplify(const Graph& graph, const RegionFilter& takes) {
+  const std::optional<Graph> marked = takes ? with_attention(graph) : std::nullopt;
+  return Simplifier().run(marked ? *marked : graph, takes);
+}
 
 }  // namespace tenon

@@ -5,8 +5,9 @@
 // number and order, even if they are unused. Roundings of values that are rounded already are removed, others are moved in
 // front of views.
 //
-// A region that |takes| accepts becomes one node Prim::region with the region's inputs and attribute, which fusion makes a
-// separate step; the nodes that it was made of remain only where something else reads them. The result has no other regions.
+// Attention that is written as its parts is found and made a region (attention.h). A region that |takes| accepts becomes one node
+// Prim::region with the region's inputs and attribute, which fusion makes a separate step; the nodes that it was made of remain
+// only where something else reads them. The result has no other regions.
 #pragma once
 
 #include <functional>

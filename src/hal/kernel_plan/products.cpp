@@ -1,6 +1,7 @@
 #include "hal/kernel_plan/products.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/c/loops/geometry.h"
 
@@ -101,6 +102,13 @@ PlanProducts::Product PlanProducts::product_of(const Node& node, const Dense& ou
                                    : operand(node.inputs[1], attr.transpose_b);
   step.a = a.layout;
   step.b = b.layout;
+  // Matrices that are multiplied with the same one are the rows of one matrix.
+  if (!target_.is_cpu && step.batches > 1 && step.b.batch_stride == 0 && step.a.column_stride == 1 &&
+      step.a.batch_stride == step.m * step.a.row_stride) {
+    step.m *= std::exchange(step.batches, 1);
+    step.a.batch_stride = 0;
+    step.result.batch_stride = step.m * step.n;
+  }
   return {step, a.slot, b.slot, out.slot};
 }
 

@@ -1,0 +1,18 @@
+// with_attention: finds attention that is written as matmul, scale, mask, softmax and matmul, as exporters of models and people
+// write it, and marks it as a region (AttentionAttr), which many backends run as one step.
+//
+// The scores may be multiplied or divided by a number, then a tensor may be added to them; casts between floats and reshapes
+// around the softmax do not matter. The meaning is that of the nodes, but for one case: a row in which the added tensor is -inf
+// everywhere is zeros where a backend takes the region, NaN where it does not.
+#pragma once
+
+#include <optional>
+
+#include "tenon/graph.h"
+
+namespace tenon {
+
+// The graph with those regions, and transposes of what their keys and values are; nothing if there is none.
+std::optional<Graph> with_attention(const Graph& graph);
+
+}  // namespace tenon
