@@ -117,8 +117,8 @@ TEST(KernelPlan, AProductTheLibraryTakesIsAStepOfItsOwn) {
   ASSERT_EQ(plan.steps.size(), 1u);
   const auto& step = std::get<MatMulStep>(plan.steps[0]);
   EXPECT_EQ(asked, 1);
-  EXPECT_EQ(step.batches, 8);
-  EXPECT_EQ(step.m, 64);
+  EXPECT_EQ(step.batches, 1) << "all are multiplied with one matrix";
+  EXPECT_EQ(step.m, 8 * 64);
   EXPECT_EQ(step.n, 48);
   EXPECT_EQ(step.k, 32);
   EXPECT_EQ(step.compute, DType::f32);
@@ -128,6 +128,62 @@ TEST(KernelPlan, AProductTheLibraryTakesIsAStepOfItsOwn) {
   EXPECT_EQ(step.b.column_stride, 32);
   EXPECT_EQ(step.result.stored, DType::bf16);
   EXPECT_EQ(step.result.where.space, Location::Space::output);
+}
+
+TEST(KernelPlan, FewRowsTimesAMatrixThatLiesAlongKNeedNoLibrary) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const std::int64_t rows : {1, 4, 5}) {
+      Graph graph;
+      const NodeId x = graph.input("x", dtype, {rows, 2048}), w = graph.input("w", dtype, {1000, 2048});
+      graph.set_outputs({graph.matmul(x, w, {.transpose_b = true})});
+      PlanOptions options;
+      options.library_matmul = [](const MatMulStep&) { return true; };
+      const KernelPlan plan = plan_kernels(graph, gpu(Dialect::cuda), options);
+      ASSERT_EQ(plan.steps.size(), 1u);
+      EXPECT_EQ(std::holds_alternative<KernelLaunch>(plan.steps[0]), rows <= 4) << rows << " rows of " << name(dtype);
+    }
+}
+
+TEST(KernelPlan, AMatrixTimesAColumnIsFewRowsToo) {
+  Graph graph;
+  const NodeId m = graph.input("m", DType::bf16, {4096, 1024}), x = graph.input("x", DType::bf16, {1024, 1});
+  graph.set_outputs({graph.matmul(m, x)});
+  PlanOptions options;
+  options.library_matmul = [](const MatMulStep&) { return true; };
+  EXPECT_TRUE(std::holds_alternative<KernelLaunch>(plan_kernels(graph, gpu(Dialect::cuda), options).steps.at(0)));
+}
+
+TEST(KernelPlan, AttentionReadsTwoPartsOfKeysAndValuesWhereTheyAre) {
+  const auto steps = [](bool reads_keys_elsewhere) {
+    Graph graph;
+    const NodeId q = graph.input("q", DType::f32, {1, 8, 1, 64});
+    std::vector<NodeId> whole;
+    for (const char* name : {"k", "v"}) {
+      const NodeId old = graph.input(name, DType::f32, {1, 2, 256, 64}), latest = graph.input(name, DType::f32, {1, 2, 32, 64});
+      whole.push_back(graph.concat(std::vector{old, latest}, 2));
+    }
+    std::vector<NodeId> outputs = apply(graph, "attention", {q, whole[0], whole[1]}, {});
+    if (reads_keys_elsewhere) outputs.push_back(whole[0]);
+    graph.set_outputs(outputs);
+    return plan_kernels(graph, gpu(Dialect::cuda)).steps.size();
+  };
+  EXPECT_EQ(steps(false), 1u);
+  EXPECT_GT(steps(true), 4u) << "the whole keys are wanted, so they are put together";
+}
+
+TEST(KernelPlan, ValuesOfSixteenBitsThatAreOnlyMovedStaySo) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::bf16, {32, 12, 128, 32}), w = graph.input("w", DType::bf16, {384, 384});
+  const NodeId moved = graph.reshape(graph.transpose(x, std::array{0, 2, 1, 3}), {32 * 128, 384});
+  graph.set_outputs({graph.matmul(moved, w)});
+  PlanOptions options;
+  DType stored = DType::f32;
+  options.library_matmul = [&](const MatMulStep& step) {
+    stored = step.a.stored;
+    return true;
+  };
+  plan_kernels(graph, gpu(Dialect::cuda), options);
+  EXPECT_EQ(stored, DType::bf16);
 }
 
 TEST(KernelPlan, EveryElementwiseOpHasKernelsInBothDialectsForEveryKindOfValue) {

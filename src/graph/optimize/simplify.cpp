@@ -54,6 +54,8 @@ class Simplifier {
     graph_.set_outputs(std::move(outputs));
     return std::move(graph_);
   }
+  // Whether nodes may be left that nothing needs any more.
+  bool has_left_nodes() const { return has_left_nodes_; }
 
  private:
   NodeId place(Node node) {
@@ -103,10 +105,12 @@ class Simplifier {
       return unique(std::move(node));
     if (source.prim == Prim::cast && is_float(source.dtype) && is_float(node.dtype) &&
         graph_[source.inputs[0]].dtype == node.dtype) {
+      has_left_nodes_ = true;
       node.inputs[0] = source.inputs[0];
       return place_rounding(std::move(node));
     }
     if (source.prim != Prim::transpose && source.prim != Prim::reshape) return unique(std::move(node));
+    has_left_nodes_ = true;
     Node view = source;
     view.dtype = node.dtype;
     view.inputs[0] = place_cast({Prim::cast, node.dtype, false, graph_[source.inputs[0]].shape, {source.inputs[0]}, {}});
@@ -172,13 +176,16 @@ class Simplifier {
   Graph graph_;
   std::unordered_map<GraphKey, NodeId> known_;
   std::vector<bool> rounded_;  // by node of graph_, for the first ones
+  bool has_left_nodes_ = false;
 };
 
 }  // namespace
 
 Graph simplify(const Graph& graph, const RegionFilter& takes) {
   const std::optional<Graph> marked = takes ? with_attention(graph) : std::nullopt;
-  return Simplifier().run(marked ? *marked : graph, takes);
+  Simplifier simplifier;
+  Graph result = simplifier.run(marked ? *marked : graph, takes);
+  return simplifier.has_left_nodes() ? Simplifier().run(result, {}) : std::move(result);
 }
 
 }  // namespace tenon

@@ -21,9 +21,27 @@ PlanValues::PlanValues(const Graph& graph, Plan& fused, const KernelTarget& targ
       fused_(fused),
       target_(target),
       steps_(steps) {
+  find_exact();
   count_readers();
   place_inputs();
   place_outputs();
+}
+
+// Numbers of the node's dtype stay so when they are only moved.
+void PlanValues::find_exact() {
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    const Node& node = graph_[id];
+    const auto is = [&](NodeId in) { return bool{is_exact_[at(in)]}; };
+    bool exact = node.prim == Prim::input || memory_dtype_of(id) == node.dtype;
+    if (is_view(node.prim) || node.prim == Prim::take || node.prim == Prim::gather) exact = exact || is(node.inputs[0]);
+    if (node.prim == Prim::concat) exact = exact || std::ranges::all_of(node.inputs, is);
+    is_exact_.push_back(exact && !is_block(node.dtype));
+  }
+}
+
+DType PlanValues::memory_dtype_of(NodeId id) const {
+  const bool is_known = at(id) < is_exact_.size();
+  return is_known && is_exact_[at(id)] ? graph_[id].dtype : tenon::memory_dtype(graph_, fused_, id);
 }
 
 NodeId PlanValues::base_of(NodeId id) const { return fused_.views[at(id)].base; }
@@ -74,7 +92,7 @@ void PlanValues::place_outputs() {
     is_direct_[i] = true;
   }
   for (const auto& [id, indices] : direct_outputs_)
-    if (memory_dtype(graph_, fused_, id) == graph_[id].dtype) sources_[id] = {steps_.output_slot(indices[0]), graph_[id].dtype};
+    if (memory_dtype_of(id) == graph_[id].dtype) sources_[id] = {steps_.output_slot(indices[0]), graph_[id].dtype};
 }
 
 // --- Reading ---
@@ -120,7 +138,7 @@ bool PlanValues::is_read_once(NodeId base) const {
 
 void PlanValues::place(NodeId id) {
   if (sources_.contains(id) || (direct_outputs_.contains(id) && !readers_.contains(id))) return;
-  const DType dtype = memory_dtype(graph_, fused_, id);
+  const DType dtype = memory_dtype_of(id);
   sources_[id] = {steps_.temporary(dtype, graph_[id].shape), dtype};
 }
 
@@ -131,7 +149,7 @@ bool PlanValues::is_stored_already(NodeId id) {
   if (!is_dense(view) || view.offset != 0 || is_block(graph_[view.base].dtype)) return false;
   const StoredValue value = source(view.base);
   const bool is_float_pair = is_float(node.dtype) && is_float(graph_[node.inputs[0]].dtype);
-  if (!is_float_pair || value.stored != memory_dtype(graph_, fused_, id)) return false;
+  if (!is_float_pair || value.stored != memory_dtype_of(id)) return false;
   sources_[id] = value;
   return true;
 }

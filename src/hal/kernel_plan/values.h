@@ -58,6 +58,9 @@ class PlanValues final : public emit::GroupPlacement {
  private:
   NodeId base_of(NodeId id) const;
   bool is_renamed(NodeId output) const;
+  void find_exact();
+  // What a computed value is stored as (memory_dtype), or moved values that were.
+  DType memory_dtype_of(NodeId id) const;
   void count_readers();
   void place_inputs();
   void place_outputs();
@@ -66,6 +69,7 @@ class PlanValues final : public emit::GroupPlacement {
   Plan& fused_;
   const KernelTarget& target_;
   PlanSteps& steps_;
+  std::vector<bool> is_exact_;                                 // by node: its elements are numbers of its dtype
   std::map<NodeId, int> readers_;                              // how often a base is read inside the program
   mutable std::map<NodeId, emit::StoredValue> sources_;        // by base
   std::map<NodeId, std::vector<std::size_t>> direct_outputs_;  // computed node -> outputs it is

@@ -37,11 +37,12 @@ void add_operand(std::map<std::string, std::string>& names, Parameters& paramete
 std::string masked_score(Body& body, Parameters& parameters, const AttentionOperands& x, const std::string& score) {
   if (!x.mask) return score;
   const auto number = [&](std::int64_t value) { return parameters.whole_number(value); };
-  const std::string mask = parameters.input(x.mask->stored, x.mask->slot);
-  const std::string value =
-      body.loaded(x.mask->stored, fmt::format("{}[{} + (i64)n * {} + (i64)h * {} + (i64)row * {} + (i64)key * {}]", mask,
-                                              number(x.mask->offset), number(x.mask->strides[0]), number(x.mask->strides[1]),
-                                              number(x.mask->strides[2]), number(x.mask->strides[3])));
+  // Only what the mask depends on, so that the compiler sees which elements share a value.
+  std::string place = fmt::format("{}[{}", parameters.input(x.mask->stored, x.mask->slot), number(x.mask->offset));
+  for (std::size_t i = 0; const char* name : {"n", "h", "row", "key"})
+    if (const std::int64_t stride = x.mask->strides[i++]; stride != 0)
+      place += fmt::format(" + (i64){} * {}", name, number(stride));
+  const std::string value = body.loaded(x.mask->stored, place + "]");
   if (x.mask_is_bool) return fmt::format("({} != 0 ? {} : -INFINITY_F32)", value, score);
   return fmt::format("({} + {} * 1.44269504f)", score, value);
 }

@@ -103,7 +103,7 @@ if (at_edge) {
 UNROLL for (i32 m = 0; m < TILES; ++m) UNROLL for (i32 i = 0; i < KEYS / 8; ++i) UNROLL for (i32 c = 0; c < 4; ++c) {
 const i32 key = b * KEYS + i * 8 + (lane & 3) * 2 + (c & 1), row = own_row + m * 16 + (c >> 1) * 8;
 const f32 s = SCALED ? score[m][i][c] * $SCALE : score[m][i][c];
-score[m][i][c] = key < keys && row < rows && (!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
+score[m][i][c] = key < keys && $ROW_IS_IN(!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
 }
 }
 UNROLL for (i32 m = 0; m < TILES; ++m) UNROLL for (i32 r = 0; r < 2; ++r) {
@@ -187,6 +187,8 @@ Launch emit_attention_tiles(const KernelTarget& target, const AttentionOperands&
   // Scores are scaled within the exponential, unless something is added to them first or their order changes.
   const bool is_scaled = x.mask.has_value() || !(rule.scale > 0);
   names["FACTOR"] = is_scaled ? "1.0f" : names["SCALE"];
+  // Rows outside are not stored; they matter only where they would be read from the mask.
+  names["ROW_IS_IN"] = x.mask && x.mask->strides[2] != 0 ? "row < rows && " : "";
   names["MASKED"] = masked_score(body, p, x, "s");
   const std::string to = p.output(out.stored, out.slot);
   if (out.stored == x.q.stored && v_width % 2 == 0)

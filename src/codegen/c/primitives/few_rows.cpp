@@ -20,6 +20,7 @@ constexpr std::int64_t kFewRows = 4;
 constexpr std::string_view kText = R"(const i32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % PARTS;
 const i64 first = ((i64)blockIdx.x * (WARPS / PARTS) + warp / PARTS) * OUTS;
 const i32 n = (i32)$N, words = (i32)($K / EACH);
+const auto widened = [](const u16 x) -> f32 { f32 y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; };
 for (i64 batch = blockIdx.y; batch < $BATCHES; batch += gridDim.y) {
 GLOBAL const $ELEMENT* const x = $A + $A_OFFSET + batch * $A_BATCH;
 GLOBAL const uint4* lines[OUTS];
@@ -94,6 +95,8 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
     b = transposed(first);
     out = transposed(out);
   }
+  if (size.m == 1) a.strides[1] = 0;
+  if (size.batches == 1) a.strides[0] = b.strides[0] = 0;
   const int each = static_cast<int>(16 / element_bytes(a.stored));
   const bool lies_along_k = (a.strides[2] == 1 || size.k == 1) && b.strides[1] == 1;
   if (size.m < 1 || size.m > kFewRows || size.n < kLeastOuts || size.n > kMostOuts || size.k % each != 0 || size.k < 32 * each)
@@ -102,13 +105,17 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
 
   // Enough warps to have the memory busy: several rows a warp where there are many, several warps a row where there are few.
   const std::int64_t wanted = std::int64_t{target.compute_units} * 16, lines = size.n * size.batches;
-  const int outs = lines >= 2 * wanted ? 2 : 1;
+  const int outs = lines >= 4 * wanted ? 4 : lines >= 2 * wanted ? 2 : 1;
   std::int64_t parts = 1;
   while (parts < kWarps && lines / outs * parts < wanted && size.k / (64 * each * parts) >= 2) parts *= 2;
 
   Parameters p(true);
   Body body(target, p);
   const auto number = [&](std::int64_t value) { return p.whole_number(value); };
+  // One instruction; what it does to the sign of a NaN does not matter here.
+  const auto value = [&](DType stored, const std::string& x) {
+    return stored == DType::f16 ? fmt::format("widened({})", x) : body.loaded(stored, x);
+  };
   std::map<std::string, std::string> names{{"N", number(size.n)},
                                            {"K", number(size.k)},
                                            {"BATCHES", number(size.batches)},
@@ -126,8 +133,8 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
                                            {"OUT_BATCH", number(out.strides[0])},
                                            {"OUT_ROW", number(out.strides[1])},
                                            {"OUT_COLUMN", number(out.strides[2])},
-                                           {"ROW_VALUE", body.loaded(a.stored, "row[e]")},
-                                           {"LINE_VALUE", body.loaded(b.stored, "line[a][o][e]")},
+                                           {"ROW_VALUE", value(a.stored, "row[e]")},
+                                           {"LINE_VALUE", value(b.stored, "line[a][o][e]")},
                                            {"STORED", body.to_store(out.stored, "y")},
                                            {"EPILOGUE", ""}};
   if (end.bias)
@@ -137,7 +144,7 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
   if (end.relu) names["EPILOGUE"] += "y = y > 0.0f || y != y ? y : 0.0f;\n";
   const std::string text =
       fmt::format("enum {{ ROWS = {}, OUTS = {}, EACH = {}, WARPS = {}, AHEAD = {} }};\n#define PARTS {}\n{}#undef PARTS\n",
-                  size.m, outs, each, kWarps, outs == 1 ? 8 : 4, parts, filled(kText, names));
+                  size.m, outs, each, kWarps, 8 / outs, parts, filled(kText, names));
   const std::int64_t groups = ceil_div(size.n, outs * kWarps / parts);
   return make_launch(
       body, {32 * kWarps, 1, 1},

@@ -170,6 +170,7 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
 // kernel0<4x1x1 of 128x1x1>(2, 2, 1, 100, 100, 0.18033688, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, output0)
 
 KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, f32 arg5, GLOBAL const f32* RESTRICT arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, GLOBAL const f32* RESTRICT arg11, i64 arg12, i64 arg13, i64 arg14, i64 arg15, GLOBAL const f32* RESTRICT arg16, i64 arg17, i64 arg18, i64 arg19, i64 arg20, GLOBAL f32* RESTRICT arg21) {
+  STARTED;
   enum { E = 64, D = 64, WIDTH = 64, V_WIDTH = 64, THREADS = 128, ROWS = 64, KEYS = 64, ROW_EACH = 8, KEY_EACH = 4, COLUMN_EACH = 4, Q_LINE = 68, K_LINE = 68, KV_SIZE = 4352, WHOLE = 1, CAUSAL = 0 };
   extern __shared__ __align__(16) unsigned char memory[];
   #define INFINITY_F32 AS_F32(0x7f800000u)

@@ -176,6 +176,7 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
 // kernel0<2x1x1 of 128x1x1>(1, 2, 1, 100, 100, 0.18033688, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, output0)
 
 KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, f32 arg5, GLOBAL const u16* RESTRICT arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, GLOBAL const u16* RESTRICT arg11, i64 arg12, i64 arg13, i64 arg14, i64 arg15, GLOBAL const u16* RESTRICT arg16, i64 arg17, i64 arg18, i64 arg19, i64 arg20, GLOBAL u16* RESTRICT arg21) {
+  STARTED;
   enum { E = 64, D = 64, WIDTH = 64, V_WIDTH = 64, TILES = 2, THREADS = 128, ROWS = 128, KEYS = 128, Q_BYTES = 144, V_BYTES = 144, WHOLE = 1, CAUSAL = 0, SCALED = 0 };
   extern __shared__ __align__(16) unsigned char memory[];
   #define INFINITY_F32 AS_F32(0x7f800000u)
@@ -265,7 +266,7 @@ KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, f32 
       UNROLL for (i32 m = 0; m < TILES; ++m) UNROLL for (i32 i = 0; i < KEYS / 8; ++i) UNROLL for (i32 c = 0; c < 4; ++c) {
         const i32 key = b * KEYS + i * 8 + (lane & 3) * 2 + (c & 1), row = own_row + m * 16 + (c >> 1) * 8;
         const f32 s = SCALED ? score[m][i][c] * arg5 : score[m][i][c];
-        score[m][i][c] = key < keys && row < rows && (!CAUSAL || key <= row) ? s : -INFINITY_F32;
+        score[m][i][c] = key < keys && (!CAUSAL || key <= row) ? s : -INFINITY_F32;
       }
     }
     UNROLL for (i32 m = 0; m < TILES; ++m) UNROLL for (i32 r = 0; r < 2; ++r) {

@@ -78,6 +78,7 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
 // kernel1<1x1x16 of 128x1x1>(input0, workspace+0, output0, 8, 8, 1, 16, 8, 8, 8, 8, 1, 1, 32, 32, 1, 1, 1)
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
     enum { TAP_PLANES = 3, TAP_ROWS = 3, TAP_COLUMNS = 3, TAPS = 9 };
     const u32 outs = (u32)arg2;
@@ -110,6 +111,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64
 // calls load_matrices
 // calls multiply_matrices_f16
 KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const u32* arg1, GLOBAL u16* RESTRICT arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, i64 arg14, i64 arg15, i64 arg16, i64 arg17) {
+  STARTED;
   enum { THREADS = 128 };
   enum { OUT_TILES = 2 };
   enum { OUT_PARTS = 1 };

@@ -52,6 +52,7 @@ KERNEL(2, 128, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT 
 // kernel0<1x1x1 of 2x128x1>(input0, output0, 8, 4, 8)
 
 KERNEL(2, 128, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT arg1, i64 arg2, i64 arg3, i64 arg4) {
+  STARTED;
   const i32 lane = local_id(0), row = local_id(1);
   const i64 s = group_id(1);
   const i32 begin = (i32)(s * arg4), end = (i32)((s + 1) * arg4 < arg2 ? (s + 1) * arg4 : arg2);

@@ -1,6 +1,6 @@
 // arange(64)
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 512 bytes
 // kernel0<1x1x1 of 32x1x1>(workspace+0, 64)
 // kernel1<1x1x1 of 32x1x1>(workspace+0, output0, 64, 1, 0)
@@ -19,6 +19,48 @@ KERNEL(32, 1, 1) kernel0(GLOBAL i64* RESTRICT arg0, i32 arg1) {
 }
 
 KERNEL(32, 1, 1) kernel1(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT arg1, i32 arg2, i64 arg3, i64 arg4) {
+  i32 o0 = 0;
+  i32 o1 = 0;
+  for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg2; i = arg2) {
+    const i32 whole = arg2 - i >= 2;
+    VARRAY(i64, 2, p0);
+    if (whole) { VLOAD(i64, 2, p0, arg0 + o0 + i); }
+    else for (i32 l = 0; l < 2; ++l) p0[l] = i + l < arg2 ? arg0[o0 + i + l] : 0;
+    VARRAY(i64, 2, q0);
+    UNROLL for (i32 l = 0; l < 2; ++l) {
+      i64 x0 = p0[l];
+      i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg3);
+      i64 v0 = v0_2;
+      i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg4);
+      i64 v1 = v1_2;
+      q0[l] = v1;
+    }
+    if (whole) { VSTORE(i64, 2, q0, arg1 + o1 + i); }
+    else for (i32 l = 0; l < 2; ++l) if (i + l < arg2) arg1[o1 + i + l] = q0[l];
+  }
+}
+
+// --- CUDA
+// workspace 512 bytes
+// kernel0<1x1x1 of 32x1x1>(workspace+0, 64)
+// kernel1<1x1x1 of 32x1x1>(workspace+0, output0, 64, 1, 0)
+
+KERNEL(32, 1, 1) kernel0(GLOBAL i64* RESTRICT arg0, i32 arg1) {
+  STARTED;
+  i32 o0 = 0;
+  for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg1; i = arg1) {
+    const i32 whole = arg1 - i >= 2;
+    VARRAY(i64, 2, q0);
+    UNROLL for (i32 l = 0; l < 2; ++l) {
+      q0[l] = (i64)(i + l);
+    }
+    if (whole) { VSTORE(i64, 2, q0, arg0 + o0 + i); }
+    else for (i32 l = 0; l < 2; ++l) if (i + l < arg1) arg0[o0 + i + l] = q0[l];
+  }
+}
+
+KERNEL(32, 1, 1) kernel1(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT arg1, i32 arg2, i64 arg3, i64 arg4) {
+  STARTED;
   i32 o0 = 0;
   i32 o1 = 0;
   for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg2; i = arg2) {

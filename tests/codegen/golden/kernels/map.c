@@ -1,10 +1,32 @@
 // x * v + 1
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 0 bytes
 // kernel0<1x1x1 of 8x32x1>(input0, input1, output0, 8, 4, 8, 8, 1)
 
 KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, f32 arg7) {
+  for (i32 row = (i32)group_id(1) * 32 + local_id(1); row < arg4; row += (i32)group_count(1) * 32) {
+    i32 o0 = row * arg5;
+    i32 o1 = 0;
+    i32 o2 = row * arg6;
+    for (i32 i = ((i32)group_id(0) * 8 + local_id(0)) * 1; i < arg3; i = arg3) {
+      f32 x0 = arg0[o0 + i];
+      f32 x1 = arg1[o1 + i];
+      f32 v0_2 = x0 * x1;
+      f32 v0 = v0_2;
+      f32 v1_2 = v0 + arg7;
+      f32 v1 = v1_2;
+      arg2[o2 + i] = v1;
+    }
+  }
+}
+
+// --- CUDA
+// workspace 0 bytes
+// kernel0<1x1x1 of 8x32x1>(input0, input1, output0, 8, 4, 8, 8, 1)
+
+KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, f32 arg7) {
+  STARTED;
   for (i32 row = (i32)group_id(1) * 32 + local_id(1); row < arg4; row += (i32)group_count(1) * 32) {
     i32 o0 = row * arg5;
     i32 o1 = 0;

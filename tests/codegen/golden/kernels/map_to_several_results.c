@@ -1,6 +1,6 @@
 // x + y, x * y
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 0 bytes
 // kernel0<1x1x1 of 8x1x1>(input0, input1, output0, 32)
 // kernel1<1x1x1 of 8x1x1>(input0, input1, output1, 32)
@@ -31,6 +31,63 @@ KERNEL(8, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTR
 }
 
 KERNEL(8, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, i32 arg3) {
+  i32 o0 = 0;
+  i32 o1 = 0;
+  i32 o2 = 0;
+  for (i32 i = ((i32)group_id(0) * 8 + local_id(0)) * 4; i < arg3; i = arg3) {
+    const i32 whole = arg3 - i >= 4;
+    VARRAY(f32, 4, p0);
+    if (whole) { VLOAD(f32, 4, p0, arg0 + o0 + i); }
+    else for (i32 l = 0; l < 4; ++l) p0[l] = i + l < arg3 ? arg0[o0 + i + l] : 0;
+    VARRAY(f32, 4, p1);
+    if (whole) { VLOAD(f32, 4, p1, arg1 + o1 + i); }
+    else for (i32 l = 0; l < 4; ++l) p1[l] = i + l < arg3 ? arg1[o1 + i + l] : 0;
+    VARRAY(f32, 4, q0);
+    UNROLL for (i32 l = 0; l < 4; ++l) {
+      f32 x0 = p0[l];
+      f32 x1 = p1[l];
+      f32 v0_2 = x0 * x1;
+      f32 v0 = v0_2;
+      q0[l] = v0;
+    }
+    if (whole) { VSTORE(f32, 4, q0, arg2 + o2 + i); }
+    else for (i32 l = 0; l < 4; ++l) if (i + l < arg3) arg2[o2 + i + l] = q0[l];
+  }
+}
+
+// --- CUDA
+// workspace 0 bytes
+// kernel0<1x1x1 of 8x1x1>(input0, input1, output0, 32)
+// kernel1<1x1x1 of 8x1x1>(input0, input1, output1, 32)
+
+KERNEL(8, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, i32 arg3) {
+  STARTED;
+  i32 o0 = 0;
+  i32 o1 = 0;
+  i32 o2 = 0;
+  for (i32 i = ((i32)group_id(0) * 8 + local_id(0)) * 4; i < arg3; i = arg3) {
+    const i32 whole = arg3 - i >= 4;
+    VARRAY(f32, 4, p0);
+    if (whole) { VLOAD(f32, 4, p0, arg0 + o0 + i); }
+    else for (i32 l = 0; l < 4; ++l) p0[l] = i + l < arg3 ? arg0[o0 + i + l] : 0;
+    VARRAY(f32, 4, p1);
+    if (whole) { VLOAD(f32, 4, p1, arg1 + o1 + i); }
+    else for (i32 l = 0; l < 4; ++l) p1[l] = i + l < arg3 ? arg1[o1 + i + l] : 0;
+    VARRAY(f32, 4, q0);
+    UNROLL for (i32 l = 0; l < 4; ++l) {
+      f32 x0 = p0[l];
+      f32 x1 = p1[l];
+      f32 v0_2 = x0 + x1;
+      f32 v0 = v0_2;
+      q0[l] = v0;
+    }
+    if (whole) { VSTORE(f32, 4, q0, arg2 + o2 + i); }
+    else for (i32 l = 0; l < 4; ++l) if (i + l < arg3) arg2[o2 + i + l] = q0[l];
+  }
+}
+
+KERNEL(8, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, i32 arg3) {
+  STARTED;
   i32 o0 = 0;
   i32 o1 = 0;
   i32 o2 = 0;

@@ -33,6 +33,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT 
 // kernel0<1x1x1 of 256x1x1>(input0, output0, 4, 1, 2, 2, 5, 5, 2)
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
+  STARTED;
   enum { SIZE_Y = 2, SIZE_X = 2, STRIDE_Y = 2, STRIDE_X = 2, DILATION_Y = 1, DILATION_X = 1, PAD_Y = 0, PAD_X = 0, TOGETHER = 4, SPAN = 8 };
   const u32 j = blockIdx.x * 256u + threadIdx.x;
   if (j < (u32)arg2) {

@@ -1,11 +1,31 @@
 // randn([64], seed=7)
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 0 bytes
 // kernel0<1x1x1 of 16x1x1>(output0, 64, 7)
 
 // calls normal_f32
 KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
+  i32 o0 = 0;
+  for (i32 i = ((i32)group_id(0) * 16 + local_id(0)) * 4; i < arg1; i = arg1) {
+    const i32 whole = arg1 - i >= 4;
+    VARRAY(f32, 4, q0);
+    UNROLL for (i32 l = 0; l < 4; ++l) {
+      f32 value = normal_f32((u64)arg2, (u64)(i + l));
+      q0[l] = value;
+    }
+    if (whole) { VSTORE(f32, 4, q0, arg0 + o0 + i); }
+    else for (i32 l = 0; l < 4; ++l) if (i + l < arg1) arg0[o0 + i + l] = q0[l];
+  }
+}
+
+// --- CUDA
+// workspace 0 bytes
+// kernel0<1x1x1 of 16x1x1>(output0, 64, 7)
+
+// calls normal_f32
+KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
+  STARTED;
   i32 o0 = 0;
   for (i32 i = ((i32)group_id(0) * 16 + local_id(0)) * 4; i < arg1; i = arg1) {
     const i32 whole = arg1 - i >= 4;

@@ -79,6 +79,7 @@ KERNEL(1024, 1, 1) kernel1(GLOBAL const f64* RESTRICT arg0, i64 arg1, i64 arg2, 
 // kernel1<1x1x1 of 1024x1x1>(workspace+0, 1, 1024, output0)
 
 KERNEL(1024, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, GLOBAL f64* arg5) {
+  STARTED;
   const i32 lane = local_id(0), line = 0;
   LOCAL f64 shared0[1024];
   const i32 i = 0, begin = (i32)group_id(0) * arg3, end = begin + arg3 < arg1 ? begin + arg3 : arg1;
@@ -127,6 +128,7 @@ KERNEL(1024, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, 
 }
 
 KERNEL(1024, 1, 1) kernel1(GLOBAL const f64* RESTRICT arg0, i64 arg1, i64 arg2, GLOBAL f32* RESTRICT arg3) {
+  STARTED;
   const i32 lane = local_id(0), line = 0;
   LOCAL f64 shared[1024];
   for (i64 j = group_id(0); j < arg1; j += group_count(0)) {

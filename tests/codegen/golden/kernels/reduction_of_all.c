@@ -44,6 +44,7 @@ KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* REST
 // kernel0<1x1x1 of 8x32x1>(input0, input1, 32, 1, output0)
 
 KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, i32 arg2, i32 arg3, GLOBAL f32* RESTRICT arg4) {
+  STARTED;
   const i32 lane = local_id(0), line = local_id(1);
   for (i32 base = (i32)group_id(0) * 32; base < arg3; base += (i32)group_count(0) * 32) {
     i32 row = base + line < arg3 ? base + line : arg3 - 1;

@@ -96,6 +96,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i
 // calls exp_f32
 // calls quotient_by_row
 KERNEL_LEAST(64, 2, 1, 8) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, GLOBAL f32* RESTRICT arg4) {
+  STARTED;
   f32 kx0[16];
   f32 kv2[16];
   const i32 lane = local_id(0), line = local_id(1);

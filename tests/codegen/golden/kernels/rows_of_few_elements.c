@@ -86,6 +86,7 @@ KERNEL(2, 128, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i
 
 // calls quotient_by_row
 KERNEL(2, 128, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, f32 arg4, f32 arg5, GLOBAL f32* RESTRICT arg6) {
+  STARTED;
   f32 kx0[4];
   f32 kv2[4];
   const i32 lane = local_id(0), line = local_id(1);

@@ -213,6 +213,7 @@ KERNEL(256, 1, 1) kernel5(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
 // calls exp_f32
 // calls log_f32
 KERNEL_LEAST(1024, 1, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, GLOBAL f32* RESTRICT arg4) {
+  STARTED;
   const i32 lane = local_id(0), line = local_id(1);
   LOCAL f32 shared_sv0[32];
   LOCAL f64 shared_sv3[32];

@@ -94,6 +94,7 @@ KERNEL(256, 1, 1) kernel4(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT 
 // kernel1<2x1x1 of 256x1x1>(input0, output1, output0, status+0, 5, 1000, 1000, 1, 320)
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i64 arg3, GLOBAL i64* RESTRICT arg4) {
+  STARTED;
   typedef u32 KEY;
   enum { ITEMS = 4, PASSES = 4 };
   LOCAL u32 warp_sums[8];
@@ -182,6 +183,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i
 
 // calls resolve
 KERNEL(256, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg8; j += (i64)group_count(0) * 256) {
     i64 i1 = j % arg4, r1 = j / arg4;
     i64 o0 = r1 * arg5;

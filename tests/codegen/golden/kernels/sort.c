@@ -1,6 +1,6 @@
 // sort(x, axis=1)
 
-// --- OpenCL, CUDA
+// --- OpenCL
 // workspace 512 bytes
 // kernel0<1x1x1 of 256x1x1>(input0, workspace+0, 8, 1, 4, 4)
 // kernel1<1x1x1 of 256x1x1>(input0, workspace+0, output0, status+0, 8, 8, 8, 1, 32)
@@ -25,6 +25,41 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL i64* arg1, i64
 
 // calls resolve
 KERNEL(256, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
+  for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg8; j += (i64)group_count(0) * 256) {
+    i64 i1 = j % arg4, r1 = j / arg4;
+    i64 o0 = r1 * arg5;
+    const i64 from = o0 + resolve(arg1[j], arg6, arg3) * arg7;
+    arg2[j] = arg0[from];
+  }
+}
+
+// --- CUDA
+// workspace 512 bytes
+// kernel0<1x1x1 of 256x1x1>(input0, workspace+0, 8, 1, 4, 4)
+// kernel1<1x1x1 of 256x1x1>(input0, workspace+0, output0, status+0, 8, 8, 8, 1, 32)
+
+KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL i64* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5) {
+  STARTED;
+  for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg5; j += (i64)group_count(0) * 256) {
+    const i64 line = j % arg4, begin = j / arg4 * 16, from = line / arg3 * arg2 * arg3 + line % arg3;
+    const i64 end = begin + 16 < arg2 ? begin + 16 : arg2;
+    for (i64 i = begin; i < end; ++i) {
+      const f32 a = arg0[from + i * arg3];
+      i64 place = i;
+      for (; place > begin; --place) {
+        const i64 k = arg1[from + (place - 1) * arg3];
+        const f32 b = arg0[from + k * arg3];
+        if (!(a == a ? (b != b || a < b || (a == b && i < k)) : (b != b && i < k))) break;
+        arg1[from + place * arg3] = k;
+      }
+      arg1[from + place * arg3] = i;
+    }
+  }
+}
+
+// calls resolve
+KERNEL(256, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg8; j += (i64)group_count(0) * 256) {
     i64 i1 = j % arg4, r1 = j / arg4;
     i64 o0 = r1 * arg5;

@@ -86,6 +86,7 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RES
 // kernel5<4096x1x1 of 256x1x1>(16777216, 4096, 24, input0, workspace+0, workspace+268435456, workspace+272629760, workspace+67108864, 0, 16777216, output0)
 
 KERNEL(256, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL u32* arg4) {
+  STARTED;
   typedef u32 KEY;
   enum { ITEMS = 16, TILE = 4096 };
   LOCAL u32 warp_sums[8];
@@ -127,6 +128,7 @@ KERNEL(256, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRI
 }
 
 KERNEL(256, 1, 1) kernel1(GLOBAL u32* arg0, GLOBAL u32* arg1, i64 arg2) {
+  STARTED;
   LOCAL u32 warp_sums[8];
   const i32 t = threadIdx.x, lane = t & 31, warp = t >> 5;
   const auto total_before = [&](const u32 value, u32& sum) -> u32 {
@@ -154,6 +156,7 @@ KERNEL(256, 1, 1) kernel1(GLOBAL u32* arg0, GLOBAL u32* arg1, i64 arg2) {
 }
 
 KERNEL_LEAST(256, 1, 1, 3) kernel2(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL const u32* arg4, GLOBAL const u32* arg5, GLOBAL u32* arg6, GLOBAL u32* arg7) {
+  STARTED;
   typedef u32 KEY;
   enum { ITEMS = 16, TILE = 4096 };
   LOCAL u32 warp_sums[8];
@@ -245,6 +248,7 @@ KERNEL_LEAST(256, 1, 1, 3) kernel2(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f3
 }
 
 KERNEL(256, 1, 1) kernel3(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL const u32* arg4, GLOBAL u32* arg5) {
+  STARTED;
   typedef u32 KEY;
   enum { ITEMS = 16, TILE = 4096 };
   LOCAL u32 warp_sums[8];
@@ -286,6 +290,7 @@ KERNEL(256, 1, 1) kernel3(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRI
 }
 
 KERNEL_LEAST(256, 1, 1, 3) kernel4(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL const u32* arg4, GLOBAL const u32* arg5, GLOBAL const u32* arg6, GLOBAL const u32* arg7, GLOBAL u32* arg8, GLOBAL u32* arg9) {
+  STARTED;
   typedef u32 KEY;
   enum { ITEMS = 16, TILE = 4096 };
   LOCAL u32 warp_sums[8];
@@ -377,6 +382,7 @@ KERNEL_LEAST(256, 1, 1, 3) kernel4(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f3
 }
 
 KERNEL_LEAST(256, 1, 1, 3) kernel5(i64 arg0, i64 arg1, i64 arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL const u32* arg4, GLOBAL const u32* arg5, GLOBAL const u32* arg6, GLOBAL const u32* arg7, i64 arg8, i64 arg9, GLOBAL f32* RESTRICT arg10) {
+  STARTED;
   typedef u32 KEY;
   enum { ITEMS = 16, TILE = 4096 };
   LOCAL u32 warp_sums[8];

@@ -19,6 +19,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RES
 
 // calls resolve
 KERNEL(256, 1, 1) kernel0(GLOBAL const uint4* arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL uint4* arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7) {
+  STARTED;
   uint4 moved[4];
   const u32 first = blockIdx.x * 1024 + threadIdx.x;
   UNROLL for (u32 k = 0; k < 4; ++k) {
