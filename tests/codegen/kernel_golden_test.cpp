@@ -17,6 +17,7 @@ constexpr GoldenCase kCases[] = {
     // loops/map.cpp
     {"map", "x * v + 1"},
     {"map_in_bfloat16", "h * 2"},
+    {"map_of_functions", "atan2(x, y) + floor_div(x, asinh(y))"},
     {"map_of_a_transposed_view", "x + w.T"},
     {"map_to_several_results", "x + y, x * y"},
     {"map_of_a_block_format", "k * 2"},

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen/c/math_library.h"
 #include "math/activations.h"
+#include "math/float_ops.h"
 #include "ops/elementwise/symbolic.h"
 #include "tenon/error.h"
 
@@ -40,13 +42,26 @@ std::string integer_to_integer(DType from, DType to, const std::string& x) {
   return fmt::format("({})({})", variable_type(to), text);
 }
 
-// The ops that f32 computes by a formula of its own.
-const char* native_helper(ElementwiseOp op) {
+const char* cuda_helper(ElementwiseOp op) {
+  switch (op) {
+#define TENON_X(Op, name) \
+  case ElementwiseOp::Op: return #name "_f32";
+    TENON_CUDA_OPS_OF_ONE(TENON_X)
+    TENON_CUDA_OPS_OF_TWO(TENON_X)
+#undef TENON_X
+    default: return nullptr;
+  }
+}
+
+// The ops that f32 computes by a formula or a function of its own.
+const char* native_helper(ElementwiseOp op, const KernelTarget& target) {
+  if (const char* helper = target.dialect == Dialect::cuda ? cuda_helper(op) : nullptr) return helper;
   switch (op) {
 #define TENON_X(Op, name) \
   case ElementwiseOp::Op: return #name "_f32";
     TENON_FLOAT_ACTIVATIONS(TENON_X)
     TENON_FUSED_FLOAT_ACTIVATIONS(TENON_X)
+    TENON_FLOAT_OPS(TENON_X)
 #undef TENON_X
     case ElementwiseOp::Erfc: return "erfc_f32";
     default: return nullptr;
@@ -252,7 +267,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
   if (narrow && attr.op == ElementwiseOp::Mac) return fmt::format("f32 {} = fma({});\n", name, join(operands));
-  const char* native = narrow ? native_helper(attr.op) : nullptr;
+  const char* native = narrow ? native_helper(attr.op, target_) : nullptr;
   const bool widened = narrow && t.wide && !native && target_.has_f64;
   const DType body_dtype = widened ? DType::f64 : dtype;
   if (params.empty())

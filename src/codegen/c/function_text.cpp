@@ -13,6 +13,7 @@
 #include "codegen/c/math_library.h"
 #include "math/activations.h"
 #include "math/float.h"
+#include "math/float_ops.h"
 #include "math/special.h"
 
 namespace tenon::emit {
@@ -116,6 +117,7 @@ template <class T>
 Number<T> abs(const Number<T>& x) {
   return number_of("fabs({})", x);
 }
+F32 trunc(const F32& x) { return number_of("trunc({})", x); }
 template <class T>
 Number<T> copysign(const Number<T>& x, const Number<T>& y) {
   return number_of("copysign({}, {})", x, y);
@@ -220,6 +222,7 @@ class FunctionHelpers {
     TENON_FLOAT_FUNCTIONS(TENON_X);
     TENON_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_FUSED_FLOAT_ACTIVATIONS(TENON_OP);
+    TENON_FLOAT_OPS(TENON_OP);
 #undef TENON_OP
 #undef TENON_X
 #undef TENON_FORMULA_OF

@@ -4,12 +4,15 @@ namespace tenon::emit {
 namespace {
 
 // The functions for which CUDA's own take the place of the formulas of src/math: as exact (within 2 ULP), and faster, since they
-// use the instructions for powers and logarithms of two that no formula can name.
+// use the instructions for powers and logarithms of two that no formula can name. Then those that would be computed in f64.
 #define TENON_CUDA_FUNCTION(name) {#name "_f32", "", "DEVICE f32 " #name "_f32(f32 x) { return " #name "f(x); }\n"},
+#define TENON_X(Op, name) TENON_CUDA_FUNCTION(name)
+#define TENON_X2(Op, name) {#name "_f32", "", "DEVICE f32 " #name "_f32(f32 x, f32 y) { return " #name "f(x, y); }\n"},
 constexpr Helper kCuda[] = {
     TENON_CUDA_FUNCTION(exp) TENON_CUDA_FUNCTION(exp2) TENON_CUDA_FUNCTION(expm1) TENON_CUDA_FUNCTION(log)
         TENON_CUDA_FUNCTION(log2) TENON_CUDA_FUNCTION(log10) TENON_CUDA_FUNCTION(log1p) TENON_CUDA_FUNCTION(tanh)
-            TENON_CUDA_FUNCTION(erf) TENON_CUDA_FUNCTION(sin) TENON_CUDA_FUNCTION(cos)
+            TENON_CUDA_FUNCTION(erf) TENON_CUDA_FUNCTION(sin) TENON_CUDA_FUNCTION(cos) TENON_CUDA_OPS_OF_ONE(TENON_X)
+                TENON_CUDA_OPS_OF_TWO(TENON_X2)
     // The instructions forget the sign of what is no number.
     {"half_to_f32", "", R"(
 DEVICE f32 half_to_f32(u16 h) {

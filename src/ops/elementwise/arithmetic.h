@@ -56,6 +56,11 @@ struct DivNoNan : Body<ElementwiseOp::DivNoNan> {
     return select(y == V(0), V(0), x / y);
   }
 };
+// A zero has the sign of the quotient, which x - fmod(x, y) loses.
+template <class V>
+V with_sign_of_zero(V quotient, V x, V y) {
+  return select(quotient == V(0), select(signbit(x) ^ signbit(y), -V(0), V(0)), quotient);
+}
 struct FloorDiv : Body<ElementwiseOp::FloorDiv> {
   template <class V>
   static V apply(V x, V y) {
@@ -68,10 +73,9 @@ struct FloorDiv : Body<ElementwiseOp::FloorDiv> {
       const V rest = fmod(x, y);
       const auto rounds_up = (rest != V(0)) & (signbit(rest) ^ signbit(y));
       const V quotient = rint((x - rest) / y) - select(rounds_up, V(1), V(0));
-      // A zero has the sign of the quotient, which x - fmod(x, y) loses. fmod(x, infinity) is x, so that 1 // -infinity is -1.
-      const V signed_quotient = select(quotient == V(0), select(signbit(x) ^ signbit(y), -V(0), V(0)), quotient);
+      // fmod(x, infinity) is x, so that 1 // -infinity is -1.
       const auto exact = (y != V(0)) & !is_inf(x);
-      return select(exact, signed_quotient, floor(x / y));
+      return select(exact, with_sign_of_zero(quotient, x, y), floor(x / y));
     }
   }
 };
@@ -82,7 +86,7 @@ struct TruncDiv : Body<ElementwiseOp::TruncDiv> {
       return x / y;
     } else {
       const auto exact = (y != V(0)) & !is_inf(x) & !is_inf(y);
-      return select(exact, rint((x - fmod(x, y)) / y), trunc(x / y));
+      return select(exact, with_sign_of_zero(rint((x - fmod(x, y)) / y), x, y), trunc(x / y));
     }
   }
 };

@@ -186,6 +186,34 @@ TEST(ElementwiseKernels, ThatAreHotStayWithinThreeAndAHalfUlpOnAFineGrid) {
   }
 }
 
+// Multiples of y and their neighbours, of quotients with up to 48 bits: a rounded quotient is often an integer that the exact one
+// does not reach, or lies beyond the middle between two numbers where the exact integer is the middle.
+TEST(ElementwiseKernels, WholeQuotientsAreTheExactOnesRoundedOnce) {
+  std::vector<float> x, y;
+  std::uint64_t state = 1;
+  for (int i = 0; i < 200'000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto divisor = static_cast<float>(static_cast<std::int32_t>(state >> 32));
+    const double multiple = static_cast<double>(state >> (16 + i % 48)) * static_cast<double>(divisor);
+    x.push_back(std::nextafter(static_cast<float>(multiple), i % 3 == 0 ? 0.0f : i % 3 == 1 ? INFINITY : -INFINITY));
+    y.push_back(divisor);
+  }
+  const std::vector<double> wide_x(x.begin(), x.end()), wide_y(y.begin(), y.end());
+  const void* const in[] = {x.data(), y.data()};
+  const void* const wide[] = {wide_x.data(), wide_y.data()};
+  const auto n = static_cast<std::int64_t>(x.size());
+  for (ElementwiseOp op : {ElementwiseOp::TruncDiv, ElementwiseOp::FloorDiv}) {
+    std::vector<double> exact(x.size());
+    std::vector<float> got(x.size());
+    evaluate_block(op, DType::f64, wide, exact.data(), n, nullptr);
+    for (const Kernels* table : tables()) {
+      kernel(*table, op, DType::f32)(in, got.data(), n, nullptr);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_EQ(got[i], static_cast<float>(exact[i])) << name(op) << '(' << x[i] << ", " << y[i] << ") on " << table->isa;
+    }
+  }
+}
+
 std::vector<double> varied_doubles(std::size_t n, std::uint32_t seed) {
   const std::vector<float> floats = varied_floats(n, seed);
   return {floats.begin(), floats.end()};
