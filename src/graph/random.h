@@ -6,13 +6,18 @@
 //   words w = philox(key, counter = (b mod 2^32, b div 2^32, stream, 0)), four of 32 bits
 //   uniform f32: stream 0, b = i div 4, w = words[i mod 4];  (w >> 8) * 2^-24
 //   uniform f64: stream 1, b = i div 2, lo, hi = words[2 (i mod 2)], words[2 (i mod 2) + 1];  ((hi 2^32 + lo) >> 11) * 2^-53
-//   normal:      stream 2, b = i, u = (((words[1] 2^32 + words[0]) >> 11) + 1) * 2^-53, v = ((words[3] 2^32 + words[2]) >> 11) *
+//   normal f32:  stream 3, b = i div 4, r, a = words[2 (i div 2 mod 2)], words[2 (i div 2 mod 2) + 1];
+//                v = r with bit 0 set, rounded towards zero to f32; x = bits 6 to 29 of a, as a signed number, with bit 0 set,
+//                2^-23; c, s = sqrt(-2 ln(v 2^-32)) (cos, sin)(pi / 4 x), both negated if bit 31 of a is set, exchanged if bit 30
+//                is set; c for even i, s for odd i, exact up to one ULP
+//   normal f64:  stream 2, b = i, u = (((words[1] 2^32 + words[0]) >> 11) + 1) * 2^-53, v = ((words[3] 2^32 + words[2]) >> 11) *
 //   2^-53;
-//                sqrt(-2 ln u) cos(2 pi v) in double, rounded once to f32 for an f32 tensor
+//                sqrt(-2 ln u) cos(2 pi v)
 // f16, bf16 and the block formats are computed as f32.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -21,7 +26,7 @@ namespace tenon {
 
 using PhiloxWords = std::array<std::uint32_t, 4>;
 
-enum class RandomStream : std::uint32_t { uniform_f32 = 0, uniform_f64 = 1, normal = 2 };
+enum class RandomStream : std::uint32_t { uniform_f32 = 0, uniform_f64 = 1, normal_f64 = 2, normal_f32 = 3 };
 
 constexpr PhiloxWords philox4x32(std::uint64_t seed, std::uint64_t block, std::uint32_t stream) {
   std::uint32_t c0 = static_cast<std::uint32_t>(block), c1 = static_cast<std::uint32_t>(block >> 32), c2 = stream, c3 = 0;
@@ -56,12 +61,26 @@ constexpr double random_uniform_f64(std::uint64_t seed, std::uint64_t i) {
 }
 
 inline double random_normal_f64(std::uint64_t seed, std::uint64_t i) {
-  const PhiloxWords w = philox4x32(seed, i, static_cast<std::uint32_t>(RandomStream::normal));
+  const PhiloxWords w = philox4x32(seed, i, static_cast<std::uint32_t>(RandomStream::normal_f64));
   const double u = unit_double(w[0], w[1]) + 0x1p-53;  // exact: in (0, 1], so the logarithm is finite
   const double v = unit_double(w[2], w[3]);
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 
-inline float random_normal_f32(std::uint64_t seed, std::uint64_t i) { return static_cast<float>(random_normal_f64(seed, i)); }
+// Two words of the generator as two independent normal numbers, computed in double.
+inline std::array<float, 2> random_normal_pair(std::uint32_t radius, std::uint32_t angle) {
+  constexpr std::uint64_t kept = ~std::uint64_t{0} << 29;  // of a double: what a float has
+  const double v = std::bit_cast<double>(std::bit_cast<std::uint64_t>(static_cast<double>(radius | 1u)) & kept);
+  const double x = static_cast<double>((static_cast<std::int32_t>(angle << 2) >> 8) | 1) * (0x1p-23 * std::numbers::pi / 4);
+  const double r = std::sqrt(-2.0 * std::log(v * 0x1p-32)) * (angle >> 31 != 0 ? -1 : 1);
+  const auto c = static_cast<float>(r * std::cos(x)), s = static_cast<float>(r * std::sin(x));
+  if ((angle & 0x40000000u) != 0) return {s, c};
+  return {c, s};
+}
+
+inline float random_normal_f32(std::uint64_t seed, std::uint64_t i) {
+  const PhiloxWords w = philox4x32(seed, i / 4, static_cast<std::uint32_t>(RandomStream::normal_f32));
+  return i % 4 < 2 ? random_normal_pair(w[0], w[1])[i % 2] : random_normal_pair(w[2], w[3])[i % 2];
+}
 
 }  // namespace tenon

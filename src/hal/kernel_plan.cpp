@@ -248,9 +248,6 @@ void check_kernels(const Graph& graph, const KernelTarget& target) {
     // A literal is a weak f64 that never reaches the device as f64.
     if (node.dtype == DType::f64 && !node.weak)
       throw Error(ErrorCode::unimplemented, "the device does not support float64", "cast to float32, or use the device cpu");
-    if (node.prim == Prim::random && node.as<RandomAttr>().normal)
-      throw Error(ErrorCode::unimplemented, "normal random numbers need float64, which the device does not support",
-                  "use the device cpu");
   }
 }
 

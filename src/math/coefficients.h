@@ -16,6 +16,10 @@ constexpr float kLog1p[] = {1.00000000f, -4.99998926e-1f, 3.33297105e-1f, -2.495
 constexpr float kSin[] = {-1.66666667e-1f, 8.33333308e-3f, -1.98407218e-4f, 2.73265368e-6f};
 // (cos(x) - 1 + x^2 / 2) / x^4 in x^2, |x| <= pi / 4; error 3.3e-9.
 constexpr float kCos[] = {4.16666666e-2f, -1.38886566e-3f, 2.46111775e-5f};
+// (sin(pi / 4 x) / x - pi / 4) / x^2 in x^2, |x| <= 1; error 8.7e-11.
+constexpr float kQuarterSin[] = {-8.07455122e-2f, 2.49039450e-3f, -3.65751940e-5f, 3.10737400e-7f};
+// ((cos(pi / 4 x) - 1) / x^2 + pi^2 / 32) / x^2 in x^2, |x| <= 1; error 3.3e-9.
+constexpr float kQuarterCos[] = {1.58543442e-2f, -3.25986436e-4f, 3.56329225e-6f};
 // erf(x) / x - 1 in x^2 on [0, 1]; error 1.3e-9.
 constexpr float kErf[] = {1.28379166e-1f, -3.76126267e-1f, 1.12835947e-1f, -2.68542120e-2f, 5.18908742e-3f, -8.01686429e-4f, 7.87587506e-5f};
 // erfc(t) exp(t^2) (t + 3) in (t - 3) / (t + 3) on [0, 10.2]; error 5.6e-9.

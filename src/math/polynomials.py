@@ -100,6 +100,12 @@ def float_part():
                 weight=lambda x, y: x**3 / sin(x))
     approximate('kCos', 'float', '(cos(x) - 1 + x^2 / 2) / x^4 in x^2, |x| <= pi / 4', lambda x: (cos(x) - 1 + x * x / 2) / x**4, 0,
                 pi / 4, 2, 0, square, weight=lambda x, y: x**4 / cos(x))
+    quarter = pi / 4
+    approximate('kQuarterSin', 'float', '(sin(pi / 4 x) / x - pi / 4) / x^2 in x^2, |x| <= 1', lambda x: (sin(quarter * x) / x - quarter) / x**2, 0, 1, 3,
+                0, square, weight=lambda x, y: x**3 / sin(quarter * x))
+    approximate('kQuarterCos', 'float', '((cos(pi / 4 x) - 1) / x^2 + pi^2 / 32) / x^2 in x^2, |x| <= 1',
+                lambda x: ((cos(quarter * x) - 1) / x**2 + quarter**2 / 2) / x**2, 0, 1, 2, 0, square,
+                weight=lambda x, y: x**4 / cos(quarter * x))
     # Where there is no look-up of pieces (table_part).
     approximate('kErf', 'float', 'erf(x) / x - 1 in x^2 on [0, 1]', lambda x: erf(x) / x - 1, 0, 1, 6, 0, square,
                 spread=sqrt, weight=lambda x, y: x / erf(x))

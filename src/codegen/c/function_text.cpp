@@ -14,6 +14,7 @@
 #include "math/activations.h"
 #include "math/float.h"
 #include "math/float_ops.h"
+#include "math/normal.h"
 #include "math/special.h"
 
 namespace tenon::emit {
@@ -124,6 +125,7 @@ Number<T> copysign(const Number<T>& x, const Number<T>& y) {
 }
 F32 fma(const F32& x, const F32& y, const F32& z) { return number_of("fma({}, {}, {})", x, y, z); }
 F32 reciprocal(const F32& x) { return number_of("RECIPROCAL({})", x); }
+F32 reciprocal_root(const F32& x) { return F32(term("f32", "reciprocal_root({})", {x.e}, "reciprocal_root")); }
 F32 hardware_min(const F32& x, const F32& y) { return select(x < y, x, y); }
 F32 hardware_max(const F32& x, const F32& y) { return select(x > y, x, y); }
 F32 clamp_keeping_nan(const F32& x, float low, float high) { return hardware_min(F32(high), hardware_max(F32(low), x)); }
@@ -223,6 +225,8 @@ class FunctionHelpers {
     TENON_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_FUSED_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_FLOAT_OPS(TENON_OP);
+    TENON_FORMULA_OF(normal_cos);
+    TENON_FORMULA_OF(normal_sin);
 #undef TENON_OP
 #undef TENON_X
 #undef TENON_FORMULA_OF

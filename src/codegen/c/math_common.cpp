@@ -64,10 +64,9 @@ typedef struct { u32 w[4]; } Words;
 DEVICE Words philox(u64 seed, u64 block, u32 stream) {
   u32 c0 = (u32)block, c1 = (u32)(block >> 32), c2 = stream, c3 = 0u, k0 = (u32)seed, k1 = (u32)(seed >> 32);
   for (i32 round = 0; round < 10; ++round) {
-    u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
-    u32 n0 = (u32)(p1 >> 32) ^ c1 ^ k0, n2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (u32)p1;
-    c3 = (u32)p0;
+    u32 n0 = HIGH_PRODUCT(0xCD9E8D57u, c2) ^ c1 ^ k0, n2 = HIGH_PRODUCT(0xD2511F53u, c0) ^ c3 ^ k1;
+    c1 = 0xCD9E8D57u * c2;
+    c3 = 0xD2511F53u * c0;
     c0 = n0;
     c2 = n2;
     k0 += 0x9E3779B9u;
@@ -102,7 +101,30 @@ DEVICE f64 normal_f64(u64 seed, u64 i) {
   return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
 )"},
-    {"normal_f32", "normal_f64", "DEVICE f32 normal_f32(u64 seed, u64 i) { return (f32)normal_f64(seed, i); }\n"},
+    {"reciprocal_root", "", "DEVICE f32 reciprocal_root(f32 x) { return 1.0f / sqrt(x); }\n"},
+    {"f32_towards_zero", "", R"(
+DEVICE f32 f32_towards_zero(u32 x) {
+  f32 nearest = (f32)x;
+  return (u64)nearest > (u64)x ? AS_F32(AS_U32(nearest) - 1u) : nearest;
+}
+)"},
+    {"normal_pair", "f32_towards_zero normal_cos_f32 normal_sin_f32", R"(
+DEVICE void normal_pair(u32 radius, u32 angle, f32* pair) {
+  f32 v = f32_towards_zero(radius | 1u), x = (f32)(((i32)(angle << 2) >> 8) | 1) * 1.1920929e-7f;
+  u32 sign = angle & 0x80000000u;
+  f32 c = AS_F32(AS_U32(normal_cos_f32(v, x)) ^ sign), s = AS_F32(AS_U32(normal_sin_f32(v, x)) ^ sign);
+  pair[0] = (angle & 0x40000000u) != 0u ? s : c;
+  pair[1] = (angle & 0x40000000u) != 0u ? c : s;
+}
+)"},
+    {"normal_f32", "philox normal_pair", R"(
+DEVICE f32 normal_f32(u64 seed, u64 i) {
+  Words words = philox(seed, i >> 2, 3u);
+  f32 pair[2];
+  normal_pair((i & 2u) != 0u ? words.w[2] : words.w[0], (i & 2u) != 0u ? words.w[3] : words.w[1], pair);
+  return (i & 1u) != 0u ? pair[1] : pair[0];
+}
+)"},
     {"block_encode", "", R"(
 // One element as its code under a shared exponent: a sign above |bits| bits of magnitude.
 DEVICE u32 block_encode(f32 x, i32 shared, i32 bits) {

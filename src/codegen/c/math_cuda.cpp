@@ -12,7 +12,14 @@ constexpr Helper kCuda[] = {
     TENON_CUDA_FUNCTION(exp) TENON_CUDA_FUNCTION(exp2) TENON_CUDA_FUNCTION(expm1) TENON_CUDA_FUNCTION(log)
         TENON_CUDA_FUNCTION(log2) TENON_CUDA_FUNCTION(log10) TENON_CUDA_FUNCTION(log1p) TENON_CUDA_FUNCTION(tanh)
             TENON_CUDA_FUNCTION(erf) TENON_CUDA_FUNCTION(sin) TENON_CUDA_FUNCTION(cos) TENON_CUDA_OPS_OF_ONE(TENON_X)
-                TENON_CUDA_OPS_OF_TWO(TENON_X2)
+                TENON_CUDA_OPS_OF_TWO(TENON_X2){"reciprocal_root", "", R"(
+DEVICE f32 reciprocal_root(f32 x) {
+  f32 r;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
+    {"f32_towards_zero", "", "DEVICE f32 f32_towards_zero(u32 x) { return __uint2float_rz(x); }\n"},
     // The instructions forget the sign of what is no number.
     {"half_to_f32", "", R"(
 DEVICE f32 half_to_f32(u16 h) {

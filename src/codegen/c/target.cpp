@@ -36,6 +36,7 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64; typedef f
 #define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define RECIPROCAL(x) (1.0f / (x))
+#define HIGH_PRODUCT(x, y) mul_hi((u32)(x), (u32)(y))
 // A sum or product whose order does not matter: processors may then vectorise it.
 #ifdef __clang__
 #define ANY_ORDER _Pragma("clang fp reassociate(on)")
@@ -101,6 +102,7 @@ DEVICE f32 SMALLER(f32 a, f32 b) { return a < b || a != a ? a : b; }
 #define ANY_ORDER
 // Within one unit in the last place, for numbers far from the ends of the range.
 DEVICE f32 RECIPROCAL(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return fma(r, fma(-x, r, 1.0f), r); }
+#define HIGH_PRODUCT(x, y) __umulhi(x, y)
 #define SHUFFLE(x, distance) __shfl_xor_sync(0xffffffffu, x, distance)
 #define SHUFFLE_UP(x, distance) __shfl_up_sync(0xffffffffu, x, distance)
 #define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)

@@ -30,6 +30,7 @@ typedef signed char i8; typedef short i16; typedef int i32; typedef long long i6
 #define UNROLL
 #define WIDE f64
 #define RECIPROCAL(x) (1.0f / (x))
+#define HIGH_PRODUCT(x, y) (u32)((u64)(x) * (y) >> 32)
 #define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 template <class To, class From> DEVICE To same_bits(From from) {

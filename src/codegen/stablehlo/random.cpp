@@ -58,8 +58,21 @@ Term uniform_f64(std::uint64_t seed, const Term& index) {
   return unit_double(select(even, words.w[0], words.w[2]), select(even, words.w[1], words.w[3]));
 }
 
-Term normal(std::uint64_t seed, const Term& index) {
-  const Words words = philox(seed, index, RandomStream::normal);
+Term normal_f32(std::uint64_t seed, const Term& index) {
+  const Words words = philox(seed, index >> 2, RandomStream::normal_f32);
+  const auto has = [](const Term& x, std::uint64_t bit) { return (x & words_like(x, bit)) != 0.0; };
+  const Term later = has(index, 2), second = has(index, 1);
+  const Term radius = select(later, words.w[2], words.w[0]), angle = select(later, words.w[3], words.w[1]);
+  const Term whole = bitcast(convert(radius | words_like(radius, 1), DType::f64), DType::u64);
+  const Term v = bitcast(whole & words_like(whole, ~std::uint64_t{0} << 29), DType::f64);  // as exact as a float
+  const Term fraction = bitcast(angle << 2, DType::i32) >> 8;
+  const Term x = convert(fraction | words_like(fraction, 1), DType::f64) * (0x1p-23 * std::numbers::pi / 4);
+  const Term r = sqrt(log(v * 0x1p-32) * -2.0);
+  return select(has(angle, 0x80000000u), -r, r) * select(second ^ has(angle, 0x40000000u), sin(x), cos(x));
+}
+
+Term normal_f64(std::uint64_t seed, const Term& index) {
+  const Words words = philox(seed, index, RandomStream::normal_f64);
   const Term u = unit_double(words.w[0], words.w[1]) + 0x1p-53;
   const Term v = unit_double(words.w[2], words.w[3]);
   return sqrt(log(u) * -2.0) * cos(v * (2 * std::numbers::pi));
@@ -71,7 +84,7 @@ Term emit_random(Writer& writer, const Node& node) {
   const RandomAttr& attr = node.as<RandomAttr>();
   const bool is_wide = node.dtype == DType::f64;
   const Term index = iota(writer, DType::u64, {node.shape.elements()}, 0);
-  const Term flat = attr.normal ? normal(attr.seed, index)
+  const Term flat = attr.normal ? (is_wide ? normal_f64(attr.seed, index) : normal_f32(attr.seed, index))
                     : is_wide   ? uniform_f64(attr.seed, index)
                                 : uniform_f32(attr.seed, index);
   return reshape(convert(flat, is_wide ? DType::f64 : DType::f32), node.shape);

@@ -179,8 +179,8 @@ std::string support_text(const std::string& folder) {
       "\"all\": every type the op accepts runs on the device and passes. A program that a device does not support is refused as "
       "a "
       "whole, with the reason,\nbefore the device is opened; `auto` skips such a device. No device below refuses anything. Not "
-      "tested, because no such device was available:\nOpenCL devices without `cl_khr_fp64` refuse float64 and normal random "
-      "numbers; TPUs and Tenstorrent cards (pjrt) refuse float64.\n\n"
+      "tested, because no such device was available:\nOpenCL devices without `cl_khr_fp64` refuse float64; TPUs and Tenstorrent "
+      "cards (pjrt) refuse float64.\n\n"
       "| column | device | run | cases | pass | refused | fail | not run |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const auto& [title, column] : columns)
     text += column ? fmt::format("| {} | {} | {}: `{}` | {} | {} |\n", title, known(*column, "device"), known(*column, "date"),

@@ -68,20 +68,26 @@ namespace {
 
 // Four numbers come from one call of the generator, and two doubles.
 std::optional<Launch> random_quads(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out) {
-  if (target.dialect != Dialect::cuda || attr.normal || dtype != DType::f32) return std::nullopt;
+  if (target.dialect != Dialect::cuda || dtype != DType::f32) return std::nullopt;
   const std::int64_t count = out.shape.elements();
   if (count % 4 != 0 || element_bytes(out.stored) > 4) return std::nullopt;
   Parameters p(true);
   Body body(target, p);
   const std::string to = p.output(out.stored, out.slot), seed = p.whole_number(static_cast<std::int64_t>(attr.seed));
   body.need("philox");
-  std::string text =
-      fmt::format("const Words words = philox((u64){}, (u64)j, 0u);\nVARRAY({}, 4, r);\n", seed, stored_type(out.stored));
-  text += fmt::format(
-      "UNROLL for (i32 l = 0; l < 4; ++l) {{ const f32 value = (f32)(words.w[l] >> 8) * 5.9604645e-8f; r[l] = {}; }}\n",
-      body.to_store(out.stored, "value"));
+  std::string text = fmt::format("const Words words = philox((u64){}, (u64)j, {}u);\n", seed, attr.normal ? 3 : 0);
+  text += fmt::format("f32 values[4];\nVARRAY({}, 4, r);\n", stored_type(out.stored));
+  if (attr.normal)
+    for (int pair : {0, 2})
+      text += body.call("normal_pair", fmt::format("words.w[{0}], words.w[{0} + 1], values + {0}", pair)) + ";\n";
+  else
+    text += "UNROLL for (i32 l = 0; l < 4; ++l) values[l] = (f32)(words.w[l] >> 8) * 5.9604645e-8f;\n";
+  text += fmt::format("UNROLL for (i32 l = 0; l < 4; ++l) r[l] = {};\n", body.to_store(out.stored, "values[l]"));
   text += fmt::format("VSTORE({}, 4, r, {} + j * 4);\n", stored_type(out.stored), to);
-  return emit_items(body, count / 4, 4, text);
+  Launch launch = emit_items(body, count / 4, 4, text);
+  // No more groups than run at a time: the keys of the generator are then computed once for many numbers.
+  launch.groups[0] = std::min(launch.groups[0], static_cast<std::uint32_t>(target.compute_units * 8));
+  return launch;
 }
 
 }  // namespace

@@ -21,21 +21,19 @@ KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
 
 // --- CUDA
 // workspace 0 bytes
-// kernel0<1x1x1 of 16x1x1>(output0, 64, 7)
+// kernel0<1x1x1 of 256x1x1>(output0, 7, 16)
 
-// calls normal_f32
-KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
-  STARTED;
-  i32 o0 = 0;
-  for (i32 i = ((i32)group_id(0) * 16 + local_id(0)) * 4; i < arg1; i = arg1) {
-    const i32 whole = arg1 - i >= 4;
-    VARRAY(f32, 4, q0);
-    UNROLL for (i32 l = 0; l < 4; ++l) {
-      f32 value = normal_f32((u64)arg2, (u64)(i + l));
-      q0[l] = value;
-    }
-    if (whole) { VSTORE(f32, 4, q0, arg0 + o0 + i); }
-    else for (i32 l = 0; l < 4; ++l) if (i + l < arg1) arg0[o0 + i + l] = q0[l];
+// calls normal_pair
+// calls philox
+KERNEL(256, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i64 arg1, i64 arg2) {
+  for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg2; j += (i64)group_count(0) * 256) {
+    const Words words = philox((u64)arg1, (u64)j, 3u);
+    f32 values[4];
+    VARRAY(f32, 4, r);
+    normal_pair(words.w[0], words.w[0 + 1], values + 0);
+    normal_pair(words.w[2], words.w[2 + 1], values + 2);
+    UNROLL for (i32 l = 0; l < 4; ++l) r[l] = values[l];
+    VSTORE(f32, 4, r, arg0 + j * 4);
   }
 }
 
