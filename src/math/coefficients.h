@@ -20,6 +20,12 @@ constexpr float kCos[] = {4.16666666e-2f, -1.38886566e-3f, 2.46111775e-5f};
 constexpr float kQuarterSin[] = {-8.07455122e-2f, 2.49039450e-3f, -3.65751940e-5f, 3.10737400e-7f};
 // ((cos(pi / 4 x) - 1) / x^2 + pi^2 / 32) / x^2 in x^2, |x| <= 1; error 3.3e-9.
 constexpr float kQuarterCos[] = {1.58543442e-2f, -3.25986436e-4f, 3.56329225e-6f};
+// sin(pi x) / (pi x) in x^2, |x| <= 1/2; error 2.6e-10.
+constexpr float kSinc[] = {1.00000000f, -1.64493407f, 8.11742398e-1f, -1.90750685e-1f, 2.61323359e-2f, -2.26403464e-3f};
+// (I0(x) - 1) / (x / 2)^2 in (x / 2)^2 on [0, 4]; error 7.1e-10.
+constexpr float kFloatI0Small[] = {1.00000000f, 2.49999964e-1f, 2.77779206e-2f, 1.73589791e-3f, 6.95954017e-5f, 1.87453531e-6f, 4.89465875e-8f};
+// I0(x) exp(-x) sqrt(x) in 4 / x on [4, infinity); error 1.0e-8.
+constexpr float kFloatI0Large[] = {3.98942277e-1f, 1.24676565e-2f, 1.72555399e-3f, 8.64383923e-4f, -2.81626405e-3f, 1.23434062e-2f, -2.93957881e-2f, 4.16330784e-2f, -3.30293695e-2f, 1.34678024e-2f, -2.19889343e-3f};
 // erf(x) / x - 1 in x^2 on [0, 1]; error 1.3e-9.
 constexpr float kErf[] = {1.28379166e-1f, -3.76126267e-1f, 1.12835947e-1f, -2.68542120e-2f, 5.18908742e-3f, -8.01686429e-4f, 7.87587506e-5f};
 // erfc(t) exp(t^2) (t + 3) in (t - 3) / (t + 3) on [0, 10.2]; error 5.6e-9.

@@ -106,6 +106,10 @@ def float_part():
     approximate('kQuarterCos', 'float', '((cos(pi / 4 x) - 1) / x^2 + pi^2 / 32) / x^2 in x^2, |x| <= 1',
                 lambda x: ((cos(quarter * x) - 1) / x**2 + quarter**2 / 2) / x**2, 0, 1, 2, 0, square,
                 weight=lambda x, y: x**4 / cos(quarter * x))
+    approximate('kSinc', 'float', 'sin(pi x) / (pi x) in x^2, |x| <= 1/2', lambda x: sin(pi * x) / (pi * x), 0, '0.5', 5, 0, square, fixed=1)
+    approximate('kFloatI0Small', 'float', '(I0(x) - 1) / (x / 2)^2 in (x / 2)^2 on [0, 4]', lambda x: (besseli(0, x) - 1) / (x / 2)**2, 0, 4, 6, 0,
+                lambda x: (x / 2)**2, spread=lambda u: 4 * sqrt(u), weight=lambda x, y: (x / 2)**2 / besseli(0, x))
+    approximate('kFloatI0Large', 'float', 'I0(x) exp(-x) sqrt(x) in 4 / x on [4, infinity)', lambda u: i0_tail(u * 2), 0, 1, 10, 0)
     # Where there is no look-up of pieces (table_part).
     approximate('kErf', 'float', 'erf(x) / x - 1 in x^2 on [0, 1]', lambda x: erf(x) / x - 1, 0, 1, 6, 0, square,
                 spread=sqrt, weight=lambda x, y: x / erf(x))

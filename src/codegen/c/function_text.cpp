@@ -118,7 +118,17 @@ template <class T>
 Number<T> abs(const Number<T>& x) {
   return number_of("fabs({})", x);
 }
-F32 trunc(const F32& x) { return number_of("trunc({})", x); }
+template <class T>
+Condition is_nan(const Number<T>& x) {
+  return {term("i32", "({0} != {0})", {x.e})};
+}
+#define TENON_X(name) \
+  F32 name(const F32& x) { return number_of(#name "({})", x); }
+TENON_X(trunc)
+TENON_X(floor)
+TENON_X(rint)
+TENON_X(sqrt)
+#undef TENON_X
 template <class T>
 Number<T> copysign(const Number<T>& x, const Number<T>& y) {
   return number_of("copysign({}, {})", x, y);
