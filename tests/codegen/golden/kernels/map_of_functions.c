@@ -46,6 +46,7 @@ KERNEL(8, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTR
 // calls atan2_f32
 // calls floor_div_f32
 KERNEL(8, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, i32 arg3) {
+  STARTED;
   i32 o0 = 0;
   i32 o1 = 0;
   i32 o2 = 0;

@@ -26,6 +26,7 @@ KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
 // calls normal_pair
 // calls philox
 KERNEL(256, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i64 arg1, i64 arg2) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg2; j += (i64)group_count(0) * 256) {
     const Words words = philox((u64)arg1, (u64)j, 3u);
     f32 values[4];
