@@ -130,7 +130,13 @@ std::optional<Graph> with_attention(const Graph& graph) {
         return is_transposed ? result.transpose(now(x), std::array{0, 1, 3, 2}) : now(x);
       };
       Region region{{now(a.q), rows(a.k, a.k_is_transposed), rows(a.v, a.v_is_transposed)}, -1, AttentionAttr{a.scale, false}};
-      if (a.mask >= 0) region.inputs.push_back(result.cast(now(a.mask), node.dtype));
+      if (a.mask >= 0) {
+        // In the region's dtype, and small where it is small.
+        const NodeId whole = now(a.mask);
+        const bool is_spread = result[whole].prim == Prim::broadcast;
+        const NodeId mask = result.cast(is_spread ? result[whole].inputs[0] : whole, node.dtype);
+        region.inputs.push_back(result.broadcast(mask, Shape(result[whole].shape)));
+      }
       regions.push_back(std::move(region));
     }
     renamed.push_back(result.append(std::move(node)));
