@@ -54,10 +54,13 @@ typedef signed char i8; typedef short i16; typedef int i32; typedef long i64; ty
 #define KERNEL_LEAST(x, y, z, groups) extern "C" __global__ void __launch_bounds__((x) * (y) * (z), groups)
 // Kernels may begin before the one in front of them has ended (backends/cuda/executable.cpp), and let the next one do so.
 #if __CUDA_ARCH__ >= 900
-#define STARTED asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory")
+#define LET_NEXT_BEGIN asm volatile("griddepcontrol.launch_dependents;" ::: "memory")
+#define WAIT_FOR_LAST asm volatile("griddepcontrol.wait;" ::: "memory")
 #else
-#define STARTED
+#define LET_NEXT_BEGIN
+#define WAIT_FOR_LAST
 #endif
+#define STARTED LET_NEXT_BEGIN; WAIT_FOR_LAST
 #define GLOBAL
 #define LOCAL __shared__
 #define DEVICE static __device__ __forceinline__

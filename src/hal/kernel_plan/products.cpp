@@ -119,8 +119,11 @@ bool PlanProducts::add_few_rows(const MatMulStep& step, std::span<const int> slo
   ProductEnd end;
   if (step.has_bias) end.bias = {slots[3], step.bias.stored, step.bias.offset};
   end.relu = step.activation == MatMulStep::Activation::relu;
-  auto launch = emit_few_rows(target_, {step.batches, step.m, step.n, step.k}, step.compute, as_matrix(step.a, slots[0]),
-                              as_matrix(step.b, slots[1]), as_matrix(step.result, slots[2]), end);
+  Matrix a = as_matrix(step.a, slots[0]), b = as_matrix(step.b, slots[1]);
+  a.is_given = steps_.is_input(slots[0]);
+  b.is_given = steps_.is_input(slots[1]);
+  auto launch =
+      emit_few_rows(target_, {step.batches, step.m, step.n, step.k}, step.compute, a, b, as_matrix(step.result, slots[2]), end);
   if (!launch) return false;
   steps_.add(std::move(*launch));
   return true;

@@ -28,6 +28,7 @@ class PlanSteps {
 
   // --- Slots ---
   int input_slot(std::size_t index) const { return static_cast<int>(index); }
+  bool is_input(int slot) const { return slot < input_slot(plan_.input_types.size()); }
   int output_slot(std::size_t index) const { return static_cast<int>(plan_.input_types.size() + index); }
   int temporary(std::uint64_t bytes);
   int temporary(DType dtype, const Shape& shape);

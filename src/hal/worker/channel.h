@@ -51,6 +51,8 @@ constexpr bool is_answered(WorkerCommand command) {
 inline constexpr std::uint64_t kWorkerProtocol = 2;
 // Tensors of up to this size travel in the messages themselves; larger ones of up to kSharedBytes through shared memory.
 inline constexpr std::size_t kMessageBytes = 16 << 10, kSharedBytes = 64 << 10;
+// Buffers of up to this size are allocated without waiting for the answer: the cache of a text has dozens of them at each step.
+inline constexpr std::size_t kReservedBytes = 256 << 10;
 inline constexpr int kWorkerSocket = 3;
 // Tells the worker to stop the request whose number, counted from 1 on both sides, is the signal's value.
 inline constexpr int kStopSignal = SIGUSR1;

@@ -662,7 +662,7 @@ class WorkerDevice final : public OpenDevice, public Collectives {
 
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
     std::unique_ptr<WorkerBuffer> buffer = make_buffer(type);
-    if (storage_bytes(type.dtype, type.shape) <= kMessageBytes)
+    if (storage_bytes(type.dtype, type.shape) <= kReservedBytes)
       connection_->notify(describe(WorkerCommand::reserve, *buffer));
     else
       connection_->call(describe(WorkerCommand::allocate, *buffer), connection_->limits().transfer);

@@ -24,8 +24,10 @@ struct Launch {
 };
 
 // Wraps |statements| into a kernel and names it. |least_groups|: how many should run on a multiprocessor at once (CUDA).
+// |waits_itself|: the statements begin with LET_NEXT_BEGIN and say WAIT_FOR_LAST before they read what the program computes
+// (CUDA).
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
-                   int least_groups = 0);
+                   int least_groups = 0, bool waits_itself = false);
 
 // Element (i, j, ...) lies at offset + i * strides[0] + j * strides[1] + ...
 struct Access {

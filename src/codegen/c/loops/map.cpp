@@ -212,10 +212,11 @@ class MapEmitter {
 }  // namespace
 
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
-                   int least_groups) {
+                   int least_groups, bool waits_itself) {
   Launch launch;
-  const std::string signature = fmt::format("({}) {{\n{}{}}}\n", body.parameters().declarations(body.target()),
-                                            body.target().dialect == Dialect::cuda ? "STARTED;\n" : "", statements);
+  const std::string signature =
+      fmt::format("({}) {{\n{}{}}}\n", body.parameters().declarations(body.target()),
+                  body.target().dialect == Dialect::cuda && !waits_itself ? "STARTED;\n" : "", statements);
   const std::string size = fmt::format("{}, {}, {}", group_size[0], group_size[1], group_size[2]);
   const std::string head =
       least_groups > 0 ? fmt::format("KERNEL_LEAST({}, {}) ", size, least_groups) : fmt::format("KERNEL({}) ", size);

@@ -2,7 +2,8 @@
 // time.
 //
 // PARTS warps read OUTS neighbouring rows of the (transposed) matrix, 16 bytes a lane and step, several steps before the first
-// is used. Every row of the other operand is multiplied with what was read; it stays in the cache.
+// is used. Every row of the other operand is multiplied with what was read; it stays in the cache. A matrix that is an input of
+// the program is fetched while the kernel in front of this one still runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,12 +28,17 @@ GLOBAL const uint4* lines[OUTS];
 UNROLL for (i32 o = 0; o < OUTS; ++o) lines[o] = (GLOBAL const uint4*)($B + $B_OFFSET + batch * $B_BATCH + (first + o < n ? first + o : n - 1) * $B_COLUMN);
 f32 sum[ROWS][OUTS];
 UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = 0.0f;
-for (i32 w = part * 32 + lane; w < words; w += PARTS * 32 * AHEAD) {
 VARRAY($ELEMENT, EACH, line[AHEAD][OUTS]);
+const auto fetch = [&](const i32 w) {
 UNROLL for (i32 a = 0; a < AHEAD; ++a) {
 const i32 word = w + a * PARTS * 32;
 UNROLL for (i32 o = 0; o < OUTS; ++o) *(uint4*)line[a][o] = word < words ? __ldcs(lines[o] + word) : uint4{0, 0, 0, 0};
 }
+};
+i32 w = part * 32 + lane;
+fetch(w);
+$WAIT
+for (; w < words; w += PARTS * 32 * AHEAD) {
 UNROLL for (i32 a = 0; a < AHEAD; ++a) {
 const i32 word = w + a * PARTS * 32;
 if (word < words) {
@@ -46,6 +52,7 @@ UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = fmaf(value, $LINE_VALUE, sum[r
 }
 }
 }
+fetch(w + PARTS * 32 * AHEAD);
 }
 UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o)
 UNROLL for (i32 distance = 16; distance > 0; distance /= 2) sum[r][o] += SHUFFLE(sum[r][o], distance);
@@ -142,13 +149,16 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
         "y += {};\n", body.loaded(end.bias->stored, fmt::format("{}[{} + column]", p.input(end.bias->stored, end.bias->slot),
                                                                 number(end.bias->offset))));
   if (end.relu) names["EPILOGUE"] += "y = y > 0.0f || y != y ? y : 0.0f;\n";
+  names["WAIT"] = b.is_given ? "WAIT_FOR_LAST;" : "";
   const std::string text =
+      (b.is_given ? "LET_NEXT_BEGIN;\n" : "") +
       fmt::format("enum {{ ROWS = {}, OUTS = {}, EACH = {}, WARPS = {}, AHEAD = {} }};\n#define PARTS {}\n{}#undef PARTS\n",
                   size.m, outs, each, kWarps, 8 / outs, parts, filled(kText, names));
   const std::int64_t groups = ceil_div(size.n, outs * kWarps / parts);
   return make_launch(
       body, {32 * kWarps, 1, 1},
-      {static_cast<std::uint32_t>(groups), static_cast<std::uint32_t>(std::min<std::int64_t>(size.batches, 65535)), 1}, text);
+      {static_cast<std::uint32_t>(groups), static_cast<std::uint32_t>(std::min<std::int64_t>(size.batches, 65535)), 1}, text, 0,
+      b.is_given);
 }
 
 }  // namespace tenon::emit

@@ -58,6 +58,7 @@ struct Matrix {
   DType stored = DType::f32;
   std::int64_t offset = 0;
   std::array<std::int64_t, 3> strides{};
+  bool is_given = false;  // an input of the program, which no kernel of it writes
 };
 struct MatrixSize {
   std::int64_t batches = 1, m = 0, n = 0, k = 0;
