@@ -2,11 +2,13 @@
 // float.h. They need FMA. The kernels of the CPU, CUDA and OpenCL are made from the list below.
 #pragma once
 
-#include "math/float.h"
+#include "math/head_and_rest.h"
 
 // X(Op, function) of the op's inputs and parameters.
 #define TENON_FLOAT_OPS(X) \
-  X(FloorDiv, floor_div) X(TruncDiv, trunc_div) X(Logit, logit) X(Tanhshrink, tanhshrink) X(Sinc, sinc) X(I0, i0)
+  X(FloorDiv, floor_div)   \
+  X(TruncDiv, trunc_div)   \
+  X(Logit, logit) X(Tanhshrink, tanhshrink) X(Sinc, sinc) X(I0, i0) X(LogAddExp, logaddexp) X(LogAddExp2, logaddexp2)
 
 namespace tenon::math {
 
@@ -68,6 +70,67 @@ TENON_FORMULA V sinc(V x) {
   const V sine = r * polynomial(r * r, coefficients::kSinc) * fma(V(-2.0f), odd, V(1.0f));
   return select(x == V(0.0f), V(1.0f), select(abs(x) == V(kInfinityF), V(0.0f), sine / x));
 }
+
+// --- Logarithms of sums ---
+// -2 log(1 + 2^n e^r), n <= 0, r within +-ln(2) / 2.
+template <Float V>
+TENON_FORMULA HeadAndRest<V> twice_minus_log1p(V n, typename V::Unsigned n_bits, const HeadAndRest<V>& r) {
+  const V one(1.0f), half(0.5f);
+  const V square = r.head * r.head, square_rest = fma(r.head, r.head, -square);
+  const HeadAndRest<V> first = sum_in_order(r.head, square * half);
+  const V series = fma(r.head * square, polynomial(r.head, coefficients::kExpThird), first.rest);
+  const HeadAndRest<V> less_one = sum_in_order(first.head, fma(r.rest, first.head, r.rest) + fma(square_rest, half, series));
+  const HeadAndRest<V> power = sum_in_order(one, less_one.head);
+  const ExpParts<V> scale{V(0.0f), n, n_bits};
+  const HeadAndRest<V> sum = sum_in_order(one, scale.scaled(power.head));
+  const V sum_rest = sum.rest + scale.scaled(power.rest + less_one.rest);
+  const typename V::Mask upper = sum.head > V(1.41421356f);
+  const V factor = select(upper, half, one);
+  return twice_minus_log(select(upper, one, V(0.0f)), sum.head * factor, sum_rest * factor);
+}
+// The larger operand and its distance to the other; equal infinities are 0 apart.
+template <Float V>
+struct Operands {
+  V larger, smaller;
+  HeadAndRest<V> apart;
+};
+template <Float V>
+TENON_FORMULA Operands<V> in_order(V x, V y, float farthest) {
+  const V larger = select(x > y, x, y), smaller = select(x > y, y, x);
+  const HeadAndRest<V> apart = difference(larger, smaller);
+  const V head = select(x == y, V(0.0f), hardware_min(V(farthest), apart.head));
+  return {larger, smaller, {head, select(apart.head < V(200.0f), apart.rest, V(0.0f))}};  // not of infinities
+}
+// Where the result is a small difference, it shows more digits than a head and a rest have.
+template <Float V, class F>
+TENON_FORMULA V with_small_differences(V y, const Operands<V>& in, F wide) {
+  const V larger = abs(in.larger), share = select(larger < V(0x1p-8f), V(0.5f), V(0.05f));
+  return replaced_where(abs(y) < larger * share, y, in.larger, in.smaller, wide);
+}
+template <Float V>
+TENON_FORMULA V logaddexp(V x, V y) {
+  const Operands<V> in = in_order(x, y, 105.0f);
+  const V t = fma(in.apart.head, V(-kLog2EF), V(kRoundF)), n = t - V(kRoundF);
+  const V r = fma(n, V(-kLn2HighF), -in.apart.head), rest = fma(n, V(-kLn2LowF), -in.apart.rest);
+  const HeadAndRest<V> logarithm = twice_minus_log1p(n, bits(t) << 23, sum_in_order(r, rest));
+  const V sum = fma(V(-0.5f), logarithm.rest, fma(V(-0.5f), logarithm.head, in.larger));
+  return with_small_differences(sum, in, [](auto a, auto b) { return a + log1p(exp(b - a)); });
+}
+template <Float V>
+TENON_FORMULA V logaddexp2(V x, V y) {
+  const Operands<V> in = in_order(x, y, 151.0f);
+  const V t = V(kRoundF) - in.apart.head, n = t - V(kRoundF), part = -in.apart.head - n;
+  const V ln2(0.693147182f), ln2_rest(-1.90465421e-9f), r = part * ln2;
+  const V rest = fma(part, ln2, -r) + fma(part, ln2_rest, -in.apart.rest * ln2);
+  const HeadAndRest<V> logarithm = twice_minus_log1p(n, bits(t) << 23, {r, rest});
+  const V c(-0.721347511f), c_rest(-9.62981517e-9f), product = logarithm.head * c;
+  const V product_rest = fma(logarithm.head, c, -product) + fma(logarithm.head, c_rest, logarithm.rest * c);
+  const V sum = with_small_differences((in.larger + product) + product_rest, in,
+                                       [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
+  return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
+}
+
+// --- Bessel's function ---
 // All terms are positive. e^x is taken without its factor 2^n, which overflows before the result does.
 template <Float V>
 TENON_FORMULA V i0(V x) {

@@ -4,33 +4,15 @@
 // An ULP of the product is less than what rounding the two factors alone may cost, so each is kept as a sum of a head and a rest.
 #pragma once
 
-#include "math/float.h"
+#include "math/head_and_rest.h"
 
 namespace tenon::math {
 
-template <Float V>
-struct HeadAndRest {
-  V head, rest;
-};
-// -2 ln(v 2^-32), v in [1, 2^32).
-template <Float V>
-TENON_FORMULA HeadAndRest<V> twice_minus_log(V v) {
-  const typename V::Unsigned reduced = bits(v) - (kHalfRootF + (32u << 23));
-  const V e = V::exponent(reduced), mantissa = V::from_bits((reduced & 0x7fffffu) + kHalfRootF);
-  const V f = mantissa - V(1.0f), twice = fma(mantissa, V(-2.0f), V(2.0f));
-  const V square = f * f, square_rest = fma(f, f, -square);
-  // -2 (e ln(2) + f - f^2 / 2) with what each sum loses; the rest of the series is small.
-  const V high(-2.0f * kLn2HighF), low(-2.0f * kLn2LowF);
-  const V sum = fma(e, high, twice), sum_rest = twice - fma(-e, high, sum);
-  const V head = sum + square, head_rest = square - (head - sum);
-  const V series = fma(twice * square, polynomial(f, coefficients::kLog), fma(e, low, square_rest));
-  const V rest = series + (sum_rest + head_rest), total = head + rest;
-  return {total, rest - (total - head)};
-}
-// sqrt(-2 ln(v 2^-32)); the rest is tiny.
+// sqrt(-2 ln(v 2^-32)), v in [1, 2^32); the rest is tiny.
 template <Float V>
 TENON_FORMULA HeadAndRest<V> normal_radius(V v) {
-  const HeadAndRest<V> square = twice_minus_log(v);
+  const typename V::Unsigned reduced = bits(v) - (kHalfRootF + (32u << 23));
+  const HeadAndRest<V> square = twice_minus_log(V::exponent(reduced), V::from_bits((reduced & 0x7fffffu) + kHalfRootF));
   const V inverse = reciprocal_root(square.head), root = square.head * inverse;
   return {root, (fma(-root, root, square.head) + square.rest) * (V(0.5f) * inverse)};
 }

@@ -100,6 +100,9 @@ def float_part():
                 weight=lambda x, y: x**3 / sin(x))
     approximate('kCos', 'float', '(cos(x) - 1 + x^2 / 2) / x^4 in x^2, |x| <= pi / 4', lambda x: (cos(x) - 1 + x * x / 2) / x**4, 0,
                 pi / 4, 2, 0, square, weight=lambda x, y: x**4 / cos(x))
+    approximate('kExpThird', 'float', '(exp(r) - 1 - r - r^2 / 2) / r^3, |r| <= ln(2) / 2',
+                lambda r: (exp(r) - 1 - r - r * r / 2) / r**3 if abs(r) > mpf(10)**-12 else mpf(1) / 6, -ln2 / 2, ln2 / 2, 4,
+                weight=lambda r, y: r**3 / exp(r))
     quarter = pi / 4
     approximate('kQuarterSin', 'float', '(sin(pi / 4 x) / x - pi / 4) / x^2 in x^2, |x| <= 1', lambda x: (sin(quarter * x) / x - quarter) / x**2, 0, 1, 3,
                 0, square, weight=lambda x, y: x**3 / sin(quarter * x))

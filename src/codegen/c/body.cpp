@@ -68,6 +68,9 @@ const char* native_helper(ElementwiseOp op, const KernelTarget& target) {
   }
 }
 
+// The native ops that leave some elements to functions of WIDE.
+bool calls_wide_functions(ElementwiseOp op) { return op == ElementwiseOp::LogAddExp || op == ElementwiseOp::LogAddExp2; }
+
 bool has_f32_helper(ScalarPrim prim) {
   switch (prim) {
 #define TENON_X(name) case ScalarPrim::name:
@@ -273,6 +276,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   if (params.empty())
     for (int p = 0; p < t.params; ++p) params.push_back(parameters_.number(body_dtype, attr.params[static_cast<std::size_t>(p)]));
   if (native) {
+    calls_library_ = calls_library_ || calls_wide_functions(attr.op);
     std::vector<std::string> arguments(operands.begin(), operands.end());
     arguments.insert(arguments.end(), params.begin(), params.end());
     return fmt::format("f32 {} = {};\n", name, call(native, join(arguments)));

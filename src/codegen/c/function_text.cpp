@@ -158,13 +158,43 @@ TENON_X(erfc)
 // So are those of WIDE, which is f64 where the platform has it.
 struct WideNumber {
   ExpressionPtr e;
+
+  explicit WideNumber(ExpressionPtr expression) : e(std::move(expression)) {}
+  explicit WideNumber(const F32& x) : e(term("WIDE", "(WIDE){}", {x.e})) {}
+  // As a sum of two floats: not every platform has a text for doubles.
+  explicit WideNumber(double x) {
+    const auto head = static_cast<float>(x), rest = static_cast<float>(x - static_cast<double>(head));
+    e = term("WIDE", "((WIDE){} + (WIDE){})", {F32(head).e, F32(rest).e});
+  }
 };
-WideNumber sin(const WideNumber& x) { return {term("WIDE", "sin({})", {x.e})}; }
-WideNumber cos(const WideNumber& x) { return {term("WIDE", "cos({})", {x.e})}; }
+#define TENON_X(name) \
+  WideNumber name(const WideNumber& x) { return WideNumber(term("WIDE", #name "({})", {x.e})); }
+TENON_X(sin)
+TENON_X(cos)
+TENON_X(exp)
+TENON_X(exp2)
+TENON_X(log1p)
+#undef TENON_X
+#define TENON_X(op)                                                  \
+  WideNumber operator op(const WideNumber& x, const WideNumber& y) { \
+    return WideNumber(term("WIDE", "({} " #op " {})", {x.e, y.e}));  \
+  }
+TENON_X(+)
+TENON_X(-)
+TENON_X(*)
+#undef TENON_X
 // Computed only where the mask is set: ?: does not look at the other branch.
+template <class F, class... X>
+F32 replaced_where_set(const Condition& mask, const F32& y, F f, const X&... x) {
+  return select(mask, F32(term("f32", "(f32){}", {f(WideNumber(x)...).e})), y);
+}
 template <class F>
 F32 replaced_where(const Condition& mask, const F32& y, const F32& x, F f) {
-  return select(mask, F32(term("f32", "(f32){}", {f(WideNumber{term("WIDE", "(WIDE){}", {x.e})}).e})), y);
+  return replaced_where_set(mask, y, f, x);
+}
+template <class F>
+F32 replaced_where(const Condition& mask, const F32& y, const F32& a, const F32& b, F f) {
+  return replaced_where_set(mask, y, f, a, b);
 }
 
 // Formulas call each other's helpers: a platform may have better ones (math_cuda.cpp).

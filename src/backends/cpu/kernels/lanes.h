@@ -342,6 +342,10 @@ template <class F>
 TENON_INLINE F32 replaced_where(LaneMask<float> mask, F32 y, F32 x, F f) {
   return any(mask) ? select(mask, through_wide(x, f), y) : y;
 }
+template <class F>
+TENON_INLINE F32 replaced_where(LaneMask<float> mask, F32 y, F32 a, F32 b, F f) {
+  return any(mask) ? select(mask, through_wide(a, b, f), y) : y;
+}
 
 // --- Polynomials, coefficients from the constant term upwards ---
 // By Estrin's scheme: pairs, then pairs of pairs. Two or three operations more than Horner's, but half as long a chain of
