@@ -132,6 +132,10 @@ TEST_P(KernelGolden, TheTextIsAsItWas) {
   const std::string cuda = plan_text(plan_kernels(graph, gpu(Dialect::cuda)));
   std::string text = fmt::format("// {}\n", GetParam().expression);
   text += opencl == cuda ? "\n// --- OpenCL, CUDA\n" + opencl : "\n// --- OpenCL\n" + opencl + "\n// --- CUDA\n" + cuda;
+  KernelTarget hopper = gpu(Dialect::cuda);
+  hopper.has_warpgroup_products = true;
+  if (const std::string other = plan_text(plan_kernels(graph, hopper)); other != cuda)
+    text += "\n// --- CUDA, compute capability 9.0\n" + other;
   text += "\n// --- Tenstorrent\n" + plan_text(plan_kernels(graph, tensix_target(256)));
   test::expect_golden(fmt::format("kernels/{}.c", GetParam().name), text);
 }

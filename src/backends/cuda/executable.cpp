@@ -20,6 +20,7 @@ KernelTarget target_of(const Card& card) {
   KernelTarget target;
   target.dialect = Dialect::cuda;
   target.has_matrix_units = card.capability >= 80;
+  target.has_warpgroup_products = card.capability == 90;
   target.compute_units = card.multiprocessors;
   target.max_group_size = card.max_threads;
   target.local_bytes = 48 * 1024;

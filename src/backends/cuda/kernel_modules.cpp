@@ -12,6 +12,8 @@
 namespace tenon::cuda {
 namespace {
 
+constexpr std::string_view kArchitecture = "--gpu-architecture=";
+
 struct ProgramOwner {
   const Nvrtc& nvrtc;
   RawProgram program = nullptr;
@@ -57,12 +59,21 @@ std::string log_of(const Nvrtc& nvrtc, RawProgram program) {
   return log.substr(0, kEnough);
 }
 
+// Instructions that only this architecture has are not in sm_90, which newer ones run as well, but in sm_90a.
+std::string options_for(const KernelTarget& target, std::span<const Kernel* const> kernels, int capability) {
+  std::string options = compiler_options(target);
+  if (std::ranges::any_of(kernels, &Kernel::needs_warpgroup_products))
+    options += fmt::format("\n{}sm_{}a", kArchitecture, capability);
+  return options;
+}
+
 }  // namespace
 
 std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, const std::string& options, int capability) {
   const int best = best_capability(nvrtc, capability);
   std::vector<std::string> lines = lines_of(options);
-  lines.push_back(fmt::format("--gpu-architecture={}_{}", best == capability ? "sm" : "compute", best));
+  if (options.find(kArchitecture) == std::string::npos)
+    lines.push_back(fmt::format("{}{}_{}", kArchitecture, best == capability ? "sm" : "compute", best));
   std::vector<const char*> arguments;
   for (const std::string& line : lines) arguments.push_back(line.c_str());
   ProgramOwner owner{nvrtc};
@@ -91,7 +102,7 @@ RawModule KernelModules::module_of(const KernelTarget& target, std::span<const K
   const Card& card = context_.card();
   // No compiler version in the key: reading it would load the compiler, and its output for this driver and card stays valid.
   const KernelKey key{.source = module_text(target, kernels),
-                      .options = compiler_options(target),
+                      .options = options_for(target, kernels, card.capability),
                       .compiler = "nvrtc",
                       .device = fmt::format("sm_{} driver {}", card.capability, card.driver_version)};
   RawModule module = nullptr;

@@ -24,7 +24,7 @@ class Context;
 using Compiler = std::function<std::vector<std::byte>(const std::string& source, const std::string& options, int capability)>;
 
 // Compiles the source to machine code for compute capability |capability| (90: 9.0), or to PTX if the compiler does not know the
-// card yet. |options| has one option per line. Throws internal with the compiler's log.
+// card yet. |options| has one option per line, and may name the architecture. Throws internal with the compiler's log.
 std::vector<std::byte> compile(const Nvrtc& nvrtc, const std::string& source, const std::string& options, int capability);
 
 class KernelModules {

@@ -20,6 +20,7 @@ struct Kernel {
   std::set<std::string> helpers;           // functions of math.h it calls
   std::array<int, 3> group_size{1, 1, 1};  // it must be launched with
   int dynamic_bytes = 0;                   // of local memory that the launch provides, besides what the text declares (CUDA)
+  bool needs_warpgroup_products = false;   // must be compiled for the target's exact architecture (CUDA)
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

@@ -20,7 +20,8 @@ struct KernelTarget {
   bool is_cpu = false;
   bool has_f64 = true;            // without: f64 tensors are refused, and f32 ops that want double precision lose some of it
   bool has_matrix_units = false;  // that multiply 16-bit floats: NVIDIA from compute capability 8.0 on
-  int compute_units = 1;          // multiprocessors, cores: how much work keeps it busy
+  bool has_warpgroup_products = false;  // of 16-bit floats in local memory: NVIDIA of compute capability 9.0
+  int compute_units = 1;                // multiprocessors, cores: how much work keeps it busy
   int max_group_size = 256;
   std::size_t local_bytes = 32 * 1024;  // of one work-group
   // Processors: elements that make starting a work-group worthwhile, and bytes of arrays that a work-item can keep.

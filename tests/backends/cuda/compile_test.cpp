@@ -95,9 +95,10 @@ std::vector<Graph> graphs() {
     add([&](Graph& g) {
       std::vector<NodeId> outputs;
       for (const std::int64_t rows : {1, 3, 200})
-        for (const std::int64_t width : {64, 40, 256}) {
+        for (const std::int64_t width : {64, 40, 128, 256}) {
           const NodeId q = g.input("q", dtype, {2, 4, rows, width}), k = g.input("k", dtype, {2, 2, 300, width});
           outputs.push_back(apply(g, "scaled_dot_product_attention", {q, k, k})[0]);
+          if (width == 64) outputs.push_back(apply(g, "scaled_dot_product_attention", {q, k, k}, {{"causal", true}})[0]);
           if (width != 40) continue;
           outputs.push_back(apply(g, "scaled_dot_product_attention", {q, k, k, g.input("m", dtype, {rows, 300})})[0]);
         }
@@ -129,8 +130,13 @@ class CudaDialect : public testing::TestWithParam<const char*> {};
 
 TEST_P(CudaDialect, CompilesForTheArchitecture) {
   if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
-  const KernelTarget target{
-      .dialect = Dialect::cuda, .has_matrix_units = true, .compute_units = 132, .max_group_size = 1024, .local_bytes = 48 * 1024};
+  const std::string_view architecture = GetParam();
+  const KernelTarget target{.dialect = Dialect::cuda,
+                            .has_matrix_units = true,
+                            .has_warpgroup_products = architecture.ends_with('a'),
+                            .compute_units = 132,
+                            .max_group_size = 1024,
+                            .local_bytes = 48 * 1024};
   std::vector<KernelPlan> plans;
   for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
   std::vector<const Kernel*> kernels;
@@ -139,10 +145,12 @@ TEST_P(CudaDialect, CompilesForTheArchitecture) {
       if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel* k) { return k->entry == kernel.entry; }))
         kernels.push_back(&kernel);
   EXPECT_GT(kernels.size(), 25u);
+  const auto is_bound = [](const Kernel* kernel) { return kernel->needs_warpgroup_products; };
+  EXPECT_EQ(std::ranges::any_of(kernels, is_bound), target.has_warpgroup_products);
   EXPECT_EQ(compile(module_text(target, kernels), compiler_options(target), GetParam()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(, CudaDialect, testing::Values("sm_80", "sm_90", "sm_100"));
+INSTANTIATE_TEST_SUITE_P(, CudaDialect, testing::Values("sm_80", "sm_90", "sm_90a", "sm_100"));
 
 }  // namespace
 }  // namespace tenon

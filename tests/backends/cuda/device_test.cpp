@@ -171,6 +171,17 @@ TEST_F(CudaDeviceOnAFake, AKernelThatIsThereIsNotCompiledAgainForAnotherShape) {
   EXPECT_EQ(fake.compiled, 1);
 }
 
+TEST_F(CudaDeviceOnAFake, OnlyKernelsThatNeedItAreCompiledForOneArchitecture) {
+  const auto device = open();
+  const auto specific = [&] { return fake.compiled_with.find("--gpu-architecture=sm_90a") != std::string::npos; };
+  const NamedType heads{"x", DType::bf16, {1, 2, 100, 64}};
+  const auto attention = device->compile(parse_expression("attention(x, x, x)", {heads}));
+  EXPECT_TRUE(specific());
+  const auto masked = device->compile(parse_expression("attention(x, x, x, m)", {heads, {"m", DType::f32, {100, 100}}}));
+  EXPECT_EQ(fake.compiled, 2);
+  EXPECT_FALSE(specific());
+}
+
 TEST_F(CudaDeviceOnAFake, ResultsThatAreReadAfterEachRunComeAlongWithTheRun) {
   const auto device = open();
   const auto program = device->compile(parse_expression("a + 1", {{"a", DType::f32, {100}}}));

@@ -47,8 +47,9 @@ class FakeDriver {
   // Compiles nothing: a module is its source.
   DriverOptions how() {
     DriverOptions options;
-    options.compiler = [this](const std::string& source, const std::string&, int) {
+    options.compiler = [this](const std::string& source, const std::string& options_of_it, int) {
       ++compiled;
+      compiled_with = options_of_it;
       std::vector<std::byte> binary(source.size() + 1);
       std::memcpy(binary.data(), source.c_str(), source.size() + 1);
       return binary;
@@ -64,6 +65,7 @@ class FakeDriver {
   std::vector<std::vector<Launched>> graphs;
   bool is_capturing = false;
   std::size_t capacity = std::size_t{1} << 30, used = 0;
+  std::string compiled_with;  // the last options
   int contexts = 0, resets = 0, streams = 0, events = 0, modules = 0, compiled = 0, uploads = 0, downloads = 0, live_graphs = 0,
       graph_launches = 0;
   std::uintptr_t handles = 0;                            // of streams and events, made so far

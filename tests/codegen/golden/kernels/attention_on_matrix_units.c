@@ -326,6 +326,203 @@ KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, f32 
   #undef INFINITY_F32
 }
 
+// --- CUDA, compute capability 9.0
+// workspace 0 bytes
+// kernel0<2x1x1 of 512x1x1>(1, 2, 2, 2, 1, 100, 100, 0.18033688, output0, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64)
+
+KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, f32 arg7, GLOBAL u16* RESTRICT arg8, GLOBAL const u16* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const u16* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const u16* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23) {
+  enum { E = 64, D = 64, WIDTH = 64, V_WIDTH = 64, GROUPS = 3, ROWS = 192, KEYS = 128, STAGES = 2, CAUSAL = 0, EDGES = 1 };
+  extern __shared__ unsigned char memory[];
+  #define INFINITY_F32 AS_F32(0x7f800000u)
+  const u32 q_at = ((u32)__cvta_generic_to_shared(memory) + 1023) & ~1023u, k_at = q_at + ROWS * E * 2, v_at = k_at + STAGES * KEYS * E * 2;
+  const u32 full_q = v_at + STAGES * KEYS * D * 2, empty_q = full_q + 8, full_k = full_q + 16, empty_k = full_k + STAGES * 8;
+  const u32 full_v = empty_k + STAGES * 8, empty_v = full_v + STAGES * 8;
+  const i32 t = threadIdx.x, lane = t & 31, group = t >> 7, rows = (i32)arg5, keys = (i32)arg6;
+  const auto arrive = [](const u32 barrier) { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(barrier) : "memory"); };
+  const auto wait = [](const u32 barrier, const u32 phase) {
+    asm volatile("{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done bra AGAIN;\n}"
+    :: "r"(barrier), "r"(phase) : "memory");
+  };
+  if (t < 2 + 4 * STAGES) {
+    const i32 is_full = t < 2 ? t == 0 : (t - 2) / STAGES % 2 == 0;
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(full_q + t * 8), "r"(is_full ? 128 : GROUPS * 4) : "memory");
+  }
+  BARRIER;
+  i32 n, h, first_row, tiles;
+  const auto choose = [&](const u32 work) {
+    const u32 in_set = (u32)arg2 * (u32)arg0, before = work / in_set * (u32)arg2, rest = work % in_set, left = (u32)arg1 - before;
+    const u32 count = left < (u32)arg2 ? left : (u32)arg2, head = before + rest % count;
+    n = head / (u32)arg3;
+    h = head % (u32)arg3;
+    first_row = ((i32)arg0 - 1 - (i32)(rest / count)) * ROWS;
+    tiles = ((CAUSAL && first_row + ROWS < keys ? first_row + ROWS : keys) + KEYS - 1) / KEYS;
+  };
+  u32 k_stage = 0, k_phase = group == GROUPS, v_stage = 0, v_phase = k_phase;
+  const auto next = [](u32& stage, u32& phase) { if (++stage == STAGES) { stage = 0; phase ^= 1; } };
+  #define EACH_WORK u32 turn = 0, work = blockIdx.x; work < (u32)arg0 * (u32)arg1; ++turn, work += gridDim.x
+  if (group == GROUPS) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+    const auto fetch = [&](const u32 to, const i32 count, const i32 width, const i32 padded, const u16* from, const i64 stride,
+    const i32 left, const u32 full) {
+      const i32 chunks = padded / 8, each = 128 / chunks, row = (t & 127) / chunks, column = (t & 127) % chunks;
+      const u16* source = from + row * stride + column * 8;
+      const u32 into = to + column / 8 * count * 128 + row * 128;
+      UNROLL_BY(8) for (i32 i = 0; i < count; i += each, source += each * stride) {
+        const i32 bytes = column * 8 < width && i + row < left ? 16 : 0;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(into + i * 128 + ((column ^ (row + i)) & 7) * 16), "l"(bytes ? source : from), "r"(bytes) : "memory");
+      }
+      asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(full) : "memory");
+    };
+    for (EACH_WORK) {
+      choose(work);
+      const i32 g = h / (i32)arg4;
+      const u16* const q = arg9 + arg10 + n * arg11 + h * arg12 + first_row * arg13;
+      const u16* const k = arg14 + arg15 + n * arg16 + g * arg17;
+      const u16* const v = arg19 + arg20 + n * arg21 + g * arg22;
+      const auto fetch_k = [&](const i32 b) {
+        wait(empty_k + k_stage * 8, k_phase);
+        fetch(k_at + k_stage * KEYS * E * 2, KEYS, WIDTH, E, k + b * KEYS * arg18, arg18, keys - b * KEYS, full_k + k_stage * 8);
+        next(k_stage, k_phase);
+      };
+      wait(empty_q, ~turn & 1);
+      fetch(q_at, ROWS, WIDTH, E, q, arg13, rows - first_row, full_q);
+      fetch_k(tiles - 1);
+      for (i32 b = tiles - 1; b >= 0; --b) {
+        if (b > 0) fetch_k(b - 1);
+        wait(empty_v + v_stage * 8, v_phase);
+        fetch(v_at + v_stage * KEYS * D * 2, KEYS, V_WIDTH, D, v + b * KEYS * arg23, arg23, keys - b * KEYS, full_v + v_stage * 8);
+        next(v_stage, v_phase);
+      }
+    }
+    return;
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+  #define SCORES "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]), "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]), "+f"(s[13]), "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]), "+f"(s[19]), "+f"(s[20]), "+f"(s[21]), "+f"(s[22]), "+f"(s[23]), "+f"(s[24]), "+f"(s[25]), "+f"(s[26]), "+f"(s[27]), "+f"(s[28]), "+f"(s[29]), "+f"(s[30]), "+f"(s[31]), "+f"(s[32]), "+f"(s[33]), "+f"(s[34]), "+f"(s[35]), "+f"(s[36]), "+f"(s[37]), "+f"(s[38]), "+f"(s[39]), "+f"(s[40]), "+f"(s[41]), "+f"(s[42]), "+f"(s[43]), "+f"(s[44]), "+f"(s[45]), "+f"(s[46]), "+f"(s[47]), "+f"(s[48]), "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]), "+f"(s[55]), "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]), "+f"(s[61]), "+f"(s[62]), "+f"(s[63])
+  #define RESULTS "+f"(o[0]), "+f"(o[1]), "+f"(o[2]), "+f"(o[3]), "+f"(o[4]), "+f"(o[5]), "+f"(o[6]), "+f"(o[7]), "+f"(o[8]), "+f"(o[9]), "+f"(o[10]), "+f"(o[11]), "+f"(o[12]), "+f"(o[13]), "+f"(o[14]), "+f"(o[15]), "+f"(o[16]), "+f"(o[17]), "+f"(o[18]), "+f"(o[19]), "+f"(o[20]), "+f"(o[21]), "+f"(o[22]), "+f"(o[23]), "+f"(o[24]), "+f"(o[25]), "+f"(o[26]), "+f"(o[27]), "+f"(o[28]), "+f"(o[29]), "+f"(o[30]), "+f"(o[31])
+  f32 s[KEYS / 2], o[D / 2], largest[2], total[2], change[2];
+  u32 p[KEYS / 4];
+  const auto packed = [](const f32 low, const f32 high) -> u32 {
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+  };
+  const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
+  const auto place = [](const u32 at, const u32 leading) -> u64 { return 1ul << 62 | 64ul << 32 | (u64)(leading / 16) << 16 | at / 16; };
+  const u64 q_place = place(q_at + group * 64 * 128, 16);
+  const auto release = [&](const u32 barrier) { if (lane == 0) arrive(barrier); };
+  // What was copied is visible to the matrix units only after a fence.
+  const auto arrived = [&](const u32 barrier, const u32 phase) {
+    wait(barrier, phase);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  };
+  const auto multiply_keys = [&] {
+    const u64 k_place = place(k_at + k_stage * KEYS * E * 2, 16);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    UNROLL for (i32 e = 0; e < (WIDTH + 15) / 16; ++e)
+    asm volatile("{\n.reg .pred is_added;\nsetp.ne.b32 is_added, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, is_added, 1, 1, 0, 0;\n}"
+    : SCORES : "l"(q_place + e / 4 * ROWS * 8 + e % 4 * 2), "l"(k_place + e / 4 * KEYS * 8 + e % 4 * 2), "r"((i32)(e > 0)));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  };
+  const auto multiply_values = [&] {
+    const u64 v_place = place(v_at + v_stage * KEYS * D * 2, KEYS * 128);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    UNROLL for (i32 i = 0; i < KEYS / 16; ++i)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+    : RESULTS : "r"(p[i * 4]), "r"(p[i * 4 + 1]), "r"(p[i * 4 + 2]), "r"(p[i * 4 + 3]), "l"(v_place + i * 128));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  };
+  const auto have_scores = [&](const i32 b) {
+    asm volatile("wgmma.wait_group.sync.aligned 1;" : SCORES :: "memory");
+    release(empty_k + k_stage * 8);
+    next(k_stage, k_phase);
+    if (b == 0) release(empty_q);
+  };
+  const auto have_results = [&] {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" : RESULTS :: "memory");
+    release(empty_v + v_stage * 8);
+    next(v_stage, v_phase);
+  };
+  const auto soften = [&](const i32 b, const i32 row, const bool at_edge) {
+    UNROLL for (i32 r = 0; r < 2; ++r) {
+      if (at_edge) {
+        const i32 last = CAUSAL && row + r * 8 < keys ? row + r * 8 + 1 : keys, limit = last - b * KEYS - (lane & 3) * 2;
+        UNROLL for (i32 i = 0; i < KEYS / 4; ++i) if (i / 2 * 8 + i % 2 >= limit) s[i / 2 * 4 + r * 2 + i % 2] = -INFINITY_F32;
+      }
+      f32 top = largest[r], other = top;
+      UNROLL for (i32 i = 0; i < KEYS / 8; ++i) { top = fmaxf(top, s[i * 4 + r * 2]); other = fmaxf(other, s[i * 4 + r * 2 + 1]); }
+      top = fmaxf(top, other);
+      top = fmaxf(top, SHUFFLE(top, 1));
+      top = fmaxf(top, SHUFFLE(top, 2));
+      const f32 base = top == -INFINITY_F32 ? 0.0f : top * arg7;
+      change[r] = power(fmaf(largest[r], arg7, -base));
+      largest[r] = top;
+      f32 sums[2] = {0, 0};
+      UNROLL for (i32 i = 0; i < KEYS / 4; ++i) {
+        f32& x = s[i / 2 * 4 + r * 2 + i % 2];
+        x = power(fmaf(x, arg7, -base));
+        sums[i % 2] += x;
+      }
+      total[r] = fmaf(total[r], change[r], sums[0] + sums[1]);
+    }
+  };
+  const auto pack = [&] { UNROLL for (i32 i = 0; i < KEYS / 4; ++i) p[i] = packed(s[i * 2], s[i * 2 + 1]); };
+  if (group == 0) asm volatile("bar.arrive 1, 256;" ::: "memory");
+  for (EACH_WORK) {
+    choose(work);
+    const i32 row = first_row + group * 64 + ((t & 127) >> 5) * 16 + (lane >> 2);
+    UNROLL for (i32 i = 0; i < D / 2; ++i) o[i] = 0;
+    UNROLL for (i32 r = 0; r < 2; ++r) { largest[r] = -INFINITY_F32; total[r] = 0; }
+    i32 b = tiles - 1;
+    wait(full_q, turn & 1);
+    arrived(full_k + k_stage * 8, k_phase);
+    multiply_keys();
+    asm volatile("wgmma.wait_group.sync.aligned 0;" : SCORES :: "memory");
+    have_scores(b);
+    soften(b, row, true);
+    pack();
+    const auto step = [&](const bool at_edge) {
+      arrived(full_k + k_stage * 8, k_phase);
+      asm volatile("bar.sync %0, 256;" :: "r"(group + 1) : "memory");
+      multiply_keys();
+      arrived(full_v + v_stage * 8, v_phase);
+      multiply_values();
+      asm volatile("bar.arrive %0, 256;" :: "r"(group + 1 == GROUPS ? 1 : group + 2) : "memory");
+      have_scores(b);
+      soften(b, row, at_edge);
+      have_results();
+      UNROLL for (i32 i = 0; i < D / 2; ++i) o[i] *= change[i / 2 % 2];
+      pack();
+    };
+    UNROLL_BY(1) for (i32 i = 1; i < EDGES && b > 0; ++i) { --b; step(true); }
+    UNROLL_BY(1) while (b > 0) { --b; step(false); }
+    arrived(full_v + v_stage * 8, v_phase);
+    multiply_values();
+    have_results();
+    UNROLL for (i32 r = 0; r < 2; ++r) {
+      f32 sum = total[r];
+      sum += SHUFFLE(sum, 1);
+      sum += SHUFFLE(sum, 2);
+      const f32 share = sum == 0 ? 0.0f : 1.0f / sum;
+      u16* const into = arg8 + (((i64)n * arg3 + h) * rows + row + r * 8) * V_WIDTH;
+      UNROLL for (i32 i = 0; i < D / 32; ++i) {
+        // Four lanes have a pair each of four times eight columns; then each has eight columns.
+        u32 x[4];
+        UNROLL for (i32 c = 0; c < 4; ++c) x[c] = packed(o[(i * 4 + c) * 4 + r * 2] * share, o[(i * 4 + c) * 4 + r * 2 + 1] * share);
+        const i32 odd = lane & 1, upper = lane & 2, column = i * 32 + (lane & 3) * 8;
+        const u32 y0 = SHUFFLE(odd ? x[0] : x[1], 1), y1 = SHUFFLE(odd ? x[2] : x[3], 1);
+        if (odd) { x[0] = y0; x[2] = y1; } else { x[1] = y0; x[3] = y1; }
+        const u32 z0 = SHUFFLE(upper ? x[0] : x[2], 2), z1 = SHUFFLE(upper ? x[1] : x[3], 2);
+        if (row + r * 8 < rows && column < V_WIDTH) *(uint4*)(into + column) = upper ? make_uint4(z0, z1, x[2], x[3]) : make_uint4(x[0], x[1], z0, z1);
+      }
+    }
+  }
+  #undef SCORES
+  #undef RESULTS
+  #undef EACH_WORK
+  #undef INFINITY_F32
+}
+
 // --- Tenstorrent
 // workspace 120832 bytes
 // kernel0<1x128x1 of 1x1x1>(input0, workspace+80384, 100, 128, 1, 100, 64, 6400, 6400, 100, 64)
