@@ -331,6 +331,7 @@ KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, f32 
 // kernel0<2x1x1 of 512x1x1>(1, 2, 2, 2, 1, 100, 100, 0.18033688, output0, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64)
 
 KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, f32 arg7, GLOBAL u16* RESTRICT arg8, GLOBAL const u16* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const u16* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const u16* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23) {
+  STARTED;
   enum { E = 64, D = 64, WIDTH = 64, V_WIDTH = 64, GROUPS = 3, ROWS = 192, KEYS = 128, STAGES = 2, CAUSAL = 0, EDGES = 1 };
   extern __shared__ unsigned char memory[];
   #define INFINITY_F32 AS_F32(0x7f800000u)
