@@ -144,6 +144,15 @@ TEST(KernelPlan, FewRowsTimesAMatrixThatLiesAlongKNeedNoLibrary) {
     }
 }
 
+TEST(KernelPlan, SmallProductsOfSomeRowsNeedNoLibraryEither) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {16, 256}), w = graph.input("w", DType::f32, {256, 256});
+  graph.set_outputs({graph.matmul(x, w, {.transpose_b = true})});
+  const KernelPlan plan = plan_kernels(graph, gpu(Dialect::cuda));
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_NE(plan.kernels[0].text.find("ROWS = 16"), std::string::npos);
+}
+
 TEST(KernelPlan, AMatrixTimesAColumnIsFewRowsToo) {
   Graph graph;
   const NodeId m = graph.input("m", DType::bf16, {4096, 1024}), x = graph.input("x", DType::bf16, {1024, 1});

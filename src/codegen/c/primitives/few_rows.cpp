@@ -16,7 +16,8 @@ namespace tenon::emit {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr std::int64_t kFewRows = 4;
+// More rows are worth it only where a library's product would not be.
+constexpr std::int64_t kFewRows = 4, kMostRows = 16, kSmallProduct = std::int64_t{1} << 21;
 
 constexpr std::string_view kText = R"(const i32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % PARTS;
 const i64 first = ((i64)blockIdx.x * (WARPS / PARTS) + warp / PARTS) * OUTS;
@@ -105,8 +106,10 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
   if (size.m == 1) a.strides[1] = 0;
   if (size.batches == 1) a.strides[0] = b.strides[0] = 0;
   const int each = static_cast<int>(16 / element_bytes(a.stored));
+  const bool is_small = size.n * size.k < kSmallProduct / kMostRows / std::max<std::int64_t>(size.batches, 1);
+  const std::int64_t most = is_small ? kMostRows : kFewRows;
   const bool lies_along_k = (a.strides[2] == 1 || size.k == 1) && b.strides[1] == 1;
-  if (size.m < 1 || size.m > kFewRows || size.n < kLeastOuts || size.n > kMostOuts || size.k % each != 0 || size.k < 32 * each)
+  if (size.m < 1 || size.m > most || size.n < kLeastOuts || size.n > kMostOuts || size.k % each != 0 || size.k < 32 * each)
     return std::nullopt;
   if (!lies_along_k || !is_aligned(a, 1) || !is_aligned(b, 2) || size.k >= (std::int64_t{1} << 30)) return std::nullopt;
 

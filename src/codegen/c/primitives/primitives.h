@@ -76,7 +76,7 @@ struct ProductEnd {
   std::optional<Bias> bias;
   bool relu = false;
 };
-// The same for up to four rows of a, or columns of b; nothing where that would not be faster.
+// The same for a few rows of a, or columns of b; nothing where that would not be faster.
 std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size, DType compute, Matrix a, Matrix b, Matrix out,
                                     const ProductEnd& end);
 
