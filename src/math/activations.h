@@ -8,6 +8,8 @@
 #define TENON_FLOAT_ACTIVATIONS(X) \
   X(Sigmoid, sigmoid) X(Silu, silu) X(LogSigmoid, log_sigmoid) X(Softplus, softplus) X(Celu, celu)
 #define TENON_FUSED_FLOAT_ACTIVATIONS(X) X(Gelu, gelu) X(GeluTanh, gelu_tanh) X(QuickGelu, quick_gelu) X(Mish, mish) X(Ndtr, ndtr)
+// Those for results of bf16, where a card computes them faster than it reads and writes 16 bits. They may be off by 2^-16.
+#define TENON_SHORT_FLOAT_ACTIVATIONS(X) X(Silu, short_silu) X(Gelu, short_gelu)
 
 namespace tenon::math {
 
@@ -34,7 +36,7 @@ TENON_FORMULA V log_sigmoid(V x) {
 // x / alpha may be subnormal where the result is not.
 template <Float V>
 TENON_FORMULA V celu(V x, V alpha) {
-  const V negative = select(x >= V(0.0f), V(0.0f), x), quotient = negative / alpha;
+  const V negative = select(x >= V(0.0f), V(0.0f), x), quotient = quotient_by_parameter(negative, alpha);
   return select(x > V(0.0f), x, select(abs(quotient) < V(0x1p-25f), negative, alpha * expm1(quotient)));
 }
 
@@ -137,6 +139,20 @@ TENON_FORMULA V gelu_tanh(V x) {
     return minus_tail(x, coefficients::kGeluTanhTail32, -4.1f, 5.6f, [](V y) { return gelu_tanh_anywhere(y); });
   else
     return gelu_tanh_anywhere(x);
+}
+// For results of bf16, with instructions whose errors have an effect on the last bits of f32 only: about |log2| ULP of exp2's
+// result.
+template <Float V>
+TENON_FORMULA V short_silu(V x) {
+  const V c = limited(x), e = short_exp2(abs(c) * V(-kLog2EF));
+  return select(c < V(0.0f), c * e, c) * short_reciprocal(V(1.0f) + e);
+}
+template <Float V>
+TENON_FORMULA V short_gelu(V x) {
+  const V t = hardware_min(V(14.5f), abs(x)), r = short_reciprocal(t + V(4.0f));
+  const V tail = t * short_exp2(t * t * V(-0.5f * kLog2EF)) * (polynomial((t - V(4.0f)) * r, coefficients::kMillsShort) * r);
+  // Half a subnormal number may be a tie.
+  return select(t < V(0x1p-20f), x * V(0.5f), select(x < V(0.0f), V(-0.0f), x) - tail);
 }
 // Phi(x).
 template <Float V>

@@ -9,8 +9,10 @@
 //   V::either(mask, a, b)              one of two numbers, as V::Unsigned; V::is_zero(u) -> Mask
 //   polynomial(x, c)                   by Horner's scheme, the constant term first; coefficients: src/math/polynomials.py
 //   V::look_up(row, u)                 element u of a row, where V::kLookups says how many a row may have: 0, 8, 16 or 32
-//   through_wide(x, f)                 f of doubles, rounded; replaced_where(mask, y, x, f): through_wide(x, f) where the mask is
-//   set reciprocal(x)                      within an ULP
+//   through_wide(x, f)                 f of doubles, rounded; replaced_where(mask, y, x, f): through_wide(x, f) where the mask
+//                                      is set, of two arguments too
+//   reciprocal(x)                      within an ULP
+//   quotient_by_parameter(x, y)        x / y to the last bit of rounding, y the same for many x
 #pragma once
 
 #include <concepts>

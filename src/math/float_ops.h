@@ -5,10 +5,12 @@
 #include "math/head_and_rest.h"
 
 // X(Op, function) of the op's inputs and parameters.
-#define TENON_FLOAT_OPS(X) \
-  X(FloorDiv, floor_div)   \
-  X(TruncDiv, trunc_div)   \
-  X(Logit, logit) X(Tanhshrink, tanhshrink) X(Sinc, sinc) X(I0, i0) X(LogAddExp, logaddexp) X(LogAddExp2, logaddexp2)
+#define TENON_FLOAT_OPS(X)  \
+  X(FloorDiv, floor_div)    \
+  X(TruncDiv, trunc_div)    \
+  X(Logit, logit)           \
+  X(Tanhshrink, tanhshrink) \
+  X(Sinc, sinc) X(I0, i0) X(Erfinv, erfinv) X(Lgamma, lgamma) X(LogAddExp, logaddexp) X(LogAddExp2, logaddexp2)
 
 namespace tenon::math {
 
@@ -69,6 +71,28 @@ TENON_FORMULA V sinc(V x) {
   const V nearest = rint(x), r = x - nearest, odd = nearest - V(2.0f) * floor(nearest * V(0.5f));
   const V sine = r * polynomial(r * r, coefficients::kSinc) * fma(V(-2.0f), odd, V(1.0f));
   return select(x == V(0.0f), V(1.0f), select(abs(x) == V(kInfinityF), V(0.0f), sine / x));
+}
+template <Float V>
+TENON_FORMULA V erfinv(V x) {
+  const V one(1.0f), w = -log((one - x) * (one + x));
+  const typename V::Mask near = w < V(5.0f);
+  const V central = polynomial(select(near, w, V(0.0f)) - V(2.5f), coefficients::kErfinvNear);
+  const V tail = polynomial(sqrt(select(near, V(5.0f), w)) - V(3.0f), coefficients::kErfinvFar);
+  return select(abs(x) == one, x * V(kInfinityF), x * select(near, central, tail));  // w is NaN outside
+}
+// lgamma(1 + d) = d (d - 1) R(d), to which other arguments between -2 and 4.5 are brought by gamma(x + 1) = x gamma(x) and, the
+// negative ones, by gamma(x) gamma(-x) = -pi / (x sin(pi x)): one logarithm more. Beyond, in doubles.
+template <Float V>
+TENON_FORMULA V lgamma(V x) {
+  const V one(1.0f), t = abs(x);
+  const typename V::Mask negative = x < V(0.0f), low = t < V(0.75f);
+  const V above = select(t < V(2.5f), one, select(t < V(3.5f), t - one, (t - one) * (t - V(2.0f))));
+  const V d = select(low, t, t - select(t < V(2.5f), one, select(t < V(3.5f), V(2.0f), V(3.0f))));
+  const V unit = d * (d - one) * polynomial(d - V(0.625f), coefficients::kLgammaUnit);
+  const V r = abs(t - rint(t)), sine = r * polynomial(r * r, coefficients::kSinc) * select(low, one, t);  // |t sin(pi t)| / pi
+  const V logarithm = log(select(negative, sine, select(low, t, above)));
+  const V y = select(negative, -unit, unit) + select(negative, -logarithm, select(low, -logarithm, logarithm));
+  return replaced_where(!(abs(x - V(1.25f)) < V(3.25f)), y, x, [](auto v) { return lgamma(v); });
 }
 
 // --- Logarithms of sums ---

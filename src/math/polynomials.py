@@ -113,6 +113,11 @@ def float_part():
     approximate('kFloatI0Small', 'float', '(I0(x) - 1) / (x / 2)^2 in (x / 2)^2 on [0, 4]', lambda x: (besseli(0, x) - 1) / (x / 2)**2, 0, 4, 6, 0,
                 lambda x: (x / 2)**2, spread=lambda u: 4 * sqrt(u), weight=lambda x, y: (x / 2)**2 / besseli(0, x))
     approximate('kFloatI0Large', 'float', 'I0(x) exp(-x) sqrt(x) in 4 / x on [4, infinity)', lambda u: i0_tail(u * 2), 0, 1, 10, 0)
+    approximate('kErfinvNear', 'float', 'erfinv(x) / x in w - 2.5, w = -log(1 - x^2) on [0, 5]', erfinv_central, 0, 5, 9, 0, lambda w: w - mpf('2.5'))
+    approximate('kErfinvFar', 'float', 'erfinv(x) / x in sqrt(w) - 3 on w in [5, 17]', lambda s: erfinv_central(s * s), sqrt(mpf(5)), sqrt(mpf(17)), 10, 0,
+                lambda s: s - 3)
+    approximate('kLgammaUnit', 'float', 'lgamma(1 + d) / (d (d - 1)) in d - 5/8 on [-1/4, 3/2]', lambda d: loggamma(1 + d) / (d * (d - 1)), '-0.25', '1.5',
+                14, 0, lambda d: d - mpf('0.625'))
     # Where there is no look-up of pieces (table_part).
     approximate('kErf', 'float', 'erf(x) / x - 1 in x^2 on [0, 1]', lambda x: erf(x) / x - 1, 0, 1, 6, 0, square,
                 spread=sqrt, weight=lambda x, y: x / erf(x))
@@ -121,6 +126,8 @@ def float_part():
     scale = sqrt(mpf('0.5'))
     approximate('kMills', 'float', 'erfc(t / sqrt(2)) / 2 exp(t^2 / 2) (t + 4) in (t - 4) / (t + 4) on [0, 14.5]',
                 lambda t: erfcx(t * scale) / 2 * (t + 4), 0, '14.5', 9, 0, lambda t: (t - 4) / (t + 4), spread=lambda u: from_unit(u, 4, 0, '14.5'))
+    approximate('kMillsShort', 'float', 'erfc(t / sqrt(2)) / 2 exp(t^2 / 2) (t + 4) in (t - 4) / (t + 4) on [0, 14.5]',
+                lambda t: erfcx(t * scale) / 2 * (t + 4), 0, '14.5', 7, 0, lambda t: (t - 4) / (t + 4), spread=lambda u: from_unit(u, 4, 0, '14.5'))
 
 
 def table_part():

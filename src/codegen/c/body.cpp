@@ -53,9 +53,23 @@ const char* cuda_helper(ElementwiseOp op) {
   }
 }
 
-// The ops that f32 computes by a formula or a function of its own.
-const char* native_helper(ElementwiseOp op, const KernelTarget& target) {
-  if (const char* helper = target.dialect == Dialect::cuda ? cuda_helper(op) : nullptr) return helper;
+const char* short_helper(ElementwiseOp op) {
+  switch (op) {
+#define TENON_X(Op, name) \
+  case ElementwiseOp::Op: return #name "_f32";
+    TENON_SHORT_FLOAT_ACTIVATIONS(TENON_X)
+#undef TENON_X
+    default: return nullptr;
+  }
+}
+
+// The ops that f32 computes by a formula or a function of its own; |dtype| is that of the node.
+const char* native_helper(ElementwiseOp op, DType dtype, const KernelTarget& target) {
+  if (target.dialect == Dialect::cuda) {
+    if (const char* helper = dtype == DType::bf16 ? short_helper(op) : nullptr) return helper;
+    if (const char* helper = cuda_helper(op)) return helper;
+  }
+  if (op == ElementwiseOp::Lgamma && !target.has_f64) return nullptr;  // some elements need it
   switch (op) {
 #define TENON_X(Op, name) \
   case ElementwiseOp::Op: return #name "_f32";
@@ -69,7 +83,9 @@ const char* native_helper(ElementwiseOp op, const KernelTarget& target) {
 }
 
 // The native ops that leave some elements to functions of WIDE.
-bool calls_wide_functions(ElementwiseOp op) { return op == ElementwiseOp::LogAddExp || op == ElementwiseOp::LogAddExp2; }
+bool calls_wide_functions(ElementwiseOp op) {
+  return op == ElementwiseOp::LogAddExp || op == ElementwiseOp::LogAddExp2 || op == ElementwiseOp::Lgamma;
+}
 
 bool has_f32_helper(ScalarPrim prim) {
   switch (prim) {
@@ -270,7 +286,7 @@ std::string Body::elementwise(const Node& node, DType operand_dtype, std::span<c
   const bool floats = is_float(dtype), narrow = dtype == DType::f32;
   const std::string result_type = variable_type(node.dtype);
   if (narrow && attr.op == ElementwiseOp::Mac) return fmt::format("f32 {} = fma({});\n", name, join(operands));
-  const char* native = narrow ? native_helper(attr.op, target_) : nullptr;
+  const char* native = narrow ? native_helper(attr.op, node.dtype, target_) : nullptr;
   const bool widened = narrow && t.wide && !native && target_.has_f64;
   const DType body_dtype = widened ? DType::f64 : dtype;
   if (params.empty())

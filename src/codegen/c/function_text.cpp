@@ -136,6 +136,11 @@ Number<T> copysign(const Number<T>& x, const Number<T>& y) {
 F32 fma(const F32& x, const F32& y, const F32& z) { return number_of("fma({}, {}, {})", x, y, z); }
 F32 reciprocal(const F32& x) { return number_of("RECIPROCAL({})", x); }
 F32 reciprocal_root(const F32& x) { return F32(term("f32", "reciprocal_root({})", {x.e}, "reciprocal_root")); }
+F32 short_exp2(const F32& x) { return F32(term("f32", "short_exp2({})", {x.e}, "short_exp2")); }
+F32 short_reciprocal(const F32& x) { return F32(term("f32", "short_reciprocal({})", {x.e}, "short_reciprocal")); }
+F32 quotient_by_parameter(const F32& x, const F32& y) {
+  return F32(term("f32", "quotient_by_row({0}, {1}, row_reciprocal({1}))", {x.e, y.e}, "quotient_by_row"));
+}
 F32 hardware_min(const F32& x, const F32& y) { return select(x < y, x, y); }
 F32 hardware_max(const F32& x, const F32& y) { return select(x > y, x, y); }
 F32 clamp_keeping_nan(const F32& x, float low, float high) { return hardware_min(F32(high), hardware_max(F32(low), x)); }
@@ -175,6 +180,7 @@ TENON_X(exp)
 TENON_X(exp2)
 TENON_X(log1p)
 #undef TENON_X
+WideNumber lgamma(const WideNumber& x) { return WideNumber(term("WIDE", "lgamma_f64({})", {x.e}, "lgamma_f64")); }
 #define TENON_X(op)                                                  \
   WideNumber operator op(const WideNumber& x, const WideNumber& y) { \
     return WideNumber(term("WIDE", "({} " #op " {})", {x.e, y.e}));  \
@@ -264,6 +270,7 @@ class FunctionHelpers {
     TENON_FLOAT_FUNCTIONS(TENON_X);
     TENON_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_FUSED_FLOAT_ACTIVATIONS(TENON_OP);
+    TENON_SHORT_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_FLOAT_OPS(TENON_OP);
     TENON_FORMULA_OF(normal_cos);
     TENON_FORMULA_OF(normal_sin);

@@ -19,6 +19,20 @@ DEVICE f32 reciprocal_root(f32 x) {
   return r;
 }
 )"},
+    {"short_exp2", "", R"(
+DEVICE f32 short_exp2(f32 x) {
+  f32 r;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
+    {"short_reciprocal", "", R"(
+DEVICE f32 short_reciprocal(f32 x) {
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
     {"f32_towards_zero", "", "DEVICE f32 f32_towards_zero(u32 x) { return __uint2float_rz(x); }\n"},
     // The instructions forget the sign of what is no number.
     {"half_to_f32", "", R"(

@@ -287,17 +287,18 @@ struct I0 : Body<ElementwiseOp::I0> {
 struct Digamma : Body<ElementwiseOp::Digamma> {
   template <class V>
   static V apply(V x) {
-    // Reflection below 1/2, the recurrence psi(y) = psi(y + 1) - 1 / y up to 10, and the asymptotic series beyond.
+    // Reflection below 1/2; below 8 the recurrence psi(y) = psi(y + 8) - 1 / y - ... - 1 / (y + 7), whose terms, the first with
+    // the last and so on, have the numerators 2 y + 7 and the denominators t, t + 6, t + 10, t + 12; then the asymptotic series.
     const auto reflected = x < V(0.5);
-    V y = select(reflected, V(1) - x, x);
-    V sum = V(0);
-    for (int i = 0; i < 10; ++i) {
-      const auto small = y < V(10);
-      sum = sum - select(small, V(1) / y, V(0));
-      y = select(small, y + V(1), y);
-    }
+    const V positive = select(reflected, V(1) - x, x);
+    const auto small = positive < V(8);
+    const V t = select(small, positive, V(1)) * (select(small, positive, V(1)) + V(7));
+    const V outer = t * (t + V(6)), inner = (t + V(10)) * (t + V(12));
+    const V above = ((t + t) + V(6)) * inner + ((t + t) + V(22)) * outer;
+    const V sum = select(small, -(((positive + positive) + V(7)) * above / (outer * inner)), V(0));
+    const V y = select(small, positive + V(8), positive);
     const V z = V(1) / (y * y);
-    const V series = horner(z, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12);
+    const V series = horner(z, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12, -3617.0 / 8160);
     const V value = log(y) - V(0.5) / y - z * series + sum;
     const V rest = distance_to_integer(x);
     const V reflection = select(reflected, V(std::numbers::pi) / tan(V(std::numbers::pi) * rest), V(0));

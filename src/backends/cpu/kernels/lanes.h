@@ -326,6 +326,8 @@ TENON_INLINE HalfFloatV low_half(FloatV x) { return __builtin_shufflevector(x, x
 TENON_INLINE HalfFloatV high_half(FloatV x) { return __builtin_shufflevector(x, x, 2, 3); }
 TENON_INLINE FloatV join(HalfFloatV a, HalfFloatV b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3); }
 #endif
+TENON_INLINE F32 quotient_by_parameter(F32 x, F32 y) { return x / y; }
+
 // f32 lanes evaluated by a function of wide lanes, rounded once.
 template <class F>
 TENON_INLINE F32 through_wide(F32 x, F f) {

@@ -22,7 +22,10 @@ struct Group {
 template <class T>
 struct RunningSum {
   using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+  static Total combined(Total x, Total y) { return x + y; }
   Total total = 0;
+  void settle() {}
+  T value(Total sum) const { return static_cast<T>(sum); }
   T add(T x) {
     total += static_cast<Total>(x);
     return static_cast<T>(total);
@@ -51,13 +54,63 @@ struct RunningProduct {
   }
 };
 
+// A product of many floats becomes a subnormal double, with which the CPU computes a hundred times slower. |total| is kept far
+// from those, in units of 2^-400, if its user settles it.
+template <>
+struct RunningProduct<float> {
+  static double combined(double x, double y) { return x * y; }
+  double total = 1, unit = 1;
+  int powers = 0;  // of the unit
+  void settle() {
+    while (std::abs(total) < 0x1p-200 && total != 0) {
+      total *= 0x1p400;
+      unit *= 0x1p-400;
+      ++powers;
+    }
+    while (std::abs(total) > 0x1p200 && powers > 0) {
+      total *= 0x1p-400;
+      --powers;
+      unit = powers == 0 ? 1 : powers == 1 ? 0x1p-400 : powers == 2 ? 0x1p-800 : 0;
+    }
+  }
+  // Of four factors more, which may be 2^508: with three powers it is 0 in any float, unless one is infinite.
+  float value(double product) const {
+    return static_cast<float>(powers < 3 || std::isfinite(product) ? product * unit : product);
+  }
+  float add(float x) {
+    total *= static_cast<double>(x);
+    return static_cast<float>(total);
+  }
+};
+
+// A lane alone. Four floats are combined with each other first: the total then waits for one operation of four.
+template <class Running, class T>
+void scan_one(Group<const T> in, Group<T> out, std::int64_t extent) {
+  Running running;
+  std::int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    for (; i + 4 <= extent; i += 4) {
+      double x[4];
+      for (std::int64_t k = 0; k < 4; ++k) x[k] = static_cast<double>(in.data[(i + k) * in.step]);
+      const double two = Running::combined(x[0], x[1]), last_two = Running::combined(x[2], x[3]);
+      const double firsts[] = {x[0], two, Running::combined(two, x[2]), Running::combined(two, last_two)};
+      for (std::int64_t k = 0; k < 4; ++k)
+        out.data[(i + k) * out.step] = running.value(Running::combined(running.total, firsts[k]));
+      running.total = Running::combined(running.total, firsts[3]);
+      running.settle();
+    }
+    for (; i < extent; ++i) {
+      running.total = Running::combined(running.total, static_cast<double>(in.data[i * in.step]));
+      out.data[i * out.step] = running.value(running.total);
+    }
+  } else {
+    for (; i < extent; ++i) out.data[i * out.step] = running.add(in.data[i * in.step]);
+  }
+}
+
 template <class Running, class T>
 void scan(Group<const T> in, Group<T> out, std::int64_t extent, std::int64_t lanes) {
-  if (lanes == 1) {
-    Running running;  // alone it stays in registers
-    for (std::int64_t i = 0; i < extent; ++i) out.data[i * out.step] = running.add(in.data[i * in.step]);
-    return;
-  }
+  if (lanes == 1) return scan_one<Running>(in, out, extent);
   Running running[kLaneGroup];
   for (std::int64_t i = 0; i < extent; ++i, in.data += in.step, out.data += out.step)
     for (std::int64_t l = 0; l < lanes; ++l) out.data[l * out.across] = running[l].add(in.data[l * in.across]);

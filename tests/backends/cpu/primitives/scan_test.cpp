@@ -76,6 +76,20 @@ TEST(Cumulative, InfinityStaysAndBecomesNaNOnlyWhenItMust) {
   EXPECT_TRUE(std::isnan(out[4]));
 }
 
+TEST(Cumulative, ProductsOfFloatsComeBackFromFarBelowTheRangeOfDoubles) {
+  std::vector<float> values(603, 1e-10f);
+  std::fill(values.begin() + 300, values.begin() + 600, 1e10f);
+  values[602] = std::numeric_limits<float>::infinity();
+  ThreadPool pool(1);
+  std::vector<float> out;
+  cumulative(pool, plain::view(values, {603}), {0, true}, plain::target(out, {603}));
+  EXPECT_FLOAT_EQ(out[2], 1e-30f);
+  for (std::size_t i = 5; i < 595; ++i) ASSERT_EQ(out[i], 0.0f) << i;
+  EXPECT_NEAR(out[599], 1.0f, 1e-4f);
+  EXPECT_NEAR(out[601], 1e-20f, 1e-24f);
+  EXPECT_EQ(out[602], std::numeric_limits<float>::infinity());
+}
+
 TEST(Cumulative, LongSumsOfFloatsDoNotDrift) {
   const std::int64_t n = 1'000'000;
   const std::vector<float> values(static_cast<std::size_t>(n), 0.1f);
