@@ -21,15 +21,15 @@ constexpr std::string_view kHead = R"(extern __shared__ unsigned char memory[];
 const u32 q_at = ((u32)__cvta_generic_to_shared(memory) + 1023) & ~1023u, k_at = q_at + ROWS * E * 2, v_at = k_at + STAGES * KEYS * E * 2;
 const u32 full_q = v_at + STAGES * KEYS * D * 2, empty_q = full_q + 8, full_k = full_q + 16, empty_k = full_k + STAGES * 8;
 const u32 full_v = empty_k + STAGES * 8, empty_v = full_v + STAGES * 8;
-const i32 t = threadIdx.x, lane = t & 31, group = t >> 7, rows = (i32)$ROW_COUNT, keys = (i32)$KEY_COUNT;
+const i32 t = threadIdx.x, lane = t & 31, group = SHUFFLE_FROM(t >> 7, 0), rows = (i32)$ROW_COUNT, keys = (i32)$KEY_COUNT;
 const auto arrive = [](const u32 barrier) { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(barrier) : "memory"); };
 const auto wait = [](const u32 barrier, const u32 phase) {
 asm volatile("{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done bra AGAIN;\n}"
 :: "r"(barrier), "r"(phase) : "memory");
 };
-if (t < 2 + 4 * STAGES) {
-const i32 is_full = t < 2 ? t == 0 : (t - 2) / STAGES % 2 == 0;
-asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(full_q + t * 8), "r"(is_full ? 128 : GROUPS * 4) : "memory");
+if (t == 0) UNROLL for (i32 i = 0; i < 2 + 4 * STAGES; ++i) {
+const i32 is_full = i < 2 ? i == 0 : (i - 2) / STAGES % 2 == 0;
+asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(full_q + i * 8), "r"(is_full ? 128 : GROUPS * 4) : "memory");
 }
 BARRIER;
 i32 n, h, first_row, tiles;
@@ -41,13 +41,13 @@ h = head % (u32)$HEADS;
 first_row = ((i32)$BLOCKS - 1 - (i32)(rest / count)) * ROWS;
 tiles = ((CAUSAL && first_row + ROWS < keys ? first_row + ROWS : keys) + KEYS - 1) / KEYS;
 };
-u32 k_stage = 0, k_phase = group == GROUPS, v_stage = 0, v_phase = k_phase;
 const auto next = [](u32& stage, u32& phase) { if (++stage == STAGES) { stage = 0; phase ^= 1; } };
 #define EACH_WORK u32 turn = 0, work = blockIdx.x; work < (u32)$BLOCKS * (u32)$ALL; ++turn, work += gridDim.x
 )";
 
 constexpr std::string_view kCopy = R"(if (group == GROUPS) {
 asm volatile("setmaxnreg.dec.sync.aligned.u32 $FEW;");
+u32 k_stage = 0, k_phase = 1, v_stage = 0, v_phase = 1;
 const auto fetch = [&](const u32 to, const i32 count, const i32 width, const i32 padded, const u16* from, const i64 stride,
 const i32 left, const u32 full) {
 const i32 chunks = padded / 8, each = 128 / chunks, row = (t & 127) / chunks, column = (t & 127) % chunks;
@@ -88,6 +88,7 @@ return;
 // multiply, the exponentials of the scores before are computed; the warpgroups take turns to start products, so that their
 // exponentials do not fall together.
 constexpr std::string_view kCompute = R"(asm volatile("setmaxnreg.inc.sync.aligned.u32 $MANY;");
+u32 k_stage = 0, k_phase = 0, v_stage = 0, v_phase = 0;
 #define SCORES $S_REGISTERS
 #define RESULTS $O_REGISTERS
 f32 s[KEYS / 2], o[D / 2], largest[2], total[2], change[2];

@@ -338,15 +338,15 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
   const u32 q_at = ((u32)__cvta_generic_to_shared(memory) + 1023) & ~1023u, k_at = q_at + ROWS * E * 2, v_at = k_at + STAGES * KEYS * E * 2;
   const u32 full_q = v_at + STAGES * KEYS * D * 2, empty_q = full_q + 8, full_k = full_q + 16, empty_k = full_k + STAGES * 8;
   const u32 full_v = empty_k + STAGES * 8, empty_v = full_v + STAGES * 8;
-  const i32 t = threadIdx.x, lane = t & 31, group = t >> 7, rows = (i32)arg5, keys = (i32)arg6;
+  const i32 t = threadIdx.x, lane = t & 31, group = SHUFFLE_FROM(t >> 7, 0), rows = (i32)arg5, keys = (i32)arg6;
   const auto arrive = [](const u32 barrier) { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(barrier) : "memory"); };
   const auto wait = [](const u32 barrier, const u32 phase) {
     asm volatile("{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done bra AGAIN;\n}"
     :: "r"(barrier), "r"(phase) : "memory");
   };
-  if (t < 2 + 4 * STAGES) {
-    const i32 is_full = t < 2 ? t == 0 : (t - 2) / STAGES % 2 == 0;
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(full_q + t * 8), "r"(is_full ? 128 : GROUPS * 4) : "memory");
+  if (t == 0) UNROLL for (i32 i = 0; i < 2 + 4 * STAGES; ++i) {
+    const i32 is_full = i < 2 ? i == 0 : (i - 2) / STAGES % 2 == 0;
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(full_q + i * 8), "r"(is_full ? 128 : GROUPS * 4) : "memory");
   }
   BARRIER;
   i32 n, h, first_row, tiles;
@@ -358,11 +358,11 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
     first_row = ((i32)arg0 - 1 - (i32)(rest / count)) * ROWS;
     tiles = ((CAUSAL && first_row + ROWS < keys ? first_row + ROWS : keys) + KEYS - 1) / KEYS;
   };
-  u32 k_stage = 0, k_phase = group == GROUPS, v_stage = 0, v_phase = k_phase;
   const auto next = [](u32& stage, u32& phase) { if (++stage == STAGES) { stage = 0; phase ^= 1; } };
   #define EACH_WORK u32 turn = 0, work = blockIdx.x; work < (u32)arg0 * (u32)arg1; ++turn, work += gridDim.x
   if (group == GROUPS) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+    u32 k_stage = 0, k_phase = 1, v_stage = 0, v_phase = 1;
     const auto fetch = [&](const u32 to, const i32 count, const i32 width, const i32 padded, const u16* from, const i64 stride,
     const i32 left, const u32 full) {
       const i32 chunks = padded / 8, each = 128 / chunks, row = (t & 127) / chunks, column = (t & 127) % chunks;
@@ -398,6 +398,7 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+  u32 k_stage = 0, k_phase = 0, v_stage = 0, v_phase = 0;
   #define SCORES "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]), "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]), "+f"(s[13]), "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]), "+f"(s[19]), "+f"(s[20]), "+f"(s[21]), "+f"(s[22]), "+f"(s[23]), "+f"(s[24]), "+f"(s[25]), "+f"(s[26]), "+f"(s[27]), "+f"(s[28]), "+f"(s[29]), "+f"(s[30]), "+f"(s[31]), "+f"(s[32]), "+f"(s[33]), "+f"(s[34]), "+f"(s[35]), "+f"(s[36]), "+f"(s[37]), "+f"(s[38]), "+f"(s[39]), "+f"(s[40]), "+f"(s[41]), "+f"(s[42]), "+f"(s[43]), "+f"(s[44]), "+f"(s[45]), "+f"(s[46]), "+f"(s[47]), "+f"(s[48]), "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]), "+f"(s[55]), "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]), "+f"(s[61]), "+f"(s[62]), "+f"(s[63])
   #define RESULTS "+f"(o[0]), "+f"(o[1]), "+f"(o[2]), "+f"(o[3]), "+f"(o[4]), "+f"(o[5]), "+f"(o[6]), "+f"(o[7]), "+f"(o[8]), "+f"(o[9]), "+f"(o[10]), "+f"(o[11]), "+f"(o[12]), "+f"(o[13]), "+f"(o[14]), "+f"(o[15]), "+f"(o[16]), "+f"(o[17]), "+f"(o[18]), "+f"(o[19]), "+f"(o[20]), "+f"(o[21]), "+f"(o[22]), "+f"(o[23]), "+f"(o[24]), "+f"(o[25]), "+f"(o[26]), "+f"(o[27]), "+f"(o[28]), "+f"(o[29]), "+f"(o[30]), "+f"(o[31])
   f32 s[KEYS / 2], o[D / 2], largest[2], total[2], change[2];
