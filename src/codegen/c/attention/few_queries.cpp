@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kFew = 8;  // rows of q
 constexpr int kTogether = 4;      // rows that one pass over the keys serves
+constexpr int kAhead = 4;         // keys of a team that are fetched together
 constexpr std::int64_t kCached = std::int64_t{8} << 20;
 
 // A row of k or v is read by LANES lanes, EACH elements by each: 16 bytes. TEAMS rows are read at once. Lanes of a team hold
@@ -137,10 +138,13 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   const int threads = is_short && target.max_group_size >= 512 ? 512 : 128, teams = threads / lanes;
   const int together = is_short ? 1 : static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
   const std::int64_t chunks = ceil_div(rows * shared, together);
-  // Enough work-groups to fill the device several times, each with some keys for every team.
-  const std::int64_t wanted = ceil_div(std::int64_t{target.compute_units} * (is_short ? 2 : 8), heads * chunks);
-  const std::int64_t splits = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(keys / (teams * 8), 1));
-  const std::int64_t split_keys = ceil_div(keys, splits), lines = x.q_shape[0] * x.q_shape[1] * rows;
+  // As many work-groups as the device holds at once, and none that waits for the others to end; each with some keys for every
+  // team. More rows need more registers.
+  const int resident = is_short ? 2 : together == 1 ? 8 : together == 2 ? 5 : 3;
+  const std::int64_t wanted = std::int64_t{target.compute_units} * resident / (heads * chunks), step = teams * kAhead;
+  const std::int64_t most = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(keys / (teams * 8), 1));
+  const std::int64_t split_keys = ceil_div(ceil_div(keys, most), step) * step, splits = ceil_div(keys, split_keys),
+                     lines = x.q_shape[0] * x.q_shape[1] * rows;
   const int parts = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits * width) * 4) : -1;
   const int state = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits) * 8) : -1;
 
@@ -189,8 +193,8 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
     names["STORE_STATE"] = "";
   }
   std::string text =
-      fmt::format("enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = 4, CAUSAL = {} }};\n",
-                  width, each, lanes, teams, threads, together, int{rule.causal});
+      fmt::format("enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, CAUSAL = {} }};\n",
+                  width, each, lanes, teams, threads, together, kAhead, int{rule.causal});
   std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
                                            text + filled(kText, names))};
   if (splits == 1) return launches;
