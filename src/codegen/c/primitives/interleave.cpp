@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+
+#include <algorithm>
 
 #include "codegen/c/loops/geometry.h"
 #include "codegen/c/primitives/primitives.h"
@@ -20,14 +23,27 @@ Launch emit_interleaved(const KernelTarget& target, const Shape& shape, std::spa
   const auto count = static_cast<std::int64_t>(parts.size());
   std::vector<std::int64_t> extents(shape.begin(), shape.end() - 1), strides(to.strides.begin(), to.strides.end() - 1);
   const Axes rows = joined(extents, {strides});
-  std::string text =
-      fmt::format("const {0} item = ({0})j, row = item / {1}, column = item % {1};\n", p.index_type(), p.index(columns));
+  // Neighbours of every part that are stored as one word of at most 16 bytes.
+  std::int64_t together = 16 / static_cast<std::int64_t>(element_bytes(to.stored)) / count;
+  const auto fits = [&](std::int64_t number) { return number % (together * count) == 0; };
+  const bool is_whole = std::has_single_bit(static_cast<std::uint64_t>(count)) && together > 1 && columns % together == 0 &&
+                        fits(to.offset) && std::ranges::all_of(strides, fits);
+  if (!is_whole) together = 1;
+  std::string text = fmt::format("const {0} item = ({0})j * {2}, row = item / {1}, column = item % {1};\n", p.index_type(),
+                                 p.index(columns), together);
   text += offset_text(p, rows, {to.offset}, "row");
   const std::string out = p.output(to.stored, to.slot), type = stored_type(to.stored);
   text += fmt::format("GLOBAL {}* const place = {} + o0 + column * {};\n", type, out, count);
-  for (std::int64_t i = 0; i < count; ++i)
-    text += fmt::format("place[{}] = {}[item];\n", i, p.input(to.stored, parts[static_cast<std::size_t>(i)]));
-  return emit_items(body, shape.elements(), count, text);
+  if (is_whole) text += fmt::format("VARRAY({}, {}, all);\n", type, together * count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string part = p.input(to.stored, parts[static_cast<std::size_t>(i)]);
+    if (!is_whole) text += fmt::format("place[{}] = {}[item];\n", i, part);
+    if (!is_whole) continue;
+    text += fmt::format("VARRAY({0}, {1}, part{2});\nVLOAD({0}, {1}, part{2}, {3} + item);\n", type, together, i, part);
+    for (std::int64_t k = 0; k < together; ++k) text += fmt::format("all[{}] = part{}[{}];\n", k * count + i, i, k);
+  }
+  if (is_whole) text += fmt::format("VSTORE({}, {}, all, place);\n", type, together * count);
+  return emit_items(body, shape.elements() / together, count, text);
 }
 
 }  // namespace tenon::emit
