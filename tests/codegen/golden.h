@@ -43,6 +43,7 @@ inline Graph golden_graph(const char* expression) {
       {"filter", DType::f32, {3, 2, 3, 3}},
       {"picture", DType::f16, {8, 64, 32, 32}},
       {"filters", DType::f16, {64, 64, 3, 3}},
+      {"many_filters", DType::f16, {128, 64, 3, 3}},
       {"square", DType::f32, {256, 256}},
       {"wide", DType::f32, {64, 1000}},
       {"very_wide", DType::f32, {64, 40'000}},

@@ -34,6 +34,7 @@ constexpr GoldenCase kCases[] = {
     {"product_with_a_vector", "x @ v"},
     {"convolution", "conv2d(image, filter, padding=1)"},
     {"convolution_on_matrix_units", "conv2d(picture, filters, padding=1)"},
+    {"convolution_with_many_channels", "conv2d(picture, many_filters, padding=1)"},
     {"convolution_of_volumes", "conv3d(volume, volume_filters, padding=1)"},
     {"transposed_convolution", "conv_transpose2d(picture, filters, stride=2)"},
     {"pooling", "max_pool2d(image, 2)"},

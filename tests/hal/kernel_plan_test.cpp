@@ -383,5 +383,42 @@ TEST(KernelPlan, AConvolutionOfSixteenBitsTakesTheMatrixUnitsWhereThereAreSome) 
   }
 }
 
+TEST(KernelPlan, AConvolutionWithManyChannelsAndPixelsTakesWarpgroupProducts) {
+  const auto takes_them = [](DType dtype, const Shape& x, const Shape& w, bool has_products) {
+    Graph graph;
+    graph.set_outputs({graph.conv(graph.input("x", dtype, x), graph.input("w", dtype, w), {})});
+    KernelTarget target = gpu(Dialect::cuda);
+    target.has_matrix_units = true;
+    target.has_warpgroup_products = has_products;
+    target.compute_units = 132;
+    return std::ranges::any_of(plan_kernels(graph, target).kernels, &Kernel::needs_warpgroup_products);
+  };
+  const Shape x{32, 128, 30, 30}, w{128, 128, 3, 3};
+  EXPECT_TRUE(takes_them(DType::bf16, x, w, true));
+  EXPECT_FALSE(takes_them(DType::bf16, x, w, false));
+  EXPECT_FALSE(takes_them(DType::f32, x, w, true));
+  EXPECT_FALSE(takes_them(DType::bf16, {32, 132, 30, 30}, {128, 132, 3, 3}, true)) << "rows of pixels are not aligned";
+  EXPECT_FALSE(takes_them(DType::bf16, {1, 128, 14, 14}, w, true)) << "too few tiles";
+}
+
+TEST(KernelPlan, PartsOfATransposedConvolutionShareTheirCopyOfTheImages) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::bf16, {32, 128, 28, 28}), w = graph.input("w", DType::bf16, {128, 128, 4, 4});
+  graph.set_outputs({apply(graph, "conv_transpose2d", {x, w}, {{"stride", 2}, {"padding", 1}})[0]});
+  KernelTarget target = gpu(Dialect::cuda);
+  target.has_matrix_units = target.has_warpgroup_products = true;
+  target.compute_units = 132;
+  const KernelPlan plan = plan_kernels(graph, target);
+  int readers = 0;
+  for (const PlanStep& step : plan.steps) {
+    const auto& arguments = std::get<KernelLaunch>(step).arguments;
+    readers += std::ranges::count_if(arguments, [](const KernelArgument& argument) {
+      const auto* where = std::get_if<Location>(&argument);
+      return where != nullptr && where->space == Location::Space::input && where->index == 0;
+    });
+  }
+  EXPECT_EQ(readers, 1);
+}
+
 }  // namespace
 }  // namespace tenon

@@ -165,17 +165,19 @@ bool PlanProducts::add_with_epilogue(const Epilogue& epilogue) {
 void PlanProducts::add_conv(const Node& node, const Dense& out) {
   const Dense x = values_.dense(node.inputs[0]), weight = values_.dense(node.inputs[1]);
   const ConvAttr& attr = node.as<ConvAttr>();
-  add_conv_of(node.dtype, attr, x, weight, out);
+  int channels_last = -1;
+  add_conv_of(node.dtype, attr, x, weight, out, channels_last);
 }
 
-void PlanProducts::add_conv_of(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out) {
+void PlanProducts::add_conv_of(DType dtype, const ConvAttr& attr, const Dense& x, const Dense& weight, const Dense& out,
+                               int& channels_last) {
   const ConvStep step{{},      {},           {},        x.stored, weight.stored, out.stored, compute_dtype(dtype),
                       x.shape, weight.shape, out.shape, attr};
   if (options_.library_conv && x.shape.elements() > 0 && weight.shape.elements() > 0 && options_.library_conv(step))
     steps_.add(step, x.slot, weight.slot, out.slot);
   else if (!is_worth_a_product(step))
     steps_.add(emit_conv(target_, x, weight, attr, out));
-  else if (is_product(step) || !add_conv_on_matrix_units(step, x, weight, out))
+  else if (is_product(step) || !add_conv_on_matrix_units(step, x, weight, out, channels_last))
     add_conv_as_product(step, x, weight, out);
 }
 
@@ -208,7 +210,8 @@ bool PlanProducts::can_conv_transpose(const KernelTarget& target, DType dtype, c
 void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr& attr, const Dense& out) {
   const Dense x = in_declared_dtype(node.inputs[0]), weight = in_declared_dtype(node.inputs[1]);
   const int axes = x.shape.rank() - 2;
-  std::int64_t rows = 1;  // parts that differ in axes other than the last
+  int channels_last = -1;  // of all parts
+  std::int64_t rows = 1;   // parts that differ in axes other than the last
   for (int d = 0; d + 1 < axes; ++d) rows *= attr.stride[at(d)];
   const std::int64_t columns = attr.stride[at(axes - 1)];
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -224,7 +227,7 @@ void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr&
       const Dense turned = conv_transpose_weights(part, weight);
       const bool is_whole = part.result == out.shape;
       const Dense result{is_whole ? out.slot : steps_.temporary(out.stored, part.result), out.stored, part.result};
-      add_conv_of(node.dtype, part.conv, x, turned, result);
+      add_conv_of(node.dtype, part.conv, x, turned, result, channels_last);
       computed.push_back(result.slot);
       if (!alternate && !is_whole)
         steps_.add(emit_copy(target_, part.result, dense_access(result.slot, out.stored, part.result), part.places));
@@ -287,9 +290,10 @@ bool PlanProducts::is_product(const ConvStep& step) {
   return is;
 }
 
-bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out) {
-  const auto launches =
-      emit_matrix_conv(target_, x, weight, step.attr, out, [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
+bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out,
+                                            int& channels_last) {
+  const Scratch scratch = [&](std::uint64_t bytes) { return steps_.temporary(bytes); };
+  const auto launches = emit_matrix_conv(target_, x, weight, step.attr, out, scratch, channels_last);
   if (!launches) return false;
   steps_.add(*launches);
   return true;

@@ -50,7 +50,9 @@ class PlanProducts {
   // |slots|: of a, b, the result, and the bias if there is one. False: it is not worth it.
   bool add_few_rows(const MatMulStep& step, std::span<const int> slots);
   emit::Dense in_declared_dtype(NodeId id);
-  void add_conv_of(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
+  // |channels_last| as for emit_matrix_conv().
+  void add_conv_of(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out,
+                   int& channels_last);
   // The results of a transposed convolution at every stride-th place.
   struct ConvTransposePart {
     ConvAttr conv;
@@ -65,7 +67,8 @@ class PlanProducts {
   emit::Dense conv_transpose_weights(const ConvTransposePart& part, const emit::Dense& weight);
   bool is_worth_a_product(const ConvStep& step) const;
   static bool is_product(const ConvStep& step);
-  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out);
+  bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out,
+                                int& channels_last);
   void add_conv_as_product(const ConvStep& step, const emit::Dense& x, emit::Dense weight, const emit::Dense& out);
 
   const Graph& graph_;

@@ -293,6 +293,9 @@ TEST_F(CardTest, ConvolutionsOfSixteenBitsAreRightToTheLastBit) {
       {"conv2d(x, w, stride=2)", {2, 32, 28, 28}, {64, 32, 1, 1}},
       {"conv2d(x, w, padding=3, stride=2)", {1, 16, 112, 112}, {64, 16, 7, 7}},
       {"conv2d(x, w)", {1, 64, 1, 300}, {32, 64, 1, 3}},
+      {"conv2d(x, w, padding=1)", {16, 72, 31, 33}, {100, 72, 3, 3}},
+      {"conv2d(x, w, padding=[2, 0], stride=[1, 2], dilation=[2, 3])", {24, 64, 40, 38}, {136, 64, 3, 3}},
+      {"conv_transpose2d(x, w, stride=2, padding=1)", {32, 128, 28, 28}, {128, 96, 4, 4}},
       {"conv1d(x, w, padding=2)", {3, 40, 1001}, {72, 40, 5}},
       {"conv3d(x, w)", {1, 16, 8, 9, 10}, {16, 16, 3, 3, 3}},
   };

@@ -116,7 +116,9 @@ std::vector<Graph> graphs() {
       const NodeId volume = g.input("volume", dtype, {2, 32, 9, 12, 13}), cube = g.input("cube", dtype, {40, 32, 3, 3, 3});
       const NodeId turned = g.input("turned", dtype, {64, 32, 4, 4});
       const NodeId y = g.input("y", dtype, {2, 20, 300}), v = g.input("v", dtype, {24, 20, 5});
-      g.set_outputs({g.conv(volume, cube, {.pad_low = {1, 1, 1}, .pad_high = {1, 1, 1}}),
+      const NodeId photos = g.input("photos", dtype, {32, 64, 40, 40}), filters = g.input("filters", dtype, {128, 64, 3, 3});
+      g.set_outputs({g.conv(photos, filters, {.pad_low = {1, 1}, .pad_high = {1, 1}}),
+                     g.conv(volume, cube, {.pad_low = {1, 1, 1}, .pad_high = {1, 1, 1}}),
                      apply(g, "conv_transpose2d", {x, turned}, {{"stride", 2}, {"padding", 1}})[0], g.conv(x, w, {}),
                      g.conv(x, w, {.stride = {2, 1, 1}, .dilation = {1, 2, 1}}), g.conv(y, v, {})});
     });

@@ -348,11 +348,13 @@ UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
 }  // namespace
 
 std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
-                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch) {
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch,
+                                                    int& channels_last) {
   const bool is_narrow = x.stored == DType::f16 || x.stored == DType::bf16;
   if (!target.has_matrix_units || !is_narrow || weight.stored != x.stored || out.stored != x.stored ||
       out.shape.elements() == 0 || weight.shape.elements() == 0)
     return std::nullopt;
+  if (auto launches = emit_warpgroup_conv(target, x, weight, attr, out, scratch, channels_last)) return launches;
   MatrixConv conv(target, x, weight, attr, out);
   if (!conv.is_possible()) return std::nullopt;
   return conv.run(scratch);

@@ -36,8 +36,14 @@ Launch emit_interleaved(const KernelTarget& target, const Shape& shape, std::spa
 // scratch(bytes) gives a slot of temporary memory.
 using Scratch = std::function<int(std::uint64_t bytes)>;
 // The same as emit_conv() on the matrix units of a GPU; nothing where it has none, or they would have too little to do.
+// |channels_last| is the slot of a copy of x with each pixel's channels side by side, or -1; where one is made, it is set.
 std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
-                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch);
+                                                    const ConvAttr& attr, const Dense& out, const Scratch& scratch,
+                                                    int& channels_last);
+// For cards with warpgroup products, images, and many channels.
+std::optional<std::vector<Launch>> emit_warpgroup_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
+                                                       const ConvAttr& attr, const Dense& out, const Scratch& scratch,
+                                                       int& channels_last);
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);
