@@ -243,30 +243,34 @@ Launch emit_attention_tiles_hopper(const KernelTarget& target, const AttentionOp
   constexpr std::int64_t kCached = std::int64_t{16} << 20;
   const std::int64_t blocks = ceil_div(x.q_shape[2], rows), shared = x.q_shape[1] / x.k_shape[1];
   const std::int64_t set = std::min(heads, std::max<std::int64_t>(1, kCached / (x.k_shape[2] * (e + d) * 2)) * shared);
-  std::map<std::string, std::string> names{{"BLOCKS", p.whole_number(blocks)},
-                                           {"ALL", p.whole_number(heads)},
-                                           {"SET", p.whole_number(set)},
-                                           {"HEADS", p.whole_number(x.q_shape[1])},
-                                           {"SHARED", p.whole_number(shared)},
-                                           {"ROW_COUNT", p.whole_number(x.q_shape[2])},
-                                           {"KEY_COUNT", p.whole_number(x.k_shape[2])},
-                                           {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
-                                           {"OUT", p.output(out.stored, out.slot)},
-                                           {"TYPE", x.q.stored == DType::bf16 ? "bf16" : "f16"},
-                                           {"KEYS", fmt::to_string(keys)},
-                                           {"D", fmt::to_string(d)},
-                                           // Registers of a work-item that copies, and of one that computes.
-                                           {"FEW", is_narrow ? "32" : "40"},
-                                           {"MANY", is_narrow ? "160" : "232"},
-                                           {"S_NUMBERS", listed("%{}", 0, s)},
-                                           {"S_REGISTERS", listed("\"+f\"(s[{}])", 0, s)},
-                                           {"S_LEFT", fmt::to_string(s)},
-                                           {"S_RIGHT", fmt::to_string(s + 1)},
-                                           {"S_ADDED", fmt::to_string(s + 2)},
-                                           {"O_NUMBERS", listed("%{}", 0, o)},
-                                           {"O_REGISTERS", listed("\"+f\"(o[{}])", 0, o)},
-                                           {"O_LEFT", listed("%{}", o, 4)},
-                                           {"O_RIGHT", fmt::to_string(o + 4)}};
+  using Numbers = std::initializer_list<std::pair<const char*, std::int64_t>>;
+  std::map<std::string, std::string> names;
+  for (const auto& [name, value] : Numbers{{"BLOCKS", blocks},
+                                           {"ALL", heads},
+                                           {"SET", set},
+                                           {"HEADS", x.q_shape[1]},
+                                           {"SHARED", shared},
+                                           {"ROW_COUNT", x.q_shape[2]},
+                                           {"KEY_COUNT", x.k_shape[2]}})
+    names[name] = p.whole_number(value);
+  // Registers of a work-item that copies are few, of one that computes many.
+  for (const auto& [name, value] : Numbers{{"KEYS", keys},
+                                           {"D", d},
+                                           {"FEW", is_narrow ? 32 : 40},
+                                           {"MANY", is_narrow ? 160 : 232},
+                                           {"S_LEFT", s},
+                                           {"S_RIGHT", s + 1},
+                                           {"S_ADDED", s + 2},
+                                           {"O_RIGHT", o + 4}})
+    names[name] = fmt::to_string(value);
+  names["SCALE"] = p.number(DType::f32, rule.scale * 1.4426950408889634);
+  names["OUT"] = p.output(out.stored, out.slot);
+  names["TYPE"] = x.q.stored == DType::bf16 ? "bf16" : "f16";
+  names["S_NUMBERS"] = listed("%{}", 0, s);
+  names["S_REGISTERS"] = listed("\"+f\"(s[{}])", 0, s);
+  names["O_NUMBERS"] = listed("%{}", 0, o);
+  names["O_REGISTERS"] = listed("\"+f\"(o[{}])", 0, o);
+  names["O_LEFT"] = listed("%{}", o, 4);
   add_operand(names, p, "Q", x.q);
   add_operand(names, p, "K", x.k);
   add_operand(names, p, "V", x.v);

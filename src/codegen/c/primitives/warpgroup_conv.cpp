@@ -167,27 +167,26 @@ std::optional<std::vector<Launch>> emit_warpgroup_conv(const KernelTarget& targe
     numbers += fmt::format("{}%{}", i > 0 ? ", " : "", i);
     registers += fmt::format("{}\"+f\"(sum[{}])", i > 0 ? ", " : "", i);
   }
-  const std::map<std::string, std::string> names{{"X", p.input(x.stored, channels_last)},
-                                                 {"W", p.input(x.stored, weights)},
-                                                 {"RESULT", p.output(out.stored, out.slot)},
-                                                 {"CHANNELS", p.whole_number(channels)},
-                                                 {"OUT_COUNT", p.whole_number(outs)},
-                                                 {"BLOCKS", p.whole_number(blocks)},
-                                                 {"IMAGES", p.whole_number(images)},
-                                                 {"HEIGHT", p.whole_number(height)},
-                                                 {"WIDTH", p.whole_number(width)},
-                                                 {"OUT_HEIGHT", p.whole_number(out.shape[2])},
-                                                 {"OUT_WIDTH", p.whole_number(out.shape[3])},
-                                                 {"PAD_Y", p.whole_number(attr.pad_low[0])},
-                                                 {"PAD_X", p.whole_number(attr.pad_low[1])},
-                                                 {"WORK", p.whole_number(work)},
-                                                 {"TYPE", x.stored == DType::bf16 ? "bf16" : "f16"},
-                                                 {"PIXELS", fmt::to_string(pixels)},
-                                                 {"NUMBERS", numbers},
-                                                 {"REGISTERS", registers},
-                                                 {"LEFT", fmt::to_string(sums)},
-                                                 {"RIGHT", fmt::to_string(sums + 1)},
-                                                 {"ADDED", fmt::to_string(sums + 2)}};
+  using Numbers = std::initializer_list<std::pair<const char*, std::int64_t>>;
+  std::map<std::string, std::string> names{{"NUMBERS", numbers}, {"REGISTERS", registers}};
+  for (const auto& [name, value] : Numbers{{"CHANNELS", channels},
+                                           {"OUT_COUNT", outs},
+                                           {"BLOCKS", blocks},
+                                           {"IMAGES", images},
+                                           {"HEIGHT", height},
+                                           {"WIDTH", width},
+                                           {"OUT_HEIGHT", out.shape[2]},
+                                           {"OUT_WIDTH", out.shape[3]},
+                                           {"PAD_Y", attr.pad_low[0]},
+                                           {"PAD_X", attr.pad_low[1]},
+                                           {"WORK", work}})
+    names[name] = p.whole_number(value);
+  for (const auto& [name, value] : Numbers{{"PIXELS", pixels}, {"LEFT", sums}, {"RIGHT", sums + 1}, {"ADDED", sums + 2}})
+    names[name] = fmt::to_string(value);
+  names["X"] = p.input(x.stored, channels_last);
+  names["W"] = p.input(x.stored, weights);
+  names["RESULT"] = p.output(out.stored, out.slot);
+  names["TYPE"] = x.stored == DType::bf16 ? "bf16" : "f16";
   const std::string head = fmt::format(
       "enum {{ OUTS = {}, PIXELS = {}, STAGES = {}, TAP_ROWS = {}, TAP_COLUMNS = {}, STRIDE_Y = {}, STRIDE_X = {}, STEP_Y = {}, "
       "STEP_X = {} }};\n",

@@ -242,7 +242,7 @@ KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const
 // workspace 1196032 bytes
 // kernel0<128x1x1 of 64x4x1>(input0, workspace+0, 1024, 64, 1024, 64, 16, 1, 65536, 65536)
 // kernel1<32x9x1 of 256x1x1>(input1, workspace+1048576, 8192, 9, 8192, 9)
-// kernel2<128x1x1 of 384x1x1>(workspace+0, workspace+1048576, output0, 64, 128, 1, 8, 32, 32, 32, 32, 1, 1, 128)
+// kernel2<128x1x1 of 384x1x1>(64, 128, 1, 8, 32, 32, 32, 32, 1, 1, 128, workspace+0, workspace+1048576, output0)
 
 KERNEL(64, 4, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9) {
   LOCAL u16 tile[64][65];
@@ -271,13 +271,13 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT 
   }
 }
 
-KERNEL(384, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RESTRICT arg1, GLOBAL u16* RESTRICT arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13) {
+KERNEL(384, 1, 1) kernel2(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, GLOBAL const u16* RESTRICT arg11, GLOBAL const u16* RESTRICT arg12, GLOBAL u16* RESTRICT arg13) {
   enum { OUTS = 128, PIXELS = 64, STAGES = 8, TAP_ROWS = 3, TAP_COLUMNS = 3, STRIDE_Y = 1, STRIDE_X = 1, STEP_Y = 1, STEP_X = 1 };
   extern __shared__ unsigned char memory[];
   const u32 w_at = ((u32)__cvta_generic_to_shared(memory) + 1023) & ~1023u, x_at = w_at + STAGES * OUTS * 128;
   const u32 full = x_at + STAGES * PIXELS * 128, empty = full + STAGES * 8;
-  const i32 t = threadIdx.x, lane = t & 31, group = SHUFFLE_FROM(t >> 7, 0), channels = (i32)arg3, outs = (i32)arg4, blocks = (i32)arg5;
-  const i32 plane = (i32)arg9 * (i32)arg10, pixels = (i32)arg6 * plane;
+  const i32 t = threadIdx.x, lane = t & 31, group = SHUFFLE_FROM(t >> 7, 0), channels = (i32)arg0, outs = (i32)arg1, blocks = (i32)arg2;
+  const i32 plane = (i32)arg6 * (i32)arg7, pixels = (i32)arg3 * plane;
   const auto wait = [](const u32 barrier, const u32 phase) {
     asm volatile("{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done bra AGAIN;\n}"
     :: "r"(barrier), "r"(phase) : "memory");
@@ -289,13 +289,13 @@ KERNEL(384, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
   if (group == 2) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
     u32 stage = 0, phase = 1;
-    for (i32 work = blockIdx.x; work < (i32)arg13; work += gridDim.x) {
+    for (i32 work = blockIdx.x; work < (i32)arg10; work += gridDim.x) {
       const i32 first_out = work % blocks * OUTS, first_pixel = work / blocks * PIXELS;
-      const i32 row = (t & 127) / 8, column = t % 8, height = (i32)arg7, width = (i32)arg8;
+      const i32 row = (t & 127) / 8, column = t % 8, height = (i32)arg4, width = (i32)arg5;
       i32 from[PIXELS / 16], place[PIXELS / 16];
       UNROLL for (i32 i = 0; i < PIXELS / 16; ++i) {
         const i32 pixel = first_pixel + row + i * 16, image = pixel / plane, rest = pixel % plane;
-        const i32 y = rest / (i32)arg10 * STRIDE_Y - (i32)arg11, x = rest % (i32)arg10 * STRIDE_X - (i32)arg12;
+        const i32 y = rest / (i32)arg7 * STRIDE_Y - (i32)arg8, x = rest % (i32)arg7 * STRIDE_X - (i32)arg9;
         from[i] = ((image * height + y) * width + x) * channels + column * 8;
         place[i] = pixel < pixels ? (i32)((u32)y << 16 | (x & 0xffff)) : (i32)0x80000000u;
       }
@@ -305,20 +305,20 @@ KERNEL(384, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
         u32 is_in = 0;
         UNROLL for (i32 i = 0; i < PIXELS / 16; ++i)
         is_in |= (u32)((u32)((place[i] >> 16) + dy) < (u32)height && (u32)((short)place[i] + dx) < (u32)width) << i;
-        const u16* const x = arg0 + (dy * width + dx) * channels;
-        const u16* const w = arg1 + ((i64)tap * outs + first_out + row) * channels + column * 8;
+        const u16* const x = arg11 + (dy * width + dx) * channels;
+        const u16* const w = arg12 + ((i64)tap * outs + first_out + row) * channels + column * 8;
         for (i32 c = 0; c < channels; c += 64) {
           wait(empty + stage * 8, phase);
           const i32 has_channels = c + column * 8 < channels;
           UNROLL for (i32 i = 0; i < OUTS; i += 16) {
             const i32 bytes = has_channels && first_out + row + i < outs ? 16 : 0;
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-            :: "r"(w_at + stage * OUTS * 128 + chunk + i * 128), "l"(bytes ? w + i * channels + c : arg1), "r"(bytes) : "memory");
+            :: "r"(w_at + stage * OUTS * 128 + chunk + i * 128), "l"(bytes ? w + i * channels + c : arg12), "r"(bytes) : "memory");
           }
           UNROLL for (i32 i = 0; i < PIXELS / 16; ++i) {
             const i32 bytes = has_channels && (is_in >> i & 1) ? 16 : 0;
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-            :: "r"(x_at + stage * PIXELS * 128 + chunk + i * 2048), "l"(bytes ? x + from[i] + c : arg0), "r"(bytes) : "memory");
+            :: "r"(x_at + stage * PIXELS * 128 + chunk + i * 2048), "l"(bytes ? x + from[i] + c : arg11), "r"(bytes) : "memory");
           }
           asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(full + stage * 8) : "memory");
           next(stage, phase);
@@ -329,7 +329,7 @@ KERNEL(384, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 200;");
   u32 stage = 0, phase = 0;
-  for (i32 work = blockIdx.x; work < (i32)arg13; work += gridDim.x) {
+  for (i32 work = blockIdx.x; work < (i32)arg10; work += gridDim.x) {
     const i32 first_out = work % blocks * OUTS, first_pixel = work / blocks * PIXELS;
     f32 sum[PIXELS / 2];
     const auto release = [&](const u32 of) { if (lane == 0) asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(empty + of * 8) : "memory"); };
@@ -352,7 +352,7 @@ KERNEL(384, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
     release(stage == 0 ? STAGES - 1 : stage - 1);
     UNROLL for (i32 i = 0; i < PIXELS / 32; ++i) {
       const i32 odd = lane & 1, upper = lane & 2, pixel = first_pixel + i * 32 + (lane & 3) * 8;
-      u16* const into = arg2 + (i64)(pixel / plane) * outs * plane + pixel % plane;
+      u16* const into = arg13 + (i64)(pixel / plane) * outs * plane + pixel % plane;
       UNROLL for (i32 r = 0; r < 2; ++r) {
         // Four lanes have a pair each of four times eight pixels; then each has eight pixels.
         u32 x[4];
@@ -369,7 +369,7 @@ KERNEL(384, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
         } else {
           UNROLL_BY(1) for (i32 e = 0; e < 8 && pixel + e < pixels; ++e) {
             const u32 two = e < 2 ? eight.x : e < 4 ? eight.y : e < 6 ? eight.z : eight.w;
-            arg2[((i64)((pixel + e) / plane) * outs + out) * plane + (pixel + e) % plane] = (u16)(two >> e % 2 * 16);
+            arg13[((i64)((pixel + e) / plane) * outs + out) * plane + (pixel + e) % plane] = (u16)(two >> e % 2 * 16);
           }
         }
       }
