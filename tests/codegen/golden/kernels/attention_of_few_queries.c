@@ -167,10 +167,11 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
 
 // --- CUDA
 // workspace 0 bytes
-// kernel0<2x1x1 of 128x1x1>(1, 1, 128, 2, 2, 1, 1, 100, 0.18033688, input1, 0, 128, 64, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, output0)
+// kernel0<2x1x1 of 512x1x1>(1, 1, 128, 2, 2, 1, 1, 100, 0.18033688, input1, 0, 128, 64, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, output0)
 
-KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, f32 arg8, GLOBAL const f32* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const f32* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const f32* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23, GLOBAL f32* RESTRICT arg24) {
-  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 8, THREADS = 128, R = 1, AHEAD = 4, CAUSAL = 0 };
+KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, f32 arg8, GLOBAL const f32* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const f32* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const f32* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23, GLOBAL f32* RESTRICT arg24) {
+  STARTED;
+  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 4, CAUSAL = 0 };
   #define INFINITY_F32 AS_F32(0x7f800000u)
   const i32 t = threadIdx.x, team = t / LANES, part = t % LANES;
   const u32 split = blockIdx.x % (u32)arg0, chunk = blockIdx.x / (u32)arg0 % (u32)arg1;
@@ -179,6 +180,7 @@ KERNEL(128, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
   const i32 begin = (i32)((i64)split * arg2), end = begin + (i32)arg2 < keys ? begin + (i32)arg2 : keys;
   const f32* const k = arg14 + arg15 + n * arg16 + g * arg17 + part * EACH;
   const f32* const v = arg19 + arg20 + n * arg21 + g * arg22 + part * EACH;
+  
   const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
   f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
   i32 row_of[R], head_of[R];

@@ -73,6 +73,7 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
 // kernel1<8x2x8 of 128x1x1>(input0, workspace+0, output0, 8, 32, 32, 32, 32, 1, 1, 64, 128, 1, 2, 2)
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
     enum { TAP_PLANES = 1, TAP_ROWS = 3, TAP_COLUMNS = 3, TAPS = 9 };
     const u32 outs = (u32)arg2;
@@ -105,6 +106,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64
 // calls load_matrices
 // calls multiply_matrices_f16
 KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const u32* arg1, GLOBAL u16* RESTRICT arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, i64 arg14) {
+  STARTED;
   enum { THREADS = 128 };
   enum { OUT_TILES = 4 };
   enum { OUT_PARTS = 1 };
@@ -245,6 +247,7 @@ KERNEL_LEAST(128, 1, 1, 3) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL const
 // kernel2<128x1x1 of 384x1x1>(64, 128, 1, 8, 32, 32, 32, 32, 1, 1, 128, workspace+0, workspace+1048576, output0)
 
 KERNEL(64, 4, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9) {
+  STARTED;
   LOCAL u16 tile[64][65];
   const i32 x = local_id(0), y = local_id(1);
   const i32 number = group_id(0), column = number % arg6 * 64, rest = number / arg6;
@@ -261,6 +264,7 @@ KERNEL(64, 4, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT a
 // calls f32_to_half
 // calls half_to_f32
 KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5) {
+  STARTED;
   for (i32 row = (i32)group_id(1) * 1 + local_id(1); row < arg3; row += (i32)group_count(1) * 1) {
     i32 o0 = row;
     i32 o1 = row * arg4;
@@ -272,6 +276,7 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT 
 }
 
 KERNEL(384, 1, 1) kernel2(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, GLOBAL const u16* RESTRICT arg11, GLOBAL const u16* RESTRICT arg12, GLOBAL u16* RESTRICT arg13) {
+  STARTED;
   enum { OUTS = 128, PIXELS = 64, STAGES = 8, TAP_ROWS = 3, TAP_COLUMNS = 3, STRIDE_Y = 1, STRIDE_X = 1, STEP_Y = 1, STEP_X = 1 };
   extern __shared__ unsigned char memory[];
   const u32 w_at = ((u32)__cvta_generic_to_shared(memory) + 1023) & ~1023u, x_at = w_at + STAGES * OUTS * 128;

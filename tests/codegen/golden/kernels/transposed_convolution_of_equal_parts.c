@@ -183,6 +183,7 @@ KERNEL(256, 1, 1) kernel6(i32 arg0, i32 arg1, GLOBAL u16* RESTRICT arg2, GLOBAL 
 // calls f32_to_half
 // calls half_to_f32
 KERNEL(2, 128, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
+  STARTED;
   for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
     i32 i1 = row % arg4, r1 = row / arg4;
     i32 o0 = arg5 + r1 * arg6 + i1 * arg7;
@@ -195,6 +196,7 @@ KERNEL(2, 128, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT 
 }
 
 KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
     enum { TAP_PLANES = 1, TAP_ROWS = 2, TAP_COLUMNS = 1, TAPS = 2 };
     const u32 outs = (u32)arg2;
@@ -227,6 +229,7 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64
 // calls load_matrices
 // calls multiply_matrices_f16
 KERNEL_LEAST(128, 1, 1, 3) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u32* arg1, GLOBAL u16* RESTRICT arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, i64 arg14) {
+  STARTED;
   enum { THREADS = 128 };
   enum { OUT_TILES = 4 };
   enum { OUT_PARTS = 1 };
@@ -363,6 +366,7 @@ KERNEL_LEAST(128, 1, 1, 3) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const
 // calls f32_to_half
 // calls half_to_f32
 KERNEL(2, 128, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13) {
+  STARTED;
   for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
     i32 i2 = row % arg4, r2 = row / arg4;
     i32 i1 = r2 % arg5, r1 = r2 / arg5;
@@ -376,6 +380,7 @@ KERNEL(2, 128, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT 
 }
 
 KERNEL(256, 1, 1) kernel4(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
     enum { TAP_PLANES = 1, TAP_ROWS = 2, TAP_COLUMNS = 2, TAPS = 4 };
     const u32 outs = (u32)arg2;
@@ -408,6 +413,7 @@ KERNEL(256, 1, 1) kernel4(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64
 // calls load_matrices
 // calls multiply_matrices_f16
 KERNEL_LEAST(128, 1, 1, 3) kernel5(GLOBAL const u16* RESTRICT arg0, GLOBAL const u32* arg1, GLOBAL u16* RESTRICT arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, i64 arg14) {
+  STARTED;
   enum { THREADS = 128 };
   enum { OUT_TILES = 4 };
   enum { OUT_PARTS = 1 };
@@ -542,6 +548,7 @@ KERNEL_LEAST(128, 1, 1, 3) kernel5(GLOBAL const u16* RESTRICT arg0, GLOBAL const
 }
 
 KERNEL(256, 1, 1) kernel6(i32 arg0, i32 arg1, i32 arg2, GLOBAL u16* RESTRICT arg3, GLOBAL const u16* RESTRICT arg4, GLOBAL const u16* RESTRICT arg5, i64 arg6) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
     const i32 item = (i32)j * 4, row = item / arg0, column = item % arg0;
     i32 o0 = arg1 + row * arg2;
@@ -566,6 +573,7 @@ KERNEL(256, 1, 1) kernel6(i32 arg0, i32 arg1, i32 arg2, GLOBAL u16* RESTRICT arg
 // calls f32_to_half
 // calls half_to_f32
 KERNEL(64, 4, 1) kernel7(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7) {
+  STARTED;
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
     i32 o0 = arg4 + row * arg5;
     i32 o1 = row * arg6;
@@ -579,6 +587,7 @@ KERNEL(64, 4, 1) kernel7(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT a
 // calls f32_to_half
 // calls half_to_f32
 KERNEL(256, 1, 1) kernel8(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RESTRICT arg1, GLOBAL u16* RESTRICT arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12) {
+  STARTED;
   const i32 lane = local_id(0), tx = lane % 16, ty = lane / 16;
   LOCAL f32 tile_a[16][64 + 1];
   LOCAL f32 tile_b[16][64 + 1];
@@ -615,6 +624,7 @@ KERNEL(256, 1, 1) kernel8(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
 }
 
 KERNEL(256, 1, 1) kernel9(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
     enum { TAP_PLANES = 1, TAP_ROWS = 1, TAP_COLUMNS = 2, TAPS = 2 };
     const u32 outs = (u32)arg2;
@@ -647,6 +657,7 @@ KERNEL(256, 1, 1) kernel9(GLOBAL const u16* RESTRICT arg0, GLOBAL u32* arg1, i64
 // calls load_matrices
 // calls multiply_matrices_f16
 KERNEL_LEAST(128, 1, 1, 3) kernel10(GLOBAL const u16* RESTRICT arg0, GLOBAL const u32* arg1, GLOBAL u16* RESTRICT arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, i64 arg14) {
+  STARTED;
   enum { THREADS = 128 };
   enum { OUT_TILES = 4 };
   enum { OUT_PARTS = 1 };
@@ -781,6 +792,7 @@ KERNEL_LEAST(128, 1, 1, 3) kernel10(GLOBAL const u16* RESTRICT arg0, GLOBAL cons
 }
 
 KERNEL(256, 1, 1) kernel11(i32 arg0, i32 arg1, GLOBAL u16* RESTRICT arg2, GLOBAL const u16* RESTRICT arg3, GLOBAL const u16* RESTRICT arg4, i64 arg5) {
+  STARTED;
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg5; j += (i64)group_count(0) * 256) {
     const i32 item = (i32)j * 4, row = item / arg0, column = item % arg0;
     i32 o0 = row * arg1;
