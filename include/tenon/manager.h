@@ -43,6 +43,9 @@ struct RunOptions {
   int repeat = 1;                                                  // compute this many times; the timeline is that of the fastest
   std::optional<std::chrono::nanoseconds> timeout = std::nullopt;  // to wait for the device
   int priority = 0;
+  // On whose behalf a server computes (LeaseOptions::client). On an exclusive device, a run of one client makes room for others
+  // of equal priority that have used it less, where the backend can: between tiles, or repetitions. Empty: it runs to its end.
+  std::string client = {};
   // Checked while waiting, between stages and, where the backend can, between the tiles of a computation; throws cancelled.
   std::stop_token cancel = {};
   // Wall-clock limit from the grant of the device to the results; throws deadline_exceeded. A device that does not stop is

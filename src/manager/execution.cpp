@@ -67,10 +67,36 @@ class Recorder {
   Timeline timeline_;
 };
 
+// While a run of a client uses an exclusive device: it makes room for those of others between two tiles.
+class DeviceTurn final : public Turn {
+ public:
+  DeviceTurn(DeviceOwner& owner, LeaseGrant& grant) : owner_(owner), grant_(grant), before_(current()) { set_current(this); }
+  ~DeviceTurn() { set_current(before_); }
+
+  void offer() noexcept override {
+    const Clock::time_point now = Clock::now();
+    if (now < look_at_) return;
+    look_at_ = now + kLook;
+    owner_.offer(grant_);
+  }
+  // Whoever waits for something else keeps the device.
+  void give_back() noexcept override {}
+  void take_again() noexcept override {}
+  bool is_crowded() const noexcept override { return before_ && before_->is_crowded(); }
+
+ private:
+  static constexpr std::chrono::milliseconds kLook{1};
+  DeviceOwner& owner_;
+  LeaseGrant& grant_;
+  Turn* const before_;
+  Clock::time_point look_at_ = Clock::now() + kLook;
+};
+
 LeaseOptions lease_request(const RunOptions& options, const Recorder& recorder) {
   LeaseOptions requested;
   requested.timeout = options.at_once ? std::optional(std::chrono::nanoseconds::zero()) : options.timeout;
   requested.priority = options.priority;
+  requested.client = options.client;
   requested.cancel = options.cancel;
   if (options.on_progress)
     requested.on_wait = [&](const QueuePlace& place) {
@@ -107,6 +133,7 @@ double compute(Executable& executable, std::span<const Buffer* const> inputs, st
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repeat; ++i) {
     recorder.check_cancelled();
+    if (i > 0) check_stop();
     executable.run(inputs, outputs);
     best = std::min(best, recorder.lap());
   }
@@ -158,6 +185,8 @@ struct Execution {
     DeviceOwner::Operation operation =
         owner->begin(DeviceOwner::grant_of(lease), options.cancel, is_on_host ? std::nullopt : options.limit);
     const StopScope scope(options.cancel, options.limit);
+    std::optional<DeviceTurn> turn;
+    if (owner->device().exclusive && !options.client.empty()) turn.emplace(*owner, DeviceOwner::grant_of(lease));
     double compute_seconds = 0;
     std::uint64_t bytes = 0;
     Compiled program;
@@ -227,6 +256,7 @@ struct Execution {
   void learn(const LeaseGrant& grant, bool was_compiled) const {
     ProfileStore& profiles = state.routing.profiles();
     if (was_compiled && grant.open_seconds == 0 && !profiles.wants_run()) return;
+    if (grant.was_paused) return;  // it took longer than it takes
     Work work = state.routing.work_of(graph);
     if (!moves_tensors) work.upload_bytes = work.download_bytes = 0;
     profiles.record_run(owner->device(), work, was_compiled, timeline);

@@ -49,6 +49,13 @@ TaskPool::Limits limits_of_workers(const ServerOptions& options) {
   return limits;
 }
 
+std::array<std::size_t, Turns::kKinds> turns_at_cores() {
+  std::array<std::size_t, Turns::kKinds> most{};
+  most.fill(static_cast<std::size_t>(usable_cores()));
+  most[static_cast<std::size_t>(Turns::Kind::fresh)] *= 4;  // they end soon, and some wait for a moment
+  return most;
+}
+
 double requests_a_second(const ServerOptions& options) {
   if (options.rate_limit >= 0) return options.rate_limit;
   return is_loopback_host(options.host) ? 0 : 100;
@@ -137,7 +144,7 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
                 .total = wanted.session_total,
                 .lockout = wanted.lockout}),
       rates(requests_a_second(wanted)),
-      turns(static_cast<std::size_t>(usable_cores()), static_cast<std::size_t>(usable_cores())),
+      turns(turns_at_cores(), may_prefer_threads()),
       workers(limits_of_workers(wanted), &turns),
       attendants({.threads = kAttendants,
                   .waiting = wanted.max_waiting,

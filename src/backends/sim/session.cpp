@@ -76,13 +76,14 @@ bool Session::end(State state) noexcept {
 
 void Session::compute_for(double seconds) const {
   if (card_->device.virtual_time || seconds <= 0) return;
-  constexpr std::chrono::milliseconds kTile{5};
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  const StopScope* const stop = StopScope::current();
-  std::unique_lock lock(mutex_);
-  while (state_ == State::open && std::chrono::steady_clock::now() < until && !card_->is_unplugged()) {
-    if (stop && stop->is_met()) stop->raise();  // not check_stop(), which may wait, because of the lock
-    ended_.wait_for(lock, std::min<std::chrono::duration<double>>(kTile, until - std::chrono::steady_clock::now()));
+  constexpr std::chrono::duration<double> kTile = std::chrono::milliseconds(5);
+  for (std::chrono::duration<double> left(seconds); left.count() > 0;) {
+    check_stop();  // others may compute meanwhile, which is no time of this run
+    const auto begin = std::chrono::steady_clock::now();
+    std::unique_lock lock(mutex_);
+    if (state_ != State::open || card_->is_unplugged()) return;
+    ended_.wait_for(lock, std::min(kTile, left));
+    left -= std::chrono::steady_clock::now() - begin;
   }
 }
 

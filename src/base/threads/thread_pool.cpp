@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/threads/stop_scope.h"
+#include "base/threads/turn.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -234,7 +235,8 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(std::int64_t chunks, Call call, void* context) {
   State& state = *state_;
   const StopScope* const scope = StopScope::current();
-  if (chunks <= 1 || threads_ == 1 || state.busy.exchange(true, std::memory_order_acquire)) {
+  const Turn* const turn = Turn::current();
+  if (chunks <= 1 || threads_ == 1 || (turn && turn->is_crowded()) || state.busy.exchange(true, std::memory_order_acquire)) {
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
       if (scope && chunk > 0) scope->check();
       call(context, chunk, 0);

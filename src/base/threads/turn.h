@@ -20,6 +20,8 @@ class Turn {
   virtual void offer() noexcept = 0;
   virtual void give_back() noexcept = 0;
   virtual void take_again() noexcept = 0;
+  // Whether others have or want all cores, so that helping threads would be in their way.
+  virtual bool is_crowded() const noexcept = 0;
 
  protected:
   Turn() = default;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text/units.h"
+#include "base/threads/stop_scope.h"
 #include "lease/turnstile/fork_guard.h"
 #include "lease/turnstile/queue_text.h"
 
@@ -17,6 +18,10 @@ namespace {
 // What a cancelled operation may take to end by itself before the device is abandoned for it.
 constexpr std::chrono::seconds kOverdueGrace{2};
 constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);
+// How long a lease is used before one of a client that has used the device as much gets it.
+constexpr std::chrono::milliseconds kTurn{20};
+// How soon a lease that makes room for others notices that its run is cancelled.
+constexpr std::chrono::milliseconds kLookForStop{100};
 
 bool is_elsewhere(const Turnstile::Position& place) {
   return !place.is_known || !place.is_in_this_pid_namespace || place.pid != getpid();
@@ -66,7 +71,8 @@ bool DeviceOwner::can_grant(const Request& request) const {
   if (!is_open_for_use()) return false;
   if (!request.grant) return true;
   if (!has_ticket_for(request)) return false;
-  return holders_.empty() || (request.mode == LeaseMode::shared && holders_.front()->mode == LeaseMode::shared);
+  return holders_.empty() || (request.mode == LeaseMode::shared && holders_.front()->mode == LeaseMode::shared) ||
+         goes_before_paused(request);
 }
 
 void DeviceOwner::grant(Request& request, Clock::Time now) {
@@ -79,7 +85,8 @@ void DeviceOwner::grant(Request& request, Clock::Time now) {
   if (state_ == DeviceState::idle) enter(DeviceState::busy, {}, now);
   grant.owner = shared_from_this();
   grant.mode = request.mode;
-  grant.granted_at = now;
+  grant.granted_at = grant.runs_since = now;
+  grant.turn_until = now + kTurn;
   grant.epoch = session_ ? session_->pass.epoch() : 0;
   holders_.push_back(&grant);
   leases_held_.fetch_add(1, std::memory_order_relaxed);
@@ -124,11 +131,13 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
   Request request;
   request.grant = granted.get();
   request.mode = options.mode.value_or(device().exclusive ? LeaseMode::exclusive : LeaseMode::shared);
-  request.priority = options.priority;
+  request.priority = granted->priority = options.priority;
+  granted->client = options.client;
 
   std::unique_lock lock(mutex_);
   check_running();
   const Clock::Time asked_at = granted->asked_at = now();
+  request.due = due(options.client, asked_at);
   for (const LeaseGrant* held : holders_) {
     if (held->thread != granted->thread) continue;
     if (request.mode == LeaseMode::exclusive && held->mode == LeaseMode::shared)
@@ -169,7 +178,13 @@ void DeviceOwner::release(LeaseGrant& grant) noexcept {
   const Clock::Time now = this->now();
   const double held = Clock::seconds_between(grant.granted_at, now);
   usage_.released(held, now);
-  if (holders_.empty()) work_ended(now);
+  if (!grant.is_paused) use_.add(grant.client, now - grant.runs_since, now);
+  if (holders_.empty()) {
+    work_ended(now);
+  } else if (all_are_paused()) {
+    grant_waiting(now);
+    resumed_.notify_all();
+  }
   lock.unlock();
   if (is_wanted(DeviceEvent::Kind::released)) send(DeviceEvent::Kind::released, held, {}, grant.epoch);
 }
@@ -183,6 +198,58 @@ void DeviceOwner::work_ended(Clock::Time now) {
   rest(now);
   // The owner looks again when it wakes anyway, so that a release costs no system call while the device is in steady use.
   sleeper_.wake_by(session_->others_wait || !queue_.empty() ? now : session_->close_at);
+}
+
+// --- Leases that make room for others ---
+
+bool DeviceOwner::all_are_paused() const {
+  return std::all_of(holders_.begin(), holders_.end(), [](const LeaseGrant* grant) { return grant->is_paused; });
+}
+
+Clock::Time DeviceOwner::due(const std::string& client, Clock::Time now) const {
+  return client.empty() ? now : now + use_.of(client, now);
+}
+
+bool DeviceOwner::goes_before_paused(const Request& request) const {
+  return !request.grant->client.empty() && all_are_paused() &&
+         std::all_of(holders_.begin(), holders_.end(), [&](const LeaseGrant* grant) {
+           return request.priority != grant->priority ? request.priority > grant->priority : request.due < grant->due;
+         });
+}
+
+bool DeviceOwner::may_resume(const LeaseGrant& grant) const {
+  // Before it closes, all that runs has to end.
+  if (!is_open_for_use()) return true;
+  return all_are_paused() && std::all_of(holders_.begin(), holders_.end(), [&](const LeaseGrant* other) {
+           return other->priority != grant.priority ? other->priority < grant.priority : grant.due <= other->due;
+         });
+}
+
+void DeviceOwner::offer(LeaseGrant& grant) noexcept {
+  std::unique_lock lock(mutex_);
+  if (queue_.empty() || !is_open_for_use()) return;
+  const Request& next = queue_.front();
+  if (!next.grant || next.grant->client.empty() || next.grant->client == grant.client) return;
+  Clock::Time now = this->now();
+  use_.add(grant.client, now - std::exchange(grant.runs_since, now), now);
+  // Equals change places now and then only.
+  const bool is_far_ahead = use_.of(grant.client, now) > use_.of(next.grant->client, now) + kTurn;
+  if (!is_far_ahead && now < grant.turn_until) return;
+  grant.due = due(grant.client, now);
+  grant.is_paused = true;
+  grant_waiting(now);
+  grant.is_paused = !may_resume(grant);
+  if (!grant.is_paused) return;
+  if (all_are_paused()) resumed_.notify_all();
+  grant.was_paused = true;
+  while (!may_resume(grant)) {
+    if (const StopScope* const scope = StopScope::current(); scope && scope->is_met()) break;
+    resumed_.wait_for(lock, kLookForStop);
+  }
+  now = this->now();
+  grant.is_paused = false;
+  grant.runs_since = now;
+  grant.turn_until = now + kTurn;
 }
 
 DeviceOwner::Operation DeviceOwner::begin(const LeaseGrant& grant, const std::stop_token& cancel,

@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/threads/recent_use.h"
 #include "lease/event_sink.h"
 #include "lease/owner/open_session.h"
 #include "lease/owner/request_queue.h"
@@ -75,7 +76,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   Lease acquire(const LeaseOptions& options);
   bool is_held_by_this_thread() const;
   // |lease| must not be empty.
-  static const LeaseGrant& grant_of(const Lease& lease) { return *lease.grant_; }
+  static LeaseGrant& grant_of(const Lease& lease) { return *lease.grant_; }
 
   // The use of the device under a lease. Nothing closes it meanwhile. A thread must not begin a second one within the first.
   class Operation;
@@ -90,6 +91,9 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   // The use of a device that is open, shared and not waited for, without a lease of its own: what a program of a microsecond can
   // afford. None if it is not. Operation::count_run() says how it went.
   std::optional<Operation> begin_at_once();
+  // Lets others use an exclusive device for a while that are due before this lease, which has a client. Called between the tiles
+  // of its operation by the thread that runs it; may block.
+  void offer(LeaseGrant& grant) noexcept;
   // Of all devices of this process: leases that are held now. Without any, no thread has one.
   static int leases_held() noexcept { return leases_held_.load(std::memory_order_relaxed); }
 
@@ -140,6 +144,11 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   bool can_grant(const Request& request) const;
   void grant(Request& request, Clock::Time now);
   void grant_waiting(Clock::Time now);
+  // Leases that make room for others stay among the holders.
+  bool all_are_paused() const;
+  bool goes_before_paused(const Request& request) const;
+  bool may_resume(const LeaseGrant& grant) const;
+  Clock::Time due(const std::string& client, Clock::Time now) const;
   void give_up_opening(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds patience);
   void wait_for_grant(std::unique_lock<std::mutex>& lock, Request& request, const LeaseOptions& options);
   bool is_open_for_use() const noexcept { return state_ == DeviceState::idle || state_ == DeviceState::busy; }
@@ -199,6 +208,8 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   RequestQueue queue_;
   RequestQueue::Holders holders_;
+  std::condition_variable resumed_;                     // a lease that is paused may go on
+  RecentUse use_;                                       // by clients
   std::optional<std::stop_source> opening_;             // exactly while opening: ends the wait for other processes, and retries
   std::stop_source open_;                               // ends an open that hangs, as far as the backend can
   std::unique_ptr<OpenSession> session_;                // exactly while the device is open
@@ -251,6 +262,12 @@ struct LeaseGrant {
   Clock::Time asked_at{}, granted_at{};
   double open_seconds = 0;  // part of the wait for the lease: spent opening the device
   std::uint64_t epoch = 0;
+  std::string client;
+  int priority = 0;
+  Clock::Time runs_since{};  // its client is charged from here
+  Clock::Time turn_until{};  // others of whom as much has been used wait until then
+  Clock::Time due{};         // while it is paused
+  bool is_paused = false, was_paused = false;
   ~LeaseGrant() {
     if (owner) owner->release(*this);
   }

@@ -115,6 +115,7 @@ void DeviceOwner::drain(CloseReason reason) {
   } else if (state_ == DeviceState::draining) {
     close_reason_ = std::max(close_reason_, reason);
   }
+  resumed_.notify_all();
   sleeper_.wake();
 }
 

@@ -27,7 +27,7 @@ RequestQueue::Failure RequestQueue::Failure::of(const std::exception& error) {
 void RequestQueue::add(Request& request) {
   const auto goes_before = [&](const Request* other) {
     if (!request.grant || !other->grant) return !request.grant && other->grant;
-    return request.priority > other->priority;
+    return request.priority != other->priority ? request.priority > other->priority : request.due < other->due;
   };
   request.changed.emplace();
   requests_.insert(std::find_if(requests_.begin(), requests_.end(), goes_before), &request);

@@ -1,4 +1,5 @@
-// RequestQueue: the threads that wait for one device, by priority, then in order of arrival.
+// RequestQueue: the threads that wait for one device, by priority, then by when they are due: when they came, or later for
+// clients that have used the device much lately.
 //
 // A Request lives on the stack of its thread. It is in the queue from add() until it is granted, fails, or gives up. An operation
 // of a lease whose device was closed meanwhile has a request without a grant; it goes before every request for a lease.
@@ -38,6 +39,7 @@ class RequestQueue {
   struct Request {
     LeaseMode mode{};
     int priority = 0;
+    Clock::Time due{};            // among those of equal priority, the earlier one comes first
     LeaseGrant* grant = nullptr;  // to be granted; null for an operation
     std::uint64_t arrival = 0;    // among requests for leases; 0 for a lease within another one of its thread
     Outcome outcome = Outcome::none;

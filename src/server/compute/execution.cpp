@@ -175,6 +175,7 @@ void run_on_mesh(const ComputeRequest& program, DeviceManager& manager, const Ru
   std::optional<MeshPlan> plan;
   if (program.details) plan = explain_mesh(manager, program.graph, mesh, options);
   options.run = run;
+  options.run.client.clear();  // two of them would wait for each other, each with a device that the other one needs
   outcome.mesh = {program.mesh, mesh.devices(), tenon::run_on_mesh(manager, program.graph, program.arrays, mesh, options),
                   std::move(plan)};
   outcome.run = present::as_run(outcome.mesh->result);
@@ -187,6 +188,7 @@ void execute(const ComputeRequest& program, DeviceManager& manager, const Execut
   RunOptions run = program.run_options();
   run.repeat = program.repeat;
   run.priority = program.priority;
+  run.client = options.memory.client;
   run.cancel = options.cancel;
   run.program = program.title();
   run.limit = options.limit;

@@ -276,7 +276,7 @@ void TaskPool::work() {
   while (std::optional<Chosen> chosen = next_task(sleeper)) {
     {
       std::optional<Turns::Task> turn;
-      if (turns_) turn.emplace(*turns_);
+      if (turns_) turn.emplace(*turns_, chosen->client);
       chosen->task();
       chosen->task = nullptr;
     }

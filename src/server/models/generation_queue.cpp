@@ -72,6 +72,7 @@ struct GenerationQueue::Instance {
   // With the queue's mutex held.
   bool is_working = false;
   bool is_starting = false;                    // its worker has not looked for requests yet
+  Turns::Task* turn = nullptr;                 // of its worker, while it has one
   std::map<std::string, std::size_t> rows_of;  // by client, without zeros
   std::size_t rows = 0;
   Clock::time_point rests_until;
@@ -145,6 +146,9 @@ void GenerationQueue::submit(std::vector<GenerationTask> tasks) {
           fmt::format("this client has {} requests waiting for the model {}; a client may have {}", own, setup_.name, most),
           "wait for the answers, or send fewer prompts at once")
           .with_retry(2);
+    // Before the tasks are moved from.
+    for (const std::unique_ptr<Instance>& instance : instances_)
+      if (instance->turn) instance->turn->work_also_for(client);
     for (GenerationTask& task : tasks) enqueue(std::move(task));
   }
   start_idle(tasks.size());
@@ -344,11 +348,19 @@ bool GenerationQueue::step(Instance& instance) {
       instance.batch.reset();
       instance.generator.reset();
       instance.is_working = false;
+      instance.turn = nullptr;
       instance.stop = std::stop_source();
       instance.stop_reason = nullptr;
       return false;
     }
     stop = instance.stop.get_token();
+    if (instance.turn) {
+      std::vector<std::string> clients;
+      for (const auto& [client, rows] : instance.rows_of) clients.push_back(client);
+      for (const auto& [client, waiting] : waiting_) clients.push_back(client);
+      if (next) clients.push_back(next->client);
+      instance.turn->work_for(std::move(clients));
+    }
   }
   try {
     if (!instance.batch) {
@@ -379,9 +391,15 @@ bool GenerationQueue::step(Instance& instance) {
 void GenerationQueue::work(Instance& instance) {
   const Clock::time_point until = Clock::now() + kTurn;
   const UseManager manager(*setup_.manager);
+  const auto set_turn = [&](Turns::Task* turn) {
+    const std::lock_guard lock(mutex_);
+    instance.turn = turn;
+  };
+  set_turn(Turns::Task::of_this_thread());
   do {
     if (!step(instance)) return;
   } while (Clock::now() < until);
+  set_turn(nullptr);
   if (setup_.start([self = shared_from_this(), &instance] { self->work(instance); })) return;
   // No room for another turn: the server is full or ends.
   const std::exception_ptr reason = full("the server is full or ends");

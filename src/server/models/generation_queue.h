@@ -29,6 +29,7 @@
 
 #include "model/generate/batch.h"
 #include "server/compute/memory/memory_gate.h"
+#include "server/compute/turns.h"
 
 namespace tenon::server {
 

@@ -133,6 +133,7 @@ RunOptions ServedModel::run_options(std::size_t instance, std::stop_token cancel
   options.limit = services_.options.max_run_time;
   options.timeout = std::chrono::seconds(60);
   options.program = fmt::format("model {}", source_.name);
+  options.client = options.program;
   return options;
 }
 

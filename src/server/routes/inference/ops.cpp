@@ -125,6 +125,7 @@ OpInference read_inference(const OpInfo& op, const Call& call, const ProgramRead
   inference.run.cancel = call.cancel;
   inference.run.program = fmt::format("op.{}", op.name);
   inference.run.timeout = kTimeout;
+  inference.run.client = call.client.quota;
   return inference;
 }
 
