@@ -119,6 +119,15 @@ void check_media(const Request& request, const Route& route) {
   }
 }
 
+// What the server does by itself: a failure must not end it, nor keep it from being done again.
+void try_again_later(const char* what, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    logging::warn("cannot {}, will try again: {}", what, error.what());
+  }
+}
+
 // On every answer where there is a limit (draft-ietf-httpapi-ratelimit-headers).
 void add_rate_limit(Response& response, const Admission& admission, const RateLimit& rates) {
   if (admission.rate_limit.empty()) return;
@@ -360,10 +369,12 @@ void Application::tick() {
     const bool is_watched = services.events.subscribers() > 0;
     services.is_taking_snapshot = services.attendants.submit("", "snapshot", [&services, is_watched] {
       auto text = std::make_shared<std::string>();
-      if (is_watched)
-        *text = snapshot_json(services);
-      else
-        services.holds.observe(services.manager.status(), std::chrono::system_clock::now());
+      try_again_later("take a snapshot", [&] {
+        if (is_watched)
+          *text = snapshot_json(services);
+        else
+          services.holds.observe(services.manager.status(), std::chrono::system_clock::now());
+      });
       services.post([&services, text] {
         services.is_taking_snapshot = false;
         if (!text->empty()) services.events.snapshot(std::move(*text));
@@ -372,7 +383,7 @@ void Application::tick() {
   }
   if (!services.is_reading_devices && services.device_view.is_stale(now))
     services.is_reading_devices = services.attendants.submit("", "devices", [&services] {
-      services.device_view.read();
+      try_again_later("read the devices", [&] { services.device_view.read(); });
       services.post([&services] { services.is_reading_devices = false; });
     });
   static FreedMemory freed;
@@ -383,15 +394,13 @@ void Application::tick() {
   // What has expired may be much to free, and others may have the locks.
   if (!services.is_tidying)
     services.is_tidying = services.attendants.submit("", "tidy", [&services, now] {
-      try {
+      try_again_later("drop what has expired", [&] {
         services.uploads.expire(now);
         services.results.expire(now);
         services.jobs.expire(now);
         services.accounts.expire();
         services.models.tick(now);
-      } catch (const std::exception& error) {
-        logging::warn("cannot drop what has expired, will try again: {}", error.what());
-      }
+      });
       services.post([&services] { services.is_tidying = false; });
     });
 }

@@ -5,7 +5,8 @@
 // client: whoever sends much waits for himself only, and for other devices not even that. Idle threads end after a while.
 //
 // submit() does not wait for another thread that the system has interrupted with the pool's lock: what comes meanwhile is taken
-// in by the one who has the lock.
+// in by the one who has the lock. Of these, 64 at most are taken at a time, whatever their clients have waiting already; which of
+// them runs next is decided as for all others.
 //
 // Lifetime: the destructor drops tasks that have not begun and waits for the running ones.
 // Thread safety: all calls may come from any thread.
