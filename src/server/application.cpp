@@ -143,7 +143,7 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
       post(std::move(to_io)),
       limits{wanted.max_elements, request_memory_limit(wanted), wanted.max_operations, wanted.max_run_time},
       memory(total_memory_limit(wanted), wanted.max_client_memory),
-      kept(memory.limit() / 16),
+      kept(memory.limit() / 64),
       uploads(memory, wanted.upload_quota_bytes, wanted.upload_lifetime),
       results(memory, wanted.result_lifetime),
       programs(memory),

@@ -232,7 +232,7 @@ void bf16_product_with_subnormals(ThreadPool& pool, const Matrix<Bf16Bits>& a, c
     float* const corner = out + offset_of(n, batch.shape, batch.out) + rows.begin * ldc + cols.begin;
     const Matrix<Bf16Bits> right_part = right.transposed().band(cols.begin, cols.end).transposed();
     if (is_exact[static_cast<std::size_t>(n)] == 0) return gemm_bf16(left.band(rows.begin, rows.end), right_part, corner, ldc);
-    thread_local std::vector<float> wide_left, wide_right;
+    std::vector<float> wide_left, wide_right;  // of this product alone: a thread would keep them for long
     gemm(widened_matrix(left, DType::bf16, rows.begin, 0, rows.end - rows.begin, left.cols, wide_left),
          widened_matrix(right_part, DType::bf16, 0, 0, right.rows, right_part.cols, wide_right), corner, ldc);
   });
