@@ -176,6 +176,33 @@ TEST(Accounts, CountByAccountAndAddressAndForgetAfterAWhile) {
 }
 
 // Names that do not exist cost a hash each as well: without a count by network, a flood of them keeps everybody out.
+TEST(Accounts, AFloodFromOneNetworkLeavesRoomForOthers) {
+  if (!has_passwords()) GTEST_SKIP() << "this build has no libsodium";
+  const TestDirectory files;
+  Accounts accounts({.password_file = files.write("passwords", hash()), .network_attempts = 1'000'000});
+  const auto status = [&](const std::string& account, const char* password, const char* address) {
+    try {
+      accounts.login(account, password, address, {});
+      return 200;
+    } catch (const Problem& problem) {
+      return problem.status();
+    }
+  };
+  std::atomic<bool> is_over = false;
+  std::atomic<int> refused = 0;
+  std::vector<std::jthread> flood;
+  for (int i = 0; i < 24; ++i)
+    flood.emplace_back([&, i] {
+      for (int n = 0; !is_over; ++n) {
+        refused += status("a" + std::to_string(i * 1'000'000 + n), "guess", "10.0.0.1") == 503;
+        std::this_thread::yield();
+      }
+    });
+  while (refused < 100) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(status("admin", "correct horse", "10.0.0.2"), 200);
+  is_over = true;
+}
+
 TEST(Accounts, GuessingUnderManyNamesLocksTheNetworkButNotWhoHasLoggedInBefore) {
   if (!has_passwords()) GTEST_SKIP() << "this build has no libsodium";
   const TestDirectory files;
