@@ -44,8 +44,8 @@ struct LeaseOptions {
   // How long to wait; nullopt: Config::lease_timeout_seconds. Zero: fail if others are ahead, but wait for the device to open.
   std::optional<std::chrono::nanoseconds> timeout = std::nullopt;
   int priority = 0;  // higher priorities first; equal ones in order of arrival
-  // Whom a process that serves several clients asks for: of those with equal priorities, who has used the device least lately
-  // comes first. Empty: in order of arrival.
+  // Whom a process that serves several clients asks for: of those with equal priorities, who has used an exclusive device least
+  // lately comes first. Empty: in order of arrival.
   std::string client = {};
   // nullopt: exclusive for devices that allow one process at a time, shared otherwise.
   std::optional<LeaseMode> mode = std::nullopt;

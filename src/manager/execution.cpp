@@ -96,7 +96,6 @@ LeaseOptions lease_request(const RunOptions& options, const Recorder& recorder) 
   LeaseOptions requested;
   requested.timeout = options.at_once ? std::optional(std::chrono::nanoseconds::zero()) : options.timeout;
   requested.priority = options.priority;
-  requested.client = options.client;
   requested.cancel = options.cancel;
   if (options.on_progress)
     requested.on_wait = [&](const QueuePlace& place) {
@@ -178,7 +177,9 @@ struct Execution {
     std::optional<WithoutTurn> without_turn;
     if (!is_on_host) without_turn.emplace();
     Recorder recorder(options, owner->device().id);
-    const Lease lease = state.acquire(*owner, lease_request(options, recorder));
+    LeaseOptions requested = lease_request(options, recorder);
+    if (owner->device().exclusive) requested.client = options.client;
+    const Lease lease = state.acquire(*owner, requested);
     recorder.add("queued", DeviceOwner::grant_of(lease).queued_seconds());
     recorder.add("opening", DeviceOwner::grant_of(lease).open_seconds);
     // Loops on the host end at the limit by themselves, and there is no other CPU to give this one up for.

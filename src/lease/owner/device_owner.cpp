@@ -132,12 +132,12 @@ Lease DeviceOwner::acquire(const LeaseOptions& options) {
   request.grant = granted.get();
   request.mode = options.mode.value_or(device().exclusive ? LeaseMode::exclusive : LeaseMode::shared);
   request.priority = granted->priority = options.priority;
-  granted->client = options.client;
+  if (device().exclusive) granted->client = options.client;
 
   std::unique_lock lock(mutex_);
   check_running();
   const Clock::Time asked_at = granted->asked_at = now();
-  request.due = due(options.client, asked_at);
+  request.due = due(granted->client, asked_at);
   for (const LeaseGrant* held : holders_) {
     if (held->thread != granted->thread) continue;
     if (request.mode == LeaseMode::exclusive && held->mode == LeaseMode::shared)

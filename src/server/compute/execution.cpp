@@ -160,6 +160,21 @@ void write_first_result(JsonWriter& json, const ComputeRequest& program, const O
   write_all_values(json, "full_output", program, first);
 }
 
+// Repeated requests share their decision: its text, a good part of a small answer, is written once.
+void write_route(JsonWriter& json, const std::string& requested, const std::shared_ptr<const Decision>& decision) {
+  struct Text {
+    std::shared_ptr<const Decision> decision;
+    std::string requested, text;
+  };
+  thread_local Text last;
+  if (last.decision != decision || last.requested != requested) {
+    last = {decision, requested, {}};
+    JsonWriter text(last.text);
+    present::write_route(text, requested, *decision);
+  }
+  json.raw(last.text);
+}
+
 std::string server_timing(const Timeline& timeline) {
   std::string text;
   for (const Span& span : timeline)
@@ -256,7 +271,7 @@ std::string answer_json(const ComputeRequest& program, const Outcome& outcome, s
   present::write_device_brief(json, outcome.run.device);
   json.key("route");
   if (outcome.run.decision)
-    present::write_route(json, program.device, *outcome.run.decision);
+    write_route(json, program.device, outcome.run.decision);
   else
     json.null();
   if (outcome.mesh) {
