@@ -28,20 +28,23 @@ using PhiloxWords = std::array<std::uint32_t, 4>;
 
 enum class RandomStream : std::uint32_t { uniform_f32 = 0, uniform_f64 = 1, normal_f64 = 2, normal_f32 = 3 };
 
+inline constexpr std::uint64_t kPhiloxFactors[] = {0xD2511F53u, 0xCD9E8D57u};
+inline constexpr std::uint32_t kPhiloxKeys[] = {0x9E3779B9u, 0xBB67AE85u};
+
 constexpr PhiloxWords philox4x32(std::uint64_t seed, std::uint64_t block, std::uint32_t stream) {
   std::uint32_t c0 = static_cast<std::uint32_t>(block), c1 = static_cast<std::uint32_t>(block >> 32), c2 = stream, c3 = 0;
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0;
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c2;
+    const std::uint64_t p0 = kPhiloxFactors[0] * c0;
+    const std::uint64_t p1 = kPhiloxFactors[1] * c2;
     const std::uint32_t n0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
     const std::uint32_t n2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
     c1 = static_cast<std::uint32_t>(p1);
     c3 = static_cast<std::uint32_t>(p0);
     c0 = n0;
     c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k0 += kPhiloxKeys[0];
+    k1 += kPhiloxKeys[1];
   }
   return {c0, c1, c2, c3};
 }
