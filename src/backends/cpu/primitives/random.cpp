@@ -12,18 +12,6 @@
 namespace tenon::cpu {
 namespace {
 
-// Four numbers come from one block of the generator: whole blocks at a time, the ends one by one.
-void uniform(std::uint64_t seed, float* out, std::int64_t begin, std::int64_t end) {
-  std::int64_t i = begin;
-  for (; i < end && i % 4 != 0; ++i) out[i] = random_uniform_f32(seed, static_cast<std::uint64_t>(i));
-  for (; i + 4 <= end; i += 4) {
-    const PhiloxWords words =
-        philox4x32(seed, static_cast<std::uint64_t>(i) / 4, static_cast<std::uint32_t>(RandomStream::uniform_f32));
-    for (std::size_t j = 0; j < 4; ++j) out[i + static_cast<std::int64_t>(j)] = static_cast<float>(words[j] >> 8) * 0x1p-24f;
-  }
-  for (; i < end; ++i) out[i] = random_uniform_f32(seed, static_cast<std::uint64_t>(i));
-}
-
 void uniform(std::uint64_t seed, double* out, std::int64_t begin, std::int64_t end) {
   std::int64_t i = begin;
   for (; i < end && i % 2 != 0; ++i) out[i] = random_uniform_f64(seed, static_cast<std::uint64_t>(i));
@@ -64,16 +52,15 @@ TENON_FORMULA Plain polynomial(Plain x, const float (&c)[N]) {
   return y;
 }
 
-// The numbers of |kBlocks| blocks of the generator, from |block| on; loops that the compiler vectorises. Only with FMA: without,
-// each is a call.
+// The words of |kBlocks| blocks of the generator, from |block| on. This and what follows are loops that the compiler vectorises.
 constexpr int kBlocks = 32;
-TENON_CLONES void normal_blocks(std::uint64_t seed, std::uint64_t block, float* out) {
-  std::uint32_t words[4][kBlocks];
+using BlockWords = std::uint32_t[4][kBlocks];
+TENON_FORMULA void fill_words(std::uint64_t seed, std::uint64_t block, RandomStream stream, BlockWords& words) {
   for (int b = 0; b < kBlocks; ++b) {
     const std::uint64_t counter = block + static_cast<std::uint64_t>(b);
     words[0][b] = static_cast<std::uint32_t>(counter);
     words[1][b] = static_cast<std::uint32_t>(counter >> 32);
-    words[2][b] = static_cast<std::uint32_t>(RandomStream::normal_f32);
+    words[2][b] = static_cast<std::uint32_t>(stream);
     words[3][b] = 0;
   }
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -85,6 +72,24 @@ TENON_CLONES void normal_blocks(std::uint64_t seed, std::uint64_t block, float* 
       words[1][b] = static_cast<std::uint32_t>(p1);
       words[3][b] = static_cast<std::uint32_t>(p0);
     }
+}
+TENON_FORMULA void interleave(const float (&values)[4][kBlocks], float* out) {
+  for (int b = 0; b < kBlocks; ++b)
+    for (int i = 0; i < 4; ++i) out[4 * b + i] = values[i][b];
+}
+
+TENON_CLONES void uniform_blocks(std::uint64_t seed, std::uint64_t block, float* out) {
+  BlockWords words;
+  fill_words(seed, block, RandomStream::uniform_f32, words);
+  float values[4][kBlocks];
+  for (int i = 0; i < 4; ++i)
+    for (int b = 0; b < kBlocks; ++b) values[i][b] = static_cast<float>(static_cast<std::int32_t>(words[i][b] >> 8)) * 0x1p-24f;
+  interleave(values, out);
+}
+// Only with FMA: without, each is a call.
+TENON_CLONES void normal_blocks(std::uint64_t seed, std::uint64_t block, float* out) {
+  BlockWords words;
+  fill_words(seed, block, RandomStream::normal_f32, words);
   float values[4][kBlocks];
   for (int pair = 0; pair < 4; pair += 2)
     for (int b = 0; b < kBlocks; ++b) {
@@ -100,8 +105,7 @@ TENON_CLONES void normal_blocks(std::uint64_t seed, std::uint64_t block, float* 
       values[pair][b] = std::bit_cast<float>(exchanged ? s : c);
       values[pair + 1][b] = std::bit_cast<float>(exchanged ? c : s);
     }
-  for (int b = 0; b < kBlocks; ++b)
-    for (int i = 0; i < 4; ++i) out[4 * b + i] = values[i][b];
+  interleave(values, out);
 }
 bool has_fma() {
 #if defined(__x86_64__) && !TENON_THREAD_SANITIZER
@@ -111,25 +115,30 @@ bool has_fma() {
 #endif
 }
 
-void normal(std::uint64_t seed, float* out, std::int64_t begin, std::int64_t end) {
-  static const bool by_blocks = has_fma();
-  if (!by_blocks) {
-    for (std::int64_t i = begin; i < end; ++i) out[i] = random_normal_f32(seed, static_cast<std::uint64_t>(i));
-    return;
-  }
-  // The ends by blocks too: an element is the same whichever part of the tensor a thread has.
+// The elements from |begin| to |end|, the ends by blocks too: an element is the same whichever part of the tensor a thread has.
+void fill_by_blocks(void (*blocks)(std::uint64_t, std::uint64_t, float*), std::uint64_t seed, float* out, std::int64_t begin,
+                    std::int64_t end) {
   constexpr std::int64_t step = 4 * kBlocks;
   for (std::int64_t i = begin - begin % 4; i < end; i += step) {
     const auto block = static_cast<std::uint64_t>(i) / 4;
     if (i >= begin && i + step <= end) {
-      normal_blocks(seed, block, out + i);
+      blocks(seed, block, out + i);
     } else {
       float some[step];
-      normal_blocks(seed, block, some);
+      blocks(seed, block, some);
       const std::int64_t first = std::max(begin, i), last = std::min(end, i + step);
       std::copy(some + (first - i), some + (last - i), out + first);
     }
   }
+}
+
+void uniform(std::uint64_t seed, float* out, std::int64_t begin, std::int64_t end) {
+  fill_by_blocks(uniform_blocks, seed, out, begin, end);
+}
+void normal(std::uint64_t seed, float* out, std::int64_t begin, std::int64_t end) {
+  static const bool by_blocks = has_fma();
+  if (by_blocks) return fill_by_blocks(normal_blocks, seed, out, begin, end);
+  for (std::int64_t i = begin; i < end; ++i) out[i] = random_normal_f32(seed, static_cast<std::uint64_t>(i));
 }
 
 void normal(std::uint64_t seed, double* out, std::int64_t begin, std::int64_t end) {
