@@ -40,6 +40,9 @@ std::uint64_t total_memory_limit(const ServerOptions& options) {
   return std::max<std::uint64_t>(read_memory_available("/") / 2, std::uint64_t{64} << 20);
 }
 
+// The process has more than what requests were given: holes in its heaps, above all.
+std::uint64_t without_heaps(std::uint64_t limit) { return limit - limit / 32; }
+
 // The system runs whoever answers before whoever computes: by preferring the former where it can, because a thread that gives way
 // to the whole machine is away for longer when it is interrupted with a lock.
 TaskPool::Limits limits_of_workers(const ServerOptions& options) {
@@ -142,7 +145,7 @@ Services::Services(const ServerOptions& wanted, DeviceManager& devices, Applicat
       manager(devices),
       post(std::move(to_io)),
       limits{wanted.max_elements, request_memory_limit(wanted), wanted.max_operations, wanted.max_run_time},
-      memory(total_memory_limit(wanted), wanted.max_client_memory),
+      memory(without_heaps(total_memory_limit(wanted)), wanted.max_client_memory),
       kept(memory.limit() / 64),
       uploads(memory, wanted.upload_quota_bytes, wanted.upload_lifetime),
       results(memory, wanted.result_lifetime),
