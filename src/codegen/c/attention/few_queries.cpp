@@ -137,12 +137,15 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   const bool is_short = 2 * heads * keys * width * static_cast<std::int64_t>(element_bytes(dtype)) <= kCached;
   const int threads = is_short && target.max_group_size >= 512 ? 512 : 128, teams = threads / lanes;
   const int together = is_short ? 1 : static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
-  const std::int64_t chunks = ceil_div(rows * shared, together);
-  // As many work-groups as the device holds at once, and none that waits for the others to end; each with some keys for every
-  // team. More rows need more registers.
+  const std::int64_t chunks = ceil_div(rows * shared, together), all = heads * chunks;
+  // The device holds so many work-groups at once (more rows need more registers); the parts that take the fewest rounds of them
+  // for their number, each with some keys for every team.
   const int resident = is_short ? 2 : together == 1 ? 8 : together == 2 ? 5 : 3;
-  const std::int64_t wanted = std::int64_t{target.compute_units} * resident / (heads * chunks), step = teams * kAhead;
-  const std::int64_t most = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(keys / (teams * 8), 1));
+  const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead;
+  const std::int64_t limit = std::clamp<std::int64_t>(keys / (teams * 8), 1, std::max<std::int64_t>(held / all, 4));
+  std::int64_t most = 1;
+  for (std::int64_t parts = 2; parts <= limit; ++parts)
+    if (ceil_div(all * parts, held) * most < ceil_div(all * most, held) * parts) most = parts;
   const std::int64_t split_keys = ceil_div(ceil_div(keys, most), step) * step, splits = ceil_div(keys, split_keys),
                      lines = x.q_shape[0] * x.q_shape[1] * rows;
   const int parts = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits * width) * 4) : -1;
