@@ -20,7 +20,9 @@
 
 #include "math/coefficients.h"
 
+#ifndef TENON_FORMULA
 #define TENON_FORMULA [[gnu::always_inline]] inline
+#endif
 
 // X(name) for the functions of one argument below; activations.h has more.
 #define TENON_FLOAT_FUNCTIONS(X) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tanh) X(erf) X(erfc)

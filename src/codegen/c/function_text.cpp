@@ -1,5 +1,7 @@
 // The helper functions of generated kernels that are formulas of src/math, instantiated with value types that write themselves
 // down.
+#define TENON_FORMULA inline  // once per process: small, not fast
+
 #include <fmt/args.h>
 #include <fmt/format.h>
 
@@ -11,6 +13,10 @@
 
 #include "codegen/c/body.h"
 #include "codegen/c/math_library.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#endif
 #include "math/activations.h"
 #include "math/float.h"
 #include "math/float_ops.h"
@@ -303,3 +309,7 @@ std::span<const Helper> function_helpers() {
 }
 
 }  // namespace tenon::emit
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif

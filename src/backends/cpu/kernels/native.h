@@ -27,5 +27,14 @@ TENON_INLINE F32 native(elementwise::Mac, F32 x, F32 y, F32 z) { return fma(x, y
 #endif
 #undef TENON_X
 
+// Those that compute for so long that the way of their stores does not matter: they have no kernels with streaming stores.
+template <class Op>
+inline constexpr bool kIsLong = false;
+#define TENON_X(Op, function) \
+  template <>                 \
+  inline constexpr bool kIsLong<elementwise::Op> = true;
+TENON_FLOAT_OPS(TENON_X)
+#undef TENON_X
+
 }  // namespace
 }  // namespace tenon::cpu

@@ -52,6 +52,13 @@ TENON_FORMULA Plain polynomial(Plain x, const float (&c)[N]) {
   return y;
 }
 
+// Unrolled, three versions of these loops are 70 kB.
+#if defined(__clang__)
+#define TENON_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define TENON_ROLLED
+#endif
+
 // The words of |kBlocks| blocks of the generator, from |block| on. This and what follows are loops that the compiler vectorises.
 constexpr int kBlocks = 32;
 using BlockWords = std::uint32_t[4][kBlocks];
@@ -64,26 +71,25 @@ TENON_FORMULA void fill_words(std::uint64_t seed, std::uint64_t block, RandomStr
     words[3][b] = 0;
   }
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round, k0 += kPhiloxKeys[0], k1 += kPhiloxKeys[1])
-    for (int b = 0; b < kBlocks; ++b) {
-      const std::uint64_t p0 = kPhiloxFactors[0] * words[0][b], p1 = kPhiloxFactors[1] * words[2][b];
-      words[0][b] = static_cast<std::uint32_t>(p1 >> 32) ^ words[1][b] ^ k0;
-      words[2][b] = static_cast<std::uint32_t>(p0 >> 32) ^ words[3][b] ^ k1;
-      words[1][b] = static_cast<std::uint32_t>(p1);
-      words[3][b] = static_cast<std::uint32_t>(p0);
-    }
+  TENON_ROLLED for (int round = 0; round < 10; ++round, k0 += kPhiloxKeys[0], k1 += kPhiloxKeys[1]) for (int b = 0; b < kBlocks;
+                                                                                                         ++b) {
+    const std::uint64_t p0 = kPhiloxFactors[0] * words[0][b], p1 = kPhiloxFactors[1] * words[2][b];
+    words[0][b] = static_cast<std::uint32_t>(p1 >> 32) ^ words[1][b] ^ k0;
+    words[2][b] = static_cast<std::uint32_t>(p0 >> 32) ^ words[3][b] ^ k1;
+    words[1][b] = static_cast<std::uint32_t>(p1);
+    words[3][b] = static_cast<std::uint32_t>(p0);
+  }
 }
 TENON_FORMULA void interleave(const float (&values)[4][kBlocks], float* out) {
-  for (int b = 0; b < kBlocks; ++b)
-    for (int i = 0; i < 4; ++i) out[4 * b + i] = values[i][b];
+  TENON_ROLLED for (int b = 0; b < kBlocks; ++b) for (int i = 0; i < 4; ++i) out[4 * b + i] = values[i][b];
 }
 
 TENON_CLONES void uniform_blocks(std::uint64_t seed, std::uint64_t block, float* out) {
   BlockWords words;
   fill_words(seed, block, RandomStream::uniform_f32, words);
   float values[4][kBlocks];
-  for (int i = 0; i < 4; ++i)
-    for (int b = 0; b < kBlocks; ++b) values[i][b] = static_cast<float>(static_cast<std::int32_t>(words[i][b] >> 8)) * 0x1p-24f;
+  TENON_ROLLED for (int i = 0; i < 4; ++i) for (int b = 0; b < kBlocks; ++b) values[i][b] =
+      static_cast<float>(static_cast<std::int32_t>(words[i][b] >> 8)) * 0x1p-24f;
   interleave(values, out);
 }
 // Only with FMA: without, each is a call.
@@ -91,20 +97,19 @@ TENON_CLONES void normal_blocks(std::uint64_t seed, std::uint64_t block, float* 
   BlockWords words;
   fill_words(seed, block, RandomStream::normal_f32, words);
   float values[4][kBlocks];
-  for (int pair = 0; pair < 4; pair += 2)
-    for (int b = 0; b < kBlocks; ++b) {
-      const std::uint32_t radius = words[pair][b] | 1u, angle = words[pair + 1][b];
-      // Towards zero: the sum of two exact parts, and the float below where it was rounded up.
-      const float high = static_cast<float>(static_cast<std::int32_t>(radius >> 8)) * 256.0f;
-      const float low = static_cast<float>(static_cast<std::int32_t>(radius & 255u)), sum = high + low;
-      const Plain v = Plain::from_bits(std::bit_cast<std::uint32_t>(sum) - (low < sum - high ? 1u : 0u));
-      const Plain x(static_cast<float>((static_cast<std::int32_t>(angle << 2) >> 8) | 1) * 0x1p-23f);
-      const std::uint32_t sign = angle & 0x80000000u;
-      const std::uint32_t c = bits(math::normal_cos(v, x)) ^ sign, s = bits(math::normal_sin(v, x)) ^ sign;
-      const bool exchanged = (angle & 0x40000000u) != 0;
-      values[pair][b] = std::bit_cast<float>(exchanged ? s : c);
-      values[pair + 1][b] = std::bit_cast<float>(exchanged ? c : s);
-    }
+  TENON_ROLLED for (int pair = 0; pair < 4; pair += 2) TENON_ROLLED for (int b = 0; b < kBlocks; ++b) {
+    const std::uint32_t radius = words[pair][b] | 1u, angle = words[pair + 1][b];
+    // Towards zero: the sum of two exact parts, and the float below where it was rounded up.
+    const float high = static_cast<float>(static_cast<std::int32_t>(radius >> 8)) * 256.0f;
+    const float low = static_cast<float>(static_cast<std::int32_t>(radius & 255u)), sum = high + low;
+    const Plain v = Plain::from_bits(std::bit_cast<std::uint32_t>(sum) - (low < sum - high ? 1u : 0u));
+    const Plain x(static_cast<float>((static_cast<std::int32_t>(angle << 2) >> 8) | 1) * 0x1p-23f);
+    const std::uint32_t sign = angle & 0x80000000u;
+    const std::uint32_t c = bits(math::normal_cos(v, x)) ^ sign, s = bits(math::normal_sin(v, x)) ^ sign;
+    const bool exchanged = (angle & 0x40000000u) != 0;
+    values[pair][b] = std::bit_cast<float>(exchanged ? s : c);
+    values[pair + 1][b] = std::bit_cast<float>(exchanged ? c : s);
+  }
   interleave(values, out);
 }
 bool has_fma() {

@@ -33,7 +33,8 @@ constexpr ElementwiseKernel kernel_of() {
 
 template <class Op>
 constexpr ElementwiseKernel streaming_kernel_of() {
-  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.returns_bool && (!Op::traits.wide || kHasNative<Op>))
+  if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.returns_bool &&
+                (!Op::traits.wide || (kHasNative<Op> && !kIsLong<Op>)))
     return kernel<Op, true>;
   else
     return nullptr;
