@@ -2,8 +2,9 @@
 // write it, and marks it as a region (AttentionAttr), which many backends run as one step.
 //
 // The scores may be multiplied or divided by a number, then a tensor may be added to them; casts between floats and reshapes
-// around the softmax do not matter. The meaning is that of the nodes, but for one case: a row in which the added tensor is -inf
-// everywhere is zeros where a backend takes the region, NaN where it does not.
+// around the softmax do not matter. The meaning is that of the nodes, but for rows in which the added tensor hides every key:
+// with -inf everywhere they are zeros where a backend takes the region, NaN where it does not; with numbers near the least float,
+// zeros or the mean of all values.
 #pragma once
 
 #include <optional>
