@@ -7,11 +7,13 @@
 
 // X(Op, name) for the ops of f32 that CUDA's own function computes within the op's limit (docs/conformance.md), by the largest
 // errors that NVIDIA publishes: 4 ULP of tan, acosh and pow, 3 or fewer of the others. Elsewhere they are computed in f64.
-#define TENON_CUDA_OPS_OF_ONE(X)                                                                                    \
-  X(Rsqrt, rsqrt)                                                                                                   \
-  X(Cbrt, cbrt)                                                                                                     \
-  X(Exp10, exp10) X(Tan, tan) X(Asin, asin) X(Acos, acos) X(Atan, atan) X(Sinh, sinh) X(Cosh, cosh) X(Asinh, asinh) \
-      X(Acosh, acosh) X(Atanh, atanh) X(Erfinv, erfinv)
+#define TENON_CUDA_OPS_OF_ONE(X) \
+  X(Rsqrt, rsqrt)                \
+  X(Cbrt, cbrt)                  \
+  X(Exp10, exp10)                \
+  X(Tan, tan)                    \
+  X(Asin, asin)                  \
+  X(Acos, acos) X(Atan, atan) X(Sinh, sinh) X(Cosh, cosh) X(Asinh, asinh) X(Acosh, acosh) X(Atanh, atanh) X(Erfinv, erfinv)
 #define TENON_CUDA_OPS_OF_TWO(X) X(Pow, pow) X(Atan2, atan2) X(Hypot, hypot)
 
 namespace tenon::emit {
