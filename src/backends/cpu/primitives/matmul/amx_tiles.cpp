@@ -38,8 +38,12 @@ const TileUnits& tile_units() {
   return units;
 }
 
-[[gnu::target("amx-tile")]] TileUse::TileUse(const TileConfiguration& configuration) { _tile_loadconfig(&configuration); }
-[[gnu::target("amx-tile")]] TileUse::~TileUse() { _tile_release(); }
+// g++ ignores the attribute on constructors and destructors.
+[[gnu::target("amx-tile")]] static void configure_tiles(const TileConfiguration& to) { _tile_loadconfig(&to); }
+[[gnu::target("amx-tile")]] static void release_tiles() { _tile_release(); }
+
+TileUse::TileUse(const TileConfiguration& configuration) { configure_tiles(configuration); }
+TileUse::~TileUse() { release_tiles(); }
 
 #else
 

@@ -268,15 +268,25 @@ TileConfiguration amx_configuration() {
   return configuration;
 }
 
-// The products of group |g|, with one of two sets of tiles.
+// The products of group |g|, with one of two sets of tiles. Their numbers are written out: g++ makes text of them.
 template <int Group, int Set>
 TENON_AMX inline void multiply_amx(const AmxPanel& panel, const std::int8_t* values, std::int64_t k, std::int64_t g,
                                    std::int32_t* sums) {
-  _tile_zero(Set);
-  _tile_loadd(2 + Set, values + g * Group, k);
-  _tile_loadd(4 + Set, panel.codes + g * Group * kLanes, 64);
-  _tile_dpbsud(Set, 2 + Set, 4 + Set);
-  _tile_stored(Set, sums, 64);
+  const std::int8_t* const left = values + g * Group;
+  const std::uint8_t* const right = panel.codes + g * Group * kLanes;
+  if constexpr (Set == 0) {
+    _tile_zero(0);
+    _tile_loadd(2, left, k);
+    _tile_loadd(4, right, 64);
+    _tile_dpbsud(0, 2, 4);
+    _tile_stored(0, sums, 64);
+  } else {
+    _tile_zero(1);
+    _tile_loadd(3, left, k);
+    _tile_loadd(5, right, 64);
+    _tile_dpbsud(1, 3, 5);
+    _tile_stored(1, sums, 64);
+  }
 }
 
 // Sixteen rows, in the operations of tile_vnni: the bits are the same. The products of a group are computed while those of the
@@ -445,7 +455,7 @@ void quantized_matmul(ThreadPool& pool, const View& x, const QuantizedMatrix& ma
     if (unit == IntegerUnit::amx && m >= 16) {
       tiled = m / 16 * 16;
       AmxProduct product(rows, attr);
-      const TileUse use(product.configuration());
+      const TileUse held(product.configuration());
       for (std::int64_t p = begin; p < end; ++p) product.run(panel_at(p), tiled, results + p * kLanes, n);
     }
 #endif
