@@ -178,8 +178,7 @@ void add_common_options(Command& app, Session& session) {
 int parse_and_run(CLI::App& app, Session& session, std::vector<std::string> arguments) {
   check_command(app, arguments);
   for (std::string& argument : arguments)
-    // CLI11 takes what begins with a dash for an option; as_typed() takes the space away again.
-    if (argument.starts_with('-') && !looks_like_option(argument)) argument.insert(0, " ");
+    if (!looks_like_option(argument)) argument = protect_dash(std::move(argument));
   std::reverse(arguments.begin(), arguments.end());
   try {
     app.parse(std::move(arguments));
@@ -229,13 +228,6 @@ ConfigSources Session::config_sources() const {
   sources.simulated = simulated;
   sources.environment = console.environment;
   return sources;
-}
-
-OptionCheck as_typed() {
-  return [](std::string& text) {
-    if (text.starts_with(" -")) text.erase(0, 1);
-    return std::string();
-  };
 }
 
 void add_output_options(Command& command, Session& session) {

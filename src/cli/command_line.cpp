@@ -46,9 +46,29 @@ Command* Command::add_subcommand(const std::string& name, const std::string& des
   return &commands_.emplace_back(*app_.add_subcommand(name, description));
 }
 
+std::string protect_dash(std::string argument) {
+  if (argument.find_first_not_of(' ') != std::string::npos && argument[argument.find_first_not_of(' ')] == '-')
+    argument.insert(0, " ");
+  return argument;
+}
+
+namespace {
+
+std::string as_typed(std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first != std::string::npos && first > 0 && text[first] == '-') text.erase(0, 1);
+  return {};
+}
+
+}  // namespace
+
 template <class T>
 Option* Command::add_option(const std::string& names, T& target, const std::string& description) {
-  return &options_.emplace_back(*app_.add_option(names, target, description));
+  CLI::Option& added = *app_.add_option(names, target, description);
+  // Numbers are read past the space.
+  if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>)
+    added.transform(CLI::Validator(as_typed, ""));
+  return &options_.emplace_back(added);
 }
 template Option* Command::add_option(const std::string&, std::string&, const std::string&);
 template Option* Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);

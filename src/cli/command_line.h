@@ -23,6 +23,10 @@ namespace tenon::cli {
 // Given the text of a value, which it may change; returns what is wrong with it, or "".
 using OptionCheck = std::function<std::string(std::string&)>;
 
+// CLI11 takes every word that begins with a dash for an option. One that is a value (-5, -x + 1, - for standard input) is
+// protected by a space in front of it, which texts lose again when they are read.
+std::string protect_dash(std::string argument);
+
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(option) {}

@@ -1,8 +1,12 @@
 // tenon generate, and tenon model info of a GGUF file.
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <sstream>
+
 #include "cli/cli_testing.h"
 #include "source_folder.h"
+#include "tenon/model/generator.h"
 
 namespace tenon::cli {
 namespace {
@@ -23,6 +27,23 @@ TEST(Generate, PrintsTheTextAndReportsItsSpeed) {
   EXPECT_EQ(std::string(json.at("text").as_string()) + "\n", one.out);
   EXPECT_EQ(json.at("ids").as_array().size(), 5u);
   EXPECT_EQ(json.at("finish").as_string(), "length");
+}
+
+TEST(Generate, ADashReadsThePromptAndATextMayBeginWithOne) {
+  const auto prompt_tokens = [](const char* prompt) {
+    return tenon({"generate", prompt, "--model", fixture("llama_q4_1.gguf"), "--max-tokens", "1", "--json"})
+        .json()
+        .at("prompt_tokens")
+        .as_int64();
+  };
+  std::istringstream given("hello hello hello\n");
+  std::streambuf* const before = std::cin.rdbuf(given.rdbuf());
+  const std::int64_t read = prompt_tokens("-");
+  std::cin.rdbuf(before);
+  EXPECT_EQ(read, prompt_tokens("hello hello hello"));
+  const Generator generator = Generator::load(fixture("llama_q4_1.gguf"));
+  EXPECT_EQ(prompt_tokens("-hello"), std::ssize(generator.tokens("-hello")));
+  EXPECT_NE(prompt_tokens("-hello"), std::ssize(generator.tokens(" -hello"))) << "or the line above shows nothing";
 }
 
 TEST(Generate, SpeaksInTheChatFormat) {

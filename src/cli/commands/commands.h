@@ -60,10 +60,6 @@ void add_serve_command(Command& app, Session& session);
 void add_completion_command(Command& app, Session& session);
 void add_man_command(Command& app, Session& session);
 
-// For values that may begin with a dash, such as the expression -x: takes away the space that keeps CLI11 from taking them for
-// options, so that places in them are those of what was typed.
-OptionCheck as_typed();
-
 // --json and --color, which every command that prints data has.
 void add_output_options(Command& command, Session& session);
 

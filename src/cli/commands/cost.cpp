@@ -124,7 +124,6 @@ void add_cost_command(Command& app, Session& session) {
   auto arguments = std::make_shared<CostArguments>();
   Command* command = app.add_subcommand("cost", "Show what devices have cost and how much of that time was computing");
   command->add_option("--since", arguments->since, "Start of the period: 30m, 12h, 7d or 4w ago, or a date such as 2026-11-01")
-      ->transform(as_typed())
       ->type_name("TIME");
   command->add_option("--by", arguments->by, "Group by device, program or day; device by default")->type_name("KEY");
   add_output_options(*command, session);

@@ -21,10 +21,13 @@ struct GenerateArguments {
   SamplingOptions sampling;
 };
 
-// "-" reads the prompt from standard input.
+// "-" reads the prompt from standard input. The line end of its last line, which echo and editors add, is not part of it: after
+// it a model would begin something new.
 std::string prompt_of(const GenerateArguments& arguments) {
   if (arguments.prompt != "-") return arguments.prompt;
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  std::string prompt{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  if (prompt.ends_with('\n')) prompt.pop_back();
+  return prompt;
 }
 
 std::string_view name(Generation::Finish finish) {

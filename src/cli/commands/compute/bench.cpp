@@ -147,10 +147,7 @@ int bench(const BenchArguments& arguments, const Session& session) {
 void add_bench_command(Command& app, Session& session) {
   auto arguments = std::make_shared<BenchArguments>();
   Command* command = app.add_subcommand("bench", "Measure an expression: compute only and end to end");
-  command->add_option("expression", arguments->expression, "Expression to measure, e.g. 'a @ b'")
-      ->transform(as_typed())
-      ->required()
-      ->type_name("EXPR");
+  command->add_option("expression", arguments->expression, "Expression to measure, e.g. 'a @ b'")->required()->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of its names, as for tenon run")->type_name("NAME=VALUE");
   command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, float literals and created tensors")
       ->type_name("DTYPE");

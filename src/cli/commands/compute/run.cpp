@@ -251,7 +251,6 @@ void add_run_command(Command& app, Session& session) {
   command
       ->add_option("expression", arguments->expression,
                    "Expression to compute, e.g. 'gelu(a @ b + 0.5)', or @FILE of a saved program")
-      ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
   command

@@ -294,7 +294,6 @@ void add_tune_command(Command& app, Session& session) {
   auto arguments = std::make_shared<TuneArguments>();
   Command* command = app.add_subcommand("tune", "Find the batch size that keeps a device busy");
   command->add_option("expression", arguments->expression, "Expression to compute for each batch, e.g. 'relu(x @ w)'")
-      ->transform(as_typed())
       ->required()
       ->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of its names, as for tenon run")->type_name("NAME=VALUE");

@@ -90,10 +90,7 @@ int warm(const WarmArguments& arguments, const Session& session) {
 void add_warm_command(Command& app, Session& session) {
   auto arguments = std::make_shared<WarmArguments>();
   Command* command = app.add_subcommand("warm", "Compile an expression ahead of its first use and show what that saves");
-  command->add_option("expression", arguments->expression, "Expression to compile")
-      ->transform(as_typed())
-      ->required()
-      ->type_name("EXPR");
+  command->add_option("expression", arguments->expression, "Expression to compile")->required()->type_name("EXPR");
   command->add_option("inputs", arguments->inputs, "Values of its names, as for tenon run")->type_name("NAME=VALUE");
   command->add_option("--dtype", arguments->dtype, "dtype of inputs given as values, float literals and created tensors")
       ->type_name("DTYPE");
