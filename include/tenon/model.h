@@ -84,9 +84,12 @@ class Model {
  public:
   using Tensors = std::map<std::string, Tensor, std::less<>>;
 
-  // Throws not_found, permission_denied, invalid_argument for a file that is damaged, unimplemented for ops and formats that are
-  // not supported.
-  static Model load(const std::filesystem::path& file, const ModelOptions& options = {});
+  // |path|: a file, or a folder with one (file_in). Throws not_found, permission_denied, invalid_argument for a file that is
+  // damaged, unimplemented for ops and formats that are not supported.
+  static Model load(const std::filesystem::path& path, const ModelOptions& options = {});
+  // The file that load() reads for |path|: of a folder model.onnx, model.safetensors or onnx/model.onnx, whichever is there
+  // first. Throws not_found for a folder without any.
+  static std::filesystem::path file_in(const std::filesystem::path& path);
   // The bytes of an ONNX file; weights in other files are refused.
   static Model parse(std::span<const std::byte> onnx, const ModelOptions& options = {});
 

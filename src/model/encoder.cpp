@@ -190,14 +190,12 @@ class BatchWork {
 
 }  // namespace
 
-std::filesystem::path Encoder::model_file(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return path;
-  const bool is_checkpoint = !std::filesystem::exists(path / "model.onnx") && std::filesystem::exists(path / "model.safetensors");
-  return path / (is_checkpoint ? "model.safetensors" : "model.onnx");
+std::filesystem::path Encoder::folder(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) ? path : path.parent_path();
 }
 
 Encoder Encoder::load(const std::filesystem::path& path, const EncoderOptions& options) {
-  const std::filesystem::path model = model_file(path), folder = model.parent_path();
+  const std::filesystem::path model = Model::file_in(path), folder = Encoder::folder(path);
   try {
     return of(Model::load(model, options.model), Tokenizer::load(folder / "tokenizer.json"), options.completed(folder));
   } catch (const Error& error) {

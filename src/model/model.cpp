@@ -163,7 +163,17 @@ Model Model::load_checkpoint(const std::filesystem::path& file, const ModelOptio
   }
 }
 
-Model Model::load(const std::filesystem::path& file, const ModelOptions& options) {
+std::filesystem::path Model::file_in(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  for (const char* const name : {"model.onnx", "model.safetensors", "onnx/model.onnx"})
+    if (std::filesystem::exists(path / name)) return path / name;
+  throw Error(ErrorCode::not_found,
+              fmt::format("the folder '{}' has no model.onnx, model.safetensors or onnx/model.onnx", printable(path.string())),
+              "name the model's file");
+}
+
+Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
+  const std::filesystem::path file = file_in(path);
   const std::string extension = file.extension().string();
   if (extension == ".gguf")
     throw Error(ErrorCode::unimplemented, fmt::format("'{}' is a language model", printable(file.string())),

@@ -70,6 +70,23 @@ TEST(EncoderBatches, AVectorHasTheSameBitsWhateverElseIsEncoded) {
   for (const std::int64_t batch : {2, 5, 36}) EXPECT_EQ(largest_difference(encoder(batch).encode(texts), alone), 0) << batch;
 }
 
+TEST(EncoderFiles, AFolderMayKeepItsModelInAFolderNamedOnnx) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path from = source_folder() / "tests/fixtures/models/words";
+  std::filesystem::copy_file(from / "tokenizer.json", folder.path() / "tokenizer.json");
+  try {
+    Model::load(folder.path());
+    ADD_FAILURE() << "there is no model";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+  }
+  std::filesystem::create_directory(folder.path() / "onnx");
+  std::filesystem::copy_file(from / "model.onnx", folder.path() / "onnx/model.onnx");
+  EXPECT_EQ(Model::load(folder.path()).info().inputs.size(), Model::load(from).info().inputs.size());
+  const std::vector<std::string> texts = texts_of(3);
+  EXPECT_EQ(largest_difference(Encoder::load(folder.path()).encode(texts), words().encode(texts)), 0);
+}
+
 TEST(EncoderFiles, TheModelsFilesSayHowTextsAreCutAndPooled) {
   const test::TemporaryFolder folder;
   for (const char* file : {"model.onnx", "tokenizer.json"})

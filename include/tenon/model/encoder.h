@@ -51,12 +51,12 @@ struct EncoderState;  // src/model/
 
 class Encoder {
  public:
-  // |path|: a folder with model.onnx or model.safetensors and tokenizer.json, or a model file beside its tokenizer.json. Throws
+  // |path|: a folder with a model (Model::file_in) and tokenizer.json, or a model file beside its tokenizer.json. Throws
   // what Model::load and Tokenizer::load throw, and invalid_argument for a model that takes no ids.
   static Encoder load(const std::filesystem::path& path, const EncoderOptions& options = {});
 
-  // The model file that load() reads for |path|.
-  static std::filesystem::path model_file(const std::filesystem::path& path);
+  // The folder whose tokenizer.json and settings load() reads for |path|.
+  static std::filesystem::path folder(const std::filesystem::path& path);
 
   // Of parts that are loaded already; there are no files to ask.
   static Encoder of(const Model& model, const Tokenizer& tokenizer, const EncoderOptions& options = {});

@@ -15,6 +15,7 @@
 #include "cli/terminal/progress_talk.h"
 #include "tenon/array/io.h"
 #include "tenon/error.h"
+#include "tenon/model.h"
 #include "tenon/model/encoder.h"
 
 namespace tenon::cli {
@@ -62,7 +63,7 @@ std::vector<std::string> devices_of(const EncodeArguments& arguments) {
 
 // What vectors in a file depend on: the model's files, the settings, the texts.
 std::string origin_of(const EncodeArguments& arguments, const std::vector<std::string>& texts) {
-  const std::filesystem::path model = Encoder::model_file(arguments.model), folder = model.parent_path();
+  const std::filesystem::path model = Model::file_in(arguments.model), folder = Encoder::folder(arguments.model);
   std::string all = fmt::format("{} {} {} {}", arguments.pooling, arguments.max_tokens, arguments.dtype, texts.size());
   for (const std::filesystem::path& file : {model, folder / "config.json", folder / "tokenizer.json",
                                             folder / "sentence_bert_config.json", folder / "1_Pooling/config.json"}) {
@@ -157,7 +158,8 @@ int similar(const EncodeArguments& arguments, const Session& session) {
 void add_model_options(Command& command, EncodeArguments& arguments) {
   command
       .add_option("--model", arguments.model,
-                  "A folder with model.onnx and tokenizer.json, or the model file beside its tokenizer")
+                  "A folder with a model (model.onnx, model.safetensors or onnx/model.onnx) and tokenizer.json, or the model "
+                  "file beside its tokenizer")
       ->required()
       ->type_name("PATH");
   command
