@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "ops/build.h"
@@ -19,24 +20,41 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 class Builder {
  public:
-  explicit Builder(const Architecture& architecture) : a_(architecture) {}
+  Builder(const Architecture& architecture, bool apart) : a_(architecture), apart_(apart) {}
 
   Expr given(const std::string& name, DType dtype, const Shape& shape) {
     program_.open.push_back(program_.feeds.size());
     program_.feeds.emplace_back();
     return {program_.graph, program_.graph.input(name, dtype, shape)};
   }
+  // One input, however often it is used.
   Expr weight(const std::shared_ptr<Storage>& storage) {
-    program_.feeds.push_back(storage);
-    return {program_.graph,
-            program_.graph.input(fmt::format("w{}", program_.feeds.size()), storage->type().dtype, storage->type().shape)};
+    const auto [found, is_new] = weights_.try_emplace(storage.get(), -1);
+    if (is_new) {
+      program_.feeds.push_back(storage);
+      found->second =
+          program_.graph.input(fmt::format("w{}", program_.feeds.size()), storage->type().dtype, storage->type().shape);
+    }
+    return {program_.graph, found->second};
   }
   // Keys and values of every layer.
   std::vector<Expr> cache(const std::string& name, std::int64_t rows, std::int64_t tokens) {
     std::vector<Expr> out;
-    for (std::int64_t i = 0; i < 2 * a_.layers; ++i)
-      out.push_back(given(fmt::format("{}{}", name, i), DType::f32, Shape{rows, a_.kv_heads, tokens, a_.head_width}));
+    for (std::int64_t i = 0; i < cache_tensors(a_, apart_); ++i)
+      out.push_back(given(fmt::format("{}{}", name, i), DType::f32, cache_shape(a_, apart_, rows, tokens)));
     return out;
+  }
+
+  // What the first layer takes of |count| tokens, [count, width]: given, or found in the table by the given numbers.
+  Expr tokens(std::int64_t count, const Weights& weights) {
+    if (!apart_) return given("x", DType::f32, Shape{count, a_.width});
+    return embedded(given("ids", DType::i64, Shape{count}), weights.embedding);
+  }
+  Expr embedded(Expr ids, const Matrix& table) {
+    if (!table.codes) return build::cast(build::take(weight(table.parts[0]), ids, 0), DType::f32);
+    std::vector<NodeId> parts;
+    for (const auto& part : table.parts) parts.push_back(weight(part).id());
+    return {program_.graph, quantized_rows(program_.graph, ids.id(), parts, *table.codes)};
   }
 
   // x [m, columns] times the transposed matrix: f32 [m, rows].
@@ -81,6 +99,7 @@ class Builder {
 
   struct Heads {
     Expr q, k, v;  // [m, heads or kv_heads, head_width]
+    Expr kv;       // if the device is apart: k and v, [m, 2 * kv_heads, head_width]
   };
   Heads heads(Expr x, const Layer& layer, Expr cos, Expr sin) {
     const std::int64_t m = x.extent(0), q_width = a_.heads * a_.head_width, kv_width = a_.kv_heads * a_.head_width;
@@ -90,13 +109,22 @@ class Builder {
     const auto split = [&](std::int64_t first, std::int64_t heads) {
       return build::reshape(columns(parts, first, heads * a_.head_width), Shape{m, heads, a_.head_width});
     };
+    if (apart_ && !layer.q_norm) {
+      // One kernel for all heads; values turn by nothing.
+      const std::int64_t turning = a_.heads + a_.kv_heads, all = turning + a_.kv_heads;
+      const Expr turns = build::iota(program_.graph, Shape{1, all, 1, 1}, 1) <= static_cast<double>(turning - 1);
+      const Expr turned = rotate(split(0, all), build::where(turns, cos, 1.0), build::where(turns, sin, 0.0));
+      return {build::narrow(turned, 1, 0, a_.heads), build::narrow(turned, 1, a_.heads, a_.kv_heads),
+              build::narrow(turned, 1, turning, a_.kv_heads), build::narrow(turned, 1, a_.heads, 2 * a_.kv_heads)};
+    }
     Expr q = split(0, a_.heads), k = split(q_width, a_.kv_heads);
     const Expr v = split(q_width + kv_width, a_.kv_heads);
     if (layer.q_norm) {
       q = norm(q, layer.q_norm);
       k = norm(k, layer.k_norm);
     }
-    return {rotate(q, cos, sin), rotate(k, cos, sin), v};
+    k = rotate(k, cos, sin);
+    return {rotate(q, cos, sin), k, v, apart_ ? build::concat(std::array{k, v}, 1) : k};
   }
 
   // What follows the attention, whose result is [m, heads * head_width].
@@ -122,7 +150,9 @@ class Builder {
 
  private:
   const Architecture& a_;
+  const bool apart_;
   StepProgram program_;
+  std::map<const Storage*, NodeId> weights_;
 };
 
 // Softmax over the last axis, where every row has a key.
@@ -138,11 +168,61 @@ Expr resized(Expr cache, std::int64_t to) {
   return to <= tokens ? build::narrow(cache, 2, 0, to) : build::pad_axis(cache, 2, 0, to - tokens);
 }
 
+// Keys and values of one step: earlier ones, and whether they count.
+struct Keys {
+  std::vector<Expr> before, lately;  // closed; open, with those of the tokens so far
+  Expr closed_keys;
+};
+
+// One token for each row, on a device that is not the host, at |place| of the open part.
+Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Expr x, Expr cos, Expr sin, Expr place, Keys& keys) {
+  const std::int64_t rows = x.extent(0);
+  const Expr open_keys = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3) <= place;
+  const Expr is_new = build::iota(b.graph(), Shape{rows, 1, kOpen, 1}, 2) == place;
+  const Expr mask = build::concat(std::array{keys.closed_keys, open_keys}, 3);
+  for (std::int64_t i = 0; i < a.layers; ++i) {
+    const std::size_t at = static_cast<std::size_t>(i);
+    const Layer& layer = weights.layers[at];
+    const Builder::Heads heads = b.heads(x, layer, cos, sin);
+    const Expr before = keys.before[at];
+    Expr& lately = keys.lately[at];
+    lately = build::where(is_new, build::reshape(heads.kv, Shape{rows, 2 * a.kv_heads, 1, a.head_width}), lately);
+    const auto both = [&](std::int64_t first) {
+      return build::concat(std::array{build::narrow(before, 1, first, a.kv_heads), build::narrow(lately, 1, first, a.kv_heads)},
+                           2);
+    };
+    const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width}), k = both(0), v = both(a.kv_heads);
+    const Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), k.id(), v.id(), mask.id()})[0]);
+    x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
+  }
+  return x;
+}
+
+// The inputs of |tokens| steps on a device that is not the host.
+struct Apart {
+  Apart(Builder& b, const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t tokens)
+      : ids(b.given("ids", DType::i64, Shape{rows})),
+        cos(b.given("cos", DType::f32, Shape{tokens * rows, 1, 1, a.rotated / 2})),
+        sin(b.given("sin", DType::f32, Shape{tokens * rows, 1, 2, a.rotated / 2})),
+        count(build::reshape(b.given("count", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1})),
+        place(build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1})),
+        keys{b.cache("closed", rows, closed), b.cache("open", rows, kOpen),
+             build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3) < count} {}
+  Expr ids, cos, sin, count, place;
+  Keys keys;
+};
+
 }  // namespace
 
-StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed) {
-  Builder b(a);
-  Expr x = b.given("x", DType::f32, Shape{tokens, a.width});
+std::int64_t cache_tensors(const Architecture& a, bool apart) { return apart ? a.layers : 2 * a.layers; }
+
+Shape cache_shape(const Architecture& a, bool apart, std::int64_t rows, std::int64_t tokens) {
+  return Shape{rows, apart ? 2 * a.kv_heads : a.kv_heads, tokens, a.head_width};
+}
+
+StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed, bool apart) {
+  Builder b(a, apart);
+  Expr x = b.tokens(tokens, weights);
   const Expr cos = b.given("cos", DType::f32, Shape{tokens, 1, 1, a.rotated / 2});
   const Expr sin = b.given("sin", DType::f32, Shape{tokens, 1, 2, a.rotated / 2});
   const Expr last = b.given("last", DType::i64, Shape{1});
@@ -170,13 +250,19 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
     const Builder::Heads heads = b.heads(x, layer, cos, sin);
     const Expr q = by_head(heads.q), k = by_head(heads.k), v = by_head(heads.v);
-    outputs.push_back(k);
-    outputs.push_back(v);
+    if (apart) {
+      outputs.push_back(by_head(heads.kv));
+    } else {
+      outputs.push_back(k);
+      outputs.push_back(v);
+    }
     Expr keys = k, values = v;
     if (closed > 0) {
-      const std::size_t place = static_cast<std::size_t>(2 * i);
-      keys = build::concat(std::array{before[place], k}, 2);
-      values = build::concat(std::array{before[place + 1], v}, 2);
+      const std::size_t place = static_cast<std::size_t>(apart ? i : 2 * i);
+      const Expr old_keys = apart ? build::narrow(before[place], 1, 0, a.kv_heads) : before[place];
+      const Expr old_values = apart ? build::narrow(before[place], 1, a.kv_heads, a.kv_heads) : before[place + 1];
+      keys = build::concat(std::array{old_keys, k}, 2);
+      values = build::concat(std::array{old_values, v}, 2);
     }
     const NodeId attended = apply(b.graph(), "attention", {q.id(), keys.id(), values.id(), mask.id()})[0];
     const Expr rows = build::transpose(build::squeeze(Expr(b.graph(), attended), build::one_axis(0)), {1, 0, 2});
@@ -186,9 +272,9 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
   return b.finish(outputs);
 }
 
-StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, bool whole_attention) {
-  Builder b(a);
-  Expr x = b.given("x", DType::f32, Shape{rows, a.width});
+StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
+  Builder b(a, false);
+  Expr x = b.tokens(rows, weights);
   const Expr cos = b.given("cos", DType::f32, Shape{rows, 1, 1, a.rotated / 2});
   const Expr sin = b.given("sin", DType::f32, Shape{rows, 1, 2, a.rotated / 2});
   const Expr count = build::reshape(b.given("count", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
@@ -199,7 +285,6 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
   const Expr closed_keys = build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3) < count;
   const Expr open_keys = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3) <= place;
   const Expr is_new = build::iota(b.graph(), Shape{rows, 1, kOpen, 1}, 2) == place;
-  const Expr mask = build::concat(std::array{closed_keys, open_keys}, 3);
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
@@ -210,13 +295,6 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
     const Expr v = build::where(is_new, build::reshape(heads.v, one), lately[at + 1]);
     outputs.push_back(k);
     outputs.push_back(v);
-    if (whole_attention) {
-      const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width});
-      const Expr keys = build::concat(std::array{before[at], k}, 2), values = build::concat(std::array{before[at + 1], v}, 2);
-      const Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), keys.id(), values.id(), mask.id()})[0]);
-      x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
-      continue;
-    }
     // The heads that share keys are the rows of one matrix.
     const Expr q = build::reshape(heads.q, Shape{rows, a.kv_heads, shared, a.head_width}) * scale;
     const Expr early = build::matmul(q, before[at], {.transpose_b = true}), late = build::matmul(q, k, {.transpose_b = true});
@@ -230,12 +308,38 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
   return b.finish(outputs);
 }
 
-StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens) {
-  Builder b(a);
+StepProgram decode_apart(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
+  Builder b(a, true);
+  Apart given(b, a, rows, closed, 1);
+  const Expr x = b.embedded(given.ids, weights.embedding);
+  std::vector<Expr> outputs{b.logits(advance_rows(b, a, weights, x, given.cos, given.sin, given.place, given.keys), weights)};
+  outputs.insert(outputs.end(), given.keys.lately.begin(), given.keys.lately.end());
+  return b.finish(outputs);
+}
+
+StepProgram advance(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, std::int64_t tokens) {
+  Builder b(a, true);
+  Apart given(b, a, rows, closed, tokens);
+  std::vector<Expr> chosen;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    const Expr ids = i == 0 ? given.ids : build::reshape(chosen.back(), Shape{rows});
+    const Expr x = advance_rows(b, a, weights, b.embedded(ids, weights.embedding), build::narrow(given.cos, 0, i * rows, rows),
+                                build::narrow(given.sin, 0, i * rows, rows), given.place + static_cast<double>(i), given.keys);
+    // The first of equal ones, as Sampler takes it.
+    chosen.emplace_back(b.graph(), b.graph().arg_reduce(b.logits(x, weights).id(), 1, true));
+  }
+  std::vector<Expr> outputs{chosen.size() == 1 ? chosen[0] : build::concat(chosen, 1)};
+  outputs.insert(outputs.end(), given.keys.lately.begin(), given.keys.lately.end());
+  return b.finish(outputs);
+}
+
+StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens,
+                   bool apart) {
+  Builder b(a, apart);
   const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const std::vector<Expr> before = closed > 0 ? b.cache("closed", rows, closed) : std::vector<Expr>();
   const std::vector<Expr> added = b.cache("added", rows, tokens);
-  const Shape part{rows, a.kv_heads, tokens, a.head_width};
+  const Shape part = cache_shape(a, apart, rows, tokens);
   const Expr indices = build::broadcast(build::iota(b.graph(), Shape{rows, 1, tokens, 1}, 2) + place, part);
   std::vector<Expr> outputs;
   for (std::size_t i = 0; i < added.size(); ++i) {
@@ -247,13 +351,13 @@ StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed
 }
 
 StepProgram arrange(const Architecture& a, std::int64_t rows, std::int64_t to, std::int64_t from_rows, std::int64_t closed,
-                    std::int64_t added) {
-  Builder b(a);
+                    std::int64_t added, bool apart) {
+  Builder b(a, apart);
   const Expr numbers = b.given("rows", DType::i64, Shape{rows});
   const std::vector<Expr> before = from_rows > 0 ? b.cache("closed", from_rows, closed) : std::vector<Expr>();
   const std::vector<Expr> more = added > 0 ? b.cache("added", 1, added) : std::vector<Expr>();
   std::vector<Expr> outputs;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(2 * a.layers); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(cache_tensors(a, apart)); ++i) {
     std::vector<Expr> parts;
     if (from_rows > 0) parts.push_back(resized(before[i], to));
     if (added > 0) parts.push_back(resized(more[i], to));
