@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "ops/build.h"
@@ -58,7 +59,9 @@ class Builder {
   }
 
   // x [m, columns] times the transposed matrix: f32 [m, rows].
-  Expr product(Expr x, const Matrix& matrix) {
+  Expr product(Expr x, const Matrix& matrix) { return widened(narrow_product(x, matrix)); }
+  // The same in the type of the matrix: kernels that take a part of it convert that.
+  Expr narrow_product(Expr x, const Matrix& matrix) {
     std::optional<Expr> y;
     if (matrix.codes) {
       std::vector<NodeId> parts;
@@ -67,10 +70,11 @@ class Builder {
       if (matrix.stored_rows != matrix.rows) y = build::narrow(*y, 1, 0, matrix.rows);
     } else {
       const Expr w = weight(matrix.parts[0]);
-      y = build::cast(build::matmul(build::cast(x, w.dtype()), w, {.transpose_b = true}), DType::f32);
+      y = build::matmul(build::cast(x, w.dtype()), w, {.transpose_b = true});
     }
-    return matrix.bias ? *y + weight(matrix.bias) : *y;
+    return matrix.bias ? widened(*y) + weight(matrix.bias) : *y;
   }
+  static Expr widened(Expr x) { return build::cast(x, DType::f32); }
   // Columns [first, first + count) of the results of several matrices, which stand one after the other.
   static Expr columns(const std::vector<Expr>& parts, std::int64_t first, std::int64_t count) {
     std::vector<Expr> found;
@@ -97,11 +101,31 @@ class Builder {
     return build::concat(parts, 2);
   }
 
+  // cos [m, heads, 1, rotated / 2], sin [m, heads, 2, rotated / 2], where heads is 1, or, on a device that is apart, all of them,
+  // so that one kernel turns all: values turn by nothing.
+  struct Turns {
+    Expr cos, sin;
+  };
+  Turns turns(std::int64_t m) {
+    const Expr cos = given("cos", DType::f32, Shape{m, 1, 1, a_.rotated / 2});
+    const Expr sin = given("sin", DType::f32, Shape{m, 1, 2, a_.rotated / 2});
+    if (!apart_) return {cos, sin};
+    const std::int64_t turning = a_.heads + a_.kv_heads;
+    const Expr is_turning = numbers(Shape{1, turning + a_.kv_heads, 1, 1}, 0) <= static_cast<double>(turning - 1);
+    return {build::where(is_turning, cos, 1.0), build::where(is_turning, sin, 0.0)};
+  }
+  // first, first + 1, ... as a constant: a kernel less than if the device counted.
+  Expr numbers(const Shape& shape, std::int64_t first) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(shape.elements()));
+    std::iota(values.begin(), values.end(), first);
+    return build::integers(program_.graph, shape, values);
+  }
+
   struct Heads {
     Expr q, k, v;  // [m, heads or kv_heads, head_width]
     Expr kv;       // if the device is apart: k and v, [m, 2 * kv_heads, head_width]
   };
-  Heads heads(Expr x, const Layer& layer, Expr cos, Expr sin) {
+  Heads heads(Expr x, const Layer& layer, const Turns& turns) {
     const std::int64_t m = x.extent(0), q_width = a_.heads * a_.head_width, kv_width = a_.kv_heads * a_.head_width;
     const Expr h = norm(x, layer.attention_norm);
     std::vector<Expr> parts;
@@ -110,12 +134,9 @@ class Builder {
       return build::reshape(columns(parts, first, heads * a_.head_width), Shape{m, heads, a_.head_width});
     };
     if (apart_ && !layer.q_norm) {
-      // One kernel for all heads; values turn by nothing.
-      const std::int64_t turning = a_.heads + a_.kv_heads, all = turning + a_.kv_heads;
-      const Expr turns = build::iota(program_.graph, Shape{1, all, 1, 1}, 1) <= static_cast<double>(turning - 1);
-      const Expr turned = rotate(split(0, all), build::where(turns, cos, 1.0), build::where(turns, sin, 0.0));
+      const Expr turned = rotate(split(0, a_.heads + 2 * a_.kv_heads), turns.cos, turns.sin);
       return {build::narrow(turned, 1, 0, a_.heads), build::narrow(turned, 1, a_.heads, a_.kv_heads),
-              build::narrow(turned, 1, turning, a_.kv_heads), build::narrow(turned, 1, a_.heads, 2 * a_.kv_heads)};
+              build::narrow(turned, 1, a_.heads + a_.kv_heads, a_.kv_heads), build::narrow(turned, 1, a_.heads, 2 * a_.kv_heads)};
     }
     Expr q = split(0, a_.heads), k = split(q_width, a_.kv_heads);
     const Expr v = split(q_width + kv_width, a_.kv_heads);
@@ -123,6 +144,7 @@ class Builder {
       q = norm(q, layer.q_norm);
       k = norm(k, layer.k_norm);
     }
+    const Expr cos = build::narrow(turns.cos, 1, 0, 1), sin = build::narrow(turns.sin, 1, 0, 1);
     k = rotate(k, cos, sin);
     return {rotate(q, cos, sin), k, v, apart_ ? build::concat(std::array{k, v}, 1) : k};
   }
@@ -132,9 +154,9 @@ class Builder {
     x = x + product(attended, layer.output);
     const Expr h = norm(x, layer.feed_forward_norm);
     std::vector<Expr> parts;
-    for (const Matrix& matrix : layer.gate_up) parts.push_back(product(h, matrix));
+    for (const Matrix& matrix : layer.gate_up) parts.push_back(apart_ ? narrow_product(h, matrix) : product(h, matrix));
     const Expr gate = columns(parts, 0, a_.feed_forward), up = columns(parts, a_.feed_forward, a_.feed_forward);
-    return x + product(build::silu(gate) * up, layer.down);
+    return x + product(build::silu(widened(gate)) * widened(up), layer.down);
   }
 
   Expr logits(Expr x, const Weights& weights) { return product(norm(x, weights.norm), weights.head); }
@@ -168,49 +190,60 @@ Expr resized(Expr cache, std::int64_t to) {
   return to <= tokens ? build::narrow(cache, 2, 0, to) : build::pad_axis(cache, 2, 0, to - tokens);
 }
 
-// Keys and values of one step: earlier ones, and whether they count.
-struct Keys {
-  std::vector<Expr> before, lately;  // closed; open, with those of the tokens so far
-  Expr closed_keys;
+// What |tokens| steps on a device that is not the host are given, and what can be computed for all of them together: it has rows
+// for the first step, then for the second, and so on.
+struct Apart {
+  Apart(Builder& b, std::int64_t each, std::int64_t closed, std::int64_t tokens)
+      : rows(each),
+        ids(b.given("ids", DType::i64, Shape{rows})),
+        turns(b.turns(tokens * rows)),
+        mask(turns.cos),
+        is_new(turns.cos) {
+    const Expr count = b.given("count", DType::i64, Shape{rows});
+    const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{1, rows, 1, 1, 1});
+    const Expr places = place + b.numbers(Shape{tokens, 1, 1, 1, 1}, 0);
+    const Expr closed_keys =
+        build::broadcast(b.numbers(Shape{1, 1, 1, 1, closed}, 0) < build::reshape(count, Shape{1, rows, 1, 1, 1}),
+                         Shape{tokens, rows, 1, 1, closed});
+    const Expr open_keys = b.numbers(Shape{1, 1, 1, 1, kOpen}, 0) <= places;
+    mask = build::reshape(build::concat(std::array{closed_keys, open_keys}, 4), Shape{tokens * rows, 1, 1, closed + kOpen});
+    is_new = build::reshape(b.numbers(Shape{1, 1, 1, kOpen, 1}, 0) == places, Shape{tokens * rows, 1, kOpen, 1});
+    before = b.cache("closed", rows, closed);
+    lately = b.cache("open", rows, kOpen);
+  }
+  Expr of_step(Expr all, std::int64_t step) const { return build::narrow(all, 0, step * rows, rows); }
+
+  const std::int64_t rows;
+  const Expr ids;
+  const Builder::Turns turns;
+  Expr mask, is_new;
+  std::vector<Expr> before, lately;  // closed; open, with the tokens so far
 };
 
-// One token for each row, on a device that is not the host, at |place| of the open part.
-Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Expr x, Expr cos, Expr sin, Expr place, Keys& keys) {
-  const std::int64_t rows = x.extent(0);
-  const Expr open_keys = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3) <= place;
-  const Expr is_new = build::iota(b.graph(), Shape{rows, 1, kOpen, 1}, 2) == place;
-  const Expr mask = build::concat(std::array{keys.closed_keys, open_keys}, 3);
+// One token for each row.
+Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Expr x, Apart& given, std::int64_t step) {
+  const std::int64_t rows = given.rows;
+  const Expr mask = given.of_step(given.mask, step), is_new = given.of_step(given.is_new, step);
+  const Builder::Turns turns{given.of_step(given.turns.cos, step), given.of_step(given.turns.sin, step)};
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const std::size_t at = static_cast<std::size_t>(i);
     const Layer& layer = weights.layers[at];
-    const Builder::Heads heads = b.heads(x, layer, cos, sin);
-    const Expr before = keys.before[at];
-    Expr& lately = keys.lately[at];
+    const Builder::Heads heads = b.heads(x, layer, turns);
+    const Expr before = given.before[at];
+    Expr& lately = given.lately[at];
     lately = build::where(is_new, build::reshape(heads.kv, Shape{rows, 2 * a.kv_heads, 1, a.head_width}), lately);
     const auto both = [&](std::int64_t first) {
       return build::concat(std::array{build::narrow(before, 1, first, a.kv_heads), build::narrow(lately, 1, first, a.kv_heads)},
                            2);
     };
     const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width}), k = both(0), v = both(a.kv_heads);
-    const Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), k.id(), v.id(), mask.id()})[0]);
+    Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), k.id(), v.id(), mask.id()})[0]);
+    // Rounded for the product already here, it is stored so.
+    if (!layer.output.codes) attended = build::cast(attended, layer.output.parts[0]->type().dtype);
     x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
   }
   return x;
 }
-
-// The inputs of |tokens| steps on a device that is not the host.
-struct Apart {
-  Apart(Builder& b, const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t tokens)
-      : ids(b.given("ids", DType::i64, Shape{rows})),
-        cos(b.given("cos", DType::f32, Shape{tokens * rows, 1, 1, a.rotated / 2})),
-        sin(b.given("sin", DType::f32, Shape{tokens * rows, 1, 2, a.rotated / 2})),
-        count(build::reshape(b.given("count", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1})),
-        place(build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1})),
-        keys{b.cache("closed", rows, closed), b.cache("open", rows, kOpen),
-             build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3) < count} {}
-  Expr ids, cos, sin, count, place;
-  Keys keys;
-};
 
 }  // namespace
 
@@ -223,8 +256,7 @@ Shape cache_shape(const Architecture& a, bool apart, std::int64_t rows, std::int
 StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed, bool apart) {
   Builder b(a, apart);
   Expr x = b.tokens(tokens, weights);
-  const Expr cos = b.given("cos", DType::f32, Shape{tokens, 1, 1, a.rotated / 2});
-  const Expr sin = b.given("sin", DType::f32, Shape{tokens, 1, 2, a.rotated / 2});
+  const Builder::Turns turns = b.turns(tokens);
   const Expr last = b.given("last", DType::i64, Shape{1});
   std::optional<Expr> count;
   std::vector<Expr> before;
@@ -248,7 +280,7 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
-    const Builder::Heads heads = b.heads(x, layer, cos, sin);
+    const Builder::Heads heads = b.heads(x, layer, turns);
     const Expr q = by_head(heads.q), k = by_head(heads.k), v = by_head(heads.v);
     if (apart) {
       outputs.push_back(by_head(heads.kv));
@@ -275,8 +307,7 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
 StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
   Builder b(a, false);
   Expr x = b.tokens(rows, weights);
-  const Expr cos = b.given("cos", DType::f32, Shape{rows, 1, 1, a.rotated / 2});
-  const Expr sin = b.given("sin", DType::f32, Shape{rows, 1, 2, a.rotated / 2});
+  const Builder::Turns turns = b.turns(rows);
   const Expr count = build::reshape(b.given("count", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const std::vector<Expr> before = b.cache("closed", rows, closed), lately = b.cache("open", rows, kOpen);
@@ -288,7 +319,7 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
-    const Builder::Heads heads = b.heads(x, layer, cos, sin);
+    const Builder::Heads heads = b.heads(x, layer, turns);
     const std::size_t at = static_cast<std::size_t>(2 * i);
     const Shape one{rows, a.kv_heads, 1, a.head_width};
     const Expr k = build::where(is_new, build::reshape(heads.k, one), lately[at]);
@@ -310,26 +341,25 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
 
 StepProgram decode_apart(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
   Builder b(a, true);
-  Apart given(b, a, rows, closed, 1);
-  const Expr x = b.embedded(given.ids, weights.embedding);
-  std::vector<Expr> outputs{b.logits(advance_rows(b, a, weights, x, given.cos, given.sin, given.place, given.keys), weights)};
-  outputs.insert(outputs.end(), given.keys.lately.begin(), given.keys.lately.end());
+  Apart given(b, rows, closed, 1);
+  const Expr x = advance_rows(b, a, weights, b.embedded(given.ids, weights.embedding), given, 0);
+  std::vector<Expr> outputs{b.logits(x, weights)};
+  outputs.insert(outputs.end(), given.lately.begin(), given.lately.end());
   return b.finish(outputs);
 }
 
 StepProgram advance(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, std::int64_t tokens) {
   Builder b(a, true);
-  Apart given(b, a, rows, closed, tokens);
+  Apart given(b, rows, closed, tokens);
   std::vector<Expr> chosen;
   for (std::int64_t i = 0; i < tokens; ++i) {
     const Expr ids = i == 0 ? given.ids : build::reshape(chosen.back(), Shape{rows});
-    const Expr x = advance_rows(b, a, weights, b.embedded(ids, weights.embedding), build::narrow(given.cos, 0, i * rows, rows),
-                                build::narrow(given.sin, 0, i * rows, rows), given.place + static_cast<double>(i), given.keys);
+    const Expr x = advance_rows(b, a, weights, b.embedded(ids, weights.embedding), given, i);
     // The first of equal ones, as Sampler takes it.
     chosen.emplace_back(b.graph(), b.graph().arg_reduce(b.logits(x, weights).id(), 1, true));
   }
   std::vector<Expr> outputs{chosen.size() == 1 ? chosen[0] : build::concat(chosen, 1)};
-  outputs.insert(outputs.end(), given.keys.lately.begin(), given.keys.lately.end());
+  outputs.insert(outputs.end(), given.lately.begin(), given.lately.end());
   return b.finish(outputs);
 }
 
