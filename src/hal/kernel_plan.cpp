@@ -8,6 +8,7 @@
 #include "codegen/c/sort/sort.h"
 #include "graph/optimize/fusion.h"
 #include "graph/optimize/simplify.h"
+#include "hal/kernel_plan/absorbed.h"
 #include "hal/kernel_plan/epilogues.h"
 #include "hal/kernel_plan/products.h"
 #include "hal/kernel_plan/regions.h"
@@ -40,23 +41,38 @@ class Planner {
  public:
   Planner(const Graph& graph, const KernelTarget& target, const PlanOptions& options)
       : target_(target),
+        fuses_(options.fuse),
         graph_(simplify(graph,
                         [&](const Graph& g, const Region& region) { return options.fuse && takes_region(target, g, region); })),
-        fused_(fuse(graph_, limits_of(target, options))),
+        fused_(absorbs() ? with_sums_apart(graph_, fuse(graph_, limits_of(target, options)))
+                         : fuse(graph_, limits_of(target, options))),
         steps_(types_of(graph_, graph_.inputs()), types_of(graph_, graph_.outputs())),
         values_(graph_, fused_, target_, steps_),
         products_(graph_, fused_, target_, options, values_, steps_) {
     if (options.library_matmul && options.fuse) epilogues_ = find_epilogues(graph_, fused_, values_);
+    if (absorbs()) absorbed_ = find_absorbed(graph_, fused_);
     for (NodeId id = 0; id < graph_.size(); ++id)
       if (has_two_parts(target_, graph_, graph_[id], values_)) done_.insert({graph_[id].inputs[1], graph_[id].inputs[2]});
   }
 
   KernelPlan run() {
     std::set<NodeId> waiting;  // products, for their epilogue's group
-    for (const auto& [group, epilogue] : epilogues_) waiting.insert(epilogue.product);
+    for (const auto& [group, epilogue] : epilogues_) {
+      waiting.insert(epilogue.product);
+      absorbed_.tails.erase(group);
+      absorbed_.heads.erase(epilogue.product);
+    }
+    for (const auto& [group, tail] : absorbed_.tails) waiting.insert(tail.product);
+    std::set<int> left;  // groups that a product computes
+    for (const auto& [product, head] : absorbed_.heads) left.insert(head.group);
+    for (const auto& [attention, cast] : absorbed_.rounded) left.insert(fused_.group_of[at(cast)]);
     for (const Step& step : fused_.steps) {
       if (step.group < 0) {
-        if (!waiting.contains(step.node) && !done_.contains(step.node)) add_primitive(step.node);
+        if (!waiting.contains(step.node) && !done_.contains(step.node)) add_node(step.node);
+      } else if (left.contains(step.group)) {
+        continue;
+      } else if (const auto tail = absorbed_.tails.find(step.group); tail != absorbed_.tails.end()) {
+        add_product(tail->second.product, &tail->second);
       } else if (const auto found = epilogues_.find(step.group); found == epilogues_.end()) {
         add_group(step.group);
       } else if (!products_.add_with_epilogue(found->second)) {
@@ -69,6 +85,30 @@ class Planner {
   }
 
  private:
+  // Only these have kernels that take groups over.
+  bool absorbs() const { return target_.dialect == Dialect::cuda && fuses_; }
+
+  void add_node(NodeId id) {
+    if (absorbed_.heads.contains(id)) return add_product(id, nullptr);
+    const auto rounded = absorbed_.rounded.find(id);
+    if (rounded == absorbed_.rounded.end()) return add_primitive(id);
+    const Dense out = values_.result_of(rounded->second);
+    add_kernels(graph_[id], {out.slot, out.stored, graph_[id].shape});
+    values_.deliver(rounded->second, out);
+  }
+
+  // A product with what it absorbs, or each in its own kernel.
+  void add_product(NodeId id, const ProductTail* tail) {
+    const auto head = absorbed_.heads.find(id);
+    if (head != absorbed_.heads.end()) {
+      if (products_.add_absorbing(id, &head->second, tail)) return;
+      add_group(head->second.group);
+    }
+    if (tail && products_.add_absorbing(id, nullptr, tail)) return;
+    add_primitive(id);
+    if (tail) add_group(tail->group);
+  }
+
   void add_group(int index) {
     const Group& group = fused_.groups[at(index)];
     if (group.nodes.size() == 1 && values_.is_stored_already(group.nodes[0])) return;
@@ -225,13 +265,15 @@ class Planner {
   }
 
   const KernelTarget& target_;
+  const bool fuses_;
   const Graph graph_;
   Plan fused_;
   PlanSteps steps_;
   PlanValues values_;
   PlanProducts products_;
   std::map<int, Epilogue> epilogues_;  // by group
-  std::set<NodeId> done_;              // computed together with another node
+  Absorbed absorbed_;
+  std::set<NodeId> done_;  // computed together with another node
 };
 
 }  // namespace

@@ -50,6 +50,13 @@ decoder::WeightForm form_for(const DeviceInfo& device, GeneratorOptions::Weights
   return is_driven_by(device, {"cpu", "sim", "cuda", "opencl"}) ? decoder::WeightForm::as_stored : decoder::WeightForm::half;
 }
 
+decoder::DecoderTarget target_for(const DeviceInfo& device, GeneratorOptions::Weights wanted) {
+  return {.form = form_for(device, wanted),
+          .apart = !is_driven_by(device, {"cpu", "sim"}),
+          // Compilers of other kinds take long for programs of this size.
+          .tokens_together = is_driven_by(device, {"cuda", "opencl"}) ? 8 : 1};
+}
+
 RunOptions on_device(const RunOptions& options, const GeneratorState& state) {
   RunOptions out = options;
   if (out.device == "auto") out.device = state.device.id;
@@ -67,8 +74,7 @@ Generator Generator::load(const std::filesystem::path& path, const GeneratorOpti
     Tokenizer tokenizer = Tokenizer::parse(gguf::tokenizer_json(file));
     DeviceManager& manager = current_manager();
     DeviceInfo device = options.device == "auto" ? manager.default_device() : manager.find(options.device);
-    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), form_for(device, options.weights),
-                                                   !is_driven_by(device, {"cpu", "sim"}));
+    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), target_for(device, options.weights));
     ModelInfo info = gguf::model_info(file);
     auto state = std::make_shared<GeneratorState>(std::move(file), std::move(info), std::move(tokenizer), std::move(device),
                                                   std::move(made));
@@ -89,7 +95,8 @@ std::uint64_t Generator::weight_bytes() const noexcept { return state_->decoder-
 std::uint64_t Generator::sequence_bytes(std::int64_t tokens) const noexcept {
   const decoder::Architecture& a = state_->decoder->architecture();
   // The closed part grows by at most a half, and while it grows there are two.
-  const std::int64_t kept = 3 * std::min(tokens, a.context) + 3 * decoder::kOpen;
+  const std::int64_t least = state_->decoder->target().apart ? decoder::kLeastClosedApart : 0;
+  const std::int64_t kept = 3 * std::max(std::min(tokens, a.context), least) + 3 * decoder::kOpen;
   return static_cast<std::uint64_t>(a.layers * 2 * a.kv_heads * a.head_width * kept) * sizeof(float);
 }
 std::string Generator::chat_format() const { return state_->chat ? state_->chat->name() : ""; }

@@ -420,5 +420,41 @@ TEST(KernelPlan, PartsOfATransposedConvolutionShareTheirCopyOfTheImages) {
   EXPECT_EQ(readers, 1);
 }
 
+// A layer of a language model for |rows| tokens: norm, gated product, product back, the sum with what came in, and the norm and
+// product of the layer after it.
+Graph gated_layer(std::int64_t rows, bool also_reads_gate = false) {
+  Graph graph;
+  const auto in = [&](DType dtype, const Shape& shape) { return graph.input("x", dtype, shape); };
+  const auto normed = [&](NodeId x) {
+    return graph.cast(apply(graph, find_op("rms_norm"), std::vector{x, in(DType::f32, {512})}, {})[0], DType::f16);
+  };
+  const auto product = [&](NodeId x, std::int64_t n) {
+    return graph.matmul(x, in(DType::f16, {n, graph[x].shape[1]}), {.transpose_b = true});
+  };
+  const auto part = [&](NodeId x, std::int64_t first) {
+    return graph.cast(graph.slice(x, std::array{std::int64_t{0}, first}, std::array{rows, std::int64_t{768}},
+                                  std::array{std::int64_t{1}, std::int64_t{1}}),
+                      DType::f32);
+  };
+  const NodeId x = in(DType::f32, {rows, 512});
+  const NodeId both = product(normed(x), 2 * 768), gate = part(both, 0), up = part(both, 768);
+  const NodeId gated =
+      apply(graph, find_op("mul"), std::vector{apply(graph, find_op("silu"), std::vector{gate}, {})[0], up}, {})[0];
+  const NodeId back = graph.cast(product(graph.cast(gated, DType::f16), 512), DType::f32);
+  const NodeId sum = apply(graph, find_op("add"), std::vector{x, back}, {})[0];
+  std::vector<NodeId> outputs{sum, graph.cast(product(normed(sum), 640), DType::f32)};
+  if (also_reads_gate) outputs.push_back(gate);
+  graph.set_outputs(outputs);
+  return graph;
+}
+
+TEST(KernelPlan, ProductsOfFewRowsComputeWhatIsAroundThem) {
+  const auto steps = [](const Graph& graph, const KernelTarget& target) { return plan_kernels(graph, target).steps.size(); };
+  for (const std::int64_t rows : {1, 3}) EXPECT_EQ(steps(gated_layer(rows), gpu(Dialect::cuda)), 3u) << rows;
+  EXPECT_GE(steps(gated_layer(64), gpu(Dialect::cuda)), 6u) << "many rows are no such products";
+  EXPECT_GE(steps(gated_layer(1), gpu()), 6u);
+  EXPECT_GT(steps(gated_layer(1, true), gpu(Dialect::cuda)), 3u) << "the product is needed for something else, too";
+}
+
 }  // namespace
 }  // namespace tenon

@@ -43,10 +43,20 @@ Expected expected_of(const std::string& name) {
 }
 
 std::shared_ptr<decoder::Decoder> decoder_of(const std::string& name, decoder::WeightForm form = decoder::WeightForm::as_stored,
-                                             bool whole_attention = false) {
+                                             bool apart = false) {
   gguf::GgufFile file = gguf::GgufFile::open(fixture(name));
   decoder::Architecture architecture = decoder::architecture_of(file);
-  return std::make_shared<decoder::Decoder>(std::move(file), std::move(architecture), form, whole_attention);
+  return std::make_shared<decoder::Decoder>(std::move(file), std::move(architecture),
+                                            decoder::DecoderTarget{.form = form, .apart = apart});
+}
+
+bool has_opencl() {
+  try {
+    const DeviceInfo device = current_manager().find("opencl:0");
+    return device.available && !device.id.empty();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 double largest_difference(const HostArray& a, const std::vector<double>& b) {
@@ -77,7 +87,7 @@ TEST_P(DecoderModels, GiveTheLogitsThatNumPyGives) {
   EXPECT_LT(largest_difference(last, expected.logits), GetParam().tolerance);
 }
 
-TEST_P(DecoderModels, GiveTheSameLogitsWithAttentionAsOneOp) {
+TEST_P(DecoderModels, GiveTheSameLogitsWhereTheDeviceIsApart) {
   const Expected expected = expected_of(GetParam().name);
   decoder::Sequences steps(decoder_of(GetParam().name, decoder::WeightForm::as_stored, true), current_manager());
   steps.add(std::span(expected.prompt).first(2), {.device = "cpu"});
@@ -100,6 +110,61 @@ TEST_P(DecoderModels, GenerateGreedilyWhatNumPyGenerates) {
 INSTANTIATE_TEST_SUITE_P(Files, DecoderModels,
                          testing::Values(Model{"llama_f32.gguf", 1e-4}, Model{"qwen2_f16.gguf", 0.02},
                                          Model{"llama_q4_1.gguf", 0.05}));
+
+// The tokens of steps of one each, of which the host takes the likeliest, and of programs that do several and choose themselves.
+void expect_equal_tokens(const std::shared_ptr<decoder::Decoder>& decoder, const RunOptions& options) {
+  const std::vector<std::vector<std::int32_t>> prompts{{5, 6, 7}, {100, 101, 102, 103, 104, 105, 106, 107}, {9}};
+  constexpr std::int64_t kTokens = 48;  // more than the open part holds
+  const auto likeliest = [](const HostArray& logits, std::size_t row) {
+    const auto width = static_cast<std::size_t>(logits.shape()[logits.shape().rank() - 1]);
+    const std::span<const float> values = logits.view<float>().subspan(row * width, width);
+    return static_cast<std::int32_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  };
+  const auto begin = [&](decoder::Sequences& sequences) {
+    std::vector<std::int32_t> first;
+    for (const auto& prompt : prompts) first.push_back(likeliest(sequences.add(prompt, options), 0));
+    return first;
+  };
+  decoder::Sequences single(decoder, current_manager());
+  std::vector<std::vector<std::int32_t>> expected(prompts.size());
+  std::vector<std::int32_t> next = begin(single);
+  for (std::int64_t i = 0; i < kTokens; ++i) {
+    const HostArray logits = single.step(next, options);
+    for (std::size_t row = 0; row < prompts.size(); ++row) expected[row].push_back(next[row] = likeliest(logits, row));
+  }
+  for (const std::int64_t together : {3, 8}) {
+    decoder::Sequences several(decoder, current_manager());
+    std::vector<std::vector<std::int32_t>> found(prompts.size());
+    next = begin(several);
+    for (std::int64_t i = 0; i < kTokens; i += together) {
+      const HostArray ids = several.advance(next, together, options);
+      for (std::size_t row = 0; row < prompts.size(); ++row)
+        for (std::int64_t j = 0; j < together; ++j)
+          found[row].push_back(
+              next[row] = static_cast<std::int32_t>(
+                  ids.view<std::int64_t>()[row * static_cast<std::size_t>(together) + static_cast<std::size_t>(j)]));
+    }
+    EXPECT_EQ(found, expected) << together << " together";
+    EXPECT_EQ(several.length(1), 8 + kTokens);
+  }
+}
+
+TEST_P(DecoderModels, ChooseTheSameTokensInOneProgramAsOneByOne) {
+  expect_equal_tokens(decoder_of(GetParam().name, decoder::WeightForm::as_stored, true), {.device = "cpu"});
+}
+
+TEST_P(DecoderModels, ChooseTheSameTokensInOneProgramOnOpenCl) {
+  if (!has_opencl()) GTEST_SKIP() << "no OpenCL device";
+  expect_equal_tokens(decoder_of(GetParam().name, decoder::WeightForm::as_stored, true), {.device = "opencl:0"});
+}
+
+TEST_P(DecoderModels, GenerateOnOpenClWhatNumPyGenerates) {
+  if (!has_opencl()) GTEST_SKIP() << "no OpenCL device";
+  const Expected expected = expected_of(GetParam().name);
+  const Generator generator = Generator::load(fixture(GetParam().name), {.device = "opencl:0"});
+  const Generation one = generator.generate(expected.prompt, {.max_tokens = static_cast<std::int64_t>(expected.greedy.size())});
+  EXPECT_EQ(one.ids, expected.greedy);
+}
 
 TEST(Decoder, GivesTheSameAfterLongPromptsAndManySteps) {
   std::vector<std::int32_t> ids;
@@ -162,12 +227,7 @@ TEST(Decoder, RunsOnASimulatedDevice) {
 }
 
 TEST(Decoder, RunsOnOpenClWithFloats) {
-  DeviceInfo device;
-  try {
-    device = current_manager().find("opencl:0");
-  } catch (const Error&) {
-  }
-  if (!device.available || device.id.empty()) GTEST_SKIP() << "no OpenCL device";
+  if (!has_opencl()) GTEST_SKIP() << "no OpenCL device";
   const Expected expected = expected_of("llama_q4_1.gguf");
   decoder::Sequences sequences(decoder_of("llama_q4_1.gguf", decoder::WeightForm::half), current_manager());
   const RunOptions options{.device = "opencl:0"};
@@ -204,6 +264,39 @@ TEST(Generator, GivesInABatchWhatItGivesAlone) {
     EXPECT_EQ(together[i].finish == Generation::Finish::length,
               static_cast<std::int64_t>(together[i].ids.size()) == requests[i].sampling.max_tokens);
   }
+}
+
+// Where the device chooses tokens, several come at once: they must not depend on the others, nor go past any end.
+TEST(Generator, EndsWhereItShouldAmongTokensThatCameTogether) {
+  if (!has_opencl()) GTEST_SKIP() << "no OpenCL device";
+  const Generator generator = Generator::load(fixture("llama_f32.gguf"), {.device = "opencl:0"});
+  const Generator host = Generator::load(fixture("llama_f32.gguf"), {.device = "cpu"});
+  std::vector<GenerationRequest> requests{
+      {{5, 40}, {.max_tokens = 31}},                                        // ends within a group of eight
+      {{6, 42}, {.max_tokens = 4}},                                         // before the first group
+      {{7, 44}, {.max_tokens = 24}},                                        //
+      {std::vector<std::int32_t>(1000, 9), {.max_tokens = 100}},            // the context of 1024 tokens ends it
+      {{8, 46}, {.max_tokens = 12, .temperature = 1.5, .seed = 3}},         // the host chooses while this one runs
+      {{8, 46}, {.max_tokens = 20, .temperature = 0, .repeat_penalty = 2}}  // and this one
+  };
+  // Within the text that greedy choice gives, and not at the end of a group.
+  const std::string text = host.generate(requests[0].prompt, requests[0].sampling).text;
+  requests.push_back({requests[0].prompt, {.max_tokens = 100, .stop = {text.substr(text.size() / 2, 3)}}});
+  const std::vector<Generation> together = generator.generate_all(requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Generation alone = generator.generate(requests[i].prompt, requests[i].sampling);
+    const Generation expected = host.generate(requests[i].prompt, requests[i].sampling);
+    EXPECT_EQ(together[i].ids, expected.ids) << i;
+    EXPECT_EQ(together[i].text, expected.text) << i;
+    EXPECT_EQ(together[i].finish, expected.finish) << i;
+    EXPECT_EQ(alone.ids, expected.ids) << i;
+    EXPECT_EQ(alone.finish, expected.finish) << i;
+  }
+  int pieces = 0;
+  const Generation cut =
+      generator.generate(requests[0].prompt, requests[0].sampling, {}, [&](const GeneratedPiece&) { return ++pieces < 13; });
+  EXPECT_EQ(pieces, 13) << "what came together with it was dropped";
+  EXPECT_EQ(cut.finish, Generation::Finish::cancelled);
 }
 
 TEST(Generator, SamplesTheSameForEqualSeeds) {

@@ -1,9 +1,12 @@
 #include "hal/kernel_plan/products.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "codegen/c/loops/geometry.h"
+#include "codegen/c/loops/group.h"
 
 namespace tenon {
 
@@ -115,12 +118,11 @@ PlanProducts::Product PlanProducts::product_of(const Node& node, const Dense& ou
 void PlanProducts::add_matmul(const Node& node, const Dense& out) { add_product(product_of(node, out)); }
 
 // Few rows need no library.
-bool PlanProducts::add_few_rows(const MatMulStep& step, std::span<const int> slots) {
-  ProductEnd end;
+bool PlanProducts::add_few_rows(const MatMulStep& step, std::span<const int> slots, ProductEnd end) {
   if (step.has_bias) end.bias = {slots[3], step.bias.stored, step.bias.offset};
   end.relu = step.activation == MatMulStep::Activation::relu;
   Matrix a = as_matrix(step.a, slots[0]), b = as_matrix(step.b, slots[1]);
-  a.is_given = steps_.is_input(slots[0]);
+  a.is_given = !end.norm && steps_.is_input(slots[0]);
   b.is_given = steps_.is_input(slots[1]);
   auto launch =
       emit_few_rows(target_, {step.batches, step.m, step.n, step.k}, step.compute, a, b, as_matrix(step.result, slots[2]), end);
@@ -157,6 +159,88 @@ bool PlanProducts::add_with_epilogue(const Epilogue& epilogue) {
     steps_.add(step, std::move(slots));
   }
   values_.deliver(epilogue.result, out);
+  return true;
+}
+
+namespace {
+
+// The sources of a group whose product has no memory.
+class TailPlacement final : public GroupPlacement {
+ public:
+  TailPlacement(PlanValues& values, NodeId product) : values_(values), product_(product) {}
+  StoredValue source(NodeId base) const override { return base == product_ ? StoredValue{} : values_.source(base); }
+  std::vector<StoredValue> targets(NodeId output) const override { return values_.targets(output); }
+  int scratch(std::uint64_t bytes) override { return values_.scratch(bytes); }
+
+ private:
+  PlanValues& values_;
+  const NodeId product_;
+};
+
+ProductEnd::Tail tail_text(GroupReader& reader, const ProductTail& tail) {
+  ProductEnd::Tail out;
+  out.segments = tail.segments;
+  out.text = [&reader, &tail](Body& body, std::span<const std::string> values, const std::string& row, const std::string& column,
+                              std::string& result) {
+    Parameters& p = body.parameters();
+    std::string text;
+    std::vector<std::string> variables;
+    for (const External& e : reader.externals()) {
+      if (e.view.base == tail.product) {
+        variables.push_back(values[e.view.offset == 0 ? 0 : 1]);
+        continue;
+      }
+      variables.push_back(fmt::format("x{}", variables.size()));
+      const std::string place =
+          fmt::format("{}[{} + {} * {} + {} * {}]", p.input(e.from.stored, e.from.slot), p.whole_number(e.view.offset), row,
+                      p.whole_number(e.view.strides[0]), column, p.whole_number(e.view.strides[1]));
+      text += fmt::format("{} {} = {};\n", variable_type(e.from.stored), variables.back(), body.loaded(e.from.stored, place));
+    }
+    const auto variable = [&](NodeId operand) -> std::string {
+      if (const auto m = reader.member(operand)) return reader.name(*m);
+      return reader.is_number(operand) ? reader.number(body, operand) : variables[at(reader.external_index(operand))];
+    };
+    for (const NodeId id : reader.group().nodes) text += reader.statement(body, id, variable);
+    result = reader.name(tail.result);
+    return text;
+  };
+  return out;
+}
+
+}  // namespace
+
+bool PlanProducts::add_absorbing(NodeId product, const ProductHead* head, const ProductTail* tail) {
+  const Node& node = graph_[product];
+  const NodeId result = tail ? tail->result : product;
+  // Nothing is copied for a product that is then planned otherwise.
+  const auto b = operand_in_place(node.inputs[1], true);
+  const auto a = head ? std::optional<Operand>(std::in_place) : operand_in_place(node.inputs[0], false);
+  if (!a || !b) return false;
+  const Dense out = values_.result_of(result);
+  MatMulStep step;
+  step.m = node.shape[0];
+  step.n = node.shape[1];
+  step.k = graph_[node.inputs[0]].shape[1];
+  step.compute = compute_dtype(node.dtype);
+  step.result = {{}, out.stored, 0, 0, out.shape[1], 1};
+  step.b = b->layout;
+  step.a = a->layout;
+  ProductEnd end;
+  if (head) {
+    step.a = {{}, b->layout.stored, 0, 0, step.k, 1};
+    const Access weight = values_.stored(head->weight);
+    end.norm = {values_.stored(head->x), {weight.slot, weight.stored, weight.offset}, head->eps};
+    if (end.norm->x.stored != DType::f32 || weight.stored != DType::f32) return false;
+  }
+  std::optional<TailPlacement> placement;
+  std::optional<GroupReader> reader;
+  if (tail) {
+    placement.emplace(values_, product);
+    reader.emplace(graph_, fused_, tail->group, *placement);
+    end.tail = tail_text(*reader, *tail);
+  }
+  if (!add_few_rows(step, std::array{a->slot, b->slot, out.slot}, std::move(end))) return false;
+  values_.deliver(result, out);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "hal/kernel_plan/absorbed.h"
 #include "hal/kernel_plan/epilogues.h"
 #include "hal/kernel_plan/values.h"
 
@@ -31,6 +32,9 @@ class PlanProducts {
   static bool can_conv_transpose(const KernelTarget& target, DType dtype, const Shape& weight, const ConvTransposeAttr& attr);
   // Plans the product and its epilogue in one step and delivers the result. Returns false if the library does not support it.
   bool add_with_epilogue(const Epilogue& epilogue);
+  // Plans the product of few rows with what it absorbs, in one kernel, and delivers the result, which is the tail's if there is
+  // one. Returns false, with nothing planned, if it is not such a product.
+  bool add_absorbing(NodeId product, const ProductHead* head, const ProductTail* tail);
 
  private:
   struct Operand {
@@ -48,7 +52,7 @@ class PlanProducts {
   Product product_of(const Node& node, const emit::Dense& out);
   void add_product(const Product& product);
   // |slots|: of a, b, the result, and the bias if there is one. False: it is not worth it.
-  bool add_few_rows(const MatMulStep& step, std::span<const int> slots);
+  bool add_few_rows(const MatMulStep& step, std::span<const int> slots, emit::ProductEnd end = {});
   emit::Dense in_declared_dtype(NodeId id);
   // |channels_last| as for emit_matrix_conv().
   void add_conv_of(DType dtype, const ConvAttr& attr, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out,

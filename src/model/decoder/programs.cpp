@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
 
 #include "ops/build.h"
@@ -19,28 +21,47 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 class Builder {
  public:
-  explicit Builder(const Architecture& architecture) : a_(architecture) {}
+  Builder(const Architecture& architecture, bool apart) : a_(architecture), apart_(apart) {}
 
   Expr given(const std::string& name, DType dtype, const Shape& shape) {
     program_.open.push_back(program_.feeds.size());
     program_.feeds.emplace_back();
     return {program_.graph, program_.graph.input(name, dtype, shape)};
   }
+  // One input, however often it is used.
   Expr weight(const std::shared_ptr<Storage>& storage) {
-    program_.feeds.push_back(storage);
-    return {program_.graph,
-            program_.graph.input(fmt::format("w{}", program_.feeds.size()), storage->type().dtype, storage->type().shape)};
+    const auto [found, is_new] = weights_.try_emplace(storage.get(), -1);
+    if (is_new) {
+      program_.feeds.push_back(storage);
+      found->second =
+          program_.graph.input(fmt::format("w{}", program_.feeds.size()), storage->type().dtype, storage->type().shape);
+    }
+    return {program_.graph, found->second};
   }
   // Keys and values of every layer.
   std::vector<Expr> cache(const std::string& name, std::int64_t rows, std::int64_t tokens) {
     std::vector<Expr> out;
-    for (std::int64_t i = 0; i < 2 * a_.layers; ++i)
-      out.push_back(given(fmt::format("{}{}", name, i), DType::f32, Shape{rows, a_.kv_heads, tokens, a_.head_width}));
+    for (std::int64_t i = 0; i < cache_tensors(a_, apart_); ++i)
+      out.push_back(given(fmt::format("{}{}", name, i), DType::f32, cache_shape(a_, apart_, rows, tokens)));
     return out;
   }
 
+  // What the first layer takes of |count| tokens, [count, width]: given, or found in the table by the given numbers.
+  Expr tokens(std::int64_t count, const Weights& weights) {
+    if (!apart_) return given("x", DType::f32, Shape{count, a_.width});
+    return embedded(given("ids", DType::i64, Shape{count}), weights.embedding);
+  }
+  Expr embedded(Expr ids, const Matrix& table) {
+    if (!table.codes) return build::cast(build::take(weight(table.parts[0]), ids, 0), DType::f32);
+    std::vector<NodeId> parts;
+    for (const auto& part : table.parts) parts.push_back(weight(part).id());
+    return {program_.graph, quantized_rows(program_.graph, ids.id(), parts, *table.codes)};
+  }
+
   // x [m, columns] times the transposed matrix: f32 [m, rows].
-  Expr product(Expr x, const Matrix& matrix) {
+  Expr product(Expr x, const Matrix& matrix) { return widened(narrow_product(x, matrix)); }
+  // The same in the type of the matrix: kernels that take a part of it convert that.
+  Expr narrow_product(Expr x, const Matrix& matrix) {
     std::optional<Expr> y;
     if (matrix.codes) {
       std::vector<NodeId> parts;
@@ -49,10 +70,11 @@ class Builder {
       if (matrix.stored_rows != matrix.rows) y = build::narrow(*y, 1, 0, matrix.rows);
     } else {
       const Expr w = weight(matrix.parts[0]);
-      y = build::cast(build::matmul(build::cast(x, w.dtype()), w, {.transpose_b = true}), DType::f32);
+      y = build::matmul(build::cast(x, w.dtype()), w, {.transpose_b = true});
     }
-    return matrix.bias ? *y + weight(matrix.bias) : *y;
+    return matrix.bias ? widened(*y) + weight(matrix.bias) : *y;
   }
+  static Expr widened(Expr x) { return build::cast(x, DType::f32); }
   // Columns [first, first + count) of the results of several matrices, which stand one after the other.
   static Expr columns(const std::vector<Expr>& parts, std::int64_t first, std::int64_t count) {
     std::vector<Expr> found;
@@ -79,10 +101,31 @@ class Builder {
     return build::concat(parts, 2);
   }
 
+  // cos [m, heads, 1, rotated / 2], sin [m, heads, 2, rotated / 2], where heads is 1, or, on a device that is apart, all of them,
+  // so that one kernel turns all: values turn by nothing.
+  struct Turns {
+    Expr cos, sin;
+  };
+  Turns turns(std::int64_t m) {
+    const Expr cos = given("cos", DType::f32, Shape{m, 1, 1, a_.rotated / 2});
+    const Expr sin = given("sin", DType::f32, Shape{m, 1, 2, a_.rotated / 2});
+    if (!apart_) return {cos, sin};
+    const std::int64_t turning = a_.heads + a_.kv_heads;
+    const Expr is_turning = numbers(Shape{1, turning + a_.kv_heads, 1, 1}, 0) <= static_cast<double>(turning - 1);
+    return {build::where(is_turning, cos, 1.0), build::where(is_turning, sin, 0.0)};
+  }
+  // first, first + 1, ... as a constant: a kernel less than if the device counted.
+  Expr numbers(const Shape& shape, std::int64_t first) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(shape.elements()));
+    std::iota(values.begin(), values.end(), first);
+    return build::integers(program_.graph, shape, values);
+  }
+
   struct Heads {
     Expr q, k, v;  // [m, heads or kv_heads, head_width]
+    Expr kv;       // if the device is apart: k and v, [m, 2 * kv_heads, head_width]
   };
-  Heads heads(Expr x, const Layer& layer, Expr cos, Expr sin) {
+  Heads heads(Expr x, const Layer& layer, const Turns& turns) {
     const std::int64_t m = x.extent(0), q_width = a_.heads * a_.head_width, kv_width = a_.kv_heads * a_.head_width;
     const Expr h = norm(x, layer.attention_norm);
     std::vector<Expr> parts;
@@ -90,13 +133,20 @@ class Builder {
     const auto split = [&](std::int64_t first, std::int64_t heads) {
       return build::reshape(columns(parts, first, heads * a_.head_width), Shape{m, heads, a_.head_width});
     };
+    if (apart_ && !layer.q_norm) {
+      const Expr turned = rotate(split(0, a_.heads + 2 * a_.kv_heads), turns.cos, turns.sin);
+      return {build::narrow(turned, 1, 0, a_.heads), build::narrow(turned, 1, a_.heads, a_.kv_heads),
+              build::narrow(turned, 1, a_.heads + a_.kv_heads, a_.kv_heads), build::narrow(turned, 1, a_.heads, 2 * a_.kv_heads)};
+    }
     Expr q = split(0, a_.heads), k = split(q_width, a_.kv_heads);
     const Expr v = split(q_width + kv_width, a_.kv_heads);
     if (layer.q_norm) {
       q = norm(q, layer.q_norm);
       k = norm(k, layer.k_norm);
     }
-    return {rotate(q, cos, sin), rotate(k, cos, sin), v};
+    const Expr cos = build::narrow(turns.cos, 1, 0, 1), sin = build::narrow(turns.sin, 1, 0, 1);
+    k = rotate(k, cos, sin);
+    return {rotate(q, cos, sin), k, v, apart_ ? build::concat(std::array{k, v}, 1) : k};
   }
 
   // What follows the attention, whose result is [m, heads * head_width].
@@ -104,9 +154,9 @@ class Builder {
     x = x + product(attended, layer.output);
     const Expr h = norm(x, layer.feed_forward_norm);
     std::vector<Expr> parts;
-    for (const Matrix& matrix : layer.gate_up) parts.push_back(product(h, matrix));
+    for (const Matrix& matrix : layer.gate_up) parts.push_back(apart_ ? narrow_product(h, matrix) : product(h, matrix));
     const Expr gate = columns(parts, 0, a_.feed_forward), up = columns(parts, a_.feed_forward, a_.feed_forward);
-    return x + product(build::silu(gate) * up, layer.down);
+    return x + product(build::silu(widened(gate)) * widened(up), layer.down);
   }
 
   Expr logits(Expr x, const Weights& weights) { return product(norm(x, weights.norm), weights.head); }
@@ -122,7 +172,9 @@ class Builder {
 
  private:
   const Architecture& a_;
+  const bool apart_;
   StepProgram program_;
+  std::map<const Storage*, NodeId> weights_;
 };
 
 // Softmax over the last axis, where every row has a key.
@@ -138,13 +190,73 @@ Expr resized(Expr cache, std::int64_t to) {
   return to <= tokens ? build::narrow(cache, 2, 0, to) : build::pad_axis(cache, 2, 0, to - tokens);
 }
 
+// What |tokens| steps on a device that is not the host are given, and what can be computed for all of them together: it has rows
+// for the first step, then for the second, and so on.
+struct Apart {
+  Apart(Builder& b, std::int64_t each, std::int64_t closed, std::int64_t tokens)
+      : rows(each),
+        ids(b.given("ids", DType::i64, Shape{rows})),
+        turns(b.turns(tokens * rows)),
+        mask(turns.cos),
+        is_new(turns.cos) {
+    const Expr count = b.given("count", DType::i64, Shape{rows});
+    const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{1, rows, 1, 1, 1});
+    const Expr places = place + b.numbers(Shape{tokens, 1, 1, 1, 1}, 0);
+    const Expr closed_keys =
+        build::broadcast(b.numbers(Shape{1, 1, 1, 1, closed}, 0) < build::reshape(count, Shape{1, rows, 1, 1, 1}),
+                         Shape{tokens, rows, 1, 1, closed});
+    const Expr open_keys = b.numbers(Shape{1, 1, 1, 1, kOpen}, 0) <= places;
+    mask = build::reshape(build::concat(std::array{closed_keys, open_keys}, 4), Shape{tokens * rows, 1, 1, closed + kOpen});
+    is_new = build::reshape(b.numbers(Shape{1, 1, 1, kOpen, 1}, 0) == places, Shape{tokens * rows, 1, kOpen, 1});
+    before = b.cache("closed", rows, closed);
+    lately = b.cache("open", rows, kOpen);
+  }
+  Expr of_step(Expr all, std::int64_t step) const { return build::narrow(all, 0, step * rows, rows); }
+
+  const std::int64_t rows;
+  const Expr ids;
+  const Builder::Turns turns;
+  Expr mask, is_new;
+  std::vector<Expr> before, lately;  // closed; open, with the tokens so far
+};
+
+// One token for each row.
+Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Expr x, Apart& given, std::int64_t step) {
+  const std::int64_t rows = given.rows;
+  const Expr mask = given.of_step(given.mask, step), is_new = given.of_step(given.is_new, step);
+  const Builder::Turns turns{given.of_step(given.turns.cos, step), given.of_step(given.turns.sin, step)};
+  for (std::int64_t i = 0; i < a.layers; ++i) {
+    const std::size_t at = static_cast<std::size_t>(i);
+    const Layer& layer = weights.layers[at];
+    const Builder::Heads heads = b.heads(x, layer, turns);
+    const Expr before = given.before[at];
+    Expr& lately = given.lately[at];
+    lately = build::where(is_new, build::reshape(heads.kv, Shape{rows, 2 * a.kv_heads, 1, a.head_width}), lately);
+    const auto both = [&](std::int64_t first) {
+      return build::concat(std::array{build::narrow(before, 1, first, a.kv_heads), build::narrow(lately, 1, first, a.kv_heads)},
+                           2);
+    };
+    const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width}), k = both(0), v = both(a.kv_heads);
+    Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), k.id(), v.id(), mask.id()})[0]);
+    // Rounded for the product already here, it is stored so.
+    if (!layer.output.codes) attended = build::cast(attended, layer.output.parts[0]->type().dtype);
+    x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
+  }
+  return x;
+}
+
 }  // namespace
 
-StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed) {
-  Builder b(a);
-  Expr x = b.given("x", DType::f32, Shape{tokens, a.width});
-  const Expr cos = b.given("cos", DType::f32, Shape{tokens, 1, 1, a.rotated / 2});
-  const Expr sin = b.given("sin", DType::f32, Shape{tokens, 1, 2, a.rotated / 2});
+std::int64_t cache_tensors(const Architecture& a, bool apart) { return apart ? a.layers : 2 * a.layers; }
+
+Shape cache_shape(const Architecture& a, bool apart, std::int64_t rows, std::int64_t tokens) {
+  return Shape{rows, apart ? 2 * a.kv_heads : a.kv_heads, tokens, a.head_width};
+}
+
+StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t tokens, std::int64_t closed, bool apart) {
+  Builder b(a, apart);
+  Expr x = b.tokens(tokens, weights);
+  const Builder::Turns turns = b.turns(tokens);
   const Expr last = b.given("last", DType::i64, Shape{1});
   std::optional<Expr> count;
   std::vector<Expr> before;
@@ -168,15 +280,21 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
-    const Builder::Heads heads = b.heads(x, layer, cos, sin);
+    const Builder::Heads heads = b.heads(x, layer, turns);
     const Expr q = by_head(heads.q), k = by_head(heads.k), v = by_head(heads.v);
-    outputs.push_back(k);
-    outputs.push_back(v);
+    if (apart) {
+      outputs.push_back(by_head(heads.kv));
+    } else {
+      outputs.push_back(k);
+      outputs.push_back(v);
+    }
     Expr keys = k, values = v;
     if (closed > 0) {
-      const std::size_t place = static_cast<std::size_t>(2 * i);
-      keys = build::concat(std::array{before[place], k}, 2);
-      values = build::concat(std::array{before[place + 1], v}, 2);
+      const std::size_t place = static_cast<std::size_t>(apart ? i : 2 * i);
+      const Expr old_keys = apart ? build::narrow(before[place], 1, 0, a.kv_heads) : before[place];
+      const Expr old_values = apart ? build::narrow(before[place], 1, a.kv_heads, a.kv_heads) : before[place + 1];
+      keys = build::concat(std::array{old_keys, k}, 2);
+      values = build::concat(std::array{old_values, v}, 2);
     }
     const NodeId attended = apply(b.graph(), "attention", {q.id(), keys.id(), values.id(), mask.id()})[0];
     const Expr rows = build::transpose(build::squeeze(Expr(b.graph(), attended), build::one_axis(0)), {1, 0, 2});
@@ -186,11 +304,10 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
   return b.finish(outputs);
 }
 
-StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, bool whole_attention) {
-  Builder b(a);
-  Expr x = b.given("x", DType::f32, Shape{rows, a.width});
-  const Expr cos = b.given("cos", DType::f32, Shape{rows, 1, 1, a.rotated / 2});
-  const Expr sin = b.given("sin", DType::f32, Shape{rows, 1, 2, a.rotated / 2});
+StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
+  Builder b(a, false);
+  Expr x = b.tokens(rows, weights);
+  const Builder::Turns turns = b.turns(rows);
   const Expr count = build::reshape(b.given("count", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const std::vector<Expr> before = b.cache("closed", rows, closed), lately = b.cache("open", rows, kOpen);
@@ -199,24 +316,16 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
   const Expr closed_keys = build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3) < count;
   const Expr open_keys = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3) <= place;
   const Expr is_new = build::iota(b.graph(), Shape{rows, 1, kOpen, 1}, 2) == place;
-  const Expr mask = build::concat(std::array{closed_keys, open_keys}, 3);
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
-    const Builder::Heads heads = b.heads(x, layer, cos, sin);
+    const Builder::Heads heads = b.heads(x, layer, turns);
     const std::size_t at = static_cast<std::size_t>(2 * i);
     const Shape one{rows, a.kv_heads, 1, a.head_width};
     const Expr k = build::where(is_new, build::reshape(heads.k, one), lately[at]);
     const Expr v = build::where(is_new, build::reshape(heads.v, one), lately[at + 1]);
     outputs.push_back(k);
     outputs.push_back(v);
-    if (whole_attention) {
-      const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width});
-      const Expr keys = build::concat(std::array{before[at], k}, 2), values = build::concat(std::array{before[at + 1], v}, 2);
-      const Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), keys.id(), values.id(), mask.id()})[0]);
-      x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
-      continue;
-    }
     // The heads that share keys are the rows of one matrix.
     const Expr q = build::reshape(heads.q, Shape{rows, a.kv_heads, shared, a.head_width}) * scale;
     const Expr early = build::matmul(q, before[at], {.transpose_b = true}), late = build::matmul(q, k, {.transpose_b = true});
@@ -230,12 +339,37 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
   return b.finish(outputs);
 }
 
-StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens) {
-  Builder b(a);
+StepProgram decode_apart(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed) {
+  Builder b(a, true);
+  Apart given(b, rows, closed, 1);
+  const Expr x = advance_rows(b, a, weights, b.embedded(given.ids, weights.embedding), given, 0);
+  std::vector<Expr> outputs{b.logits(x, weights)};
+  outputs.insert(outputs.end(), given.lately.begin(), given.lately.end());
+  return b.finish(outputs);
+}
+
+StepProgram advance(const Architecture& a, const Weights& weights, std::int64_t rows, std::int64_t closed, std::int64_t tokens) {
+  Builder b(a, true);
+  Apart given(b, rows, closed, tokens);
+  std::vector<Expr> chosen;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    const Expr ids = i == 0 ? given.ids : build::reshape(chosen.back(), Shape{rows});
+    const Expr x = advance_rows(b, a, weights, b.embedded(ids, weights.embedding), given, i);
+    // The first of equal ones, as Sampler takes it.
+    chosen.emplace_back(b.graph(), b.graph().arg_reduce(b.logits(x, weights).id(), 1, true));
+  }
+  std::vector<Expr> outputs{chosen.size() == 1 ? chosen[0] : build::concat(chosen, 1)};
+  outputs.insert(outputs.end(), given.lately.begin(), given.lately.end());
+  return b.finish(outputs);
+}
+
+StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed, std::int64_t to, std::int64_t tokens,
+                   bool apart) {
+  Builder b(a, apart);
   const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const std::vector<Expr> before = closed > 0 ? b.cache("closed", rows, closed) : std::vector<Expr>();
   const std::vector<Expr> added = b.cache("added", rows, tokens);
-  const Shape part{rows, a.kv_heads, tokens, a.head_width};
+  const Shape part = cache_shape(a, apart, rows, tokens);
   const Expr indices = build::broadcast(build::iota(b.graph(), Shape{rows, 1, tokens, 1}, 2) + place, part);
   std::vector<Expr> outputs;
   for (std::size_t i = 0; i < added.size(); ++i) {
@@ -247,13 +381,13 @@ StepProgram append(const Architecture& a, std::int64_t rows, std::int64_t closed
 }
 
 StepProgram arrange(const Architecture& a, std::int64_t rows, std::int64_t to, std::int64_t from_rows, std::int64_t closed,
-                    std::int64_t added) {
-  Builder b(a);
+                    std::int64_t added, bool apart) {
+  Builder b(a, apart);
   const Expr numbers = b.given("rows", DType::i64, Shape{rows});
   const std::vector<Expr> before = from_rows > 0 ? b.cache("closed", from_rows, closed) : std::vector<Expr>();
   const std::vector<Expr> more = added > 0 ? b.cache("added", 1, added) : std::vector<Expr>();
   std::vector<Expr> outputs;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(2 * a.layers); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(cache_tensors(a, apart)); ++i) {
     std::vector<Expr> parts;
     if (from_rows > 0) parts.push_back(resized(before[i], to));
     if (added > 0) parts.push_back(resized(more[i], to));

@@ -12,7 +12,7 @@
 namespace tenon::decoder {
 namespace {
 
-enum Kind : std::int64_t { kPrefill, kDecode, kAppend, kArrange };
+enum Kind : std::int64_t { kPrefill, kDecode, kAdvance, kAppend, kArrange };
 
 constexpr std::int64_t kChunk = 256;  // tokens of a prompt at a time
 
@@ -27,6 +27,9 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t least) {
   }
   return size;
 }
+
+// Of a closed part.
+std::int64_t rounded_capacity(std::int64_t n, bool apart) { return rounded_up(n, apart ? kLeastClosedApart : 64); }
 
 std::int64_t rounded_rows(std::int64_t n) {
   std::int64_t rows = 1;
@@ -59,20 +62,22 @@ HostArray integers(std::span<const std::int64_t> values) {
 
 }  // namespace
 
-Decoder::Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form, bool whole_attention)
+Decoder::Decoder(gguf::GgufFile file, Architecture architecture, const DecoderTarget& target)
     : file_(std::move(file)),
       architecture_(std::move(architecture)),
-      weights_(load_weights(file_, architecture_, form)),
-      whole_attention_(whole_attention) {}
+      target_(target),
+      weights_(load_weights(file_, architecture_, target.form, target.apart)) {}
 
 HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= architecture_.vocabulary)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the token {} is not among the {} of the model", id, architecture_.vocabulary));
+  if (target_.apart) return integers(std::vector<std::int64_t>(ids.begin(), ids.end()));
   const gguf::TensorInfo& table = file_.tensor("token_embd.weight");
   HostArray out = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(ids.size()), architecture_.width});
   float* to = out.mutable_view<float>().data();
   for (const std::int32_t id : ids) {
-    if (id < 0 || id >= architecture_.vocabulary)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the token {} is not among the {} of the model", id, architecture_.vocabulary));
     const std::vector<float> row = file_.floats(table, id, 1);
     to = std::copy(row.begin(), row.end(), to);
   }
@@ -80,11 +85,13 @@ HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
 }
 
 StepProgram Decoder::build(const Key& k) const {
+  const Architecture& a = architecture_;
   switch (k[0]) {
-    case kPrefill: return prefill(architecture_, weights_, k[1], k[2]);
-    case kDecode: return decode(architecture_, weights_, k[1], k[2], whole_attention_);
-    case kAppend: return append(architecture_, k[1], k[2], k[3], k[4]);
-    default: return arrange(architecture_, k[1], k[2], k[3], k[4], k[5]);
+    case kPrefill: return prefill(a, weights_, k[1], k[2], target_.apart);
+    case kDecode: return target_.apart ? decode_apart(a, weights_, k[1], k[2]) : decode(a, weights_, k[1], k[2]);
+    case kAdvance: return decoder::advance(a, weights_, k[1], k[2], k[3]);
+    case kAppend: return append(a, k[1], k[2], k[3], k[4], target_.apart);
+    default: return arrange(a, k[1], k[2], k[3], k[4], k[5], target_.apart);
   }
 }
 
@@ -117,6 +124,7 @@ HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& op
   if (n > a.context)
     throw Error(ErrorCode::invalid_argument, fmt::format("the prompt has {} tokens, the model takes {}", n, a.context));
   close_open_part(options);
+  opened_.clear();  // rows change
   Tensors cache;
   std::int64_t capacity = 0;
   HostArray logits;
@@ -133,7 +141,7 @@ HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& op
     Tensors results = run({kPrefill, size, capacity}, std::move(arrays), {&cache}, options);
     logits = results[0]->to_host();
     results.erase(results.begin());
-    const std::int64_t larger = rounded_up(first + size, 64);
+    const std::int64_t larger = rounded_capacity(first + size, decoder_->target().apart);
     cache = capacity > 0 ? run({kAppend, 1, capacity, larger, size}, {integers(std::array{first})}, {&cache, &results}, options)
                          : run({kAppend, 1, 0, larger, size}, {integers(std::array{std::int64_t{0}})}, {&results}, options);
     capacity = larger;
@@ -171,7 +179,7 @@ void Sequences::rearrange(std::span<const std::int64_t> from, const Tensors* add
   std::vector<std::int64_t> numbers(from.begin(), from.end());
   numbers.resize(at(rows), 0);
   static const Tensors none;
-  const std::int64_t capacity = rounded_up(*std::max_element(lengths_.begin(), lengths_.end()), 64);
+  const std::int64_t capacity = rounded_capacity(*std::max_element(lengths_.begin(), lengths_.end()), decoder_->target().apart);
   closed_ = run({kArrange, rows, capacity, stored_rows_, capacity_, added ? added_capacity : 0}, {integers(numbers)},
                 {stored_rows_ > 0 ? &closed_ : &none, added ? added : &none}, options);
   stored_rows_ = rows;
@@ -179,26 +187,22 @@ void Sequences::rearrange(std::span<const std::int64_t> from, const Tensors* add
 }
 
 void Sequences::close_open_part(const RunOptions& options) {
-  if (opened_.empty()) return;
+  if (opened_.empty() || *std::max_element(open_.begin(), open_.end()) == 0) return;
   std::vector<std::int64_t> places(at(stored_rows_), 0);
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < rows(); ++i) {
     places[i] = lengths_[i] - open_[i];
     longest = std::max(longest, places[i] + kOpen);
   }
-  const std::int64_t larger = std::max(capacity_, rounded_up(longest, 64));
+  const std::int64_t larger = std::max(capacity_, rounded_capacity(longest, decoder_->target().apart));
   closed_ = run({kAppend, stored_rows_, capacity_, larger, kOpen}, {integers(places)}, {&closed_, &opened_}, options);
   capacity_ = larger;
-  opened_.clear();
   std::fill(open_.begin(), open_.end(), 0);
 }
 
 void Sequences::remove(std::size_t row, const RunOptions& options) {
-  if (rows() == 1) {
-    opened_.clear();  // nothing of it is needed any more
-  } else {
-    close_open_part(options);
-  }
+  if (rows() > 1) close_open_part(options);
+  opened_.clear();
   lengths_[row] = lengths_.back();
   lengths_.pop_back();
   open_.pop_back();
@@ -208,36 +212,49 @@ void Sequences::remove(std::size_t row, const RunOptions& options) {
   rearrange(from, nullptr, 0, options);
 }
 
-HostArray Sequences::step(std::span<const std::int32_t> ids, const RunOptions& options) {
+std::vector<HostArray> Sequences::prepare(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options) {
   const Architecture& a = decoder_->architecture();
+  const bool apart = decoder_->target().apart;
   if (ids.size() != rows() || ids.empty())
     throw Error(ErrorCode::invalid_argument, fmt::format("{} tokens for {} sequences", ids.size(), rows()));
-  if (*std::max_element(open_.begin(), open_.end()) == kOpen) close_open_part(options);
+  if (*std::max_element(open_.begin(), open_.end()) + count > kOpen) close_open_part(options);
   if (opened_.empty())
-    for (std::int64_t i = 0; i < 2 * a.layers; ++i)
-      opened_.push_back(Storage::from_host(HostArray::zeros(DType::f32, Shape{stored_rows_, a.kv_heads, kOpen, a.head_width})));
+    opened_.assign(at(cache_tensors(a, apart)),
+                   Storage::from_host(HostArray::zeros(DType::f32, cache_shape(a, apart, stored_rows_, kOpen))));
   // Rows of the tensors that no sequence uses repeat the first.
   std::vector<std::int32_t> tokens(ids.begin(), ids.end());
   tokens.resize(at(stored_rows_), ids[0]);
-  std::vector<std::int64_t> positions(at(stored_rows_), 0), counts(at(stored_rows_), 0), places(at(stored_rows_), 0);
+  std::vector<std::int64_t> positions(at(count * stored_rows_), 0), counts(at(stored_rows_), 0), places(at(stored_rows_), 0);
   for (std::size_t i = 0; i < rows(); ++i) {
-    positions[i] = lengths_[i];
+    for (std::int64_t j = 0; j < count; ++j) positions[at(j * stored_rows_) + i] = lengths_[i] + j;
     places[i] = open_[i];
     counts[i] = lengths_[i] - open_[i];
   }
   Angles angles = angles_of(a, positions);
-  Tensors results =
-      run({kDecode, stored_rows_, capacity_},
-          {decoder_->embed(tokens), std::move(angles.cos), std::move(angles.sin), integers(counts), integers(places)},
-          {&closed_, &opened_}, options);
-  HostArray logits = results[0]->to_host();
+  return {decoder_->embed(tokens), std::move(angles.cos), std::move(angles.sin), integers(counts), integers(places)};
+}
+
+HostArray Sequences::take_results(Tensors results, std::int64_t count) {
+  HostArray first = results[0]->to_host();
   results.erase(results.begin());
   opened_ = std::move(results);
   for (std::size_t i = 0; i < rows(); ++i) {
-    ++lengths_[i];
-    ++open_[i];
+    lengths_[i] += count;
+    open_[i] += count;
   }
-  return logits;
+  return first;
+}
+
+HostArray Sequences::step(std::span<const std::int32_t> ids, const RunOptions& options) {
+  std::vector<HostArray> arrays = prepare(ids, 1, options);
+  return take_results(run({kDecode, stored_rows_, capacity_}, std::move(arrays), {&closed_, &opened_}, options), 1);
+}
+
+HostArray Sequences::advance(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options) {
+  if (!decoder_->target().apart || count < 1 || count > kOpen)
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} tokens in one program", count));
+  std::vector<HostArray> arrays = prepare(ids, count, options);
+  return take_results(run({kAdvance, stored_rows_, capacity_, count}, std::move(arrays), {&closed_, &opened_}, options), count);
 }
 
 }  // namespace tenon::decoder

@@ -3,6 +3,7 @@
 //   Sequences batch(decoder, manager, "cpu:0");
 //   HostArray logits = batch.add(prompt, options);          // [vocabulary]; the sequence is the last row
 //   batch.step(std::array{token}, options);                 // one token for each row: logits [rows, vocabulary]
+//   batch.advance(std::array{token}, 8, options);           // the token and the seven likeliest after it; which ones
 //   batch.remove(0, options);
 //
 // A sequence may be added or removed between any two steps. Results of a row do not depend on the other rows.
@@ -21,15 +22,23 @@
 
 namespace tenon::decoder {
 
+// What programs are made for.
+struct DecoderTarget {
+  WeightForm form = WeightForm::as_stored;
+  bool apart = false;                // the device is not the host: see programs.h
+  std::int64_t tokens_together = 1;  // steps that one program may do; above 1 only if the device is apart
+};
+
 // A model in memory, with the programs that were needed so far.
 class Decoder {
  public:
-  // |whole_attention|: see decode().
-  Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form, bool whole_attention);
+  Decoder(gguf::GgufFile file, Architecture architecture, const DecoderTarget& target);
 
   const Architecture& architecture() const noexcept { return architecture_; }
+  const DecoderTarget& target() const noexcept { return target_; }
   std::uint64_t weight_bytes() const noexcept { return weights_.bytes; }
-  // f32 [tokens, width]. Throws invalid_argument for an id that is not in the vocabulary.
+  // What programs take for tokens: their numbers, i64 [tokens], or what the table has for them, f32 [tokens, width]. Throws
+  // invalid_argument for a number that is not in the vocabulary.
   HostArray embed(std::span<const std::int32_t> ids) const;
 
   using Key = std::array<std::int64_t, 6>;  // which program, and its sizes
@@ -40,8 +49,8 @@ class Decoder {
 
   const gguf::GgufFile file_;
   const Architecture architecture_;
+  const DecoderTarget target_;
   const Weights weights_;
-  const bool whole_attention_;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const StepProgram>> programs_;
 };
@@ -60,12 +69,20 @@ class Sequences {
   void remove(std::size_t row, const RunOptions& options);
   // Adds one token to each row. f32 [rows or more, vocabulary].
   HostArray step(std::span<const std::int32_t> ids, const RunOptions& options);
+  // Adds |count| tokens to each row: its id, then the likeliest after each but the last, whose own likeliest is the last result.
+  // i64 [rows or more, count]. At most kOpen tokens, and only if the device is apart.
+  HostArray advance(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options);
 
  private:
   using Tensors = std::vector<std::shared_ptr<Storage>>;
   Tensors run(const Decoder::Key& key, std::vector<HostArray> arrays, std::initializer_list<const Tensors*> caches,
               const RunOptions& options);
+  // Appends the open part to the closed one. Its tensors stay: the next tokens replace what they have.
   void close_open_part(const RunOptions& options);
+  // Room in the open part for |count| tokens, and what a step takes: tokens, angles, how many are closed, places.
+  std::vector<HostArray> prepare(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options);
+  // Of the results of a step: the first, once the others are the open part.
+  HostArray take_results(Tensors results, std::int64_t count);
   void rearrange(std::span<const std::int64_t> from, const Tensors* added, std::int64_t added_capacity,
                  const RunOptions& options);
 

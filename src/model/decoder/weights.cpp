@@ -142,11 +142,14 @@ class Loader {
         a_(architecture),
         form_(form) {}
 
-  Weights run() {
+  Weights run(bool with_embedding) {
     Weights weights;
     for (std::int64_t i = 0; i < a_.layers; ++i) weights.layers.push_back(layer(fmt::format("blk.{}.", i)));
     weights.norm = vector("output_norm.weight", a_.width);
     weights.head = matrix(file_.find_tensor("output.weight") ? "output.weight" : "token_embd.weight", a_.vocabulary, a_.width);
+    if (with_embedding)
+      weights.embedding =
+          file_.find_tensor("output.weight") ? matrix("token_embd.weight", a_.vocabulary, a_.width) : weights.head;
     weights.bytes = bytes_;
     return weights;
   }
@@ -259,8 +262,8 @@ class Loader {
 
 }  // namespace
 
-Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form) {
-  return Loader(file, architecture, form).run();
+Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form, bool with_embedding) {
+  return Loader(file, architecture, form).run(with_embedding);
 }
 
 }  // namespace tenon::decoder

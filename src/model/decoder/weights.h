@@ -46,10 +46,12 @@ struct Weights {
   std::vector<Layer> layers;
   std::shared_ptr<Storage> norm;
   Matrix head;
+  Matrix embedding;  // the table of tokens, if it was asked for; may share its parts with |head|
   std::uint64_t bytes = 0;
 };
 
-// Reads all weights. Throws invalid_argument for tensors that are missing or have the wrong shape.
-Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form);
+// Reads all weights; |with_embedding|: the table of tokens, too. Throws invalid_argument for tensors that are missing or have the
+// wrong shape.
+Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form, bool with_embedding);
 
 }  // namespace tenon::decoder

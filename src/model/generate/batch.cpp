@@ -11,6 +11,8 @@
 namespace tenon {
 namespace {
 
+constexpr double kLongestStep = 0.1;  // seconds; a text should not come in fewer pieces than ten a second
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -49,7 +51,7 @@ void GenerationBatch::add(const GenerationRequest& request, Piece piece, Done do
   active->started = now();
   active->result.prompt_seconds = active->started - begun;
   active_.push_back(std::move(active));
-  if (advance(*active_.back(), logits.view<float>())) {
+  if (accept(*active_.back(), active_.back()->sampler.choose(logits.view<float>()))) {
     const std::unique_ptr<Active> ended = std::move(active_.back());
     active_.pop_back();
     sequences_.remove(active_.size(), options);
@@ -57,20 +59,52 @@ void GenerationBatch::add(const GenerationRequest& request, Piece piece, Done do
   }
 }
 
-void GenerationBatch::step(const RunOptions& options) {
-  if (active_.empty()) return;
+// Several tokens cost the host as much as one. The first ones are single, which also shows how long one takes; so are the last
+// ones, if most of those together would be dropped.
+std::int64_t GenerationBatch::step_tokens() const {
+  const std::int64_t most = state_->decoder->target().tokens_together;
+  if (most == 1 || token_seconds_ * static_cast<double>(most) > kLongestStep) return 1;
+  std::int64_t wanted = 0;
+  for (std::size_t row = 0; row < active_.size(); ++row) {
+    const Active& active = *active_[row];
+    if (!active.sampler.is_greedy() || sequences_.length(row) + most > state_->decoder->architecture().context) return 1;
+    wanted = std::max(wanted, active.max_tokens - static_cast<std::int64_t>(active.result.ids.size()));
+  }
+  return 2 * wanted >= most ? most : 1;
+}
+
+std::vector<std::int32_t> GenerationBatch::next_tokens(std::int64_t count, const RunOptions& options) {
   std::vector<std::int32_t> tokens;
   for (const auto& active : active_) tokens.push_back(active->token);
+  if (count > 1) {
+    const HostArray chosen = sequences_.advance(tokens, count, options);
+    const std::span<const std::int64_t> ids = chosen.view<std::int64_t>().first(active_.size() * static_cast<std::size_t>(count));
+    return {ids.begin(), ids.end()};
+  }
+  const double begun = now();
   const HostArray logits = sequences_.step(tokens, options);
+  token_seconds_ = std::min(token_seconds_, now() - begun);
   const auto width = static_cast<std::size_t>(logits.shape()[1]);
+  for (std::size_t row = 0; row < active_.size(); ++row)
+    tokens[row] = active_[row]->sampler.choose(logits.view<float>().subspan(row * width, width));
+  return tokens;
+}
+
+void GenerationBatch::step(const RunOptions& options) {
+  if (active_.empty()) return;
+  const std::int64_t count = step_tokens(), context = state_->decoder->architecture().context;
+  const std::vector<std::int32_t> tokens = next_tokens(count, options);
   std::vector<std::size_t> ended;
   for (std::size_t row = 0; row < active_.size(); ++row) {
-    const bool is_full = sequences_.length(row) >= state_->decoder->architecture().context;
-    if (advance(*active_[row], logits.view<float>().subspan(row * width, width)) || is_full) {
-      if (is_full && active_[row]->result.finish != Generation::Finish::cancelled)
-        active_[row]->result.finish = Generation::Finish::length;
-      ended.push_back(row);
+    Active& active = *active_[row];
+    bool has_ended = false;
+    // What follows the end of a text is dropped.
+    for (std::int64_t i = 0; i < count && !has_ended; ++i) {
+      const bool is_full = sequences_.length(row) - count + i + 1 >= context;
+      has_ended = accept(active, tokens[row * static_cast<std::size_t>(count) + static_cast<std::size_t>(i)]) || is_full;
+      if (is_full && active.result.finish != Generation::Finish::cancelled) active.result.finish = Generation::Finish::length;
     }
+    if (has_ended) ended.push_back(row);
   }
   // From the last, because the last row takes the place of one that is removed.
   for (auto row = ended.rbegin(); row != ended.rend(); ++row) {
@@ -90,8 +124,8 @@ void GenerationBatch::cancel() {
   active_.clear();
 }
 
-bool GenerationBatch::advance(Active& active, std::span<const float> logits) {
-  active.token = active.sampler.choose(logits);
+bool GenerationBatch::accept(Active& active, std::int32_t token) {
+  active.token = token;
   if (is_end(active.token)) {
     active.result.finish = Generation::Finish::stop;
     return true;

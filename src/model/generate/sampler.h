@@ -19,6 +19,8 @@ class Sampler {
   Sampler(const SamplingOptions& options, std::span<const std::int32_t> prompt);
 
   std::int32_t choose(std::span<const float> logits);
+  // Whether choose() takes the first of the largest logits, and nothing else changes it: then the device may do it.
+  bool is_greedy() const noexcept { return options_.temperature == 0 && options_.repeat_penalty == 1; }
 
  private:
   struct Candidate {

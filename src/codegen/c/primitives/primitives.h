@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 
 #include "codegen/c/loops/loop.h"
@@ -72,15 +73,31 @@ struct MatrixSize {
 // On a processor b's columns must be neighbours.
 Launch emit_matmul(const KernelTarget& target, const MatrixSize& size, DType compute, const Matrix& a, const Matrix& b,
                    const Matrix& out);
-// What follows a product before its result is stored: a bias, one number a column, and max(x, 0).
+// What a product of few rows computes besides: before, of its rows, and after, before its result is stored.
 struct ProductEnd {
   struct Bias {
     int slot = 0;
     DType stored = DType::f32;
     std::int64_t offset = 0;
   };
-  std::optional<Bias> bias;
-  bool relu = false;
+  std::optional<Bias> bias;  // one number a column
+  bool relu = false;         // max(x, 0)
+  // Elements i of the result are computed from columns i, i + n, ... of the product, |segments| of them; n is the result's.
+  struct Tail {
+    std::int64_t segments = 1;
+    // Statements that define |result| from the variables |values|, for the row and column of these names.
+    std::function<std::string(Body& body, std::span<const std::string> values, const std::string& row, const std::string& column,
+                              std::string& result)>
+        text;
+  };
+  std::optional<Tail> tail;
+  // The rows of a are the root mean square norm of these, times the weight, rounded to the type of b. a has no memory then.
+  struct Norm {
+    Access x;  // f32, with rows of unit stride
+    Bias weight;
+    double eps = 0;
+  };
+  std::optional<Norm> norm;
 };
 // The same for a few rows of a, or columns of b; nothing where that would not be faster.
 std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size, DType compute, Matrix a, Matrix b, Matrix out,

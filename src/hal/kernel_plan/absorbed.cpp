@@ -1,0 +1,237 @@
+#include "hal/kernel_plan/absorbed.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ops/elementwise/elementwise.h"
+
+namespace tenon {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Where emit_few_rows() is likely to take it; if it does not, the group runs as before, in a kernel of its own.
+bool has_few_rows(const Graph& graph, const Node& node) {
+  constexpr std::int64_t kMost = 4, kLeastColumns = 64;
+  return node.prim == Prim::matmul && node.shape.rank() == 2 && node.shape[0] >= 1 && node.shape[0] <= kMost &&
+         node.shape[1] >= kLeastColumns && node.as<MatMulAttr>().transpose_b && !node.as<MatMulAttr>().transpose_a &&
+         graph[node.inputs[1]].prim == Prim::input;
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const Plan& fused)
+      : graph_(graph),
+        fused_(fused),
+        reads_(at(graph.size()), 0),
+        uses_(at(graph.size()), 0) {
+    for (const Step& step : fused.steps) {
+      if (step.group < 0) {
+        for (const NodeId operand : graph[step.node].inputs) ++reads_[at(base_of(operand))];
+        continue;
+      }
+      for (const NodeId id : fused.groups[at(step.group)].nodes)
+        for (const NodeId operand : graph[id].inputs)
+          if (!member_behind(graph, fused, step.group, operand)) ++reads_[at(base_of(operand))];
+    }
+    for (const NodeId id : graph.outputs()) ++reads_[at(base_of(id))];
+    for (NodeId id = 0; id < graph.size(); ++id)
+      for (const NodeId operand : graph[id].inputs) ++uses_[at(operand)];
+    for (const NodeId id : graph.outputs()) ++uses_[at(id)];
+  }
+
+  const ValueView& view(NodeId id) const { return fused_.views[at(id)]; }
+  NodeId base_of(NodeId id) const { return view(id).base; }
+  int reads(NodeId base) const { return reads_[at(base)]; }
+
+  // The nodes of group |index| to move if |id| is the sum of a product of few rows, which nothing else reads, and of something
+  // from outside the group: a cast of the product, and |id|.
+  std::vector<NodeId> sum_with_product(NodeId id, int index) const {
+    const Node& node = graph_[id];
+    if (node.prim != Prim::elementwise || node.as<ElementwiseAttr>().op != ElementwiseOp::Add || node.dtype != DType::f32 ||
+        !(node.shape == fused_.groups[at(index)].domain))
+      return {};
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+      if (member_behind(graph_, fused_, index, node.inputs[1 - k])) continue;
+      std::vector<NodeId> nodes;
+      NodeId operand = node.inputs[k];
+      if (graph_[operand].prim == Prim::cast && fused_.group_of[at(operand)] == index && uses_[at(operand)] == 1) {
+        nodes.push_back(operand);
+        operand = graph_[operand].inputs[0];
+      }
+      const NodeId base = base_of(operand);
+      if (!has_few_rows(graph_, graph_[base]) || reads(base) != 1 || !is_whole(operand)) continue;
+      nodes.push_back(id);
+      return nodes;
+    }
+    return {};
+  }
+  bool is_whole(NodeId id) const {
+    const ValueView& v = view(id);
+    return is_dense(v) && v.offset == 0 && v.shape.elements() == graph_[v.base].shape.elements();
+  }
+
+  std::optional<ProductTail> tail_of(int index) const {
+    const Group& group = fused_.groups[at(index)];
+    if (group.kind != Group::Kind::elementwise || group.outputs.size() != 1 || group.domain.rank() != 2) return std::nullopt;
+    ProductTail found{-1, group.outputs[0], index, 1};
+    std::int64_t own = 0;  // reads of the product
+    std::set<std::int64_t> offsets;
+    const std::int64_t m = group.domain[0], n = group.domain[1];
+    for (const NodeId id : group.nodes)
+      for (const NodeId operand : graph_[id].inputs) {
+        if (member_behind(graph_, fused_, index, operand)) continue;
+        const ValueView& v = view(operand);
+        if (!has_few_rows(graph_, graph_[v.base])) continue;
+        if (found.product >= 0 && found.product != v.base) return std::nullopt;
+        found.product = v.base;
+        ++own;
+        offsets.insert(v.offset);
+        const bool has_rows = m == 1 || v.strides[0] == graph_[v.base].shape[1];
+        if (!(v.shape == group.domain) || !has_rows || (n > 1 && v.strides[1] != 1)) return std::nullopt;
+      }
+    if (found.product < 0 || reads(found.product) != own) return std::nullopt;
+    found.segments = static_cast<std::int64_t>(offsets.size());
+    if (found.segments > 2 || graph_[found.product].shape != Shape{m, n * found.segments} || *offsets.rbegin() > n)
+      return std::nullopt;
+    if (found.segments == 2 && (*offsets.begin() != 0 || *offsets.rbegin() != n)) return std::nullopt;
+    if (memory_dtype(graph_, fused_, found.product) != DType::f32) return std::nullopt;
+    return found;
+  }
+
+  // Nodes of a group, matched from the last one back.
+  class Matcher {
+   public:
+    Matcher(const Finder& finder, int index) : finder_(finder), index_(index) {}
+    // The member behind |operand| if it is this op of elements, or none.
+    const Node* is(NodeId operand, ElementwiseOp op) {
+      const Node* const node = member(operand);
+      if (!node || node->prim != Prim::elementwise || node->as<ElementwiseAttr>().op != op) return nullptr;
+      return node;
+    }
+    const Node* member(NodeId operand) {
+      const auto id = member_behind(finder_.graph_, finder_.fused_, index_, operand);
+      if (!id) return nullptr;
+      seen_.insert(*id);
+      return &finder_.graph_[*id];
+    }
+    std::optional<double> number(NodeId operand) const {
+      const Node& base = finder_.graph_[finder_.base_of(operand)];
+      if (base.prim != Prim::constant || base.shape.elements() != 1) return std::nullopt;
+      return base.as<ConstantAttr>().value.value(0);
+    }
+    std::size_t seen() const { return seen_.size(); }
+
+   private:
+    const Finder& finder_;
+    const int index_;
+    std::set<NodeId> seen_;
+  };
+
+  // x / sqrt(sum(x * x) / n + eps) * weight, rounded.
+  std::optional<ProductHead> head_of(int index) const {
+    const Group& group = fused_.groups[at(index)];
+    if (group.kind != Group::Kind::rows || group.outputs.size() != 1 || group.domain.rank() != 2 || group.reduced != 2)
+      return std::nullopt;
+    Matcher match(*this, index);
+    const Node* last = match.member(group.outputs[0]);
+    while (last && last->prim == Prim::cast) last = match.member(last->inputs[0]);
+    if (!last || last->prim != Prim::elementwise || last->as<ElementwiseAttr>().op != ElementwiseOp::Mul) return std::nullopt;
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+      const Node* const quotient = match.is(last->inputs[k], ElementwiseOp::Div);
+      if (!quotient) continue;
+      ProductHead found{quotient->inputs[0], last->inputs[1 - k], index, 0};
+      const Node* const root = match.is(quotient->inputs[1], ElementwiseOp::Sqrt);
+      const Node* const sum = root ? match.is(root->inputs[0], ElementwiseOp::Add) : nullptr;
+      const Node* const mean = sum ? match.is(sum->inputs[0], ElementwiseOp::Div) : nullptr;
+      const Node* const total = mean ? match.member(mean->inputs[0]) : nullptr;
+      if (!total || total->prim != Prim::reduce || total->as<ReduceAttr>().kind != ReduceKind::sum) return std::nullopt;
+      const Node* const square = match.is(total->inputs[0], ElementwiseOp::Square);
+      const std::optional<double> eps = match.number(sum->inputs[1]), count = match.number(mean->inputs[1]);
+      if (!square || !eps || count != static_cast<double>(group.domain[1]) || square->inputs[0] != found.x) return std::nullopt;
+      if (match.seen() != group.nodes.size() || match.member(found.x) || match.member(found.weight)) return std::nullopt;
+      const ValueView &x = view(found.x), &weight = view(found.weight);
+      const bool is_row = group.domain[0] == 1 || weight.strides[0] == 0;
+      if (!(x.shape == group.domain) || x.strides[1] != 1 || !(weight.shape == group.domain) || !is_row || weight.strides[1] != 1)
+        return std::nullopt;
+      if (graph_[found.x].dtype != DType::f32 || graph_[found.weight].dtype != DType::f32) return std::nullopt;
+      found.eps = *eps;
+      return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Graph& graph_;
+  const Plan& fused_;
+  std::vector<int> reads_;  // by base: by steps, and as outputs
+  std::vector<int> uses_;   // by node: as an operand, and as outputs
+};
+
+bool is_attention(const Node& node) {
+  return node.prim == Prim::region && std::holds_alternative<AttentionAttr>(node.as<RegionAttr>());
+}
+
+}  // namespace
+
+Plan with_sums_apart(const Graph& graph, Plan fused) {
+  std::map<int, std::vector<NodeId>> moved;  // by group: the sum, and the cast before it
+  const Finder finder(graph, fused);
+  for (std::size_t g = 0; g < fused.groups.size(); ++g) {
+    const Group& group = fused.groups[g];
+    if (group.kind != Group::Kind::rows || group.domain.rank() != 2) continue;
+    for (const NodeId id : group.nodes)
+      if (std::vector<NodeId> nodes = finder.sum_with_product(id, static_cast<int>(g)); !nodes.empty()) {
+        moved[static_cast<int>(g)] = std::move(nodes);
+        break;
+      }
+  }
+  std::map<int, int> apart;
+  for (auto& [g, nodes] : moved) {
+    Group& group = fused.groups[at(g)];
+    const auto is_moved = [&](NodeId id) { return std::ranges::find(nodes, id) != nodes.end(); };
+    std::erase_if(group.nodes, is_moved);
+    std::erase_if(group.outputs, is_moved);
+    const int number = apart[g] = static_cast<int>(fused.groups.size());
+    for (const NodeId id : nodes) fused.group_of[at(id)] = number;
+    Group sum{Group::Kind::elementwise, group.domain, 0, nodes, {nodes.back()}};
+    fused.groups.push_back(std::move(sum));
+  }
+  std::vector<Step> steps;
+  for (const Step& step : fused.steps) {
+    if (const auto found = apart.find(step.group); step.group >= 0 && found != apart.end()) steps.push_back({found->second, -1});
+    steps.push_back(step);
+  }
+  fused.steps = std::move(steps);
+  return fused;
+}
+
+Absorbed find_absorbed(const Graph& graph, const Plan& fused) {
+  const Finder finder(graph, fused);
+  Absorbed all;
+  std::map<NodeId, ProductHead> heads;  // by result
+  for (std::size_t g = 0; g < fused.groups.size(); ++g) {
+    const int index = static_cast<int>(g);
+    const Group& group = fused.groups[g];
+    if (const auto tail = finder.tail_of(index)) all.tails[index] = *tail;
+    if (const auto head = finder.head_of(index)) heads[group.outputs[0]] = *head;
+    // A cast of the whole result of attention.
+    const Node& node = graph[group.nodes[0]];
+    if (group.nodes.size() != 1 || node.prim != Prim::cast || (node.dtype != DType::f16 && node.dtype != DType::bf16)) continue;
+    const NodeId base = finder.base_of(node.inputs[0]);
+    if (is_attention(graph[base]) && graph[base].dtype == DType::f32 && finder.reads(base) == 1 &&
+        finder.is_whole(node.inputs[0]))
+      all.rounded[base] = group.nodes[0];
+  }
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (!has_few_rows(graph, node)) continue;
+    const auto head = heads.find(finder.base_of(node.inputs[0]));
+    if (head != heads.end() && finder.reads(head->first) == 1 && finder.is_whole(node.inputs[0]) &&
+        graph[head->first].dtype == graph[node.inputs[1]].dtype)
+      all.heads[id] = head->second;
+  }
+  return all;
+}
+
+}  // namespace tenon

@@ -1,0 +1,44 @@
+// Absorbed groups: what the kernels of products of few rows, and of attention, compute besides their own result (CUDA).
+//
+// A step that generates a token is a chain of such products, each of which reads a matrix once, with small groups between them
+// that take as long as a kernel takes to start. A product of few rows computes the group that alone reads it as it stores its
+// result (a tail: the sum with the residual, the product of a gate), and the root mean square norm of its own rows before it
+// begins (a head). Attention stores its result in the type that it is rounded to.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "codegen/c/primitives/primitives.h"
+#include "graph/optimize/fusion.h"
+
+namespace tenon {
+
+// An elementwise group over columns of a product that nothing else reads.
+struct ProductTail {
+  NodeId product = -1, result = -1;
+  int group = -1;
+  std::int64_t segments = 1;  // the group reads columns i, i + n, ... of the product as elements i
+};
+
+// A group that is the root mean square norm of rows, times a weight, rounded for the product that alone reads it.
+struct ProductHead {
+  NodeId x = -1, weight = -1;  // operands of the group
+  int group = -1;
+  double eps = 0;
+};
+
+struct Absorbed {
+  std::map<int, ProductTail> tails;     // by group
+  std::map<NodeId, ProductHead> heads;  // by product
+  std::map<NodeId, NodeId> rounded;     // attention, by the cast to 16 bits that alone reads it
+};
+
+// Moves sums with a product of few rows out of the groups of norms, so that they can be tails. Before PlanValues is made.
+Plan with_sums_apart(const Graph& graph, Plan fused);
+Absorbed find_absorbed(const Graph& graph, const Plan& fused);
+
+}  // namespace tenon
