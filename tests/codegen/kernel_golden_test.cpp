@@ -21,7 +21,7 @@ constexpr GoldenCase kCases[] = {
     {"map_of_a_transposed_view", "x + w.T"},
     {"map_to_several_results", "x + y, x * y"},
     {"map_of_a_block_format", "k * 2"},
-    // loops/reduction.cpp, loops/lines.cpp
+    // loops/reduction.cpp, loops/lines.cpp, loops/columns.cpp
     {"reduction_of_all", "sum(x * y)"},
     {"reduction_of_a_long_vector", "sum(line)"},
     {"reduction_of_lines", "max(x, axis=0)"},
@@ -53,6 +53,7 @@ constexpr GoldenCase kCases[] = {
     {"selection", "top_k(wide, k=5)"},
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
+    {"argmax_of_columns", "argmax(square, axis=0)"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
     // primitives/transposed_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},

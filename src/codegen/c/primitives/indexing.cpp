@@ -189,6 +189,7 @@ std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, 
                                     const Scratch& scratch) {
   const AxisSplit split(x.shape, attr.axis);
   if (!target.is_cpu && split.inner == 1) return emit_arg_reduce_lines(target, x, attr, out, split.outer, split.extent, scratch);
+  if (!target.is_cpu) return emit_arg_reduce_columns(target, x, attr, out, {split.outer, split.extent, split.inner}, scratch);
   Parameters p(true);
   Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), to = p.output(out.stored, out.slot);
