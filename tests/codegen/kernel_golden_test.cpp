@@ -46,6 +46,7 @@ constexpr GoldenCase kCases[] = {
     // primitives/indexing.cpp, primitives/scatter.cpp
     {"take", "x[i]"},
     {"gather", "gather(v, i, axis=0)"},
+    {"gather_of_many", "gather(square, places, axis=1)"},
     {"scatter", "scatter(v, i, [1.0, 2, 3], axis=0)"},
     {"scatter_add", "scatter_add(v, i, [1.0, 2, 3], axis=0)"},
     {"sort", "sort(x, axis=1)"},
@@ -55,8 +56,11 @@ constexpr GoldenCase kCases[] = {
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
-    // primitives/transposed_copy.cpp
+    // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},
+    {"short_copy", "pixel_shuffle(picture, 2)"},
+    {"reversed_copy", "flip(square, axis=1)"},
+    {"fill", "full([100000000], 2.5)"},
     {"random", "randn([64], seed=7)"},
     {"iota", "arange(64)"},
 };
