@@ -51,6 +51,7 @@ inline Graph golden_graph(const char* expression) {
       {"heads", DType::f32, {1, 2, 100, 64}},
       {"half_heads", DType::bf16, {1, 2, 100, 64}},
       {"one_query", DType::f32, {1, 2, 1, 64}},
+      {"places", DType::i64, {256, 256}},
       {"volume", DType::f16, {2, 32, 8, 8, 8}},
       {"volume_filters", DType::f16, {32, 32, 3, 3, 3}},
   };

@@ -21,7 +21,7 @@ constexpr GoldenCase kCases[] = {
     {"map_of_a_transposed_view", "x + w.T"},
     {"map_to_several_results", "x + y, x * y"},
     {"map_of_a_block_format", "k * 2"},
-    // loops/reduction.cpp, loops/lines.cpp
+    // loops/reduction.cpp, loops/lines.cpp, loops/columns.cpp
     {"reduction_of_all", "sum(x * y)"},
     {"reduction_of_a_long_vector", "sum(line)"},
     {"reduction_of_lines", "max(x, axis=0)"},
@@ -46,6 +46,7 @@ constexpr GoldenCase kCases[] = {
     // primitives/indexing.cpp, primitives/scatter.cpp
     {"take", "x[i]"},
     {"gather", "gather(v, i, axis=0)"},
+    {"gather_of_many", "gather(square, places, axis=1)"},
     {"scatter", "scatter(v, i, [1.0, 2, 3], axis=0)"},
     {"scatter_add", "scatter_add(v, i, [1.0, 2, 3], axis=0)"},
     {"sort", "sort(x, axis=1)"},
@@ -53,9 +54,13 @@ constexpr GoldenCase kCases[] = {
     {"selection", "top_k(wide, k=5)"},
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
+    {"argmax_of_columns", "argmax(square, axis=0)"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
-    // primitives/transposed_copy.cpp
+    // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},
+    {"short_copy", "pixel_shuffle(picture, 2)"},
+    {"reversed_copy", "flip(square, axis=1)"},
+    {"fill", "full([100000000], 2.5)"},
     {"random", "randn([64], seed=7)"},
     {"iota", "arange(64)"},
 };

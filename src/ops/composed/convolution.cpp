@@ -140,12 +140,15 @@ Results upsample_nearest(const OpCall& call) {
   Expr x = input(call, 0);
   const std::int64_t factor = call.integer("factor");
   if (x.rank() < 3 || x.rank() > 5) call.fail("expected [n, channels, spatial...]");
-  for (int axis = 2; axis < x.rank(); ++axis) {
-    const Shape shape = x.shape();
-    Dims stretched = dims(shape);
-    stretched.insert(stretched.begin() + axis + 1, factor);
-    x = reshape(broadcast(unsqueeze(x, axis + 1), Shape(stretched)), shape.with(axis, shape[axis] * factor));
+  // All axes at once: the elements are copied only once.
+  Dims split = dims(x.shape()), repeated = split;
+  Shape result = x.shape();
+  for (int axis = x.rank() - 1; axis >= 2; --axis) {
+    split.insert(split.begin() + axis + 1, 1);
+    repeated.insert(repeated.begin() + axis + 1, factor);
+    result = result.with(axis, result[axis] * factor);
   }
+  x = reshape(broadcast(reshape(x, Shape(split)), Shape(repeated)), result);
   return {x.id()};
 }
 

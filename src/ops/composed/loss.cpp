@@ -69,14 +69,14 @@ Results kl_div(const OpCall& call) {
   return reduced(call, xlogy(target, target) - target * x);
 }
 
-// -log_probability of the target class; classes are on axis 1, or the only axis.
-Results negative_likelihood(const OpCall& call, Expr log_probability, int axis) {
+// What x has for the target class, with an axis of 1 for the classes, which are on axis 1, or on the only axis.
+Expr at_target(const OpCall& call, Expr x, int axis) {
   const Expr target = input(call, 1);
   if (!is_integer(target.dtype())) call.fail("target must be class indices", "cast them, e.g. cast(t, int64)");
-  const Expr expected = squeeze(narrow(log_probability, axis, 0, 1), one_axis(axis));
+  const Expr expected = squeeze(narrow(x, axis, 0, 1), one_axis(axis));
   if (!(expected.shape() == target.shape()))
     call.fail(fmt::format("target must have the shape {}", to_string(expected.shape())), "pass one class index per row");
-  return reduced(call, -squeeze(gather(log_probability, unsqueeze(target, axis), axis), one_axis(axis)));
+  return gather(x, unsqueeze(target, axis), axis);
 }
 
 int class_axis(const OpCall& call, Expr x) {
@@ -87,15 +87,19 @@ int class_axis(const OpCall& call, Expr x) {
 
 Results nll_loss(const OpCall& call) {
   const Expr x = floating(input(call, 0));
-  return negative_likelihood(call, x, class_axis(call, x));
+  const int axis = class_axis(call, x);
+  return reduced(call, -squeeze(at_target(call, x, axis), one_axis(axis)));
 }
 
+// The target's element is taken from x itself, so that the logarithms of all other probabilities need not be stored.
 Results cross_entropy(const OpCall& call) {
   const Expr x = floating(input(call, 0));
   const int axis = class_axis(call, x);
-  if (x.shape().elements() == 0) return negative_likelihood(call, x, axis);
-  const Expr shifted = x - max_keep(x, one_axis(axis));
-  return negative_likelihood(call, shifted - log(sum_keep(exp(shifted), one_axis(axis))), axis);
+  const AxisSet classes = one_axis(axis);
+  const Expr expected = at_target(call, x, axis);
+  if (x.shape().elements() == 0) return reduced(call, -squeeze(expected, classes));
+  const Expr largest = max_keep(x, classes);
+  return reduced(call, squeeze(log(sum_keep(exp(x - largest), classes)) - (expected - largest), classes));
 }
 
 Family loss_family() {

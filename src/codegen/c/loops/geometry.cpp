@@ -49,6 +49,7 @@ bool fits_i32(const Axes& axes, const std::vector<std::int64_t>& offsets) {
 std::string offset_text(Parameters& parameters, const Axes& axes, const std::vector<std::int64_t>& offsets,
                         const std::string& row) {
   const std::string& ix = parameters.index_type();
+  const char* const as = ix == "i32" ? "(u32)" : "";  // which divides in fewer instructions
   std::string text;
   std::vector<std::string> index(axes.extents.size());
   if (axes.extents.size() == 1) index[0] = row;
@@ -57,7 +58,7 @@ std::string offset_text(Parameters& parameters, const Axes& axes, const std::vec
     for (std::size_t d = axes.extents.size() - 1; d > 0; --d) {
       const std::string extent = parameters.index(axes.extents[d]);
       index[d] = fmt::format("i{}", d);
-      text += fmt::format("{} i{} = {} % {}, r{} = {} / {};\n", ix, d, rest, extent, d, rest, extent);
+      text += fmt::format("{} i{} = {}{} % {}{}, r{} = {}{} / {}{};\n", ix, d, as, rest, as, extent, d, as, rest, as, extent);
       rest = fmt::format("r{}", d);
     }
     index[0] = rest;

@@ -51,21 +51,6 @@ struct LineShape {
 std::string index_type(std::int64_t extent) { return extent < (std::int64_t{1} << 31) - (1 << 24) ? "i32" : "i64"; }
 
 // --- Index of the largest ---
-// Of two candidates the other one is better: NaN before numbers, the first of equals.
-std::string take_better(const ArgReduceAttr& attr) {
-  return fmt::format(
-      "{{ const i32 better = other != other ? best == best || other_place < place : best == best && (other {} best || (other == "
-      "best && other_place < place));\nbest = better ? other : best;\nplace = better ? other_place : place; }}\n",
-      attr.largest ? ">" : "<");
-}
-// The same for one that comes later in the line.
-std::string take_later(const ArgReduceAttr& attr, const std::string& value, const std::string& place) {
-  return fmt::format(
-      "{{ const i32 better = best == best && ({0} != {0} || {0} {1} best);\nbest = better ? {0} : best;\nplace = better ? {2} : "
-      "place; }}\n",
-      value, attr.largest ? ">" : "<", place);
-}
-
 std::string across_lanes(const KernelTarget& target, const ArgReduceAttr& attr, const LineShape& shape, const std::string& type,
                          const std::string& index) {
   if (shape.lanes == 1) return {};
@@ -76,13 +61,13 @@ std::string across_lanes(const KernelTarget& target, const ArgReduceAttr& attr, 
     joined += fmt::format("for (i32 distance = {}; distance > 0; distance /= 2) {{\nif (lane < distance) {{\n", lanes / 2);
     joined += fmt::format("const {} other = values[{}];\nconst {} other_place = places[{}];\n", type, mine + " + distance", index,
                           mine + " + distance");
-    joined += take_better(attr) + fmt::format("values[{0}] = best;\nplaces[{0}] = place;\n}}\nBARRIER;\n}}\n", mine);
+    joined += take_better_text(attr) + fmt::format("values[{0}] = best;\nplaces[{0}] = place;\n}}\nBARRIER;\n}}\n", mine);
     return joined;
   };
   if (target.dialect != Dialect::cuda) return from_local(shape.lanes, fmt::format("row * {} + lane", shape.lanes));
   for (int distance = std::min(shape.lanes, 32) / 2; distance > 0; distance /= 2)
     text += fmt::format("{{ const {0} other = ({0})SHUFFLE(best, {2});\nconst {1} other_place = SHUFFLE(place, {2});\n{3}}}\n",
-                        type, index, distance, take_better(attr));
+                        type, index, distance, take_better_text(attr));
   const int warps = shape.lanes / 32;
   if (warps <= 1) return text;
   text += fmt::format(
@@ -92,7 +77,7 @@ std::string across_lanes(const KernelTarget& target, const ArgReduceAttr& attr, 
   text += fmt::format("best = values[row * {0} + lane % {0}];\nplace = places[row * {0} + lane % {0}];\n", warps);
   for (int distance = warps / 2; distance > 0; distance /= 2)
     text += fmt::format("{{ const {0} other = ({0})SHUFFLE(best, {2});\nconst {1} other_place = SHUFFLE(place, {2});\n{3}}}\n",
-                        type, index, distance, take_better(attr));
+                        type, index, distance, take_better_text(attr));
   return text;
 }
 
@@ -209,6 +194,19 @@ Launch segment_totals(const KernelTarget& target, const ScanLines& x, const Scan
 
 }  // namespace
 
+std::string take_better_text(const ArgReduceAttr& attr) {
+  return fmt::format(
+      "{{ const i32 better = other != other ? best == best || other_place < place : best == best && (other {} best || (other == "
+      "best && other_place < place));\nbest = better ? other : best;\nplace = better ? other_place : place; }}\n",
+      attr.largest ? ">" : "<");
+}
+std::string take_later_text(const ArgReduceAttr& attr, const std::string& value, const std::string& place) {
+  // The comparison is negated so that NaN is better than any number.
+  return fmt::format(
+      "{{ const i32 better = best == best && !({0} {1} best);\nbest = better ? {0} : best;\nplace = better ? {2} : place; }}\n",
+      value, attr.largest ? "<=" : ">=", place);
+}
+
 std::vector<Launch> emit_arg_reduce_lines(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
                                           std::int64_t count, std::int64_t extent_of_line, const Scratch& scratch) {
   const LineShape shape(target, count, extent_of_line, 8, 16384);
@@ -244,9 +242,9 @@ std::vector<Launch> emit_arg_reduce_lines(const KernelTarget& target, const Dens
     text += fmt::format("if (c < end - {}) {{\n{} p[{}];\n", now.lanes * (kUnroll - 1), stored_type(stored), kUnroll);
     text += fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) p[k] = {}[from + c + k * {}];\n", kUnroll, in, now.lanes);
     text += fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} value = {};\n{}}}\n", kUnroll, type,
-                        body.loaded(stored, "p[k]"), take_later(attr, "value", fmt::format("c + k * {}", now.lanes)));
+                        body.loaded(stored, "p[k]"), take_later_text(attr, "value", fmt::format("c + k * {}", now.lanes)));
     text += fmt::format("}} else for ({0} n = c; n < end; n += {1}) {{\nconst {2} value = {3};\n{4}}}\n}}\n", index, now.lanes,
-                        type, body.loaded(stored, fmt::format("{}[from + n]", in)), take_later(attr, "value", "n"));
+                        type, body.loaded(stored, fmt::format("{}[from + n]", in)), take_later_text(attr, "value", "n"));
     text += across_lanes(target, attr, now, type, index) + "if (active && lane == 0) {\n";
     if (now.segments > 1) {
       const std::string segments = p.whole_number(now.segments);

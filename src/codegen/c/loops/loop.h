@@ -50,6 +50,8 @@ Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const
                 const MapBody& body);
 // The same where source and target are together along different axes; nothing where emit_copy() is as good.
 std::optional<Launch> emit_transposed_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
+// The same where the last axis is short and the target dense.
+std::optional<Launch> emit_short_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
 // The elements of |from| in the type of |to|, converted if the types differ.
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
 

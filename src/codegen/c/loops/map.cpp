@@ -118,19 +118,22 @@ class MapEmitter {
         {static_cast<std::uint32_t>(ceil_div(inner_, part)), static_cast<std::uint32_t>(ceil_div(rows_, row_chunk)), 1}, text);
   }
 
+  // An input whose neighbours are read from the last to the first.
+  bool is_reversed(std::size_t k) const { return k < inputs_.size() && inner_strides_[k] == -1; }
+
   // Elements a work-item takes at once, by loads and stores of 16 bytes.
   int vector_width() const {
     std::size_t largest = 1;
     for (std::size_t k = 0; k < inner_strides_.size(); ++k) {
       if (inner_strides_[k] == 0 && k < inputs_.size()) continue;
-      if (inner_strides_[k] != 1) return 1;
+      if (inner_strides_[k] != 1 && !is_reversed(k)) return 1;
       largest = std::max(largest, element_bytes(k < inputs_.size() ? inputs_[k].stored : outputs_[k - inputs_.size()].stored));
     }
     const int width = static_cast<int>(std::clamp<std::size_t>(16 / largest, 1, 8));
     if (inner_ < 4 * width || (!flat_ && inner_ % width != 0)) return 1;
     for (std::size_t k = 0; k < inner_strides_.size(); ++k) {
       if (inner_strides_[k] == 0) continue;
-      if (offsets_[k] % width != 0) return 1;
+      if ((offsets_[k] + (is_reversed(k) ? 1 : 0)) % width != 0) return 1;
       for (std::int64_t stride : axes_.strides[k])
         if (stride % width != 0) return 1;
     }
@@ -143,10 +146,12 @@ class MapEmitter {
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inner_strides_[k] == 0) continue;
       const std::string type = stored_type(inputs_[k].stored), a = array("p", k);
-      text += fmt::format("VARRAY({0}, {1}, {2});\nif (whole) {{ VLOAD({0}, {1}, {2}, {3} + o{4} + i); }}\n", type, width, a,
-                          pointers_[k], k);
-      text += fmt::format("else for (i32 l = 0; l < {}; ++l) {} = i + l < {} ? {}[o{} + i + l] : 0;\n", width, a + "[l]", n_,
-                          pointers_[k], k);
+      const bool reversed = is_reversed(k);
+      text += fmt::format("VARRAY({0}, {1}, {2});\nif (whole) {{ VLOAD({0}, {1}, {2}, {3} + o{4} {5}); }}\n", type, width, a,
+                          pointers_[k], k, reversed ? fmt::format("- i - {}", width - 1) : "+ i");
+      text += fmt::format("else for (i32 l = 0; l < {}; ++l) {} = i + l < {} ? {}[o{} {}] : 0;\n", width,
+                          a + (reversed ? fmt::format("[{} - l]", width - 1) : "[l]"), n_, pointers_[k], k,
+                          reversed ? "- i - l" : "+ i + l");
     }
     for (std::size_t k = 0; k < outputs_.size(); ++k)
       text += fmt::format("VARRAY({}, {}, {});\n", stored_type(outputs_[k].stored), width, array("q", k));
@@ -154,7 +159,8 @@ class MapEmitter {
     text += element(
         "(i + l)",
         [&](std::size_t k) {
-          return inner_strides_[k] == 0 ? fmt::format("{}[o{}]", pointers_[k], k) : fmt::format("p{}[l]", k);
+          if (inner_strides_[k] == 0) return fmt::format("{}[o{}]", pointers_[k], k);
+          return is_reversed(k) ? fmt::format("p{}[{} - l]", k, width - 1) : fmt::format("p{}[l]", k);
         },
         [&](std::size_t k, const std::string& value) { return fmt::format("q{}[l] = {};\n", k, value); });
     text += "}\n";
@@ -168,13 +174,21 @@ class MapEmitter {
     return text;
   }
 
+  // Where nothing is read but numbers, groups that stay and go on to the next stretch keep the memory busier than new ones.
+  std::int64_t most_groups(int stretch) const {
+    const bool only_stores = std::all_of(inner_strides_.begin(), inner_strides_.begin() + std::ssize(inputs_),
+                                         [](std::int64_t stride) { return stride == 0; });
+    if (!flat_ || !only_stores) return 1 << 30;
+    return std::min<std::int64_t>(target_.compute_units * 8, (1 << 24) / stretch);
+  }
+
   Launch on_gpu() {
     const int width = vector_width();
     const std::int64_t steps = ceil_div(inner_, width);
     const int threads = std::min(256, target_.max_group_size);
     const int bx = static_cast<int>(std::min<std::int64_t>(threads, power_of_two_from(steps)));
     const int by = flat_ ? 1 : threads / bx;
-    const std::uint32_t gx = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(steps, bx), 1 << 30));
+    const std::uint32_t gx = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(steps, bx), most_groups(bx * width)));
     const std::uint32_t gy = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(rows_, by), 65535));
     std::string text;
     if (flat_) {
@@ -239,9 +253,23 @@ Launch emit_map(const KernelTarget& target, const Shape& domain, std::span<const
   return MapEmitter(target, domain, inputs, outputs, body).run();
 }
 
-Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to) {
-  if (!target.is_cpu)
+namespace {
+
+// Elements that are only moved are words: 16-bit floats need no conversion to f32 and back.
+DType as_word(DType dtype) {
+  if (dtype == DType::f16 || dtype == DType::bf16) return DType::u16;
+  return dtype == DType::boolean ? DType::u8 : dtype;
+}
+
+}  // namespace
+
+Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& source, const Access& result) {
+  Access from = source, to = result;
+  if (from.stored == to.stored) from.stored = to.stored = as_word(from.stored);
+  if (!target.is_cpu) {
     if (std::optional<Launch> transposed = emit_transposed_copy(target, shape, from, to)) return *transposed;
+    if (std::optional<Launch> copy = emit_short_copy(target, shape, from, to)) return *copy;
+  }
   const MapBody body = [&](const MapContext& context, std::vector<std::string>& outputs) {
     // The store rounds to f16 and bf16 itself.
     const DType wanted = compute_dtype(to.stored);

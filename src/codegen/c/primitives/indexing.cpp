@@ -168,13 +168,51 @@ Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indice
   return emit_items(body, rows * split.inner, 1, text);
 }
 
-Launch emit_gather(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status) {
-  Parameters p(true);
+namespace {
+
+// On GPUs a work-item takes four neighbours of the result: it finds their line once, and its loads and stores are wide.
+std::optional<Launch> gather_fours(const KernelTarget& target, const Dense& x, const Dense& indices, Axes axes,
+                                   std::int64_t stride, std::int64_t extent, const Dense& out, int status) {
+  constexpr int kTogether = 4;
+  constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - (1 << 24);
+  const std::int64_t count = indices.shape.elements();
+  if (target.is_cpu || x.shape.elements() >= kLimit || count >= kLimit || axes.extents.empty() ||
+      axes.extents.back() % kTogether != 0 || element_bytes(out.stored) > 4)
+    return std::nullopt;
+  const std::int64_t along = axes.strides[0].back();
+  axes.extents.back() /= kTogether;
+  axes.strides[0].back() *= kTogether;
+  Parameters p(false);
   Body body(target, p);
+  const std::string in = p.input(x.stored, x.slot), wanted = p.input(indices.stored, indices.slot),
+                    to = p.output(out.stored, out.slot), state = p.buffer("i64", status), length = p.whole_number(extent),
+                    index = stored_type(indices.stored), result = stored_type(out.stored);
+  const int threads = std::min(256, target.max_group_size);
+  const int each = static_cast<int>(std::min<std::size_t>(kTogether, 16 / element_bytes(indices.stored)));
+  std::string text =
+      fmt::format("const i32 j = (i32)group_id(0) * {} + local_id(0);\nif (j < {}) {{\n", threads, p.index(count / kTogether));
+  text += offset_text(p, axes, {0}, "j") + fmt::format("VARRAY({}, {}, w);\n", index, kTogether);
+  for (int k = 0; k < kTogether; k += each)
+    text += fmt::format("VLOAD({}, {}, w + {}, {} + j * {} + {});\n", index, each, k, wanted, kTogether, k);
+  text += fmt::format("VARRAY({}, {}, r);\nUNROLL for (i32 l = 0; l < {}; ++l) {{\n", result, kTogether, kTogether);
+  const std::string place = fmt::format("{} + (i32){} * {}", place_text(p, "o0", "l", along),
+                                        body.call("resolve", fmt::format("w[l], {}, {}", length, state)), p.index(stride));
+  text += fmt::format("r[l] = {};\n}}\n", moved(body, x.stored, out.stored, fmt::format("{}[{}]", in, place)));
+  text += fmt::format("VSTORE({0}, {1}, r, {2} + j * {1});\n}}\n", result, kTogether, to);
+  return make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(ceil_div(count / kTogether, threads)), 1, 1}, text);
+}
+
+}  // namespace
+
+Launch emit_gather(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status) {
   const Strides strides = contiguous_strides(x.shape);
   std::vector<std::int64_t> others(strides.begin(), strides.begin() + x.shape.rank());
   others[at(axis)] = 0;
   const Axes axes = joined({indices.shape.begin(), indices.shape.end()}, {others});
+  if (auto fours = gather_fours(target, x, indices, axes, strides[at(axis)], x.shape[axis], out, status))
+    return std::move(*fours);
+  Parameters p(true);
+  Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), wanted = p.input(indices.stored, indices.slot),
                     to = p.output(out.stored, out.slot), state = p.buffer("i64", status);
   std::string text = offset_text(p, axes, {0}, "j");
@@ -189,6 +227,7 @@ std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, 
                                     const Scratch& scratch) {
   const AxisSplit split(x.shape, attr.axis);
   if (!target.is_cpu && split.inner == 1) return emit_arg_reduce_lines(target, x, attr, out, split.outer, split.extent, scratch);
+  if (!target.is_cpu) return emit_arg_reduce_columns(target, x, attr, out, {split.outer, split.extent, split.inner}, scratch);
   Parameters p(true);
   Body body(target, p);
   const std::string in = p.input(x.stored, x.slot), to = p.output(out.stored, out.slot);

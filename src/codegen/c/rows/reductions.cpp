@@ -62,7 +62,8 @@ std::string across_warps(RowsText& text, ReduceKind kind, DType dtype, const std
   return joined + across_warp_text(kind, dtype, sum, warps);
 }
 
-// A lane adds its elements one after the other: more than a few of f32 in f64, or their rounding errors would add up.
+// A lane adds its elements one after the other: more than a few of f32 in f64, or their rounding errors would add up. Those of
+// one vector are few, and added in f32 first.
 void add_on_gpu(RowsText& text, ReduceKind kind, DType dtype, const std::string& value, const std::string& result,
                 PassText& pass) {
   constexpr int kFew = 16;
@@ -70,7 +71,13 @@ void add_on_gpu(RowsText& text, ReduceKind kind, DType dtype, const std::string&
   const DType as = wide ? DType::f64 : dtype;
   const std::string type = variable_type(dtype), sum = "s" + result;
   pass.before += fmt::format("{} {} = {};\n", variable_type(as), sum, identity_text(kind, as));
-  pass.inside += fmt::format("{} = {};\n", sum, combine_text(kind, as, sum, wide ? "(f64)" + value : value));
+  if (wide && text.shape.width > 1) {
+    pass.loads += fmt::format("f32 few_{} = 0.0f;\n", sum);
+    pass.inside += fmt::format("few_{0} = few_{0} + {1};\n", sum, value);
+    pass.stores += fmt::format("{0} = {0} + (f64)few_{0};\n", sum);
+  } else {
+    pass.inside += fmt::format("{} = {};\n", sum, combine_text(kind, as, sum, wide ? "(f64)" + value : value));
+  }
   if (text.shape.lanes > 1)
     pass.after += text.target.dialect == Dialect::cuda ? across_warps(text, kind, as, sum) : across_group(text, kind, as, sum);
   pass.after += fmt::format("{} {} = {};\n", type, result, wide ? "(f32)" + sum : sum);

@@ -97,9 +97,15 @@ RowsShape rows_shape(const KernelTarget& target, const GroupReader& reader, cons
   shape.wide_index = target.is_cpu || !fits_31_bits(shape);
   if (target.is_cpu) return shape;
   // Rows that are only reduced are read fastest by as many lanes as there are, one element each: there is nothing to keep. The
-  // longest have more elements than lanes even so.
-  const bool stores_rows = std::ranges::any_of(reader.group().outputs, [&](NodeId id) { return !reader.is_row(id); });
-  if (stores_rows || shape.columns > kLongestKept) shape.width = vector_width(shape, reader, placement);
+  // longest have more elements than lanes even so. 16-bit rows that are reduced more than once are kept, and then a lane should
+  // have more than two bytes on their way.
+  const auto count = [](auto&& list, auto&& is) { return std::ranges::count_if(list, is); };
+  const bool stores_rows = count(reader.group().outputs, [&](NodeId id) { return !reader.is_row(id); }) > 0;
+  const bool is_narrow =
+      shape.columns >= kLongRow &&
+      count(reader.group().nodes, [&](NodeId id) { return reader.graph()[id].prim == Prim::reduce; }) > 1 &&
+      count(reader.externals(), [](const External& e) { return !e.is_row && element_bytes(e.from.stored) == 2; }) > 0;
+  if (stores_rows || is_narrow || shape.columns > kLongestKept) shape.width = vector_width(shape, reader, placement);
   shape.is_long = target.dialect == Dialect::cuda && shape.width > 1 && shape.columns >= kLongRow;
   if (shape.is_long)
     share_long_rows(shape, target, reader);

@@ -20,13 +20,13 @@ KERNEL(1, 256, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i
         UNROLL for (i32 k = 0; k < 8; ++k) p[k] = arg0[from + c + k * 1];
         UNROLL for (i32 k = 0; k < 8; ++k) {
           const f32 value = p[k];
-          { const i32 better = best == best && (value != value || value > best);
+          { const i32 better = best == best && !(value <= best);
             best = better ? value : best;
             place = better ? c + k * 1 : place; }
         }
       } else for (i32 n = c; n < end; n += 1) {
         const f32 value = arg0[from + n];
-        { const i32 better = best == best && (value != value || value > best);
+        { const i32 better = best == best && !(value <= best);
           best = better ? value : best;
           place = better ? n : place; }
       }
@@ -58,13 +58,13 @@ KERNEL(1, 256, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i
         UNROLL for (i32 k = 0; k < 8; ++k) p[k] = arg0[from + c + k * 1];
         UNROLL for (i32 k = 0; k < 8; ++k) {
           const f32 value = p[k];
-          { const i32 better = best == best && (value != value || value > best);
+          { const i32 better = best == best && !(value <= best);
             best = better ? value : best;
             place = better ? c + k * 1 : place; }
         }
       } else for (i32 n = c; n < end; n += 1) {
         const f32 value = arg0[from + n];
-        { const i32 better = best == best && (value != value || value > best);
+        { const i32 better = best == best && !(value <= best);
           best = better ? value : best;
           place = better ? n : place; }
       }

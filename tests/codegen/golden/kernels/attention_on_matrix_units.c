@@ -532,8 +532,6 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
 // kernel2<200x1x1 of 1x1x1>(workspace+0, 100, 200, 1, 100, 0.125, workspace+80384)
 // kernel3<4x25x2 of 1x1x1>(workspace+80384, input0, output0, 100, 64, 100, 2, 10000, 6400, 6400, 100, 100, 100, 100, 64, 100, 100, 100, 100, 64, 64)
 
-// calls bfloat_to_f32
-// calls f32_to_bfloat
 KERNEL(1, 1, 1) kernel0(Global<const u16> arg0, Global<u16> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10) {
   i64 first = (i64)group_id(1) * arg4, last = first + arg4 < arg3 ? first + arg4 : arg3;
   i64 begin = (i64)group_id(0) * arg5, end = begin + arg5 < arg2 ? begin + arg5 : arg2;
@@ -544,8 +542,8 @@ KERNEL(1, 1, 1) kernel0(Global<const u16> arg0, Global<u16> arg1, i64 arg2, i64 
       i64 o0 = r1 * arg7 + i1;
       i64 o1 = r1 * arg8 + i1 * arg9;
       VECTORIZE for (i64 i = piece; i < stop; ++i) {
-        f32 x0 = bfloat_to_f32(arg0[o0 + i * arg10]);
-        arg1[o1 + i] = f32_to_bfloat(x0);
+        u16 x0 = arg0[o0 + i * arg10];
+        arg1[o1 + i] = x0;
       }
     }
   }

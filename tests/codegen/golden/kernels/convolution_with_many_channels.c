@@ -261,16 +261,14 @@ KERNEL(64, 4, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT a
   if (column + y + k < arg2 && line + x < arg3) arg1[o1 + (column + y + k) * arg5 + line + x] = tile[x][y + k];
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(256, 1, 1) kernel1(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5) {
   STARTED;
   for (i32 row = (i32)group_id(1) * 1 + local_id(1); row < arg3; row += (i32)group_count(1) * 1) {
     i32 o0 = row;
     i32 o1 = row * arg4;
     for (i32 i = ((i32)group_id(0) * 256 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg5]);
-      arg1[o1 + i] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i * arg5];
+      arg1[o1 + i] = x0;
     }
   }
 }

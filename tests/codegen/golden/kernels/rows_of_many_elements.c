@@ -255,6 +255,7 @@ KERNEL_LEAST(1024, 1, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i
       if (c < arg1) {
         VARRAY(f32, 4, p0);
         VLOAD(f32, 4, p0, arg0 + o0 + c);
+        f32 few_sv3 = 0.0f;
         UNROLL for (i32 l = 0; l < 4; ++l) {
           const i32 i = c + l;
           const i32 k = g * 4 + l;
@@ -263,8 +264,9 @@ KERNEL_LEAST(1024, 1, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i
           f32 v1 = v1_2;
           f32 v2_1 = exp_f32(v1);
           f32 v2 = v2_1;
-          sv3 = sv3 + (f64)v2;
+          few_sv3 = few_sv3 + v2;
         }
+        sv3 = sv3 + (f64)few_sv3;
       }
     }
     { const f64 other = (f64)SHUFFLE(sv3, 16); sv3 = sv3 + other; }

@@ -23,7 +23,7 @@
 // kernel1<65536x1x1 of 256x1x1>(input0, workspace+134217728, workspace+0, 16777216, 1, 1, 2097152, 16777216)
 // kernel1<65536x1x1 of 256x1x1>(input0, workspace+0, workspace+134217728, 16777216, 1, 1, 4194304, 16777216)
 // kernel1<65536x1x1 of 256x1x1>(input0, workspace+134217728, workspace+0, 16777216, 1, 1, 8388608, 16777216)
-// kernel2<65536x1x1 of 256x1x1>(input0, workspace+0, output0, status+0, 16777216, 1, 16777216)
+// kernel2<16384x1x1 of 256x1x1>(input0, workspace+0, output0, status+0, 16777216, 4194304, 1)
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL i64* arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5) {
   for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg5; j += (i64)group_count(0) * 256) {
@@ -62,11 +62,18 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RES
 }
 
 // calls resolve
-KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6) {
-  for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg6; j += (i64)group_count(0) * 256) {
-    i64 o0 = 0;
-    const i64 from = o0 + resolve(arg1[j], arg4, arg3) * arg5;
-    arg2[j] = arg0[from];
+KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, GLOBAL i64* arg3, i64 arg4, i32 arg5, i32 arg6) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg5) {
+    i32 o0 = 0;
+    VARRAY(i64, 4, w);
+    VLOAD(i64, 2, w + 0, arg1 + j * 4 + 0);
+    VLOAD(i64, 2, w + 2, arg1 + j * 4 + 2);
+    VARRAY(f32, 4, r);
+    UNROLL for (i32 l = 0; l < 4; ++l) {
+      r[l] = arg0[o0 + (i32)resolve(w[l], arg4, arg3) * arg6];
+    }
+    VSTORE(f32, 4, r, arg2 + j * 4);
   }
 }
 

@@ -2,15 +2,15 @@
 
 // --- OpenCL
 // workspace 5608448 bytes
-// kernel0<1x64x1 of 2x128x1>(input1, workspace+5575680, 2, 8192, 2, 64, 8, 9, 576, -6, 256, 4, 2, -2)
+// kernel0<16x1x1 of 256x1x1>(input1, workspace+5575680, 4096, 64, 8, 9, 576, -2, -6)
 // kernel1<5x64x8 of 256x1x1>(input0, workspace+0, 1089, 64, 8, 0, 32, 33, 2, 1, 1, 1, 32, 33, 2, 1, 1, 1)
 // kernel2<18x1x8 of 256x1x1>(workspace+5575680, workspace+0, workspace+4460544, 64, 1089, 256, 8, 0, 278784, 69696, 256, 1089, 1089)
 // kernel3<1x4224x1 of 64x4x1>(workspace+4460544, output0, 33, 16896, 33, 1089, 33, 4225, 130, 2)
-// kernel4<1x32x1 of 2x128x1>(input1, workspace+3244032, 2, 4096, 64, 7, 9, 576, 128, 2, -6)
+// kernel4<4x1x1 of 256x1x1>(input1, workspace+3244032, 1024, 16, 7, 9, 2304, -6, 576)
 // kernel1<5x64x8 of 256x1x1>(input0, workspace+0, 1056, 64, 8, 0, 32, 33, 2, 1, 1, 1, 32, 32, 1, 1, 1, 0)
 // kernel2<17x1x8 of 256x1x1>(workspace+3244032, workspace+0, workspace+2162688, 64, 1056, 128, 8, 0, 135168, 67584, 128, 1056, 1056)
 // kernel5<1x2112x1 of 32x8x1>(workspace+2162688, output0, 32, 16896, 33, 1056, 32, 1, 4225, 130, 2)
-// kernel4<1x32x1 of 2x128x1>(input1, workspace+3244032, 2, 4096, 64, 5, 9, 576, 128, 2, -2)
+// kernel4<4x1x1 of 256x1x1>(input1, workspace+3244032, 1024, 16, 5, 9, 2304, -2, 576)
 // kernel1<5x64x8 of 256x1x1>(input0, workspace+0, 1056, 64, 8, 0, 32, 32, 1, 1, 1, 0, 32, 33, 2, 1, 1, 1)
 // kernel2<17x1x8 of 256x1x1>(workspace+3244032, workspace+0, workspace+2162688, 64, 1056, 128, 8, 0, 135168, 67584, 128, 1056, 1056)
 // kernel6<1x4096x1 of 64x4x1>(workspace+2162688, output0, 33, 16384, 32, 1056, 33, 65, 4225, 130, 2)
@@ -18,18 +18,18 @@
 // kernel2<16x1x8 of 256x1x1>(workspace+1048576, input0, workspace+0, 64, 1024, 64, 8, 0, 65536, 65536, 64, 1024, 1024)
 // kernel5<1x2048x1 of 32x8x1>(workspace+0, output0, 32, 16384, 32, 1024, 32, 66, 4225, 130, 2)
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13) {
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i2 = row % arg4, r2 = row / arg4;
-    i32 i1 = r2 % arg5, r1 = r2 / arg5;
-    i32 o0 = arg6 + r1 * arg7 + i1 * arg8 + i2 * arg9;
-    i32 o1 = r1 * arg10 + i1 * arg11 + i2 * arg12;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg13]);
-      arg1[o1 + i] = f32_to_half(x0);
+KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][2];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 2; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 4, q);
+    UNROLL for (i32 l = 0; l < 4; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 4, q, arg1 + 0 + j * 4);
   }
 }
 
@@ -95,86 +95,79 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9) {
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
-    i32 i1 = row % arg4, r1 = row / arg4;
+    i32 i1 = (u32)row % (u32)arg4, r1 = (u32)row / (u32)arg4;
     i32 o0 = r1 * arg5 + i1 * arg6;
     i32 o1 = r1 * arg7 + i1 * arg8;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i]);
-      arg1[o1 + i * arg9] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i];
+      arg1[o1 + i * arg9] = x0;
     }
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel4(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i1 = row % arg4, r1 = row / arg4;
-    i32 o0 = arg5 + r1 * arg6 + i1 * arg7;
-    i32 o1 = r1 * arg8 + i1 * arg9;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg10]);
-      arg1[o1 + i] = f32_to_half(x0);
+KERNEL(256, 1, 1) kernel4(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][4];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 4; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 8, q);
+    UNROLL for (i32 l = 0; l < 8; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 8, q, arg1 + 0 + j * 8);
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(32, 8, 1) kernel5(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
   for (i32 row = (i32)group_id(1) * 8 + local_id(1); row < arg3; row += (i32)group_count(1) * 8) {
-    i32 i1 = row % arg4, r1 = row / arg4;
+    i32 i1 = (u32)row % (u32)arg4, r1 = (u32)row / (u32)arg4;
     i32 o0 = r1 * arg5 + i1 * arg6;
     i32 o1 = arg7 + r1 * arg8 + i1 * arg9;
     for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i]);
-      arg1[o1 + i * arg10] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i];
+      arg1[o1 + i * arg10] = x0;
     }
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel6(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
-    i32 i1 = row % arg4, r1 = row / arg4;
+    i32 i1 = (u32)row % (u32)arg4, r1 = (u32)row / (u32)arg4;
     i32 o0 = r1 * arg5 + i1 * arg6;
     i32 o1 = arg7 + r1 * arg8 + i1 * arg9;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i]);
-      arg1[o1 + i * arg10] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i];
+      arg1[o1 + i * arg10] = x0;
     }
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel7(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7) {
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
     i32 o0 = arg4 + row * arg5;
     i32 o1 = row * arg6;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg7]);
-      arg1[o1 + i] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i * arg7];
+      arg1[o1 + i] = x0;
     }
   }
 }
 
 // --- CUDA
 // workspace 1148416 bytes
-// kernel0<1x64x1 of 2x128x1>(input1, workspace+0, 2, 8192, 2, 64, 8, 9, 576, -6, 256, 4, 2, -2)
+// kernel0<16x1x1 of 256x1x1>(input1, workspace+0, 4096, 64, 8, 9, 576, -2, -6)
 // kernel1<32x1x1 of 256x1x1>(workspace+0, workspace+1115136, 64, 64, 4, 4, 8192)
 // kernel2<85x1x1 of 128x1x1>(input0, workspace+1115136, workspace+0, 8, 32, 32, 33, 33, 1, 1, 64, 64, 1, 1, 5)
 // kernel3<1x4224x1 of 64x4x1>(workspace+0, output0, 33, 16896, 33, 1089, 33, 4225, 130, 2)
-// kernel4<1x32x1 of 2x128x1>(input1, workspace+0, 2, 4096, 64, 7, 9, 576, 128, 2, -6)
+// kernel4<4x1x1 of 256x1x1>(input1, workspace+0, 1024, 16, 7, 9, 2304, -6, 576)
 // kernel5<16x1x1 of 256x1x1>(workspace+0, workspace+1081344, 64, 64, 4, 4, 4096)
 // kernel6<33x1x2 of 128x1x1>(input0, workspace+1081344, workspace+0, 8, 32, 32, 33, 32, 1, 0, 64, 64, 1, 1, 1)
 // kernel7<1x2112x1 of 32x8x1>(workspace+0, output0, 32, 16896, 33, 1056, 32, 1, 4225, 130, 2)
-// kernel4<1x32x1 of 2x128x1>(input1, workspace+0, 2, 4096, 64, 5, 9, 576, 128, 2, -2)
+// kernel4<4x1x1 of 256x1x1>(input1, workspace+0, 1024, 16, 5, 9, 2304, -2, 576)
 // kernel8<16x1x1 of 256x1x1>(workspace+0, workspace+1081344, 64, 64, 4, 4, 4096)
 // kernel9<10x1x8 of 128x1x1>(input0, workspace+1081344, workspace+0, 8, 32, 32, 32, 33, 0, 1, 64, 64, 1, 1, 5)
 // kernel10<1x4096x1 of 64x4x1>(workspace+0, output0, 33, 16384, 32, 1056, 33, 65, 4225, 130, 2)
@@ -182,19 +175,19 @@ KERNEL(64, 4, 1) kernel7(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT a
 // kernel12<16x1x8 of 256x1x1>(workspace+1048576, input0, workspace+0, 64, 1024, 64, 8, 0, 65536, 65536, 64, 1024, 1024)
 // kernel7<1x2048x1 of 32x8x1>(workspace+0, output0, 32, 16384, 32, 1024, 32, 66, 4225, 130, 2)
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13) {
+KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
   STARTED;
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i2 = row % arg4, r2 = row / arg4;
-    i32 i1 = r2 % arg5, r1 = r2 / arg5;
-    i32 o0 = arg6 + r1 * arg7 + i1 * arg8 + i2 * arg9;
-    i32 o1 = r1 * arg10 + i1 * arg11 + i2 * arg12;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg13]);
-      arg1[o1 + i] = f32_to_half(x0);
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][2];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 2; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 4, q);
+    UNROLL for (i32 l = 0; l < 4; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 4, q, arg1 + 0 + j * 4);
   }
 }
 
@@ -366,33 +359,32 @@ KERNEL_LEAST(128, 1, 1, 3) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9) {
   STARTED;
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
-    i32 i1 = row % arg4, r1 = row / arg4;
+    i32 i1 = (u32)row % (u32)arg4, r1 = (u32)row / (u32)arg4;
     i32 o0 = r1 * arg5 + i1 * arg6;
     i32 o1 = r1 * arg7 + i1 * arg8;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i]);
-      arg1[o1 + i * arg9] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i];
+      arg1[o1 + i * arg9] = x0;
     }
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel4(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
+KERNEL(256, 1, 1) kernel4(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
   STARTED;
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i1 = row % arg4, r1 = row / arg4;
-    i32 o0 = arg5 + r1 * arg6 + i1 * arg7;
-    i32 o1 = r1 * arg8 + i1 * arg9;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg10]);
-      arg1[o1 + i] = f32_to_half(x0);
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][4];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 4; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 8, q);
+    UNROLL for (i32 l = 0; l < 8; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 8, q, arg1 + 0 + j * 8);
   }
 }
 
@@ -564,17 +556,15 @@ KERNEL_LEAST(128, 1, 1, 3) kernel6(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(32, 8, 1) kernel7(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
   STARTED;
   for (i32 row = (i32)group_id(1) * 8 + local_id(1); row < arg3; row += (i32)group_count(1) * 8) {
-    i32 i1 = row % arg4, r1 = row / arg4;
+    i32 i1 = (u32)row % (u32)arg4, r1 = (u32)row / (u32)arg4;
     i32 o0 = r1 * arg5 + i1 * arg6;
     i32 o1 = arg7 + r1 * arg8 + i1 * arg9;
     for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i]);
-      arg1[o1 + i * arg10] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i];
+      arg1[o1 + i * arg10] = x0;
     }
   }
 }
@@ -747,31 +737,27 @@ KERNEL_LEAST(128, 1, 1, 3) kernel9(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel10(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
   STARTED;
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
-    i32 i1 = row % arg4, r1 = row / arg4;
+    i32 i1 = (u32)row % (u32)arg4, r1 = (u32)row / (u32)arg4;
     i32 o0 = r1 * arg5 + i1 * arg6;
     i32 o1 = arg7 + r1 * arg8 + i1 * arg9;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i]);
-      arg1[o1 + i * arg10] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i];
+      arg1[o1 + i * arg10] = x0;
     }
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel11(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7) {
   STARTED;
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
     i32 o0 = arg4 + row * arg5;
     i32 o1 = row * arg6;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg7]);
-      arg1[o1 + i] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i * arg7];
+      arg1[o1 + i] = x0;
     }
   }
 }
@@ -873,8 +859,6 @@ KERNEL(1, 1, 1) kernel3(Global<const f32> arg0, Global<f32> arg1, i64 arg2, i64 
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(1, 1, 1) kernel4(Global<const u16> arg0, Global<u16> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12) {
   i64 first = (i64)group_id(1) * arg4, last = first + arg4 < arg3 ? first + arg4 : arg3;
   i64 begin = (i64)group_id(0) * arg5, end = begin + arg5 < arg2 ? begin + arg5 : arg2;
@@ -885,8 +869,8 @@ KERNEL(1, 1, 1) kernel4(Global<const u16> arg0, Global<u16> arg1, i64 arg2, i64 
       i64 o0 = arg7 + r1 * arg8 + i1 * arg9;
       i64 o1 = r1 * arg10 + i1 * arg11;
       VECTORIZE for (i64 i = piece; i < stop; ++i) {
-        f32 x0 = half_to_f32(arg0[o0 + i * arg12]);
-        arg1[o1 + i] = f32_to_half(x0);
+        u16 x0 = arg0[o0 + i * arg12];
+        arg1[o1 + i] = x0;
       }
     }
   }

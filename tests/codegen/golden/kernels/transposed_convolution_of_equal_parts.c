@@ -2,31 +2,32 @@
 
 // --- OpenCL
 // workspace 6324224 bytes
-// kernel0<1x32x1 of 2x128x1>(input1, workspace+2097152, 2, 4096, 64, 7, 9, 576, 128, 2, -6)
+// kernel0<4x1x1 of 256x1x1>(input1, workspace+2097152, 1024, 16, 7, 9, 2304, -6, 576)
 // kernel1<4x64x8 of 256x1x1>(input0, workspace+0, 1024, 64, 8, 0, 32, 32, 2, 1, 1, 0, 32, 32, 1, 1, 1, 0)
 // kernel2<16x1x8 of 256x1x1>(workspace+2097152, workspace+0, workspace+4194304, 64, 1024, 128, 8, 0, 131072, 65536, 128, 1024, 1024)
-// kernel3<1x64x1 of 2x128x1>(input1, workspace+6291456, 2, 8192, 2, 64, 8, 9, 576, -6, 256, 4, 2, -2)
+// kernel3<16x1x1 of 256x1x1>(input1, workspace+6291456, 4096, 64, 8, 9, 576, -2, -6)
 // kernel1<4x64x8 of 256x1x1>(input0, workspace+0, 1024, 64, 8, 0, 32, 32, 2, 1, 1, 0, 32, 32, 2, 1, 1, 0)
 // kernel2<16x1x8 of 256x1x1>(workspace+6291456, workspace+0, workspace+5242880, 64, 1024, 256, 8, 0, 262144, 65536, 256, 1024, 1024)
 // kernel4<512x1x1 of 256x1x1>(32, 64, 128, output0, workspace+4194304, workspace+5242880, 131072)
 // kernel5<1x16x1 of 64x4x1>(input1, workspace+0, 64, 64, 4, 9, 64, 576)
 // kernel2<16x1x8 of 256x1x1>(workspace+0, input0, workspace+2097152, 64, 1024, 64, 8, 0, 65536, 65536, 64, 1024, 1024)
-// kernel0<1x32x1 of 2x128x1>(input1, workspace+4194304, 2, 4096, 64, 5, 9, 576, 128, 2, -2)
+// kernel0<4x1x1 of 256x1x1>(input1, workspace+4194304, 1024, 16, 5, 9, 2304, -2, 576)
 // kernel1<4x64x8 of 256x1x1>(input0, workspace+0, 1024, 64, 8, 0, 32, 32, 1, 1, 1, 0, 32, 32, 2, 1, 1, 0)
 // kernel2<16x1x8 of 256x1x1>(workspace+4194304, workspace+0, workspace+3145728, 64, 1024, 128, 8, 0, 131072, 65536, 128, 1024, 1024)
 // kernel6<512x1x1 of 256x1x1>(32, 128, output0, workspace+2097152, workspace+3145728, 131072)
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i1 = row % arg4, r1 = row / arg4;
-    i32 o0 = arg5 + r1 * arg6 + i1 * arg7;
-    i32 o1 = r1 * arg8 + i1 * arg9;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg10]);
-      arg1[o1 + i] = f32_to_half(x0);
+KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][4];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 4; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 8, q);
+    UNROLL for (i32 l = 0; l < 8; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 8, q, arg1 + 0 + j * 8);
   }
 }
 
@@ -92,18 +93,18 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const u16* RES
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13) {
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i2 = row % arg4, r2 = row / arg4;
-    i32 i1 = r2 % arg5, r1 = r2 / arg5;
-    i32 o0 = arg6 + r1 * arg7 + i1 * arg8 + i2 * arg9;
-    i32 o1 = r1 * arg10 + i1 * arg11 + i2 * arg12;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg13]);
-      arg1[o1 + i] = f32_to_half(x0);
+KERNEL(256, 1, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][2];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 2; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 4, q);
+    UNROLL for (i32 l = 0; l < 4; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 4, q, arg1 + 0 + j * 4);
   }
 }
 
@@ -129,15 +130,13 @@ KERNEL(256, 1, 1) kernel4(i32 arg0, i32 arg1, i32 arg2, GLOBAL u16* RESTRICT arg
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel5(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7) {
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
     i32 o0 = arg4 + row * arg5;
     i32 o1 = row * arg6;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg7]);
-      arg1[o1 + i] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i * arg7];
+      arg1[o1 + i] = x0;
     }
   }
 }
@@ -166,32 +165,33 @@ KERNEL(256, 1, 1) kernel6(i32 arg0, i32 arg1, GLOBAL u16* RESTRICT arg2, GLOBAL 
 
 // --- CUDA
 // workspace 2130432 bytes
-// kernel0<1x32x1 of 2x128x1>(input1, workspace+0, 2, 4096, 64, 7, 9, 576, 128, 2, -6)
+// kernel0<4x1x1 of 256x1x1>(input1, workspace+0, 1024, 16, 7, 9, 2304, -6, 576)
 // kernel1<16x1x1 of 256x1x1>(workspace+0, workspace+1048576, 64, 64, 4, 4, 4096)
 // kernel2<8x1x8 of 128x1x1>(input0, workspace+1048576, workspace+0, 8, 32, 32, 32, 32, 0, 0, 64, 64, 1, 1, 4)
-// kernel3<1x64x1 of 2x128x1>(input1, workspace+1048576, 2, 8192, 2, 64, 8, 9, 576, -6, 256, 4, 2, -2)
+// kernel3<16x1x1 of 256x1x1>(input1, workspace+1048576, 4096, 64, 8, 9, 576, -2, -6)
 // kernel4<32x1x1 of 256x1x1>(workspace+1048576, workspace+2097152, 64, 64, 4, 4, 8192)
 // kernel5<8x1x8 of 128x1x1>(input0, workspace+2097152, workspace+1048576, 8, 32, 32, 32, 32, 0, 0, 64, 64, 1, 1, 2)
 // kernel6<512x1x1 of 256x1x1>(32, 64, 128, output0, workspace+0, workspace+1048576, 131072)
 // kernel7<1x16x1 of 64x4x1>(input1, workspace+1048576, 64, 64, 4, 9, 64, 576)
 // kernel8<16x1x8 of 256x1x1>(workspace+1048576, input0, workspace+0, 64, 1024, 64, 8, 0, 65536, 65536, 64, 1024, 1024)
-// kernel0<1x32x1 of 2x128x1>(input1, workspace+1048576, 2, 4096, 64, 5, 9, 576, 128, 2, -2)
+// kernel0<4x1x1 of 256x1x1>(input1, workspace+1048576, 1024, 16, 5, 9, 2304, -2, 576)
 // kernel9<16x1x1 of 256x1x1>(workspace+1048576, workspace+2097152, 64, 64, 4, 4, 4096)
 // kernel10<8x1x8 of 128x1x1>(input0, workspace+2097152, workspace+1048576, 8, 32, 32, 32, 32, 0, 0, 64, 64, 1, 1, 1)
 // kernel11<512x1x1 of 256x1x1>(32, 128, output0, workspace+0, workspace+1048576, 131072)
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10) {
+KERNEL(256, 1, 1) kernel0(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
   STARTED;
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i1 = row % arg4, r1 = row / arg4;
-    i32 o0 = arg5 + r1 * arg6 + i1 * arg7;
-    i32 o1 = r1 * arg8 + i1 * arg9;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg10]);
-      arg1[o1 + i] = f32_to_half(x0);
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][4];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 4; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 8, q);
+    UNROLL for (i32 l = 0; l < 8; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 8, q, arg1 + 0 + j * 8);
   }
 }
 
@@ -363,19 +363,19 @@ KERNEL_LEAST(128, 1, 1, 3) kernel2(GLOBAL const u16* RESTRICT arg0, GLOBAL const
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
-KERNEL(2, 128, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13) {
+KERNEL(256, 1, 1) kernel3(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8) {
   STARTED;
-  for (i32 row = (i32)group_id(1) * 128 + local_id(1); row < arg3; row += (i32)group_count(1) * 128) {
-    i32 i2 = row % arg4, r2 = row / arg4;
-    i32 i1 = r2 % arg5, r1 = r2 / arg5;
-    i32 o0 = arg6 + r1 * arg7 + i1 * arg8 + i2 * arg9;
-    i32 o1 = r1 * arg10 + i1 * arg11 + i2 * arg12;
-    for (i32 i = ((i32)group_id(0) * 2 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg13]);
-      arg1[o1 + i] = f32_to_half(x0);
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg2) {
+    i32 i1 = (u32)j % (u32)arg3, r1 = (u32)j / (u32)arg3;
+    i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
+    u16 p[2][2];
+    UNROLL for (i32 b = 0; b < 2; ++b) {
+      UNROLL for (i32 s = 0; s < 2; ++s) p[b][s] = arg0[o0 + s * arg8 + b * arg7];
     }
+    VARRAY(u16, 4, q);
+    UNROLL for (i32 l = 0; l < 4; ++l) q[l] = p[l % 2][l / 2];
+    VSTORE(u16, 4, q, arg1 + 0 + j * 4);
   }
 }
 
@@ -570,16 +570,14 @@ KERNEL(256, 1, 1) kernel6(i32 arg0, i32 arg1, i32 arg2, GLOBAL u16* RESTRICT arg
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(64, 4, 1) kernel7(GLOBAL const u16* RESTRICT arg0, GLOBAL u16* RESTRICT arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7) {
   STARTED;
   for (i32 row = (i32)group_id(1) * 4 + local_id(1); row < arg3; row += (i32)group_count(1) * 4) {
     i32 o0 = arg4 + row * arg5;
     i32 o1 = row * arg6;
     for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg2; i = arg2) {
-      f32 x0 = half_to_f32(arg0[o0 + i * arg7]);
-      arg1[o1 + i] = f32_to_half(x0);
+      u16 x0 = arg0[o0 + i * arg7];
+      arg1[o1 + i] = x0;
     }
   }
 }
@@ -872,8 +870,6 @@ KERNEL(1, 1, 1) kernel3(Global<const f32> arg0, Global<f32> arg1, i64 arg2, i64 
   }
 }
 
-// calls f32_to_half
-// calls half_to_f32
 KERNEL(1, 1, 1) kernel4(Global<const u16> arg0, Global<u16> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8, i64 arg9, i64 arg10, i64 arg11, i64 arg12) {
   i64 first = (i64)group_id(1) * arg4, last = first + arg4 < arg3 ? first + arg4 : arg3;
   i64 begin = (i64)group_id(0) * arg5, end = begin + arg5 < arg2 ? begin + arg5 : arg2;
@@ -884,8 +880,8 @@ KERNEL(1, 1, 1) kernel4(Global<const u16> arg0, Global<u16> arg1, i64 arg2, i64 
       i64 o0 = arg7 + r1 * arg8 + i1 * arg9;
       i64 o1 = r1 * arg10 + i1 * arg11;
       VECTORIZE for (i64 i = piece; i < stop; ++i) {
-        f32 x0 = half_to_f32(arg0[o0 + i * arg12]);
-        arg1[o1 + i] = f32_to_half(x0);
+        u16 x0 = arg0[o0 + i * arg12];
+        arg1[o1 + i] = x0;
       }
     }
   }
