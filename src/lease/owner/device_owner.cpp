@@ -31,6 +31,7 @@ bool is_elsewhere(const Turnstile::Position& place) {
 
 DeviceOwner::DeviceOwner(Options options)
     : options_(std::move(options)),
+      description_(std::make_shared<const DeviceInfo>(options_.device)),
       process_generation_(fork_guard::generation()),
       state_since_(now()),
       queue_(options_.device.id, *options_.clock, options_.turnstile),
@@ -293,7 +294,7 @@ std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once() {
 }
 
 void DeviceOwner::count_at_once(const Operation& operation) noexcept {
-  const Clock::Time now = this->now();
+  const Clock::Time now = options_.clock == Clock::system() ? operation.computed_at_ : this->now();
   ++usage_.counters.leases;
   usage_.granted();
   usage_.released(operation.compute_seconds_, now);
@@ -325,11 +326,7 @@ void DeviceOwner::end_operation(const Operation& operation) noexcept {
 }
 
 DeviceOwner::Operation::~Operation() {
-  if (!owner_) return;
-  residency_.reset();
-  executables_.reset();
-  groups_.reset();
-  owner_->end_operation(*this);
+  if (owner_) owner_->end_operation(*this);
 }
 
 bool DeviceOwner::quantum_is_over(Clock::Time now) const {
@@ -427,7 +424,7 @@ int DeviceOwner::queue_length() const {
 
 bool DeviceOwner::has_compiled(const GraphKey& program) const {
   const std::lock_guard lock(mutex_);
-  return session_ && session_->executables->find(program) != nullptr;
+  return session_ && session_->executables.find(program) != nullptr;
 }
 
 int DeviceOwner::users_elsewhere() const {
