@@ -1,9 +1,10 @@
 // What the host spends on a run with many tensors, as each step of a language model is: 200 inputs that stay on the device and 33
 // results.
-//   bench_inputs [ROUNDS]
-// Prints one line per device for bench/results/small.md, in microseconds, the fastest of the rounds: a whole evaluation through
-// the manager; the program's run alone, on buffers that are there; and the difference. The card of cuda is a stand-in whose
-// kernels do nothing, so that only the host's work is left. All tensors have 16 f32 elements.
+//   bench_inputs [ROUNDS [DEVICE]]
+// DEVICE: only this one: cpu:0, sim:0, card:0 or hosted:0. Prints one line per device for bench/results/small.md, in
+// microseconds, the fastest of the rounds: a whole evaluation through the manager; the program's run alone, on buffers that are
+// there; and the difference. The card of cuda is a stand-in whose kernels do nothing, so that only the host's work is left. All
+// tensors have 16 f32 elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,7 +90,7 @@ double run_alone(DeviceManager& manager, const std::string& device, const Graph&
   return best_microseconds(rounds, [&] { program->run(inputs, outputs); });
 }
 
-int measure(int rounds) {
+int measure(int rounds, std::string_view only) {
   cuda::FakeDriver card;
   Config config;
   SimulatedDevice simulated;
@@ -118,6 +119,7 @@ int measure(int rounds) {
                           {"simulated", "sim:0"},
                           {"cuda with a card that does nothing", "card:0"},
                           {"the CPU in a worker", "hosted:0"}}) {
+    if (!only.empty() && only != one.device) continue;
     RunOptions options;
     options.device = one.device;
     const auto forget = [&] { card.launches.clear(); };
@@ -139,7 +141,7 @@ int measure(int rounds) {
 
 int main(int argc, char** argv) {
   try {
-    return tenon::measure(argc > 1 ? std::atoi(argv[1]) : 50);
+    return tenon::measure(argc > 1 ? std::atoi(argv[1]) : 50, argc > 2 ? argv[2] : "");
   } catch (const tenon::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -94,6 +94,11 @@ int measure_all(int rounds) {
   graph.set_outputs(apply(graph, "add", {x, y}));
   const HostArray inputs[] = {numbers, numbers};
   measure("a prepared program through the manager", rounds, 1, counter, [&] { manager.run(graph, inputs, cpu); });
+  const Tensor arguments[] = {program_input(DType::f32, {16}), program_input(DType::f32, {16})};
+  const Tensor sum = arguments[0] + arguments[1];
+  const Program program = Program::record(arguments, std::span(&sum, 1));
+  const Tensor given[] = {a, b};
+  measure("a recorded program called with tensors", rounds, 1, counter, [&] { program.run(given, cpu); });
   return 0;
 }
 
