@@ -375,7 +375,7 @@ constexpr std::size_t kMost = 8;  // inputs, outputs
 
 // A program that is compiled for this CPU and can run without waiting.
 struct AtOnce {
-  Routing::Choice choice;
+  std::shared_ptr<const Decision> decision;
   DeviceOwner::Operation operation;
   std::shared_ptr<Executable> executable;
 };
@@ -391,10 +391,10 @@ std::optional<AtOnce> begin_at_once(ManagerState& state, const Graph& graph, std
       choice.owner->events().is_wanted_of_cpu(Kind::released))
     return std::nullopt;
   check_results(state.config, graph);
-  std::optional<DeviceOwner::Operation> operation = choice.owner->begin_at_once();
+  std::optional<DeviceOwner::Operation> operation = DeviceOwner::begin_at_once(std::move(choice.owner));
   std::shared_ptr<Executable> executable = operation ? operation->executables().find(graph.key()) : nullptr;
   if (!executable) return std::nullopt;
-  return AtOnce{std::move(choice), *std::move(operation), std::move(executable)};
+  return AtOnce{std::move(choice.decision), *std::move(operation), std::move(executable)};
 }
 
 // Runs it between |begun| and the time it returns.
@@ -435,7 +435,7 @@ std::chrono::system_clock::time_point time_of_day(Clock::time_point now) {
 // What observers and routing learn of a run at once, which ended at |now|.
 void report_at_once(ManagerState& state, const Graph& graph, const AtOnce& run, const RunOptions& options, bool moves_tensors,
                     Timeline& timeline, Clock::time_point now) {
-  const DeviceOwner& owner = *run.choice.owner;
+  const DeviceOwner& owner = run.operation.owner();
   if (owner.events().is_wanted(DeviceEvent::Kind::ran)) {
     thread_local DeviceEvent event;  // so that its texts need no memory
     event.kind = DeviceEvent::Kind::ran;
@@ -483,9 +483,9 @@ std::optional<RunResult> run_at_once(ManagerState& state, const Graph& graph, st
   result.outputs.reserve(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) result.outputs.push_back(residency.download(*made[i]));
   result.timeline = timeline_at_once(seconds_between(begun, computed));
-  result.device = run->choice.owner->description();
+  result.device = run->operation.owner().description();
   report_at_once(state, graph, *run, options, /*moves_tensors=*/true, result.timeline, computed);
-  result.decision = std::move(run->choice.decision);
+  result.decision = std::move(run->decision);
   return result;
 }
 

@@ -283,14 +283,16 @@ std::optional<DeviceOwner::Operation> DeviceOwner::begin_if_open(const Residency
   return Operation(shared_from_this(), *session_, Clock::kNever);
 }
 
-std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once() {
-  if (fork_guard::generation() != process_generation_) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  if (thread_state_ != Thread::running || !is_open_for_use() || !queue_.empty() || device().exclusive) return std::nullopt;
-  if (!holders_.empty() && holders_.front()->mode == LeaseMode::exclusive) return std::nullopt;
-  if (quantum_is_over(session_->held_since)) return std::nullopt;
-  ++session_->operations;
-  return Operation(shared_from_this(), *session_, Clock::kNever);
+std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once(std::shared_ptr<DeviceOwner> owner) {
+  DeviceOwner& self = *owner;
+  if (fork_guard::generation() != self.process_generation_) return std::nullopt;
+  const std::lock_guard lock(self.mutex_);
+  if (self.thread_state_ != Thread::running || !self.is_open_for_use() || !self.queue_.empty() || self.device().exclusive)
+    return std::nullopt;
+  if (!self.holders_.empty() && self.holders_.front()->mode == LeaseMode::exclusive) return std::nullopt;
+  if (self.quantum_is_over(self.session_->held_since)) return std::nullopt;
+  ++self.session_->operations;
+  return Operation(std::move(owner), *self.session_, Clock::kNever);
 }
 
 void DeviceOwner::count_at_once(const Operation& operation) noexcept {

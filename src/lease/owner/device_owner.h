@@ -92,7 +92,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   // The use of a device that is open, shared and not waited for, without a lease of its own: what a program of a microsecond can
   // afford. None if it is not. Operation::count_run() says how it went.
-  std::optional<Operation> begin_at_once();
+  static std::optional<Operation> begin_at_once(std::shared_ptr<DeviceOwner> owner);
   // Lets others use an exclusive device for a while that are due before this lease, which has a client. Called between the tiles
   // of its operation by the thread that runs it; may block.
   void offer(LeaseGrant& grant) noexcept;
@@ -231,6 +231,7 @@ class DeviceOwner::Operation {
   OpenDevice& device() const noexcept { return *session_->device; }
   const std::shared_ptr<Residency>& residency() const noexcept { return session_->residency; }
   ExecutableCache& executables() const noexcept { return session_->executables; }
+  DeviceOwner& owner() const noexcept { return *owner_; }
   // Used by one thread at a time.
   JoinedGroups& groups() const noexcept { return session_->groups; }
   // Something went wrong: if the device is lost, it is given up at the end of the operation.
