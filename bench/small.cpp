@@ -1,7 +1,7 @@
 // What a small program costs besides its arithmetic.
-//   bench_small [ROUNDS]
-// Prints one line per case for bench/results/small.md: nanoseconds (the fastest of the rounds) and, where the kernel allows it to
-// be counted, instructions. All on 16 f32 elements on the CPU.
+//   bench_small [ROUNDS [CASE]]
+// CASE: only the cases whose names contain this text. Prints one line per case for bench/results/small.md: nanoseconds (the
+// fastest of the rounds) and, where the kernel allows it to be counted, instructions. All on 16 f32 elements on the CPU.
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
@@ -49,7 +49,10 @@ class InstructionCounter {
   int descriptor_ = -1;
 };
 
+const char* only = "";  // cases to measure
+
 void measure(const char* what, int rounds, int ops, const InstructionCounter& counter, const std::function<void()>& work) {
+  if (std::strstr(what, only) == nullptr) return;
   constexpr int kBatch = 200;
   for (int i = 0; i < kBatch; ++i) work();
   double best = std::numeric_limits<double>::infinity();
@@ -91,6 +94,11 @@ int measure_all(int rounds) {
   graph.set_outputs(apply(graph, "add", {x, y}));
   const HostArray inputs[] = {numbers, numbers};
   measure("a prepared program through the manager", rounds, 1, counter, [&] { manager.run(graph, inputs, cpu); });
+  const Tensor arguments[] = {program_input(DType::f32, {16}), program_input(DType::f32, {16})};
+  const Tensor sum = arguments[0] + arguments[1];
+  const Program program = Program::record(arguments, std::span(&sum, 1));
+  const Tensor given[] = {a, b};
+  measure("a recorded program called with tensors", rounds, 1, counter, [&] { program.run(given, cpu); });
   return 0;
 }
 
@@ -99,6 +107,7 @@ int measure_all(int rounds) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc > 2) tenon::only = argv[2];
     return tenon::measure_all(argc > 1 ? std::atoi(argv[1]) : 50);
   } catch (const tenon::Error& error) {
     fmt::print(stderr, "{}\n", error.what());

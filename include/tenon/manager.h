@@ -62,7 +62,7 @@ struct RunOptions {
 
 struct RunResult {
   std::vector<HostArray> outputs;
-  DeviceInfo device;
+  std::shared_ptr<const DeviceInfo> device;  // it ran on this one, described as it was then; never null
   Timeline timeline;
   std::shared_ptr<const Decision> decision;  // why this device was chosen; never null
 };

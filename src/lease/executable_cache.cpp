@@ -40,4 +40,12 @@ void ExecutableCache::keep(const Graph& graph, std::shared_ptr<Executable> execu
   }
 }
 
+void ExecutableCache::clear() {
+  std::list<Entry> dropped;
+  const std::lock_guard lock(mutex_);
+  dropped.swap(recent_);
+  entries_.clear();
+  bytes_ = 0;
+}
+
 }  // namespace tenon

@@ -21,6 +21,7 @@ class ExecutableCache {
   std::shared_ptr<Executable> find(const GraphKey& key);
   // |graph| is what was compiled.
   void keep(const Graph& graph, std::shared_ptr<Executable> executable);
+  void clear();
 
  private:
   struct Entry {

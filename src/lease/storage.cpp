@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -9,19 +10,27 @@
 
 namespace tenon {
 
+class Storage::Made {};
+
 std::shared_ptr<Storage> Storage::from_host(HostArray array) {
-  const std::shared_ptr<Storage> storage(new Storage({array.dtype(), array.shape()}));
+  auto storage = std::make_shared<Storage>(Made(), TensorType{array.dtype(), array.shape()});
   storage->host_ = std::move(array);
   return storage;
 }
 
-std::shared_ptr<Storage> Storage::on_device(std::shared_ptr<Residency> residency, std::shared_ptr<Buffer> buffer) {
-  const std::shared_ptr<Storage> storage(new Storage(buffer->type()));
-  const std::lock_guard lock(storage->mutex_);  // others see it as soon as it is in the list
-  storage->buffer_ = std::move(buffer);
-  storage->position_ = residency->add(*storage);
-  storage->home_ = std::move(residency);
+std::shared_ptr<Storage> Storage::on_device(const std::shared_ptr<Residency>& residency, std::shared_ptr<Buffer> buffer) {
+  auto storage = std::make_shared<Storage>(Made(), buffer->type());
+  residency->add(*storage, std::move(buffer));
   return storage;
+}
+
+std::vector<std::shared_ptr<Storage>> Storage::on_device(const std::shared_ptr<Residency>& residency,
+                                                         std::span<std::shared_ptr<Buffer>> buffers) {
+  std::vector<std::shared_ptr<Storage>> storages;
+  storages.reserve(buffers.size());
+  for (const std::shared_ptr<Buffer>& buffer : buffers) storages.push_back(std::make_shared<Storage>(Made(), buffer->type()));
+  residency->add(storages, buffers);
+  return storages;
 }
 
 Storage::~Storage() { leave_device(); }
@@ -48,15 +57,13 @@ const HostArray& Storage::download() {
 std::shared_ptr<const Buffer> Storage::on(const std::shared_ptr<Residency>& residency) {
   const std::lock_guard lock(mutex_);
   if (home_ == residency) {
-    residency->touch(position_);
+    residency->touch(*this);
     return buffer_;
   }
   const HostArray array = download();
   std::shared_ptr<Buffer> buffer = residency->upload(array);
   leave_device();
-  buffer_ = std::move(buffer);
-  position_ = residency->add(*this);
-  home_ = residency;
+  residency->add(*this, std::move(buffer));
   if (std::exchange(is_spilled_, false)) ++residency->counters().restores;
   return buffer_;
 }
@@ -103,9 +110,8 @@ void Storage::spill() {
 
 void Storage::leave_device() noexcept {
   if (!home_) return;
-  home_->remove(position_);
-  buffer_.reset();
-  home_.reset();
+  const std::shared_ptr<Residency> home = home_;
+  const std::shared_ptr<Buffer> left = home->remove(*this);
 }
 
 Residency::Residency(std::string device_id, std::shared_ptr<OpenDevice> device, std::shared_ptr<Counters> counters)
@@ -118,27 +124,57 @@ std::size_t Residency::size() const {
   return storages_.size();
 }
 
-std::list<Storage*>::iterator Residency::add(Storage& storage) {
+void Residency::put(Storage& storage, std::shared_ptr<Buffer> buffer, std::shared_ptr<Residency> self) noexcept {
+  storage.position_ = storages_.size();
+  storages_.push_back(&storage);
+  storage.buffer_ = std::move(buffer);
+  storage.home_ = std::move(self);
+  storage.at_.store(this, std::memory_order_relaxed);
+  touch(storage);
+}
+
+void Residency::add(Storage& storage, std::shared_ptr<Buffer> buffer) {
+  std::shared_ptr<Residency> self = shared_from_this();
   const std::lock_guard lock(mutex_);
-  return storages_.insert(storages_.end(), &storage);
+  if (storages_.size() == storages_.capacity()) storages_.reserve(2 * storages_.size() + 1);
+  put(storage, std::move(buffer), std::move(self));
 }
 
-void Residency::remove(std::list<Storage*>::iterator position) noexcept {
+void Residency::add(std::span<const std::shared_ptr<Storage>> storages, std::span<std::shared_ptr<Buffer>> buffers) {
+  const std::shared_ptr<Residency> self = shared_from_this();
   const std::lock_guard lock(mutex_);
-  storages_.erase(position);
+  const std::size_t count = storages_.size() + storages.size();
+  if (count > storages_.capacity()) storages_.reserve(2 * count);
+  for (std::size_t i = 0; i < storages.size(); ++i) put(*storages[i], std::move(buffers[i]), self);
 }
 
-void Residency::touch(std::list<Storage*>::iterator position) {
+std::shared_ptr<Buffer> Residency::remove(Storage& storage) noexcept {
   const std::lock_guard lock(mutex_);
-  storages_.splice(storages_.end(), storages_, position);
+  storages_[storage.position_] = storages_.back();
+  storages_[storage.position_]->position_ = storage.position_;
+  storages_.pop_back();
+  storage.at_.store(nullptr, std::memory_order_relaxed);
+  storage.home_.reset();
+  return std::move(storage.buffer_);
 }
 
-std::shared_ptr<Buffer> Residency::allocate(const TensorType& type) {
-  return with_room([&] { return std::shared_ptr<Buffer>(device_->allocate(type)); });
+void Residency::find(std::span<const std::shared_ptr<Storage>> storages, std::span<std::shared_ptr<const Buffer>> buffers) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t use = uses_.fetch_add(storages.size(), std::memory_order_relaxed);
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    Storage& storage = *storages[i];
+    if (storage.at_.load(std::memory_order_relaxed) != this) continue;
+    storage.last_use_.store(++use, std::memory_order_relaxed);
+    buffers[i] = storage.buffer_;
+  }
 }
 
-std::shared_ptr<Buffer> Residency::upload(const HostArray& array) {
-  std::shared_ptr<Buffer> buffer = with_room([&] { return std::shared_ptr<Buffer>(device_->upload(array)); });
+std::unique_ptr<Buffer> Residency::allocate(const TensorType& type) {
+  return with_room([&] { return device_->allocate(type); });
+}
+
+std::unique_ptr<Buffer> Residency::upload(const HostArray& array) {
+  std::unique_ptr<Buffer> buffer = with_room([&] { return device_->upload(array); });
   counters_->bytes_up += array.bytes();
   return buffer;
 }
@@ -150,7 +186,7 @@ HostArray Residency::download(const Buffer& buffer) {
 }
 
 template <class Allocate>
-std::shared_ptr<Buffer> Residency::with_room(const Allocate& allocate) {
+std::unique_ptr<Buffer> Residency::with_room(const Allocate& allocate) {
   for (;;) try {
       return allocate();
     } catch (const Error& error) {
@@ -162,12 +198,23 @@ std::shared_ptr<Buffer> Residency::with_room(const Allocate& allocate) {
 // nothing that anybody could still want.
 std::vector<std::shared_ptr<Storage>> Residency::oldest(std::size_t count) const {
   std::vector<std::shared_ptr<Storage>> found;
+  std::vector<std::pair<std::uint64_t, Storage*>> by_use;
   const std::lock_guard lock(mutex_);
-  for (Storage* storage : storages_) {
+  by_use.reserve(storages_.size());
+  for (Storage* storage : storages_) by_use.emplace_back(storage->last_use_.load(std::memory_order_relaxed), storage);
+  std::ranges::sort(by_use);
+  for (const auto& [use, storage] : by_use) {
     if (found.size() == count) break;
     if (std::shared_ptr<Storage> alive = storage->weak_from_this().lock()) found.push_back(std::move(alive));
   }
   return found;
+}
+
+std::shared_ptr<Storage> Residency::any() const {
+  const std::lock_guard lock(mutex_);
+  for (Storage* storage : storages_)
+    if (std::shared_ptr<Storage> alive = storage->weak_from_this().lock()) return alive;
+  return nullptr;
 }
 
 bool Residency::evict_one() {
@@ -186,9 +233,9 @@ bool Residency::evict_one() {
 
 bool Residency::spill() {
   for (;;) {
-    const std::vector<std::shared_ptr<Storage>> next = oldest(1);
-    if (next.empty()) return true;
-    Storage& storage = *next.front();
+    const std::shared_ptr<Storage> next = any();
+    if (!next) return true;
+    Storage& storage = *next;
     const std::lock_guard lock(storage.mutex_);
     if (storage.home_.get() != this) continue;
     try {
@@ -203,9 +250,9 @@ bool Residency::spill() {
 
 void Residency::lose(const std::string& reason) {
   for (;;) {
-    const std::vector<std::shared_ptr<Storage>> next = oldest(1);
-    if (next.empty()) return;
-    Storage& storage = *next.front();
+    const std::shared_ptr<Storage> next = any();
+    if (!next) return;
+    Storage& storage = *next;
     const std::lock_guard lock(storage.mutex_);
     if (storage.home_.get() != this) continue;
     if (!storage.host_) storage.loss_ = reason;

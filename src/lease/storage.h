@@ -9,10 +9,11 @@
 #pragma once
 
 #include <atomic>
-#include <list>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,12 @@ class Storage : public std::enable_shared_from_this<Storage> {
  public:
   static std::shared_ptr<Storage> from_host(HostArray array);
   // A result of an operation on the device of |residency|.
-  static std::shared_ptr<Storage> on_device(std::shared_ptr<Residency> residency, std::shared_ptr<Buffer> buffer);
+  static std::shared_ptr<Storage> on_device(const std::shared_ptr<Residency>& residency, std::shared_ptr<Buffer> buffer);
+  // All results of one.
+  static std::vector<std::shared_ptr<Storage>> on_device(const std::shared_ptr<Residency>& residency,
+                                                         std::span<std::shared_ptr<Buffer>> buffers);
+  class Made;  // only this class makes them
+  Storage(const Made&, TensorType type) : type_(std::move(type)) {}
   ~Storage();
 
   const TensorType& type() const noexcept { return type_; }
@@ -50,7 +56,6 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
  private:
   friend class Residency;
-  explicit Storage(TensorType type) : type_(std::move(type)) {}
   [[noreturn]] void throw_lost() const;
   // With mutex_ held.
   const HostArray& download();
@@ -60,11 +65,15 @@ class Storage : public std::enable_shared_from_this<Storage> {
   const TensorType type_;
   mutable SectionMutex mutex_;
   std::optional<HostArray> host_;
+  // Both change with the mutex of home_ held as well, so that either mutex is enough to read them; whoever holds that of a
+  // residency sees by |at_| whether it is the one.
   std::shared_ptr<Buffer> buffer_;
-  std::shared_ptr<Residency> home_;         // of buffer_
-  std::list<Storage*>::iterator position_;  // in home_'s list
-  bool is_spilled_ = false;                 // it was on a device that it had to leave
-  std::string loss_;                        // why the value is gone; "" if it is not
+  std::shared_ptr<Residency> home_;  // of buffer_
+  std::atomic<const Residency*> at_ = nullptr;
+  std::atomic<std::uint64_t> last_use_ = 0;  // of buffer_, as home_ counts uses
+  std::size_t position_ = 0;                 // in home_'s list, whose mutex guards it
+  bool is_spilled_ = false;                  // it was on a device that it had to leave
+  std::string loss_;                         // why the value is gone; "" if it is not
 };
 
 // One for each time a device is opened.
@@ -81,9 +90,12 @@ class Residency : public std::enable_shared_from_this<Residency> {
   Counters& counters() const noexcept { return *counters_; }
   std::size_t size() const;
 
+  // The buffers of those values that are here, null for the others: on() brings those. Called within an operation.
+  void find(std::span<const std::shared_ptr<Storage>> storages, std::span<std::shared_ptr<const Buffer>> buffers);
+
   // Memory for a result. Least recently used values are evicted to host memory until there is room. Throws resource_exhausted.
-  std::shared_ptr<Buffer> allocate(const TensorType& type);
-  std::shared_ptr<Buffer> upload(const HostArray& array);
+  std::unique_ptr<Buffer> allocate(const TensorType& type);
+  std::unique_ptr<Buffer> upload(const HostArray& array);
   HostArray download(const Buffer& buffer);
 
   // Moves every value to host memory. False, with some still on the device, if one could not be read although the device is not
@@ -94,20 +106,26 @@ class Residency : public std::enable_shared_from_this<Residency> {
 
  private:
   friend class Storage;
-  std::list<Storage*>::iterator add(Storage& storage);
-  void remove(std::list<Storage*>::iterator position) noexcept;
-  void touch(std::list<Storage*>::iterator position);
+  void add(std::span<const std::shared_ptr<Storage>> storages, std::span<std::shared_ptr<Buffer>> buffers);
+  void add(Storage& storage, std::shared_ptr<Buffer> buffer);
+  // With mutex_ held, and room in the list.
+  void put(Storage& storage, std::shared_ptr<Buffer> buffer, std::shared_ptr<Residency> self) noexcept;
+  // The caller keeps this object, and drops the buffer.
+  std::shared_ptr<Buffer> remove(Storage& storage) noexcept;
+  void touch(Storage& storage) noexcept { storage.last_use_.store(++uses_, std::memory_order_relaxed); }
   // Evicts one value that nobody uses; false if there is none.
   bool evict_one();
   template <class Allocate>
-  std::shared_ptr<Buffer> with_room(const Allocate& allocate);
+  std::unique_ptr<Buffer> with_room(const Allocate& allocate);
   std::vector<std::shared_ptr<Storage>> oldest(std::size_t count) const;
+  std::shared_ptr<Storage> any() const;
 
   const std::string device_id_;
   const std::shared_ptr<OpenDevice> device_;
   const std::shared_ptr<Counters> counters_;
-  mutable SectionMutex mutex_;    // taken after a Storage's, never before
-  std::list<Storage*> storages_;  // least recently used first
+  mutable SectionMutex mutex_;  // taken after a Storage's, never before
+  std::vector<Storage*> storages_;
+  std::atomic<std::uint64_t> uses_ = 0;
 };
 
 }  // namespace tenon

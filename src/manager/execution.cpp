@@ -139,8 +139,24 @@ double compute(Executable& executable, std::span<const Buffer* const> inputs, st
   return best;
 }
 
-// Common to run() and evaluate(): |upload| gives the buffer of input i on the device of an operation, |take| receives the output
-// buffers, both within the operation.
+using HeldBuffers = std::vector<std::shared_ptr<const Buffer>>;
+
+// The buffers of |inputs| on the device of |operation|.
+void bring(std::span<const std::shared_ptr<Storage>> inputs, const DeviceOwner::Operation& operation,
+           std::span<std::shared_ptr<const Buffer>> buffers) {
+  operation.residency()->find(inputs, buffers);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!buffers[i]) buffers[i] = inputs[i]->on(operation.residency());
+}
+
+std::uint64_t bytes_of(std::span<const TensorType> types) {
+  std::uint64_t bytes = 0;
+  for (const TensorType& type : types) bytes += storage_bytes(type.dtype, type.shape);
+  return bytes;
+}
+
+// Common to run() and evaluate(): |upload| gives the buffers of the inputs on the device of an operation, |take| receives those
+// of the outputs, both within the operation.
 struct Execution {
   ManagerState& state;
   const Graph& graph;
@@ -199,22 +215,20 @@ struct Execution {
       recorder.end();
 
       recorder.begin("uploading");
-      std::vector<std::shared_ptr<const Buffer>> inputs;
+      const std::span<const TensorType> types = executable->output_types();
+      const HeldBuffers inputs = upload(operation);
       std::vector<std::shared_ptr<Buffer>> outputs;
       std::vector<const Buffer*> in;
       std::vector<Buffer*> out;
-      inputs.reserve(input_count);
       in.reserve(input_count);
-      for (std::size_t i = 0; i < input_count; ++i) {
-        inputs.push_back(upload(operation, i));
-        in.push_back(inputs.back().get());
-        bytes += storage_bytes(in.back()->type().dtype, in.back()->type().shape);
-      }
-      for (const TensorType& type : executable->output_types()) {
+      for (const std::shared_ptr<const Buffer>& input : inputs) in.push_back(input.get());
+      outputs.reserve(types.size());
+      out.reserve(types.size());
+      for (const TensorType& type : types) {
         outputs.push_back(operation.residency()->allocate(type));
         out.push_back(outputs.back().get());
-        bytes += storage_bytes(type.dtype, type.shape);
       }
+      bytes = bytes_of(executable->input_types()) + bytes_of(types);
       recorder.end();
 
       recorder.begin("computing");
@@ -245,12 +259,14 @@ struct Execution {
 
   template <class Result>
   void describe(Result& result) {
-    result.device = owner->device();
+    result.device = owner->description();
     result.timeline = std::move(timeline);
     result.decision = std::move(decision);
     if (!opened) return;
-    result.device.name = std::move(opened->name);
-    for (auto& [key, value] : opened->details) result.device.details[key] = std::move(value);
+    auto device = std::make_shared<DeviceInfo>(owner->device());
+    device->name = std::move(opened->name);
+    for (auto& [key, value] : opened->details) device->details[key] = std::move(value);
+    result.device = std::move(device);
   }
 
   // What routing predicts from.
@@ -283,8 +299,15 @@ struct Execution {
 RunResult run_once(Execution& execution, std::span<const HostArray> inputs) {
   RunResult result;
   execution.perform(
-      inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return operation.residency()->upload(inputs[i]); },
+      inputs.size(),
+      [&](const DeviceOwner::Operation& operation) {
+        HeldBuffers buffers;
+        buffers.reserve(inputs.size());
+        for (const HostArray& input : inputs) buffers.push_back(operation.residency()->upload(input));
+        return buffers;
+      },
       [&](DeviceOwner::Operation& operation, std::vector<std::shared_ptr<Buffer>> outputs) {
+        result.outputs.reserve(outputs.size());
         for (const std::shared_ptr<Buffer>& buffer : outputs) result.outputs.push_back(operation.residency()->download(*buffer));
       });
   execution.describe(result);
@@ -313,10 +336,14 @@ std::optional<Routing::Choice> choice_after(const Execution& execution, const Er
 EvaluateResult evaluate_once(Execution& execution, std::span<const std::shared_ptr<Storage>> inputs) {
   EvaluateResult result;
   execution.perform(
-      inputs.size(), [&](DeviceOwner::Operation& operation, std::size_t i) { return inputs[i]->on(operation.residency()); },
+      inputs.size(),
+      [&](const DeviceOwner::Operation& operation) {
+        HeldBuffers buffers(inputs.size());
+        bring(inputs, operation, buffers);
+        return buffers;
+      },
       [&](DeviceOwner::Operation& operation, std::vector<std::shared_ptr<Buffer>> outputs) {
-        for (std::shared_ptr<Buffer>& buffer : outputs)
-          result.outputs.push_back(Storage::on_device(operation.residency(), std::move(buffer)));
+        result.outputs = Storage::on_device(operation.residency(), outputs);
       });
   result.owner = std::move(execution.owner);
   result.timeline = std::move(execution.timeline);
@@ -342,27 +369,124 @@ bool is_plain(const RunOptions& options) {
          !options.routing && options.prefer.empty() && !options.cancel.stop_possible();
 }
 
-// What observers and routing learn of a run at once.
-void report_at_once(ManagerState& state, const Graph& graph, const DeviceOwner& owner, const RunOptions& options, double seconds,
-                    std::uint64_t bytes) {
-  thread_local DeviceEvent event;  // so that its texts need no memory
-  event.kind = DeviceEvent::Kind::ran;
-  event.device = owner.device().id;
-  event.seconds = seconds;
-  event.program = options.program;
-  event.timeline.resize(1);
-  event.timeline[0].stage = "computing";
-  event.timeline[0].seconds = seconds;
-  event.bytes = bytes;
+// --- Programs that run at once ---
+
+constexpr std::size_t kMost = 8;  // inputs, outputs
+
+// A program that is compiled for this CPU and can run without waiting.
+struct AtOnce {
+  std::shared_ptr<const Decision> decision;
+  DeviceOwner::Operation operation;
+  std::shared_ptr<Executable> executable;
+};
+
+// None if it is no such program, or |options| ask for more: then nothing was done.
+std::optional<AtOnce> begin_at_once(ManagerState& state, const Graph& graph, std::size_t inputs, const RunOptions& options) {
+  if (inputs > kMost || inputs != graph.inputs().size() || graph.outputs().size() > kMost || !is_plain(options))
+    return std::nullopt;
+  if (DeviceOwner::leases_held() > 0) return std::nullopt;  // it may be this thread's, and of another device
+  Routing::Choice choice = state.routing.decided_host(options.device);
+  using Kind = DeviceEvent::Kind;
+  if (!choice.owner || choice.owner->events().is_wanted_of_cpu(Kind::granted) ||
+      choice.owner->events().is_wanted_of_cpu(Kind::released))
+    return std::nullopt;
+  check_results(state.config, graph);
+  std::optional<DeviceOwner::Operation> operation = DeviceOwner::begin_at_once(std::move(choice.owner));
+  std::shared_ptr<Executable> executable = operation ? operation->executables().find(graph.key()) : nullptr;
+  if (!executable) return std::nullopt;
+  return AtOnce{std::move(choice.decision), *std::move(operation), std::move(executable)};
+}
+
+// Runs it between |begun| and the time it returns.
+template <class In, class Out>
+Clock::time_point compute_at_once(AtOnce& run, const In& inputs, const Out& outputs, Clock::time_point begun) {
+  std::array<const Buffer*, kMost> in{};
+  std::array<Buffer*, kMost> out{};
+  const std::size_t takes = run.executable->input_types().size(), gives = run.executable->output_types().size();
+  for (std::size_t i = 0; i < takes; ++i) in[i] = inputs[i].get();
+  for (std::size_t i = 0; i < gives; ++i) out[i] = outputs[i].get();
+  const auto count = [&] {
+    const Clock::time_point now = Clock::now();
+    run.operation.count_run(seconds_between(begun, now), now);
+    return now;
+  };
+  try {
+    run.executable->run(std::span(in).first(takes), std::span(out).first(gives));
+  } catch (...) {
+    run.operation.failed();
+    count();
+    throw;
+  }
+  return count();
+}
+
+// The time of day at |now|. The clock of the day is read now and then only, as reading one is a good part of a small run.
+std::chrono::system_clock::time_point time_of_day(Clock::time_point now) {
+  constexpr std::chrono::seconds kReadEvery{1};
+  thread_local Clock::time_point read_at;
+  thread_local std::chrono::system_clock::time_point was;
+  if (now - read_at >= kReadEvery) {
+    read_at = Clock::now();
+    was = std::chrono::system_clock::now();
+  }
+  return was + std::chrono::duration_cast<std::chrono::system_clock::duration>(now - read_at);
+}
+
+// What observers and routing learn of a run at once, which ended at |now|.
+void report_at_once(ManagerState& state, const Graph& graph, const AtOnce& run, const RunOptions& options, bool moves_tensors,
+                    Timeline& timeline, Clock::time_point now) {
+  const DeviceOwner& owner = run.operation.owner();
   if (owner.events().is_wanted(DeviceEvent::Kind::ran)) {
-    event.when = std::chrono::system_clock::now();
+    thread_local DeviceEvent event;  // so that its texts need no memory
+    event.kind = DeviceEvent::Kind::ran;
+    event.device = owner.device().id;
+    event.when = time_of_day(now);
+    event.seconds = 0;
+    for (const Span& span : timeline) event.seconds += span.seconds;
+    event.program = options.program;
+    event.bytes = bytes_of(run.executable->input_types()) + bytes_of(run.executable->output_types());
+    event.timeline.swap(timeline);
     owner.events().send(event);
+    event.timeline.swap(timeline);
   }
   ProfileStore& profiles = state.routing.profiles();
   if (!profiles.wants_run()) return;
   Work work = state.routing.work_of(graph);
-  work.upload_bytes = work.download_bytes = 0;
-  profiles.record_run(owner.device(), work, true, event.timeline);
+  if (!moves_tensors) work.upload_bytes = work.download_bytes = 0;
+  profiles.record_run(owner.device(), work, true, timeline);
+}
+
+// The stages of a run on memory that the host and the device share: nothing is uploaded or downloaded.
+Timeline timeline_at_once(double computing) {
+  struct Stage {
+    std::string_view name;
+    double seconds = 0, start = 0;
+    operator Span() const { return {std::string(name), seconds, start}; }
+  };
+  const Stage stages[] = {
+      {"queued"}, {"opening"}, {"compiling"}, {"uploading"}, {"computing", computing}, {"downloading", 0, computing}};
+  return {std::begin(stages), std::end(stages)};
+}
+
+std::optional<RunResult> run_at_once(ManagerState& state, const Graph& graph, std::span<const HostArray> inputs,
+                                     const RunOptions& options) {
+  std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options);
+  if (!run) return std::nullopt;
+  const Clock::time_point begun = Clock::now();
+  Residency& residency = *run->operation.residency();
+  const std::span<const TensorType> types = run->executable->output_types();
+  std::array<std::unique_ptr<Buffer>, kMost> held, made;
+  for (std::size_t i = 0; i < inputs.size(); ++i) held[i] = residency.upload(inputs[i]);
+  for (std::size_t i = 0; i < types.size(); ++i) made[i] = residency.allocate(types[i]);
+  const Clock::time_point computed = compute_at_once(*run, held, made, begun);
+  RunResult result;
+  result.outputs.reserve(types.size());
+  for (std::size_t i = 0; i < types.size(); ++i) result.outputs.push_back(residency.download(*made[i]));
+  result.timeline = timeline_at_once(seconds_between(begun, computed));
+  result.device = run->operation.owner().description();
+  report_at_once(state, graph, *run, options, /*moves_tensors=*/true, result.timeline, computed);
+  result.decision = std::move(run->decision);
+  return result;
 }
 
 }  // namespace
@@ -370,56 +494,28 @@ void report_at_once(ManagerState& state, const Graph& graph, const DeviceOwner& 
 std::optional<std::vector<std::shared_ptr<Storage>>> evaluate_at_once(DeviceManager& manager, const Graph& graph,
                                                                       std::span<const std::shared_ptr<Storage>> inputs,
                                                                       const RunOptions& options) {
-  constexpr std::size_t kMost = 8;  // inputs, outputs
-  if (inputs.size() > kMost || inputs.size() != graph.inputs().size() || graph.outputs().size() > kMost || !is_plain(options))
-    return std::nullopt;
-  if (DeviceOwner::leases_held() > 0) return std::nullopt;  // it may be this thread's, and of another device
   ManagerState& state = state_of(manager);
-  const std::shared_ptr<DeviceOwner> owner = state.routing.decided_host(options.device);
-  using Kind = DeviceEvent::Kind;
-  if (!owner || owner->events().is_wanted_of_cpu(Kind::granted) || owner->events().is_wanted_of_cpu(Kind::released))
-    return std::nullopt;
-  check_results(state.config, graph);
-  std::optional<DeviceOwner::Operation> operation = owner->begin_at_once();
-  const std::shared_ptr<Executable> executable = operation ? operation->executables().find(graph.key()) : nullptr;
-  if (!executable) return std::nullopt;
-
+  std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options);
+  if (!run) return std::nullopt;
+  const std::shared_ptr<Residency>& residency = run->operation.residency();
+  const std::span<const TensorType> types = run->executable->output_types();
   std::array<std::shared_ptr<const Buffer>, kMost> held;
   std::array<std::shared_ptr<Buffer>, kMost> made;
-  std::array<const Buffer*, kMost> in{};
-  std::array<Buffer*, kMost> out{};
-  std::uint64_t bytes = 0;
-  const std::span<const TensorType> types = executable->output_types();
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    held[i] = inputs[i]->on(operation->residency());
-    in[i] = held[i].get();
-    bytes += storage_bytes(in[i]->type().dtype, in[i]->type().shape);
-  }
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    made[i] = operation->residency()->allocate(types[i]);
-    out[i] = made[i].get();
-    bytes += storage_bytes(types[i].dtype, types[i].shape);
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  try {
-    executable->run(std::span(in).first(inputs.size()), std::span(out).first(types.size()));
-  } catch (...) {
-    operation->failed();
-    operation->count_run(seconds_between(begin, std::chrono::steady_clock::now()));
-    throw;
-  }
-  const double seconds = seconds_between(begin, std::chrono::steady_clock::now());
-  operation->count_run(seconds);
-  std::vector<std::shared_ptr<Storage>> outputs;
-  outputs.reserve(types.size());
-  for (std::size_t i = 0; i < types.size(); ++i)
-    outputs.push_back(Storage::on_device(operation->residency(), std::move(made[i])));
-  operation.reset();
-  report_at_once(state, graph, *owner, options, seconds, bytes);
+  bring(inputs, run->operation, held);
+  for (std::size_t i = 0; i < types.size(); ++i) made[i] = residency->allocate(types[i]);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto computed = compute_at_once(*run, held, made, begun);
+  std::vector<std::shared_ptr<Storage>> outputs = Storage::on_device(residency, std::span(made).first(types.size()));
+  thread_local Timeline timeline;
+  timeline.resize(1);
+  timeline[0].stage = "computing";
+  timeline[0].seconds = seconds_between(begun, computed);
+  report_at_once(state, graph, *run, options, /*moves_tensors=*/false, timeline, computed);
   return outputs;
 }
 
 RunResult DeviceManager::run(const Graph& graph, std::span<const HostArray> inputs, const RunOptions& options) {
+  if (std::optional<RunResult> result = run_at_once(*state_, graph, inputs, options)) return *std::move(result);
   return with_another_device({*state_, graph, options}, [&](Execution& execution) { return run_once(execution, inputs); });
 }
 

@@ -127,16 +127,16 @@ void DeviceManager::close_all() {
 }
 
 void DeviceManager::close_after(RunResult& result) {
-  if (is_host(result.device)) return;
+  if (is_host(*result.device)) return;
   const auto start = std::chrono::steady_clock::now();
-  close(result.device.id);
+  close(result.device->id);
   Span closing{"closing", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   if (!result.timeline.empty()) closing.start_seconds = result.timeline.back().start_seconds + result.timeline.back().seconds;
   result.timeline.push_back(std::move(closing));
 }
 
 std::optional<RunCost> cost_of(const RunResult& result, const Config& config) {
-  DeviceInfo priced = result.device;
+  DeviceInfo priced = *result.device;
   apply_prices(priced, config.prices);
   if (!is_simulated(priced)) estimate_cost(priced);
   if (!priced.cost_per_hour) return std::nullopt;

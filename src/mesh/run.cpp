@@ -155,7 +155,7 @@ MeshResult run_alone(DeviceManager& manager, const Graph& graph, std::span<const
   RunResult alone = manager.run(graph, inputs, run);
   MeshResult result;
   result.outputs = std::move(alone.outputs);
-  result.devices.push_back(std::move(alone.device));
+  result.devices.push_back(*alone.device);
   result.timelines.push_back(std::move(alone.timeline));
   return result;
 }

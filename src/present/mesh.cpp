@@ -62,7 +62,7 @@ void write_shardings(JsonWriter& json, const MeshPlan& plan) {
 RunResult as_run(const MeshResult& result) {
   RunResult run;
   run.outputs = result.outputs;
-  run.device = result.devices.at(0);
+  run.device = std::make_shared<const DeviceInfo>(result.devices.at(0));
   run.timeline = *std::max_element(result.timelines.begin(), result.timelines.end(),
                                    [](const Timeline& a, const Timeline& b) { return total(a) < total(b); });
   return run;

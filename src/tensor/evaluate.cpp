@@ -24,9 +24,10 @@ thread_local const std::string* chosen_device = nullptr;
 class Claim {
  public:
   // Waits until none of |nodes| is being evaluated. Throws cancelled and deadline_exceeded.
-  Claim(const Nodes& nodes, const DeviceManager& manager, const RunOptions& options) {
+  Claim(Nodes nodes, const DeviceManager& manager, const RunOptions& options) : nodes_(std::move(nodes)) {
+    const std::uint64_t here = process();
     const auto is_free = [&] {
-      return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->claimed_in == process(); });
+      return std::none_of(nodes_.begin(), nodes_.end(), [here](const auto& node) { return node->claimed_in == here; });
     };
     std::unique_lock lock(mutex());
     if (!is_free()) {
@@ -35,17 +36,16 @@ class Claim {
       lock.lock();
       if (may_wait) wait(lock, options, is_free);
     }
-    for (const auto& node : nodes) {
-      if (node->is_evaluated()) continue;
-      nodes_.push_back(node);
-      if (std::exchange(node->claimed_in, process()) == process()) continue;  // by somebody else, or it is there twice
-      claimed_.push_back(node);
-    }
+    std::erase_if(nodes_, [](const auto& node) { return node->is_evaluated(); });
+    mine_.resize(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i)  // else by somebody else, or it is there twice
+      if (std::exchange(nodes_[i]->claimed_in, here) != here) mine_.set(i);
   }
   ~Claim() {
-    if (claimed_.empty()) return;
     std::unique_lock lock(mutex());
-    for (const auto& node : claimed_) node->claimed_in = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (mine_[i]) nodes_[i]->claimed_in = 0;
+    if (waiting() == 0) return;
     std::condition_variable_any& waiters = changed();
     lock.unlock();
     waiters.notify_all();
@@ -60,6 +60,10 @@ class Claim {
   template <class Free>
   static void wait(std::unique_lock<ForkMutex>& lock, const RunOptions& options, const Free& is_free) {
     std::condition_variable_any& changes = changed();
+    ++waiting();
+    struct Ended {
+      ~Ended() { --waiting(); }
+    } ended;
     const bool is_done = options.timeout ? changes.wait_for(lock, options.cancel, *options.timeout, is_free)
                                          : changes.wait(lock, options.cancel, is_free);
     if (is_done) return;
@@ -77,10 +81,35 @@ class Claim {
     static auto& of_processes = *new std::map<std::uint64_t, std::condition_variable_any>;
     return of_processes[process()];
   }
+  // With the mutex held: how many threads wait. In a forked child also those of its parent, for whom it signals in vain.
+  static int& waiting() {
+    static int count = 0;
+    return count;
+  }
   // Threads of the parent that evaluate something do not do so in its child.
   static std::uint64_t process() noexcept { return fork_guard::generation(); }
 
-  Nodes nodes_, claimed_;
+  // A flag for each node; up to 64 take no memory.
+  class Flags {
+   public:
+    void resize(std::size_t size) {
+      if (size > 64) many_.resize(size);
+    }
+    void set(std::size_t i) {
+      if (many_.empty())
+        few_ |= std::uint64_t{1} << i;
+      else
+        many_[i] = true;
+    }
+    bool operator[](std::size_t i) const { return many_.empty() ? (few_ >> i & 1) != 0 : many_[i]; }
+
+   private:
+    std::uint64_t few_ = 0;
+    std::vector<bool> many_;
+  };
+
+  Nodes nodes_;
+  Flags mine_;
 };
 
 struct Task {
@@ -183,7 +212,7 @@ void evaluate_nodes(std::span<const Tensor> tensors, const RunOptions& options, 
     if (!node_of(tensor)->is_evaluated()) nodes.push_back(node_of(tensor));
   if (nodes.empty()) return;
   DeviceManager& manager = current_manager();
-  const Claim claim(nodes, manager, options);
+  const Claim claim(std::move(nodes), manager, options);
   if (claim.nodes().empty()) return;
   TensorPlan planned = plan(claim.nodes());
   if (options.device != "auto") {

@@ -51,6 +51,12 @@ std::vector<NodeId> outline(Graph& graph, const OperandNodes& inputs) {
 
 }  // namespace
 
+TensorNode::TensorNode(std::shared_ptr<Storage> storage)
+    : graph_dtype(storage->type().dtype),
+      shape(storage->type().shape),
+      state_{nullptr, std::move(storage)},
+      has_value_(true) {}
+
 TensorNode::~TensorNode() {
   if (!state_.expression) return;
   if (dropped != nullptr) {

@@ -84,6 +84,8 @@ struct TensorNode : std::enable_shared_from_this<TensorNode> {
   };
 
   TensorNode() = default;
+  // A value.
+  explicit TensorNode(std::shared_ptr<Storage> storage);
   ~TensorNode();
   TensorNode(const TensorNode&) = delete;
   TensorNode& operator=(const TensorNode&) = delete;

@@ -276,11 +276,7 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
   outputs.reserve(recording.outputs.size());
   for (const Recording::Output& output : recording.outputs) {
     const std::shared_ptr<Storage>& storage = output.is_input ? values[output.place] : result.outputs[output.place];
-    auto node = std::make_shared<TensorNode>();
-    node->graph_dtype = storage->type().dtype;
-    node->shape = storage->type().shape;
-    node->set_storage(storage);
-    outputs.push_back(tensor_of(std::move(node)));
+    outputs.push_back(tensor_of(std::make_shared<TensorNode>(storage)));
   }
   if (report) {
     *report = {{}, std::move(result.timeline), recording.graph.outputs().empty() ? 0 : 1};

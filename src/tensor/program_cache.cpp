@@ -1,6 +1,7 @@
 #include "tensor/program_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -54,15 +55,24 @@ bool takes_scalars(ElementwiseOp op) {
   }
 }
 
-// The place of a storage among those seen before.
+// The place of a storage among those seen before. The first few take no memory.
 class StorageNumbers {
  public:
   std::uint64_t number_of(const Storage* storage) {
-    const auto [place, is_new] = numbers_.try_emplace(storage, numbers_.size());
+    const auto end = few_.begin() + static_cast<std::ptrdiff_t>(count_);
+    if (const auto known = std::find(few_.begin(), end, storage); known != end)
+      return static_cast<std::uint64_t>(known - few_.begin());
+    if (count_ < few_.size()) {
+      few_[count_] = storage;
+      return count_++;
+    }
+    const auto [place, is_new] = numbers_.try_emplace(storage, count_ + numbers_.size());
     return place->second;
   }
 
  private:
+  std::array<const Storage*, 8> few_{};
+  std::size_t count_ = 0;
   std::unordered_map<const Storage*, std::uint64_t> numbers_;
 };
 
@@ -134,6 +144,7 @@ std::optional<GraphKey> structure_of(const TensorPlan& plan) {
 
 std::vector<std::shared_ptr<Storage>> arguments_of(const TensorPlan& plan) {
   std::vector<std::shared_ptr<Storage>> values;
+  values.reserve(std::min<std::size_t>(plan.nodes.size(), 8));
   for (const PlannedNode& planned : plan.nodes) {
     if (planned.storage) {
       if (std::ranges::find(values, planned.storage) == values.end()) values.push_back(planned.storage);

@@ -177,7 +177,7 @@ class Places {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   void clear() {
-    if (slots_.empty()) slots_.resize(64);
+    if (slots_.empty()) slots_.resize(16);
     for (Slot& slot : slots_) slot = {};
     count_ = 0;
   }
@@ -188,7 +188,7 @@ class Places {
   }
   // A large plan does not make every later one slow.
   void shrink() {
-    if (slots_.size() > 1024) slots_ = {};
+    if (slots_.size() > 128) slots_ = {};
   }
 
  private:
@@ -222,10 +222,14 @@ TensorPlan plan(std::span<const std::shared_ptr<TensorNode>> targets) {
   };
   thread_local Places places;
   thread_local std::vector<std::uint32_t> waiting;  // operands of open visits, innermost last
+  thread_local std::vector<Visit> open;
   places.clear();
   waiting.clear();
+  open.clear();
+  constexpr std::size_t kFew = 8;  // nodes of a small plan
   TensorPlan done;
-  std::vector<Visit> open;
+  done.nodes.reserve(kFew);
+  done.operands.reserve(kFew);
   for (const auto& target : targets) {
     if (places.find(target.get()) == Places::kNone) open.push_back({look_at(*target)});
     while (!open.empty()) {
@@ -261,6 +265,7 @@ TensorPlan plan(std::span<const std::shared_ptr<TensorNode>> targets) {
     done.nodes[places.find(target.get())].is_target = true;
   }
   places.shrink();
+  if (open.capacity() > 128) open = {};
   return done;
 }
 

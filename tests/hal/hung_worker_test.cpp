@@ -125,9 +125,18 @@ TEST(HungWorker, ClosingEndsByItself) {
 TEST(HungWorker, DroppedBuffersDoNotWaitForIt) {
   const auto device = open({.transfer = 60s, .close = 100ms});
   std::vector<std::unique_ptr<Buffer>> buffers;
-  for (int i = 0; i < 2000; ++i) buffers.push_back(device->allocate({DType::f32, {1}}));
+  for (int i = 0; i < 80'000; ++i) buffers.push_back(device->allocate({DType::f32, {1}}));
   stop_worker();
   buffers.clear();  // more messages than the socket holds
+  EXPECT_TRUE(device->is_lost());
+}
+
+TEST(HungWorker, IsToldAtOnceThatLargeBuffersAreDropped) {
+  const auto device = open({.transfer = 60s, .close = 100ms});
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i < 1000; ++i) buffers.push_back(device->allocate({DType::u8, {1100 << 10}}));
+  stop_worker();
+  buffers.clear();  // few bytes in all, but a message each
   EXPECT_TRUE(device->is_lost());
 }
 

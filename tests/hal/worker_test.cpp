@@ -112,6 +112,32 @@ TEST(Worker, RunsAProgramInAProcessOfItsOwn) {
   EXPECT_TRUE(children().empty());
 }
 
+TEST(Worker, RunsAProgramWithMoreTensorsThanFitInOneMessage) {
+  // Uploads, reservations and drops wait for the run; there are more of them than may wait.
+  constexpr int kTensors = 300;
+  const Shape shape{100};
+  Graph graph;
+  std::vector<NodeId> sums;
+  for (int i = 0; i < kTensors; ++i) {
+    const NodeId x = graph.input("x", DType::f32, shape);
+    sums.push_back(apply(graph, "add", {x, graph.scalar(1, DType::f32)})[0]);
+  }
+  graph.set_outputs(sums);
+  const auto device = open_processor();
+  const auto program = device->compile(graph);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<const Buffer*> inputs;
+    std::vector<Buffer*> outputs;
+    for (int i = 0; i < kTensors; ++i)
+      inputs.push_back(buffers.emplace_back(device->upload(HostArray::full(DType::f32, shape, i + round))).get());
+    for (int i = 0; i < kTensors; ++i) outputs.push_back(buffers.emplace_back(device->allocate({DType::f32, shape})).get());
+    program->run(inputs, outputs);
+    for (int i = 0; i < kTensors; ++i) ASSERT_EQ(device->download(*outputs[i]).value(99), i + round + 1);
+  }
+  device->close();
+}
+
 TEST(Worker, EveryDtypeSurvivesTheTrip) {
   const auto device = open_processor();
   for (const DType dtype : all_dtypes())

@@ -26,7 +26,7 @@ class Repeated : public ::testing::Test {
       config.platform_priority = {DeviceKind::tenstorrent, DeviceKind::cpu};
     });
   }
-  static std::string id_of(const RunResult& result) { return result.device.id; }
+  static std::string id_of(const RunResult& result) { return result.device->id; }
   Graph graph;
 };
 

@@ -49,7 +49,7 @@ class CpuDevice final : public OpenDevice {
   std::unique_ptr<Buffer> allocate(const TensorType& type) override {
     MemoryBudget::Share share;
     if (budget_) share = budget_->reserve(storage_bytes(type.dtype, type.shape));
-    return std::make_unique<CpuBuffer>(HostArray::empty(type.dtype, type.shape), false, std::move(share));
+    return std::make_unique<CpuBuffer>(type, std::move(share));
   }
   // Shares the array's memory, so it takes nothing from the budget.
   std::unique_ptr<Buffer> upload(const HostArray& array) override { return std::make_unique<CpuBuffer>(array, true); }

@@ -73,10 +73,12 @@ class CpuExecutable final : public Executable {
 class CpuBuffer final : public Buffer {
  public:
   // |shared|: another owner may hold the same bytes, so a run must not write to them.
-  CpuBuffer(HostArray array, bool shared, MemoryBudget::Share share = {})
-      : Buffer({array.dtype(), array.shape()}),
-        array_(std::move(array)),
-        shared_(shared),
+  CpuBuffer(const HostArray& array, bool shared) : Buffer({array.dtype(), array.shape()}), array_(array), shared_(shared) {}
+  // New memory of its own.
+  CpuBuffer(const TensorType& type, MemoryBudget::Share share)
+      : Buffer(type),
+        array_(HostArray::empty(type.dtype, type.shape)),
+        shared_(false),
         share_(std::move(share)) {}
 
   const std::byte* data() const { return array_.data(); }

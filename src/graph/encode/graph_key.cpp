@@ -1,5 +1,7 @@
 #include "graph/encode/graph_key.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "graph/elementwise.h"
@@ -118,7 +120,27 @@ GraphKey node_key(const Node& node) {
 
 Graph::Graph() : hash_(SipHash(SipHash::process_key()).state()) {}
 
-GraphKey Graph::key() const { return key_of(SipHash(hash_), regions_, nodes_.size(), outputs_); }
+GraphKey Graph::key() const {
+  // A small program is run many times in a row, and finishing the hash is a good part of a run. The key is a function of what is
+  // compared here.
+  struct Last {
+    SipHash::State hash{};
+    std::size_t nodes = 0, outputs = 0;
+    std::array<NodeId, 4> ids{};
+    GraphKey key;
+  };
+  constinit thread_local Last last;
+  if (!regions_.empty() || nodes_.empty() || outputs_.size() > last.ids.size())
+    return key_of(SipHash(hash_), regions_, nodes_.size(), outputs_);
+  if (last.nodes == nodes_.size() && last.hash == hash_ && last.outputs == outputs_.size() &&
+      std::equal(outputs_.begin(), outputs_.end(), last.ids.begin()))
+    return last.key;
+  last.hash = hash_;
+  last.nodes = nodes_.size();
+  last.outputs = outputs_.size();
+  std::copy(outputs_.begin(), outputs_.end(), last.ids.begin());
+  return last.key = key_of(SipHash(hash_), regions_, nodes_.size(), outputs_);
+}
 
 GraphKey Graph::fingerprint() const {
   SipHash hash(key_of_this_vocabulary());

@@ -39,20 +39,21 @@ enum class WorkerCommand : std::uint8_t {
   drop_buffer,
   drop_program,
   leave_group,
+  several,  // messages, each after its size; only the last one may be one that is answered
   // Answered: those of devices that exchange with others (hal/collectives.h).
   make_group,        // -> its id
   join_group,        // group number, id, rank, size ->
   start_exchange,    // group number, calls ->
   is_exchange_done,  // group number -> whether it is
 };
-constexpr bool is_answered(WorkerCommand command) {
-  return command <= WorkerCommand::close || command > WorkerCommand::leave_group;
-}
-inline constexpr std::uint64_t kWorkerProtocol = 2;
+constexpr bool is_answered(WorkerCommand command) { return command <= WorkerCommand::close || command > WorkerCommand::several; }
+inline constexpr std::uint64_t kWorkerProtocol = 3;
 // Tensors of up to this size travel in the messages themselves; larger ones of up to kSharedBytes through shared memory.
 inline constexpr std::size_t kMessageBytes = 16 << 10, kSharedBytes = 64 << 10;
 // Buffers of up to this size are allocated without waiting for the answer: the cache of a text has dozens of them at each step.
 inline constexpr std::size_t kReservedBytes = 256 << 10;
+// Messages that are not answered wait for one that is, up to so many bytes of messages, or of memory that they free.
+inline constexpr std::size_t kWaitingBytes = 16 << 10, kWaitingMemory = std::size_t{1} << 20;
 inline constexpr int kWorkerSocket = 3;
 // Tells the worker to stop the request whose number, counted from 1 on both sides, is the signal's value.
 inline constexpr int kStopSignal = SIGUSR1;

@@ -72,26 +72,39 @@ class Server {
     while (auto message = channel_.receive()) {
       ByteReader in(message->bytes);
       const auto command = static_cast<WorkerCommand>(in.byte());
-      if (!is_answered(command)) {
-        take_note(command, in, std::move(message->fd));
+      if (command != WorkerCommand::several) {
+        if (!serve_one(command, in, std::move(message->fd))) return 0;
         continue;
       }
-      ByteWriter reply;
-      const StopScope scope(stopping_.begin());
-      try {
-        reply.flag(true);
-        answer(command, in, reply);
-      } catch (const Error& error) {
-        reply = failure(error);
-      } catch (const std::bad_alloc&) {
-        reply = failure(Error(ErrorCode::resource_exhausted, "the worker process is out of memory"));
-      } catch (const std::exception& error) {
-        reply = failure(Error(ErrorCode::internal, error.what()));
+      while (in.left() > 0) {
+        ByteReader one(in.raw(in.below(in.left() + 1, "a message longer than those that contain it")));
+        const auto next = static_cast<WorkerCommand>(one.byte());
+        if (next == WorkerCommand::several || (is_answered(next) && in.left() > 0)) ByteReader::fail("a message in its middle");
+        if (!serve_one(next, one, {})) return 0;
       }
-      if (!channel_.send(reply.bytes())) return 0;
-      if (command == WorkerCommand::close) return 0;
     }
     return 0;
+  }
+
+  // False after the last one.
+  bool serve_one(WorkerCommand command, ByteReader& in, FileDescriptor fd) {
+    if (!is_answered(command)) {
+      take_note(command, in, std::move(fd));
+      return true;
+    }
+    ByteWriter reply;
+    const StopScope scope(stopping_.begin());
+    try {
+      reply.flag(true);
+      answer(command, in, reply);
+    } catch (const Error& error) {
+      reply = failure(error);
+    } catch (const std::bad_alloc&) {
+      reply = failure(Error(ErrorCode::resource_exhausted, "the worker process is out of memory"));
+    } catch (const std::exception& error) {
+      reply = failure(Error(ErrorCode::internal, error.what()));
+    }
+    return channel_.send(reply.bytes()) && command != WorkerCommand::close;
   }
 
   ByteWriter failure(const Error& error) const {
@@ -202,7 +215,8 @@ class Server {
     return *window_;
   }
   Buffer& buffer(Number number) const {
-    if (const auto failed = failed_.find(number); failed != failed_.end()) throw Error(failed->second);
+    if (!failed_.empty())
+      if (const auto failed = failed_.find(number); failed != failed_.end()) throw Error(failed->second);
     const auto found = buffers_.find(number);
     if (found == buffers_.end()) ByteReader::fail("a buffer that does not exist");
     return *found->second;

@@ -193,6 +193,8 @@ class Connection {
   void name_device(const std::string& device) { device_ = device; }
   void set_direct(bool has_direct) noexcept { has_direct_ = has_direct; }
   bool has_direct() const noexcept { return has_direct_; }
+  // The worker takes several messages in one.
+  void set_several(bool takes_several) noexcept { takes_several_ = takes_several; }
 
   using Number = std::uint64_t;
   Number next_number() noexcept { return numbers_.fetch_add(1, std::memory_order_relaxed); }
@@ -249,22 +251,28 @@ class Connection {
     return array;
   }
 
-  // Sends a message without an answer. Throws like call().
+  // Sends a message without an answer, if the worker takes several with the next one that has an answer: a run with dozens of
+  // results is one message then, and wakes the worker once. Throws like call().
   void notify(const ByteWriter& note) {
     const std::lock_guard lock(mutex_);
+    if (takes_several_ && !is_closed_ && !is_lost() && waiting_bytes() + note.bytes().size() <= kWaitingBytes)
+      return add_waiting(note);
     Wait wait{*this, limits_.transfer};
     send(note, wait);
   }
-  // The same for one that may be lost.
-  void tell(WorkerCommand command, Number number) noexcept {
+  // The same for one that may be lost, and that frees |bytes| of the device's memory.
+  void tell(WorkerCommand command, Number number, std::size_t bytes = 0) noexcept {
     ByteWriter note;
     note.byte(static_cast<std::uint8_t>(command));
     note.number(number);
     const std::lock_guard lock(mutex_);
     if (is_closed_ || is_lost()) return;
+    waiting_memory_ += bytes;
+    if (takes_several_ && waiting_memory_ <= kWaitingMemory && waiting_bytes() + note.bytes().size() <= kWaitingBytes)
+      return add_waiting(note);
     // The worker reads whenever it has nothing to do: one that leaves the socket full has stopped.
     const Clock::time_point until = Clock::now() + limits_.close;
-    if (channel_.send(note.bytes(), -1, [until] { return Clock::now() < until; })) return;
+    if (channel_.send(with_waiting(note), -1, [until] { return Clock::now() < until; })) return;
     child_.kill_now();
     become_lost();
   }
@@ -350,8 +358,25 @@ class Connection {
   void send(const ByteWriter& request, Wait& wait) {
     if (is_closed_) throw Error(ErrorCode::failed_precondition, fmt::format("{} is closed", device_));
     if (is_lost()) throw lost_error();
-    if (!channel_.send(request.bytes(), -1, [&wait] { return wait.goes_on(); })) lose(wait);
+    if (!channel_.send(with_waiting(request), -1, [&wait] { return wait.goes_on(); })) lose(wait);
   }
+
+  std::size_t waiting_bytes() const noexcept { return waiting_.bytes().size(); }
+  void add_waiting(const ByteWriter& message) {
+    if (waiting_bytes() == 0) waiting_.byte(static_cast<std::uint8_t>(WorkerCommand::several));
+    waiting_.number(message.bytes().size());
+    waiting_.raw(message.bytes());
+  }
+  // |message| after those that wait. Valid until the next call.
+  std::span<const std::byte> with_waiting(const ByteWriter& message) {
+    waiting_memory_ = 0;
+    if (waiting_bytes() == 0) return message.bytes();
+    add_waiting(message);
+    several_ = waiting_.take();
+    waiting_ = {};
+    return several_;
+  }
+
   std::vector<std::byte> take_answer(Wait& wait) {
     WorkerReply reply;
     try {
@@ -445,7 +470,10 @@ class Connection {
   SharedMemory memory_;
   std::unique_ptr<TransferWindow> window_;
   std::uint32_t requests_ = 0;  // that are answered
-  bool is_closed_ = false, has_direct_ = false;
+  bool is_closed_ = false, has_direct_ = false, takes_several_ = false;
+  ByteWriter waiting_;  // messages for the next one to take along
+  std::size_t waiting_memory_ = 0;
+  std::vector<std::byte> several_;
   std::string why_;
   std::atomic<bool> lost_{false}, is_abandoned_{false};
   std::atomic<Number> numbers_{1};
@@ -464,7 +492,7 @@ class WorkerBuffer final : public Buffer {
         connection_(std::move(connection)),
         number_(number),
         share_(std::move(share)) {}
-  ~WorkerBuffer() override { connection_->tell(WorkerCommand::drop_buffer, number_); }
+  ~WorkerBuffer() override { connection_->tell(WorkerCommand::drop_buffer, number_, storage_bytes(type().dtype, type().shape)); }
 
   Connection::Number number() const { return number_; }
 
@@ -742,6 +770,7 @@ std::unique_ptr<OpenDevice> open_over(std::shared_ptr<Connection> connection, st
   ByteReader in(answer);
   DeviceInfo opened = read_device(in);
   connection->set_direct(in.flag());
+  connection->set_several(true);
   // Keeps the fields that only the manager knows.
   DeviceInfo info = device;
   info.name = opened.name;

@@ -31,6 +31,7 @@ bool is_elsewhere(const Turnstile::Position& place) {
 
 DeviceOwner::DeviceOwner(Options options)
     : options_(std::move(options)),
+      description_(std::make_shared<const DeviceInfo>(options_.device)),
       process_generation_(fork_guard::generation()),
       state_since_(now()),
       queue_(options_.device.id, *options_.clock, options_.turnstile),
@@ -282,18 +283,20 @@ std::optional<DeviceOwner::Operation> DeviceOwner::begin_if_open(const Residency
   return Operation(shared_from_this(), *session_, Clock::kNever);
 }
 
-std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once() {
-  if (fork_guard::generation() != process_generation_) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  if (thread_state_ != Thread::running || !is_open_for_use() || !queue_.empty() || device().exclusive) return std::nullopt;
-  if (!holders_.empty() && holders_.front()->mode == LeaseMode::exclusive) return std::nullopt;
-  if (quantum_is_over(session_->held_since)) return std::nullopt;
-  ++session_->operations;
-  return Operation(shared_from_this(), *session_, Clock::kNever);
+std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once(std::shared_ptr<DeviceOwner> owner) {
+  DeviceOwner& self = *owner;
+  if (fork_guard::generation() != self.process_generation_) return std::nullopt;
+  const std::lock_guard lock(self.mutex_);
+  if (self.thread_state_ != Thread::running || !self.is_open_for_use() || !self.queue_.empty() || self.device().exclusive)
+    return std::nullopt;
+  if (!self.holders_.empty() && self.holders_.front()->mode == LeaseMode::exclusive) return std::nullopt;
+  if (self.quantum_is_over(self.session_->held_since)) return std::nullopt;
+  ++self.session_->operations;
+  return Operation(std::move(owner), *self.session_, Clock::kNever);
 }
 
 void DeviceOwner::count_at_once(const Operation& operation) noexcept {
-  const Clock::Time now = this->now();
+  const Clock::Time now = options_.clock == Clock::system() ? operation.computed_at_ : this->now();
   ++usage_.counters.leases;
   usage_.granted();
   usage_.released(operation.compute_seconds_, now);
@@ -325,11 +328,7 @@ void DeviceOwner::end_operation(const Operation& operation) noexcept {
 }
 
 DeviceOwner::Operation::~Operation() {
-  if (!owner_) return;
-  residency_.reset();
-  executables_.reset();
-  groups_.reset();
-  owner_->end_operation(*this);
+  if (owner_) owner_->end_operation(*this);
 }
 
 bool DeviceOwner::quantum_is_over(Clock::Time now) const {
@@ -427,7 +426,7 @@ int DeviceOwner::queue_length() const {
 
 bool DeviceOwner::has_compiled(const GraphKey& program) const {
   const std::lock_guard lock(mutex_);
-  return session_ && session_->executables->find(program) != nullptr;
+  return session_ && session_->executables.find(program) != nullptr;
 }
 
 int DeviceOwner::users_elsewhere() const {

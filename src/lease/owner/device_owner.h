@@ -70,6 +70,8 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
   ~DeviceOwner();
 
   const DeviceInfo& device() const noexcept { return options_.device; }
+  // The same for results, which outlive this.
+  const std::shared_ptr<const DeviceInfo>& description() const noexcept { return description_; }
   const std::shared_ptr<Backend>& backend() const noexcept { return options_.backend; }
   EventSink& events() const noexcept { return *options_.events; }
 
@@ -90,7 +92,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   // The use of a device that is open, shared and not waited for, without a lease of its own: what a program of a microsecond can
   // afford. None if it is not. Operation::count_run() says how it went.
-  std::optional<Operation> begin_at_once();
+  static std::optional<Operation> begin_at_once(std::shared_ptr<DeviceOwner> owner);
   // Lets others use an exclusive device for a while that are due before this lease, which has a client. Called between the tiles
   // of its operation by the thread that runs it; may block.
   void offer(LeaseGrant& grant) noexcept;
@@ -191,6 +193,7 @@ class DeviceOwner : public std::enable_shared_from_this<DeviceOwner> {
 
   static inline std::atomic<int> leases_held_{0};
   const Options options_;
+  const std::shared_ptr<const DeviceInfo> description_;
   const std::uint64_t process_generation_;  // of the process whose thread this is
 
   mutable std::mutex mutex_;
@@ -225,32 +228,32 @@ class DeviceOwner::Operation {
   Operation(Operation&& other) noexcept = default;
   ~Operation();
 
-  OpenDevice& device() const noexcept { return residency_->device(); }
-  const std::shared_ptr<Residency>& residency() const noexcept { return residency_; }
-  ExecutableCache& executables() const noexcept { return *executables_; }
+  OpenDevice& device() const noexcept { return *session_->device; }
+  const std::shared_ptr<Residency>& residency() const noexcept { return session_->residency; }
+  ExecutableCache& executables() const noexcept { return session_->executables; }
+  DeviceOwner& owner() const noexcept { return *owner_; }
   // Used by one thread at a time.
-  JoinedGroups& groups() const noexcept { return *groups_; }
+  JoinedGroups& groups() const noexcept { return session_->groups; }
   // Something went wrong: if the device is lost, it is given up at the end of the operation.
   void failed() noexcept { has_failed_ = true; }
-  // For one that was begun at once: counts as a lease and a run when it ends.
-  void count_run(double compute_seconds) noexcept { compute_seconds_ = compute_seconds; }
+  // For one that was begun at once: counts as a lease and a run when it ends. |now|: of the system's clock, read for the last
+  // time.
+  void count_run(double compute_seconds, Clock::Time now) noexcept {
+    compute_seconds_ = compute_seconds;
+    computed_at_ = now;
+  }
 
  private:
   friend class DeviceOwner;
   Operation(std::shared_ptr<DeviceOwner> owner, OpenSession& session, Clock::Time overdue_at)
       : owner_(std::move(owner)),
         session_(&session),
-        overdue_at_(overdue_at),
-        residency_(session.residency),
-        executables_(session.executables),
-        groups_(session.groups) {}
+        overdue_at_(overdue_at) {}
 
   std::shared_ptr<DeviceOwner> owner_;
-  OpenSession* session_;  // stays until its last operation has ended, also when it was given up
+  OpenSession* session_;  // stays as it is until its last operation has ended, also when it was given up
   Clock::Time overdue_at_;
-  std::shared_ptr<Residency> residency_;
-  std::shared_ptr<ExecutableCache> executables_;
-  std::shared_ptr<JoinedGroups> groups_;
+  Clock::Time computed_at_{};
   bool has_failed_ = false;
   double compute_seconds_ = -1;  // of a run that end_operation() counts; negative for none
 };

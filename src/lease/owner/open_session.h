@@ -23,8 +23,8 @@ struct OpenSession {
   std::shared_ptr<Residency> residency;
   Turnstile::Pass pass;    // empty for a device without a queue between processes
   Clock::Time held_since;  // the quantum runs from here
-  std::shared_ptr<ExecutableCache> executables = std::make_shared<ExecutableCache>();
-  std::shared_ptr<JoinedGroups> groups = std::make_shared<JoinedGroups>();
+  ExecutableCache executables{};
+  JoinedGroups groups{};
   Clock::Time idle_since{}, close_at{};    // while idle
   Clock::Time retry_at{};                  // of closing, after the values on it could not be moved
   int operations = 0;                      // that run on it
@@ -60,8 +60,8 @@ struct OpenSession {
   // Closes the device, on which no operation runs and no value is left. Returns what went wrong, "" if nothing did.
   std::string close() {
     std::string failure;
-    executables.reset();
-    groups.reset();
+    executables.clear();
+    groups.clear();
     residency.reset();
     try {
       device->close();

@@ -17,10 +17,19 @@ SystemTime earlier(SystemTime time, double seconds) {
   return time - std::chrono::duration_cast<SystemTime::duration>(std::chrono::duration<double>(seconds));
 }
 
-double seconds_of(const Timeline& timeline, std::string_view stage) {
-  double seconds = 0;
-  for (const Span& span : timeline)
-    if (span.stage == stage) seconds += span.seconds;
+struct StageSeconds {
+  double computing = 0, queued = 0;
+};
+
+StageSeconds seconds_of(const Timeline& timeline) {
+  StageSeconds seconds;
+  for (const Span& span : timeline) {
+    if (span.seconds == 0) continue;
+    if (span.stage == "computing")
+      seconds.computing += span.seconds;
+    else if (span.stage == "queued")
+      seconds.queued += span.seconds;
+  }
   return seconds;
 }
 
@@ -107,11 +116,12 @@ void LedgerAccounts::add_run(const DeviceEvent& event) {
   Use& use = row_of(event, program, begin);
   ++use.runs;
   use.failures += has_failed ? 1 : 0;
-  use.compute_seconds += seconds_of(event.timeline, "computing");
-  use.queued_seconds += seconds_of(event.timeline, "queued");
+  const StageSeconds stages = seconds_of(event.timeline);
+  use.compute_seconds += stages.computing;
+  use.queued_seconds += stages.queued;
   use.bytes += event.bytes;
   if (is_processor(event.device)) {
-    const double seconds = std::max(0.0, event.seconds - seconds_of(event.timeline, "queued"));
+    const double seconds = std::max(0.0, event.seconds - stages.queued);
     use.open_seconds += seconds;
     processor_seconds_ += seconds;
     return;

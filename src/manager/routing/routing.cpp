@@ -317,13 +317,13 @@ bool Routing::is_decided(std::string_view request) const {
   return decided_.contains(is_auto(request) ? "auto" : request);
 }
 
-std::shared_ptr<DeviceOwner> Routing::decided_host(std::string_view request) const {
-  if (is_by_measure(config_.routing)) return nullptr;
+Routing::Choice Routing::decided_host(std::string_view request) const {
+  if (is_by_measure(config_.routing)) return {};
   const std::lock_guard lock(mutex_);
   const auto found = decided_.find(is_auto(request) ? "auto" : request);
-  if (found == decided_.end() || found->second.size() != 1) return nullptr;
-  const std::shared_ptr<DeviceOwner>& owner = found->second.front().owner;
-  return is_host(owner->device()) && !has_failed_lately(*owner) ? owner : nullptr;
+  if (found == decided_.end() || found->second.size() != 1) return {};
+  const Choice& choice = found->second.front();
+  return is_host(choice.owner->device()) && !has_failed_lately(*choice.owner) ? choice : Choice();
 }
 
 Routing::Choice Routing::choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain) {

@@ -92,11 +92,22 @@ std::size_t Session::programs() const {
   return plans_.size();
 }
 
-std::shared_ptr<Storage> Session::weight(const std::string& device, int place) {
+std::vector<std::shared_ptr<Storage>> Session::feeds_of(const Import& program, const std::string& device,
+                                                        const std::vector<std::shared_ptr<Storage>>& given) {
+  std::vector<std::shared_ptr<Storage>> feeds;
+  feeds.reserve(program.feeds.size());
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Storage>& storage = weights_[{device, place}];
-  if (!storage) storage = Storage::from_host(model_->weights.at(place));
-  return storage;
+  std::map<int, std::shared_ptr<Storage>>& weights = weights_[device];
+  for (const Feed& feed : program.feeds) {
+    if (!feed.is_weight) {
+      feeds.push_back(given.at(static_cast<std::size_t>(feed.place)));
+      continue;
+    }
+    std::shared_ptr<Storage>& storage = weights[feed.place];
+    if (!storage) storage = Storage::from_host(model_->weights.at(feed.place));
+    feeds.push_back(storage);
+  }
+  return feeds;
 }
 
 std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs& inputs, std::span<const HostArray> answers) {
@@ -138,9 +149,7 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
   SessionResult result;
   for (int stage = 0; stage < kMaxStages; ++stage) {
     const std::shared_ptr<const Import> program = plan(key, inputs, answers);
-    std::vector<std::shared_ptr<Storage>> feeds;
-    for (const Feed& feed : program->feeds)
-      feeds.push_back(feed.is_weight ? weight(options.device, feed.place) : given.at(static_cast<std::size_t>(feed.place)));
+    const std::vector<std::shared_ptr<Storage>> feeds = feeds_of(*program, options.device, given);
     std::vector<std::shared_ptr<Storage>> outputs;
     if (!program->graph.outputs().empty()) {
       ModelWatch::tell_runs(program->graph);

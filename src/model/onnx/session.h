@@ -60,7 +60,9 @@ class Session {
   };
   std::shared_ptr<const Import> plan(const std::string& key, const std::map<std::string, RunValue, std::less<>>& inputs,
                                      std::span<const HostArray> answers);
-  std::shared_ptr<Storage> weight(const std::string& device, int place);
+  // What |program| takes, in its order: weights of this model on |device|, and values of |given|.
+  std::vector<std::shared_ptr<Storage>> feeds_of(const Import& program, const std::string& device,
+                                                 const std::vector<std::shared_ptr<Storage>>& given);
 
   const std::shared_ptr<LoadedModel> model_;
   const std::size_t program_bytes_;
@@ -69,7 +71,7 @@ class Session {
   std::list<std::string> recent_;  // keys of plans_, least recently used first
   std::size_t plan_bytes_ = 0;     // of all
   // By the device request too: a value is on one device at a time, and two that run the model at once would pass it to and fro.
-  std::map<std::pair<std::string, int>, std::shared_ptr<Storage>> weights_;
+  std::map<std::string, std::map<int, std::shared_ptr<Storage>>, std::less<>> weights_;  // by device request and place
 };
 
 }  // namespace tenon::onnx

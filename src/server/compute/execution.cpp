@@ -237,7 +237,7 @@ void execute(const ComputeRequest& program, DeviceManager& manager, const Execut
     log.reserve(outcome.run.timeline.size() + 1);
     for (const Span& span : outcome.run.timeline)
       if (span.seconds > 0) {
-        log.push_back(present::progress_text({span.stage, outcome.run.device.id, {}}));
+        log.push_back(present::progress_text({span.stage, outcome.run.device->id, {}}));
         outcome.log_seconds.push_back(span.start_seconds);
       }
   }
@@ -268,7 +268,7 @@ std::string answer_json(const ComputeRequest& program, const Outcome& outcome, s
   json.list("status_log", outcome.status_log);
   json.list("status_log_seconds", outcome.log_seconds);
   json.key("device");
-  present::write_device_brief(json, outcome.run.device);
+  present::write_device_brief(json, *outcome.run.device);
   json.key("route");
   if (outcome.run.decision)
     write_route(json, program.device, outcome.run.decision);
@@ -321,7 +321,7 @@ Response file_response(const KeptResults& results, std::string_view format, std:
 Response answer(const ComputeRequest& program, const Outcome& outcome, std::string_view request_id) {
   if (const std::string_view format = file_format(program.output); !format.empty()) {
     Response response = file_response({outcome.run.outputs, program.names}, format, 0);
-    response.fields.emplace_back("X-Tenon-Device", outcome.run.device.id);
+    response.fields.emplace_back("X-Tenon-Device", outcome.run.device->id);
     response.fields.emplace_back("Server-Timing", server_timing(outcome.run.timeline));
     return response;
   }

@@ -52,11 +52,11 @@ TEST_F(TtnnManager, TheResultSaysWhichTierComputed) {
   const std::vector<HostArray> inputs = {HostArray::from<float>({3}, {1, 2, 3}), HostArray::from<float>({3}, {4, 5, 6})};
   RunResult result = manager.run(sum_of_two(), inputs, {.device = "ttsim:0"});
   EXPECT_EQ(result.outputs[0].view<float>()[2], 9);
-  EXPECT_EQ(result.device.details.at("tier"), "fast");
-  EXPECT_EQ(result.device.name, "NumPy stand-in for TTNN (no chip)") << "what computed, not what was found";
+  EXPECT_EQ(result.device->details.at("tier"), "fast");
+  EXPECT_EQ(result.device->name, "NumPy stand-in for TTNN (no chip)") << "what computed, not what was found";
   std::string text;
   JsonWriter json(text);
-  present::write_device_brief(json, result.device);
+  present::write_device_brief(json, *result.device);
   EXPECT_NE(text.find(R"("tier":"fast","tiers":{"fast":["add"]},"architecture":"blackhole")"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("stand_in":"yes")"), std::string::npos) << text;
 
@@ -64,7 +64,7 @@ TEST_F(TtnnManager, TheResultSaysWhichTierComputed) {
   const NodeId x = wide.input("x", DType::f64, {3});
   wide.set_outputs({apply(wide, "exp", {x})[0]});
   result = manager.run(wide, std::vector{HostArray::full(DType::f64, {3}, 0)}, {.device = "ttsim:0"});
-  EXPECT_EQ(result.device.details.at("tier"), "exact");
+  EXPECT_EQ(result.device->details.at("tier"), "exact");
   EXPECT_EQ(result.outputs[0].view<double>()[0], 1);
   manager.close_all();
 }
@@ -94,10 +94,10 @@ TEST_F(TtnnManager, AnOpThatTtnnLacksIsNamedInTheResult) {
   graph.set_outputs({apply(graph, "exp", {apply(graph, "sort", {x})[0]})[0]});
   DeviceManager manager;
   const RunResult result = manager.run(graph, std::vector{HostArray::full(DType::bf16, {4}, 0)}, {.device = "ttsim:0"});
-  EXPECT_EQ(result.device.details.at("tier"), "mixed");
+  EXPECT_EQ(result.device->details.at("tier"), "mixed");
   std::string text;
   JsonWriter json(text);
-  present::write_device_brief(json, result.device);
+  present::write_device_brief(json, *result.device);
   EXPECT_NE(text.find(R"("tier":"mixed","tiers":{"fast":["exp"],"exact":["arg_sort","gather"]})"), std::string::npos) << text;
   manager.close_all();
 }

@@ -49,7 +49,7 @@ TEST_F(TtnnModel, ANetworkInBfloat16RunsFastAsAWhole) {
   }
   const RunResult here = manager_.run(graph, inputs, {.device = "cpu:0"});
   const RunResult there = manager_.run(graph, inputs, {.device = "ttsim:0"});
-  EXPECT_EQ(there.device.details.at("tier"), "fast");
+  EXPECT_EQ(there.device->details.at("tier"), "fast");
   const std::vector<double> expected = here.outputs[0].to_doubles(), got = there.outputs[0].to_doubles();
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 0.004 * std::abs(expected[i])) << i;

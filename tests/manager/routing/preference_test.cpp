@@ -20,10 +20,10 @@ Config with_card() {
 TEST(Preference, OfOneRunReplacesTheConfiguration) {
   DeviceManager manager(with_card());
   const Graph graph = parse_expression("1 + 1");
-  EXPECT_EQ(manager.run(graph, {}).device.id, "cpu:0");
-  EXPECT_EQ(manager.run(graph, {}, {.prefer = "sim:0"}).device.id, "sim:0");
-  EXPECT_EQ(manager.run(graph, {}, {.routing = RoutingMode::pinned, .prefer = "gpu"}).device.id, "sim:0");
-  EXPECT_EQ(manager.run(graph, {}).device.id, "cpu:0") << "only that run";
+  EXPECT_EQ(manager.run(graph, {}).device->id, "cpu:0");
+  EXPECT_EQ(manager.run(graph, {}, {.prefer = "sim:0"}).device->id, "sim:0");
+  EXPECT_EQ(manager.run(graph, {}, {.routing = RoutingMode::pinned, .prefer = "gpu"}).device->id, "sim:0");
+  EXPECT_EQ(manager.run(graph, {}).device->id, "cpu:0") << "only that run";
   EXPECT_EQ(manager.explain(graph, RunOptions{.prefer = "sim:0"}).device.id, "sim:0");
   try {
     manager.run(graph, {}, {.routing = RoutingMode::pinned});

@@ -134,7 +134,7 @@ TEST(Tensors, AreCreatedAndComputedOnTheDeviceThatIsNamed) {
   const Graph graph = parse_expression("x", {{"x", DType::f32, {4}}});
   const HostArray tensor = HostArray::from<float>({4}, {1, 2, 3, 4});
   const RunResult moved = manager.run(graph, std::span(&tensor, 1), {.device = "cpu:0"});
-  EXPECT_EQ(moved.device.id, "cpu:0");
+  EXPECT_EQ(moved.device->id, "cpu:0");
   EXPECT_EQ(moved.outputs[0].to_doubles(), tensor.to_doubles());
 }
 

@@ -69,9 +69,9 @@ TEST_F(RoutedRuns, ReportTheDeviceTheyUsed) {
     for (const bool explain : {false, true, false}) {
       const RunResult result = run(request, explain);
       ASSERT_NE(result.decision, nullptr);
-      EXPECT_EQ(result.decision->device.id, result.device.id) << request;
+      EXPECT_EQ(result.decision->device.id, result.device->id) << request;
       EXPECT_FALSE(result.decision->reason.empty()) << request;
-      EXPECT_EQ(result.decision->considered.front().candidate.device.id, result.device.id) << request;
+      EXPECT_EQ(result.decision->considered.front().candidate.device.id, result.device->id) << request;
       if (explain) EXPECT_GT(result.decision->considered.front().predicted.total(), 0) << request;
     }
 }
@@ -84,8 +84,8 @@ TEST_F(RoutedRuns, ReportTheCardThatWasFreeWhenAnotherThreadHasItsTwin) {
         const Lease lease = machine.manager().lease({.device = taken});
         std::thread([&] {
           const RunResult result = run("gpu", explain);
-          EXPECT_NE(result.device.id, taken);
-          EXPECT_EQ(result.decision->device.id, result.device.id);
+          EXPECT_NE(result.device->id, taken);
+          EXPECT_EQ(result.decision->device.id, result.device->id);
         }).join();
       }).join();
     }
@@ -121,11 +121,11 @@ TEST_F(RoutedRuns, DoNotRouteAgainBecauseDevicesWereListed) {
 TEST_F(RoutedRuns, TakeADeviceThatAListShowedToHaveCome) {
   asked.is_available = false;
   machine.manager().devices();
-  EXPECT_EQ(run().device.id, "cpu:0");
+  EXPECT_EQ(run().device->id, "cpu:0");
   asked.is_available = true;
-  EXPECT_EQ(run().device.id, "cpu:0");  // nobody has looked
+  EXPECT_EQ(run().device->id, "cpu:0");  // nobody has looked
   machine.manager().devices();
-  EXPECT_EQ(run().device.kind, DeviceKind::gpu);
+  EXPECT_EQ(run().device->kind, DeviceKind::gpu);
 }
 
 TEST_F(RoutedRuns, TellTheDecisionOnceBeforeAnythingElse) {
@@ -135,7 +135,7 @@ TEST_F(RoutedRuns, TellTheDecisionOnceBeforeAnythingElse) {
   options.on_progress = [&](const Progress& progress) { told.push_back(progress.stage); };
   const RunResult result = machine.manager().run(graph, {}, options);
   ASSERT_GT(told.size(), 1u);
-  EXPECT_EQ(told.front(), "decided " + result.device.id);
+  EXPECT_EQ(told.front(), "decided " + result.device->id);
   EXPECT_EQ(std::count_if(told.begin(), told.end(), [](const std::string& t) { return t.starts_with("decided"); }), 1);
 }
 
@@ -143,7 +143,7 @@ TEST_F(RoutedRuns, UnderALeaseSayThatItIsTheReason) {
   const Lease lease = machine.manager().lease({.device = "twin:1"});
   for (const bool explain : {false, true}) {
     const RunResult result = run("auto", explain);
-    EXPECT_EQ(result.device.id, "twin:1");
+    EXPECT_EQ(result.device->id, "twin:1");
     EXPECT_EQ(result.decision->reason, "this thread holds a lease of it");
   }
   EXPECT_EQ(machine.manager().explain(graph).device.id, "twin:1");

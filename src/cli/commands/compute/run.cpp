@@ -103,7 +103,7 @@ void write(JsonWriter& json, const RunArguments& arguments, const RunResult& res
     json.end_array();
   }
   json.key("device");
-  present::write_device_brief(json, result.device);
+  present::write_device_brief(json, *result.device);
   json.key("timeline");
   present::write_timeline(json, result.timeline);
   present::write_cost(json, cost_of(result, process_manager().config()));
@@ -126,9 +126,9 @@ void print_text(const Console& console, RunResult& result, const std::vector<std
       console.out << std::flush;
       finish();
       const std::string stages = present::timeline_text(result.timeline);
-      const auto tier = result.device.details.find("tier");
-      const std::string how = tier == result.device.details.end() ? "" : fmt::format(" ({})", tier->second);
-      line += fmt::format(" on {}{}{}{}", result.device.id, how, stages.empty() ? "" : ", ", stages);
+      const auto tier = result.device->details.find("tier");
+      const std::string how = tier == result.device->details.end() ? "" : fmt::format(" ({})", tier->second);
+      line += fmt::format(" on {}{}{}{}", result.device->id, how, stages.empty() ? "" : ", ", stages);
       if (const std::optional<RunCost> cost = cost_of(result, process_manager().config()); cost && cost->dollars > 0)
         line += ", cost " + present::money_text(cost->dollars, cost->is_estimate);
     }

@@ -63,12 +63,12 @@ int warm(const WarmArguments& arguments, const Session& session) {
     if (interrupt.exit_status() == 0 || error.code() != ErrorCode::cancelled) throw;
     return interrupt.exit_status();
   }
-  process_manager().close(first.device.id);
+  process_manager().close(first.device->id);
   if (session.json) {
     print_document(session.console.out, 1, [&](JsonWriter& json) {
       json.member("expression", arguments.expression);
       json.key("device");
-      present::write_device_brief(json, first.device);
+      present::write_device_brief(json, *first.device);
       json.key("first");
       present::write_timeline(json, first.timeline);
       json.key("later");
@@ -81,7 +81,7 @@ int warm(const WarmArguments& arguments, const Session& session) {
   std::ostream& out = session.console.out;
   out << fmt::format("first run  {:>9}  {}\n", format_seconds(total(first.timeline)), present::timeline_text(first.timeline));
   out << fmt::format("later runs {:>9}  {}\n", format_seconds(total(second.timeline)), present::timeline_text(second.timeline));
-  out << session.console.dim("on " + first.device.id) << '\n';
+  out << session.console.dim("on " + first.device->id) << '\n';
   return 0;
 }
 

@@ -107,7 +107,7 @@ class OpBatches::Lane : public std::enable_shared_from_this<Lane> {
     RunOptions options = program_.run;
     options.cancel = cancel;
     RunResult result = services_.manager.run(graph, arrays, options);
-    device = result.device.id;
+    device = result.device->id;
     return std::move(result.outputs);
   }
 

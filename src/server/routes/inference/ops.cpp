@@ -292,7 +292,7 @@ Response OpModels::infer_alone(Services& services, const OpInfo& op, OpInference
     const RunResult run = services.manager.run(inference.graph, inference.arrays, inference.run);
     add_execution(op.name, 1, seconds());
     add_answer(op.name, true, seconds());
-    return answer(inference, op, run.device.id, run.outputs);
+    return answer(inference, op, run.device->id, run.outputs);
   } catch (const Error& error) {
     add_answer(op.name, false, seconds());
     throw Problem::of(error, Stage::running);
