@@ -216,8 +216,9 @@ Absorbed find_absorbed(const Graph& graph, const Plan& fused) {
     if (const auto tail = finder.tail_of(index)) all.tails[index] = *tail;
     if (const auto head = finder.head_of(index)) heads[group.outputs[0]] = *head;
     // A cast of the whole result of attention.
+    if (group.nodes.size() != 1) continue;
     const Node& node = graph[group.nodes[0]];
-    if (group.nodes.size() != 1 || node.prim != Prim::cast || (node.dtype != DType::f16 && node.dtype != DType::bf16)) continue;
+    if (node.prim != Prim::cast || (node.dtype != DType::f16 && node.dtype != DType::bf16)) continue;
     const NodeId base = finder.base_of(node.inputs[0]);
     if (is_attention(graph[base]) && graph[base].dtype == DType::f32 && finder.reads(base) == 1 &&
         finder.is_whole(node.inputs[0]))
