@@ -42,10 +42,7 @@ void gather_as(void* out, const void* in, std::int64_t n, std::int64_t stride) {
 // out[i] = in[i * stride]
 void load_strided(void* out, const void* in, std::int64_t n, std::int64_t stride, std::size_t size) {
   if (n == 0) return;
-  if (stride == 1) {
-    std::memcpy(out, in, at(n) * size);
-    return;
-  }
+  if (stride == 1) return kernels().copy(out, in, at(n) * size);
   if (stride == 0) return fill_value(out, in, n, size);
   switch (size) {
     case 1: gather_as<std::uint8_t>(out, in, n, stride); break;
@@ -337,7 +334,8 @@ class LoopRunner {
     const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const std::size_t first = at(r * tile_.columns) * size;
-      const void* in[2] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size};
+      const void* in[3] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size,
+                           i.in[2] >= 0 ? pointers_[i.in[2]] + at(r) * size : nullptr};
       i.kernel(in, pointers_[i.out] + first, tile_.columns, i.params.data());
     }
   }
@@ -365,7 +363,7 @@ class LoopRunner {
       reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns, column_accumulators(at(i.reduction)));
       return;
     }
-    const std::size_t size = element_bytes(reduction.dtype);
+    const std::size_t size = element_bytes(loop_.registers[at(i.in[0])].dtype);
     const auto row = [&](std::int64_t r) {
       const std::size_t first = at(r * tile_.columns) * size;
       if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
@@ -420,9 +418,7 @@ class LoopRunner {
     const std::size_t size = element_bytes(dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const std::byte* in = pointers_[i.in[0]] + at(r * tile_.columns) * size;
-      add_to_row(i, r,
-                 kernels().sum_of_squared_deviations[static_cast<int>(dtype)](in, pointers_[i.in[1]] + at(r) * size,
-                                                                              tile_.columns, ahead_of(i, in)));
+      add_to_row(i, r, i.squares(in, pointers_[i.in[1]] + at(r) * size, tile_.columns, ahead_of(i, in)));
     }
   }
 
@@ -442,7 +438,7 @@ class LoopRunner {
     if (loop_.stream)
       kernels().stream_copy(target, pointers_[i.in[0]], bytes);
     else
-      std::memcpy(target, pointers_[i.in[0]], bytes);
+      kernels().copy(target, pointers_[i.in[0]], bytes);
   }
 
   void store_rows(const Instruction& i) {
