@@ -97,6 +97,8 @@ struct Kernels {
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   // Also sums, largest and smallest elements of bf16, as of the same numbers in f32.
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
+  // out[i] is the sum of row i of |cols| elements, in double.
+  void (*sum_short_rows)(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out);
   PartialReduceKernel largest_magnitude[kStorageTypes];  // of |in[i]|; f32 and f64
   // The same for elements that are in no cache: it prefetches them. nullptr where there is no such kernel.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];

@@ -79,29 +79,51 @@ struct Plan {
   }
 };
 
+// Short runs: no call for each.
+template <class T>
+T* copy_short(const T* from, std::int64_t n, T* to) {
+  constexpr std::int64_t kAtOnce = 16 / sizeof(T), kLongest = 16 * kAtOnce;
+  if (n < kAtOnce || n > kLongest) {
+    if (n > kLongest) return std::copy_n(from, n, to);
+    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
+    return to + n;
+  }
+  std::int64_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) std::memcpy(to + i, from + i, 16);
+  std::memcpy(to + n - kAtOnce, from + n - kAtOnce, 16);
+  return to + n;
+}
+
 // One row of the column matrix: tap (channel, t0, t1, t2) at places [begin, end).
 template <class T>
 void lay_out_tap(const Sliding& at, const T* image, std::int64_t t0, std::int64_t t1, std::int64_t t2, std::int64_t begin,
                  std::int64_t end, T* to) {
   const std::int64_t step = at.stride[2] * at.steps[2];
-  for (std::int64_t place = begin; place < end;) {
-    const std::int64_t row = place / at.out[2], c0 = place % at.out[2], c1 = std::min(at.out[2], c0 + end - place);
-    const std::int64_t a = at.source(0, row / at.out[1], t0), b = at.source(1, row % at.out[1], t1);
+  const Range all = at.inside(t2, 0, at.out[2]);
+  std::int64_t place0 = begin / at.out[2] / at.out[1], place1 = begin / at.out[2] % at.out[1], c0 = begin % at.out[2];
+  for (std::int64_t place = begin; place < end; c0 = 0) {
+    const std::int64_t c1 = std::min(at.out[2], c0 + end - place);
+    const std::int64_t a = at.source(0, place0, t0), b = at.source(1, place1, t1);
     place += c1 - c0;
+    if (++place1 == at.out[1]) {
+      place1 = 0;
+      ++place0;
+    }
     if (!at.is_inside(0, a) || !at.is_inside(1, b)) {
       to = std::fill_n(to, c1 - c0, T{});
       continue;
     }
-    const Range range = at.inside(t2, c0, c1);
+    const std::int64_t first = std::clamp(all.begin, c0, c1);
+    const Range range{first, std::clamp(all.end, first, c1)};
     const T* from = image + a * at.steps[0] + b * at.steps[1] + at.source(2, range.begin, t2) * at.steps[2];
     const std::int64_t n = range.end - range.begin;
-    to = std::fill_n(to, range.begin - c0, T{});
+    for (std::int64_t i = c0; i < range.begin; ++i) *to++ = T{};
     if (step == 1) {
-      to = std::copy_n(from, n, to);
+      to = copy_short(from, n, to);
     } else {
       for (std::int64_t i = 0; i < n; ++i) *to++ = from[i * step];
     }
-    to = std::fill_n(to, c1 - range.end, T{});
+    for (std::int64_t i = range.end; i < c1; ++i) *to++ = T{};
   }
 }
 
