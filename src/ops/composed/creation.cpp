@@ -55,8 +55,9 @@ Results whole_arange(const OpCall& call, std::int64_t start, std::int64_t stop, 
   const std::uint64_t count = is_empty ? 0 : (distance - 1) / size + 1;
   if (count > bits(kMaxElements)) call.fail(fmt::format("the result would have {} elements, which is too many", count));
   Graph& graph = call.graph();
-  const Expr i = iota(graph, Shape{static_cast<std::int64_t>(count)}, 0);
-  const Expr values = i * Expr(graph, graph.literal(step)) + Expr(graph, graph.literal(start));
+  Expr values = iota(graph, Shape{static_cast<std::int64_t>(count)}, 0);
+  if (step != 1) values = values * Expr(graph, graph.literal(step));
+  if (start != 0) values = values + Expr(graph, graph.literal(start));
   return {build::cast(values, call.given("dtype") ? call.dtype("dtype") : DType::i64).id()};
 }
 

@@ -80,10 +80,14 @@ template <bool lower>
 Results triangle(const OpCall& call) {
   const Expr x = input(call, 0);
   if (x.rank() < 2) call.fail("expected at least two axes", "reshape it to a matrix");
-  const Shape matrix{x.extent(x.rank() - 2), x.extent(x.rank() - 1)};
-  const Expr offset = iota(call.graph(), matrix, 1) - iota(call.graph(), matrix, 0);
-  const Expr diagonal_at{call.graph(), call.graph().scalar(static_cast<double>(call.integer("diagonal")), DType::i64)};
-  return {where(lower ? offset <= diagonal_at : offset >= diagonal_at, x, 0.0).id()};
+  const std::int64_t rows = x.extent(x.rank() - 2), cols = x.extent(x.rank() - 1);
+  // Only one comparison per element, of short integers: what the rows have is computed once for each.
+  const DType type = std::max(rows, cols) < std::int64_t{1} << 30 ? DType::i32 : DType::i64;
+  const std::int64_t diagonal = std::clamp<std::int64_t>(call.integer("diagonal"), -rows, cols);
+  const Expr shift{call.graph(), call.graph().scalar(static_cast<double>(diagonal), DType::i64)};
+  const Expr column = cast(iota(call.graph(), Shape{1, cols}, 1), type);
+  const Expr last = cast(iota(call.graph(), Shape{rows, 1}, 0) + shift, type);
+  return {where(lower ? column <= last : column >= last, x, 0.0).id()};
 }
 
 // The last two axes swapped in for any two.

@@ -40,8 +40,9 @@ Results l1_loss(const OpCall& call) {
 Results huber_loss(const OpCall& call) {
   const auto [x, target] = pair(call);
   const double delta = call.number("delta");
-  const Expr error = abs(x - target);
-  return reduced(call, where(error <= delta, square(error) * 0.5, (error - 0.5 * delta) * delta));
+  // With the error limited to delta, both of the formula's cases are limited * (error - limited / 2).
+  const Expr error = abs(x - target), limited = minimum(error, delta);
+  return reduced(call, limited * (error + limited * -0.5));
 }
 
 Results smooth_l1_loss(const OpCall& call) {
@@ -49,7 +50,9 @@ Results smooth_l1_loss(const OpCall& call) {
   const double beta = call.number("beta");
   const Expr error = abs(x - target);
   if (beta == 0) return reduced(call, error);
-  return reduced(call, where(error <= beta, square(error) * 0.5 / beta, error - 0.5 * beta));
+  const Expr limited = minimum(error, beta);  // as in huber_loss
+  const Expr loss = limited * (error + limited * -0.5);
+  return reduced(call, beta == 1 ? loss : loss / beta);
 }
 
 Results binary_cross_entropy(const OpCall& call) {

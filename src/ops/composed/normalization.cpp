@@ -128,7 +128,16 @@ Results group_norm(const OpCall& call) {
     call.fail(fmt::format("{} channels cannot be divided into {} groups", groups, channels));
   const std::int64_t rows = x.extent(0) * groups;
   const Expr grouped = reshape(x, Shape{x.extent(0), groups, rows == 0 ? 0 : x.shape().elements() / rows});
-  const Expr y = reshape(standardize(grouped, one_axis(2), call.number("eps")), x.shape());
+  // Mean and deviation of every channel first: what is left is one pass over x.
+  const Expr mean = mean_keep(grouped, one_axis(2));
+  const Expr deviation = sqrt(mean_keep(square(grouped - mean), one_axis(2)) + call.number("eps"));
+  Dims each(static_cast<std::size_t>(x.rank()), 1);
+  each[0] = x.extent(0);
+  each[1] = channels;
+  const auto of_channels = [&](Expr of_groups) {
+    return reshape(broadcast(of_groups, Shape{x.extent(0), groups, channels / groups}), Shape(each));
+  };
+  const Expr y = (x - of_channels(mean)) / of_channels(deviation);
   return {scale_and_shift(call, y, 1, [&](Expr w) { return per_channel(call, w, x, 1, "weight or bias"); }).id()};
 }
 

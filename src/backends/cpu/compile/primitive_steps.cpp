@@ -154,7 +154,7 @@ void ExecutableCompiler::add_concat(NodeId id) {
 
 void ExecutableCompiler::add_scatter(NodeId id) {
   const Node& node = graph_[id];
-  const Operand x = value(node.inputs[0]), indices = dense_value(node.inputs[1]), updates = dense_value(node.inputs[2]);
+  const Operand x = value(node.inputs[0]), indices = value(node.inputs[1]), updates = dense_value(node.inputs[2]);
   const Result out = result_of(id);
   for (const Operand* o : {&x, &indices, &updates}) touch(o->location);
   add_step([=, attr = node.as<ScatterAttr>()](const StepContext& c) {

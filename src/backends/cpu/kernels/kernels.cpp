@@ -25,6 +25,7 @@ static_assert(sizeof(ElementwiseRow) == sizeof(Kernels::elementwise[0]));
       level::add_scalar_kernels(result.elementwise); \
       TENON_ADD_F64(level);                          \
       level::add_f32_kernels(result);                \
+      level::add_bf16_kernels(result);               \
       level::add_convert_kernels(result);            \
       level::add_reduce_kernels(result);             \
       level::add_memory_kernels(result);             \

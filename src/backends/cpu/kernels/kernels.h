@@ -77,6 +77,8 @@ struct Kernels {
   const char* isa;  // "x86-64-v4"
   // [op][dtype]: nullptr where the op's traits exclude the type (and for f16, bf16, which compute in f32).
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
+  // Inputs and results in bf16, [op]: computed in f32 and rounded once. nullptr for all but cheap ops.
+  ElementwiseKernel elementwise_bf16[kElementwiseCount];
   // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
   ElementwiseKernel after_multiply_add[kElementwiseCount];
   // The same two for f32, and the first for f64, with streaming stores, for results that will not be read soon; nullptr
@@ -84,7 +86,8 @@ struct Kernels {
   ElementwiseKernel streaming[kElementwiseCount];
   ElementwiseKernel streaming_f64[kElementwiseCount];
   ElementwiseKernel streaming_after_multiply_add[kElementwiseCount];
-  // f32, [op]: op(in[0][i], *in[1]), and with streaming stores (as above). nullptr for all but Add, Sub and Mul.
+  // f32, [op]: op(in[0][i], *in[1]), and with streaming stores (as above). nullptr for all but Add, Sub, Mul, Maximum and
+  // Minimum; for Mac in[0][i] * *in[1] + *in[2].
   ElementwiseKernel with_one[kElementwiseCount];
   ElementwiseKernel streaming_with_one[kElementwiseCount];
   // f32 and f64, [op]: op(in[0][i] - *in[1], *in[2]), likewise. Sub, Mul and Div; f32 divides by multiplying with the reciprocal
@@ -92,14 +95,19 @@ struct Kernels {
   ElementwiseKernel deviation_with[kElementwiseCount][kStorageTypes];
   ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
+  // Also sums, largest and smallest elements of bf16, as of the same numbers in f32.
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
+  // out[i] is the sum of row i of |cols| elements, in double.
+  void (*sum_short_rows)(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out);
+  PartialReduceKernel largest_magnitude[kStorageTypes];  // of |in[i]|; f32 and f64
   // The same for elements that are in no cache: it prefetches them. nullptr where there is no such kernel.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
-  ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];
-  ProductSumKernel product_sum[kStorageTypes];        // f32 and f64; nullptr for the others
-  DifferenceReduce difference_reduce[kStorageTypes];  // f32 and f64
+  ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];  // bf16 likewise
+  ProductSumKernel product_sum[kStorageTypes];                    // f32 and f64; nullptr for the others
+  DifferenceReduce difference_reduce[kStorageTypes];              // f32 and f64
   // f32 and f64; Add, Sub and Mul; nullptr for the others.
   SquaredDeviationsKernel sum_of_squared_deviations[kStorageTypes];
+  SquaredDeviationsKernel sum_of_squared_quotients;  // f32: (in[i] / *shift)^2, by the reciprocal like deviation_with
   StoreAndReduceKernel store_and_sum[kElementwiseCount][kStorageTypes];
   StoreAndReduceKernel store_and_max[kElementwiseCount][kStorageTypes];
   ExpSumKernel exp_sum;
@@ -108,6 +116,8 @@ struct Kernels {
   void (*scale)(const float* in, float factor, float* out, std::int64_t n);
   void (*streaming_scale)(const float* in, float factor, float* out, std::int64_t n);
   TransposeKernel transpose[4];  // by log2 of the element's bytes
+  // Copies runs that need not be aligned: up to a few pages, where the C library starts a string instruction that is slow then.
+  void (*copy)(void* dst, const void* src, std::size_t bytes);
   // Copies with streaming stores. dst need not be aligned; call stream_fence() before another thread reads dst.
   void (*stream_copy)(void* dst, const void* src, std::size_t bytes);
   void (*stream_fence)();

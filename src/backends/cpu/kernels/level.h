@@ -12,6 +12,7 @@ using ElementwiseRow = void (*[13])(const void* const* in, void* out, std::int64
 #define TENON_DECLARE_LEVEL(level)                                               \
   namespace level {                                                              \
   void add_f32_kernels(Kernels& table);                 /* kernels_f32.cc */     \
+  void add_bf16_kernels(Kernels& table);                /* kernels_bf16.cc */    \
   void add_f64_kernels(Kernels& table);                 /* kernels_f64.cc */     \
   void add_scalar_kernels(ElementwiseRow* elementwise); /* kernels_scalar.cc */  \
   void add_convert_kernels(Kernels& table);             /* kernels_convert.cc */ \

@@ -17,7 +17,7 @@ class Finder {
 
   Absorbed run() {
     for (NodeId id : view_.group().nodes) {
-      if (graph_[id].prim == Prim::reduce && !find_distance(id)) find_product_sum(id);
+      if (graph_[id].prim == Prim::reduce && !find_distance(id) && !find_magnitude(id)) find_product_sum(id);
       if (graph_[id].prim != Prim::elementwise) continue;
       const NodeId first = graph_[id].inputs[0];
       if (view_.is_op(id, ElementwiseOp::Add))
@@ -38,6 +38,10 @@ class Finder {
  private:
   DType type(NodeId id) const { return compute_dtype(graph_[id].dtype); }
   ElementwiseOp op(NodeId id) const { return graph_[id].as<ElementwiseAttr>().op; }
+  // One value per row that is not known when compiling: to divide by it, a kernel may multiply with its reciprocal.
+  bool is_row_operand(NodeId operand) const {
+    return view_.row_member(operand) || (view_.repeats_along(operand, geometry_.column_axis) && !view_.is_constant(operand));
+  }
   bool is_absorbed(NodeId id) const { return found_.into.count(id) != 0; }
 
   // a * b + c: one rounding, one pass.
@@ -72,6 +76,17 @@ class Finder {
     return true;
   }
 
+  // max(|x|) over the columns.
+  bool find_magnitude(NodeId id) {
+    const NodeId size = graph_[id].inputs[0];
+    if (geometry_.keeps_columns || graph_[id].as<ReduceAttr>().kind != ReduceKind::max || !view_.is_used_once(size)) return false;
+    if (!view_.is_op(size, ElementwiseOp::Abs) || !view_.is_whole(size) || type(size) != type(id)) return false;
+    if (!kernels().largest_magnitude[static_cast<int>(type(id))] || view_.row_member(graph_[size].inputs[0])) return false;
+    found_.into[size] = id;
+    found_.magnitudes[id] = size;
+    return true;
+  }
+
   // sum(x * y), sum(x^2) over the columns: the products need no memory.
   void find_product_sum(NodeId id) {
     const Node& node = graph_[id];
@@ -81,6 +96,14 @@ class Finder {
     if (!view_.is_whole(product) || type(product) != type(id) || !kernels().product_sum[static_cast<int>(type(id))]) return;
     found_.into[product] = id;
     found_.product_sums[id] = product;
+    // Squares of x / row: nor do the quotients.
+    const NodeId quotient = graph_[product].inputs[0];
+    if (!view_.is_op(product, ElementwiseOp::Square) || !view_.is_op(quotient, ElementwiseOp::Div) || type(id) != DType::f32)
+      return;
+    if (!view_.is_used_once(quotient) || !view_.is_whole(quotient) || !view_.row_member(graph_[quotient].inputs[1])) return;
+    if (view_.row_member(graph_[quotient].inputs[0])) return;
+    found_.into[quotient] = id;
+    found_.quotients[id] = quotient;
   }
 
   // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.
@@ -102,8 +125,7 @@ class Finder {
   // x - row, where every reader has a kernel that subtracts by itself: no pass for the differences, and no memory.
   void find_deviation(NodeId id) {
     if (!view_.is_op(id, ElementwiseOp::Sub) || !view_.is_whole(id) || is_absorbed(id) || view_.is_output(id)) return;
-    if (found_.deviation_of.count(id) || !view_.row_member(graph_[id].inputs[1]) || view_.row_member(graph_[id].inputs[0]))
-      return;
+    if (found_.deviation_of.count(id) || !is_row_operand(graph_[id].inputs[1]) || is_row_operand(graph_[id].inputs[0])) return;
     if (!kernels().sum_of_squared_deviations[static_cast<int>(type(id))]) return;
     int readers = 0;
     for (NodeId reader : view_.group().nodes)
@@ -126,7 +148,7 @@ class Finder {
       const std::vector<NodeId>& factors = graph_[reader].inputs;
       return found_.product_sums.count(sum->second) && (factors.size() == 1 || factors[1] == difference);
     }
-    if (graph_[reader].inputs.size() != 2 || !view_.row_member(graph_[reader].inputs[1]) || found_.product_of.count(reader))
+    if (graph_[reader].inputs.size() != 2 || !is_row_operand(graph_[reader].inputs[1]) || found_.product_of.count(reader))
       return false;
     return kernels().deviation_with[static_cast<int>(op(reader))][static_cast<int>(type(reader))] != nullptr;
   }

@@ -15,6 +15,8 @@ struct Absorbed {
   std::map<NodeId, NodeId> multiply_add_of;              // an activation -> the sum it is applied to
   std::map<NodeId, NodeId> product_sums;                 // a reduction -> the product it sums
   std::map<NodeId, NodeId> distances;                    // a reduction -> the difference whose size or square it reduces
+  std::map<NodeId, NodeId> magnitudes;                   // a maximum -> the absolute values it is of
+  std::map<NodeId, NodeId> quotients;                    // a product sum -> the quotient x / row that it sums the squares of
   std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums;  // an exponential -> the difference it is of, the reduction that sums it
   std::map<NodeId, NodeId> reduced_by;                   // an op of two arrays -> the reduction over it
   std::map<NodeId, NodeId> deviation_of;                 // an op or a product sum -> the difference x - row it works on

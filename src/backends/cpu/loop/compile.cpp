@@ -82,14 +82,29 @@ class LoopCompiler {
   // With several kernels only the first reads memory and only the last writes it. With short blocks the CPU starts the first
   // kernel of the next block while the last one of this block still waits; the longer the wait, the shorter blocks should be.
   void shorten_blocks(const std::set<NodeId>& externals) {
-    constexpr std::int64_t kBlock = 1024, kStreamedBlock = 256;
+    constexpr std::int64_t kBlock = 1024, kStreamedBlock = 256, kDirectBlock = 8192;
     const auto is_converted = [&](NodeId node) {
       return placement_.source(plan_.views[at(node)].base).stored != compute_dtype(graph_[node].dtype);
     };
     const std::size_t kernels = group_.nodes.size() - absorbed_.into.size();
     if (group_.kind != Group::Kind::elementwise || !geometry().is_flat()) return;
-    if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted))
+    if (kernels == 1 && !program_.stream && reads_and_writes_directly(externals)) {
+      program_.geometry.block = kDirectBlock;  // nothing has to stay in the L1 cache
+    } else if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted)) {
       program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
+    }
+  }
+
+  // One kernel from all inputs to one output of the same type.
+  bool reads_and_writes_directly(const std::set<NodeId>& externals) const {
+    const NodeId id = group_.nodes.back();
+    if (graph_[id].prim != Prim::elementwise || group_.outputs.size() != 1 || placement_.targets(id).size() != 1) return false;
+    if (takes_bf16(id, kernel_of(id))) return true;
+    const auto is_direct = [&](NodeId node) {
+      const External external = external_of(node);
+      return external.place.stored == compute_dtype(graph_[node].dtype) && is_pointed_at(external);
+    };
+    return placement_.targets(id)[0].stored == compute_dtype(graph_[id].dtype) && std::ranges::all_of(externals, is_direct);
   }
 
   // --- Phases ---
@@ -140,30 +155,44 @@ class LoopCompiler {
 
   // The computation of one instruction: an op, or several nodes in one kernel.
   struct Kernel {
+    ElementwiseOp op{};
+    std::vector<NodeId> operands;
     ElementwiseKernel call = nullptr;
     ElementwiseKernel streaming = nullptr;
-    std::vector<NodeId> operands;
   };
+
+  // An op with a factor of 1 is a cheaper one.
+  Kernel simpler(NodeId id) const {
+    const Node& node = graph_[id];
+    const auto& attr = node.as<ElementwiseAttr>();
+    const std::vector<NodeId>& in = node.inputs;
+    if (attr.params[0] == 1) {
+      if (attr.op == ElementwiseOp::AddAlpha) return {ElementwiseOp::Add, in};
+      if (attr.op == ElementwiseOp::SubAlpha) return {ElementwiseOp::Sub, in};
+      if (attr.op == ElementwiseOp::ReverseSub) return {ElementwiseOp::Sub, {in[1], in[0]}};
+      if (attr.op == ElementwiseOp::AddCMul) return {ElementwiseOp::Mac, {in[1], in[2], in[0]}};
+    }
+    return {attr.op, in};
+  }
 
   Kernel kernel_of(NodeId id) const {
     const Node& node = graph_[id];
-    const ElementwiseOp op = node.as<ElementwiseAttr>().op;
+    const auto op = static_cast<int>(node.as<ElementwiseAttr>().op);
     if (const auto inner = absorbed_.multiply_add_of.find(id); inner != absorbed_.multiply_add_of.end())
-      return {kernels().after_multiply_add[static_cast<int>(op)], kernels().streaming_after_multiply_add[static_cast<int>(op)],
-              kernel_of(inner->second).operands};
-    const auto product = absorbed_.product_of.find(id);
-    Kernel kernel{nullptr, nullptr, node.inputs};
-    if (product != absorbed_.product_of.end()) {
+      return {node.as<ElementwiseAttr>().op, kernel_of(inner->second).operands, kernels().after_multiply_add[op],
+              kernels().streaming_after_multiply_add[op]};
+    Kernel kernel = simpler(id);
+    if (const auto product = absorbed_.product_of.find(id); product != absorbed_.product_of.end()) {
       const NodeId addend = node.inputs[0] == product->second ? node.inputs[1] : node.inputs[0];
-      kernel.operands = {graph_[product->second].inputs[0], graph_[product->second].inputs[1], addend};
+      kernel = {ElementwiseOp::Mac, {graph_[product->second].inputs[0], graph_[product->second].inputs[1], addend}};
     }
     const DType type = compute_dtype(graph_[kernel.operands.back()].dtype);
-    const ElementwiseOp used = product != absorbed_.product_of.end() ? ElementwiseOp::Mac : op;
-    kernel.call = kernels().elementwise[static_cast<int>(used)][static_cast<int>(type)];
-    if (type == DType::f32) kernel.streaming = kernels().streaming[static_cast<int>(used)];
-    if (type == DType::f64) kernel.streaming = kernels().streaming_f64[static_cast<int>(used)];
+    const auto used = static_cast<int>(kernel.op);
+    kernel.call = kernels().elementwise[used][static_cast<int>(type)];
+    if (type == DType::f32) kernel.streaming = kernels().streaming[used];
+    if (type == DType::f64) kernel.streaming = kernels().streaming_f64[used];
     if (!kernel.call)
-      throw Error(ErrorCode::internal, std::string(name(used)) + " has no CPU kernel for " + std::string(name(type)));
+      throw Error(ErrorCode::internal, std::string(name(kernel.op)) + " has no CPU kernel for " + std::string(name(type)));
     return kernel;
   }
 
@@ -174,7 +203,7 @@ class LoopCompiler {
     if (absorbed_.reduced_by.count(id)) return emit_reduced_op(id);
     const Kernel kernel = kernel_of(id);
     if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
-    if (!row && kernel.operands.size() == 2 && emit_with_rows(id, kernel.operands)) return;
+    if (!row && (emit_bf16(id, kernel) || emit_with_rows(id, kernel))) return;
     Instruction instruction;
     instruction.code = row ? Code::row_values : Code::elementwise;
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
@@ -186,8 +215,40 @@ class LoopCompiler {
     } else {
       instruction.out = define(id, row);
     }
-    program_.cost += cost_of(graph_[id].as<ElementwiseAttr>().op);
+    program_.cost += cost_of(kernel.op);
     (row ? head() : body()).push_back(instruction);
+  }
+
+  // All operands are read where they are, the result is needed in one place, all in bf16, and the op has a kernel for it.
+  bool takes_bf16(NodeId id, const Kernel& kernel) const {
+    if (!kernels().elementwise_bf16[static_cast<int>(kernel.op)] || absorbed_.multiply_add_of.count(id)) return false;
+    // A factor could take a number below the normal ones, where it loses digits.
+    if (kernel.op == ElementwiseOp::AddCDiv && graph_[id].as<ElementwiseAttr>().params[0] != 1) return false;
+    if (graph_[id].dtype != DType::bf16 || is_row(id) || !is_only_stored(id) || placement_.targets(id).size() != 1) return false;
+    return std::ranges::all_of(kernel.operands, [&](NodeId operand) { return is_read_as_bf16(operand); });
+  }
+  // From outside, in bf16, where it is.
+  bool is_read_as_bf16(NodeId operand) const {
+    if (member(operand) || graph_[operand].dtype != DType::bf16) return false;
+    const External external = external_of(operand);
+    return external.place.stored == DType::bf16 && is_pointed_at(external);
+  }
+
+  bool emit_bf16(NodeId id, const Kernel& kernel) {
+    if (!takes_bf16(id, kernel)) return false;
+    Instruction instruction;
+    instruction.code = Code::elementwise;
+    instruction.params = graph_[id].as<ElementwiseAttr>().params;
+    instruction.kernel = kernels().elementwise_bf16[static_cast<int>(kernel.op)];
+    for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = input_register(external_of(kernel.operands[i]));
+    instruction.out = register_of_[id] = new_register(DType::bf16, program_.stream ? Home::block : Home::output);
+    if (!program_.stream) {
+      program_.registers[at(instruction.out)].external = dense_external(placement_.targets(id)[0]);
+      written_directly_[id] = 0;
+    }
+    program_.cost += cost_of(kernel.op);
+    body().push_back(instruction);
+    return true;
   }
 
   // The reduction that node |id| is, fed by the current phase.
@@ -221,7 +282,7 @@ class LoopCompiler {
     Instruction instruction;
     instruction.code = code;
     instruction.in[0] = operand(graph_[difference].inputs[0], false);
-    instruction.in[1] = *row_register(graph_[difference].inputs[1]);
+    instruction.in[1] = row_register(graph_[difference].inputs[1]);
     return instruction;
   }
 
@@ -229,7 +290,7 @@ class LoopCompiler {
     const auto op = static_cast<int>(graph_[id].as<ElementwiseAttr>().op),
                type = static_cast<int>(compute_dtype(graph_[id].dtype));
     Instruction instruction = deviation(Code::deviation_with, absorbed_.deviation_of.at(id));
-    instruction.in[2] = *row_register(graph_[id].inputs[1]);
+    instruction.in[2] = row_register(graph_[id].inputs[1]);
     const bool streams = can_stream(id);
     instruction.kernel = (streams ? kernels().streaming_deviation_with : kernels().deviation_with)[op][type];
     instruction.out = streams ? define_output(id) : define(id, false);
@@ -248,27 +309,31 @@ class LoopCompiler {
     emit_reduction(instruction, std::move(reduction), 2);
   }
 
-  // A member with one value per row, among others with a value per element.
-  std::optional<int> row_register(NodeId operand) const {
-    const auto m = view_.row_member(operand);
-    if (!m) return std::nullopt;
-    return register_of_.at(*m);
+  // One value per row among others with a value per element: of a member, or from outside.
+  bool is_row_operand(NodeId operand) const {
+    return view_.row_member(operand) || view_.repeats_along(operand, geometry().column_axis);
+  }
+  int row_register(NodeId node) {
+    if (const auto m = view_.row_member(node)) return register_of_.at(*m);
+    return operand(node, true);
   }
 
   // Combines all elements with one value of the row, if there is a kernel for it: sums and products in either order. Short rows
   // are faster together, with their values expanded.
-  bool emit_with_rows(NodeId id, const std::vector<NodeId>& operands) {
+  bool emit_with_rows(NodeId id, const Kernel& kernel) {
     constexpr std::int64_t kShort = 128;
-    if (geometry().cols < kShort) return false;
-    const auto op = static_cast<int>(graph_[id].as<ElementwiseAttr>().op);
-    const bool swaps = !is_op(id, ElementwiseOp::Sub) && row_register(operands[0]).has_value();
+    const auto op = static_cast<int>(kernel.op);
+    const std::vector<NodeId>& operands = kernel.operands;
+    if (geometry().cols < kShort || !kernels().with_one[op] || absorbed_.multiply_add_of.count(id)) return false;
+    if (compute_dtype(graph_[id].dtype) != DType::f32 || (operands.size() == 3 && !is_row_operand(operands[2]))) return false;
+    const bool swaps = kernel.op != ElementwiseOp::Sub && is_row_operand(operands[0]);
     const NodeId left = operands[swaps ? 1 : 0], right = operands[swaps ? 0 : 1];
-    const std::optional<int> one = row_register(right);
-    if (!one || row_register(left) || !kernels().with_one[op] || compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    if (!is_row_operand(right) || is_row_operand(left)) return false;
     Instruction instruction;
     instruction.code = Code::with_rows;
     instruction.in[0] = operand(left, false);
-    instruction.in[1] = *one;
+    instruction.in[1] = row_register(right);
+    if (operands.size() == 3) instruction.in[2] = row_register(operands[2]);
     const bool streams = can_stream(id);
     instruction.kernel = streams ? kernels().streaming_with_one[op] : kernels().with_one[op];
     instruction.out = streams ? define_output(id) : define(id, false);
@@ -279,13 +344,12 @@ class LoopCompiler {
 
   // All elements of a row divided by one value of the row: by its reciprocal, several times faster and half an ULP less exact.
   bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
-    const std::optional<int> divisor = row_register(operands[1]);
-    if (!divisor) return false;
-    if (compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    if (!view_.row_member(operands[1]) || compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    const int divisor = row_register(operands[1]);
     Instruction division;
     division.code = Code::divide_rows;
     division.in[0] = operand(operands[0], false);
-    division.in[1] = *divisor;
+    division.in[1] = divisor;
     division.kernel = kernels().elementwise[static_cast<int>(ElementwiseOp::Div)][static_cast<int>(DType::f32)];
     division.streaming = can_stream(id);
     division.out = division.streaming ? define_output(id) : define(id, false);
@@ -323,12 +387,21 @@ class LoopCompiler {
   }
 
   void emit_reduce(NodeId id) {
-    if (absorbed_.deviation_of.count(id))
-      return emit_reduction(deviation(Code::squared_deviations, absorbed_.deviation_of.at(id)), new_reduction(id), 2);
+    if (absorbed_.deviation_of.count(id)) {
+      Instruction squares = deviation(Code::squared_deviations, absorbed_.deviation_of.at(id));
+      squares.squares = kernels().sum_of_squared_deviations[static_cast<int>(program_.registers[at(squares.in[0])].dtype)];
+      return emit_reduction(squares, new_reduction(id), 2);
+    }
+    if (absorbed_.quotients.count(id)) {
+      Instruction squares = deviation(Code::squared_deviations, absorbed_.quotients.at(id));
+      squares.squares = kernels().sum_of_squared_quotients;
+      return emit_reduction(squares, new_reduction(id), 2);
+    }
     Instruction instruction;
     instruction.code = Code::reduce;
     Reduction reduction = new_reduction(id);
-    const auto kind = static_cast<int>(reduction.kind), type = static_cast<int>(reduction.dtype);
+    const auto kind = static_cast<int>(reduction.kind);
+    auto type = static_cast<int>(reduction.dtype);
     if (const auto difference = absorbed_.distances.find(id); difference != absorbed_.distances.end()) {
       const NodeId measure = graph_[id].inputs[0];
       reduction.products = difference_kernel(reduction.kind, graph_[measure].as<ElementwiseAttr>().op, reduction.dtype);
@@ -339,12 +412,17 @@ class LoopCompiler {
       reduction.products = kernels().product_sum[type];
       reduction.input = operand(factors[0], false);
       instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
+    } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
+      reduction.input = operand(graph_[size->second].inputs[0], false);
+    } else if (is_read_as_bf16(graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
+      reduction.input = input_register(external_of(graph_[id].inputs[0]));
+      type = static_cast<int>(DType::bf16);
     } else {
       reduction.input = operand(graph_[id].inputs[0], false);
     }
-    reduction.partial = kernels().partial_reduce[kind][type];
+    reduction.partial = absorbed_.magnitudes.count(id) ? kernels().largest_magnitude[type] : kernels().partial_reduce[kind][type];
     if (group_.kind == Group::Kind::reduction && program_.stream && !reduction.products &&
-        program_.registers[at(reduction.input)].home == Home::input)
+        program_.registers[at(reduction.input)].home == Home::input && !absorbed_.magnitudes.count(id))
       if (const auto far = kernels().far_reduce[kind][type]) reduction.partial = far;
     reduction.columns = kernels().column_reduce[kind][type];
     instruction.in[0] = reduction.input;
@@ -512,22 +590,40 @@ class LoopCompiler {
     return reg;
   }
 
+  // Its elements of a tile lie side by side.
+  bool is_pointed_at(const External& external) const {
+    return external.dense || (geometry().tile_rows == 1 && external.col_stride == 1);
+  }
+  // All rows are equal, and tiles are whole rows.
+  bool is_same_in_all_tiles(const External& external) const {
+    const LoopGeometry& g = geometry();
+    const auto first = external.row_strides.begin(), last = first + static_cast<std::ptrdiff_t>(g.outer.size());
+    return std::all_of(first, last, [](std::int64_t s) { return s == 0; }) && (g.tile_rows > 1 || g.cols <= g.block) &&
+           g.rows > 1;
+  }
+  int input_register(const External& external) {
+    program_.externals.push_back(external);
+    const int reg = new_register(external.place.stored, Home::input);
+    program_.registers[at(reg)].external = static_cast<int>(program_.externals.size()) - 1;
+    return reg;
+  }
+
   int load_operand(NodeId node) {
     if (const auto constant = constant_operand(node)) return *constant;
     const DType wanted = compute_dtype(graph_[node].dtype);
     const External external = external_of(node);
-    program_.externals.push_back(external);
-    const int index = static_cast<int>(program_.externals.size()) - 1;
-    const bool segments = geometry().tile_rows == 1;
-    const bool pointed_at = external.dense || (segments && external.col_stride == 1);
-    if (pointed_at) {
-      const int reg = new_register(external.place.stored, Home::input);
-      program_.registers[at(reg)].external = index;
+    const bool once = is_same_in_all_tiles(external);
+    if (is_pointed_at(external) && !(once && external.place.stored != wanted)) {
+      const int reg = input_register(external);
       if (external.place.stored == wanted) return reg;
       return convert(reg, wanted, false, new_register(wanted, Home::block));
     }
-    const bool uniform = is_uniform(node);
-    std::vector<Instruction>& where = uniform ? program_.init : (segments && external.col_stride == 0) ? head() : body();
+    program_.externals.push_back(external);
+    const int index = static_cast<int>(program_.externals.size()) - 1;
+    const bool segments = geometry().tile_rows == 1;
+    std::vector<Instruction>& where = once || is_uniform(node)                 ? program_.init
+                                      : (segments && external.col_stride == 0) ? head()
+                                                                               : body();
     Instruction load;
     load.code = Code::load;
     load.external = index;
@@ -551,9 +647,16 @@ class LoopCompiler {
     load.code = Code::load_rows;
     load.external = static_cast<int>(program_.externals.size()) - 1;
     load.out = new_register(program_.externals.back().place.stored, Home::row_value);
-    head().push_back(load);
+    std::vector<Instruction>& where = is_uniform(node) ? program_.init : head();
+    where.push_back(load);
     if (program_.registers[at(load.out)].dtype == wanted) return load.out;
-    return convert(load.out, wanted, true, new_register(wanted, Home::row_value));
+    Instruction conversion;
+    conversion.code = Code::convert_rows;
+    conversion.in[0] = load.out;
+    conversion.out = new_register(wanted, Home::row_value);
+    conversion.convert = kernels().convert[static_cast<int>(program_.registers[at(load.out)].dtype)][static_cast<int>(wanted)];
+    where.push_back(conversion);
+    return conversion.out;
   }
 
   LoopProgram& program_;

@@ -59,7 +59,9 @@ struct Run {
 
 class Shaper {
  public:
-  Shaper(const Graph& graph, const Plan& plan, const Group& group, const std::set<NodeId>& operands) : group_(group) {
+  Shaper(const Graph& graph, const Plan& plan, const Group& group, const std::set<NodeId>& operands)
+      : graph_(graph),
+        group_(group) {
     for (NodeId operand : operands) strides_.push_back(domain_strides(graph, plan, group, operand));
   }
 
@@ -133,8 +135,19 @@ class Shaper {
     const bool reduces_columns = group_.kind == Group::Kind::reduction && !geometry_.keeps_columns;
     geometry_.block = group_.nodes.size() <= 6 ? 2048 : 1024;
     if (reduces_columns && group_.nodes.size() == 1) geometry_.block = kPartElements;
-    if (geometry_.rows > 1 && geometry_.cols * 2 <= geometry_.block && geometry_.between == 1 && !reduces_columns)
-      geometry_.tile_rows = std::min(geometry_.rows, geometry_.block / std::max<std::int64_t>(geometry_.cols, 1));
+    if (geometry_.rows <= 1 || geometry_.between != 1 || reduces_columns) return;
+    // Rows that fit into a tile together share the work on one value per row. Where rows only have such results, no tile of
+    // elements has to stay in the cache. Without reductions segments of one row are better, which are read where they are, also
+    // if all rows share them.
+    const std::int64_t least = group_.kind == Group::Kind::elementwise ? 8 : 2;
+    const std::int64_t limit = group_.kind != Group::Kind::rows ? geometry_.block : gives_only_row_values() ? 8192 : 2048;
+    if (geometry_.cols * least <= limit)
+      geometry_.tile_rows = std::min(geometry_.rows, limit / std::max<std::int64_t>(geometry_.cols, 1));
+  }
+
+  bool gives_only_row_values() const {
+    return std::ranges::all_of(
+        group_.outputs, [&](NodeId id) { return graph_[id].prim == Prim::reduce || !(graph_[id].shape == group_.domain); });
   }
 
   void split_reduction() {
@@ -148,6 +161,7 @@ class Shaper {
     g.parts = std::max<std::int64_t>(1, (g.reduce_extent + g.part_extent - 1) / g.part_extent);
   }
 
+  const Graph& graph_;
   const Group& group_;
   std::vector<Strides> strides_;
   LoopGeometry geometry_;

@@ -49,6 +49,15 @@ class GroupView {
     if (!m || !is_row(*m) || graph_[*m].shape == group_.domain) return std::nullopt;
     return m;
   }
+  // An operand from outside the group that has one value for all of the axis |axis| of the domain.
+  bool repeats_along(NodeId operand, int axis) const {
+    if (member(operand)) return false;
+    return graph_[operand].shape[axis] == 1 ||
+           plan_.views[static_cast<std::size_t>(operand)].strides[static_cast<std::size_t>(axis)] == 0;
+  }
+  bool is_constant(NodeId operand) const {
+    return graph_[plan_.views[static_cast<std::size_t>(operand)].base].prim == Prim::constant;
+  }
   // Computed for every element.
   bool is_whole(NodeId id) const { return !is_row(id) && graph_[id].shape == group_.domain; }
 

@@ -54,13 +54,13 @@ struct Instruction {
     load,          // from an external, as it is stored, element by element or run by run
     load_rows,     // one element per row of an external
     expand,        // one element per row -> all elements
-    with_rows,     // elementwise on all elements and one per row
+    with_rows,     // elementwise on all elements and one per row, or two
     divide_rows,   // all elements by one per row
     reduce,        // all elements, or products of two -> one per row, or into an accumulator
     // Two at once, the reduction as reduce gives it:
     store_and_reduce,    // elementwise on all elements of two, and its reduction
     exp_sum,             // exp(elements - one per row), stored if |out|, and its sum
-    squared_deviations,  // the sum of (elements - one per row)^2
+    squared_deviations,  // the sum of (elements - one per row)^2, or of (elements / one per row)^2
     deviation_with,      // elementwise on (elements - one per row) and another one per row
     store,               // to an external, with streaming stores if the loop uses them
     store_rows,          // one element per row to an external
@@ -73,6 +73,7 @@ struct Instruction {
   ElementwiseKernel kernel = nullptr;
   ConvertKernel convert = nullptr;
   StoreAndReduceKernel store_and_reduce = nullptr;
+  SquaredDeviationsKernel squares = nullptr;
   std::array<int, 2> ahead{-1, -1};  // externals whose next row the kernel prefetches
   std::array<double, 4> params{};
   bool streaming = false;  // divide_rows: use streaming stores (elementwise kernels are chosen accordingly)

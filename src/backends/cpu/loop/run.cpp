@@ -42,10 +42,7 @@ void gather_as(void* out, const void* in, std::int64_t n, std::int64_t stride) {
 // out[i] = in[i * stride]
 void load_strided(void* out, const void* in, std::int64_t n, std::int64_t stride, std::size_t size) {
   if (n == 0) return;
-  if (stride == 1) {
-    std::memcpy(out, in, at(n) * size);
-    return;
-  }
+  if (stride == 1) return kernels().copy(out, in, at(n) * size);
   if (stride == 0) return fill_value(out, in, n, size);
   switch (size) {
     case 1: gather_as<std::uint8_t>(out, in, n, stride); break;
@@ -167,6 +164,31 @@ class LoopRunner {
   }
   Accumulator accumulator(std::size_t reduction) const { return accumulators_[reduction]; }
 
+  // The same for whole rows where nothing is computed before.
+  void reduce_whole_rows(std::size_t reduction, std::int64_t row, std::int64_t rows, Accumulator* results) {
+    constexpr std::int64_t kShort = 32;
+    const Reduction& r = loop_.reductions[reduction];
+    const Register& reg = loop_.registers[at(r.input)];
+    const std::int64_t cols = loop_.geometry.cols, step = cols * static_cast<std::int64_t>(element_bytes(reg.dtype));
+    const std::byte* in = address(loop_.externals[at(reg.external)], row, 0);
+    if (cols > 0 && cols <= kShort && r.kind == ReduceKind::sum && reg.dtype == DType::f32)
+      return kernels().sum_short_rows(reinterpret_cast<const float*>(in), rows, cols, results);
+    for (std::int64_t i = 0; i < rows; ++i, in += step) results[i] = r.partial(in, cols);
+    if (stop_) stop_->check();
+  }
+
+  // Nothing is computed before the reductions, and their inputs are dense: whole bands of rows go to the kernel at once.
+  bool reduces_plain_rows() const {
+    const Phase& phase = loop_.phases[0];
+    if (!phase.head.empty() || !loop_.init.empty()) return false;
+    for (const Instruction& i : phase.body) {
+      if (i.code != Instruction::Code::reduce || i.in[1] >= 0) return false;
+      const Register& reg = loop_.registers[at(i.in[0])];
+      if (reg.home != Register::Home::input || !loop_.externals[at(reg.external)].dense) return false;
+    }
+    return true;
+  }
+
   // Reduction groups that keep columns: adds |count| rows, |step| apart, columns [column, column + width), to the column
   // accumulators.
   void reduce_rows(std::int64_t row, std::int64_t count, std::int64_t step, std::int64_t column, std::int64_t width) {
@@ -211,18 +233,6 @@ class LoopRunner {
   // Values that are written once per row must cover every segment of it.
   std::int64_t head_columns() const {
     return loop_.geometry.tile_rows > 1 ? loop_.geometry.cols : std::min(loop_.geometry.block, loop_.geometry.cols);
-  }
-
-  // Nothing is computed before the reductions, and their inputs are dense: whole bands of rows go to the kernel at once.
-  bool reduces_plain_rows() const {
-    const Phase& phase = loop_.phases[0];
-    if (!phase.head.empty()) return false;
-    for (const Instruction& i : phase.body) {
-      if (i.code != Instruction::Code::reduce) return false;
-      const Register& reg = loop_.registers[at(i.in[0])];
-      if (reg.home != Register::Home::input || !loop_.externals[at(reg.external)].dense) return false;
-    }
-    return true;
   }
 
   std::int64_t row_offset(const External& external, std::int64_t row) const {
@@ -337,7 +347,8 @@ class LoopRunner {
     const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const std::size_t first = at(r * tile_.columns) * size;
-      const void* in[2] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size};
+      const void* in[3] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size,
+                           i.in[2] >= 0 ? pointers_[i.in[2]] + at(r) * size : nullptr};
       i.kernel(in, pointers_[i.out] + first, tile_.columns, i.params.data());
     }
   }
@@ -365,7 +376,7 @@ class LoopRunner {
       reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns, column_accumulators(at(i.reduction)));
       return;
     }
-    const std::size_t size = element_bytes(reduction.dtype);
+    const std::size_t size = element_bytes(loop_.registers[at(i.in[0])].dtype);
     const auto row = [&](std::int64_t r) {
       const std::size_t first = at(r * tile_.columns) * size;
       if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
@@ -420,9 +431,7 @@ class LoopRunner {
     const std::size_t size = element_bytes(dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const std::byte* in = pointers_[i.in[0]] + at(r * tile_.columns) * size;
-      add_to_row(i, r,
-                 kernels().sum_of_squared_deviations[static_cast<int>(dtype)](in, pointers_[i.in[1]] + at(r) * size,
-                                                                              tile_.columns, ahead_of(i, in)));
+      add_to_row(i, r, i.squares(in, pointers_[i.in[1]] + at(r) * size, tile_.columns, ahead_of(i, in)));
     }
   }
 
@@ -442,7 +451,7 @@ class LoopRunner {
     if (loop_.stream)
       kernels().stream_copy(target, pointers_[i.in[0]], bytes);
     else
-      std::memcpy(target, pointers_[i.in[0]], bytes);
+      kernels().copy(target, pointers_[i.in[0]], bytes);
   }
 
   void store_rows(const Instruction& i) {
@@ -535,26 +544,48 @@ void Loop::run_reduction(ThreadPool& pool, std::byte* const* locations, std::byt
     }
   };
 
+  // As many units at a time as are worth a claim.
+  const auto grain_of = [&](std::int64_t units, std::int64_t elements) {
+    const std::int64_t most = std::max<std::int64_t>(1, (units + pool.threads() - 1) / pool.threads());
+    return std::clamp<std::int64_t>(kChunkElements / std::max<std::int64_t>(elements, 1), 1, most);
+  };
   if (!g.keeps_columns) {
-    split(pool, g.reduce_outer * g.parts, 1, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
-      LoopRunner runner(program_, locations, scratch + at(worker) * program_.worker_bytes);
-      for (std::int64_t unit = first; unit < last; ++unit) {
-        const std::int64_t row = unit / g.parts, part = unit % g.parts;
-        runner.reduce_segment(row, part * g.part_extent, std::min(g.cols, (part + 1) * g.part_extent));
-        for (std::size_t i = 0; i < program_.reductions.size(); ++i) {
-          const Accumulator value = runner.accumulator(i);
-          if (g.parts == 1)
-            deliver(i, row, &value, 1);
-          else
-            partial(i, part)[row] = value;
-        }
-      }
-      if (program_.stream) kernels().stream_fence();
-    });
+    const std::int64_t units = g.reduce_outer * g.parts;
+    split(pool, units, grain_of(units, std::min(g.cols, g.part_extent)), parallel,
+          [&](std::int64_t first, std::int64_t last, int worker) {
+            LoopRunner runner(program_, locations, scratch + at(worker) * program_.worker_bytes);
+            if (g.parts == 1 && runner.reduces_plain_rows()) {
+              // Whole rows, which nothing is computed on before.
+              constexpr std::int64_t kAtOnce = 64;
+              Accumulator values[kAtOnce];
+              for (std::int64_t row = first; row < last; row += kAtOnce) {
+                const std::int64_t rows = std::min(kAtOnce, last - row);
+                for (std::size_t i = 0; i < program_.reductions.size(); ++i) {
+                  runner.reduce_whole_rows(i, row, rows, values);
+                  deliver(i, row, values, rows);
+                }
+              }
+              return;
+            }
+            for (std::int64_t unit = first; unit < last; ++unit) {
+              const std::int64_t row = unit / g.parts, part = unit % g.parts;
+              runner.reduce_segment(row, part * g.part_extent, std::min(g.cols, (part + 1) * g.part_extent));
+              for (std::size_t i = 0; i < program_.reductions.size(); ++i) {
+                const Accumulator value = runner.accumulator(i);
+                if (g.parts == 1)
+                  deliver(i, row, &value, 1);
+                else
+                  partial(i, part)[row] = value;
+              }
+            }
+            if (program_.stream) kernels().stream_fence();
+          });
   } else {
     const std::int64_t segments = g.tile_rows > 1 ? 1 : (g.cols + g.block - 1) / g.block;
     const std::int64_t units = g.reduce_outer * g.between * segments * g.parts;
-    split(pool, units, 1, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
+    const std::int64_t width_of_unit = g.tile_rows > 1 ? g.cols : std::min(g.block, g.cols);
+    const std::int64_t grain = grain_of(units, g.part_extent * width_of_unit);
+    split(pool, units, grain, parallel, [&](std::int64_t first, std::int64_t last, int worker) {
       LoopRunner runner(program_, locations, scratch + at(worker) * program_.worker_bytes);
       for (std::int64_t unit = first; unit < last; ++unit) {
         std::int64_t rest = unit;

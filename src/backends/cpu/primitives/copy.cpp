@@ -78,7 +78,7 @@ void copy_run(void* to, const void* from, std::size_t bytes, bool stream) {
   if (stream && bytes >= 1024) {
     kernels().stream_copy(to, from, bytes);
   } else {
-    std::memcpy(to, from, bytes);
+    kernels().copy(to, from, bytes);
   }
 }
 
@@ -227,7 +227,7 @@ Target dense_target(void* data, DType dtype, const Shape& shape) { return {data,
 bool beyond_cache(std::size_t bytes) {
   static const std::size_t limit = [] {
     const std::size_t cache = read_last_level_cache();
-    return cache > 0 ? cache / 4 * 3 : std::size_t{24} << 20;
+    return cache > 0 ? cache : std::size_t{24} << 20;
   }();
   return bytes > limit;
 }

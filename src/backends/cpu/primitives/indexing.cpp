@@ -1,5 +1,6 @@
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "backends/cpu/primitives/axis_lanes.h"
 #include "backends/cpu/primitives/primitives.h"
@@ -33,7 +34,9 @@ bool is_dense(const Shape& shape, const Strides& strides, int from_axis = 0) {
 }
 
 // All of them, before anything is written.
-void check_indices(ThreadPool& pool, const View& indices, std::int64_t extent) {
+void check_indices(ThreadPool& pool, View indices, std::int64_t extent) {
+  for (int axis = 0; axis < indices.shape.rank(); ++axis)  // repeated ones once
+    if (indices.strides[static_cast<std::size_t>(axis)] == 0) indices.shape = indices.shape.with(axis, 1);
   const auto* data = static_cast<const std::int64_t*>(indices.data);
   const bool dense = is_dense(indices.shape, indices.strides);
   for_ranges(pool, indices.shape.elements(), 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -76,6 +79,10 @@ class Rows {
 Strides without_axis(Strides strides, int axis) {
   strides[static_cast<std::size_t>(axis)] = 0;
   return strides;
+}
+
+void add_row(float* __restrict to, const float* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
 }
 
 template <class T>
@@ -171,6 +178,13 @@ void scatter(ThreadPool& pool, const View& indices, const View& updates, const S
       const auto* index = static_cast<const std::int64_t*>(indices.data) + lanes.first(lane, indices.strides);
       const T* update = static_cast<const T*>(updates.data) + lanes.first(lane, updates.strides);
       T* to = static_cast<T*>(out.data) + lanes.first(lane, out.strides);
+      if constexpr (std::is_same_v<T, float>)
+        if (attr.add && index_across == 0 && update_across == 1 && out_across == 1) {
+          // Whole rows, as of an embedding: one index each.
+          for (std::int64_t i = 0; i < lanes.extent(); ++i, update += updates.strides[axis])
+            add_row(to + resolve(index[i * indices.strides[axis]], extent) * out.strides[axis], update, count);
+          return;
+        }
       for (std::int64_t i = 0; i < lanes.extent(); ++i) {
         for (std::int64_t l = 0; l < count; ++l) {
           T& place = to[l * out_across + resolve(index[l * index_across], extent) * out.strides[axis]];

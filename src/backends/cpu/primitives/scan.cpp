@@ -263,6 +263,10 @@ void arg_reduce(ThreadPool& pool, const View& x, const ArgReduceAttr& attr, cons
   });
 }
 
+TENON_CLONES static void count_from(std::int64_t first, std::int64_t n, std::int64_t* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = first + i;
+}
+
 void iota(ThreadPool& pool, const AxisAttr& attr, const Target& out) {
   const AxisSplit split(out.shape, attr.axis);
   with_type(out.dtype, [&]<class T>(T) {
@@ -271,9 +275,12 @@ void iota(ThreadPool& pool, const AxisAttr& attr, const Target& out) {
     for_ranges(pool, split.outer * split.extent, split.inner, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end;) {
         const std::int64_t first = i % split.extent, count = std::min(end - i, split.extent - first);
-        if (split.inner == 1)
-          for (std::int64_t j = 0; j < count; ++j) to[i + j] = static_cast<T>(first + j);
-        else
+        if (split.inner == 1) {
+          if constexpr (std::is_same_v<T, std::int64_t>)
+            count_from(first, count, to + i);
+          else
+            for (std::int64_t j = 0; j < count; ++j) to[i + j] = static_cast<T>(first + j);
+        } else
           for (std::int64_t j = 0; j < count; ++j)
             std::fill_n(to + (i + j) * split.inner, split.inner, static_cast<T>(first + j));
         i += count;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/primitives/matmul/pack_panel.h"
+#include "backends/cpu/primitives/matmul/packing_memory.h"
 #include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)
@@ -25,7 +27,8 @@ using Micro = void (*)(const float* left, std::int64_t row_stride, const float* 
   struct Name {                                                                                                                 \
     typedef float Vector __attribute__((vector_size(bytes)));                                                                   \
     static constexpr std::int64_t kLanes = bytes / sizeof(float);                                                               \
-    static constexpr std::int64_t kRows = panel_rows, kCols = 2 * kLanes;                                                       \
+    static constexpr int kRows = panel_rows;                                                                                    \
+    static constexpr std::int64_t kCols = 2 * kLanes;                                                                           \
                                                                                                                                 \
     template <int Rows, int Vectors, bool Packed>                                                                               \
     attribute static void tile(const float* left, std::int64_t row_stride, const float* right, std::int64_t depth, float* c,    \
@@ -111,23 +114,39 @@ struct Tiles {
 template <class Isa>
 void right_product(const Matrix<float>& a, const float* packed, std::int64_t cols, std::int64_t first, std::int64_t last,
                    float* c, std::int64_t ldc) {
-  // A block of rows stays in the L2 cache while the panels of b go by.
-  constexpr std::int64_t kBlockRows = 240;
+  // A block of rows stays in the L2 cache while the panels of b go by: packed if there are many, because rows at the distance of
+  // a page would share a few sets of the L1 cache.
+  constexpr std::int64_t kBlockRows = 240, kWorthPacking = 4;
   const std::int64_t padded = rounded_up(cols, Isa::kCols);
+  const bool packs = last - first >= kWorthPacking * Isa::kCols && a.rows >= Isa::kRows;
+  PackingMemory memory;
+  float* const panels = packs ? memory.get<float>(rounded_up(std::min(kBlockRows, a.rows), Isa::kRows) * kDepth) : nullptr;
   for (std::int64_t row = 0; row < a.rows; row += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, a.rows - row);
     const Tiles tiles(rows, Isa::kRows);
     for (std::int64_t p = 0; p < a.cols; p += kDepth) {
       const std::int64_t depth = std::min(kDepth, a.cols - p);
       check_stop();
+      if (packs) {
+        std::int64_t r = row;
+        for (std::int64_t t = 0; t < tiles.count; ++t) {
+          const std::int64_t n = tiles.large + (t < tiles.larger ? 1 : 0);
+          pack_panel<Isa::kRows>(a.data + r * a.row_stride + p, a.row_stride, 1, n, depth, panels + t * Isa::kRows * depth);
+          r += n;
+        }
+      }
       for (std::int64_t j = first; j < last; j += Isa::kCols) {
         const std::int64_t width = std::min<std::int64_t>(Isa::kCols, last - j);
         const float* const panel = packed + p * padded + j * depth;
         std::int64_t r = row;
         for (std::int64_t t = 0; t < tiles.count; ++t) {
           const std::int64_t n = tiles.large + (t < tiles.larger ? 1 : 0);
-          Isa::template best<false>(n, width)(a.data + r * a.row_stride + p, a.row_stride, panel, depth, c + r * ldc + j, ldc,
-                                              width, p > 0, nullptr);
+          if (packs)
+            Isa::template best<true>(n, width)(panels + t * Isa::kRows * depth, 1, panel, depth, c + r * ldc + j, ldc, width,
+                                               p > 0, nullptr);
+          else
+            Isa::template best<false>(n, width)(a.data + r * a.row_stride + p, a.row_stride, panel, depth, c + r * ldc + j, ldc,
+                                                width, p > 0, nullptr);
           r += n;
         }
       }

@@ -55,23 +55,30 @@ void scale(const float* in, float factor, float* out, std::int64_t n) {
   if (i < n) store_some(out + i, load_some<F32>(in + i, n - i) * f, n - i);
 }
 
-// One element on the right for all on the left.
+// One element on the right for all on the left: for a multiply-add, one factor and one addend.
 template <class Op, bool stream = false>
 void kernel_with_one(const void* const* in, void* out, std::int64_t n, const double* params) {
   if constexpr (stream)
     if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return kernel_with_one<Op>(in, out, n, params);
   const auto* left = static_cast<const float*>(in[0]);
   const F32 right(*static_cast<const float*>(in[1]));
+  const F32 addend(Op::traits.inputs == 3 ? *static_cast<const float*>(in[2]) : 0.0f);
+  const auto of = [&](F32 x) {
+    if constexpr (Op::traits.inputs == 3)
+      return apply_body<Op>(x, right, addend);
+    else
+      return Op::apply(x, right);
+  };
   auto* result = static_cast<float*>(out);
   std::int64_t i = 0;
   for (; i + F32::kCount <= n; i += F32::kCount) {
-    const F32 value = Op::apply(load<F32>(left + i), right);
+    const F32 value = of(load<F32>(left + i));
     if constexpr (stream)
       store_streaming(result + i, value);
     else
       store(result + i, value);
   }
-  if (i < n) store_some(result + i, Op::apply(load_some<F32>(left + i, n - i), right), n - i);
+  if (i < n) store_some(result + i, of(load_some<F32>(left + i, n - i)), n - i);
 }
 
 // The deviation of a row from one value, combined with another value: the last step of a normalisation. Also for f64, whose other
@@ -137,6 +144,11 @@ void level::add_f32_kernels(Kernels& table) {
   TENON_X(Add)
   TENON_X(Sub)
   TENON_X(Mul)
+  TENON_X(Maximum)
+  TENON_X(Minimum)
+#if TENON_CPU_LEVEL >= 3
+  TENON_X(Mac)  // elsewhere it needs wide lanes
+#endif
 #undef TENON_X
 #define TENON_X(Name, dtype, Type)                                                                 \
   table.deviation_with[static_cast<int>(ElementwiseOp::Name)][static_cast<int>(dtype)] =           \

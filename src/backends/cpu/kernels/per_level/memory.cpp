@@ -179,6 +179,25 @@ void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t
   transpose_plain(s + full_cols, src_stride, d + full_cols * dst_stride, dst_stride, rows, cols - full_cols);
 }
 
+void copy(void* dst, const void* src, std::size_t bytes) {
+  constexpr std::size_t kVector = kVectorBytes, kStep = 4 * kVector;
+  if (bytes < kVector) {
+    __builtin_memcpy(dst, src, bytes);
+    return;
+  }
+  auto* d = static_cast<char*>(dst);
+  const auto* s = static_cast<const char*>(src);
+  std::size_t i = 0;
+  for (; i + kStep <= bytes; i += kStep) {
+    const Register a = get(s + i), b = get(s + i + kVector), c = get(s + i + 2 * kVector), e = get(s + i + 3 * kVector);
+    put(d + i, a);
+    put(d + i + kVector, b);
+    put(d + i + 2 * kVector, c);
+    put(d + i + 3 * kVector, e);
+  }
+  for (; i + kVector <= bytes; i += kVector) put(d + i, get(s + i));
+  if (i < bytes) put(d + bytes - kVector, get(s + bytes - kVector));
+}
 void stream_copy(void* dst, const void* src, std::size_t bytes) {
   auto* d = static_cast<char*>(dst);
   const auto* s = static_cast<const char*>(src);
@@ -204,6 +223,7 @@ void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t
   using T = typename Element<Bytes>::Type;
   transpose_plain(static_cast<const T*>(src), src_stride, static_cast<T*>(dst), dst_stride, rows, cols);
 }
+void copy(void* dst, const void* src, std::size_t bytes) { __builtin_memcpy(dst, src, bytes); }
 void stream_copy(void* dst, const void* src, std::size_t bytes) { __builtin_memcpy(dst, src, bytes); }
 void stream_fence() {}
 #endif
@@ -215,6 +235,7 @@ void level::add_memory_kernels(Kernels& table) {
   table.transpose[1] = transpose<2>;
   table.transpose[2] = transpose<4>;
   table.transpose[3] = transpose<8>;
+  table.copy = copy;
   table.stream_copy = stream_copy;
   table.stream_fence = stream_fence;
 }

@@ -112,6 +112,36 @@ struct ElementSource {
   TENON_INLINE ElementSource from(std::int64_t i) const { return {p + i}; }
 };
 template <class T>
+struct MagnitudeSource {
+  const T* p;
+
+  TENON_INLINE void ask_ahead(std::int64_t) const {}
+  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return abs(load<Lanes<T>>(p + i)); }
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
+    return first_lanes(abs(load_some(p + i, n, T{0})), n, others);
+  }
+  TENON_INLINE MagnitudeSource from(std::int64_t i) const { return {p + i}; }
+};
+// bf16 as f32.
+struct Bf16Source {
+  const std::uint16_t* p;
+  typedef std::uint16_t Narrow __attribute__((vector_size(kVectorBytes / 2)));
+
+  TENON_INLINE static F32 widened(Narrow x) { return F32((FloatV)(__builtin_convertvector(x, Uint32V) << 16)); }
+  TENON_INLINE void ask_ahead(std::int64_t) const {}
+  TENON_INLINE F32 lanes(std::int64_t i) const {
+    Narrow x;
+    __builtin_memcpy(&x, p + i, sizeof x);
+    return widened(x);
+  }
+  TENON_INLINE F32 some(std::int64_t i, std::int64_t n, float others) const {
+    Narrow x{};
+    __builtin_memcpy(&x, p + i, static_cast<std::size_t>(2 * n));
+    return first_lanes(widened(x), n, others);
+  }
+  TENON_INLINE Bf16Source from(std::int64_t i) const { return {p + i}; }
+};
+template <class T>
 struct ProductSource {
   const T *a, *b;
 
@@ -166,6 +196,27 @@ struct SquaredDeviationSource {
     return first_lanes(deviation * deviation, n, others);
   }
   TENON_INLINE SquaredDeviationSource from(std::int64_t i) const { return {p + i, shift, ahead + i, ahead_too + i}; }
+};
+// (x factor)^2, likewise; or (x / divisor)^2.
+template <bool divides>
+struct SquaredQuotientSource {
+  const float* p;
+  F32 operand;
+  const float *ahead, *ahead_too;
+
+  TENON_INLINE void ask_ahead(std::int64_t i) const {
+    ask_for(ahead + i);
+    ask_for(ahead_too + i);
+  }
+  TENON_INLINE F32 of(F32 x) const {
+    const F32 quotient = divides ? x / operand : x * operand;
+    return quotient * quotient;
+  }
+  TENON_INLINE F32 lanes(std::int64_t i) const { return of(load<F32>(p + i)); }
+  TENON_INLINE F32 some(std::int64_t i, std::int64_t n, float others) const {
+    return first_lanes(of(load_some(p + i, n, 0.0f)), n, others);
+  }
+  TENON_INLINE SquaredQuotientSource from(std::int64_t i) const { return {p + i, operand, ahead + i, ahead_too + i}; }
 };
 // What an op makes of two arrays, which is stored on the way.
 template <class Op, class T>
@@ -236,6 +287,25 @@ Accumulator sum_of_squared_deviations(const void* in, const void* shift, std::in
                                                          static_cast<const T*>(ahead.first), static_cast<const T*>(ahead.second)},
                                n);
 }
+Accumulator sum_of_squared_quotients(const void* in, const void* divisor, std::int64_t n, Ahead ahead) {
+  if (n == 0) return {.f = 0};
+  const auto* p = static_cast<const float*>(in);
+  const float d = *static_cast<const float*>(divisor);
+  const auto *first = static_cast<const float*>(ahead.first), *second = static_cast<const float*>(ahead.second);
+  // The reciprocal of an ordinary number is a normal number; of 0, a subnormal or an infinity it is not.
+  if (__builtin_fabsf(d) > 0x1p-100f && __builtin_fabsf(d) < 0x1p100f)
+    return reduce_source<Sum, float>(SquaredQuotientSource<false>{p, F32(1 / d), first, second}, n);
+  return reduce_source<Sum, float>(SquaredQuotientSource<true>{p, F32(d), first, second}, n);
+}
+template <class Op>
+Accumulator reduce_bf16(const void* in, std::int64_t n) {
+  if (n == 0 && std::is_same_v<Op, Sum>) return {.f = 0};
+  return reduce_source<Op, float>(Bf16Source{static_cast<const std::uint16_t*>(in)}, n);
+}
+template <class T>
+Accumulator largest_magnitude(const void* in, std::int64_t n) {
+  return reduce_source<Max, T>(MagnitudeSource<T>{static_cast<const T*>(in)}, n);
+}
 template <class Reduce, class Op, class T>
 Accumulator store_and_reduce(const void* a, const void* b, void* out, std::int64_t n) {
   if (n == 0) return {.f = std::is_same_v<Reduce, Sum> ? 0 : Reduce::identity};
@@ -281,15 +351,38 @@ Accumulator sum_of_floats(const void* in, std::int64_t n) {
 // In double from the start.
 Accumulator product_of_f32(const void* in, std::int64_t n) {
   const auto* p = static_cast<const float*>(in);
-  double lanes[16];
-  for (double& x : lanes) x = 1;
+  constexpr int count = 64 / Wide::kCount;
+  Wide lanes[count];
+  for (Wide& x : lanes) x = Wide(1.0);
   std::int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int j = 0; j < 16; ++j) lanes[j] *= static_cast<double>(p[i + j]);
-  for (int j = 0; i < n; ++i, ++j) lanes[j] *= static_cast<double>(p[i]);
-  for (int w = 8; w > 0; w /= 2)
-    for (int j = 0; j < w; ++j) lanes[j] *= lanes[j + w];
-  return {.f = lanes[0]};
+  for (; i + 64 <= n; i += 64)
+    for (int k = 0; k < count; ++k) {
+      HalfFloatV x;
+      __builtin_memcpy(&x, p + i + k * Wide::kCount, sizeof x);
+      lanes[k] = lanes[k] * widen(x);
+    }
+  double all[64];
+  __builtin_memcpy(all, lanes, sizeof all);
+  for (int j = 0; i < n; ++i, ++j) all[j] *= static_cast<double>(p[i]);
+  for (int w = 32; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) all[j] *= all[j + w];
+  return {.f = all[0]};
+}
+
+void sum_short_rows(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out) {
+  // Element by element of all rows, four rows at a time: no sum waits for the one before it.
+  std::int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, in += 4 * cols) {
+    double sums[4] = {-0.0, -0.0, -0.0, -0.0};
+    for (std::int64_t j = 0; j < cols; ++j)
+      for (int r = 0; r < 4; ++r) sums[r] += static_cast<double>(in[r * cols + j]);
+    for (int r = 0; r < 4; ++r) out[i + r].f = sums[r];
+  }
+  for (; i < rows; ++i, in += cols) {
+    double sum = -0.0;
+    for (std::int64_t j = 0; j < cols; ++j) sum += static_cast<double>(in[j]);
+    out[i].f = sum;
+  }
 }
 
 // --- Any type: what a reduction does to an accumulator ---
@@ -373,21 +466,27 @@ void reduce_columns(const void* in, std::int64_t rows, std::int64_t row_stride, 
     }
   }
 }
-// Sixteen rows at a time are combined in f32: whole rows of sixteen, so that memory is read as it lies.
-template <class Op>
-void reduce_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
+TENON_INLINE F32 load_f32(const float* p) { return load<F32>(p); }
+TENON_INLINE F32 load_f32(const std::uint16_t* p) { return Bf16Source{p}.lanes(0); }
+TENON_INLINE float as_f32(float x) { return x; }
+TENON_INLINE float as_f32(std::uint16_t x) { return __builtin_bit_cast(float, std::uint32_t{x} << 16); }
+
+// Sixteen rows at a time are combined in f32: whole rows of sixteen, so that memory is read as it lies. T: float, or the bits of
+// bf16.
+template <class Op, class T>
+void reduce_columns_in_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
   constexpr std::int64_t group = 16;
   constexpr int block = kBlock<float>;
   for (std::int64_t i = 0; i < rows; i += group) {
-    const float* first = static_cast<const float*>(in) + i * row_stride;
+    const T* first = static_cast<const T*>(in) + i * row_stride;
     const std::int64_t count = i + group < rows ? group : rows - i;
     std::int64_t j = 0;
     for (; j + block <= n; j += block) {
       F32 lanes[kVectors];
       for (auto& lane : lanes) lane = F32(static_cast<float>(Op::identity));
       for (std::int64_t r = 0; r < count; ++r) {
-        const float* row = first + r * row_stride + j;
-        for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load<F32>(row + k * F32::kCount));
+        const T* row = first + r * row_stride + j;
+        for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load_f32(row + k * F32::kCount));
       }
       float part[block];
       for (int k = 0; k < kVectors; ++k) __builtin_memcpy(part + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
@@ -395,7 +494,7 @@ void reduce_columns_of_f32(const void* in, std::int64_t rows, std::int64_t row_s
     }
     for (; j < n; ++j) {
       auto part = static_cast<float>(Op::identity);
-      for (std::int64_t r = 0; r < count; ++r) part = Op::combine(part, first[r * row_stride + j]);
+      for (std::int64_t r = 0; r < count; ++r) part = Op::combine(part, as_f32(first[r * row_stride + j]));
       acc[j].f = Op::combine(acc[j].f, static_cast<double>(part));
     }
   }
@@ -429,6 +528,7 @@ void add_floats(Kernels& table, DType dtype) {
   table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;
   table.difference_reduce[t] = {reduce_differences<Sum, Distance, T>, reduce_differences<Max, Distance, T>,
                                 reduce_differences<Sum, SquaredDistance, T>};
+  table.largest_magnitude[t] = largest_magnitude<T>;
   table.sum_of_squared_deviations[t] = sum_of_squared_deviations<T>;
 #define TENON_X(Name)                                                                                          \
   table.store_and_sum[static_cast<int>(ElementwiseOp::Name)][t] = store_and_reduce<Sum, elementwise::Name, T>; \
@@ -457,9 +557,16 @@ void level::add_reduce_kernels(Kernels& table) {
   add_floats<double>(table, DType::f64);
   table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f32)] = product_of_f32;
   table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f64)] = reduce_floats<Product, double>;
-  table.column_reduce[static_cast<int>(ReduceKind::sum)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Sum>;
-  table.column_reduce[static_cast<int>(ReduceKind::max)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Max>;
-  table.column_reduce[static_cast<int>(ReduceKind::min)][static_cast<int>(DType::f32)] = reduce_columns_of_f32<Min>;
+#define TENON_X(kind, Op)                                                                                                \
+  table.column_reduce[static_cast<int>(kind)][static_cast<int>(DType::f32)] = reduce_columns_in_f32<Op, float>;          \
+  table.column_reduce[static_cast<int>(kind)][static_cast<int>(DType::bf16)] = reduce_columns_in_f32<Op, std::uint16_t>; \
+  table.partial_reduce[static_cast<int>(kind)][static_cast<int>(DType::bf16)] = reduce_bf16<Op>;
+  TENON_X(ReduceKind::sum, Sum)
+  TENON_X(ReduceKind::max, Max)
+  TENON_X(ReduceKind::min, Min)
+#undef TENON_X
+  table.sum_short_rows = sum_short_rows;
+  table.sum_of_squared_quotients = sum_of_squared_quotients;
 }
 
 }  // namespace tenon::cpu

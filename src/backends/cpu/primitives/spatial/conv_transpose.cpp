@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/spatial/narrow_images.h"
 #include "backends/cpu/primitives/split.h"
@@ -52,6 +53,13 @@ struct Plan {
 void multiply(const Matrix<float>& a, const Matrix<float>& b, float* c, std::int64_t ldc) { gemm(a, b, c, ldc); }
 void multiply(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) { gemm_bf16(a, b, c, ldc); }
 
+TENON_CLONES void add_alternating(const float* even, const float* odd, float* __restrict to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    to[2 * i] += even[i];
+    to[2 * i + 1] += odd[i];
+  }
+}
+
 class Task {
  public:
   Task(const Plan& plan, const ConvTransposeAttr& attr, int last, float* products)
@@ -72,9 +80,14 @@ class Task {
       const std::int64_t count = std::min(plan_.tile_lines, plan_.lines - line), places = count * plan_.line;
       const Matrix<T> part{x + line * plan_.line, plan_.in_channels, places, in_size, 1};
       multiply(kernels.transposed(), part, products_, places);
-      for (std::int64_t row = 0; row < rows; ++row)
+      const std::int64_t width = plan_.window[last_];
+      const bool by_twos = attr_.stride[last_] == 2 && attr_.dilation[last_] == 1;
+      for (std::int64_t row = 0, together = 1; row < rows; row += together) {
+        together = by_twos && row % taps % width + 2 <= width ? 2 : 1;
+        const std::int64_t next = together == 2 ? places : 0;
         for (std::int64_t l = 0; l < count; ++l)
-          add_line(products_ + row * places + l * plan_.line, line + l, row % taps, out + (begin + row / taps) * out_size);
+          add_line(products_ + row * places + l * plan_.line, next, line + l, row % taps, out + (begin + row / taps) * out_size);
+      }
     }
   }
 
@@ -84,7 +97,9 @@ class Task {
     return i * attr_.stride[axis] + tap * attr_.dilation[axis] - attr_.pad_low[axis];
   }
 
-  void add_line(const float* from, std::int64_t line, std::int64_t tap, float* image) const {
+  // Adds what one element of the kernel makes of a line; with |next|, the distance to what the next element makes, also that:
+  // with steps of two the places of both alternate.
+  void add_line(const float* from, std::int64_t next, std::int64_t line, std::int64_t tap, float* image) const {
     const Spatial taps{tap / (plan_.window[1] * plan_.window[2]), tap / plan_.window[2] % plan_.window[1], tap % plan_.window[2]};
     // The axes before the last one, outermost first.
     std::int64_t offset = 0;
@@ -95,14 +110,34 @@ class Task {
       if (place < 0 || place >= plan_.out[axis]) return;
       offset = (offset + place) * plan_.out[axis + 1];
     }
-    const std::int64_t step = attr_.stride[last_], first = target(last_, 0, taps[last_]), extent = plan_.out[last_];
-    const std::int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;
-    const std::int64_t end = first >= extent ? 0 : std::min(plan_.line, (extent - 1 - first) / step + 1);
-    float* to = image + offset + first;
+    const std::int64_t step = attr_.stride[last_], first = target(last_, 0, taps[last_]);
+    float* const to = image + offset + first;
+    const Range range = inside(first);
+    if (next == 0) return add(from, range, to, step);
+    const Range other = inside(first + 1), both{std::max(range.begin, other.begin), std::min(range.end, other.end)};
+    if (both.begin >= both.end) {
+      add(from, range, to, step);
+      return add(from + next, other, to + 1, step);
+    }
+    add(from, {range.begin, both.begin}, to, step);
+    add(from + next, {other.begin, both.begin}, to + 1, step);
+    add_alternating(from + both.begin, from + next + both.begin, to + 2 * both.begin, both.end - both.begin);
+    add(from, {both.end, range.end}, to, step);
+    add(from + next, {both.end, other.end}, to + 1, step);
+  }
+
+  // The places of a line that go to places inside the result, if the first goes to |first|.
+  Range inside(std::int64_t first) const {
+    const std::int64_t step = attr_.stride[last_], extent = plan_.out[last_];
+    return {first >= 0 ? 0 : (-first + step - 1) / step,
+            first >= extent ? 0 : std::min(plan_.line, (extent - 1 - first) / step + 1)};
+  }
+
+  static void add(const float* from, Range range, float* to, std::int64_t step) {
     if (step == 1)
-      for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
+      for (std::int64_t i = range.begin; i < range.end; ++i) to[i] += from[i];
     else
-      for (std::int64_t i = begin; i < end; ++i) to[i * step] += from[i];
+      for (std::int64_t i = range.begin; i < range.end; ++i) to[i * step] += from[i];
   }
 
   const Plan& plan_;

@@ -79,40 +79,97 @@ struct Plan {
   }
 };
 
+// Short runs: no call for each.
+template <class T>
+T* copy_short(const T* from, std::int64_t n, T* to) {
+  constexpr std::int64_t kAtOnce = 16 / sizeof(T), kLongest = 16 * kAtOnce;
+  if (n < kAtOnce || n > kLongest) {
+    if (n > kLongest) return std::copy_n(from, n, to);
+    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
+    return to + n;
+  }
+  std::int64_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) std::memcpy(to + i, from + i, 16);
+  std::memcpy(to + n - kAtOnce, from + n - kAtOnce, 16);
+  return to + n;
+}
+
 // One row of the column matrix: tap (channel, t0, t1, t2) at places [begin, end).
 template <class T>
 void lay_out_tap(const Sliding& at, const T* image, std::int64_t t0, std::int64_t t1, std::int64_t t2, std::int64_t begin,
                  std::int64_t end, T* to) {
   const std::int64_t step = at.stride[2] * at.steps[2];
-  for (std::int64_t place = begin; place < end;) {
-    const std::int64_t row = place / at.out[2], c0 = place % at.out[2], c1 = std::min(at.out[2], c0 + end - place);
-    const std::int64_t a = at.source(0, row / at.out[1], t0), b = at.source(1, row % at.out[1], t1);
+  const Range all = at.inside(t2, 0, at.out[2]);
+  std::int64_t place0 = begin / at.out[2] / at.out[1], place1 = begin / at.out[2] % at.out[1], c0 = begin % at.out[2];
+  for (std::int64_t place = begin; place < end; c0 = 0) {
+    const std::int64_t c1 = std::min(at.out[2], c0 + end - place);
+    const std::int64_t a = at.source(0, place0, t0), b = at.source(1, place1, t1);
     place += c1 - c0;
+    if (++place1 == at.out[1]) {
+      place1 = 0;
+      ++place0;
+    }
     if (!at.is_inside(0, a) || !at.is_inside(1, b)) {
       to = std::fill_n(to, c1 - c0, T{});
       continue;
     }
-    const Range range = at.inside(t2, c0, c1);
+    const std::int64_t first = std::clamp(all.begin, c0, c1);
+    const Range range{first, std::clamp(all.end, first, c1)};
     const T* from = image + a * at.steps[0] + b * at.steps[1] + at.source(2, range.begin, t2) * at.steps[2];
     const std::int64_t n = range.end - range.begin;
-    to = std::fill_n(to, range.begin - c0, T{});
+    for (std::int64_t i = c0; i < range.begin; ++i) *to++ = T{};
     if (step == 1) {
-      to = std::copy_n(from, n, to);
+      to = copy_short(from, n, to);
     } else {
       for (std::int64_t i = 0; i < n; ++i) *to++ = from[i * step];
     }
-    to = std::fill_n(to, c1 - range.end, T{});
+    for (std::int64_t i = range.end; i < c1; ++i) *to++ = T{};
+  }
+}
+
+// Windows that step once over a dense image whose size the result has: a tap is the image, shifted, and zero where that reaches
+// over an edge.
+bool is_shift(const Sliding& at) {
+  return at.stride == Spatial{1, 1, 1} && at.in == at.out && at.steps[2] == 1 && at.steps[1] == at.in[2] &&
+         (at.in[0] == 1 || at.steps[0] == at.in[1] * at.in[2]);
+}
+
+template <class T>
+void lay_out_shifted(const Sliding& at, const T* image, std::int64_t t0, std::int64_t t1, std::int64_t t2, std::int64_t begin,
+                     std::int64_t end, T* to) {
+  const std::int64_t s0 = at.source(0, 0, t0), s1 = at.source(1, 0, t1), s2 = at.source(2, 0, t2), width = at.out[2];
+  const std::int64_t shift = (s0 * at.in[1] + s1) * width + s2;
+  const std::int64_t first = std::clamp(-shift, begin, end), last = std::clamp(at.places() - shift, first, end);
+  std::fill(to, to + (first - begin), T{});
+  std::copy(image + first + shift, image + last + shift, to + (first - begin));
+  std::fill(to + (last - begin), to + (end - begin), T{});
+  const auto clear = [&](std::int64_t from, std::int64_t until) {
+    for (std::int64_t i = std::max(from, begin); i < std::min(until, end); ++i) to[i - begin] = T{};
+  };
+  std::int64_t place0 = begin / width / at.out[1], place1 = begin / width % at.out[1];
+  for (std::int64_t row = begin / width * width; row < end; row += width) {
+    if (!at.is_inside(0, place0 + s0) || !at.is_inside(1, place1 + s1))
+      clear(row, row + width);
+    else if (s2 < 0)
+      clear(row, row + std::min(-s2, width));
+    else if (s2 > 0)
+      clear(row + std::max<std::int64_t>(0, width - s2), row + width);
+    if (++place1 == at.out[1]) {
+      place1 = 0;
+      ++place0;
+    }
   }
 }
 
 template <class T>
 void lay_out_columns(const Plan& plan, const T* image, std::int64_t begin, std::int64_t end, T* columns) {
   const Sliding& at = plan.at;
+  const auto lay_out = is_shift(at) ? lay_out_shifted<T> : lay_out_tap<T>;
   for (std::int64_t c = 0; c < plan.in_channels; ++c)
     for (std::int64_t t0 = 0; t0 < at.size[0]; ++t0)
       for (std::int64_t t1 = 0; t1 < at.size[1]; ++t1)
         for (std::int64_t t2 = 0; t2 < at.size[2]; ++t2, columns += end - begin)
-          lay_out_tap(at, image + c * plan.x_strides[1], t0, t1, t2, begin, end, columns);
+          lay_out(at, image + c * plan.x_strides[1], t0, t1, t2, begin, end, columns);
 }
 
 // c = kernel x columns; bf16 operands have an f32 result.

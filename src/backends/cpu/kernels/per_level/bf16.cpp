@@ -1,0 +1,116 @@
+// Elementwise kernels that read and write bf16 and compute in f32 lanes: for cheap ops, whose time would otherwise go into passes
+// that convert. Compiled once per instruction set (kernels.cmake).
+//
+// A vector holds pairs of bf16. Those in the upper halves of its words are f32 numbers once the lower halves are cleared, those
+// in the lower halves once they are shifted up, so that no element has to change places.
+#include "backends/cpu/kernels/elementwise_kernel.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/level.h"
+#include "backends/cpu/kernels/native.h"
+
+namespace tenon::cpu {
+namespace {
+
+inline constexpr std::uint32_t kUpper = 0xffff'0000u;
+
+TENON_INLINE F32 lower_half(Uint32V pairs) { return F32((FloatV)(pairs << 16)); }
+TENON_INLINE F32 upper_half(Uint32V pairs) { return F32((FloatV)(pairs & kUpper)); }
+
+// Rounded to nearest even, in the upper halves; a NaN stays one.
+TENON_INLINE Uint32V rounded(F32 x) {
+  const auto bits = (Uint32V)x.v;
+  const Uint32V nearest = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return (Uint32V)((Int32V)(x.v != x.v) ? (Int32V)(bits | 0x0040'0000u) : (Int32V)nearest);
+}
+
+// The results of bf16 operands are bf16 numbers.
+template <class Op>
+inline constexpr bool kIsExact = false;
+template <>
+inline constexpr bool kIsExact<elementwise::Abs> = true;
+template <>
+inline constexpr bool kIsExact<elementwise::Neg> = true;
+template <>
+inline constexpr bool kIsExact<elementwise::CopySign> = true;
+template <>
+inline constexpr bool kIsExact<elementwise::Identity> = true;
+template <>
+inline constexpr bool kIsExact<elementwise::Relu> = true;
+template <>
+inline constexpr bool kIsExact<elementwise::Round> = true;
+
+template <class Op>
+TENON_INLINE Uint32V pairs_of(F32 lower, F32 upper) {
+  if constexpr (kIsExact<Op>)
+    return ((Uint32V)lower.v >> 16) | (Uint32V)upper.v;
+  else
+    return (rounded(lower) >> 16) | (rounded(upper) & kUpper);
+}
+
+// bf16 has the exponents of f32: of several operations one may overflow where the result does not. Those lanes are wide.
+template <class Op, class... V>
+TENON_INLINE F32 apply_in_f32(V... values) {
+  const F32 result = apply_body<Op>(values...);
+  if constexpr (Op::traits.wide && !(kLevelHasFma && std::is_same_v<Op, elementwise::Mac>)) {
+    const LaneMask<float> overflows = !(abs(result) <= F32(std::numeric_limits<float>::max()));
+    if (any(overflows)) {
+      const F32 wide(join(narrow(Op::apply(widen(low_half(values.v))...)), narrow(Op::apply(widen(high_half(values.v))...))));
+      return select(overflows, wide, result);
+    }
+  }
+  return result;
+}
+
+template <class Op, std::size_t... I, std::size_t... P>
+TENON_INLINE Uint32V apply_to_pairs(const Uint32V* in, const F32* params, std::index_sequence<I...>, std::index_sequence<P...>) {
+  return pairs_of<Op>(apply_in_f32<Op>(lower_half(in[I])..., params[P]...), apply_in_f32<Op>(upper_half(in[I])..., params[P]...));
+}
+
+template <class Op>
+void kernel_of_bf16(const void* const* in, void* out, std::int64_t n, const double* params) {
+  constexpr std::int64_t count = 2 * F32::kCount;
+  constexpr int inputs = Op::traits.inputs;
+  constexpr auto operands = std::make_index_sequence<inputs>();
+  constexpr auto parameters = std::make_index_sequence<Op::traits.params>();
+  F32 constants[Op::traits.params + 1];
+  for (int p = 0; p < Op::traits.params; ++p) constants[p] = F32(params[p]);
+  const std::uint16_t* sources[inputs];
+  for (int k = 0; k < inputs; ++k) sources[k] = static_cast<const std::uint16_t*>(in[k]);
+  auto* result = static_cast<std::uint16_t*>(out);
+  Uint32V pairs[inputs];
+  std::int64_t i = 0;
+  for (; i + count <= n; i += count) {
+    for (int k = 0; k < inputs; ++k) pairs[k] = load_vector<Uint32V>(sources[k] + i);
+    store_vector(result + i, apply_to_pairs<Op>(pairs, constants, operands, parameters));
+  }
+  if (i == n) return;
+  const std::int64_t bytes = 2 * (n - i);
+  for (int k = 0; k < inputs; ++k) pairs[k] = load_first<Uint32V>(sources[k] + i, bytes, Uint32V{} + 0x3f80'3f80u);  // ones
+  store_first(result + i, bytes, apply_to_pairs<Op>(pairs, constants, operands, parameters));
+}
+
+}  // namespace
+
+void level::add_bf16_kernels(Kernels& table) {
+#define TENON_X(Name) table.elementwise_bf16[static_cast<int>(ElementwiseOp::Name)] = kernel_of_bf16<elementwise::Name>;
+  TENON_X(Add)
+  TENON_X(Sub)
+  TENON_X(Mul)
+  TENON_X(Div)
+  TENON_X(Mac)
+  TENON_X(AddCDiv)
+  TENON_X(Lerp)
+  TENON_X(Neg)
+  TENON_X(Abs)
+  TENON_X(CopySign)
+  TENON_X(Identity)
+  TENON_X(Relu)
+  TENON_X(Round)
+  TENON_X(Square)
+  TENON_X(Sqrt)
+  TENON_X(Rsqrt)
+  TENON_X(Reciprocal)
+#undef TENON_X
+}
+
+}  // namespace tenon::cpu
