@@ -1,10 +1,10 @@
 // What the host spends on a run with many tensors, as each step of a language model is: 200 inputs that stay on the device and 33
 // results.
 //   bench_inputs [ROUNDS [DEVICE]]
-// DEVICE: only this one: cpu:0, sim:0, card:0 or hosted:0. Prints one line per device for bench/results/small.md, in
-// microseconds, the fastest of the rounds: a whole evaluation through the manager; the program's run alone, on buffers that are
-// there; and the difference. The card of cuda is a stand-in whose kernels do nothing, so that only the host's work is left. All
-// tensors have 16 f32 elements.
+// DEVICE: only this one: cpu:0, sim:0, card:0, hosted:0 or, where there is a card, cuda:0. Prints one line per device for
+// bench/results/small.md, in microseconds, the fastest of the rounds: a whole evaluation through the manager; the program's run
+// alone, on buffers that are there; and the difference. The card of cuda is a stand-in whose kernels do nothing, so that only the
+// host's work is left. All tensors have 16 f32 elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,7 +78,8 @@ double best_microseconds(int rounds, const Work& work) {
   return best;
 }
 
-double run_alone(DeviceManager& manager, const std::string& device, const Graph& graph, int rounds) {
+template <class Forget>
+double run_alone(DeviceManager& manager, const std::string& device, const Graph& graph, int rounds, const Forget& forget) {
   const std::shared_ptr<OpenDevice> open = manager.open(device);
   const std::unique_ptr<Executable> program = open->compile(graph);
   std::vector<std::unique_ptr<Buffer>> buffers;
@@ -87,7 +88,43 @@ double run_alone(DeviceManager& manager, const std::string& device, const Graph&
   for (std::size_t i = 0; i < kInputs; ++i)
     inputs.push_back(buffers.emplace_back(open->upload(HostArray::full(DType::f32, kShape, 1))).get());
   for (const TensorType& type : program->output_types()) outputs.push_back(buffers.emplace_back(open->allocate(type)).get());
-  return best_microseconds(rounds, [&] { program->run(inputs, outputs); });
+  return best_microseconds(rounds, [&] {
+    forget();
+    program->run(inputs, outputs);
+  });
+}
+
+template <class Forget>
+void measure_one(DeviceManager& manager, const char* what, const std::string& device, int rounds, const Forget& forget) {
+  const Graph graph = sums();
+  std::vector<std::shared_ptr<Storage>> inputs;
+  for (std::size_t i = 0; i < kInputs; ++i) inputs.push_back(Storage::from_host(HostArray::full(DType::f32, kShape, 1)));
+  RunOptions options;
+  options.device = device;
+  const auto evaluation = [&] {
+    forget();
+    evaluate(manager, graph, inputs, options);
+  };
+  for (int i = 0; i < 20; ++i) evaluation();
+  const double whole = best_microseconds(rounds, evaluation);
+  const double alone = run_alone(manager, device, graph, rounds, forget);
+  fmt::print("| {} | {:.1f} | {:.1f} | {:.1f} |\n", what, whole, alone, whole - alone);
+}
+
+// A real card, if there is one, in this process and in a worker.
+void measure_card(int rounds) {
+  struct Case {
+    const char* what;
+    Isolate isolate;
+  };
+  for (const Case& one : {Case{"cuda:0", Isolate::never}, {"cuda:0 in a worker", Isolate::always}}) {
+    Config config;
+    config.isolate = one.isolate;
+    DeviceManager manager(config);
+    const std::vector<DeviceInfo> devices = manager.devices();
+    if (std::ranges::none_of(devices, [](const DeviceInfo& device) { return device.id == "cuda:0" && device.available; })) return;
+    measure_one(manager, one.what, "cuda:0", rounds, [] {});
+  }
 }
 
 int measure(int rounds, std::string_view only) {
@@ -107,10 +144,6 @@ int measure(int rounds, std::string_view only) {
       std::make_unique<OneDevice>(described("card:0", "card"), [&](const DeviceInfo&, const OpenOptions& options) {
         return cuda::open_with(card.table(), card.card(), options, card.how());
       }));
-  const Graph graph = sums();
-  std::vector<std::shared_ptr<Storage>> inputs;
-  for (std::size_t i = 0; i < kInputs; ++i) inputs.push_back(Storage::from_host(HostArray::full(DType::f32, kShape, 1)));
-
   fmt::print("| device | evaluation, us | run alone, us | the rest, us |\n| --- | --- | --- | --- |\n");
   struct Case {
     const char *what, *device;
@@ -118,21 +151,11 @@ int measure(int rounds, std::string_view only) {
   for (const Case& one : {Case{"the CPU", "cpu:0"},
                           {"simulated", "sim:0"},
                           {"cuda with a card that does nothing", "card:0"},
-                          {"the CPU in a worker", "hosted:0"}}) {
-    if (!only.empty() && only != one.device) continue;
-    RunOptions options;
-    options.device = one.device;
-    const auto forget = [&] { card.launches.clear(); };
-    const auto evaluation = [&] {
-      forget();
-      evaluate(manager, graph, inputs, options);
-    };
-    for (int i = 0; i < 20; ++i) evaluation();
-    const double whole = best_microseconds(rounds, evaluation);
-    const double alone = run_alone(manager, one.device, graph, rounds);
-    fmt::print("| {} | {:.1f} | {:.1f} | {:.1f} |\n", one.what, whole, alone, whole - alone);
-  }
+                          {"the CPU in a worker", "hosted:0"}})
+    // The card notes every kernel.
+    if (only.empty() || only == one.device) measure_one(manager, one.what, one.device, rounds, [&] { card.launches.clear(); });
   manager.close_all();
+  if (only.empty() || only == "cuda:0") measure_card(rounds);
   return 0;
 }
 

@@ -18,6 +18,7 @@ std::uint64_t executable_bytes(const Graph& graph) {
 
 std::shared_ptr<Executable> ExecutableCache::find(const GraphKey& key) {
   const std::lock_guard lock(mutex_);
+  if (!recent_.empty() && recent_.front().key == key) return recent_.front().executable;
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   recent_.splice(recent_.begin(), recent_, found->second);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -202,10 +203,10 @@ std::vector<std::shared_ptr<Storage>> Residency::oldest(std::size_t count) const
   const std::lock_guard lock(mutex_);
   by_use.reserve(storages_.size());
   for (Storage* storage : storages_) by_use.emplace_back(storage->last_use_.load(std::memory_order_relaxed), storage);
-  std::ranges::sort(by_use);
-  for (const auto& [use, storage] : by_use) {
-    if (found.size() == count) break;
-    if (std::shared_ptr<Storage> alive = storage->weak_from_this().lock()) found.push_back(std::move(alive));
+  std::ranges::make_heap(by_use, std::greater());
+  for (; !by_use.empty() && found.size() < count; by_use.pop_back()) {
+    std::ranges::pop_heap(by_use, std::greater());
+    if (std::shared_ptr<Storage> alive = by_use.back().second->weak_from_this().lock()) found.push_back(std::move(alive));
   }
   return found;
 }

@@ -375,26 +375,26 @@ constexpr std::size_t kMost = 8;  // inputs, outputs
 
 // A program that is compiled for this CPU and can run without waiting.
 struct AtOnce {
-  std::shared_ptr<const Decision> decision;
   DeviceOwner::Operation operation;
   std::shared_ptr<Executable> executable;
 };
 
-// None if it is no such program, or |options| ask for more: then nothing was done.
-std::optional<AtOnce> begin_at_once(ManagerState& state, const Graph& graph, std::size_t inputs, const RunOptions& options) {
+// None if it is no such program, or |options| ask for more: then nothing was done. |decision|, if there is one, receives the
+// decision for the CPU.
+std::optional<AtOnce> begin_at_once(ManagerState& state, const Graph& graph, std::size_t inputs, const RunOptions& options,
+                                    std::shared_ptr<const Decision>* decision) {
   if (inputs > kMost || inputs != graph.inputs().size() || graph.outputs().size() > kMost || !is_plain(options))
     return std::nullopt;
   if (DeviceOwner::leases_held() > 0) return std::nullopt;  // it may be this thread's, and of another device
-  Routing::Choice choice = state.routing.decided_host(options.device);
+  std::shared_ptr<DeviceOwner> owner = state.routing.decided_host(options.device, decision);
   using Kind = DeviceEvent::Kind;
-  if (!choice.owner || choice.owner->events().is_wanted_of_cpu(Kind::granted) ||
-      choice.owner->events().is_wanted_of_cpu(Kind::released))
+  if (!owner || owner->events().is_wanted_of_cpu(Kind::granted) || owner->events().is_wanted_of_cpu(Kind::released))
     return std::nullopt;
   check_results(state.config, graph);
-  std::optional<DeviceOwner::Operation> operation = DeviceOwner::begin_at_once(std::move(choice.owner));
+  std::optional<DeviceOwner::Operation> operation = DeviceOwner::begin_at_once(std::move(owner));
   std::shared_ptr<Executable> executable = operation ? operation->executables().find(graph.key()) : nullptr;
   if (!executable) return std::nullopt;
-  return AtOnce{std::move(choice.decision), *std::move(operation), std::move(executable)};
+  return AtOnce{*std::move(operation), std::move(executable)};
 }
 
 // Runs it between |begun| and the time it returns.
@@ -470,7 +470,8 @@ Timeline timeline_at_once(double computing) {
 
 std::optional<RunResult> run_at_once(ManagerState& state, const Graph& graph, std::span<const HostArray> inputs,
                                      const RunOptions& options) {
-  std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options);
+  RunResult result;
+  std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options, &result.decision);
   if (!run) return std::nullopt;
   const Clock::time_point begun = Clock::now();
   Residency& residency = *run->operation.residency();
@@ -479,13 +480,11 @@ std::optional<RunResult> run_at_once(ManagerState& state, const Graph& graph, st
   for (std::size_t i = 0; i < inputs.size(); ++i) held[i] = residency.upload(inputs[i]);
   for (std::size_t i = 0; i < types.size(); ++i) made[i] = residency.allocate(types[i]);
   const Clock::time_point computed = compute_at_once(*run, held, made, begun);
-  RunResult result;
   result.outputs.reserve(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) result.outputs.push_back(residency.download(*made[i]));
   result.timeline = timeline_at_once(seconds_between(begun, computed));
   result.device = run->operation.owner().description();
   report_at_once(state, graph, *run, options, /*moves_tensors=*/true, result.timeline, computed);
-  result.decision = std::move(run->decision);
   return result;
 }
 
@@ -495,7 +494,7 @@ std::optional<std::vector<std::shared_ptr<Storage>>> evaluate_at_once(DeviceMana
                                                                       std::span<const std::shared_ptr<Storage>> inputs,
                                                                       const RunOptions& options) {
   ManagerState& state = state_of(manager);
-  std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options);
+  std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options, nullptr);
   if (!run) return std::nullopt;
   const std::shared_ptr<Residency>& residency = run->operation.residency();
   const std::span<const TensorType> types = run->executable->output_types();
@@ -506,9 +505,7 @@ std::optional<std::vector<std::shared_ptr<Storage>>> evaluate_at_once(DeviceMana
   const auto begun = std::chrono::steady_clock::now();
   const auto computed = compute_at_once(*run, held, made, begun);
   std::vector<std::shared_ptr<Storage>> outputs = Storage::on_device(residency, std::span(made).first(types.size()));
-  thread_local Timeline timeline;
-  timeline.resize(1);
-  timeline[0].stage = "computing";
+  thread_local Timeline timeline{Span{"computing"}};
   timeline[0].seconds = seconds_between(begun, computed);
   report_at_once(state, graph, *run, options, /*moves_tensors=*/false, timeline, computed);
   return outputs;

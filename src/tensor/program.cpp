@@ -123,6 +123,21 @@ std::shared_ptr<Storage> value_of(const Tensor& tensor, DType dtype) {
   return Storage::from_host(tensor.to_host().cast(dtype));
 }
 
+// Those of arguments that are values of the types that the program was recorded for. None unless all are.
+std::vector<std::shared_ptr<Storage>> values_at_hand(const Graph& graph, std::span<const Tensor> given) {
+  std::vector<std::shared_ptr<Storage>> values;
+  values.reserve(graph.inputs().size());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Node& wanted = graph[graph.inputs()[i]];
+    const TensorNode& node = *node_of(given[i]);
+    std::shared_ptr<Storage> storage = node.storage();
+    if (!storage || storage->type().dtype != wanted.dtype || node.graph_dtype != wanted.dtype || node.shape != wanted.shape)
+      return {};
+    values.push_back(std::move(storage));
+  }
+  return values;
+}
+
 }  // namespace
 
 Tensor program_input(DType dtype, const Shape& shape) { return tensor_of(input_node(dtype, shape)); }
@@ -248,12 +263,13 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
   if (inputs.size() != recording.arguments)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the program has {} inputs, got {}", recording.arguments, inputs.size()));
-  std::vector<std::shared_ptr<Storage>> values;
-  values.reserve(recording.graph.inputs().size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_argument(recording.graph, i, inputs[i]);
-  if (!std::ranges::all_of(inputs, [](const Tensor& input) { return input.is_evaluated(); })) eval(inputs, options);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    values.push_back(value_of(inputs[i], recording.graph[recording.graph.inputs()[i]].dtype));
+  std::vector<std::shared_ptr<Storage>> values = values_at_hand(recording.graph, inputs);
+  if (values.empty() && !inputs.empty()) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) check_argument(recording.graph, i, inputs[i]);
+    eval(inputs, options);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      values.push_back(value_of(inputs[i], recording.graph[recording.graph.inputs()[i]].dtype));
+  }
   values.insert(values.end(), recording.captured_values.begin(), recording.captured_values.end());
 
   EvaluateResult result;

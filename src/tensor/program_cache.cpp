@@ -167,6 +167,7 @@ ProgramCache& ProgramCache::instance() {
 
 std::shared_ptr<const Graph> ProgramCache::find(const GraphKey& structure) {
   const std::lock_guard lock(mutex_);
+  if (!recent_.empty() && recent_.front().structure == structure) return recent_.front().program;
   const auto found = entries_.find(structure);
   if (found == entries_.end()) return nullptr;
   recent_.splice(recent_.begin(), recent_, found->second);

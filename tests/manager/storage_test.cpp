@@ -103,6 +103,19 @@ TEST(Storage, OldestTensorMakesRoomWhenTheBudgetIsFull) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(first_of(results[static_cast<std::size_t>(i)]), static_cast<float>(2 * i));
 }
 
+TEST(Storage, TensorUsedLeastRecentlyIsEvictedFirst) {
+  SimulatedMachine machine({card()});         // room for four
+  constexpr std::int64_t kCount = 48 * 1024;  // 192 KiB each
+  const auto used = doubled(machine, Storage::from_host(numbers(1, kCount)));
+  const auto unused = doubled(machine, Storage::from_host(numbers(2, kCount)));
+  const auto newer = doubled(machine, used);
+  const auto newest = doubled(machine, Storage::from_host(numbers(3, kCount)));
+  EXPECT_EQ(machine.counters().evictions, 1u);
+  EXPECT_EQ(unused->device(), "");
+  for (const auto& value : {used, newer, newest}) EXPECT_EQ(value->device(), "sim:0");
+  EXPECT_EQ(first_of(unused), 4);
+}
+
 TEST(Storage, TensorTooLargeForTheBudgetIsRefusedAndNothingIsLost) {
   SimulatedMachine machine({card()});
   const auto small = doubled(machine, Storage::from_host(numbers(1)));

@@ -296,7 +296,8 @@ std::optional<DeviceOwner::Operation> DeviceOwner::begin_at_once(std::shared_ptr
 }
 
 void DeviceOwner::count_at_once(const Operation& operation) noexcept {
-  const Clock::Time now = options_.clock == Clock::system() ? operation.computed_at_ : this->now();
+  static const Clock* const system = Clock::system().get();
+  const Clock::Time now = options_.clock.get() == system ? operation.computed_at_ : this->now();
   ++usage_.counters.leases;
   usage_.granted();
   usage_.released(operation.compute_seconds_, now);

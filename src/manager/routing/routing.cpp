@@ -317,13 +317,15 @@ bool Routing::is_decided(std::string_view request) const {
   return decided_.contains(is_auto(request) ? "auto" : request);
 }
 
-Routing::Choice Routing::decided_host(std::string_view request) const {
-  if (is_by_measure(config_.routing)) return {};
+std::shared_ptr<DeviceOwner> Routing::decided_host(std::string_view request, std::shared_ptr<const Decision>* decision) const {
+  if (is_by_measure(config_.routing)) return nullptr;
   const std::lock_guard lock(mutex_);
   const auto found = decided_.find(is_auto(request) ? "auto" : request);
-  if (found == decided_.end() || found->second.size() != 1) return {};
+  if (found == decided_.end() || found->second.size() != 1) return nullptr;
   const Choice& choice = found->second.front();
-  return is_host(choice.owner->device()) && !has_failed_lately(*choice.owner) ? choice : Choice();
+  if (!is_host(choice.owner->device()) || has_failed_lately(*choice.owner)) return nullptr;
+  if (decision) *decision = choice.decision;
+  return choice.owner;
 }
 
 Routing::Choice Routing::choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain) {

@@ -49,8 +49,9 @@ class Routing {
   Choice choose(const Graph& graph, std::string_view request, const RoutingPreference& preference, bool explain);
   // Whether choose() without an explanation takes an earlier decision, and so reads nothing of the machine.
   bool is_decided(std::string_view request) const;
-  // What choose() would take for a thread without a lease, if that was decided before and is this CPU; else nothing.
-  Choice decided_host(std::string_view request) const;
+  // What choose() would take for a thread without a lease, if that was decided before and is this CPU; else null.
+  // |decision|, if there is one, receives the decision.
+  std::shared_ptr<DeviceOwner> decided_host(std::string_view request, std::shared_ptr<const Decision>* decision) const;
   // The device for a lease without a program: nothing is predicted.
   std::shared_ptr<DeviceOwner> owner_for(std::string_view request);
   // What choose() would decide now, explained.
