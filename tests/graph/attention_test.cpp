@@ -59,6 +59,48 @@ TEST(FindAttention, IsFoundHoweverItIsWritten) {
           }
 }
 
+// As PyTorch's exporter writes it where there is a mask: both factors of the scores have the square root of the scale, keys are
+// transposed between reshapes, and a row without a key is zeros.
+Graph exported(DType products) {
+  Graph graph;
+  const auto operand = [&](NodeId x) { return graph.cast(x, products); };
+  const auto one = [&](const char* op, std::initializer_list<NodeId> inputs) { return apply(graph, op, inputs)[0]; };
+  const NodeId q = graph.input("q", DType::f32, {2, 4, 5, 8}), k = graph.input("k", DType::f32, {2, 4, 7, 8}),
+               v = graph.input("v", DType::f32, {2, 4, 7, 6}), root = graph.scalar(0.5, DType::f32);
+  const NodeId turned = graph.reshape(graph.transpose(graph.reshape(k, {8, 7, 8}), std::array{0, 2, 1}), {2, 4, 8, 7});
+  const NodeId scores = graph.matmul(operand(one("mul", {q, root})), operand(one("mul", {turned, root})), {});
+  const NodeId masked = one("add", {graph.cast(scores, DType::f32), graph.input("mask", DType::f32, {2, 1, 5, 7})});
+  const NodeId p = apply(graph, "softmax", {masked}, {{"axis", std::int64_t{-1}}})[0];
+  const NodeId safe = one("where", {one("isnan", {p}), graph.scalar(0, DType::f32), p});
+  graph.set_outputs({graph.cast(graph.matmul(operand(safe), operand(v)), DType::f32)});
+  return graph;
+}
+
+TEST(FindAttention, IsFoundAsPyTorchExportsItWithAMask) {
+  for (const DType products : {DType::f32, DType::bf16}) {
+    const std::optional<Graph> found = with_attention(exported(products));
+    const Region* const region = attention_in(found);
+    ASSERT_NE(region, nullptr) << name(products);
+    EXPECT_EQ(std::get<AttentionAttr>(region->attr).scale, 0.25);
+    ASSERT_EQ(region->inputs.size(), 4u);
+    // The inputs themselves, cast at most: nothing is multiplied or transposed before.
+    for (const int i : {0, 1, 2}) {
+      NodeId from = region->inputs[static_cast<std::size_t>(i)];
+      if ((*found)[from].prim == Prim::cast) from = (*found)[from].inputs[0];
+      EXPECT_EQ((*found)[from].prim, Prim::input) << i;
+    }
+  }
+}
+
+TEST(FindAttention, AZeroForEachNanOfSomethingElseIsNotAttention) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {2, 4, 7, 7}), v = graph.input("v", DType::f32, {2, 4, 7, 6});
+  const NodeId p = apply(graph, "softmax", {graph.matmul(x, x)}, {{"axis", std::int64_t{-1}}})[0];
+  const NodeId other = apply(graph, "where", {apply(graph, "isnan", {x})[0], graph.scalar(0, DType::f32), p})[0];
+  graph.set_outputs({graph.matmul(other, v)});
+  EXPECT_EQ(attention_in(with_attention(graph)), nullptr);
+}
+
 TEST(FindAttention, ABackendThatTakesItSeesOneNodeAndNoScores) {
   const Graph simple =
       simplify(written({.adds_mask = true, .in_rows = true, .products = DType::bf16}),

@@ -32,7 +32,7 @@ class Finder {
   std::optional<Found> at(NodeId id) const {
     const Node& y = graph_[id];
     if (!is_product(y) || known_.contains(id) || y.shape.elements() == 0) return std::nullopt;
-    const auto softmax = softmaxes_.find(source_of(y.inputs[0]));
+    const auto softmax = softmaxes_.find(weights_of(y.inputs[0]));
     if (softmax == softmaxes_.end()) return std::nullopt;
     Found found{.v = y.inputs[1], .v_is_transposed = y.as<MatMulAttr>().transpose_b};
     NodeId scores = source_of(softmax->second);
@@ -51,7 +51,11 @@ class Finder {
     const bool fits = q[0] == shape[0] && q[1] == shape[1] && q[2] == shape[2] && k[found.k_is_transposed ? 3 : 2] == shape[3];
     const bool is_one_dtype = std::ranges::all_of(std::array{found.q, found.k, found.v},
                                                   [&](NodeId x) { return graph_[x].dtype == y.dtype && is_float(y.dtype); });
-    return fits && is_one_dtype ? std::optional(found) : std::nullopt;
+    if (!fits || !is_one_dtype) return std::nullopt;
+    found.q = without_factor(found.q, found.scale);
+    found.k = without_factor(found.k, found.scale);
+    take_transposed_rows(found);
+    return found;
   }
 
  private:
@@ -74,6 +78,43 @@ class Finder {
       if (!is_cast && !keeps_rows) return id;
       id = node.inputs[0];
     }
+  }
+  // The softmax behind |id|, also behind where(isnan(p), 0, p).
+  NodeId weights_of(NodeId id) const {
+    id = source_of(id);
+    if (!is(id, ElementwiseOp::Where)) return id;
+    const NodeId condition = graph_[id].inputs[0], weights = source_of(graph_[id].inputs[2]);
+    const bool is_zero_for_nan = is(condition, ElementwiseOp::IsNan) && source_of(graph_[condition].inputs[0]) == weights &&
+                                 number_of(graph_, graph_[id].inputs[1]) == 0.0;
+    return is_zero_for_nan ? weights : id;
+  }
+  // What is multiplied by a number, which goes into |scale|; |id| itself if none is. What enters a product in 16 bits is rounded
+  // before the multiplication then, which is as exact.
+  NodeId without_factor(NodeId id, double& scale) const {
+    NodeId from = id;
+    if (graph_[from].prim == Prim::cast) from = graph_[from].inputs[0];
+    if (!is(from, ElementwiseOp::Mul)) return id;
+    for (const int side : {0, 1})
+      if (const auto factor = number_of(graph_, graph_[from].inputs[side])) {
+        const NodeId rest = graph_[from].inputs[1 - side];
+        if (graph_[rest].shape != graph_[id].shape || !is_float(graph_[rest].dtype)) return id;
+        scale *= *factor;
+        return rest;
+      }
+    return id;
+  }
+  // Keys [n, g, s, e] that are transposed as [n * g, s, e], between two reshapes: the reshapes would have to copy them.
+  void take_transposed_rows(Found& found) const {
+    if (!found.k_is_transposed || graph_[found.k].prim != Prim::reshape) return;
+    const Node& turned = graph_[graph_[found.k].inputs[0]];
+    if (turned.prim != Prim::transpose || turned.shape.rank() != 3) return;
+    const auto& perm = turned.as<TransposeAttr>().perm;
+    const Node& flat = graph_[turned.inputs[0]];
+    if (perm[0] != 0 || perm[1] != 2 || flat.prim != Prim::reshape) return;
+    const Shape &rows = graph_[flat.inputs[0]].shape, &keys = graph_[found.k].shape;
+    if (rows != Shape{keys[0], keys[1], keys[3], keys[2]} || flat.shape != Shape{keys[0] * keys[1], keys[3], keys[2]}) return;
+    found.k = flat.inputs[0];
+    found.k_is_transposed = false;
   }
   // q k^T, or that times a number, behind |scores|.
   bool find_products(NodeId scores, Found& found) const {
@@ -127,9 +168,11 @@ std::optional<Graph> with_attention(const Graph& graph) {
     if (found != all.end()) {
       const Found& a = found->second;
       const auto rows = [&](NodeId x, bool is_transposed) {
-        return is_transposed ? result.transpose(now(x), std::array{0, 1, 3, 2}) : now(x);
+        const NodeId here = result.cast(now(x), node.dtype);
+        return is_transposed ? result.transpose(here, std::array{0, 1, 3, 2}) : here;
       };
-      Region region{{now(a.q), rows(a.k, a.k_is_transposed), rows(a.v, a.v_is_transposed)}, -1, AttentionAttr{a.scale, false}};
+      Region region{
+          {rows(a.q, false), rows(a.k, a.k_is_transposed), rows(a.v, a.v_is_transposed)}, -1, AttentionAttr{a.scale, false}};
       if (a.mask >= 0) {
         // In the region's dtype, and small where it is small.
         const NodeId whole = now(a.mask);
