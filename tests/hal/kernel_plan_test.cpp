@@ -373,12 +373,14 @@ TEST(KernelPlan, AConvolutionOfSixteenBitsTakesTheMatrixUnitsWhereThereAreSome) 
   EXPECT_TRUE(helpers(DType::bf16, x, w, true).contains("multiply_matrices_bf16"));
   EXPECT_TRUE(helpers(DType::f16, x, w, true).contains("multiply_matrices_f16"));
   EXPECT_TRUE(helpers(DType::f16, {8, 16, 300}, {32, 16, 3}, true).contains("multiply_matrices_f16"));
+  EXPECT_TRUE(helpers(DType::bf16, {8, 64, 7, 7}, {32, 64, 1, 1}, true).contains("multiply_matrices_bf16")) << "odd rows";
   for (const auto& [dtype, few_channels, one_pixel, has_units] : {std::tuple{DType::bf16, false, false, false},
                                                                   {DType::f32, false, false, true},
                                                                   {DType::bf16, true, false, true},
                                                                   {DType::bf16, false, true, true}}) {
     const Shape window = one_pixel ? Shape{32, 16, 1, 1} : few_channels ? Shape{32, 8, 3, 3} : w;
-    for (const std::string& helper : helpers(dtype, few_channels ? Shape{8, 8, 30, 30} : x, window, has_units))
+    const Shape images = few_channels ? Shape{8, 8, 30, 30} : one_pixel ? Shape{8, 16, 28, 28} : x;
+    for (const std::string& helper : helpers(dtype, images, window, has_units))
       EXPECT_EQ(helper.find("multiply_matrices"), std::string::npos) << name(dtype) << to_string(window);
   }
 }
@@ -399,6 +401,20 @@ TEST(KernelPlan, AConvolutionWithManyChannelsAndPixelsTakesWarpgroupProducts) {
   EXPECT_FALSE(takes_them(DType::f32, x, w, true));
   EXPECT_FALSE(takes_them(DType::bf16, {32, 132, 30, 30}, {128, 132, 3, 3}, true)) << "rows of pixels are not aligned";
   EXPECT_FALSE(takes_them(DType::bf16, {1, 128, 14, 14}, w, true)) << "too few tiles";
+}
+
+// What a model in float32 with products in 16 bits asks for.
+TEST(KernelPlan, AConvolutionWhoseSumsStayInFloat32TakesThemToo) {
+  for (const std::int64_t window : {3, 1}) {
+    Graph graph;
+    const NodeId x = graph.cast(apply(graph, "relu", {graph.input("x", DType::f32, {64, 128, 15, 15})})[0], DType::bf16);
+    const NodeId y = graph.cast(graph.conv(x, graph.input("w", DType::bf16, {128, 128, window, window}), {}), DType::f32);
+    graph.set_outputs({apply(graph, "relu", {apply(graph, "mul", {y, graph.input("s", DType::f32, {128, 1, 1})})[0]})[0]});
+    KernelTarget target = gpu(Dialect::cuda);
+    target.has_matrix_units = target.has_warpgroup_products = true;
+    target.compute_units = 132;
+    EXPECT_TRUE(std::ranges::any_of(plan_kernels(graph, target).kernels, &Kernel::needs_warpgroup_products)) << window;
+  }
 }
 
 TEST(KernelPlan, PartsOfATransposedConvolutionShareTheirCopyOfTheImages) {

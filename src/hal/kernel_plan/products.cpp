@@ -261,7 +261,7 @@ void PlanProducts::add_conv_of(DType dtype, const ConvAttr& attr, const Dense& x
     steps_.add(step, x.slot, weight.slot, out.slot);
   else if (!is_worth_a_product(step))
     steps_.add(emit_conv(target_, x, weight, attr, out));
-  else if (is_product(step) || !add_conv_on_matrix_units(step, x, weight, out, channels_last))
+  else if (is_library_product(step) || !add_conv_on_matrix_units(step, x, weight, out, channels_last))
     add_conv_as_product(step, x, weight, out);
 }
 
@@ -372,6 +372,13 @@ bool PlanProducts::is_product(const ConvStep& step) {
     is = is && step.weight_shape[d + 2] == 1 && step.attr.stride[at(d)] == 1 && step.attr.pad_low[at(d)] == 0 &&
          step.result_shape[d + 2] == step.x_shape[d + 2];
   return is;
+}
+
+// The library is several times slower with rows of 16-bit elements that do not begin at multiples of 16 bytes.
+bool PlanProducts::is_library_product(const ConvStep& step) {
+  std::int64_t pixels = 1;
+  for (int d = 0; d < step.x_shape.rank() - 2; ++d) pixels *= step.x_shape[d + 2];
+  return is_product(step) && (element_bytes(step.x_stored) != 2 || pixels % 8 == 0);
 }
 
 bool PlanProducts::add_conv_on_matrix_units(const ConvStep& step, const Dense& x, const Dense& weight, const Dense& out,

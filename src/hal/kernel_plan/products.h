@@ -71,6 +71,7 @@ class PlanProducts {
   emit::Dense conv_transpose_weights(const ConvTransposePart& part, const emit::Dense& weight);
   bool is_worth_a_product(const ConvStep& step) const;
   static bool is_product(const ConvStep& step);
+  static bool is_library_product(const ConvStep& step);
   bool add_conv_on_matrix_units(const ConvStep& step, const emit::Dense& x, const emit::Dense& weight, const emit::Dense& out,
                                 int& channels_last);
   void add_conv_as_product(const ConvStep& step, const emit::Dense& x, emit::Dense weight, const emit::Dense& out);

@@ -120,7 +120,8 @@ std::vector<Graph> graphs() {
       g.set_outputs({g.conv(photos, filters, {.pad_low = {1, 1}, .pad_high = {1, 1}}),
                      g.conv(volume, cube, {.pad_low = {1, 1, 1}, .pad_high = {1, 1, 1}}),
                      apply(g, "conv_transpose2d", {x, turned}, {{"stride", 2}, {"padding", 1}})[0], g.conv(x, w, {}),
-                     g.conv(x, w, {.stride = {2, 1, 1}, .dilation = {1, 2, 1}}), g.conv(y, v, {})});
+                     g.conv(x, w, {.stride = {2, 1, 1}, .dilation = {1, 2, 1}}), g.conv(y, v, {}),
+                     g.cast(g.conv(photos, filters, {}), DType::f32), g.cast(g.conv(x, w, {}), DType::f32)});
     });
   add([](Graph& g) {
     g.set_outputs({g.random({100}, DType::f32, true, 7), g.random({100}, DType::f64, false, 7), g.iota({5}, 0)});

@@ -212,7 +212,8 @@ const u32 o = rest % out_pieces * 16 + item / 4 + word % 2 * 8, c = channel_piec
     number("groups", groups_);
     number("out_blocks", out_blocks());
     number("tiles_across", tiles_across);
-    text += fmt::format("const u16* const x = {};\nconst u32* const pieces = {};\nu16* const result = {};\n", in, weights, to);
+    text += fmt::format("const u16* const x = {};\nconst u32* const pieces = {};\n{}* const result = {};\n", in, weights,
+                        element(), to);
     text += kBringPatch + multiplications(body) + store(body);
     return make_launch(body, {warps_.threads(), 1, 1},
                        {static_cast<std::uint32_t>(tiles_across * tiles_down), static_cast<std::uint32_t>(groups_ * out_blocks()),
@@ -307,31 +308,36 @@ for (i32 channel = 0; channel < channels; channel += 32) {
                        multiply);
   }
 
+  const char* element() const { return out_.stored == DType::f32 ? "f32" : "u16"; }
+
   // A work-item has rows r and r + 8, of two neighbouring pixels each.
   std::string store(Body& body) const {
     const std::string low = body.to_store(out_.stored, "sum[m][n][e * 2]"),
                       high = body.to_store(out_.stored, "sum[m][n][e * 2 + 1]");
+    const bool is_single = out_.stored == DType::f32;
+    const std::string_view both = is_single ? "*(float2*)(row + ry * out_width + rx) = make_float2(low, high);"
+                                            : "*(u32*)(row + ry * out_width + rx) = low | high << 16;";
     return fmt::format(R"(
 UNROLL for (i32 m = 0; m < OUT_TILES; ++m) UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 o = first_out + m * 16 + item / 4 + e * 8;
   if (o >= outs) continue;
-  u16* const channel = result + (((first_volume * groups + group) * outs + o) * out_depth + out_plane) * out_height * out_width;
+  {2}* const channel = result + (((first_volume * groups + group) * outs + o) * out_depth + out_plane) * out_height * out_width;
   UNROLL for (i32 n = 0; n < PIXEL_TILES; ++n) {{
     const i32 pixel = first_pixel + n * 8 + item % 4 * 2, in_image = IMAGES > 1 ? pixel / TILE : 0;
     const i32 ry = top + pixel % TILE / COLUMNS, rx = left + pixel % COLUMNS;
     if (first_image + in_image >= images || ry >= out_height || rx >= out_width) continue;
-    u16* const row = channel + (i64)in_image * groups * outs * out_height * out_width;
-    const u32 low = {}, high = {};
+    {2}* const row = channel + (i64)in_image * groups * outs * out_height * out_width;
+    const {3} low = {0}, high = {1};
     if (out_width % 2 == 0) {{
-      *(u32*)(row + ry * out_width + rx) = low | high << 16;
+      {4}
     }} else {{
-      row[ry * out_width + rx] = (u16)low;
-      if (rx + 1 < out_width) row[ry * out_width + rx + 1] = (u16)high;
+      row[ry * out_width + rx] = ({2})low;
+      if (rx + 1 < out_width) row[ry * out_width + rx + 1] = ({2})high;
     }}
   }}
 }}
 )",
-                       low, high);
+                       low, high, element(), is_single ? "f32" : "u32", both);
   }
 
   const KernelTarget& target_;
@@ -351,8 +357,9 @@ std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, 
                                                     const ConvAttr& attr, const Dense& out, const Scratch& scratch,
                                                     int& channels_last) {
   const bool is_narrow = x.stored == DType::f16 || x.stored == DType::bf16;
-  if (!target.has_matrix_units || !is_narrow || weight.stored != x.stored || out.stored != x.stored ||
-      out.shape.elements() == 0 || weight.shape.elements() == 0)
+  const bool can_store = out.stored == x.stored || out.stored == DType::f32;
+  if (!target.has_matrix_units || !is_narrow || weight.stored != x.stored || !can_store || out.shape.elements() == 0 ||
+      weight.shape.elements() == 0)
     return std::nullopt;
   if (auto launches = emit_warpgroup_conv(target, x, weight, attr, out, scratch, channels_last)) return launches;
   MatrixConv conv(target, x, weight, attr, out);

@@ -97,7 +97,10 @@ next(stage, phase);
 }
 asm volatile("wgmma.wait_group.sync.aligned 0;" : $REGISTERS :: "memory");
 release(stage == 0 ? STAGES - 1 : stage - 1);
-UNROLL for (i32 i = 0; i < PIXELS / 32; ++i) {
+$STORE}
+)";
+
+constexpr std::string_view kStore16 = R"(UNROLL for (i32 i = 0; i < PIXELS / 32; ++i) {
 const i32 odd = lane & 1, upper = lane & 2, pixel = first_pixel + i * 32 + (lane & 3) * 8;
 u16* const into = $RESULT + (i64)(pixel / plane) * outs * plane + pixel % plane;
 UNROLL for (i32 r = 0; r < 2; ++r) {
@@ -119,6 +122,23 @@ const u32 two = e < 2 ? eight.x : e < 4 ? eight.y : e < 6 ? eight.z : eight.w;
 $RESULT[((i64)((pixel + e) / plane) * outs + out) * plane + (pixel + e) % plane] = (u16)(two >> e % 2 * 16);
 }
 }
+}
+}
+)";
+
+// Four lanes have eight neighbouring pixels.
+constexpr std::string_view kStore32 = R"(UNROLL for (i32 i = 0; i < PIXELS / 8; ++i) {
+const i32 pixel = first_pixel + i * 8 + (lane & 3) * 2;
+f32* const into = $RESULT + (i64)(pixel / plane) * outs * plane + pixel % plane;
+UNROLL for (i32 r = 0; r < 2; ++r) {
+const i32 out = first_out + group * 64 + ((t & 127) >> 5) * 16 + (lane >> 2) + r * 8;
+if (out >= outs || pixel >= pixels) continue;
+const f32 low = sum[i * 4 + r * 2], high = sum[i * 4 + r * 2 + 1];
+if (plane % 2 == 0) {
+*(float2*)(into + (i64)out * plane) = make_float2(low, high);
+} else {
+into[(i64)out * plane] = low;
+if (pixel + 1 < pixels) $RESULT[((i64)((pixel + 1) / plane) * outs + out) * plane + (pixel + 1) % plane] = high;
 }
 }
 }
@@ -192,6 +212,7 @@ std::optional<std::vector<Launch>> emit_warpgroup_conv(const KernelTarget& targe
       "STEP_X = {} }};\n",
       kOuts, pixels, stages, rows, columns, attr.stride[0], attr.stride[1], attr.dilation[0], attr.dilation[1]);
   const auto groups = static_cast<std::uint32_t>(std::min<std::int64_t>(work, target.compute_units));
+  names["STORE"] = filled(out.stored == DType::f32 ? kStore32 : kStore16, names);
   Launch launch = make_launch(body, {kThreads, 1, 1}, {groups, 1, 1}, head + filled(kText, names));
   launch.kernel.dynamic_bytes = 1024 + stages * ((kOuts + pixels) * 128 + 16);
   launch.kernel.needs_warpgroup_products = true;
