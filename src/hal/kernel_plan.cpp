@@ -66,6 +66,7 @@ class Planner {
     std::set<int> left;  // groups that a product computes
     for (const auto& [product, head] : absorbed_.heads) left.insert(head.group);
     for (const auto& [attention, cast] : absorbed_.rounded) left.insert(fused_.group_of[at(cast)]);
+    for (const auto& [attention, group] : absorbed_.queries) left.insert(group);
     for (const Step& step : fused_.steps) {
       if (step.group < 0) {
         if (!waiting.contains(step.node) && !done_.contains(step.node)) add_node(step.node);
@@ -91,10 +92,15 @@ class Planner {
   void add_node(NodeId id) {
     if (absorbed_.heads.contains(id)) return add_product(id, nullptr);
     const auto rounded = absorbed_.rounded.find(id);
-    if (rounded == absorbed_.rounded.end()) return add_primitive(id);
-    const Dense out = values_.result_of(rounded->second);
-    add_kernels(graph_[id], {out.slot, out.stored, graph_[id].shape});
-    values_.deliver(rounded->second, out);
+    const auto queries = absorbed_.queries.find(id);
+    if (rounded == absorbed_.rounded.end() && queries == absorbed_.queries.end()) return add_primitive(id);
+    const NodeId result = rounded == absorbed_.rounded.end() ? id : rounded->second;
+    const Dense out = values_.result_of(result);
+    std::optional<GroupReader> reader;
+    if (queries != absorbed_.queries.end()) reader.emplace(graph_, fused_, queries->second, values_);
+    add_region(target_, graph_, graph_[id], {out.slot, out.stored, graph_[id].shape}, values_, steps_, products_,
+               reader ? &*reader : nullptr);
+    values_.deliver(result, out);
   }
 
   // A product with what it absorbs, or each in its own kernel.
@@ -157,7 +163,7 @@ class Planner {
       case Prim::window: return steps_.add(emit_window(target_, x(0), node.as<WindowAttr>(), out));
       case Prim::arg_reduce: return steps_.add(emit_arg_reduce(target_, x(0), node.as<ArgReduceAttr>(), out, scratch));
       case Prim::cumulative: return steps_.add(emit_cumulative(target_, x(0), node.as<CumulativeAttr>(), out, scratch));
-      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_, products_);
+      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_, products_, nullptr);
       case Prim::arg_sort: return steps_.add(emit_arg_sort(target_, x(0), node.as<ArgSortAttr>(), out, scratch));
       default: throw Error(ErrorCode::internal, fmt::format("no kernel implements {}", name(node.prim)));
     }

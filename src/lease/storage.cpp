@@ -242,7 +242,7 @@ bool Residency::spill() {
     try {
       storage.spill();
       ++counters_->spills;
-    } catch (const Error&) {
+    } catch (const std::exception&) {        // not only Error: the host may have no memory, and the caller is a thread
       if (!storage.loss_.empty()) continue;  // the device is lost, and this value with it
       return false;
     }

@@ -10,7 +10,8 @@
 //
 // Models: GGUF files of the llama, qwen2 and qwen3 architectures, with the tokenizer in the file. On the CPU, weights of 4 to 8
 // bits are multiplied as they are; elsewhere they become 16-bit floats. Loading opens no device. Keys and values of a sequence
-// stay on the device between tokens, which lets others have it in between: every step is a lease of its own.
+// stay on the device between tokens, which lets others have it in between: every step is a lease of its own. A step is one token,
+// or on GPUs up to eight of greedy texts, whose pieces then arrive together (docs/models.md).
 // A sequence's tokens do not depend on the sequences that run beside it.
 //
 // Lifetime: a value; copies share the model. Thread safety: all calls may run concurrently.

@@ -224,7 +224,7 @@ class CudaBackend final : public Backend, public Preloadable, public ExchangingB
     try {
       driver();
       blas_library();
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       // open() tells.
     }
   }

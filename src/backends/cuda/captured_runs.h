@@ -54,7 +54,7 @@ class CapturedRuns {
     std::vector<DevicePointer> addresses;
     RawGraphExec graph = nullptr;  // null until the set is seen again
   };
-  static constexpr std::size_t kKept = 8;
+  static constexpr std::size_t kKept = 16;
 
   Known* find(std::span<const DevicePointer> inputs, std::span<const DevicePointer> outputs);
 

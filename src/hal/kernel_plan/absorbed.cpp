@@ -1,11 +1,18 @@
 #include "hal/kernel_plan/absorbed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <set>
 
+#include "codegen/c/attention/attention.h"
 #include "ops/elementwise/elementwise.h"
 
 namespace tenon {
+
+using namespace emit;
+
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -69,6 +76,21 @@ class Finder {
   bool is_whole(NodeId id) const {
     const ValueView& v = view(id);
     return is_dense(v) && v.offset == 0 && v.shape.elements() == graph_[v.base].shape.elements();
+  }
+
+  // The group that computes the queries [n, heads, 1, width] of attention for nothing else, as [n, heads, parts, width / parts].
+  int queries_of(const Node& attention) const {
+    const NodeId q = attention.inputs[0];
+    const Shape& shape = graph_[q].shape;
+    const NodeId base = base_of(q);
+    const int index = fused_.group_of[at(base)];
+    if (index < 0 || shape[2] != 1 || graph_[q].dtype != DType::f32 || attention.dtype != DType::f32) return -1;
+    if (!has_few_queries(shape, graph_[attention.inputs[1]].shape, graph_[attention.inputs[2]].shape)) return -1;
+    const Group& group = fused_.groups[at(index)];
+    const bool fits = group.domain.rank() == 4 && group.domain[0] == shape[0] && group.domain[1] == shape[1] &&
+                      group.domain[2] * group.domain[3] == shape[3];
+    const bool is_only = group.kind == Group::Kind::elementwise && group.outputs == std::vector{base} && reads(base) == 1;
+    return fits && is_only && is_whole(q) ? index : -1;
   }
 
   std::optional<ProductTail> tail_of(int index) const {
@@ -232,7 +254,27 @@ Absorbed find_absorbed(const Graph& graph, const Plan& fused) {
         graph[head->first].dtype == graph[node.inputs[1]].dtype)
       all.heads[id] = head->second;
   }
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (is_attention(graph[id]))
+      if (const int group = finder.queries_of(graph[id]); group >= 0) all.queries[id] = group;
   return all;
+}
+
+std::function<std::string(Body&, const std::string&, const std::string&, const std::string&, std::string&)> query_text(
+    GroupReader& reader) {
+  return [&reader](Body& body, const std::string& batch, const std::string& head, const std::string& place, std::string& result) {
+    Parameters& p = body.parameters();
+    const std::int64_t width = reader.group().domain[3];  // in the text: a division by a parameter takes long
+    result = reader.name(reader.group().outputs[0]);
+    return element_text(reader, body, [&](const External& e) {
+      const std::string buffer = p.input(e.from.stored, e.from.slot);
+      std::string index = p.whole_number(e.view.offset);
+      const std::array by{batch, head, fmt::format("({} / {})", place, width), fmt::format("({} % {})", place, width)};
+      for (std::size_t axis = 0; axis < by.size(); ++axis)
+        if (e.view.strides[axis] != 0) index += fmt::format(" + {} * {}", by[axis], p.whole_number(e.view.strides[axis]));
+      return body.loaded(e.from.stored, fmt::format("{}[{}]", buffer, index));
+    });
+  };
 }
 
 }  // namespace tenon

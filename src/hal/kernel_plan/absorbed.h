@@ -3,15 +3,18 @@
 // A step that generates a token is a chain of such products, each of which reads a matrix once, with small groups between them
 // that take as long as a kernel takes to start. A product of few rows computes the group that alone reads it as it stores its
 // result (a tail: the sum with the residual, the product of a gate), and the root mean square norm of its own rows before it
-// begins (a head). Attention stores its result in the type that it is rounded to.
+// begins (a head). Attention of few queries computes the group that turns them, and stores its result in the type that it is
+// rounded to.
 //
 // Thread safety: pure functions.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "codegen/c/loops/group.h"
 #include "codegen/c/primitives/primitives.h"
 #include "graph/optimize/fusion.h"
 
@@ -34,11 +37,16 @@ struct ProductHead {
 struct Absorbed {
   std::map<int, ProductTail> tails;     // by group
   std::map<NodeId, ProductHead> heads;  // by product
-  std::map<NodeId, NodeId> rounded;     // attention, by the cast to 16 bits that alone reads it
+  std::map<NodeId, NodeId> rounded;     // by attention: the cast to 16 bits that alone reads it
+  std::map<NodeId, int> queries;        // by attention of few queries: the group that computes them for nothing else
 };
 
 // Moves sums with a product of few rows out of the groups of norms, so that they can be tails. Before PlanValues is made.
 Plan with_sums_apart(const Graph& graph, Plan fused);
 Absorbed find_absorbed(const Graph& graph, const Plan& fused);
+
+// For AttentionOperands::query, from the group whose |reader| this is, which must live as long as the result.
+std::function<std::string(emit::Body&, const std::string&, const std::string&, const std::string&, std::string&)> query_text(
+    emit::GroupReader& reader);
 
 }  // namespace tenon

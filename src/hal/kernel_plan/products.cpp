@@ -183,24 +183,13 @@ ProductEnd::Tail tail_text(GroupReader& reader, const ProductTail& tail) {
   out.text = [&reader, &tail](Body& body, std::span<const std::string> values, const std::string& row, const std::string& column,
                               std::string& result) {
     Parameters& p = body.parameters();
-    std::string text;
-    std::vector<std::string> variables;
-    for (const External& e : reader.externals()) {
-      if (e.view.base == tail.product) {
-        variables.push_back(values[e.view.offset == 0 ? 0 : 1]);
-        continue;
-      }
-      variables.push_back(fmt::format("x{}", variables.size()));
-      const std::string place =
-          fmt::format("{}[{} + {} * {} + {} * {}]", p.input(e.from.stored, e.from.slot), p.whole_number(e.view.offset), row,
-                      p.whole_number(e.view.strides[0]), column, p.whole_number(e.view.strides[1]));
-      text += fmt::format("{} {} = {};\n", variable_type(e.from.stored), variables.back(), body.loaded(e.from.stored, place));
-    }
-    const auto variable = [&](NodeId operand) -> std::string {
-      if (const auto m = reader.member(operand)) return reader.name(*m);
-      return reader.is_number(operand) ? reader.number(body, operand) : variables[at(reader.external_index(operand))];
-    };
-    for (const NodeId id : reader.group().nodes) text += reader.statement(body, id, variable);
+    const std::string text = element_text(reader, body, [&](const External& e) {
+      if (e.view.base == tail.product) return values[e.view.offset == 0 ? 0 : 1];
+      const std::string buffer = p.input(e.from.stored, e.from.slot), offset = p.whole_number(e.view.offset);
+      const std::string by_row = p.whole_number(e.view.strides[0]), by_column = p.whole_number(e.view.strides[1]);
+      return body.loaded(e.from.stored,
+                         fmt::format("{}[{} + {} * {} + {} * {}]", buffer, offset, row, by_row, column, by_column));
+    });
     result = reader.name(tail.result);
     return text;
   };

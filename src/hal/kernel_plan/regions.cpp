@@ -53,7 +53,7 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
 }
 
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const Dense& out, PlanValues& values,
-                PlanSteps& steps, PlanProducts& products) {
+                PlanSteps& steps, PlanProducts& products, GroupReader* queries) {
   const Scratch scratch = [&](std::uint64_t bytes) { return steps.temporary(bytes); };
   const RegionAttr& attr = node.as<RegionAttr>();
   if (const auto* part = std::get_if<TopKAttr>(&attr)) {
@@ -71,7 +71,11 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
   const AttentionAttr& attention = std::get<AttentionAttr>(attr);
   const auto rows = [&](std::size_t input) { return rows_of(target, graph, node.inputs[input], values, steps); };
   const auto shape = [&](std::size_t input) -> const Shape& { return graph[node.inputs[input]].shape; };
-  AttentionOperands x{shape(0), shape(1), shape(2), rows(0), {}, {}, std::nullopt, std::nullopt, false};
+  AttentionOperands x{shape(0), shape(1), shape(2), {}, {}, {}, std::nullopt, std::nullopt, false, {}, false};
+  if (queries)
+    x.query = query_text(*queries);
+  else
+    x.q = rows(0);
   if (has_two_parts(target, graph, node, values)) {
     const auto part = [&](std::size_t input, std::size_t number) {
       return rows_of(target, graph, graph[node.inputs[input]].inputs[number], values, steps);
@@ -79,6 +83,7 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
     x.k = part(1, 0);
     x.v = part(2, 0);
     x.rest = {graph[graph[node.inputs[1]].inputs[0]].shape[2], part(1, 1), part(2, 1)};
+    x.is_given = steps.is_input(x.k.slot) && steps.is_input(x.v.slot);
   } else {
     x.k = rows(1);
     x.v = rows(2);

@@ -14,8 +14,8 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
 // Whether the step of |node|, an attention, reads the two parts of its keys and values where they are; nothing else reads them
 // put together.
 bool has_two_parts(const KernelTarget& target, const Graph& graph, const Node& node, const PlanValues& values);
-// Adds the steps of |node|, a region that was taken.
+// Adds the steps of |node|, a region that was taken. |queries|: of attention, the group that it computes itself; may be null.
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const emit::Dense& out, PlanValues& values,
-                PlanSteps& steps, PlanProducts& products);
+                PlanSteps& steps, PlanProducts& products, emit::GroupReader* queries);
 
 }  // namespace tenon

@@ -101,18 +101,17 @@ class Builder {
     return build::concat(parts, 2);
   }
 
-  // cos [m, heads, 1, rotated / 2], sin [m, heads, 2, rotated / 2], where heads is 1, or, on a device that is apart, all of them,
-  // so that one kernel turns all: values turn by nothing.
+  // cos [m, 1, 1, rotated / 2], sin [m, 1, 2, rotated / 2]; on a device that is apart, also for keys and values together, which
+  // turn by nothing: [m, 2 * kv_heads, ...].
   struct Turns {
-    Expr cos, sin;
+    Expr cos, sin, kv_cos, kv_sin;
   };
   Turns turns(std::int64_t m) {
     const Expr cos = given("cos", DType::f32, Shape{m, 1, 1, a_.rotated / 2});
     const Expr sin = given("sin", DType::f32, Shape{m, 1, 2, a_.rotated / 2});
-    if (!apart_) return {cos, sin};
-    const std::int64_t turning = a_.heads + a_.kv_heads;
-    const Expr is_turning = numbers(Shape{1, turning + a_.kv_heads, 1, 1}, 0) <= static_cast<double>(turning - 1);
-    return {build::where(is_turning, cos, 1.0), build::where(is_turning, sin, 0.0)};
+    if (!apart_) return {cos, sin, cos, sin};
+    const Expr is_key = numbers(Shape{1, 2 * a_.kv_heads, 1, 1}, 0) <= static_cast<double>(a_.kv_heads - 1);
+    return {cos, sin, build::where(is_key, cos, 1.0), build::where(is_key, sin, 0.0)};
   }
   // first, first + 1, ... as a constant: a kernel less than if the device counted.
   Expr numbers(const Shape& shape, std::int64_t first) {
@@ -122,8 +121,9 @@ class Builder {
   }
 
   struct Heads {
-    Expr q, k, v;  // [m, heads or kv_heads, head_width]
-    Expr kv;       // if the device is apart: k and v, [m, 2 * kv_heads, head_width]
+    Expr q, k, v;                  // [m, heads or kv_heads, head_width]
+    Expr kv;                       // if the device is apart: k and v, [m, 2 * kv_heads, head_width]
+    std::optional<Expr> unturned;  // the same before they are turned, if nothing else is done to them
   };
   Heads heads(Expr x, const Layer& layer, const Turns& turns) {
     const std::int64_t m = x.extent(0), q_width = a_.heads * a_.head_width, kv_width = a_.kv_heads * a_.head_width;
@@ -134,9 +134,10 @@ class Builder {
       return build::reshape(columns(parts, first, heads * a_.head_width), Shape{m, heads, a_.head_width});
     };
     if (apart_ && !layer.q_norm) {
-      const Expr turned = rotate(split(0, a_.heads + 2 * a_.kv_heads), turns.cos, turns.sin);
-      return {build::narrow(turned, 1, 0, a_.heads), build::narrow(turned, 1, a_.heads, a_.kv_heads),
-              build::narrow(turned, 1, a_.heads + a_.kv_heads, a_.kv_heads), build::narrow(turned, 1, a_.heads, 2 * a_.kv_heads)};
+      const Expr raw = split(q_width, 2 * a_.kv_heads), kv = rotate(raw, turns.kv_cos, turns.kv_sin);
+      const bool turns_all = a_.rotated == a_.head_width;
+      return {rotate(split(0, a_.heads), turns.cos, turns.sin), build::narrow(kv, 1, 0, a_.kv_heads),
+              build::narrow(kv, 1, a_.kv_heads, a_.kv_heads), kv, turns_all ? std::optional(raw) : std::nullopt};
     }
     Expr q = split(0, a_.heads), k = split(q_width, a_.kv_heads);
     const Expr v = split(q_width + kv_width, a_.kv_heads);
@@ -144,9 +145,24 @@ class Builder {
       q = norm(q, layer.q_norm);
       k = norm(k, layer.k_norm);
     }
-    const Expr cos = build::narrow(turns.cos, 1, 0, 1), sin = build::narrow(turns.sin, 1, 0, 1);
-    k = rotate(k, cos, sin);
-    return {rotate(q, cos, sin), k, v, apart_ ? build::concat(std::array{k, v}, 1) : k};
+    k = rotate(k, turns.cos, turns.sin);
+    return {rotate(q, turns.cos, turns.sin), k, v, apart_ ? build::concat(std::array{k, v}, 1) : k, std::nullopt};
+  }
+
+  // The open part with the keys and values of one token for each row.
+  Expr with_token(Expr lately, const Heads& heads, const Turns& turns, Expr is_new) const {
+    const std::int64_t rows = lately.extent(0), half = a_.head_width / 2;
+    if (!heads.unturned)
+      return build::where(is_new, build::reshape(heads.kv, Shape{rows, 2 * a_.kv_heads, 1, a_.head_width}), lately);
+    // Turned again for each place of the open part, which costs nothing in the kernel that writes them all, and saves one.
+    const Shape all{rows, 2 * a_.kv_heads, kOpen, 2, half};
+    const auto spread = [&](Expr x, std::int64_t parts) {
+      return build::broadcast(build::reshape(x, Shape{rows, 2 * a_.kv_heads, 1, parts, half}), all);
+    };
+    const Expr kv = spread(*heads.unturned, 2);
+    const Expr turned = kv * spread(turns.kv_cos, 1) + build::reverse(kv, 3) * spread(turns.kv_sin, 2);
+    const Expr at_place = build::broadcast(build::reshape(is_new, Shape{rows, 1, kOpen, 1, 1}), all);
+    return build::reshape(build::where(at_place, turned, build::reshape(lately, all)), lately.shape());
   }
 
   // What follows the attention, whose result is [m, heads * head_width].
@@ -224,14 +240,15 @@ struct Apart {
 Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Expr x, Apart& given, std::int64_t step) {
   const std::int64_t rows = given.rows;
   const Expr mask = given.of_step(given.mask, step), is_new = given.of_step(given.is_new, step);
-  const Builder::Turns turns{given.of_step(given.turns.cos, step), given.of_step(given.turns.sin, step)};
+  const Builder::Turns turns{given.of_step(given.turns.cos, step), given.of_step(given.turns.sin, step),
+                             given.of_step(given.turns.kv_cos, step), given.of_step(given.turns.kv_sin, step)};
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const std::size_t at = static_cast<std::size_t>(i);
     const Layer& layer = weights.layers[at];
     const Builder::Heads heads = b.heads(x, layer, turns);
     const Expr before = given.before[at];
     Expr& lately = given.lately[at];
-    lately = build::where(is_new, build::reshape(heads.kv, Shape{rows, 2 * a.kv_heads, 1, a.head_width}), lately);
+    lately = b.with_token(lately, heads, turns, is_new);
     const auto both = [&](std::int64_t first) {
       return build::concat(std::array{build::narrow(before, 1, first, a.kv_heads), build::narrow(lately, 1, first, a.kv_heads)},
                            2);

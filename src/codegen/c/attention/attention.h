@@ -6,6 +6,7 @@
 // (few_queries.cpp). Both keep a running largest score for each row, and scale what they have by it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,12 @@ struct AttentionOperands {
   std::optional<Rest> rest;
   std::optional<Access> mask;
   bool mask_is_bool = false;
+  // In place of q: statements that define |result|, for the batch, head and place in a row of these names. Only of few queries of
+  // one row, in f32.
+  std::function<std::string(Body& body, const std::string& batch, const std::string& head, const std::string& place,
+                            std::string& result)>
+      query;
+  bool is_given = false;  // k and v, without |rest|, are inputs of the program, which no kernel of it writes
 };
 
 struct AttentionRule {

@@ -27,26 +27,34 @@ const $ELEMENT* const k = $K + $K_OFFSET + n * $K_BATCH + g * $K_HEAD + part * E
 const $ELEMENT* const v = $V + $V_OFFSET + n * $V_BATCH + g * $V_HEAD + part * EACH;
 $REST
 const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
+VARRAY($ELEMENT, EACH, k_part[AHEAD]);
+VARRAY($ELEMENT, EACH, v_part[AHEAD]);
+const auto fetch = [&](const i32 b) {
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
+VLOAD($ELEMENT, EACH, k_part[a], $K_PLACE);
+VLOAD($ELEMENT, EACH, v_part[a], $V_PLACE);
+}
+};
+$FIRST_FETCH
 f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
 i32 row_of[R], head_of[R];
 UNROLL for (i32 r = 0; r < R; ++r) {
 const i32 number = chunk * R + r, is_in = number < rows * group;
 row_of[r] = is_in ? number % rows : 0;
 head_of[r] = g * group + (is_in ? number / rows : 0);
-const $ELEMENT* const q = $Q + $Q_OFFSET + n * $Q_BATCH + head_of[r] * $Q_HEAD + row_of[r] * $Q_ROW + part * EACH;
-UNROLL for (i32 i = 0; i < EACH; ++i) { query[r][i] = is_in ? $QUERY * $SCALE : 0.0f; sum[r][i] = 0; }
+$QUERY_ROW
+UNROLL for (i32 i = 0; i < EACH; ++i) {
+$QUERY_TEXT
+query[r][i] = is_in ? $QUERY * $SCALE : 0.0f;
+sum[r][i] = 0;
+}
 largest[r] = -INFINITY_F32;
 total[r] = 0;
 }
 for (i32 start = begin; start < end; start += TEAMS * AHEAD) {
 const i32 b = start + team;
-VARRAY($ELEMENT, EACH, k_part[AHEAD]);
-VARRAY($ELEMENT, EACH, v_part[AHEAD]);
-UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
-VLOAD($ELEMENT, EACH, k_part[a], $K_PLACE);
-VLOAD($ELEMENT, EACH, v_part[a], $V_PLACE);
-}
+if (start > begin) fetch(b);
 UNROLL for (i32 r = 0; r < R; ++r) {
 const i32 row = row_of[r], h = head_of[r];
 f32 score[AHEAD], top = largest[r];
@@ -71,22 +79,28 @@ UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, $V_VALUE, sum[r][
 }
 }
 }
-LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS];
+LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS], weights[THREADS / 32][TEAMS];
 UNROLL for (i32 r = 0; r < R; ++r) {
 BARRIER;
 UNROLL for (i32 i = 0; i < EACH; ++i) sums[team][part * EACH + i] = sum[r][i];
 if (part == 0) { tops[team] = largest[r]; totals[team] = total[r]; }
 BARRIER;
 f32 top = -INFINITY_F32, all = 0;
-for (i32 m = 0; m < TEAMS; ++m) top = fmaxf(top, tops[m]);
+for (i32 m = t % 32; m < TEAMS; m += 32) top = fmaxf(top, tops[m]);
+UNROLL for (i32 distance = 16; distance > 0; distance /= 2) top = fmaxf(top, SHUFFLE(top, distance));
 const f32 base = top == -INFINITY_F32 ? 0.0f : top;
-for (i32 m = 0; m < TEAMS; ++m) all += totals[m] * power(tops[m] - base);
+for (i32 m = t % 32; m < TEAMS; m += 32) {
+weights[t / 32][m] = power(tops[m] - base);
+all = fmaf(totals[m], weights[t / 32][m], all);
+}
+UNROLL for (i32 distance = 16; distance > 0; distance /= 2) all += SHUFFLE(all, distance);
+__syncwarp();
 const i32 number = chunk * R + r;
 if (number < rows * group) {
 const i64 line = ((i64)n * $HEADS + head_of[r]) * rows + row_of[r];
 for (i32 c = t; c < WIDTH; c += THREADS) {
 f32 x = 0;
-for (i32 m = 0; m < TEAMS; ++m) x += sums[m][c] * power(tops[m] - base);
+UNROLL_BY(8) for (i32 m = 0; m < TEAMS; ++m) x = fmaf(sums[m][c], weights[t / 32][m], x);
 $STORE
 }
 $STORE_STATE
@@ -129,7 +143,7 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   const DType dtype = x.k.stored;
   const std::int64_t width = x.q_shape[3], shared = x.q_shape[1] / x.k_shape[1], rows = x.q_shape[2], keys = x.k_shape[2];
   const int each = 16 / static_cast<int>(element_bytes(dtype)), lanes = lanes_of(dtype, width);
-  if (!has_aligned_rows(x.q) || !has_aligned_rows(x.k) || !has_aligned_rows(x.v))
+  if ((!x.query && !has_aligned_rows(x.q)) || !has_aligned_rows(x.k) || !has_aligned_rows(x.v))
     throw Error(ErrorCode::internal, "attention of few queries needs aligned rows");
   const std::int64_t heads = x.k_shape[0] * x.k_shape[1];
   // Keys and values that fit in the cache may be read by each row for itself, by larger work-groups: there it is latency that
@@ -164,11 +178,20 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
       {"KEY_COUNT", p.whole_number(keys)},
       {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
       {"ELEMENT", stored_type(dtype)},
-      {"QUERY", body.loaded(dtype, "q[i]")},
       {"K_VALUE", body.loaded(dtype, "k_part[a][i]")},
       {"V_VALUE", body.loaded(dtype, "v_part[a][i]")},
       {"ROUNDED", dtype == DType::f32 ? "p" : body.loaded(dtype, body.to_store(dtype, "p"))}};
-  add_operand(names, p, "Q", x.q);
+  if (x.query) {
+    names["QUERY_ROW"] = "const i32 head = head_of[r];";
+    names["QUERY_TEXT"] = "const i32 place = part * EACH + i;\n" + x.query(body, "n", "head", "place", names["QUERY"]);
+  } else {
+    add_operand(names, p, "Q", x.q);
+    names["QUERY_ROW"] = filled(
+        "const $ELEMENT* const q = $Q + $Q_OFFSET + n * $Q_BATCH + head_of[r] * $Q_HEAD + row_of[r] * $Q_ROW + part * EACH;",
+        names);
+    names["QUERY_TEXT"] = "";
+    names["QUERY"] = body.loaded(dtype, "q[i]");
+  }
   add_operand(names, p, "K", x.k);
   add_operand(names, p, "V", x.v);
   names["REST"] = "";
@@ -184,6 +207,14 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
     const std::string from = p.whole_number(x.rest->from);
     place = fmt::format("(key < {0} ? {1} : {2}_rest + (key - {0}) * {3})", from, place, lower, names[second + "_ROW"]);
   }
+  // Keys and values that no kernel of the program writes are fetched while the kernel in front of this one still runs.
+  const bool is_early = x.is_given && x.rest;
+  names["FIRST_FETCH"] = is_early ? fmt::format(
+                                        "const i32 is_early = begin + TEAMS * AHEAD <= (i32){};\n"
+                                        "if (is_early) fetch(begin + team);\nWAIT_FOR_LAST;\n"
+                                        "if (!is_early) fetch(begin + team);",
+                                        p.whole_number(x.rest->from))
+                                  : "fetch(begin + team);";
   names["MASKED"] = masked_score(body, p, x, "s");
   if (splits > 1) {
     names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
@@ -199,7 +230,7 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
       fmt::format("enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, CAUSAL = {} }};\n",
                   width, each, lanes, teams, threads, together, kAhead, int{rule.causal});
   std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
-                                           text + filled(kText, names))};
+                                           (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), 0, is_early)};
   if (splits == 1) return launches;
   Parameters second(true);
   Body join(target, second);

@@ -180,6 +180,20 @@ std::string GroupReader::statement(Body& body, NodeId id, const std::function<st
   return body.elementwise(node, graph_[node.inputs.back()].dtype, operands, name(id), params_[id]);
 }
 
+std::string element_text(GroupReader& reader, Body& body, const std::function<std::string(const External&)>& load) {
+  std::string text;
+  for (std::size_t k = 0; k < reader.externals().size(); ++k) {
+    const External& e = reader.externals()[k];
+    text += fmt::format("const {} x{} = {};\n", variable_type(e.from.stored), k, load(e));
+  }
+  const auto variable = [&](NodeId operand) -> std::string {
+    if (const auto m = reader.member(operand)) return reader.name(*m);
+    return reader.is_number(operand) ? reader.number(body, operand) : fmt::format("x{}", reader.external_index(operand));
+  };
+  for (const NodeId id : reader.group().nodes) text += reader.statement(body, id, variable);
+  return text;
+}
+
 bool group_can_read(const Graph& graph, const Plan& plan, const Group& group, NodeId operand) {
   if (group.kind == Group::Kind::elementwise || !(graph[operand].shape == group.domain)) return true;
   const GroupAxes axes = group_axes(group);

@@ -65,6 +65,10 @@ class GroupReader {
   std::map<NodeId, std::string> numbers_;
 };
 
+// Statements that compute the nodes of an elementwise group for one element, within a kernel of something else; |load| gives the
+// value of what is read from outside.
+std::string element_text(GroupReader& reader, Body& body, const std::function<std::string(const External&)>& load);
+
 std::vector<Launch> emit_rows(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement);
 std::vector<Launch> emit_reduction(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement);
 

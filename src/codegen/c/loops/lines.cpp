@@ -209,7 +209,9 @@ std::string take_later_text(const ArgReduceAttr& attr, const std::string& value,
 
 std::vector<Launch> emit_arg_reduce_lines(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
                                           std::int64_t count, std::int64_t extent_of_line, const Scratch& scratch) {
-  const LineShape shape(target, count, extent_of_line, 8, 16384);
+  // A second kernel takes about as long as a work-group takes for this many elements; the vocabulary of a language model is more.
+  constexpr std::int64_t kShort = 16384, kLong = std::int64_t{1} << 18;
+  const LineShape shape(target, count, extent_of_line, 8, extent_of_line > kShort && extent_of_line < kLong ? 4096 : kShort);
   const std::string type = variable_type(x.stored), index = index_type(extent_of_line);
   constexpr int kUnroll = 8;
   int values = -1, places = -1;

@@ -182,6 +182,16 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
   const f32* const v = arg19 + arg20 + n * arg21 + g * arg22 + part * EACH;
   
   const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
+  VARRAY(f32, EACH, k_part[AHEAD]);
+  VARRAY(f32, EACH, v_part[AHEAD]);
+  const auto fetch = [&](const i32 b) {
+    UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+      const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
+      VLOAD(f32, EACH, k_part[a], k + key * arg18);
+      VLOAD(f32, EACH, v_part[a], v + key * arg23);
+    }
+  };
+  fetch(begin + team);
   f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
   i32 row_of[R], head_of[R];
   UNROLL for (i32 r = 0; r < R; ++r) {
@@ -189,19 +199,17 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
     row_of[r] = is_in ? number % rows : 0;
     head_of[r] = g * group + (is_in ? number / rows : 0);
     const f32* const q = arg9 + arg10 + n * arg11 + head_of[r] * arg12 + row_of[r] * arg13 + part * EACH;
-    UNROLL for (i32 i = 0; i < EACH; ++i) { query[r][i] = is_in ? q[i] * arg8 : 0.0f; sum[r][i] = 0; }
+    UNROLL for (i32 i = 0; i < EACH; ++i) {
+      
+      query[r][i] = is_in ? q[i] * arg8 : 0.0f;
+      sum[r][i] = 0;
+    }
     largest[r] = -INFINITY_F32;
     total[r] = 0;
   }
   for (i32 start = begin; start < end; start += TEAMS * AHEAD) {
     const i32 b = start + team;
-    VARRAY(f32, EACH, k_part[AHEAD]);
-    VARRAY(f32, EACH, v_part[AHEAD]);
-    UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-      const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
-      VLOAD(f32, EACH, k_part[a], k + key * arg18);
-      VLOAD(f32, EACH, v_part[a], v + key * arg23);
-    }
+    if (start > begin) fetch(b);
     UNROLL for (i32 r = 0; r < R; ++r) {
       const i32 row = row_of[r], h = head_of[r];
       f32 score[AHEAD], top = largest[r];
@@ -226,22 +234,28 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
       }
     }
   }
-  LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS];
+  LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS], weights[THREADS / 32][TEAMS];
   UNROLL for (i32 r = 0; r < R; ++r) {
     BARRIER;
     UNROLL for (i32 i = 0; i < EACH; ++i) sums[team][part * EACH + i] = sum[r][i];
     if (part == 0) { tops[team] = largest[r]; totals[team] = total[r]; }
     BARRIER;
     f32 top = -INFINITY_F32, all = 0;
-    for (i32 m = 0; m < TEAMS; ++m) top = fmaxf(top, tops[m]);
+    for (i32 m = t % 32; m < TEAMS; m += 32) top = fmaxf(top, tops[m]);
+    UNROLL for (i32 distance = 16; distance > 0; distance /= 2) top = fmaxf(top, SHUFFLE(top, distance));
     const f32 base = top == -INFINITY_F32 ? 0.0f : top;
-    for (i32 m = 0; m < TEAMS; ++m) all += totals[m] * power(tops[m] - base);
+    for (i32 m = t % 32; m < TEAMS; m += 32) {
+      weights[t / 32][m] = power(tops[m] - base);
+      all = fmaf(totals[m], weights[t / 32][m], all);
+    }
+    UNROLL for (i32 distance = 16; distance > 0; distance /= 2) all += SHUFFLE(all, distance);
+    __syncwarp();
     const i32 number = chunk * R + r;
     if (number < rows * group) {
       const i64 line = ((i64)n * arg3 + head_of[r]) * rows + row_of[r];
       for (i32 c = t; c < WIDTH; c += THREADS) {
         f32 x = 0;
-        for (i32 m = 0; m < TEAMS; ++m) x += sums[m][c] * power(tops[m] - base);
+        UNROLL_BY(8) for (i32 m = 0; m < TEAMS; ++m) x = fmaf(sums[m][c], weights[t / 32][m], x);
         x = all == 0 ? 0.0f : x / all;
         arg24[line * WIDTH + c] = x;
       }
