@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "ops/build.h"
 #include "ops/parameters.h"
 #include "ops/register.h"
@@ -76,17 +80,29 @@ Results masked_fill(const OpCall& call) {
   return {where(mask, call.number("value"), x).id()};
 }
 
+// first, first + 1, ... along the one axis that is long; a constant if there are few.
+Expr counted(Graph& graph, const Shape& shape, int axis, std::int64_t first, DType type) {
+  constexpr std::int64_t kFew = 4096;
+  if (shape[axis] <= kFew) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(shape[axis]));
+    std::iota(values.begin(), values.end(), first);
+    const HostArray array = HostArray::from<std::int64_t>(shape, std::span<const std::int64_t>(values));
+    return {graph, graph.constant(array.cast(type))};
+  }
+  const Expr shift{graph, graph.scalar(static_cast<double>(first), DType::i64)};
+  return cast(first == 0 ? iota(graph, shape, axis) : iota(graph, shape, axis) + shift, type);
+}
+
 template <bool lower>
 Results triangle(const OpCall& call) {
   const Expr x = input(call, 0);
   if (x.rank() < 2) call.fail("expected at least two axes", "reshape it to a matrix");
   const std::int64_t rows = x.extent(x.rank() - 2), cols = x.extent(x.rank() - 1);
+  const std::int64_t diagonal = std::clamp<std::int64_t>(call.integer("diagonal"), -rows, cols);
   // Only one comparison per element, of short integers: what the rows have is computed once for each.
   const DType type = std::max(rows, cols) < std::int64_t{1} << 30 ? DType::i32 : DType::i64;
-  const std::int64_t diagonal = std::clamp<std::int64_t>(call.integer("diagonal"), -rows, cols);
-  const Expr shift{call.graph(), call.graph().scalar(static_cast<double>(diagonal), DType::i64)};
-  const Expr column = cast(iota(call.graph(), Shape{1, cols}, 1), type);
-  const Expr last = cast(iota(call.graph(), Shape{rows, 1}, 0) + shift, type);
+  const Expr column = counted(call.graph(), Shape{1, cols}, 1, 0, type);
+  const Expr last = counted(call.graph(), Shape{rows, 1}, 0, diagonal, type);
   return {where(lower ? column <= last : column >= last, x, 0.0).id()};
 }
 

@@ -99,7 +99,7 @@ struct Kernels {
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
   // out[i] is the sum of row i of |cols| elements, in double.
   void (*sum_short_rows)(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out);
-  PartialReduceKernel largest_magnitude[kStorageTypes];  // of |in[i]|; f32 and f64
+  PartialReduceKernel largest_magnitude[kStorageTypes];  // of |in[i]|; f32, f64 and bf16
   // The same for elements that are in no cache: it prefetches them. nullptr where there is no such kernel.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];  // bf16 likewise
@@ -107,7 +107,8 @@ struct Kernels {
   DifferenceReduce difference_reduce[kStorageTypes];              // f32 and f64
   // f32 and f64; Add, Sub and Mul; nullptr for the others.
   SquaredDeviationsKernel sum_of_squared_deviations[kStorageTypes];
-  SquaredDeviationsKernel sum_of_squared_quotients;  // f32: (in[i] / *shift)^2, by the reciprocal like deviation_with
+  // (in[i] / *shift)^2, by the reciprocal like deviation_with: f32, and bf16 by an f32.
+  SquaredDeviationsKernel sum_of_squared_quotients[kStorageTypes];
   StoreAndReduceKernel store_and_sum[kElementwiseCount][kStorageTypes];
   StoreAndReduceKernel store_and_max[kElementwiseCount][kStorageTypes];
   ExpSumKernel exp_sum;

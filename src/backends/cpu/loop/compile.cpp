@@ -227,6 +227,8 @@ class LoopCompiler {
     if (graph_[id].dtype != DType::bf16 || is_row(id) || !is_only_stored(id) || placement_.targets(id).size() != 1) return false;
     return std::ranges::all_of(kernel.operands, [&](NodeId operand) { return is_read_as_bf16(operand); });
   }
+  // As it is, if it is read as bf16, or in its compute type.
+  int operand_or_bf16(NodeId node) { return is_read_as_bf16(node) ? input_register(external_of(node)) : operand(node, false); }
   // From outside, in bf16, where it is.
   bool is_read_as_bf16(NodeId operand) const {
     if (member(operand) || graph_[operand].dtype != DType::bf16) return false;
@@ -393,8 +395,12 @@ class LoopCompiler {
       return emit_reduction(squares, new_reduction(id), 2);
     }
     if (absorbed_.quotients.count(id)) {
-      Instruction squares = deviation(Code::squared_deviations, absorbed_.quotients.at(id));
-      squares.squares = kernels().sum_of_squared_quotients;
+      const NodeId quotient = absorbed_.quotients.at(id);
+      Instruction squares;
+      squares.code = Code::squared_deviations;
+      squares.in[0] = operand_or_bf16(graph_[quotient].inputs[0]);
+      squares.in[1] = row_register(graph_[quotient].inputs[1]);
+      squares.squares = kernels().sum_of_squared_quotients[static_cast<int>(program_.registers[at(squares.in[0])].dtype)];
       return emit_reduction(squares, new_reduction(id), 2);
     }
     Instruction instruction;
@@ -413,9 +419,10 @@ class LoopCompiler {
       reduction.input = operand(factors[0], false);
       instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
     } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
-      reduction.input = operand(graph_[size->second].inputs[0], false);
+      reduction.input = operand_or_bf16(graph_[size->second].inputs[0]);
+      type = static_cast<int>(program_.registers[at(reduction.input)].dtype);
     } else if (is_read_as_bf16(graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
-      reduction.input = input_register(external_of(graph_[id].inputs[0]));
+      reduction.input = operand_or_bf16(graph_[id].inputs[0]);
       type = static_cast<int>(DType::bf16);
     } else {
       reduction.input = operand(graph_[id].inputs[0], false);

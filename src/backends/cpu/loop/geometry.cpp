@@ -135,12 +135,13 @@ class Shaper {
     const bool reduces_columns = group_.kind == Group::Kind::reduction && !geometry_.keeps_columns;
     geometry_.block = group_.nodes.size() <= 6 ? 2048 : 1024;
     if (reduces_columns && group_.nodes.size() == 1) geometry_.block = kPartElements;
+    if (group_.kind == Group::Kind::rows && gives_only_row_values()) geometry_.block = 8192;
     if (geometry_.rows <= 1 || geometry_.between != 1 || reduces_columns) return;
     // Rows that fit into a tile together share the work on one value per row. Where rows only have such results, no tile of
     // elements has to stay in the cache. Without reductions segments of one row are better, which are read where they are, also
     // if all rows share them.
     const std::int64_t least = group_.kind == Group::Kind::elementwise ? 8 : 2;
-    const std::int64_t limit = group_.kind != Group::Kind::rows ? geometry_.block : gives_only_row_values() ? 8192 : 2048;
+    const std::int64_t limit = group_.kind == Group::Kind::rows ? std::max<std::int64_t>(geometry_.block, 2048) : geometry_.block;
     if (geometry_.cols * least <= limit)
       geometry_.tile_rows = std::min(geometry_.rows, limit / std::max<std::int64_t>(geometry_.cols, 1));
   }

@@ -427,11 +427,11 @@ class LoopRunner {
   }
 
   void squared_deviations(const Instruction& i) {
-    const DType dtype = loop_.registers[at(i.in[0])].dtype;
-    const std::size_t size = element_bytes(dtype);
+    const std::size_t size = element_bytes(loop_.registers[at(i.in[0])].dtype);
+    const std::size_t one = element_bytes(loop_.registers[at(i.in[1])].dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const std::byte* in = pointers_[i.in[0]] + at(r * tile_.columns) * size;
-      add_to_row(i, r, i.squares(in, pointers_[i.in[1]] + at(r) * size, tile_.columns, ahead_of(i, in)));
+      add_to_row(i, r, i.squares(in, pointers_[i.in[1]] + at(r) * one, tile_.columns, ahead_of(i, in)));
     }
   }
 

@@ -21,14 +21,14 @@ std::int64_t padded(std::int64_t floats) { return (floats + 15) / 16 * 16; }
 
 bool has_unit(DType dtype) { return dtype == DType::bf16 && bf16_unit() != Bf16Unit::none; }
 
-// How the work is divided; follows from the shapes and the dtype alone. The heads of q that share a head of k are rows of one
-// matrix.
+// How the work is divided. The parts of the keys follow from the shapes and the dtype alone, because results depend on them; they
+// do not depend on the number of rows in a tile. The heads of q that share a head of k are rows of one matrix.
 struct Division {
   std::int64_t batches, heads, shared, rows_per_head, keys, width, values;
   std::int64_t rows;  // of all heads that share one: shared * rows_per_head
   std::int64_t tile_rows, tiles, parts, part_keys;
 
-  Division(const Shape& q, const Shape& k, const Shape& v, DType dtype)
+  Division(const Shape& q, const Shape& k, const Shape& v, DType dtype, int threads)
       : batches(q[0]),
         heads(k[1]),
         shared(q[1] / k[1]),
@@ -45,6 +45,13 @@ struct Division {
     parts = std::clamp<std::int64_t>(kUnits / units, 1, std::max<std::int64_t>(1, blocks / 2));
     part_keys = ((blocks + parts - 1) / parts) * kBlockKeys;
     parts = (keys + part_keys - 1) / part_keys;
+    // Shorter tiles where there would not be one for each thread.
+    constexpr std::int64_t kShortest = 32;
+    const std::int64_t wanted = (2 * threads + batches * heads * parts - 1) / (batches * heads * parts);
+    if (threads > 1 && tiles < wanted && tile_rows > kShortest) {
+      tile_rows = std::max(kShortest, ((rows + wanted - 1) / wanted + 15) / 16 * 16);
+      tiles = (rows + tile_rows - 1) / tile_rows;
+    }
   }
 
   std::int64_t units() const { return batches * heads * tiles * parts; }
@@ -270,14 +277,14 @@ void store(const Division& d, std::int64_t first_row, std::int64_t rows, const S
 }  // namespace
 
 std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v, DType dtype) {
-  const Division d(q, k, v, dtype);
+  const Division d(q, k, v, dtype, pool.threads());
   const std::int64_t states = d.parts > 1 ? d.units() : pool.threads();
   return at(pool.threads() * d.worker_floats() + states * d.state_floats()) * sizeof(float);
 }
 
 void attention(ThreadPool& pool, const AttentionOperands& operands, const AttentionAttr& attr, const Target& out,
                std::span<std::byte> scratch) {
-  const Division d(operands.q.shape, operands.k.shape, operands.v.shape, operands.rounded);
+  const Division d(operands.q.shape, operands.k.shape, operands.v.shape, operands.rounded, pool.threads());
   float* const workers = reinterpret_cast<float*>(scratch.data());
   float* const states = workers + pool.threads() * d.worker_floats();
   float* const result = static_cast<float*>(out.data);

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "backends/cpu/primitives/axis_lanes.h"
+#include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
@@ -14,6 +15,13 @@ namespace {
 bool is_inside(std::int64_t index, std::int64_t extent) {
   const std::int64_t resolved = index < 0 ? index + extent : index;
   return static_cast<std::uint64_t>(resolved) < static_cast<std::uint64_t>(extent);
+}
+
+// True if one of them is not. Instructions that compare 64 bits are not among those of all CPUs.
+TENON_CLONES bool any_outside(const std::int64_t* indices, std::int64_t n, std::int64_t extent) {
+  std::uint64_t outside = 0;
+  for (std::int64_t i = 0; i < n; ++i) outside |= is_inside(indices[i], extent) ? 0 : 1;
+  return outside != 0;
 }
 
 std::int64_t resolve(std::int64_t index, std::int64_t extent) { return index < 0 ? index + extent : index; }
@@ -40,11 +48,7 @@ void check_indices(ThreadPool& pool, View indices, std::int64_t extent) {
   const auto* data = static_cast<const std::int64_t*>(indices.data);
   const bool dense = is_dense(indices.shape, indices.strides);
   for_ranges(pool, indices.shape.elements(), 1, [&](std::int64_t begin, std::int64_t end, int) {
-    if (dense) {
-      unsigned outside = 0;
-      for (std::int64_t i = begin; i < end; ++i) outside |= !is_inside(data[i], extent);
-      if (outside == 0) return;
-    }
+    if (dense && !any_outside(data + begin, end - begin, extent)) return;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t index = data[dense ? i : offset_of(i, indices.shape, indices.strides)];
       if (!is_inside(index, extent)) refuse(index, extent);
@@ -79,6 +83,12 @@ class Rows {
 Strides without_axis(Strides strides, int axis) {
   strides[static_cast<std::size_t>(axis)] = 0;
   return strides;
+}
+
+// to[j] = from[index[j]]
+TENON_CLONES void pick(const std::uint32_t* from, const std::int64_t* index, std::int64_t extent, std::int64_t n,
+                       std::uint32_t* __restrict to) {
+  for (std::int64_t j = 0; j < n; ++j) to[j] = from[index[j] < 0 ? index[j] + extent : index[j]];
 }
 
 void add_row(float* __restrict to, const float* from, std::int64_t n) {
@@ -156,6 +166,11 @@ void gather(ThreadPool& pool, const View& x, const View& indices, int axis, cons
         const T* from = static_cast<const T*>(x.data) + rows.first(r, fixed);
         const auto* index = static_cast<const std::int64_t*>(indices.data) + rows.first(r, indices.strides);
         T* to = static_cast<T*>(out.data) + r * rows.length();
+        if constexpr (std::is_same_v<T, std::uint32_t>)
+          if (along == 0 && step == 1 && index_step == 1) {
+            pick(from, index, extent, rows.length(), to);
+            continue;
+          }
         for (std::int64_t j = 0; j < rows.length(); ++j) to[j] = from[j * along + resolve(index[j * index_step], extent) * step];
       }
     });

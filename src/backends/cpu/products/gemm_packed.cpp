@@ -36,15 +36,23 @@ using Micro = void (*)(const float* left, std::int64_t row_stride, const float* 
       constexpr int kBases = (Rows + 2) / 3;                                                                                    \
       const float* base[kBases];                                                                                                \
       for (int b = 0; b < kBases; ++b) base[b] = left + (Packed ? 0 : 3 * b * row_stride);                                      \
-      Vector sum[Rows][Vectors] = {};                                                                                           \
+      /* Sums that nobody takes the address of: g++ would store them in every step. */                                          \
+      Vector running[Rows][Vectors] = {};                                                                                       \
       for (std::int64_t p = 0; p < depth; ++p, right += kCols) {                                                                \
-        Vector column[Vectors];                                                                                                 \
-        std::memcpy(column, right, sizeof column);                                                                              \
+        Vector first, second = {};                                                                                              \
+        std::memcpy(&first, right, sizeof first);                                                                               \
+        if (Vectors > 1) std::memcpy(&second, right + kLanes, sizeof second);                                                   \
         _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {                                                               \
           const float factor = Packed ? left[r] : base[r / 3][(r % 3) * row_stride + p];                                        \
-          for (int v = 0; v < Vectors; ++v) sum[r][v] += column[v] * factor;                                                    \
+          running[r][0] += first * factor;                                                                                      \
+          if constexpr (Vectors > 1) running[r][1] += second * factor;                                                          \
         }                                                                                                                       \
         if (Packed) left += kRows;                                                                                              \
+      }                                                                                                                         \
+      Vector sum[Rows][Vectors];                                                                                                \
+      _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {                                                                 \
+        sum[r][0] = running[r][0];                                                                                              \
+        if constexpr (Vectors > 1) sum[r][1] = running[r][1];                                                                   \
       }                                                                                                                         \
       if (add && cols == Vectors * kLanes) {                                                                                    \
         _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {                                                               \

@@ -39,8 +39,8 @@ struct EmulatedTiles {
           for (int half = 0; half < 2; ++half)
             sums[row * ldc + column] += to_f32(a[row * 32 + 2 * pair + half]) * to_f32(b[pair * 64 + 2 * column + half]);
   }
-  static void accumulate(const Bf16Bits* a, const Bf16Bits* b, std::int64_t blocks, float* c, std::int64_t ldc) {
-    for (std::int64_t row = 0; row < 32; ++row) std::fill_n(c + row * ldc, 32, 0.0f);
+  static void accumulate(const Bf16Bits* a, const Bf16Bits* b, std::int64_t blocks, float* c, std::int64_t ldc, bool add) {
+    for (std::int64_t row = 0; row < 32 && !add; ++row) std::fill_n(c + row * ldc, 32, 0.0f);
     for (std::int64_t block = 0; block < blocks; ++block, a += 32 * 32, b += 16 * 64)
       for (int tile = 0; tile < 4; ++tile)
         multiply(c + tile / 2 * 16 * ldc + tile % 2 * 16, ldc, a + tile / 2 * 16 * 32, b + tile % 2 * 32);

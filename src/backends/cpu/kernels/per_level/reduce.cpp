@@ -111,17 +111,6 @@ struct ElementSource {
   TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const { return load_some(p + i, n, others); }
   TENON_INLINE ElementSource from(std::int64_t i) const { return {p + i}; }
 };
-template <class T>
-struct MagnitudeSource {
-  const T* p;
-
-  TENON_INLINE void ask_ahead(std::int64_t) const {}
-  TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return abs(load<Lanes<T>>(p + i)); }
-  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
-    return first_lanes(abs(load_some(p + i, n, T{0})), n, others);
-  }
-  TENON_INLINE MagnitudeSource from(std::int64_t i) const { return {p + i}; }
-};
 // bf16 as f32.
 struct Bf16Source {
   const std::uint16_t* p;
@@ -140,6 +129,19 @@ struct Bf16Source {
     return first_lanes(widened(x), n, others);
   }
   TENON_INLINE Bf16Source from(std::int64_t i) const { return {p + i}; }
+};
+// The magnitudes of another source's elements.
+template <class Source>
+struct MagnitudeSource {
+  Source x;
+
+  TENON_INLINE void ask_ahead(std::int64_t) const {}
+  TENON_INLINE auto lanes(std::int64_t i) const { return abs(x.lanes(i)); }
+  template <class T>
+  TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
+    return first_lanes(abs(x.some(i, n, T{0})), n, others);
+  }
+  TENON_INLINE MagnitudeSource from(std::int64_t i) const { return {x.from(i)}; }
 };
 template <class T>
 struct ProductSource {
@@ -197,26 +199,26 @@ struct SquaredDeviationSource {
   }
   TENON_INLINE SquaredDeviationSource from(std::int64_t i) const { return {p + i, shift, ahead + i, ahead_too + i}; }
 };
-// (x factor)^2, likewise; or (x / divisor)^2.
-template <bool divides>
+// (x factor)^2 of another source's elements, likewise; or (x / divisor)^2. T: what lies in memory.
+template <bool divides, class Source, class T>
 struct SquaredQuotientSource {
-  const float* p;
+  Source x;
   F32 operand;
-  const float *ahead, *ahead_too;
+  const T *ahead, *ahead_too;
 
   TENON_INLINE void ask_ahead(std::int64_t i) const {
     ask_for(ahead + i);
     ask_for(ahead_too + i);
   }
-  TENON_INLINE F32 of(F32 x) const {
-    const F32 quotient = divides ? x / operand : x * operand;
+  TENON_INLINE F32 of(F32 value) const {
+    const F32 quotient = divides ? value / operand : value * operand;
     return quotient * quotient;
   }
-  TENON_INLINE F32 lanes(std::int64_t i) const { return of(load<F32>(p + i)); }
+  TENON_INLINE F32 lanes(std::int64_t i) const { return of(x.lanes(i)); }
   TENON_INLINE F32 some(std::int64_t i, std::int64_t n, float others) const {
-    return first_lanes(of(load_some(p + i, n, 0.0f)), n, others);
+    return first_lanes(of(x.some(i, n, 0.0f)), n, others);
   }
-  TENON_INLINE SquaredQuotientSource from(std::int64_t i) const { return {p + i, operand, ahead + i, ahead_too + i}; }
+  TENON_INLINE SquaredQuotientSource from(std::int64_t i) const { return {x.from(i), operand, ahead + i, ahead_too + i}; }
 };
 // What an op makes of two arrays, which is stored on the way.
 template <class Op, class T>
@@ -287,24 +289,25 @@ Accumulator sum_of_squared_deviations(const void* in, const void* shift, std::in
                                                          static_cast<const T*>(ahead.first), static_cast<const T*>(ahead.second)},
                                n);
 }
+template <class Source, class T>
 Accumulator sum_of_squared_quotients(const void* in, const void* divisor, std::int64_t n, Ahead ahead) {
   if (n == 0) return {.f = 0};
-  const auto* p = static_cast<const float*>(in);
+  const Source x{static_cast<const T*>(in)};
   const float d = *static_cast<const float*>(divisor);
-  const auto *first = static_cast<const float*>(ahead.first), *second = static_cast<const float*>(ahead.second);
+  const auto *first = static_cast<const T*>(ahead.first), *second = static_cast<const T*>(ahead.second);
   // The reciprocal of an ordinary number is a normal number; of 0, a subnormal or an infinity it is not.
   if (__builtin_fabsf(d) > 0x1p-100f && __builtin_fabsf(d) < 0x1p100f)
-    return reduce_source<Sum, float>(SquaredQuotientSource<false>{p, F32(1 / d), first, second}, n);
-  return reduce_source<Sum, float>(SquaredQuotientSource<true>{p, F32(d), first, second}, n);
+    return reduce_source<Sum, float>(SquaredQuotientSource<false, Source, T>{x, F32(1 / d), first, second}, n);
+  return reduce_source<Sum, float>(SquaredQuotientSource<true, Source, T>{x, F32(d), first, second}, n);
 }
 template <class Op>
 Accumulator reduce_bf16(const void* in, std::int64_t n) {
   if (n == 0 && std::is_same_v<Op, Sum>) return {.f = 0};
   return reduce_source<Op, float>(Bf16Source{static_cast<const std::uint16_t*>(in)}, n);
 }
-template <class T>
+template <class T, class Source, class Stored = T>
 Accumulator largest_magnitude(const void* in, std::int64_t n) {
-  return reduce_source<Max, T>(MagnitudeSource<T>{static_cast<const T*>(in)}, n);
+  return reduce_source<Max, T>(MagnitudeSource<Source>{{static_cast<const Stored*>(in)}}, n);
 }
 template <class Reduce, class Op, class T>
 Accumulator store_and_reduce(const void* a, const void* b, void* out, std::int64_t n) {
@@ -528,7 +531,7 @@ void add_floats(Kernels& table, DType dtype) {
   table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;
   table.difference_reduce[t] = {reduce_differences<Sum, Distance, T>, reduce_differences<Max, Distance, T>,
                                 reduce_differences<Sum, SquaredDistance, T>};
-  table.largest_magnitude[t] = largest_magnitude<T>;
+  table.largest_magnitude[t] = largest_magnitude<T, ElementSource<T, false>>;
   table.sum_of_squared_deviations[t] = sum_of_squared_deviations<T>;
 #define TENON_X(Name)                                                                                          \
   table.store_and_sum[static_cast<int>(ElementwiseOp::Name)][t] = store_and_reduce<Sum, elementwise::Name, T>; \
@@ -566,7 +569,9 @@ void level::add_reduce_kernels(Kernels& table) {
   TENON_X(ReduceKind::min, Min)
 #undef TENON_X
   table.sum_short_rows = sum_short_rows;
-  table.sum_of_squared_quotients = sum_of_squared_quotients;
+  table.largest_magnitude[static_cast<int>(DType::bf16)] = largest_magnitude<float, Bf16Source, std::uint16_t>;
+  table.sum_of_squared_quotients[static_cast<int>(DType::f32)] = sum_of_squared_quotients<ElementSource<float, false>, float>;
+  table.sum_of_squared_quotients[static_cast<int>(DType::bf16)] = sum_of_squared_quotients<Bf16Source, std::uint16_t>;
 }
 
 }  // namespace tenon::cpu

@@ -112,13 +112,21 @@ struct Avx512Unit {
 };
 
 struct AmxTiles {
-  // c (32 x 32) = the sum over |blocks| of a panel of a, [32][32], times one of b, [16 pairs][32][2].
+  // c (32 x 32) = or, with |add|, += the sum over |blocks| of a panel of a, [32][32], times one of b, [16 pairs][32][2].
   [[gnu::target("amx-tile,amx-bf16")]] static void accumulate(const Bf16Bits* a, const Bf16Bits* b, std::int64_t blocks, float* c,
-                                                              std::int64_t ldc) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+                                                              std::int64_t ldc, bool add) {
+    const std::int64_t stride = ldc * static_cast<std::int64_t>(sizeof(float));
+    if (add) {
+      _tile_loadd(0, c, stride);
+      _tile_loadd(1, c + 16, stride);
+      _tile_loadd(2, c + 16 * ldc, stride);
+      _tile_loadd(3, c + 16 * ldc + 16, stride);
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
     for (std::int64_t block = 0; block < blocks; ++block, a += 32 * 32, b += 16 * 64) {
       _tile_loadd(4, a, 64);
       _tile_loadd(6, b, 128);
@@ -129,7 +137,6 @@ struct AmxTiles {
       _tile_dpbf16ps(2, 5, 6);
       _tile_dpbf16ps(3, 5, 7);
     }
-    const std::int64_t stride = ldc * static_cast<std::int64_t>(sizeof(float));
     _tile_stored(0, c, stride);
     _tile_stored(1, c + 16, stride);
     _tile_stored(2, c + 16 * ldc, stride);

@@ -67,7 +67,9 @@ void pack_rows(const Bf16Bits* from, std::int64_t line_stride, std::int64_t step
       const std::int64_t first = block * 32, steps = std::min<std::int64_t>(32, depth - first);
       const Bf16Bits* source = from + l * line_stride + first * step_stride;
       Bf16Bits* row = to + (block * Width + l) * 32;
-      if (step_stride == 1)
+      if (step_stride == 1 && steps == 32)
+        std::memcpy(row, source, 32 * sizeof(Bf16Bits));
+      else if (step_stride == 1)
         std::memcpy(row, source, static_cast<std::size_t>(steps) * sizeof(Bf16Bits));
       else
         for (std::int64_t s = 0; s < steps; ++s) row[s] = source[s * step_stride];
@@ -124,10 +126,12 @@ struct TileUnit {
 
   static void tile(const Bf16Bits* a, const Bf16Bits* b, std::int64_t depth, float* c, std::int64_t ldc, std::int64_t rows,
                    std::int64_t cols, bool add) {
-    alignas(64) float sums[32 * kCols];
-    const bool is_whole = rows == 32 && cols == kCols;
-    Tiles::accumulate(a, b, depth / 32, is_whole && !add ? c : sums, is_whole && !add ? ldc : kCols);
-    if (!is_whole || add) store_edge(sums, c, ldc, rows, cols, add);
+    if (rows == 32 && cols == kCols) return Tiles::accumulate(a, b, depth / 32, c, ldc, add);
+    // In the order of whole tiles, so that no result depends on where a product is cut.
+    alignas(64) float sums[32 * kCols] = {};
+    for (std::int64_t r = 0; add && r < rows; ++r) std::copy_n(c + r * ldc, cols, sums + r * kCols);
+    Tiles::accumulate(a, b, depth / 32, sums, kCols, add);
+    store_edge(sums, c, ldc, rows, cols, false);
   }
 };
 

@@ -19,58 +19,63 @@ using Micro = void (*)(const T* a, const T* b, std::int64_t depth, T* c, std::in
 
 // Compiled for each instruction set: a macro, because an attribute cannot be a template argument. The sums of a tile stay in
 // registers: rows x 2 vectors (1 at the right edge), and three more for b and the factor.
-#define TENON_MICRO_KERNEL(Name, attribute, bytes, panel_rows)                                                        \
-  struct Name {                                                                                                       \
-    template <class T>                                                                                                \
-    struct Wide {                                                                                                     \
-      typedef T Vector __attribute__((vector_size(bytes)));                                                           \
-    };                                                                                                                \
-    static constexpr int kRows = panel_rows;                                                                          \
-    template <class T>                                                                                                \
-    static constexpr int kCols = static_cast<int>(2 * bytes / sizeof(T));                                             \
-                                                                                                                      \
-    template <class T, int Rows, int Vectors>                                                                         \
-    attribute static void tile(const T* a, const T* b, std::int64_t depth, T* c, std::int64_t ldc, std::int64_t rows, \
-                               std::int64_t cols, bool add) {                                                         \
-      using Vector = typename Wide<T>::Vector;                                                                        \
-      constexpr std::int64_t kLanes = bytes / sizeof(T);                                                              \
-      for (std::int64_t r = 0; r < rows; ++r) {                                                                       \
-        __builtin_prefetch(c + r * ldc, 1);                                                                           \
-        __builtin_prefetch(c + r * ldc + cols - 1, 1);                                                                \
-      }                                                                                                               \
-      Vector sum[Rows][Vectors] = {};                                                                                 \
-      for (std::int64_t p = 0; p < depth; ++p, a += kRows, b += 2 * kLanes) {                                         \
-        Vector right[Vectors];                                                                                        \
-        std::memcpy(right, b, sizeof right);                                                                          \
-        for (int r = 0; r < Rows; ++r)                                                                                \
-          for (int v = 0; v < Vectors; ++v) sum[r][v] += right[v] * a[r];                                             \
-      }                                                                                                               \
-      if (cols == Vectors * kLanes && rows == Rows) {                                                                 \
-        for (int r = 0; r < Rows; ++r, c += ldc) {                                                                    \
-          if (add) {                                                                                                  \
-            Vector before[Vectors];                                                                                   \
-            std::memcpy(before, c, sizeof before);                                                                    \
-            for (int v = 0; v < Vectors; ++v) sum[r][v] += before[v];                                                 \
-          }                                                                                                           \
-          std::memcpy(c, sum[r], sizeof sum[r]);                                                                      \
-        }                                                                                                             \
-        return;                                                                                                       \
-      }                                                                                                               \
-      T edge[Rows][Vectors * kLanes];                                                                                 \
-      std::memcpy(edge, sum, sizeof edge);                                                                            \
-      for (std::int64_t r = 0; r < rows; ++r, c += ldc)                                                               \
-        for (std::int64_t j = 0; j < cols; ++j) c[j] = add ? c[j] + edge[r][j] : edge[r][j];                          \
-    }                                                                                                                 \
-    template <class T, int Vectors>                                                                                   \
-    static Micro<T> for_rows(std::int64_t rows) {                                                                     \
-      if (rows > 8) return tile<T, panel_rows, Vectors>;                                                              \
-      if (rows > 4) return tile<T, std::min(panel_rows, 8), Vectors>;                                                 \
-      return rows > 2 ? tile<T, 4, Vectors> : tile<T, 2, Vectors>;                                                    \
-    }                                                                                                                 \
-    template <class T>                                                                                                \
-    static Micro<T> best(std::int64_t rows, std::int64_t cols) {                                                      \
-      return cols > kCols<T> / 2 ? for_rows<T, 2>(rows) : for_rows<T, 1>(rows);                                       \
-    }                                                                                                                 \
+#define TENON_MICRO_KERNEL(Name, attribute, bytes, panel_rows)                                                          \
+  struct Name {                                                                                                         \
+    template <class T>                                                                                                  \
+    struct Wide {                                                                                                       \
+      typedef T Vector __attribute__((vector_size(bytes)));                                                             \
+    };                                                                                                                  \
+    static constexpr int kRows = panel_rows;                                                                            \
+    template <class T>                                                                                                  \
+    static constexpr int kCols = static_cast<int>(2 * bytes / sizeof(T));                                               \
+                                                                                                                        \
+    template <class T, int Rows, int Vectors>                                                                           \
+    attribute static void tile(const T* a, const T* b, std::int64_t depth, T* c, std::int64_t ldc, std::int64_t rows,   \
+                               std::int64_t cols, bool add) {                                                           \
+      using Vector = typename Wide<T>::Vector;                                                                          \
+      constexpr std::int64_t kLanes = bytes / sizeof(T);                                                                \
+      for (std::int64_t r = 0; r < rows; ++r) {                                                                         \
+        __builtin_prefetch(c + r * ldc, 1);                                                                             \
+        __builtin_prefetch(c + r * ldc + cols - 1, 1);                                                                  \
+      }                                                                                                                 \
+      Vector sum[Rows][Vectors] = {};                                                                                   \
+      for (std::int64_t p = 0; p < depth; ++p, a += kRows, b += 2 * kLanes) {                                           \
+        Vector left_, right_;                                                                                           \
+        std::memcpy(&left_, b, sizeof left_);                                                                           \
+        if (Vectors > 1) std::memcpy(&right_, b + kLanes, sizeof right_);                                               \
+        _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {                                                       \
+          sum[r][0] += left_ * a[r];                                                                                    \
+          if constexpr (Vectors > 1) sum[r][1] += right_ * a[r];                                                        \
+        }                                                                                                               \
+      }                                                                                                                 \
+      if (cols == Vectors * kLanes && rows == Rows) {                                                                   \
+        _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r, c += ldc)                                               \
+            _Pragma("GCC unroll 2") for (int v = 0; v < Vectors; ++v) {                                                 \
+          if (add) {                                                                                                    \
+            Vector before;                                                                                              \
+            std::memcpy(&before, c + v * kLanes, sizeof before);                                                        \
+            sum[r][v] += before;                                                                                        \
+          }                                                                                                             \
+          std::memcpy(c + v * kLanes, &sum[r][v], sizeof(Vector));                                                      \
+        }                                                                                                               \
+        return;                                                                                                         \
+      }                                                                                                                 \
+      T edge[Rows][Vectors * kLanes];                                                                                   \
+      _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) _Pragma("GCC unroll 2") for (int v = 0; v < Vectors; ++v) \
+          std::memcpy(&edge[r][v * kLanes], &sum[r][v], sizeof(Vector));                                                \
+      for (std::int64_t r = 0; r < rows; ++r, c += ldc)                                                                 \
+        for (std::int64_t j = 0; j < cols; ++j) c[j] = add ? c[j] + edge[r][j] : edge[r][j];                            \
+    }                                                                                                                   \
+    template <class T, int Vectors>                                                                                     \
+    static Micro<T> for_rows(std::int64_t rows) {                                                                       \
+      if (rows > 8) return tile<T, panel_rows, Vectors>;                                                                \
+      if (rows > 4) return tile<T, std::min(panel_rows, 8), Vectors>;                                                   \
+      return rows > 2 ? tile<T, 4, Vectors> : tile<T, 2, Vectors>;                                                      \
+    }                                                                                                                   \
+    template <class T>                                                                                                  \
+    static Micro<T> best(std::int64_t rows, std::int64_t cols) {                                                        \
+      return cols > kCols<T> / 2 ? for_rows<T, 2>(rows) : for_rows<T, 1>(rows);                                         \
+    }                                                                                                                   \
   };
 
 TENON_MICRO_KERNEL(Avx2, [[gnu::target("avx2,fma")]], 32, 6)

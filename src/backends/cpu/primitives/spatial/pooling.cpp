@@ -74,7 +74,19 @@ TENON_CLONES void max_pairs_into(float* to, const float* from, std::int64_t n) {
 
 constexpr std::int64_t kLine = 1024;  // elements of a row of the input at a time
 
-bool has_max_row(const Sliding& at) {
+TENON_CLONES void add_into(double* __restrict to, const float* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += static_cast<double>(from[i]);
+}
+TENON_CLONES void sum_windows(const double* line, std::int64_t step, std::int64_t taps, std::int64_t dilation, std::int64_t n,
+                              float* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap) sum += line[i * step + tap * dilation];
+    out[i] = static_cast<float>(sum);
+  }
+}
+
+bool has_fast_row(const Sliding& at) {
   return at.size[0] == 1 && at.out[0] == 1 && at.steps[2] == 1 && at.stride[2] <= 2 && at.out[2] >= 8 &&
          (at.size[2] - 1) * at.dilation[2] < kLine / 4;
 }
@@ -95,6 +107,23 @@ void max_row(const Sliding& at, const float* image, std::int64_t place1, float* 
     std::fill_n(out + begin, n, kLeast);
     for (std::int64_t tap = 0; tap < at.size[2]; ++tap)
       (step == 1 ? max_into : max_pairs_into)(out + begin, line + tap * at.dilation[2], n);
+  }
+}
+
+// Sums likewise, in double.
+void sum_row(const Sliding& at, const float* image, std::int64_t place1, float* out) {
+  alignas(64) double line[kLine];
+  const std::int64_t reach = (at.size[2] - 1) * at.dilation[2] + 1, step = at.stride[2];
+  const std::int64_t places = (kLine - reach) / step + 1;
+  for (std::int64_t begin = 0; begin < at.out[2]; begin += places) {
+    const std::int64_t n = std::min(places, at.out[2] - begin), first = at.source(2, begin, 0), extent = (n - 1) * step + reach;
+    std::fill_n(line, extent, 0.0);
+    const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at.in[2] - first, from, extent);
+    for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
+      const std::int64_t row = at.source(1, place1, tap);
+      if (at.is_inside(1, row)) add_into(line + from, image + row * at.steps[1] + first + from, to - from);
+    }
+    sum_windows(line, step, at.size[2], at.dilation[2], n, out + begin);
   }
 }
 
@@ -160,7 +189,7 @@ void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64
 template <class Kind, class T>
 void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
   const std::int64_t images = x.shape[0] * x.shape[1], rows = at.out[0] * at.out[1];
-  [[maybe_unused]] const bool fast = has_max_row(at), neighbours = has_neighbours(at);
+  [[maybe_unused]] const bool fast = has_fast_row(at), neighbours = has_neighbours(at);
   for_ranges(pool, images * rows, at.out[2] * at.window(), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t image = i / rows, row = i % rows;
@@ -171,9 +200,10 @@ void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
           pool_neighbours(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
           continue;
         }
-      if constexpr (std::is_same_v<Kind, WindowMax<float>>)
+      if constexpr (std::is_same_v<T, float>)
         if (fast) {
-          max_row(at, from, row % at.out[1], out + i * at.out[2]);
+          constexpr auto pool_line = std::is_same_v<Kind, WindowMax<float>> ? max_row : sum_row;
+          pool_line(at, from, row % at.out[1], out + i * at.out[2]);
           continue;
         }
       pool_row<Kind>(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
