@@ -266,7 +266,7 @@ std::vector<Tensor> Program::run(std::span<const Tensor> inputs, const RunOption
   std::vector<std::shared_ptr<Storage>> values = values_at_hand(recording.graph, inputs);
   if (values.empty() && !inputs.empty()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) check_argument(recording.graph, i, inputs[i]);
-    eval(inputs, options);
+    if (!std::ranges::all_of(inputs, [](const Tensor& input) { return input.is_evaluated(); })) eval(inputs, options);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       values.push_back(value_of(inputs[i], recording.graph[recording.graph.inputs()[i]].dtype));
   }
