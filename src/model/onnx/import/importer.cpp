@@ -124,6 +124,7 @@ ValuePtr Importer::value_of(const TensorProto& tensor) {
     return value = text(shape, std::vector<std::string>(tensor.strings.begin(), tensor.strings.end()));
   }
   value = known(model_.weights.array(tensor), tensor.type);
+  value->tensor = &tensor;
   if (value->shape.elements() > kLargestConstant) value->weight = model_.weights.place(tensor);
   return value;
 }
@@ -217,6 +218,13 @@ Expr Importer::operand(const ValuePtr& value) {
     found->second = main_.input(fmt::format("weight{}", place), *model_.products, value->shape);
   }
   return {main_, found->second};
+}
+
+ValuePtr Importer::made_weight(const std::vector<const void*>& sources, int part, const std::function<HostArray()>& make) {
+  const int place = model_.weights.made(sources, part, make);
+  const ValuePtr value = known(model_.weights.at(place));
+  if (value->shape.elements() > kLargestConstant) value->weight = place;
+  return value;
 }
 
 HostArray Importer::host(const ValuePtr& value) {

@@ -9,6 +9,7 @@
 // Lifetime: an Import does not refer to the importer or the model.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -86,6 +87,8 @@ class Importer {
   Expr operand(const ValuePtr& value);
   Expr operand(Expr x);
   HostArray host(const ValuePtr& value);
+  // A weight that is worked out once from what the file has at |sources|; |part| numbers those of the same sources.
+  ValuePtr made_weight(const std::vector<const void*>& sources, int part, const std::function<HostArray()>& make);
   // The outputs of a graph within |outer|, with its inputs bound to |arguments|.
   std::vector<ValuePtr> call(const GraphProto& graph, const Scope& outer, std::vector<ValuePtr> arguments);
   ValuePtr value_of(const TensorProto& tensor);
