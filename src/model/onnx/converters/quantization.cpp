@@ -57,6 +57,8 @@ Results quantize_linear(const NodeContext& node) {
     const ValuePtr scaled = computed(y);
     return {Result(to_small(node.host(scaled), to, node.integer("saturate", 1) != 0), to)};
   }
+  // Constants are folded in double precision, in which a tie of f32 is none.
+  if (node.is_known(0) && y.dtype() == DType::f32) y = cast(cast(y, DType::f64), DType::f32);
   y = rint(y);
   if (node.has(2)) y = y + cast(per_element(node, node.in(2), x.shape(), axis, block), y.dtype());
   const auto [low, high] = range_of(to);

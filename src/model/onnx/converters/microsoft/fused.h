@@ -15,6 +15,9 @@ Results as_op(const NodeContext& node, std::string_view op, std::vector<ValuePtr
 // Its first result.
 Expr first(const NodeContext& node, const Results& results);
 
+// |a| rounded to 8 bits by its own range, times |b| of 8 bits with a scale and, if not null, a zero point.
+Expr dynamic_product(const NodeContext& node, Expr a, const ValuePtr& b, const ValuePtr& scale, const ValuePtr& zero);
+
 // |x| normalised over its last axis, times |scale|.
 Expr layer_norm(const NodeContext& node, Expr x, Expr scale, std::optional<Expr> bias, double epsilon);
 Expr rms_norm(const NodeContext& node, Expr x, Expr scale, double epsilon);

@@ -78,9 +78,7 @@ Results matmul_integer_to_float(const NodeContext& node) {
 }
 
 Results dynamic_quantize_matmul(const NodeContext& node) {
-  const Results a = as_op(node, "DynamicQuantizeLinear", {node.value(0)});
-  Expr y = integer_product(node, a[0].value(), node.value(1), a[2].value(), optional_value(node, 3)) *
-           (node.in(a[1].value()) * one(node.in(2)));
+  Expr y = dynamic_product(node, node.in(0), node.value(1), node.value(2), optional_value(node, 3));
   if (node.has(4)) y = y + node.in(4);
   return {y};
 }
@@ -203,6 +201,12 @@ Results gather_block_quantized(const NodeContext& node) {
 }
 
 }  // namespace
+
+Expr dynamic_product(const NodeContext& node, Expr a, const ValuePtr& b, const ValuePtr& scale, const ValuePtr& zero) {
+  const Results rounded = as_op(node, "DynamicQuantizeLinear", {computed(a)});
+  return integer_product(node, rounded[0].value(), b, rounded[2].value(), zero) *
+         (node.in(rounded[1].value()) * one(node.in(scale)));
+}
 
 void add_microsoft_quantized(ConverterTable& table) {
   const auto add = [&](std::string_view op, Converter converter) { table.add("com.microsoft." + std::string(op), converter); };
