@@ -150,7 +150,7 @@ Results matmul_nbits(const NodeContext& node) {
                           to_string(node.shape(2)), b.rows, b.columns, b.block));
   if (node.has(3) && node.shape(3).elements() != b.rows * (node.dtype(3) == DType::u8 ? b.zero_bytes_per_row() : b.per_row()))
     node.fail(fmt::format("zero points {} do not fit the weights", to_string(node.shape(3))));
-  const ValuePtr weight = node.weight({1, 2, 3}, [&] {
+  const ValuePtr weight = node.weight({1, 2, 3}, 0, [&] {
     const HostArray codes = node.host(1), scales = node.host(2);
     if (!node.has(3)) return unpacked(b, codes, scales, nullptr);
     const HostArray zeros = node.host(3);
