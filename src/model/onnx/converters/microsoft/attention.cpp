@@ -208,9 +208,10 @@ Results group_query_attention(const NodeContext& node) {
       const Expr is_new = offset >= same(offset, 0) && offset < same(offset, static_cast<double>(length));
       const Expr place =
           where(is_new, offset + static_cast<double>(past), minimum(j, static_cast<double>(std::max<std::int64_t>(past - 1, 0))));
+      const Expr is_filled = j < reshape(keys_of, Shape{batch, 1, 1, 1});
       const auto joined = [&](Expr old, Expr x) {
         const Expr all = after(old, x, 2);
-        return gather(all, expand_to(place, all.shape().with(2, present)), 2);
+        return where(is_filled, gather(all, expand_to(place, all.shape().with(2, present)), 2), 0.0);
       };
       h.k = joined(node.in(3), h.k);
       h.v = joined(node.in(4), h.v);

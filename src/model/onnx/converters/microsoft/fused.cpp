@@ -91,12 +91,6 @@ Results quick_gelu(const NodeContext& node) {
   return {x * sigmoid(x * node.number("alpha", 1.702))};
 }
 
-Results bias_split_gelu(const NodeContext& node) {
-  const Expr x = node.in(0) + node.in(1);
-  const std::int64_t half = x.extent(x.rank() - 1) / 2;
-  return {narrow(x, x.rank() - 1, 0, half) * gelu(narrow(x, x.rank() - 1, half, half))};
-}
-
 // Outputs: the norm, its mean and inverse deviation (which nothing but training reads), and the sum that was normalised.
 Results skip_layer_norm(const NodeContext& node) {
   const bool simplified = node.op() == "SkipSimplifiedLayerNormalization";
@@ -132,13 +126,6 @@ Results embed_layer_norm(const NodeContext& node) {
   return {y, cast(counted, DType::i32), sum};
 }
 
-Results bias_softmax(const NodeContext& node) {
-  const Expr x = node.in(0);
-  const int axis = node.axis("axis", 1, x.rank());
-  if (axis != x.rank() - 1 || node.integer("is_inner_broadcast", 1) == 0) node.refuse("a softmax of several axes");
-  return {node.apply("softmax", {x + node.in(1)})};
-}
-
 Results rotary_embedding(const NodeContext& node) {
   const Expr x = node.in(0), positions = node.in(1);
   const Shape shape = x.shape();
@@ -167,8 +154,6 @@ void add_microsoft_fused(ConverterTable& table) {
   add("FusedGemm", fused_gemm);
   for (const std::string_view op : {"Gelu", "BiasGelu", "FastGelu"}) add(op, gelu_op);
   add("QuickGelu", quick_gelu);
-  add("BiasSplitGelu", bias_split_gelu);
-  add("BiasSoftmax", bias_softmax);
   add("SkipLayerNormalization", skip_layer_norm);
   add("SkipSimplifiedLayerNormalization", skip_layer_norm);
   add("EmbedLayerNormalization", embed_layer_norm);
