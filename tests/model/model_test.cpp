@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/threads/stop_scope.h"
+#include "model/onnx/import/importer.h"
 #include "model/onnx_writer.h"
 #include "temporary_folder.h"
 #include "tenon/device/simulated.h"
@@ -155,6 +156,70 @@ TEST(Model, ResultsMayHaveExtentsThatDataDecides) {
       bytes(model_of(graph_of({node("NonZero", {"x"}, {"y"})}, {value("x", kFloat, {-1})}, {value("y", kInt64, {1, -1})}))));
   EXPECT_EQ(model({{"x", tensor({0.0, 3.0, 0.0, 2.0})}}).at("y").to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, 3}));
   EXPECT_EQ(model({{"x", tensor({1.0, 0.0, 0.0, 0.0})}}).at("y").to_vector<std::int64_t>(), (std::vector<std::int64_t>{0}));
+}
+
+// h = x * w, v = the elements of h that are positive, y = those of v above 1.
+Message twice_chosen() {
+  std::vector<float> w(300 * 300, 0);
+  for (std::size_t i = 0; i < 300; ++i) w[i * 301] = 2;
+  return model_of(graph_of({node("MatMul", {"x", "w"}, {"h"}), node("Greater", {"h", "zero"}, {"m"}),
+                            node("NonZero", {"m"}, {"i"}), node("Transpose", {"i"}, {"t"}), node("GatherND", {"h", "t"}, {"v"}),
+                            node("Greater", {"v", "one"}, {"n"}), node("Compress", {"v", "n"}, {"y"}, {attribute("axis", 0)})},
+                           {value("x", kFloat, {64, 300})}, {value("y", kFloat, {-1})},
+                           {tensor<float>("w", kFloat, {300, 300}, w), tensor<float>("zero", kFloat, {}, {0}),
+                            tensor<float>("one", kFloat, {}, {1})}));
+}
+
+TEST(Model, GoesOnWhereDataStoppedIt) {
+  const Message file = twice_chosen();
+  const Model model = Model::parse(bytes(file));
+  for (const double shift : {0.0, 0.3, 0.0}) {
+    const Tensor x = rand({64, 300}, DType::f32, 1) - shift;
+    std::vector<float> expected;
+    for (const float each : x.to_vector<float>())
+      if (each * 2 > 1) expected.push_back(each * 2);
+    EXPECT_EQ(model({{"x", x}}).at("y").to_vector<float>(), expected);
+  }
+}
+
+TEST(Model, WhatLedToAChoiceIsNotComputedAgain) {
+  const Message file = twice_chosen();
+  onnx::LoadedModel model(bytes(file));
+  const auto x = std::make_shared<onnx::Value>();
+  x->type = onnx::ElementType::f32;
+  x->shape = Shape{64, 300};
+  const auto products = [](const Graph& graph) {
+    int count = 0;
+    for (NodeId id = 0; id < graph.size(); ++id) count += graph[id].prim == Prim::matmul;
+    return count;
+  };
+  const onnx::Import first = onnx::Importer(model, {{"x", x}}, {}).run();
+  ASSERT_TRUE(first.checkpoint);
+  EXPECT_EQ(products(first.graph), 1);
+  const Node& asked = first.graph[first.graph.outputs()[0]];
+  const std::vector<HostArray> answer{HostArray::full(asked.dtype, asked.shape, 1)};
+  const onnx::Import second = onnx::Importer(model, {{"x", x}}, answer, first.checkpoint.get()).run();
+  EXPECT_EQ(products(second.graph), 0);
+}
+
+TEST(Model, AMapOfLabelsToScoresIsATensorOfScores) {
+  const auto list = [](std::string_view name, std::vector<float> values) {
+    Message out = Message().text(1, name).integer(20, 6);
+    for (const float each : values) out.real(7, each);
+    return out;
+  };
+  const Message labels = Message().text(1, "classlabels_ints").integer(20, 7).integer(8, 4).integer(8, 9);
+  const Message floats = Message().message(1, Message().integer(1, kFloat));
+  const Message map = Message().message(5, Message().integer(1, kInt64).message(2, floats));
+  const Message sequence = Message().text(1, "z").message(2, Message().message(4, Message().message(1, map)));
+  Message classifier = node("LinearClassifier", {"x"}, {"label", "p"}, {list("coefficients", {1, 0, 0, 1}), labels});
+  Message zip = node("ZipMap", {"p"}, {"z"});
+  const Model model =
+      Model::parse(bytes(model_of(graph_of({classifier.text(7, "ai.onnx.ml"), zip.text(7, "ai.onnx.ml")},
+                                           {value("x", kFloat, {-1, 2})}, {value("label", kInt64, {-1}), sequence}))));
+  const auto outputs = model({{"x", tensor({{1.0, 2.0}, {4.0, 3.0}})}});
+  EXPECT_EQ(outputs.at("label").to_vector<std::int64_t>(), (std::vector<std::int64_t>{9, 4}));
+  EXPECT_EQ(outputs.at("z").to_vector<float>(), (std::vector<float>{1, 2, 4, 3}));
 }
 
 TEST(Model, ProductsOfIntegersAreExact) {

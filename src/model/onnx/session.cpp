@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "manager/evaluate.h"
 #include "model/onnx/model_watch.h"
 #include "reference/reference.h"
@@ -12,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxPlans = 64;
 constexpr int kMaxStages = 4096;
-// A program this small is computed on the host at once: shape arithmetic on inputs, a condition.
-constexpr std::int64_t kHostElements = 1 << 14;
 
 using Inputs = std::map<std::string, RunValue, std::less<>>;
 
@@ -68,13 +68,15 @@ std::size_t bytes_of(const Import& import, const std::string& key) {
     if (import.graph[id].prim == Prim::constant) bytes += import.graph[id].as<ConstantAttr>().value.bytes();
   for (const OutputValue& output : import.outputs)
     if (output.known) bytes += output.known->bytes();
+  if (import.checkpoint)
+    for (const auto& [name, value] : import.checkpoint->values) bytes += sizeof(Value) + (value->host ? value->host->bytes() : 0);
   return bytes;
 }
 
 bool is_small(const Graph& graph) {
   std::int64_t sum = 0;
   for (NodeId id = 0; id < graph.size(); ++id) sum += graph[id].shape.elements();
-  return sum <= kHostElements;
+  return sum <= kSmallProgram;
 }
 
 }  // namespace
@@ -110,7 +112,8 @@ std::vector<std::shared_ptr<Storage>> Session::feeds_of(const Import& program, c
   return feeds;
 }
 
-std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs& inputs, std::span<const HostArray> answers) {
+std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs& inputs, std::span<const HostArray> answers,
+                                            const Checkpoint* from) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = plans_.find(key);
@@ -121,23 +124,26 @@ std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs
   }
   std::map<std::string, ValuePtr, std::less<>> values;
   for (const auto& [name, value] : inputs) values.emplace(name, value_of(value));
-  auto program = std::make_shared<const Import>(Importer(*model_, values, answers).run());
+  auto program = std::make_shared<const Import>(Importer(*model_, values, answers, from).run());
   const std::lock_guard lock(mutex_);
   if (plans_.contains(key)) return plans_.at(key).program;
   const std::size_t bytes = bytes_of(*program, key);
   if (bytes > program_bytes_) return program;
   while (plans_.size() >= kMaxPlans || plan_bytes_ + bytes > program_bytes_) {
-    const auto oldest = plans_.find(recent_.front());
-    plan_bytes_ -= oldest->second.bytes;
-    plans_.erase(oldest);
-    recent_.pop_front();
+    // Programs that follow from data may never be needed again: they go first.
+    auto oldest =
+        std::find_if(recent_.begin(), recent_.end(), [&](const std::string& each) { return !plans_.at(each).is_first; });
+    if (oldest == recent_.end()) oldest = recent_.begin();
+    plan_bytes_ -= plans_.at(*oldest).bytes;
+    plans_.erase(*oldest);
+    recent_.erase(oldest);
   }
-  plans_.emplace(key, Plan{program, recent_.insert(recent_.end(), key), bytes});
+  plans_.emplace(key, Plan{program, recent_.insert(recent_.end(), key), bytes, answers.empty() && !from});
   plan_bytes_ += bytes;
   return program;
 }
 
-std::shared_ptr<const Import> Session::import(const Inputs& inputs) { return plan(key_of(inputs), inputs, {}); }
+std::shared_ptr<const Import> Session::import(const Inputs& inputs) { return plan(key_of(inputs), inputs, {}, nullptr); }
 
 SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const RunOptions& options) {
   std::string key = key_of(inputs);
@@ -147,8 +153,10 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
   for (const ValueInfoProto& info : model_->proto.graph.inputs)
     if (const auto found = inputs.find(info.name); found != inputs.end()) leaves(found->second, given);
   SessionResult result;
+  std::shared_ptr<const Checkpoint> from;
+  const std::size_t inputs_given = given.size();
   for (int stage = 0; stage < kMaxStages; ++stage) {
-    const std::shared_ptr<const Import> program = plan(key, inputs, answers);
+    const std::shared_ptr<const Import> program = plan(key, inputs, answers, from.get());
     const std::vector<std::shared_ptr<Storage>> feeds = feeds_of(*program, options.device, given);
     std::vector<std::shared_ptr<Storage>> outputs;
     if (!program->graph.outputs().empty()) {
@@ -156,7 +164,7 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
       if (!program->is_complete && is_small(program->graph)) {
         std::vector<HostArray> arrays;
         for (const auto& feed : feeds) arrays.push_back(feed->to_host());
-        outputs.push_back(Storage::from_host(reference_run(program->graph, arrays)[0]));
+        for (HostArray& output : reference_run(program->graph, arrays)) outputs.push_back(Storage::from_host(std::move(output)));
       } else {
         EvaluateResult evaluated = evaluate(manager, program->graph, feeds, options);
         outputs = std::move(evaluated.outputs);
@@ -168,6 +176,14 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
     if (program->is_complete) {
       for (const OutputValue& output : program->outputs) result.outputs.push_back(result_of(output, outputs));
       return result;
+    }
+    if (program->checkpoint) {
+      from = program->checkpoint;
+      answers.clear();
+      std::vector<std::shared_ptr<Storage>> carried(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(inputs_given));
+      for (const Checkpoint::Source& source : from->sources)
+        carried.push_back((source.is_output ? outputs : given).at(static_cast<std::size_t>(source.place)));
+      given = std::move(carried);
     }
     answers.push_back(outputs.at(0)->to_host());
     const HostArray& answer = answers.back();

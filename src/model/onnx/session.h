@@ -57,9 +57,10 @@ class Session {
     std::shared_ptr<const Import> program;
     std::list<std::string>::iterator position;
     std::size_t bytes = 0;
+    bool is_first = false;  // of its shapes: it depends on no data, so it is needed again
   };
   std::shared_ptr<const Import> plan(const std::string& key, const std::map<std::string, RunValue, std::less<>>& inputs,
-                                     std::span<const HostArray> answers);
+                                     std::span<const HostArray> answers, const Checkpoint* from);
   // What |program| takes, in its order: weights of this model on |device|, and values of |given|.
   std::vector<std::shared_ptr<Storage>> feeds_of(const Import& program, const std::string& device,
                                                  const std::vector<std::shared_ptr<Storage>>& given);

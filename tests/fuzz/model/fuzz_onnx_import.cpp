@@ -80,6 +80,50 @@ std::string quantized() {
       .str();
 }
 
+Message numbers(std::string_view name, std::initializer_list<float> values) {
+  Message out = Message().text(1, name).integer(20, 6);
+  for (const float value : values) out.real(7, value);
+  return out;
+}
+
+Message words(std::string_view name, std::initializer_list<std::string_view> values) {
+  Message out = Message().text(1, name).integer(20, 8);
+  for (const std::string_view value : values) out.text(9, value);
+  return out;
+}
+
+Message of(std::string_view domain, Message node) { return node.text(7, domain); }
+
+std::string learners() {
+  const Message trees = node(
+      "TreeEnsembleRegressor", {"s"}, {"t"},
+      {integers("nodes_treeids", {0, 0, 0, 1}), integers("nodes_nodeids", {0, 1, 2, 0}),
+       integers("nodes_featureids", {1, 0, 0, 0}), words("nodes_modes", {"BRANCH_LEQ", "LEAF", "LEAF", "LEAF"}),
+       numbers("nodes_values", {0.5f, 0, 0, 0}), integers("nodes_truenodeids", {1, 0, 0, 0}),
+       integers("nodes_falsenodeids", {2, 0, 0, 0}), integers("target_treeids", {0, 0, 1}), integers("target_nodeids", {1, 2, 0}),
+       integers("target_ids", {0, 1, 1}), numbers("target_weights", {1, 2, 3}), attribute("n_targets", 2)});
+  const Message machine = node("SVMRegressor", {"t"}, {"y"},
+                               {numbers("coefficients", {1, 2}), numbers("support_vectors", {1, 2, 3, 4}), numbers("rho", {0.5f}),
+                                attribute("n_supports", 2), numbers("kernel_params", {0.5f, 0, 2})});
+  return model_of(graph_of({of("ai.onnx.ml", node("Scaler", {"x"}, {"s"}, {numbers("scale", {2})})), of("ai.onnx.ml", trees),
+                            of("ai.onnx.ml", machine)},
+                           {value("x", 1, {2, 4})}, {value("y", 1, {2, 1})}))
+      .str();
+}
+
+std::string fused() {
+  return model_of(graph_of({of("com.microsoft", node("MatMulNBits", {"x", "w", "scales"}, {"q"},
+                                                     {attribute("N", 12), attribute("K", 16), attribute("block_size", 16)})),
+                            of("com.microsoft", node("GroupQueryAttention", {"q", "", "", "past", "past", "lengths", "total"},
+                                                     {"y"}, {attribute("num_heads", 1), attribute("kv_num_heads", 1)}))},
+                           {value("x", 1, {1, 2, 16})}, {value("y", 1, {1, 2, 4})},
+                           {tensor<std::uint8_t>("w", 2, {12, 1, 8}, std::vector<std::uint8_t>(96, 0x7b)),
+                            tensor<float>("scales", 1, {12}, std::vector<float>(12, 0.5f)),
+                            tensor<float>("past", 1, {1, 1, 3, 4}, std::vector<float>(12, 0.5f)),
+                            tensor<std::int32_t>("lengths", 6, {1}, {4}), tensor<std::int32_t>("total", 6, {}, {5})}))
+      .str();
+}
+
 // Inputs as the model declares them, with free extents of 2; those beyond a few thousand elements are left to others.
 void import(fuzz::Bytes bytes) {
   onnx::LoadedModel model{onnx::Bytes(bytes)};
@@ -106,8 +150,16 @@ void import(fuzz::Bytes bytes) {
 
 fuzz::Target make_target() {
   fuzz::Target target{.name = "onnx_import"};
-  target.seeds = {perceptron(), convolution(), shapes(), control(), attention(), quantized()};
+  target.seeds = {perceptron(), convolution(), shapes(), control(), attention(), quantized(), learners(), fused()};
   target.words = {"Gemm",
+                  "TreeEnsembleClassifier",
+                  "SVMClassifier",
+                  "LinearClassifier",
+                  "LabelEncoder",
+                  "com.microsoft",
+                  "MultiHeadAttention",
+                  "QLinearConv",
+                  "FusedMatMul",
                   "Conv",
                   "Reshape",
                   "Gather",

@@ -15,6 +15,7 @@ class ConverterTable {
   void add(std::initializer_list<std::string_view> ops, Converter converter) {
     for (const std::string_view op : ops) add(op, converter);
   }
+  Converter find(std::string_view op) const { return converters_.at(std::string(op)); }
   const std::map<std::string, Converter, std::less<>>& all() const noexcept { return converters_; }
 
  private:
@@ -27,6 +28,10 @@ void add_convolution(ConverterTable& table);
 void add_elementwise(ConverterTable& table);
 void add_indexing(ConverterTable& table);
 void add_losses(ConverterTable& table);
+void add_linear_models(ConverterTable& table);
+void add_microsoft_attention(ConverterTable& table);
+void add_microsoft_fused(ConverterTable& table);
+void add_microsoft_quantized(ConverterTable& table);
 void add_normalization(ConverterTable& table);
 void add_pooling(ConverterTable& table);
 void add_products(ConverterTable& table);
@@ -39,8 +44,11 @@ void add_selection(ConverterTable& table);
 void add_sequences(ConverterTable& table);
 void add_shape(ConverterTable& table);
 void add_signal(ConverterTable& table);
+void add_support_vectors(ConverterTable& table);
 void add_text(ConverterTable& table);
+void add_tables(ConverterTable& table);
 void add_training(ConverterTable& table);
+void add_trees(ConverterTable& table);
 void add_types(ConverterTable& table);
 void add_vision(ConverterTable& table);
 

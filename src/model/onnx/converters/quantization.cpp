@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "model/onnx/converters/families.h"
+#include "model/onnx/model_watch.h"
 
 namespace tenon::onnx {
 namespace {
@@ -57,15 +58,48 @@ Results quantize_linear(const NodeContext& node) {
     const ValuePtr scaled = computed(y);
     return {Result(to_small(node.host(scaled), to, node.integer("saturate", 1) != 0), to)};
   }
+  // Constants are folded in double precision, in which a tie of f32 is none.
+  if (node.is_known(0) && y.dtype() == DType::f32) y = cast(cast(y, DType::f64), DType::f32);
   y = rint(y);
   if (node.has(2)) y = y + cast(per_element(node, node.in(2), x.shape(), axis, block), y.dtype());
   const auto [low, high] = range_of(to);
   return {Result(cast(minimum(maximum(y, low), high), held_as(to)), to)};
 }
 
+// Weights that a model stores in few bits become floats once, not at every call.
+HostArray dequantized(const NodeContext& node, std::int64_t axis_number, std::int64_t block) {
+  const HostArray x = node.host(0), scales = node.host(1);
+  const Shape& shape = x.shape();
+  ModelWatch::tell_uses(storage_bytes(DType::f64, shape));
+  const std::vector<double> codes = x.to_doubles(), scale = scales.to_doubles(),
+                            zero = node.has(2) ? node.host_numbers(2) : std::vector<double>(scale.size(), 0);
+  const bool is_single = scale.size() == 1 && block == 0;
+  const int axis = is_single ? 0 : normalize_axis(axis_number, shape.rank());
+  std::int64_t inner = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  const std::int64_t extent = is_single ? 1 : shape[axis], blocks = block == 0 ? extent : (extent + block - 1) / block;
+  if (zero.size() != scale.size() ||
+      (!is_single && scales.elements() != (block == 0 ? extent : shape.elements() / extent * blocks)))
+    node.fail(fmt::format("scales {} for {}", to_string(scales.shape()), to_string(shape)));
+  HostArray out = HostArray::zeros(DType::f32, shape);
+  const std::span<float> values = out.mutable_view<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::int64_t at = static_cast<std::int64_t>(i) / inner, k = at % extent;
+    const std::int64_t place = is_single    ? 0
+                               : block == 0 ? k
+                                            : (at / extent * blocks + k / block) * inner + static_cast<std::int64_t>(i) % inner;
+    values[i] = static_cast<float>((codes[i] - zero[static_cast<std::size_t>(place)]) * scale[static_cast<std::size_t>(place)]);
+  }
+  return out;
+}
+
 Results dequantize_linear(const NodeContext& node) {
-  const Expr x = node.in(0);
   const std::int64_t axis = node.integer("axis", 1), block = node.integer("block_size", 0);
+  const bool is_constant = node.is_constant(0) && node.is_constant(1) && (!node.has(2) || node.is_constant(2));
+  if (is_constant && block >= 0 && node.type(1) == ElementType::f32 && !is_small_float(node.type(0)) &&
+      node.integer("output_dtype", 0) == 0 && node.shape(0).elements() > 0)
+    return {node.weight({0, 1, 2}, 0, [&] { return dequantized(node, axis, block); })};
+  const Expr x = node.in(0);
   const Expr scale = per_element(node, node.in(1), x.shape(), axis, block);
   const DType to = node.integer("output_dtype", 0) != 0 ? held_as(static_cast<ElementType>(node.integer("output_dtype")))
                    : is_small(node.type(1))             ? DType::f32

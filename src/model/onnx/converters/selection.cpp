@@ -114,7 +114,7 @@ Results unique(const NodeContext& node) {
 
 struct Box {
   double y1, x1, y2, x2;
-  double area() const { return std::max(y2 - y1, 0.0) * std::max(x2 - x1, 0.0); }
+  double area = std::max(y2 - y1, 0.0) * std::max(x2 - x1, 0.0);
 };
 
 Box box_at(const HostArray& boxes, std::int64_t index, bool centred) {
@@ -124,10 +124,13 @@ Box box_at(const HostArray& boxes, std::int64_t index, bool centred) {
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
 
-double overlap(const Box& a, const Box& b) {
-  const Box common{std::max(a.y1, b.y1), std::max(a.x1, b.x1), std::min(a.y2, b.y2), std::min(a.x2, b.x2)};
-  const double joint = common.area(), all = a.area() + b.area() - joint;
-  return all > 0 ? joint / all : 0;
+// Whether the share of what two boxes have in common is above |limit|. Most pairs have nothing in common.
+bool overlap(const Box& a, const Box& b, double limit) {
+  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
+  if (height <= 0 && limit >= 0) return false;
+  const double joint = std::max(height, 0.0) * std::max(std::min(a.x2, b.x2) - std::max(a.x1, b.x1), 0.0),
+               all = a.area + b.area - joint;
+  return all > 0 ? joint > limit * all : limit < 0;
 }
 
 Results non_max_suppression(const NodeContext& node) {
@@ -154,7 +157,7 @@ Results non_max_suppression(const NodeContext& node) {
     for (const std::int64_t i : order) {
       if (static_cast<std::int64_t>(kept.size()) >= limit) break;
       const Box box = box_at(boxes, batch * count + i, centred);
-      if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(box, other) > iou; })) continue;
+      if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(box, other, iou); })) continue;
       kept.push_back(box);
       chosen.insert(chosen.end(), {batch, pair % classes, i});
     }

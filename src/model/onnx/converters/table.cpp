@@ -8,10 +8,35 @@ namespace {
 const ConverterTable& table() {
   static const ConverterTable instance = [] {
     ConverterTable all;
-    for (const auto add : {add_attention,     add_control,  add_convolution, add_elementwise,  add_indexing, add_losses,
-                           add_normalization, add_pooling,  add_products,    add_quantization, add_random,   add_recurrent,
-                           add_reductions,    add_resize,   add_selection,   add_sequences,    add_shape,    add_signal,
-                           add_text,          add_training, add_types,       add_vision})
+    for (const auto add : {add_attention,
+                           add_control,
+                           add_convolution,
+                           add_elementwise,
+                           add_indexing,
+                           add_linear_models,
+                           add_losses,
+                           add_normalization,
+                           add_pooling,
+                           add_products,
+                           add_quantization,
+                           add_random,
+                           add_recurrent,
+                           add_reductions,
+                           add_resize,
+                           add_selection,
+                           add_sequences,
+                           add_shape,
+                           add_signal,
+                           add_support_vectors,
+                           add_tables,
+                           add_text,
+                           add_training,
+                           add_trees,
+                           add_types,
+                           add_vision,
+                           add_microsoft_attention,
+                           add_microsoft_fused,
+                           add_microsoft_quantized})
       add(all);
     return all;
   }();

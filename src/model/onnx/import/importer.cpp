@@ -53,21 +53,20 @@ void names_in(const GraphProto& graph, std::set<std::string_view>& out) {
   for (const ValueInfoProto& output : graph.outputs) out.insert(output.name);
 }
 
-// The nodes that the outputs need, in their order.
-std::vector<const NodeProto*> needed_nodes(const GraphProto& graph) {
-  std::set<std::string_view> wanted;
-  for (const ValueInfoProto& output : graph.outputs) wanted.insert(output.name);
-  std::vector<const NodeProto*> result;
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](std::string_view name) { return wanted.contains(name); }))
-      continue;
-    result.push_back(&*node);
-    wanted.insert(node->inputs.begin(), node->inputs.end());
-    for (const AttributeProto& attribute : node->attributes)
-      if (attribute.graph) names_in(*attribute.graph, wanted);
+// Nodes imported since the last checkpoint from which on another one is worth its copies.
+constexpr std::size_t kNodesToRepeat = 100;
+
+// A computed value whose program is small is computed again rather than kept.
+bool is_small(const Graph& graph, NodeId output) {
+  std::vector<bool> needed(static_cast<std::size_t>(graph.size()), false);
+  needed[static_cast<std::size_t>(output)] = true;
+  std::int64_t sum = 0;
+  for (NodeId id = output; id >= 0; --id) {
+    if (!needed[static_cast<std::size_t>(id)]) continue;
+    sum += graph[id].shape.elements();
+    for (const NodeId input : graph[id].inputs) needed[static_cast<std::size_t>(input)] = true;
   }
-  std::reverse(result.begin(), result.end());
-  return result;
+  return sum <= kSmallProgram;
 }
 
 const FunctionProto* find_function(const ModelProto& model, const NodeProto& node) {
@@ -90,9 +89,35 @@ std::int64_t version_of(const OpsetImports* opsets, const ModelProto& model, std
 LoadedModel::LoadedModel(const std::filesystem::path& path)
     : file(path),
       proto(parse_model(file.bytes())),
-      weights(file, ExternalData(path.parent_path())) {}
+      weights(file, ExternalData(path.parent_path())) {
+  order_nodes();
+}
 
-LoadedModel::LoadedModel(Bytes bytes) : file(bytes), proto(parse_model(file.bytes())), weights(file, ExternalData()) {}
+LoadedModel::LoadedModel(Bytes bytes) : file(bytes), proto(parse_model(file.bytes())), weights(file, ExternalData()) {
+  order_nodes();
+}
+
+void LoadedModel::order_nodes() {
+  std::set<std::string_view> wanted;
+  for (const ValueInfoProto& output : proto.graph.outputs) wanted.insert(output.name);
+  for (auto node = proto.graph.nodes.rbegin(); node != proto.graph.nodes.rend(); ++node) {
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](std::string_view name) { return wanted.contains(name); }))
+      continue;
+    nodes.push_back(&*node);
+    wanted.insert(node->inputs.begin(), node->inputs.end());
+    for (const AttributeProto& attribute : node->attributes)
+      if (attribute.graph) names_in(*attribute.graph, wanted);
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    std::set<std::string_view> names(nodes[i]->inputs.begin(), nodes[i]->inputs.end());
+    for (const AttributeProto& attribute : nodes[i]->attributes)
+      if (attribute.graph) names_in(*attribute.graph, names);
+    for (const std::string_view name : names) last_reads[name] = i;
+  }
+  for (const ValueInfoProto& output : proto.graph.outputs) last_reads[output.name] = nodes.size();
+  ModelWatch::tell_keeps(nodes.size() * sizeof(void*) + last_reads.size() * 64);
+}
 
 ValuePtr Scope::find(std::string_view name) const {
   for (const Scope* scope = this; scope; scope = scope->parent) {
@@ -103,10 +128,11 @@ ValuePtr Scope::find(std::string_view name) const {
 }
 
 Importer::Importer(LoadedModel& model, const std::map<std::string, ValuePtr, std::less<>>& inputs,
-                   std::span<const HostArray> answers)
+                   std::span<const HostArray> answers, const Checkpoint* from)
     : model_(model),
       inputs_(inputs),
-      answers_(answers) {}
+      answers_(answers),
+      from_(from) {}
 
 void Importer::number_leaves(const ValuePtr& value) {
   for (const ValuePtr& item : value->items) number_leaves(item);
@@ -124,6 +150,7 @@ ValuePtr Importer::value_of(const TensorProto& tensor) {
     return value = text(shape, std::vector<std::string>(tensor.strings.begin(), tensor.strings.end()));
   }
   value = known(model_.weights.array(tensor), tensor.type);
+  value->tensor = &tensor;
   if (value->shape.elements() > kLargestConstant) value->weight = model_.weights.place(tensor);
   return value;
 }
@@ -145,15 +172,72 @@ void Importer::bind_inputs(Scope& scope) {
   }
 }
 
+namespace {
+
+// A value of an earlier import, for the next: what is not known is a leaf.
+ValuePtr carried(const ValuePtr& value) {
+  auto copy = std::make_shared<Value>(*value);
+  copy->graph = nullptr;
+  copy->node = -1;
+  for (ValuePtr& item : copy->items) item = carried(item);
+  return copy;
+}
+
+}  // namespace
+
+void Importer::bind_checkpoint(Scope& scope) {
+  const auto number = [&](const auto& self, const ValuePtr& value) -> void {
+    for (const ValuePtr& item : value->items) self(self, item);
+    if (value->kind == Value::Kind::tensor && !value->is_string() && !value->host)
+      leaves_.emplace(value.get(), static_cast<int>(leaves_.size()));
+  };
+  for (const auto& [name, value] : from_->values) {
+    const ValuePtr here = carried(value);
+    number(number, here);
+    scope.values[name] = here;
+  }
+}
+
+std::shared_ptr<const Checkpoint> Importer::checkpoint(std::size_t node, const Scope& scope, std::vector<NodeId>& outputs) {
+  auto result = std::make_shared<Checkpoint>();
+  result->node = node;
+  const auto source = [&](const auto& self, const ValuePtr& value) -> void {
+    for (const ValuePtr& item : value->items) self(self, item);
+    if (value->kind != Value::Kind::tensor || value->is_string() || value->host) return;
+    if (const auto leaf = leaves_.find(value.get()); leaf != leaves_.end()) {
+      result->sources.push_back({false, leaf->second});
+    } else {
+      result->sources.push_back({true, static_cast<int>(outputs.size())});
+      outputs.push_back(expr(value).id());
+    }
+  };
+  std::set<std::string_view> bound;
+  for (const TensorProto& tensor : model_.proto.graph.initializers) bound.insert(tensor.name);
+  for (const auto& [name, value] : scope.values) {
+    const auto read = model_.last_reads.find(name);
+    if (!value || read == model_.last_reads.end() || read->second < node) continue;
+    if (bound.contains(name) || inputs_.contains(name)) continue;  // every import has these
+    result->values.emplace(name, value);
+  }
+  for (auto& [name, value] : result->values) {
+    source(source, value);
+    value = carried(value);
+  }
+  return result;
+}
+
 Import Importer::run() {
   ModelWatch::tell_imports();
   Scope scope;
   scope.opsets = &model_.proto.opsets;
   bind_inputs(scope);
+  if (from_) bind_checkpoint(scope);
   Import result;
   std::vector<NodeId> outputs;
+  const std::size_t first = from_ ? from_->node : 0;
+  std::size_t place = first;
   try {
-    for (const NodeProto* node : needed_nodes(model_.proto.graph)) run_node(*node, scope);
+    for (; place < model_.nodes.size(); ++place) run_node(*model_.nodes[place], scope);
     for (const ValueInfoProto& info : model_.proto.graph.outputs) {
       const ValuePtr value = scope.find(info.name);
       if (!value) throw Error(ErrorCode::invalid_argument, fmt::format("no node makes the output '{}'", printable(info.name)));
@@ -163,6 +247,8 @@ Import Importer::run() {
   } catch (const NeedsValue& needs) {
     outputs = {expr(needs.value).id()};
     result.outputs.clear();
+    if (place > first && (place - first > kNodesToRepeat || !is_small(main_, outputs[0])))
+      result.checkpoint = checkpoint(place, scope, outputs);
   }
   main_.set_outputs(outputs);
   result.graph = std::move(main_);
@@ -217,6 +303,13 @@ Expr Importer::operand(const ValuePtr& value) {
     found->second = main_.input(fmt::format("weight{}", place), *model_.products, value->shape);
   }
   return {main_, found->second};
+}
+
+ValuePtr Importer::made_weight(const std::vector<const void*>& sources, int part, const std::function<HostArray()>& make) {
+  const int place = model_.weights.made(sources, part, make);
+  const ValuePtr value = known(model_.weights.at(place));
+  if (value->shape.elements() > kLargestConstant) value->weight = place;
+  return value;
 }
 
 HostArray Importer::host(const ValuePtr& value) {

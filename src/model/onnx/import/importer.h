@@ -6,9 +6,10 @@
 // condition is known, Loop and Scan are unrolled.
 //
 // Errors: unimplemented for what is not supported and invalid_argument for what is wrong, both naming the node.
-// Lifetime: an Import does not refer to the importer or the model.
+// Lifetime: an Import does not refer to the importer; its checkpoint refers to the names of the model.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -28,9 +29,20 @@ struct LoadedModel {
   Weights weights;
   std::optional<DType> products;  // f16 or bf16: what f32 values become where they enter a product
 
+  // The nodes that the outputs need, in their order, and for each name the last of them that reads it; outputs are read at the
+  // end.
+  std::vector<const NodeProto*> nodes;
+  std::unordered_map<std::string_view, std::size_t> last_reads;
+
   explicit LoadedModel(const std::filesystem::path& path);
   explicit LoadedModel(Bytes bytes);
+
+ private:
+  void order_nodes();
 };
+
+// A program of at most this many elements is computed on the host at once: shape arithmetic on inputs, a condition.
+inline constexpr std::int64_t kSmallProgram = 1 << 14;
 
 // One input of the program: a weight of the model, or a tensor that the caller passes.
 struct Feed {
@@ -49,11 +61,26 @@ struct OutputValue {
   std::vector<OutputValue> items;
 };
 
+// Where an import has stopped: the nodes from |node| on are left, and |values| is all that they read of the others. A value is
+// known, or an input of whoever goes on from here: |sources| says where each of those comes from, in their order.
+struct Checkpoint {
+  struct Source {
+    bool is_output = false;  // of the program that ends here; else a leaf of its import
+    int place = 0;
+  };
+  std::size_t node = 0;
+  std::map<std::string_view, ValuePtr> values;  // views of the model's names
+  std::vector<Source> sources;
+};
+
 struct Import {
   Graph graph;
   std::vector<Feed> feeds;  // one per input of the graph
   std::vector<OutputValue> outputs;
-  bool is_complete = false;  // else the only output of the graph is the next answer
+  bool is_complete = false;  // else the first output of the graph is the next answer
+  // Of an import that is not complete: where to go on, with that answer as the first, so that what led here is not computed
+  // again. Null: from where this import began, with that answer after those it was given.
+  std::shared_ptr<const Checkpoint> checkpoint;
 };
 
 // A value that the import needs and that only the inputs decide.
@@ -74,8 +101,10 @@ struct Scope {
 class Importer {
  public:
   // |inputs| by the names of the model's inputs: tensors with type and shape (and |host| if they are to be constants),
-  // containers of such. |answers| are the values that earlier imports asked for.
-  Importer(LoadedModel& model, const std::map<std::string, ValuePtr, std::less<>>& inputs, std::span<const HostArray> answers);
+  // containers of such. |answers| are the values that earlier imports asked for since |from|, the checkpoint of one of them or
+  // null. The leaves are those of the inputs, in the order of the model, and then those of the checkpoint.
+  Importer(LoadedModel& model, const std::map<std::string, ValuePtr, std::less<>>& inputs, std::span<const HostArray> answers,
+           const Checkpoint* from = nullptr);
 
   Import run();
 
@@ -86,6 +115,8 @@ class Importer {
   Expr operand(const ValuePtr& value);
   Expr operand(Expr x);
   HostArray host(const ValuePtr& value);
+  // A weight that is worked out once from what the file has at |sources|; |part| numbers those of the same sources.
+  ValuePtr made_weight(const std::vector<const void*>& sources, int part, const std::function<HostArray()>& make);
   // The outputs of a graph within |outer|, with its inputs bound to |arguments|.
   std::vector<ValuePtr> call(const GraphProto& graph, const Scope& outer, std::vector<ValuePtr> arguments);
   ValuePtr value_of(const TensorProto& tensor);
@@ -103,12 +134,16 @@ class Importer {
   Results call_function(const FunctionProto& function, const NodeProto& node, const Scope& scope,
                         const std::vector<ValuePtr>& inputs);
   void bind_inputs(Scope& scope);
+  void bind_checkpoint(Scope& scope);
+  // What the nodes from |node| on need of |scope|; adds to |outputs| what the program has to compute for it.
+  std::shared_ptr<const Checkpoint> checkpoint(std::size_t node, const Scope& scope, std::vector<NodeId>& outputs);
   OutputValue output(const ValuePtr& value, std::vector<NodeId>& outputs);
   void number_leaves(const ValuePtr& value);
 
   LoadedModel& model_;
   const std::map<std::string, ValuePtr, std::less<>>& inputs_;
   std::span<const HostArray> answers_;
+  const Checkpoint* const from_;
   std::size_t next_answer_ = 0;
   Graph main_, *graph_ = &main_;
   std::vector<Feed> feeds_;

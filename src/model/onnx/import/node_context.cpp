@@ -60,6 +60,19 @@ HostArray NodeContext::host(const ValuePtr& value) const {
 }
 HostArray NodeContext::host(std::size_t i) const { return host(value(i)); }
 
+ValuePtr NodeContext::weight(std::initializer_list<std::size_t> inputs, int part, const std::function<HostArray()>& make) const {
+  std::vector<const void*> sources{&node_};
+  for (const std::size_t i : inputs) {
+    if (has(i) && !inputs_[i]->tensor) return known(make());
+    sources.push_back(has(i) ? inputs_[i]->tensor : nullptr);
+  }
+  return importer_.made_weight(sources, part, make);
+}
+
+ValuePtr NodeContext::weight(std::string_view attribute, int part, const std::function<HostArray()>& make) const {
+  return importer_.made_weight({&node_, find(attribute)}, part, make);
+}
+
 std::vector<std::int64_t> NodeContext::host_integers(std::size_t i) const {
   const HostArray array = host(i).cast(DType::i64);
   const std::span<const std::int64_t> values = array.view<std::int64_t>();

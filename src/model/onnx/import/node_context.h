@@ -5,6 +5,7 @@
 // computed, and the import starts again with it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,12 @@ class NodeContext {
   bool is_known(std::size_t i) const { return has(i) && inputs_[i]->host.has_value(); }
   HostArray host(std::size_t i) const;
   HostArray host(const ValuePtr& value) const;
+  bool is_constant(std::size_t i) const { return has(i) && inputs_[i]->tensor != nullptr; }  // of the file
+  // What |make| makes from inputs |i|, those that are there; once, and kept with the weights, if they are constants of the file.
+  // |part| numbers what is made from the same ones.
+  ValuePtr weight(std::initializer_list<std::size_t> i, int part, const std::function<HostArray()>& make) const;
+  // What |make| makes from attributes, the first of which is |attribute|.
+  ValuePtr weight(std::string_view attribute, int part, const std::function<HostArray()>& make) const;
   std::vector<std::int64_t> host_integers(std::size_t i) const;
   std::vector<double> host_numbers(std::size_t i) const;
   double host_number(std::size_t i) const;

@@ -13,6 +13,8 @@
 
 namespace tenon::onnx {
 
+struct TensorProto;
+
 struct Value;
 using ValuePtr = std::shared_ptr<Value>;
 
@@ -27,7 +29,8 @@ struct Value {
   std::shared_ptr<const std::vector<std::string>> strings;  // the elements of a tensor of strings, always known
   const Graph* graph = nullptr;                             // to which |node| belongs
   NodeId node = -1;
-  int weight = -1;  // its place among the model's weights; -1 for any other value
+  int weight = -1;                      // its place among the model's weights; -1 for any other value
+  const TensorProto* tensor = nullptr;  // of the file, of which it is the value
 
   // The items of a sequence; one or none of an optional.
   std::vector<ValuePtr> items;

@@ -101,6 +101,21 @@ int Weights::converted(int place, DType to) {
   return found->second;
 }
 
+int Weights::made(const std::vector<const void*>& sources, int part, const std::function<HostArray()>& make) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = made_.find({sources, part}); found != made_.end()) return found->second;
+  }
+  auto array = std::make_unique<HostArray>(make());  // reads other weights, so without the mutex
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = made_.try_emplace({sources, part}, static_cast<int>(arrays_.size()));
+  if (is_new) {
+    ModelWatch::tell_keeps(array->bytes());
+    arrays_.push_back(std::move(array));
+  }
+  return found->second;
+}
+
 std::size_t Weights::bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t sum = 0;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -48,6 +49,8 @@ class Weights {
   const HostArray& at(int place) const;
   // The place of the array at |place| in another type, converted on first use.
   int converted(int place, DType to);
+  // The place of the array that |make| makes from |sources|, which are parts of the model's file; made on first use.
+  int made(const std::vector<const void*>& sources, int part, const std::function<HostArray()>& make);
   std::size_t bytes() const;
   std::size_t count() const;
 
@@ -59,6 +62,7 @@ class Weights {
   mutable std::mutex mutex_;
   std::map<const TensorProto*, int> places_;
   std::map<std::pair<int, DType>, int> converted_;
+  std::map<std::pair<std::vector<const void*>, int>, int> made_;
   std::vector<std::unique_ptr<HostArray>> arrays_;
 };
 

@@ -54,6 +54,7 @@ struct TypeProto {
   Kind kind = Kind::unknown;
   ElementType element = ElementType::undefined;
   bool has_shape = false;
+  bool is_map = false;  // of something to |element|
   std::vector<Dim> dims;
   std::shared_ptr<TypeProto> item;  // of a sequence or an optional
 };

@@ -111,6 +111,14 @@ std::shared_ptr<TypeProto> item_type(Bytes bytes, Parse& parse) {
   return item ? item : std::make_shared<TypeProto>();
 }
 
+// The type of the values of a map.
+void map_type(Bytes bytes, TypeProto& out, Parse& parse) {
+  WireReader reader(bytes, "map type");
+  while (reader.next())
+    if (reader.field() == 2) out.element = type(reader.bytes(), parse).element;
+  out.is_map = true;
+}
+
 TypeProto type(Bytes bytes, Parse& parse) {
   const Nested nested(parse);
   count<TypeProto>();
@@ -121,12 +129,14 @@ TypeProto type(Bytes bytes, Parse& parse) {
       case 4:
         out.kind = TypeProto::Kind::sequence;
         out.item = item_type(reader.bytes(), parse);
+        // Classifiers end in a map of labels to scores for each row (ZipMap): here a tensor with a column for each label.
+        if (out.item->is_map) out = {.kind = TypeProto::Kind::tensor, .element = out.item->element};
         break;
       case 9:
         out.kind = TypeProto::Kind::optional;
         out.item = item_type(reader.bytes(), parse);
         break;
-      case 5: throw Error(ErrorCode::unimplemented, "ONNX: maps are not supported");
+      case 5: map_type(reader.bytes(), out, parse); break;
       case 8: throw Error(ErrorCode::unimplemented, "ONNX: sparse tensors are not supported");
       default: break;
     }
@@ -141,6 +151,7 @@ ValueInfoProto value_info(Bytes bytes, Parse& parse) {
     if (reader.field() == 1) out.name = name_of(reader);
     if (reader.field() == 2) out.type = type(reader.bytes(), parse);
   }
+  if (out.type.is_map) throw Error(ErrorCode::unimplemented, "ONNX: maps are not supported");
   return out;
 }
 

@@ -3,17 +3,13 @@
 #include <cmath>
 #include <limits>
 
-#include "model/onnx/converters/families.h"
+#include "model/onnx/converters/neural/heads.h"
 #include "model/onnx/import/importer.h"
 
 namespace tenon::onnx {
-namespace {
 
 using namespace build;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// [batch, length, heads * width] as [batch, heads, length, width].
 Expr heads_apart(const NodeContext& node, Expr x, std::int64_t heads) {
   if (heads <= 0 || x.extent(2) % heads != 0)
     node.fail(fmt::format("{} elements cannot be divided into {} heads", x.extent(2), heads));
@@ -22,7 +18,6 @@ Expr heads_apart(const NodeContext& node, Expr x, std::int64_t heads) {
 
 Expr heads_together(Expr x) { return reshape(swap_axes(x, 1, 2), Shape{x.extent(0), x.extent(2), x.extent(1) * x.extent(3)}); }
 
-// Each head |count| times in a row.
 Expr repeat_heads(Expr x, std::int64_t count) {
   if (count == 1) return x;
   const Shape shape = x.shape();
@@ -30,6 +25,26 @@ Expr repeat_heads(Expr x, std::int64_t count) {
   stretched.insert(stretched.begin() + 2, count);
   return reshape(broadcast(unsqueeze(x, 2), Shape(stretched)), shape.with(1, shape[1] * count));
 }
+
+Expr rotated(const NodeContext& node, Expr x, Expr cosine, Expr sine, bool interleaved) {
+  const std::int64_t width = x.extent(3), half = cosine.extent(cosine.rank() - 1), turned = 2 * half;
+  if (turned > width) node.fail(fmt::format("{} elements of a head of {} cannot be rotated", turned, width));
+  const Expr c = unsqueeze(cosine, 2), s = unsqueeze(sine, 2), turning = narrow(x, 3, 0, turned);
+  const Expr a = interleaved ? narrow(turning, 3, 0, half, 2) : narrow(turning, 3, 0, half);
+  const Expr b = interleaved ? narrow(turning, 3, 1, half, 2) : narrow(turning, 3, half, half);
+  const Expr real = a * c - b * s, imaginary = a * s + b * c;
+  std::vector<Expr> parts{real, imaginary};
+  if (interleaved) {
+    const Expr pair[] = {unsqueeze(real, 4), unsqueeze(imaginary, 4)};
+    parts = {reshape(concat(pair, 4), turning.shape())};
+  }
+  if (turned < width) parts.push_back(narrow(x, 3, turned, width - turned));
+  return cast(parts.size() == 1 ? parts[0] : concat(parts, 3), x.dtype());
+}
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Expr masked_by(Expr bias, Expr allowed) { return where(allowed, bias, -kInfinity); }
 
@@ -187,24 +202,10 @@ Results rotary_embedding(const NodeContext& node) {
     cosine = take(cosine, node.in(3), 0);
     sine = take(sine, node.in(3), 0);
   }
-  cosine = unsqueeze(cosine, 2);
-  sine = unsqueeze(sine, 2);
-  if (cosine.extent(3) != half)
-    node.fail(fmt::format("the tables have {} columns, but half of the rotated width is {}", cosine.extent(3), half));
-  const bool interleaved = node.integer("interleaved", 0) != 0;
-  const Expr turning = narrow(x, 3, 0, rotated);
-  const Expr a = interleaved ? narrow(turning, 3, 0, half, 2) : narrow(turning, 3, 0, half);
-  const Expr b = interleaved ? narrow(turning, 3, 1, half, 2) : narrow(turning, 3, half, half);
-  const Expr real = a * cosine - b * sine, imaginary = a * sine + b * cosine;
-  std::vector<Expr> parts;
-  if (interleaved) {
-    const Expr pair[] = {unsqueeze(real, 4), unsqueeze(imaginary, 4)};
-    parts.push_back(reshape(concat(pair, 4), turning.shape()));
-  } else {
-    parts = {real, imaginary};
-  }
-  if (rotated < width) parts.push_back(narrow(x, 3, rotated, width - rotated));
-  const Expr y = parts.size() == 1 ? parts[0] : concat(parts, 3);
+  if (cosine.extent(cosine.rank() - 1) != half)
+    node.fail(
+        fmt::format("the tables have {} columns, but half of the rotated width is {}", cosine.extent(cosine.rank() - 1), half));
+  const Expr y = onnx::rotated(node, x, cosine, sine, node.integer("interleaved", 0) != 0);
   return {cast(packed ? reshape(y, shape) : swap_axes(y, 1, 2), node.dtype(0))};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/onnx/converters/neural/spatial.h"
+#include "model/onnx/import/importer.h"
 
 namespace tenon::onnx {
 
@@ -130,10 +131,88 @@ Expr zero_point(const NodeContext& node, std::size_t i, DType dtype, int axis, i
   return zero.shape().elements() == 1 ? reshape(zero, {}) : along(zero, axis, rank);
 }
 
+// Weights of the file less their zero points, as floats, in parts of the input channels in which every sum of products with
+// values of 8 bits is exact in f32: convolving them is several times faster than convolving f64.
+std::vector<ValuePtr> exact_parts(const NodeContext& node, std::size_t w_at, std::size_t w_zero, std::int64_t groups) {
+  const Shape shape = node.shape(w_at);
+  const std::int64_t inner = shape.elements() / (shape[0] * shape[1]);
+  const auto centred = [&] {
+    std::vector<double> values = node.host_numbers(w_at);
+    const std::vector<double> zero = node.has(w_zero) ? node.host_numbers(w_zero) : std::vector<double>{0};
+    if (zero.size() != 1 && static_cast<std::int64_t>(zero.size()) != shape[0])
+      node.fail("the zero points do not fit the weights");
+    const std::size_t row = values.size() / static_cast<std::size_t>(shape[0]);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= zero[zero.size() == 1 ? 0 : i / row];
+    return values;
+  };
+  const auto ends = [&] {
+    const std::vector<double> values = centred();
+    std::vector<double> sums(static_cast<std::size_t>(shape[0]), 0);
+    Dims out;
+    for (std::int64_t c = 0; c < shape[1]; ++c) {
+      bool fits = true;
+      std::vector<double> here(sums.size(), 0);
+      for (std::size_t o = 0; o < sums.size(); ++o) {
+        const double* at = values.data() + (static_cast<std::int64_t>(o) * shape[1] + c) * inner;
+        for (std::int64_t i = 0; i < inner; ++i) here[o] += 255 * std::abs(at[i]);
+        fits = fits && sums[o] + here[o] <= 0x1p24;
+        if (here[o] > 0x1p24) return HostArray::zeros(DType::i64, Shape{0});  // not even one channel fits
+      }
+      if (!fits && c > 0) {
+        out.push_back(c);
+        sums = here;
+      } else {
+        for (std::size_t o = 0; o < sums.size(); ++o) sums[o] += here[o];
+      }
+    }
+    out.push_back(shape[1]);
+    return HostArray::from<std::int64_t>(Shape{static_cast<std::int64_t>(out.size())}, out);
+  };
+  const ValuePtr cuts = node.weight({w_at, w_zero}, 0, ends);
+  std::vector<ValuePtr> parts;
+  const HostArray known = *cuts->host;
+  if (groups > 1 && known.elements() > 1) return {};
+  std::int64_t start = 0;
+  for (const std::int64_t end : known.view<std::int64_t>()) {
+    parts.push_back(node.weight({w_at, w_zero}, static_cast<int>(parts.size()) + 1, [&] {
+      const std::vector<double> values = centred();
+      Dims part = dims(shape);
+      part[1] = end - start;
+      HostArray out = HostArray::zeros(DType::f32, Shape(part));
+      const std::span<float> to = out.mutable_view<float>();
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        const std::int64_t row = (end - start) * inner, o = static_cast<std::int64_t>(i) / row;
+        to[i] = static_cast<float>(
+            values[static_cast<std::size_t>((o * shape[1] + start) * inner + static_cast<std::int64_t>(i) % row)]);
+      }
+      return out;
+    }));
+    start = end;
+  }
+  return parts;
+}
+
 // x - zero point, convolved with w - zero point, as i32.
 Expr integer_convolution(const NodeContext& node, std::size_t x_at, std::size_t w_at, std::size_t x_zero, std::size_t w_zero) {
   const Shape& weight = node.shape(w_at);
   const double elements = static_cast<double>(weight.elements()) / static_cast<double>(std::max<std::int64_t>(weight[0], 1));
+  const std::int64_t groups = node.integer("group", 1);
+  const bool is_byte = element_bytes(node.dtype(x_at)) == 1 && element_bytes(node.dtype(w_at)) == 1;
+  if (is_byte && node.is_constant(w_at) && (!node.has(w_zero) || node.is_constant(w_zero)) && weight.rank() >= 3 &&
+      weight.elements() > kLargestConstant) {
+    Expr x = cast(node.in(x_at), DType::f32);
+    if (node.has(x_zero)) x = x - zero_point(node, x_zero, DType::f32, 1, x.rank());
+    check_channels(node, x.shape(), weight, groups);
+    std::optional<Expr> sum;
+    std::int64_t start = 0;
+    for (const ValuePtr& part : exact_parts(node, w_at, w_zero, groups)) {
+      const std::int64_t count = part->shape[1];
+      const Expr here = cast(convolve(node, count == weight[1] ? x : narrow(x, 1, start, count), node.in(part)), DType::i32);
+      sum = sum ? *sum + here : here;
+      start += count;
+    }
+    if (sum) return *sum;
+  }
   const DType dtype = exact_type(elements, 255.0 * 255.0);
   Expr x = cast(node.in(x_at), dtype), w = cast(node.in(w_at), dtype);
   if (node.has(x_zero)) x = x - zero_point(node, x_zero, dtype, 1, x.rank());

@@ -27,7 +27,9 @@ Results batch_normalization(const NodeContext& node) {
     const DType wide = compute_dtype(node.in(4).dtype());
     const Expr factor = cast(channel(1), wide) / sqrt(cast(channel(4), wide) + epsilon);
     const Expr addend = cast(channel(2), wide) - cast(channel(3), wide) * factor;
-    return {cast(x * cast(factor, x.dtype()) + cast(addend, x.dtype()), x.dtype())};
+    const Expr y = cast(x * cast(factor, x.dtype()) + cast(addend, x.dtype()), x.dtype());
+    // Before opset 14 exporters name outputs that only training has; where something reads them they are what went in.
+    return {y, node.in(3), node.in(4), node.in(3), node.in(4)};
   }
   if (node.version() < 14) node.refuse("training before opset 14");
   const AxisSet axes = static_cast<AxisSet>(all_axes(rank) & ~one_axis(1));

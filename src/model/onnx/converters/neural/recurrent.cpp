@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "model/onnx/converters/families.h"
+#include "model/onnx/converters/microsoft/fused.h"
 #include "model/onnx/import/importer.h"
 
 namespace tenon::onnx {
@@ -28,6 +28,7 @@ struct Direction {
   std::optional<Expr> bias, r_bias, peephole;  // [gates * hidden] and [3 * hidden]
   Expr h, c;                                   // [batch, hidden]
   std::size_t first_activation;
+  std::function<Expr(Expr)> times_r;  // of a quantised LSTM, instead of |r|
 };
 
 Expr Recurrent::activate(std::size_t which, Expr x) const {
@@ -74,7 +75,7 @@ State gru_step(const Recurrent& r, const Direction& d, Expr x, State s) {
 }
 
 State lstm_step(const Recurrent& r, const Direction& d, Expr x, State s) {
-  const Expr all = x + matmul(s.h, d.r, {.transpose_b = true});
+  const Expr all = x + (d.times_r ? d.times_r(s.h) : matmul(s.h, d.r, {.transpose_b = true}));
   const auto peep = [&](Expr value, std::int64_t which, Expr cell) {
     return d.peephole ? value + narrow(*d.peephole, 0, which * r.hidden, r.hidden) * cell : value;
   };
@@ -125,15 +126,21 @@ std::vector<std::string> default_activations(std::string_view op) {
   return {"Tanh"};
 }
 
+// DynamicQuantizeLSTM has weights of 8 bits, [directions, width, gates * hidden], and their scales and zero points from input 8
+// on; what they are multiplied with is rounded to 8 bits at every step.
 Results recurrent(const NodeContext& node) {
-  const std::int64_t gates = node.op() == "LSTM" ? 4 : node.op() == "GRU" ? 3 : 1;
-  const Step step = node.op() == "LSTM" ? lstm_step : node.op() == "GRU" ? gru_step : rnn_step;
+  const bool is_quantized = node.op() == "DynamicQuantizeLSTM";
+  const std::string_view op = is_quantized ? "LSTM" : node.op();
+  const std::int64_t gates = op == "LSTM" ? 4 : op == "GRU" ? 3 : 1;
+  const Step step = op == "LSTM" ? lstm_step : op == "GRU" ? gru_step : rnn_step;
   const bool batch_first = node.integer("layout", 0) != 0;
   Expr x = node.in(0);
   if (x.rank() != 3) node.fail(fmt::format("expected [time, batch, width], got {}", to_string(x.shape())));
   if (batch_first) x = swap_axes(x, 0, 1);
   const Expr w = node.in(1), r = node.in(2);
-  const std::int64_t directions = w.extent(0), hidden = r.extent(2);
+  if (w.rank() != 3 || r.rank() != 3) node.fail("expected weights of three axes");
+  const int wide = is_quantized ? 2 : 1, narrow_axis = 3 - wide;
+  const std::int64_t directions = w.extent(0), hidden = r.extent(narrow_axis);
   Recurrent all{node,
                 gates,
                 hidden,
@@ -145,10 +152,10 @@ Results recurrent(const NodeContext& node) {
                 node.number("clip", 0),
                 batch_first,
                 {}};
-  const std::vector<std::string> defaults = default_activations(node.op());
+  const std::vector<std::string> defaults = default_activations(op);
   while (all.activations.size() < defaults.size() * static_cast<std::size_t>(directions))
     all.activations.insert(all.activations.end(), defaults.begin(), defaults.end());
-  if (w.extent(1) != gates * hidden || r.extent(1) != gates * hidden || w.extent(2) != x.extent(2))
+  if (w.extent(wide) != gates * hidden || r.extent(wide) != gates * hidden || w.extent(narrow_axis) != x.extent(2))
     node.fail("the weights do not fit the input");
   if (node.has(4)) all.lengths = reshape(cast(node.in(4), DType::i64), Shape{all.batch, 1});
 
@@ -163,21 +170,27 @@ Results recurrent(const NodeContext& node) {
   for (std::int64_t d = 0; d < directions; ++d) {
     const bool backwards = direction == "reverse" || d == 1;
     const auto of = [&](Expr weights) { return squeeze(narrow(weights, 0, d, 1), one_axis(0)); };
-    Expr projected = matmul(backwards ? reversed(all, x) : x, unsqueeze(of(w), 0), {.transpose_b = true});
+    const auto quantized = [&](Expr a, Expr weights, std::size_t scale) {
+      return dynamic_product(node, a, computed(of(weights)), computed(of(node.in(scale))), computed(of(node.in(scale + 1))));
+    };
+    const Expr ordered = backwards ? reversed(all, x) : x;
+    const Expr projected = is_quantized ? quantized(ordered, w, 8) : matmul(ordered, unsqueeze(of(w), 0), {.transpose_b = true});
     Direction one{projected,
                   of(r),
                   {},
                   {},
                   {},
                   initial(5, d),
-                  node.op() == "LSTM" ? initial(6, d) : initial(99, d),
-                  static_cast<std::size_t>(d) * defaults.size()};
+                  op == "LSTM" ? initial(6, d) : initial(99, d),
+                  static_cast<std::size_t>(d) * defaults.size(),
+                  {}};
+    if (is_quantized) one.times_r = [&](Expr h) { return quantized(h, r, 10); };
     if (node.has(3)) {
       const Expr bias = of(node.in(3));
       const Expr input_bias = narrow(bias, 0, 0, gates * hidden), state_bias = narrow(bias, 0, gates * hidden, gates * hidden);
       // The reset gate of a GRU stands between the two biases.
-      if (node.op() == "GRU") one.r_bias = state_bias;
-      one.x = projected + (node.op() == "GRU" ? input_bias : input_bias + state_bias);
+      if (op == "GRU") one.r_bias = state_bias;
+      one.x = projected + (op == "GRU" ? input_bias : input_bias + state_bias);
     }
     if (node.has(7)) one.peephole = of(node.in(7));
     const Sequence sequence = run(all, one, step);
@@ -197,6 +210,6 @@ Results recurrent(const NodeContext& node) {
 
 }  // namespace
 
-void add_recurrent(ConverterTable& table) { table.add({"RNN", "GRU", "LSTM"}, recurrent); }
+void add_recurrent(ConverterTable& table) { table.add({"RNN", "GRU", "LSTM", "com.microsoft.DynamicQuantizeLSTM"}, recurrent); }
 
 }  // namespace tenon::onnx
