@@ -7,34 +7,14 @@
 #include "base/text/printable.h"
 #include "model/generate/batch.h"
 #include "model/generate/state.h"
-#include "model/gguf/gguf_tokenizer.h"
-#include "model/gguf/model_info.h"
 #include "tenon/error.h"
 #include "tensor/node.h"
 
 namespace tenon {
 namespace {
 
-// Files name one token that ends a text, but models also end their turn with others.
-void add_ends(GeneratorState& state) {
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
-    if (const std::optional<std::int64_t> id = state.file.integer(key)) state.ends.insert(static_cast<std::int32_t>(*id));
-  for (const std::string& text : state.control_texts)
-    if (text == "<|im_end|>" || text == "<|eot_id|>" || text == "<|end_of_text|>" || text == "<end_of_turn>" ||
-        text == "<|end|>" || text == "<|endoftext|>" || text == "</s>")
-      if (const std::optional<std::int32_t> id = state.tokenizer.id_of(text)) state.ends.insert(*id);
-}
-
-void add_control_texts(GeneratorState& state) {
-  constexpr double kControl = 3;
-  const gguf::List *tokens = state.file.list("tokenizer.ggml.tokens"), *types = state.file.list("tokenizer.ggml.token_type");
-  if (!tokens || !types || types->is_text) return;
-  for (std::size_t i = 0; i < std::min(tokens->texts.size(), types->size()); ++i)
-    if (types->numbers[i] == kControl && !tokens->texts[i].empty()) state.control_texts.push_back(tokens->texts[i]);
-}
-
 void add_chat(GeneratorState& state) {
-  const std::optional<std::string> jinja = state.file.text("tokenizer.chat_template");
+  const std::optional<std::string>& jinja = state.files.chat_template;
   if (jinja) state.chat = ChatTemplate::recognise(*jinja);
   state.chat_reason = jinja ? "the chat template of the model is not one of the known formats" : "the model has no chat template";
 }
@@ -58,22 +38,16 @@ RunOptions on_device(const RunOptions& options, const GeneratorState& state) {
 
 }  // namespace
 
-Tokenizer GeneratorState::make_plain() const { return Tokenizer::parse(gguf::tokenizer_json(file, false)); }
-
 Generator Generator::load(const std::filesystem::path& path, const GeneratorOptions& options) {
   try {
-    gguf::GgufFile file = gguf::GgufFile::open(path);
-    decoder::Architecture architecture = decoder::architecture_of(file);
-    Tokenizer tokenizer = Tokenizer::parse(gguf::tokenizer_json(file));
+    ModelFiles files = open_model_files(path);
+    decoder::Architecture architecture = decoder::architecture_of(files.source);
+    Tokenizer tokenizer = Tokenizer::parse(files.tokenizer_json(true));
     DeviceManager& manager = current_manager();
     DeviceInfo device = options.device == "auto" ? manager.default_device() : manager.find(options.device);
-    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), form_for(device, options.weights),
+    auto made = std::make_shared<decoder::Decoder>(files.source, std::move(architecture), form_for(device, options.weights),
                                                    !is_driven_by(device, {"cpu", "sim"}));
-    ModelInfo info = gguf::model_info(file);
-    auto state = std::make_shared<GeneratorState>(std::move(file), std::move(info), std::move(tokenizer), std::move(device),
-                                                  std::move(made));
-    add_control_texts(*state);
-    add_ends(*state);
+    auto state = std::make_shared<GeneratorState>(std::move(files), std::move(tokenizer), std::move(device), std::move(made));
     add_chat(*state);
     return Generator(std::move(state));
   } catch (const Error& error) {
@@ -81,7 +55,7 @@ Generator Generator::load(const std::filesystem::path& path, const GeneratorOpti
   }
 }
 
-const ModelInfo& Generator::info() const noexcept { return state_->info; }
+const ModelInfo& Generator::info() const noexcept { return state_->files.info; }
 const Tokenizer& Generator::tokenizer() const noexcept { return state_->tokenizer; }
 std::int64_t Generator::context() const noexcept { return state_->decoder->architecture().context; }
 std::string Generator::device() const { return state_->device.id; }
@@ -108,7 +82,7 @@ std::vector<std::int32_t> Generator::chat_tokens(std::span<const ChatMessage> me
   };
   for (const ChatPart& part : state_->chat->format(messages)) {
     const bool is_risky =
-        part.is_content && std::any_of(state_->control_texts.begin(), state_->control_texts.end(),
+        part.is_content && std::any_of(state_->files.control_texts.begin(), state_->files.control_texts.end(),
                                        [&](const std::string& c) { return part.text.find(c) != std::string::npos; });
     if (!is_risky) {
       text += part.text;

@@ -12,6 +12,7 @@
 #include "model/generate/chat_template.h"
 #include "model/generate/sampler.h"
 #include "model/generate/text_stream.h"
+#include "model/gguf/gguf_file.h"
 #include "source_folder.h"
 #include "tenon/device/simulated.h"
 #include "tenon/error.h"

@@ -29,7 +29,7 @@ inline constexpr std::int64_t kOpen = 32;  // tokens of the open part
 
 // Keys and values of one layer after the other: k0, v0, k1, v1, ... Each is [rows, kv_heads, tokens, head_width].
 
-// |tokens| tokens of one sequence. Inputs: x [tokens, width], cos [tokens, 1, 1, rotated / 2], sin [tokens, 1, 2, rotated / 2],
+// |tokens| tokens of one sequence. Inputs: x [tokens, width], cos [tokens, 1, 1, angles], sin [tokens, 1, 2, angles],
 // last i64 [1]; if |closed| > 0 also how many closed tokens count, i64 [1], and the closed part. Outputs: the logits after token
 // |last|, [1, vocabulary], and keys and values of the tokens.
 StepProgram prefill(const Architecture& architecture, const Weights& weights, std::int64_t tokens, std::int64_t closed);

@@ -25,12 +25,12 @@ namespace tenon::decoder {
 class Decoder {
  public:
   // |whole_attention|: see decode().
-  Decoder(gguf::GgufFile file, Architecture architecture, WeightForm form, bool whole_attention);
+  Decoder(gguf::Source source, Architecture architecture, WeightForm form, bool whole_attention);
 
   const Architecture& architecture() const noexcept { return architecture_; }
   std::uint64_t weight_bytes() const noexcept { return weights_.bytes; }
-  // f32 [tokens, width]. Throws invalid_argument for an id that is not in the vocabulary.
-  HostArray embed(std::span<const std::int32_t> ids) const;
+  // f32 [tokens, width], for tokens at these positions. Throws invalid_argument for an id that is not in the vocabulary.
+  HostArray embed(std::span<const std::int32_t> ids, std::span<const std::int64_t> positions) const;
 
   using Key = std::array<std::int64_t, 6>;  // which program, and its sizes
   std::shared_ptr<const StepProgram> program(const Key& key);
@@ -38,7 +38,7 @@ class Decoder {
  private:
   StepProgram build(const Key& key) const;
 
-  const gguf::GgufFile file_;
+  const gguf::Source source_;
   const Architecture architecture_;
   const Weights weights_;
   const bool whole_attention_;
