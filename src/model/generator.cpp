@@ -13,10 +13,34 @@
 namespace tenon {
 namespace {
 
+// A model whose template cannot be read still takes plain prompts.
 void add_chat(GeneratorState& state) {
   const std::optional<std::string>& jinja = state.files.chat_template;
-  if (jinja) state.chat = ChatTemplate::recognise(*jinja);
-  state.chat_reason = jinja ? "the chat template of the model is not one of the known formats" : "the model has no chat template";
+  state.chat_reason = "the model has no chat template";
+  if (!jinja) return;
+  try {
+    state.chat = ChatTemplate::parse(*jinja, state.files.special_tokens);
+  } catch (const Error& error) {
+    state.chat_reason = error.what();
+  }
+}
+
+// Which parts of a conversation must not become control tokens: those of messages within which, or from which on, the text of
+// one stands.
+std::vector<bool> risky_parts(std::span<const ChatPart> parts, std::span<const std::string> control_texts) {
+  std::string all;
+  std::vector<std::size_t> begins;
+  for (const ChatPart& part : parts) {
+    begins.push_back(all.size());
+    all += part.text;
+  }
+  std::vector<bool> out(parts.size(), false);
+  for (const std::string& control : control_texts)
+    for (std::size_t at = all.find(control); at != std::string::npos; at = all.find(control, at + 1)) {
+      std::size_t i = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), at) - begins.begin()) - 1;
+      for (; i < parts.size() && begins[i] < at + control.size(); ++i) out[i] = out[i] || parts[i].is_content;
+    }
+  return out;
 }
 
 bool is_driven_by(const DeviceInfo& device, std::initializer_list<std::string_view> backends) {
@@ -73,23 +97,22 @@ std::vector<std::int32_t> Generator::tokens(std::string_view text) const { retur
 std::vector<std::int32_t> Generator::chat_tokens(std::span<const ChatMessage> messages) const {
   if (!state_->chat)
     throw Error(ErrorCode::unimplemented, state_->chat_reason, "send a plain prompt, written as the model expects it");
-  std::vector<std::int32_t> ids = state_->tokenizer.encode("").ids;
+  const std::vector<ChatPart> parts = state_->chat->format(messages);
+  const std::vector<bool> is_risky = risky_parts(parts, state_->files.control_texts);
+  std::vector<std::int32_t> ids;
   std::string text;
   const auto add = [&](const std::vector<std::int32_t>& more) { ids.insert(ids.end(), more.begin(), more.end()); };
   const auto flush = [&] {
     if (!text.empty()) add(state_->tokenizer.encode(text, false).ids);
     text.clear();
   };
-  for (const ChatPart& part : state_->chat->format(messages)) {
-    const bool is_risky =
-        part.is_content && std::any_of(state_->files.control_texts.begin(), state_->files.control_texts.end(),
-                                       [&](const std::string& c) { return part.text.find(c) != std::string::npos; });
-    if (!is_risky) {
-      text += part.text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!is_risky[i]) {
+      text += parts[i].text;
       continue;
     }
     flush();
-    add(state_->plain().encode(part.text, false).ids);
+    add(state_->plain().encode(parts[i].text, false).ids);
   }
   flush();
   return ids;

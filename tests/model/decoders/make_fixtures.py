@@ -52,6 +52,7 @@ MODELS = {
 }
 STORED = {"llama": torch.float32, "gpt2": torch.float32, "qwen3": torch.bfloat16, "llama3": torch.bfloat16}
 SHARDED = ("llama3", "gpt2")
+CHAT = "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}:{{ m.content | trim }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant:{% endif %}"
 
 
 def write_tokenizer(folder):
@@ -65,6 +66,8 @@ def write_tokenizer(folder):
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
     tokenizer.save(os.path.join(folder, "tokenizer.json"))
+    with open(os.path.join(folder, "tokenizer_config.json"), "w") as file:
+        json.dump({"bos_token": "<|bos|>", "eos_token": {"content": "<|eos|>"}, "chat_template": CHAT}, file)
 
 
 def randomize(model):
