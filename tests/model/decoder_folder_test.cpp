@@ -170,8 +170,6 @@ TEST(DecoderFolder, WritesConversationsByItsTemplate) {
     const std::vector<std::int32_t> safe = tokens(sly);
     EXPECT_EQ(std::count(safe.begin(), safe.end(), 3), 1) << sly;
     EXPECT_EQ(std::count(safe.begin(), safe.end(), 2), 2) << sly;
-    EXPECT_EQ(generator.tokenizer().decode(safe, false),
-              std::string("<|bos|><|im_start|>user:") + sly + "<|im_end|><|im_start|>assistant:");
   }
 }
 

@@ -73,10 +73,12 @@ class Parser {
     node.text = std::move(text);
     return node;
   }
-  template <class... Children>
-  static Node with(Node node, Children... children) {
-    (node.children.push_back(std::move(children)), ...);
+  static Node with(Node node, Node child) {
+    node.children.push_back(std::move(child));
     return node;
+  }
+  static Node with(Node node, Node first, Node second) {
+    return with(with(std::move(node), std::move(first)), std::move(second));
   }
 
   // Counts how deep the parser is.
@@ -185,7 +187,7 @@ class Parser {
       otherwise = block({});
     }
     finish("endfor");
-    return with(std::move(node), std::move(values), std::move(condition), std::move(inside), std::move(otherwise));
+    return with(with(std::move(node), std::move(values), std::move(condition)), std::move(inside), std::move(otherwise));
   }
 
   Node choice() {
@@ -267,19 +269,19 @@ class Parser {
       ++at_;
       Node condition = either();
       Node otherwise = take_word("else") ? expression() : make(Kind::nothing);
-      value = with(std::move(node), std::move(value), std::move(condition), std::move(otherwise));
+      value = with(with(std::move(node), std::move(value), std::move(condition)), std::move(otherwise));
     }
     return value;
   }
 
   Node either() {
     Node left = both();
-    while (is_word("or")) left = binary(std::move(left), [this] { return both(); });
+    while (is_word("or")) left = binary(std::move(left), &Parser::both);
     return left;
   }
   Node both() {
     Node left = inverse();
-    while (is_word("and")) left = binary(std::move(left), [this] { return inverse(); });
+    while (is_word("and")) left = binary(std::move(left), &Parser::inverse);
     return left;
   }
   Node inverse() {
@@ -308,33 +310,32 @@ class Parser {
     }
     return node.names.empty() ? std::move(node.children[0]) : std::move(node);
   }
-  template <class F>
-  Node binary(Node left, F right) {
+  Node binary(Node left, Node (Parser::*right)()) {
     Node node = make(Kind::binary, now().text);
     ++at_;
-    return with(std::move(node), std::move(left), right());
+    return with(std::move(node), std::move(left), (this->*right)());
   }
   Node sum() {
     Node left = joined();
-    while (is_sign("+") || is_sign("-")) left = binary(std::move(left), [this] { return joined(); });
+    while (is_sign("+") || is_sign("-")) left = binary(std::move(left), &Parser::joined);
     return left;
   }
   Node joined() {
     Node left = product();
-    while (is_sign("~")) left = binary(std::move(left), [this] { return product(); });
+    while (is_sign("~")) left = binary(std::move(left), &Parser::product);
     return left;
   }
   Node product() {
     Node left = power();
-    while (is_sign("*") || is_sign("/") || is_sign("//") || is_sign("%"))
-      left = binary(std::move(left), [this] { return power(); });
+    while (is_sign("*") || is_sign("/") || is_sign("//") || is_sign("%")) left = binary(std::move(left), &Parser::power);
     return left;
   }
   Node power() {
     Node left = unary(true);
-    while (is_sign("**")) left = binary(std::move(left), [this] { return unary(true); });
+    while (is_sign("**")) left = binary(std::move(left), &Parser::signed_value);
     return left;
   }
+  Node signed_value() { return unary(true); }
   Node unary(bool with_filters) {
     const Level level(*this);
     Node node;
@@ -516,6 +517,11 @@ class Parser {
 };
 
 }  // namespace
+
+Node::Node() = default;
+Node::Node(Node&&) noexcept = default;
+Node& Node::operator=(Node&&) noexcept = default;
+Node::~Node() = default;
 
 Node parse(std::string_view source) { return Parser(tokens_of(source)).run(); }
 

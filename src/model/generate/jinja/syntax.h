@@ -43,6 +43,14 @@ struct Node {
     break_loop,
     continue_loop,
   };
+  // Not inline, as those of values.
+  Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  Node(Node&&) noexcept;
+  Node& operator=(Node&&) noexcept;
+  ~Node();
+
   Kind kind = Kind::nothing;
   std::uint32_t line = 0;
   std::string text;

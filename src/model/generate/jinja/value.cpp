@@ -106,6 +106,53 @@ class Writer {
 
 }  // namespace
 
+Text::Text() = default;
+Text::Text(std::string bytes, bool is_content) : bytes_(std::move(bytes)), marks_(bytes_.size(), is_content ? '\1' : '\0') {}
+Text::Text(const Text&) = default;
+Text::Text(Text&&) noexcept = default;
+Text& Text::operator=(const Text&) = default;
+Text& Text::operator=(Text&&) noexcept = default;
+Text::~Text() = default;
+
+Text Text::part(std::size_t first, std::size_t count) const {
+  Text out;
+  out.bytes_ = bytes_.substr(first, count);
+  out.marks_ = marks_.substr(first, count);
+  return out;
+}
+Text& Text::operator+=(const Text& other) {
+  bytes_ += other.bytes_;
+  marks_ += other.marks_;
+  return *this;
+}
+Text& Text::operator+=(std::string_view of_the_template) {
+  bytes_ += of_the_template;
+  marks_.append(of_the_template.size(), '\0');
+  return *this;
+}
+Text Text::changed(const std::function<char(char, std::size_t)>& change) const {
+  Text out = *this;
+  for (std::size_t i = 0; i < out.bytes_.size(); ++i) out.bytes_[i] = change(out.bytes_[i], i);
+  return out;
+}
+
+Value::Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+Value::Value(bool value) : held(value) {}
+Value::Value(std::int64_t value) : held(value) {}
+Value::Value(double value) : held(value) {}
+Value::Value(Text value) : held(std::move(value)) {}
+Value::Value(Undefined value) : held(std::move(value)) {}
+Value::Value(None value) : held(value) {}
+Value::Value(MapValue value) : held(std::move(value)) {}
+Value::Value(Function value) : held(std::move(value)) {}
+Value::Value(Macro value) : held(value) {}
+Value Value::text(std::string_view of_the_template) { return Text(std::string(of_the_template)); }
+
 Extent Value::extent() const {
   if (const Text* held_text = text()) return {1 + held_text->size(), 1};
   if (const auto* held_list = get<ListValue>()) return held_list->extent;

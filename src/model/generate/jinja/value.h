@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,39 +17,24 @@ namespace tenon::jinja {
 // A text, byte by byte of the template itself or of a message. Parts and concatenations keep it.
 class Text {
  public:
-  Text() = default;
-  explicit Text(std::string bytes, bool is_content = false)
-      : bytes_(std::move(bytes)),
-        marks_(bytes_.size(), is_content ? '\1' : '\0') {}
+  Text();
+  explicit Text(std::string bytes, bool is_content = false);
+  Text(const Text&);
+  Text(Text&&) noexcept;
+  Text& operator=(const Text&);
+  Text& operator=(Text&&) noexcept;
+  ~Text();
 
   const std::string& bytes() const noexcept { return bytes_; }
   bool is_content(std::size_t i) const { return marks_[i] != '\0'; }
   std::size_t size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return bytes_.empty(); }
 
-  Text part(std::size_t first, std::size_t count = std::string::npos) const {
-    Text out;
-    out.bytes_ = bytes_.substr(first, count);
-    out.marks_ = marks_.substr(first, count);
-    return out;
-  }
-  Text& operator+=(const Text& other) {
-    bytes_ += other.bytes_;
-    marks_ += other.marks_;
-    return *this;
-  }
-  Text& operator+=(std::string_view of_the_template) {
-    bytes_ += of_the_template;
-    marks_.append(of_the_template.size(), '\0');
-    return *this;
-  }
+  Text part(std::size_t first, std::size_t count = std::string::npos) const;
+  Text& operator+=(const Text& other);
+  Text& operator+=(std::string_view of_the_template);
   // Changes single bytes; |change| gives one for one.
-  template <class F>
-  Text changed(F change) const {
-    Text out = *this;
-    for (std::size_t i = 0; i < out.bytes_.size(); ++i) out.bytes_[i] = change(out.bytes_[i], i);
-    return out;
-  }
+  Text changed(const std::function<char(char, std::size_t)>& change) const;
 
  private:
   std::string bytes_, marks_;
@@ -87,19 +73,26 @@ struct Macro {
 struct Value {
   std::variant<Undefined, None, bool, std::int64_t, double, Text, ListValue, MapValue, Function, Macro> held;
 
-  Value() = default;
-  Value(bool value) : held(value) {}
-  Value(std::int64_t value) : held(value) {}
-  Value(double value) : held(value) {}
-  Value(Text value) : held(std::move(value)) {}
+  // Defined once and not inline: they are everywhere, and how fast they are does not matter.
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+  Value(bool value);
+  Value(std::int64_t value);
+  Value(double value);
+  Value(Text value);
   Value(List values);
   Value(Map entries);
-  template <class T>
-    requires(std::is_same_v<T, Undefined> || std::is_same_v<T, None> || std::is_same_v<T, MapValue> ||
-             std::is_same_v<T, Function> || std::is_same_v<T, Macro>)
-  Value(T value) : held(std::move(value)) {}
+  Value(Undefined value);
+  Value(None value);
+  Value(MapValue value);
+  Value(Function value);
+  Value(Macro value);
   Value(const char*) = delete;  // would be a bool
-  static Value text(std::string_view of_the_template) { return Text(std::string(of_the_template)); }
+  static Value text(std::string_view of_the_template);
 
   template <class T>
   const T* get() const {
