@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
-#include <numeric>
 #include <optional>
 
 #include "base/text/printable.h"
@@ -90,15 +89,17 @@ List sorted(Work& work, const List& list, const Arguments& arguments) {
     if (out.text() && !keeps_case) return Value(out.text()->changed([](char c, std::size_t) { return lower(c); }));
     return out;
   };
-  std::vector<std::size_t> places(list.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-    work.charge(16);
-    const int order = compare(work, key(list[a]), key(list[b]));
-    return order == 0 ? a < b : is_reversed ? order > 0 : order < 0;
-  });
+  // By insertion: such lists are short, and this is little code.
   List out;
-  for (const std::size_t place : places) out.push_back(list[place]);
+  for (const Value& each : list) {
+    std::size_t place = out.size();
+    for (; place > 0; --place) {
+      work.charge(64);
+      const int order = compare(work, key(each), key(out[place - 1]));
+      if (is_reversed ? order <= 0 : order >= 0) break;
+    }
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(place), each);
+  }
   return out;
 }
 
@@ -255,12 +256,9 @@ Value apply_filter(Work& work, const std::string& name, const Value& value, cons
     return joined(work, list, to_text(get(0, "d")));
   }
   if (name == "dictsort" && value.map()) {
-    Map map = *value.map();
-    std::sort(map.begin(), map.end(), [](const auto& a, const auto& b) {
-      return std::lexicographical_compare(a.first.bytes().begin(), a.first.bytes().end(), b.first.bytes().begin(),
-                                          b.first.bytes().end(), [](char x, char y) { return lower(x) < lower(y); });
-    });
-    return pairs_of(map);
+    List keys = sorted(work, elements_of(work, value), {}), out;
+    for (const Value& key : keys) out.emplace_back(List{key, *find(*value.map(), key.text()->bytes())});
+    return out;
   }
   if (name == "first" || name == "last" || name == "reverse" || name == "sort" || name == "unique" || name == "min" ||
       name == "max" || name == "sum") {
