@@ -1,4 +1,4 @@
-"""Language models: text from a GGUF file."""
+"""Language models: text from a GGUF file or a folder of safetensors."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Generator:
 
     @staticmethod
     def load(path: Path, *, device: DeviceLike = None, weights: str = "auto") -> Generator:
-        """The model in a GGUF file (llama, qwen2 and qwen3 architectures), for a device.
+        """The model in a GGUF file or in a folder of Hugging Face, for a device.
 
         weights: "auto" keeps small integers on CPUs and GPUs and makes 16-bit floats elsewhere; "float16" and "float32" make floats.
         """

@@ -35,6 +35,17 @@ def test_a_model_generates_what_numpy_generates(name):
     assert one.tokens_per_second > 0
 
 
+def test_a_folder_of_safetensors_generates_what_transformers_generates():
+    folders = os.path.join(FILES, "..", "decoders")
+    with open(os.path.join(folders, "expected.json"), encoding="utf-8") as recorded:
+        expected = json.load(recorded)["phi3"]
+    generator = tn.Generator.load(os.path.join(folders, "phi3"), device="cpu", weights="float32")
+    one = generator.generate(expected["prompt"][:9], max_tokens=12)
+    wanted = expected["greedy"][:12]
+    assert one.ids == (wanted[: wanted.index(1)] if 1 in wanted else wanted)
+    assert generator.info["format"] == "safetensors" and generator.chat_format == "ChatML"
+
+
 def test_a_model_describes_itself(llama):
     assert llama.info["format"] == "GGUF 3" and llama.info["metadata"]["general.architecture"] == "llama"
     assert llama.context == 1024 and llama.device == "cpu:0" and llama.chat_format == "ChatML"

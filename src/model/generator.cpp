@@ -7,36 +7,40 @@
 #include "base/text/printable.h"
 #include "model/generate/batch.h"
 #include "model/generate/state.h"
-#include "model/gguf/gguf_tokenizer.h"
-#include "model/gguf/model_info.h"
 #include "tenon/error.h"
 #include "tensor/node.h"
 
 namespace tenon {
 namespace {
 
-// Files name one token that ends a text, but models also end their turn with others.
-void add_ends(GeneratorState& state) {
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
-    if (const std::optional<std::int64_t> id = state.file.integer(key)) state.ends.insert(static_cast<std::int32_t>(*id));
-  for (const std::string& text : state.control_texts)
-    if (text == "<|im_end|>" || text == "<|eot_id|>" || text == "<|end_of_text|>" || text == "<end_of_turn>" ||
-        text == "<|end|>" || text == "<|endoftext|>" || text == "</s>")
-      if (const std::optional<std::int32_t> id = state.tokenizer.id_of(text)) state.ends.insert(*id);
-}
-
-void add_control_texts(GeneratorState& state) {
-  constexpr double kControl = 3;
-  const gguf::List *tokens = state.file.list("tokenizer.ggml.tokens"), *types = state.file.list("tokenizer.ggml.token_type");
-  if (!tokens || !types || types->is_text) return;
-  for (std::size_t i = 0; i < std::min(tokens->texts.size(), types->size()); ++i)
-    if (types->numbers[i] == kControl && !tokens->texts[i].empty()) state.control_texts.push_back(tokens->texts[i]);
-}
-
+// A model whose template cannot be read still takes plain prompts.
 void add_chat(GeneratorState& state) {
-  const std::optional<std::string> jinja = state.file.text("tokenizer.chat_template");
-  if (jinja) state.chat = ChatTemplate::recognise(*jinja);
-  state.chat_reason = jinja ? "the chat template of the model is not one of the known formats" : "the model has no chat template";
+  const std::optional<std::string>& jinja = state.files.chat_template;
+  state.chat_reason = "the model has no chat template";
+  if (!jinja) return;
+  try {
+    state.chat = ChatTemplate::parse(*jinja, state.files.special_tokens);
+  } catch (const Error& error) {
+    state.chat_reason = error.what();
+  }
+}
+
+// Which parts of a conversation must not become control tokens: those of messages within which, or from which on, the text of
+// one stands.
+std::vector<bool> risky_parts(std::span<const ChatPart> parts, std::span<const std::string> control_texts) {
+  std::string all;
+  std::vector<std::size_t> begins;
+  for (const ChatPart& part : parts) {
+    begins.push_back(all.size());
+    all += part.text;
+  }
+  std::vector<bool> out(parts.size(), false);
+  for (const std::string& control : control_texts)
+    for (std::size_t at = all.find(control); at != std::string::npos; at = all.find(control, at + 1)) {
+      std::size_t i = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), at) - begins.begin()) - 1;
+      for (; i < parts.size() && begins[i] < at + control.size(); ++i) out[i] = out[i] || parts[i].is_content;
+    }
+  return out;
 }
 
 bool is_driven_by(const DeviceInfo& device, std::initializer_list<std::string_view> backends) {
@@ -50,11 +54,13 @@ decoder::WeightForm form_for(const DeviceInfo& device, GeneratorOptions::Weights
   return is_driven_by(device, {"cpu", "sim", "cuda", "opencl"}) ? decoder::WeightForm::as_stored : decoder::WeightForm::half;
 }
 
-decoder::DecoderTarget target_for(const DeviceInfo& device, GeneratorOptions::Weights wanted) {
+decoder::DecoderTarget target_for(const DeviceInfo& device, GeneratorOptions::Weights wanted,
+                                  const decoder::Architecture& architecture) {
+  const bool apart = !is_driven_by(device, {"cpu", "sim"}) && architecture.is_uniform();
   return {.form = form_for(device, wanted),
-          .apart = !is_driven_by(device, {"cpu", "sim"}),
+          .apart = apart,
           // Compilers of other kinds take long for programs of this size.
-          .tokens_together = is_driven_by(device, {"cuda", "opencl"}) ? 8 : 1};
+          .tokens_together = apart && is_driven_by(device, {"cuda", "opencl"}) ? 8 : 1};
 }
 
 RunOptions on_device(const RunOptions& options, const GeneratorState& state) {
@@ -65,21 +71,16 @@ RunOptions on_device(const RunOptions& options, const GeneratorState& state) {
 
 }  // namespace
 
-Tokenizer GeneratorState::make_plain() const { return Tokenizer::parse(gguf::tokenizer_json(file, false)); }
-
 Generator Generator::load(const std::filesystem::path& path, const GeneratorOptions& options) {
   try {
-    gguf::GgufFile file = gguf::GgufFile::open(path);
-    decoder::Architecture architecture = decoder::architecture_of(file);
-    Tokenizer tokenizer = Tokenizer::parse(gguf::tokenizer_json(file));
+    ModelFiles files = open_model_files(path);
+    decoder::Architecture architecture = decoder::architecture_of(files.source);
+    Tokenizer tokenizer = Tokenizer::parse(files.tokenizer_json(true));
     DeviceManager& manager = current_manager();
     DeviceInfo device = options.device == "auto" ? manager.default_device() : manager.find(options.device);
-    auto made = std::make_shared<decoder::Decoder>(file, std::move(architecture), target_for(device, options.weights));
-    ModelInfo info = gguf::model_info(file);
-    auto state = std::make_shared<GeneratorState>(std::move(file), std::move(info), std::move(tokenizer), std::move(device),
-                                                  std::move(made));
-    add_control_texts(*state);
-    add_ends(*state);
+    const decoder::DecoderTarget target = target_for(device, options.weights, architecture);
+    auto made = std::make_shared<decoder::Decoder>(files.source, std::move(architecture), target);
+    auto state = std::make_shared<GeneratorState>(std::move(files), std::move(tokenizer), std::move(device), std::move(made));
     add_chat(*state);
     return Generator(std::move(state));
   } catch (const Error& error) {
@@ -87,7 +88,7 @@ Generator Generator::load(const std::filesystem::path& path, const GeneratorOpti
   }
 }
 
-const ModelInfo& Generator::info() const noexcept { return state_->info; }
+const ModelInfo& Generator::info() const noexcept { return state_->files.info; }
 const Tokenizer& Generator::tokenizer() const noexcept { return state_->tokenizer; }
 std::int64_t Generator::context() const noexcept { return state_->decoder->architecture().context; }
 std::string Generator::device() const { return state_->device.id; }
@@ -106,23 +107,22 @@ std::vector<std::int32_t> Generator::tokens(std::string_view text) const { retur
 std::vector<std::int32_t> Generator::chat_tokens(std::span<const ChatMessage> messages) const {
   if (!state_->chat)
     throw Error(ErrorCode::unimplemented, state_->chat_reason, "send a plain prompt, written as the model expects it");
-  std::vector<std::int32_t> ids = state_->tokenizer.encode("").ids;
+  const std::vector<ChatPart> parts = state_->chat->format(messages);
+  const std::vector<bool> is_risky = risky_parts(parts, state_->files.control_texts);
+  std::vector<std::int32_t> ids;
   std::string text;
   const auto add = [&](const std::vector<std::int32_t>& more) { ids.insert(ids.end(), more.begin(), more.end()); };
   const auto flush = [&] {
     if (!text.empty()) add(state_->tokenizer.encode(text, false).ids);
     text.clear();
   };
-  for (const ChatPart& part : state_->chat->format(messages)) {
-    const bool is_risky =
-        part.is_content && std::any_of(state_->control_texts.begin(), state_->control_texts.end(),
-                                       [&](const std::string& c) { return part.text.find(c) != std::string::npos; });
-    if (!is_risky) {
-      text += part.text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!is_risky[i]) {
+      text += parts[i].text;
       continue;
     }
     flush();
-    add(state_->plain().encode(part.text, false).ids);
+    add(state_->plain().encode(parts[i].text, false).ids);
   }
   flush();
   return ids;

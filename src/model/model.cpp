@@ -8,6 +8,7 @@
 #include "base/text/printable.h"
 #include "manager/routing/tuning.h"
 #include "model/checkpoint/bert.h"
+#include "model/checkpoint/decoder_config.h"
 #include "model/model_info.h"
 #include "model/onnx/session.h"
 #include "tenon/array/io.h"
@@ -157,6 +158,8 @@ Model Model::load_checkpoint(const std::filesystem::path& file, const ModelOptio
     if (source->size() > kMost) throw Error(ErrorCode::resource_exhausted, "config.json is too large");
     std::string text(source->size(), '\0');
     source->read(0, std::as_writable_bytes(std::span(text)));
+    if (checkpoint::is_decoder_config(text))
+      throw Error(ErrorCode::unimplemented, "it is a language model", "load it as a Generator, which writes text");
     return parse(checkpoint::bert_as_onnx(text, load_safetensors(file)), options);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("model '{}': {}", printable(file.string()), error.what()), error.hint());

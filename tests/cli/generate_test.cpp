@@ -78,5 +78,15 @@ TEST(Generate, ShowsWhatAFileSaysAboutItself) {
   EXPECT_EQ(json.at("tensors").as_array().size(), 20u);
 }
 
+TEST(Generate, TakesAFolderOfSafetensors) {
+  const std::string folder = (source_folder() / "tests/model/decoders/qwen2").string();
+  const Outcome one = tenon({"generate", "hello", "--model", folder, "--max-tokens", "5", "--json", "--chat", "--device", "cpu"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_EQ(one.json().at("prompt_tokens").as_int64(), 24);
+  const Outcome info = tenon({"model", "info", folder});
+  EXPECT_TRUE(contains(info.out, "safetensors, ")) << info.out << info.err;
+  EXPECT_TRUE(contains(info.out, "qwen2.embedding_length")) << info.out;
+}
+
 }  // namespace
 }  // namespace tenon::cli

@@ -30,16 +30,20 @@ Model model_of(std::int64_t layers) {
   a.kv_heads = 2;
   a.head_width = a.rotated = 64;
   a.vocabulary = 640;
+  a.frequencies.assign(32, 1.0);
+  a.windowed.assign(static_cast<std::size_t>(layers), false);
+  a.turned.assign(static_cast<std::size_t>(layers), true);
+  a.attention_scale = 0.125;
   for (std::int64_t i = 0; i < layers; ++i) {
     Layer layer;
-    layer.attention_norm = layer.feed_forward_norm = weight(DType::f32, Shape{a.width});
+    layer.attention_norm.scale = layer.feed_forward_norm.scale = weight(DType::f32, Shape{a.width});
     layer.qkv = {matrix((a.heads + 2 * a.kv_heads) * a.head_width, a.width)};
     layer.output = matrix(a.width, a.heads * a.head_width);
     layer.gate_up = {matrix(2 * a.feed_forward, a.width)};
     layer.down = matrix(a.width, a.feed_forward);
     out.weights.layers.push_back(std::move(layer));
   }
-  out.weights.norm = weight(DType::f32, Shape{a.width});
+  out.weights.norm.scale = weight(DType::f32, Shape{a.width});
   out.weights.head = out.weights.embedding = matrix(a.vocabulary, a.width);
   return out;
 }

@@ -9,9 +9,9 @@
 
 #include "model/decoder/sequences.h"
 #include "model/generate/batch.h"
-#include "model/generate/chat_template.h"
 #include "model/generate/sampler.h"
 #include "model/generate/text_stream.h"
+#include "model/gguf/gguf_file.h"
 #include "source_folder.h"
 #include "tenon/device/simulated.h"
 #include "tenon/error.h"
@@ -355,38 +355,6 @@ TEST(Generator, WritesConversationsInTheModelsFormat) {
   EXPECT_EQ(std::count(safe.begin(), safe.end(), 1), 2);
   EXPECT_THROW(generator.chat_tokens(std::vector<ChatMessage>{{"robot", "x"}}), Error);
   EXPECT_THROW(Generator::load(fixture("qwen2_f16.gguf"), {.device = "cpu"}).chat_tokens(chat), Error);
-}
-
-TEST(ChatTemplate, KnowsPublishedFormats) {
-  const std::vector<ChatMessage> chat{{"system", "S"}, {"user", "U"}, {"assistant", "A"}, {"user", "V"}};
-  const auto text = [&](std::string_view jinja) {
-    std::string out;
-    for (const ChatPart& part : ChatTemplate::recognise(jinja)->format(chat)) out += part.text;
-    return out;
-  };
-  EXPECT_EQ(text("{{ '<|start_header_id|>' }}"),
-            "<|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\n");
-  EXPECT_EQ(text("[INST] <<SYS>>"), "[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s>[INST] V [/INST]");
-  EXPECT_EQ(text("<|user|> <|assistant|>"),
-            "<|system|>\nS</s>\n<|user|>\nU</s>\n<|assistant|>\nA</s>\n<|user|>\nV</s>\n<|assistant|>\n");
-  EXPECT_EQ(
-      text("<start_of_turn>"),
-      "<start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n<start_of_turn>user\nV<end_of_turn>\n"
-      "<start_of_turn>model\n");
-  EXPECT_FALSE(ChatTemplate::recognise("{{ messages }}"));
-}
-
-TEST(ChatTemplate, SaysTheDefaultSystemMessage) {
-  // A template may have its line ends as they are, or escaped.
-  for (const std::string end : {"\n", "\\n"}) {
-    const auto chatml = ChatTemplate::recognise("{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system" + end +
-                                                "Be kind.<|im_end|>" + end + "' }}{% endif %}{{'<|im_start|>' + x}}");
-    std::string out;
-    for (const ChatPart& part : chatml->format(std::vector<ChatMessage>{{"user", "U"}})) out += part.text;
-    EXPECT_EQ(out, "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n");
-  }
 }
 
 TEST(Sampler, KeepsTheLikeliestTokens) {

@@ -8,10 +8,11 @@
 //   generator.generate(generator.chat_tokens(chat), {.temperature = 0.7, .seed = 1}, {},
 //                      [](const GeneratedPiece& piece) { std::cout << piece.text << std::flush; return true; });
 //
-// Models: GGUF files of the llama, qwen2 and qwen3 architectures, with the tokenizer in the file. On the CPU, weights of 4 to 8
-// bits are multiplied as they are; elsewhere they become 16-bit floats. Loading opens no device. Keys and values of a sequence
-// stay on the device between tokens, which lets others have it in between: every step is a lease of its own. A step is one token,
-// or on GPUs up to eight of greedy texts, whose pieces then arrive together (docs/models.md).
+// Models: GGUF files with the tokenizer in the file, and folders as Hugging Face has them: config.json, model.safetensors or its
+// shards, tokenizer.json. docs/models.md lists the architectures. On the CPU, weights of 4 to 8 bits are multiplied as they are;
+// elsewhere they become 16-bit floats. Loading opens no device. Keys and values of a sequence stay on the device between tokens,
+// which lets others have it in between: every step is a lease of its own. A step is one token, or on GPUs up to eight of greedy
+// texts, whose pieces then arrive together (docs/models.md).
 // A sequence's tokens do not depend on the sequences that run beside it.
 //
 // Lifetime: a value; copies share the model. Thread safety: all calls may run concurrently.
@@ -81,8 +82,9 @@ struct GeneratorState;  // src/model/
 
 class Generator {
  public:
-  // Throws not_found, permission_denied, invalid_argument for a file that is damaged, unimplemented naming what is not supported.
-  static Generator load(const std::filesystem::path& gguf, const GeneratorOptions& options = {});
+  // |model|: a GGUF file, or a folder. Throws not_found, permission_denied, invalid_argument for a file that is damaged,
+  // unimplemented naming what is not supported.
+  static Generator load(const std::filesystem::path& model, const GeneratorOptions& options = {});
 
   const ModelInfo& info() const noexcept;
   const Tokenizer& tokenizer() const noexcept;
@@ -94,10 +96,11 @@ class Generator {
 
   // The tokens of a prompt, with the one that begins a text if the model has it.
   std::vector<std::int32_t> tokens(std::string_view text) const;
-  // The tokens of a conversation up to where the assistant speaks, in the model's own format. Texts in messages cannot end a
-  // turn. Throws unimplemented if the model's chat template is not known, invalid_argument for a role that is.
+  // The tokens of a conversation up to where the assistant speaks, as the model's chat template writes it. Texts in messages
+  // cannot end a turn. Throws unimplemented if the model has no template that can be run, invalid_argument for an unknown role
+  // and for messages that the template refuses.
   std::vector<std::int32_t> chat_tokens(std::span<const ChatMessage> messages) const;
-  // "ChatML", "Llama 3" ...; "" if the model has no template that is known.
+  // "ChatML", "Llama 3" ..., "Jinja" for others; "" if the model has no template that can be run.
   std::string chat_format() const;
 
   // Blocks until the text is complete, the callback returns false or |options|.cancel is set: what there is then is returned.

@@ -110,7 +110,9 @@ void add_generate_command(Command& app, Session& session) {
   command->add_option("prompt", arguments->prompt, "The text to continue; - reads it from standard input")
       ->required()
       ->type_name("PROMPT");
-  command->add_option("--model", arguments->model, "A GGUF file")->required()->type_name("FILE");
+  command->add_option("--model", arguments->model, "A GGUF file, or a folder with config.json, safetensors and tokenizer.json")
+      ->required()
+      ->type_name("MODEL");
   command->add_flag("--chat", arguments->is_chat, "Send the prompt as a message, in the model's chat format");
   command->add_option("--system", arguments->system, "What the system says first; implies --chat")->type_name("TEXT");
   command->add_option("--max-tokens", sampling.max_tokens, "Tokens to generate at most")

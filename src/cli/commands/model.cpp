@@ -25,7 +25,7 @@
 #include "cli/option_checks.h"
 #include "cli/terminal/progress_talk.h"
 #include "manager/routing/tuning.h"
-#include "model/gguf/model_info.h"
+#include "model/generate/model_files.h"
 #include "model/onnx/convert.h"
 #include "model/onnx/import/node_context.h"
 #include "present/route.h"
@@ -71,10 +71,11 @@ void write_values(JsonWriter& json, const char* name, const std::vector<ModelVal
   json.end_array();
 }
 
-// A GGUF file: no graph, but what its header says.
-int show_gguf(const ModelArguments& arguments, const Session& session) {
-  const gguf::GgufFile file = gguf::GgufFile::open(arguments.file);
-  const ModelInfo info = gguf::model_info(file);
+// A language model has no graph, but what its files say.
+int show_language_model(const ModelArguments& arguments, const Session& session) {
+  const ModelFiles files = open_model_files(arguments.file);
+  const gguf::Source& file = files.source;
+  const ModelInfo& info = files.info;
   std::ostream& out = session.console.out;
   if (session.json) {
     print_document(out, 1, [&](JsonWriter& json) {
@@ -110,7 +111,7 @@ int show_gguf(const ModelArguments& arguments, const Session& session) {
 }
 
 int show_info(const ModelArguments& arguments, const Session& session) {
-  if (arguments.file.ends_with(".gguf")) return show_gguf(arguments, session);
+  if (is_language_model(arguments.file)) return show_language_model(arguments, session);
   const Model model = Model::load(arguments.file);
   const ModelInfo& info = model.info();
   std::ostream& out = session.console.out;
@@ -339,7 +340,10 @@ using Run = int (*)(const ModelArguments&, const Session&);
 Command* add_part(Command& command, Session& session, const std::shared_ptr<ModelArguments>& arguments, const char* name,
                   const char* description, Run run) {
   Command* part = command.add_subcommand(name, description);
-  part->add_option("file", arguments->file, "An ONNX file; for info also a GGUF file")->required()->type_name("FILE");
+  part->add_option("file", arguments->file,
+                   "An ONNX file; for info also a language model: a GGUF file, or a folder of safetensors")
+      ->required()
+      ->type_name("FILE");
   part->callback(
       [arguments, &session, run] { session.action = [arguments, &session, run] { return run(*arguments, session); }; });
   return part;

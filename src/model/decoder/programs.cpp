@@ -19,6 +19,13 @@ using build::Expr;
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
+// Softmax over the last axis, where every row has a key.
+Expr softmax(Expr x) {
+  const AxisSet last = build::one_axis(x.rank() - 1);
+  const Expr e = build::exp(x - build::max_keep(x, last));
+  return e / build::sum_keep(e, last);
+}
+
 class Builder {
  public:
   Builder(const Architecture& architecture, bool apart) : a_(architecture), apart_(apart) {}
@@ -52,10 +59,10 @@ class Builder {
     return embedded(given("ids", DType::i64, Shape{count}), weights.embedding);
   }
   Expr embedded(Expr ids, const Matrix& table) {
-    if (!table.codes) return build::cast(build::take(weight(table.parts[0]), ids, 0), DType::f32);
+    if (!table.codes) return scaled(widened(build::take(weight(table.parts[0]), ids, 0)), a_.embedding_scale);
     std::vector<NodeId> parts;
     for (const auto& part : table.parts) parts.push_back(weight(part).id());
-    return {program_.graph, quantized_rows(program_.graph, ids.id(), parts, *table.codes)};
+    return scaled({program_.graph, quantized_rows(program_.graph, ids.id(), parts, *table.codes)}, a_.embedding_scale);
   }
 
   // x [m, columns] times the transposed matrix: f32 [m, rows].
@@ -86,29 +93,44 @@ class Builder {
     return found.size() == 1 ? found[0] : build::concat(found, 1);
   }
 
-  Expr norm(Expr x, const std::shared_ptr<Storage>& scale) {
-    const NodeId w = weight(scale).id();
-    return {program_.graph, apply(program_.graph, "rms_norm", {x.id(), w}, {{"eps", a_.norm_eps}})[0]};
+  Expr norm(Expr x, const Norm& norm) {
+    if (!norm.scale) return x;
+    const char* const op = a_.is_centred ? "layer_norm" : "rms_norm";
+    const NodeId scale = weight(norm.scale).id();
+    if (!norm.bias) return {program_.graph, apply(program_.graph, op, {x.id(), scale}, {{"eps", a_.norm_eps}})[0]};
+    return {program_.graph, apply(program_.graph, op, {x.id(), scale, weight(norm.bias).id()}, {{"eps", a_.norm_eps}})[0]};
+  }
+
+  // c tanh(x / c), where a cap is given.
+  Expr capped(Expr x, double cap) {
+    if (cap == 0) return x;
+    return Expr(program_.graph, apply(program_.graph, "tanh", {(x * (1 / cap)).id()})[0]) * cap;
   }
 
   // Turns the pairs of each head [m, heads, head_width]: the first half of the rotated elements with the second.
-  Expr rotate(Expr x, Expr cos, Expr sin) const {
+  Expr rotate(Expr x, Expr cos, Expr sin, std::size_t layer) const {
+    if (!a_.turned[layer]) return x;
     const Shape shape = x.shape();
-    const Expr turned = build::reshape(build::narrow(x, 2, 0, a_.rotated), Shape{shape[0], shape[1], 2, a_.rotated / 2});
+    const std::int64_t half = a_.rotated / 2;
+    if (a_.has_two_sets) {
+      cos = build::narrow(cos, 3, a_.windowed[layer] ? half : 0, half);
+      sin = build::narrow(sin, 3, a_.windowed[layer] ? half : 0, half);
+    }
+    const Expr turned = build::reshape(build::narrow(x, 2, 0, a_.rotated), Shape{shape[0], shape[1], 2, half});
     const Expr result = build::reshape(turned * cos + build::reverse(turned, 2) * sin, Shape{shape[0], shape[1], a_.rotated});
     if (a_.rotated == a_.head_width) return result;
     const std::array parts{result, build::narrow(x, 2, a_.rotated, a_.head_width - a_.rotated)};
     return build::concat(parts, 2);
   }
 
-  // cos [m, 1, 1, rotated / 2], sin [m, 1, 2, rotated / 2]; on a device that is apart, also for keys and values together, which
+  // cos [m, 1, 1, angles], sin [m, 1, 2, angles]; on a device that is apart, also for keys and values together, which
   // turn by nothing: [m, 2 * kv_heads, ...].
   struct Turns {
     Expr cos, sin, kv_cos, kv_sin;
   };
   Turns turns(std::int64_t m) {
-    const Expr cos = given("cos", DType::f32, Shape{m, 1, 1, a_.rotated / 2});
-    const Expr sin = given("sin", DType::f32, Shape{m, 1, 2, a_.rotated / 2});
+    const Expr cos = given("cos", DType::f32, Shape{m, 1, 1, a_.angles()});
+    const Expr sin = given("sin", DType::f32, Shape{m, 1, 2, a_.angles()});
     if (!apart_) return {cos, sin, cos, sin};
     const Expr is_key = numbers(Shape{1, 2 * a_.kv_heads, 1, 1}, 0) <= static_cast<double>(a_.kv_heads - 1);
     return {cos, sin, build::where(is_key, cos, 1.0), build::where(is_key, sin, 0.0)};
@@ -125,28 +147,31 @@ class Builder {
     Expr kv;                       // if the device is apart: k and v, [m, 2 * kv_heads, head_width]
     std::optional<Expr> unturned;  // the same before they are turned, if nothing else is done to them
   };
-  Heads heads(Expr x, const Layer& layer, const Turns& turns) {
+  Heads heads(Expr x, const Weights& weights, std::int64_t number, const Turns& turns) {
+    const auto place = static_cast<std::size_t>(number);
+    const Layer& layer = weights.layers[place];
     const std::int64_t m = x.extent(0), q_width = a_.heads * a_.head_width, kv_width = a_.kv_heads * a_.head_width;
     const Expr h = norm(x, layer.attention_norm);
     std::vector<Expr> parts;
     for (const Matrix& matrix : layer.qkv) parts.push_back(product(h, matrix));
-    const auto split = [&](std::int64_t first, std::int64_t heads) {
-      return build::reshape(columns(parts, first, heads * a_.head_width), Shape{m, heads, a_.head_width});
+    // Scales as wide as all heads together normalise them so.
+    const auto split = [&](std::int64_t first, std::int64_t heads, const Norm& scale) {
+      const std::int64_t width = heads * a_.head_width;
+      const Shape by_head{m, heads, a_.head_width};
+      const Expr all = columns(parts, first, width);
+      if (scale.scale && scale.scale->type().shape[0] == width) return build::reshape(norm(all, scale), by_head);
+      return norm(build::reshape(all, by_head), scale);
     };
-    if (apart_ && !layer.q_norm) {
-      const Expr raw = split(q_width, 2 * a_.kv_heads), kv = rotate(raw, turns.kv_cos, turns.kv_sin);
+    const Expr q = rotate(split(0, a_.heads, layer.q_norm), turns.cos, turns.sin, place);
+    if (apart_ && !layer.q_norm.scale) {
+      const Expr raw = split(q_width, 2 * a_.kv_heads, {}), kv = rotate(raw, turns.kv_cos, turns.kv_sin, place);
       const bool turns_all = a_.rotated == a_.head_width;
-      return {rotate(split(0, a_.heads), turns.cos, turns.sin), build::narrow(kv, 1, 0, a_.kv_heads),
-              build::narrow(kv, 1, a_.kv_heads, a_.kv_heads), kv, turns_all ? std::optional(raw) : std::nullopt};
+      return {q, build::narrow(kv, 1, 0, a_.kv_heads), build::narrow(kv, 1, a_.kv_heads, a_.kv_heads), kv,
+              turns_all ? std::optional(raw) : std::nullopt};
     }
-    Expr q = split(0, a_.heads), k = split(q_width, a_.kv_heads);
-    const Expr v = split(q_width + kv_width, a_.kv_heads);
-    if (layer.q_norm) {
-      q = norm(q, layer.q_norm);
-      k = norm(k, layer.k_norm);
-    }
-    k = rotate(k, turns.cos, turns.sin);
-    return {rotate(q, turns.cos, turns.sin), k, v, apart_ ? build::concat(std::array{k, v}, 1) : k, std::nullopt};
+    const Expr k = rotate(split(q_width, a_.kv_heads, layer.k_norm), turns.cos, turns.sin, place);
+    const Expr v = split(q_width + kv_width, a_.kv_heads, {});
+    return {q, k, v, apart_ ? build::concat(std::array{k, v}, 1) : k, std::nullopt};
   }
 
   // The open part with the keys and values of one token for each row.
@@ -165,17 +190,35 @@ class Builder {
     return build::reshape(build::where(at_place, turned, build::reshape(lately, all)), lately.shape());
   }
 
-  // What follows the attention, whose result is [m, heads * head_width].
-  Expr rest(Expr x, Expr attended, const Layer& layer) {
-    x = x + product(attended, layer.output);
-    const Expr h = norm(x, layer.feed_forward_norm);
-    std::vector<Expr> parts;
-    for (const Matrix& matrix : layer.gate_up) parts.push_back(apart_ ? narrow_product(h, matrix) : product(h, matrix));
-    const Expr gate = columns(parts, 0, a_.feed_forward), up = columns(parts, a_.feed_forward, a_.feed_forward);
-    return x + product(build::silu(widened(gate)) * widened(up), layer.down);
+  // q [rows, heads, tokens, head_width] over keys and values [rows, kv_heads, keys, head_width] that the mask lets through.
+  Expr attention(Expr q, Expr keys, Expr values, Expr mask) {
+    if (a_.attention_cap == 0)
+      return {program_.graph, apply(program_.graph, "attention", {q.id(), keys.id(), values.id(), mask.id()},
+                                    {{"scale", a_.attention_scale}})[0]};
+    // The op has no cap. The heads that share keys are the rows of one matrix.
+    const Shape shape = q.shape();
+    const std::int64_t rows = shape[0], tokens = shape[2], all = keys.extent(2);
+    q = build::reshape(q, Shape{rows, a_.kv_heads, a_.rows_per_head() * tokens, a_.head_width});
+    const Expr scores = capped(build::matmul(q, keys, {.transpose_b = true}) * a_.attention_scale, a_.attention_cap);
+    const Expr p = softmax(build::where(mask, build::reshape(scores, Shape{rows, a_.heads, tokens, all}), kMinusInfinity));
+    return build::reshape(build::matmul(build::reshape(p, Shape{rows, a_.kv_heads, a_.rows_per_head() * tokens, all}), values),
+                          shape);
   }
 
-  Expr logits(Expr x, const Weights& weights) { return product(norm(x, weights.norm), weights.head); }
+  // What follows the attention, whose result is [m, heads * head_width].
+  Expr rest(Expr x, Expr attended, const Layer& layer) {
+    const Expr mixed = x + scaled(norm(product(attended, layer.output), layer.after_attention), a_.residual_scale);
+    const Expr h = norm(a_.is_parallel ? x : mixed, layer.feed_forward_norm);
+    std::vector<Expr> parts;
+    for (const Matrix& matrix : layer.gate_up) parts.push_back(apart_ ? narrow_product(h, matrix) : product(h, matrix));
+    Expr inner = activated(widened(columns(parts, 0, a_.feed_forward)));
+    if (a_.is_gated) inner = inner * widened(columns(parts, a_.feed_forward, a_.feed_forward));
+    return mixed + scaled(norm(product(inner, layer.down), layer.after_feed_forward), a_.residual_scale);
+  }
+
+  Expr logits(Expr x, const Weights& weights) {
+    return capped(scaled(product(norm(x, weights.norm), weights.head), a_.logit_scale), a_.logit_cap);
+  }
 
   StepProgram finish(const std::vector<Expr>& outputs) {
     std::vector<NodeId> ids;
@@ -187,18 +230,22 @@ class Builder {
   Graph& graph() { return program_.graph; }
 
  private:
+  static Expr scaled(Expr x, double by) { return by == 1 ? x : x * by; }
+  Expr activated(Expr x) const {
+    switch (a_.activation) {
+      case Activation::silu: return build::silu(x);
+      case Activation::gelu: return build::gelu(x);
+      case Activation::gelu_tanh: return {x.graph(), apply(x.graph(), "gelu", {x.id()}, {{"approximate", "tanh"}})[0]};
+      case Activation::relu: return build::maximum(x, 0.0);
+    }
+    return x;
+  }
+
   const Architecture& a_;
   const bool apart_;
   StepProgram program_;
   std::map<const Storage*, NodeId> weights_;
 };
-
-// Softmax over the last axis, where every row has a key.
-Expr softmax(Expr x) {
-  const AxisSet last = build::one_axis(x.rank() - 1);
-  const Expr e = build::exp(x - build::max_keep(x, last));
-  return e / build::sum_keep(e, last);
-}
 
 // With |to| tokens: cut, or padded with zeros.
 Expr resized(Expr cache, std::int64_t to) {
@@ -245,7 +292,7 @@ Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Exp
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const std::size_t at = static_cast<std::size_t>(i);
     const Layer& layer = weights.layers[at];
-    const Builder::Heads heads = b.heads(x, layer, turns);
+    const Builder::Heads heads = b.heads(x, weights, i, turns);
     const Expr before = given.before[at];
     Expr& lately = given.lately[at];
     lately = b.with_token(lately, heads, turns, is_new);
@@ -254,7 +301,7 @@ Expr advance_rows(Builder& b, const Architecture& a, const Weights& weights, Exp
                            2);
     };
     const Expr q = build::reshape(heads.q, Shape{rows, a.heads, 1, a.head_width}), k = both(0), v = both(a.kv_heads);
-    Expr attended(b.graph(), apply(b.graph(), "attention", {q.id(), k.id(), v.id(), mask.id()})[0]);
+    Expr attended = b.attention(q, k, v, mask);
     // Rounded for the product already here, it is stored so.
     if (!layer.output.codes) attended = build::cast(attended, layer.output.parts[0]->type().dtype);
     x = b.rest(x, build::reshape(attended, Shape{rows, a.heads * a.head_width}), layer);
@@ -284,20 +331,26 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
   // Keys: closed ones that count, then the tokens' own up to each.
   const Shape matrix{tokens, closed + tokens};
   const Expr key = build::iota(b.graph(), matrix, 1), row = build::iota(b.graph(), matrix, 0);
-  const Expr own = build::cast(key <= row + static_cast<double>(closed), DType::boolean);
-  Expr mask = own;
-  if (closed > 0) {
+  const auto mask_of = [&](std::int64_t window) {
+    const double reach = static_cast<double>(window);
+    Expr own = build::cast(key <= row + static_cast<double>(closed), DType::boolean);
+    if (window > 0) own = own && key + reach > row + static_cast<double>(closed);
+    if (closed == 0) return own;
     const Expr limit = build::number(b.graph(), static_cast<double>(closed));
     const Expr is_closed = key < build::cast(limit, DType::i64);
-    mask = build::where(is_closed, key < *count, own);
-  }
+    Expr early = key < *count;
+    if (window > 0) early = early && key + reach > row + *count;
+    return build::where(is_closed, early, own);
+  };
+  const Expr full = mask_of(0), near = a.window > 0 ? mask_of(a.window) : full;
   const auto by_head = [&](Expr heads) {
     return build::unsqueeze(build::transpose(heads, {1, 0, 2}), 0);  // [1, heads, tokens, head_width]
   };
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
-    const Builder::Heads heads = b.heads(x, layer, turns);
+    const Expr mask = a.windowed[static_cast<std::size_t>(i)] ? near : full;
+    const Builder::Heads heads = b.heads(x, weights, i, turns);
     const Expr q = by_head(heads.q), k = by_head(heads.k), v = by_head(heads.v);
     if (apart) {
       outputs.push_back(by_head(heads.kv));
@@ -313,8 +366,7 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
       keys = build::concat(std::array{old_keys, k}, 2);
       values = build::concat(std::array{old_values, v}, 2);
     }
-    const NodeId attended = apply(b.graph(), "attention", {q.id(), keys.id(), values.id(), mask.id()})[0];
-    const Expr rows = build::transpose(build::squeeze(Expr(b.graph(), attended), build::one_axis(0)), {1, 0, 2});
+    const Expr rows = build::transpose(build::squeeze(b.attention(q, keys, values, mask), build::one_axis(0)), {1, 0, 2});
     x = b.rest(x, build::reshape(rows, Shape{tokens, a.heads * a.head_width}), layer);
   }
   outputs.insert(outputs.begin(), b.logits(build::take(x, last, 0), weights));
@@ -329,14 +381,21 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
   const Expr place = build::reshape(b.given("place", DType::i64, Shape{rows}), Shape{rows, 1, 1, 1});
   const std::vector<Expr> before = b.cache("closed", rows, closed), lately = b.cache("open", rows, kOpen);
   const std::int64_t shared = a.rows_per_head();
-  const double scale = 1 / std::sqrt(static_cast<double>(a.head_width));
-  const Expr closed_keys = build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3) < count;
-  const Expr open_keys = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3) <= place;
+  const Expr early_key = build::iota(b.graph(), Shape{rows, 1, 1, closed}, 3);
+  const Expr late_key = build::iota(b.graph(), Shape{rows, 1, 1, kOpen}, 3);
+  struct Keys {
+    Expr closed, open;
+  };
+  const Keys full{early_key < count, late_key <= place};
+  const double reach = static_cast<double>(a.window);
+  const Keys near =
+      a.window == 0 ? full : Keys{full.closed && early_key + reach > count + place, full.open && late_key + reach > place};
   const Expr is_new = build::iota(b.graph(), Shape{rows, 1, kOpen, 1}, 2) == place;
   std::vector<Expr> outputs;
   for (std::int64_t i = 0; i < a.layers; ++i) {
     const Layer& layer = weights.layers[static_cast<std::size_t>(i)];
-    const Builder::Heads heads = b.heads(x, layer, turns);
+    const auto& [closed_keys, open_keys] = a.windowed[static_cast<std::size_t>(i)] ? near : full;
+    const Builder::Heads heads = b.heads(x, weights, i, turns);
     const std::size_t at = static_cast<std::size_t>(2 * i);
     const Shape one{rows, a.kv_heads, 1, a.head_width};
     const Expr k = build::where(is_new, build::reshape(heads.k, one), lately[at]);
@@ -344,9 +403,10 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
     outputs.push_back(k);
     outputs.push_back(v);
     // The heads that share keys are the rows of one matrix.
-    const Expr q = build::reshape(heads.q, Shape{rows, a.kv_heads, shared, a.head_width}) * scale;
+    const Expr q = build::reshape(heads.q, Shape{rows, a.kv_heads, shared, a.head_width}) * a.attention_scale;
     const Expr early = build::matmul(q, before[at], {.transpose_b = true}), late = build::matmul(q, k, {.transpose_b = true});
-    const std::array scores{build::where(closed_keys, early, kMinusInfinity), build::where(open_keys, late, kMinusInfinity)};
+    const std::array scores{build::where(closed_keys, b.capped(early, a.attention_cap), kMinusInfinity),
+                            build::where(open_keys, b.capped(late, a.attention_cap), kMinusInfinity)};
     const Expr p = softmax(build::concat(scores, 3));
     const Expr attended =
         build::matmul(build::narrow(p, 3, 0, closed), before[at + 1]) + build::matmul(build::narrow(p, 3, closed, kOpen), v);

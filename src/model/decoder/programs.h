@@ -32,18 +32,18 @@ inline constexpr std::int64_t kLeastClosedApart = 256;
 
 // A device that is *apart* is not the host. There, each tensor that is passed and each kernel that is started costs time, so the
 // table of tokens is kept on it, attention is one op, and keys and values of a layer are one tensor: [rows, 2 * kv_heads, tokens,
-// head_width], keys first. On the host they are two tensors, [rows, kv_heads, tokens, head_width], which products read as they
-// are.
+// head_width], keys first. Only uniform architectures are run so (Architecture::is_uniform). Elsewhere keys and values are two
+// tensors, [rows, kv_heads, tokens, head_width], which products read as they are.
 std::int64_t cache_tensors(const Architecture& architecture, bool apart);
 Shape cache_shape(const Architecture& architecture, bool apart, std::int64_t rows, std::int64_t tokens);
 
 // |tokens| tokens of one sequence. Inputs: x f32 [tokens, width], or if |apart| the tokens i64 [tokens]; cos [tokens, 1, 1,
-// rotated / 2], sin [tokens, 1, 2, rotated / 2], last i64 [1]; if |closed| > 0 also how many closed tokens count, i64 [1], and
+// angles], sin [tokens, 1, 2, angles], last i64 [1]; if |closed| > 0 also how many closed tokens count, i64 [1], and
 // the closed part. Outputs: the logits after token |last|, [1, vocabulary], and keys and values of the tokens.
 StepProgram prefill(const Architecture& architecture, const Weights& weights, std::int64_t tokens, std::int64_t closed,
                     bool apart);
 
-// One token for each of |rows| sequences, on the host. Inputs: x [rows, width], cos, sin as above, how many closed tokens count
+// One token for each of |rows| sequences. Inputs: x [rows, width], cos, sin as above, how many closed tokens count
 // i64 [rows], the place of the token in the open part i64 [rows], the closed part, the open part. Outputs: logits [rows,
 // vocabulary] and the new open part.
 StepProgram decode(const Architecture& architecture, const Weights& weights, std::int64_t rows, std::int64_t closed);

@@ -41,15 +41,15 @@ struct Angles {
   HostArray cos, sin;
 };
 Angles angles_of(const Architecture& a, std::span<const std::int64_t> positions) {
-  const auto n = static_cast<std::int64_t>(positions.size()), half = a.rotated / 2;
+  const auto n = static_cast<std::int64_t>(positions.size()), half = a.angles();
   Angles out{HostArray::empty(DType::f32, Shape{n, 1, 1, half}), HostArray::empty(DType::f32, Shape{n, 1, 2, half})};
   float* cos = out.cos.mutable_view<float>().data();
   float* sin = out.sin.mutable_view<float>().data();
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < half; ++j) {
       const double angle = static_cast<double>(positions[at(i)]) * a.frequencies[at(j)];
-      cos[i * half + j] = static_cast<float>(std::cos(angle));
-      const auto value = static_cast<float>(std::sin(angle));
+      cos[i * half + j] = static_cast<float>(std::cos(angle) * a.rotation_scale);
+      const auto value = static_cast<float>(std::sin(angle) * a.rotation_scale);
       sin[2 * i * half + j] = -value;
       sin[(2 * i + 1) * half + j] = value;
     }
@@ -62,23 +62,31 @@ HostArray integers(std::span<const std::int64_t> values) {
 
 }  // namespace
 
-Decoder::Decoder(gguf::GgufFile file, Architecture architecture, const DecoderTarget& target)
-    : file_(std::move(file)),
+Decoder::Decoder(gguf::Source source, Architecture architecture, const DecoderTarget& target)
+    : source_(std::move(source)),
       architecture_(std::move(architecture)),
       target_(target),
-      weights_(load_weights(file_, architecture_, target.form, target.apart)) {}
+      weights_(load_weights(source_, architecture_, target.form, target.apart)) {}
 
-HostArray Decoder::embed(std::span<const std::int32_t> ids) const {
+HostArray Decoder::embed(std::span<const std::int32_t> ids, std::span<const std::int64_t> positions) const {
+  const Architecture& a = architecture_;
   for (const std::int32_t id : ids)
-    if (id < 0 || id >= architecture_.vocabulary)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the token {} is not among the {} of the model", id, architecture_.vocabulary));
+    if (id < 0 || id >= a.vocabulary)
+      throw Error(ErrorCode::invalid_argument, fmt::format("the token {} is not among the {} of the model", id, a.vocabulary));
   if (target_.apart) return integers(std::vector<std::int64_t>(ids.begin(), ids.end()));
-  const gguf::TensorInfo& table = file_.tensor("token_embd.weight");
-  HostArray out = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(ids.size()), architecture_.width});
+  const gguf::TensorInfo& table = source_.tensor("token_embd.weight");
+  const gguf::TensorInfo* places = a.has_position_embedding ? &source_.tensor("position_embd.weight") : nullptr;
+  HostArray out = HostArray::empty(DType::f32, Shape{static_cast<std::int64_t>(ids.size()), a.width});
   float* to = out.mutable_view<float>().data();
-  for (const std::int32_t id : ids) {
-    const std::vector<float> row = file_.floats(table, id, 1);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::vector<float> row = source_.floats(table, ids[i], 1);
+    if (a.embedding_scale != 1)
+      for (float& value : row) value *= static_cast<float>(a.embedding_scale);
+    if (places) {
+      // Tokens that only fill a program may lie beyond the last position.
+      const std::vector<float> place = source_.floats(*places, std::min(positions[i], a.context - 1), 1);
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] += place[j];
+    }
     to = std::copy(row.begin(), row.end(), to);
   }
   return out;
@@ -135,7 +143,7 @@ HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& op
     std::vector<std::int64_t> positions;
     for (std::int64_t i = 0; i < size; ++i) positions.push_back(first + i);
     Angles angles = angles_of(a, positions);
-    std::vector<HostArray> arrays{decoder_->embed(chunk), std::move(angles.cos), std::move(angles.sin),
+    std::vector<HostArray> arrays{decoder_->embed(chunk, positions), std::move(angles.cos), std::move(angles.sin),
                                   integers(std::array{count - 1})};
     if (capacity > 0) arrays.push_back(integers(std::array{first}));
     Tensors results = run({kPrefill, size, capacity}, std::move(arrays), {&cache}, options);
@@ -231,7 +239,7 @@ std::vector<HostArray> Sequences::prepare(std::span<const std::int32_t> ids, std
     counts[i] = lengths_[i] - open_[i];
   }
   Angles angles = angles_of(a, positions);
-  return {decoder_->embed(tokens), std::move(angles.cos), std::move(angles.sin), integers(counts), integers(places)};
+  return {decoder_->embed(tokens, positions), std::move(angles.cos), std::move(angles.sin), integers(counts), integers(places)};
 }
 
 HostArray Sequences::take_results(Tensors results, std::int64_t count) {

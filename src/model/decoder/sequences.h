@@ -32,14 +32,14 @@ struct DecoderTarget {
 // A model in memory, with the programs that were needed so far.
 class Decoder {
  public:
-  Decoder(gguf::GgufFile file, Architecture architecture, const DecoderTarget& target);
+  Decoder(gguf::Source source, Architecture architecture, const DecoderTarget& target);
 
   const Architecture& architecture() const noexcept { return architecture_; }
   const DecoderTarget& target() const noexcept { return target_; }
   std::uint64_t weight_bytes() const noexcept { return weights_.bytes; }
-  // What programs take for tokens: their numbers, i64 [tokens], or what the table has for them, f32 [tokens, width]. Throws
-  // invalid_argument for a number that is not in the vocabulary.
-  HostArray embed(std::span<const std::int32_t> ids) const;
+  // What programs take for tokens at these positions: their numbers, i64 [tokens], or what the table has for them, f32 [tokens,
+  // width]. Throws invalid_argument for a number that is not in the vocabulary.
+  HostArray embed(std::span<const std::int32_t> ids, std::span<const std::int64_t> positions) const;
 
   using Key = std::array<std::int64_t, 6>;  // which program, and its sizes
   std::shared_ptr<const StepProgram> program(const Key& key);
@@ -47,7 +47,7 @@ class Decoder {
  private:
   StepProgram build(const Key& key) const;
 
-  const gguf::GgufFile file_;
+  const gguf::Source source_;
   const Architecture architecture_;
   const DecoderTarget target_;
   const Weights weights_;

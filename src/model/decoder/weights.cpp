@@ -17,18 +17,36 @@ constexpr std::int64_t kPanel = 16;  // rows of QuantizedMatMulAttr that are sto
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+// In which order a tensor has the rows, or elements, of heads.
+struct HeadOrder {
+  enum class Kind : std::uint8_t { as_used, neighbours, by_head };
+  Kind kind = Kind::as_used;
+  std::int64_t head_width = 1, rotated = 0, heads = 1;
+
+  // Where the file has row |row|.
+  std::int64_t place(std::int64_t row) const {
+    const std::int64_t head = row / head_width, i = row % head_width, half = rotated / 2;
+    switch (kind) {
+      case Kind::as_used: return row;
+      // Pairs of neighbours become halves.
+      case Kind::neighbours: return i >= rotated ? row : head * head_width + (i < half ? 2 * i : 2 * (i - half) + 1);
+      // Queries, keys and values of one head after the other become all queries, all keys, all values.
+      case Kind::by_head: return (head % heads * 3 + head / heads) * head_width + i;
+    }
+    return row;
+  }
+};
+
 // Rows of a matrix in the order in which they are used: of one tensor or of several, one after the other.
 struct RowSource {
   struct Part {
     const gguf::TensorInfo* tensor = nullptr;
     std::vector<std::byte> bytes;
-    std::int64_t neighbours = 0;  // head width, if rows of heads go from pairs of neighbours to halves
-    std::int64_t rotated = 0;
+    HeadOrder order;
   };
   std::vector<Part> parts;
   std::int64_t rows = 0;
 
-  // Where the file has row |row|.
   std::span<const std::byte> row(std::int64_t row) const {
     for (const Part& part : parts) {
       const std::int64_t count = part.tensor->rows();
@@ -36,12 +54,8 @@ struct RowSource {
         row -= count;
         continue;
       }
-      if (part.neighbours > 0) {
-        const std::int64_t head = row / part.neighbours, i = row % part.neighbours, half = part.rotated / 2;
-        if (i < part.rotated) row = head * part.neighbours + (i < half ? 2 * i : 2 * (i - half) + 1);
-      }
       const std::size_t bytes = part.bytes.size() / at(count);
-      return std::span(part.bytes).subspan(bytes * at(row), bytes);
+      return std::span(part.bytes).subspan(bytes * at(part.order.place(row)), bytes);
     }
     return {};
   }
@@ -125,7 +139,14 @@ Matrix floats_of(const RowSource& source, gguf::BlockType type, std::int64_t col
   HostArray array = HostArray::empty(dtype, Shape{source.rows, columns});
   std::byte* const data = array.mutable_data();
   const std::size_t row_bytes = at(columns) * element_bytes(dtype);
+  const bool is_same = (type == gguf::BlockType::f32 && dtype == DType::f32) ||
+                       (type == gguf::BlockType::f16 && dtype == DType::f16) ||
+                       (type == gguf::BlockType::bf16 && dtype == DType::bf16);
   process_pool().for_each(source.rows, [&](std::int64_t row, int) {
+    if (is_same) {
+      std::memcpy(data + at(row) * row_bytes, source.row(row).data(), row_bytes);
+      return;
+    }
     std::vector<float> values(at(columns));
     gguf::dequantize(type, source.row(row), values);
     const HostArray converted = HostArray::from<float>(Shape{columns}, std::span<const float>(values)).cast(dtype);
@@ -137,7 +158,7 @@ Matrix floats_of(const RowSource& source, gguf::BlockType type, std::int64_t col
 
 class Loader {
  public:
-  Loader(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form)
+  Loader(const gguf::Source& file, const Architecture& architecture, WeightForm form)
       : file_(file),
         a_(architecture),
         form_(form) {}
@@ -145,37 +166,52 @@ class Loader {
   Weights run(bool with_embedding) {
     Weights weights;
     for (std::int64_t i = 0; i < a_.layers; ++i) weights.layers.push_back(layer(fmt::format("blk.{}.", i)));
-    weights.norm = vector("output_norm.weight", a_.width);
-    weights.head = matrix(file_.find_tensor("output.weight") ? "output.weight" : "token_embd.weight", a_.vocabulary, a_.width);
-    if (with_embedding)
-      weights.embedding =
-          file_.find_tensor("output.weight") ? matrix("token_embd.weight", a_.vocabulary, a_.width) : weights.head;
+    weights.norm = norm("output_norm", a_.width);
+    weights.head = matrices({{has("output") ? "output" : "token_embd", a_.vocabulary}}, a_.width)[0];
+    if (with_embedding) weights.embedding = has("output") ? matrices({{"token_embd", a_.vocabulary}}, a_.width)[0] : weights.head;
     weights.bytes = bytes_;
     return weights;
   }
 
  private:
+  using Order = HeadOrder::Kind;
   struct Wanted {
     std::string name;
     std::int64_t rows;
-    bool is_rotated = false;
+    Order order = Order::as_used;
   };
 
   Layer layer(const std::string& prefix) {
     const std::int64_t q = a_.heads * a_.head_width, kv = a_.kv_heads * a_.head_width;
+    const bool is_fused = has(prefix + "attn_qkv");
     Layer out;
-    out.attention_norm = vector(prefix + "attn_norm.weight", a_.width);
-    out.feed_forward_norm = vector(prefix + "ffn_norm.weight", a_.width);
-    if (file_.find_tensor(prefix + "attn_q_norm.weight")) {
-      out.q_norm = vector(prefix + "attn_q_norm.weight", a_.head_width);
-      out.k_norm = vector(prefix + "attn_k_norm.weight", a_.head_width);
+    // Where results are normalised, what they are computed from need not be.
+    out.after_attention = optional_norm(prefix + "post_attention_norm", a_.width);
+    out.after_feed_forward = optional_norm(prefix + "post_ffw_norm", a_.width);
+    const bool needs_norms = !out.after_attention.scale;
+    if (needs_norms || has(prefix + "attn_norm")) out.attention_norm = norm(prefix + "attn_norm", a_.width);
+    if (needs_norms || has(prefix + "ffn_norm")) out.feed_forward_norm = norm(prefix + "ffn_norm", a_.width);
+    if (has(prefix + "attn_q_norm")) {
+      out.q_norm = head_norm(prefix + "attn_q_norm", q);
+      out.k_norm = head_norm(prefix + "attn_k_norm", kv);
     }
-    out.qkv = matrices({{prefix + "attn_q", q, true}, {prefix + "attn_k", kv, true}, {prefix + "attn_v", kv}}, a_.width);
+    const Order turned = a_.pairs_neighbours ? Order::neighbours : Order::as_used;
+    if (is_fused)
+      out.qkv = matrices({{prefix + "attn_qkv", q + 2 * kv, a_.has_qkv_by_head ? Order::by_head : Order::as_used}}, a_.width);
+    else
+      out.qkv = matrices({{prefix + "attn_q", q, turned}, {prefix + "attn_k", kv, turned}, {prefix + "attn_v", kv}}, a_.width);
     out.output = matrices({{prefix + "attn_output", a_.width}}, q)[0];
-    out.gate_up = matrices({{prefix + "ffn_gate", a_.feed_forward}, {prefix + "ffn_up", a_.feed_forward}}, a_.width);
+    if (!a_.is_gated)
+      out.gate_up = matrices({{prefix + "ffn_up", a_.feed_forward}}, a_.width);
+    else if (has(prefix + "ffn_gate"))
+      out.gate_up = matrices({{prefix + "ffn_gate", a_.feed_forward}, {prefix + "ffn_up", a_.feed_forward}}, a_.width);
+    else
+      out.gate_up = matrices({{prefix + "ffn_up", 2 * a_.feed_forward}}, a_.width);
     out.down = matrices({{prefix + "ffn_down", a_.width}}, a_.feed_forward)[0];
     return out;
   }
+
+  bool has(const std::string& name) const { return file_.find_tensor(name + ".weight") != nullptr; }
 
   const gguf::TensorInfo& checked(const std::string& name, std::int64_t rows, std::int64_t columns) const {
     const gguf::TensorInfo& tensor = file_.tensor(name);
@@ -185,18 +221,14 @@ class Loader {
     return tensor;
   }
 
-  std::vector<float> floats(const std::string& name, std::int64_t elements, bool is_rotated) {
+  HeadOrder order(Order kind) const { return {kind, a_.head_width, a_.rotated, a_.heads}; }
+
+  std::vector<float> floats(const std::string& name, std::int64_t elements, Order kind) {
     std::vector<float> values = file_.floats(checked(name, 1, elements));
-    if (is_rotated && a_.pairs_neighbours) {
-      const std::vector<float> before = values;
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::int64_t head = static_cast<std::int64_t>(i) / a_.head_width,
-                           place = static_cast<std::int64_t>(i) % a_.head_width;
-        if (place >= a_.rotated) continue;
-        const std::int64_t half = a_.rotated / 2;
-        values[i] = before[at(head * a_.head_width + (place < half ? 2 * place : 2 * (place - half) + 1))];
-      }
-    }
+    if (kind == Order::as_used) return values;
+    const std::vector<float> before = values;
+    const HeadOrder by = order(kind);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = before[at(by.place(static_cast<std::int64_t>(i)))];
     return values;
   }
   std::shared_ptr<Storage> stored(const std::vector<float>& values) {
@@ -204,16 +236,18 @@ class Loader {
     return Storage::from_host(
         HostArray::from<float>(Shape{static_cast<std::int64_t>(values.size())}, std::span<const float>(values)));
   }
-  std::shared_ptr<Storage> vector(const std::string& name, std::int64_t elements) {
-    return stored(floats(name, elements, false));
+  Norm norm(const std::string& name, std::int64_t elements) {
+    std::vector<float> scale = floats(name + ".weight", elements, Order::as_used);
+    if (a_.norms_add_one)
+      for (float& each : scale) each += 1;
+    Norm out{stored(scale), nullptr};
+    if (file_.find_tensor(name + ".bias")) out.bias = stored(floats(name + ".bias", elements, Order::as_used));
+    return out;
   }
-
-  Matrix matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
-    const gguf::TensorInfo& tensor = checked(name, rows, columns);
-    RowSource source;
-    source.parts.push_back({&tensor, file_.rows(tensor, 0, rows), 0, 0});
-    source.rows = rows;
-    return packed(source, tensor.type, columns);
+  Norm optional_norm(const std::string& name, std::int64_t elements) { return has(name) ? norm(name, elements) : Norm{}; }
+  // Of one head, or of the |all| elements of all heads.
+  Norm head_norm(const std::string& name, std::int64_t all) {
+    return norm(name, file_.tensor(name + ".weight").elements() == all ? all : a_.head_width);
   }
 
   Matrix packed(const RowSource& source, gguf::BlockType type, std::int64_t columns) {
@@ -235,12 +269,11 @@ class Loader {
       for (; end < wanted.size() && file_.tensor(wanted[end].name + ".weight").type == type; ++end) {
         const Wanted& each = wanted[end];
         const gguf::TensorInfo& tensor = checked(each.name + ".weight", each.rows, columns);
-        const bool reorders = each.is_rotated && a_.pairs_neighbours;
-        source.parts.push_back({&tensor, file_.rows(tensor, 0, each.rows), reorders ? a_.head_width : 0, a_.rotated});
+        source.parts.push_back({&tensor, file_.rows(tensor, 0, each.rows), order(each.order)});
         source.rows += each.rows;
         if (file_.find_tensor(each.name + ".bias")) {
           bias.resize(at(source.rows - each.rows));
-          const std::vector<float> more = floats(each.name + ".bias", each.rows, each.is_rotated);
+          const std::vector<float> more = floats(each.name + ".bias", each.rows, each.order);
           bias.insert(bias.end(), more.begin(), more.end());
         }
       }
@@ -254,7 +287,7 @@ class Loader {
     return out;
   }
 
-  const gguf::GgufFile& file_;
+  const gguf::Source& file_;
   const Architecture& a_;
   const WeightForm form_;
   std::uint64_t bytes_ = 0;
@@ -262,8 +295,8 @@ class Loader {
 
 }  // namespace
 
-Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form, bool with_embedding) {
-  return Loader(file, architecture, form).run(with_embedding);
+Weights load_weights(const gguf::Source& source, const Architecture& architecture, WeightForm form, bool with_embedding) {
+  return Loader(source, architecture, form).run(with_embedding);
 }
 
 }  // namespace tenon::decoder

@@ -10,7 +10,7 @@
 
 #include "lease/storage.h"
 #include "model/decoder/architecture.h"
-#include "model/gguf/gguf_file.h"
+#include "model/gguf/source.h"
 #include "tenon/graph.h"
 
 namespace tenon::decoder {
@@ -32,19 +32,25 @@ struct Matrix {
   std::shared_ptr<Storage> bias;                // f32 [rows]; may be null
 };
 
+// A normalisation: f32 [width of what it normalises].
+struct Norm {
+  std::shared_ptr<Storage> scale, bias;  // null where the model has none
+};
+
 struct Layer {
-  std::shared_ptr<Storage> attention_norm, feed_forward_norm;  // f32 [width]
-  std::shared_ptr<Storage> q_norm, k_norm;                     // f32 [head_width]; may be null
+  // Before the attention and the feed-forward, and of their results; models have some of them.
+  Norm attention_norm, feed_forward_norm, after_attention, after_feed_forward;
+  Norm q_norm, k_norm;  // of each head, or of all together: by their width
   // Products of one input are one matrix where the file has them in one format: its results stand one after the other.
   std::vector<Matrix> qkv;
   Matrix output;
-  std::vector<Matrix> gate_up;
+  std::vector<Matrix> gate_up;  // without a gate: one
   Matrix down;
 };
 
 struct Weights {
   std::vector<Layer> layers;
-  std::shared_ptr<Storage> norm;
+  Norm norm;
   Matrix head;
   Matrix embedding;  // the table of tokens, if it was asked for; may share its parts with |head|
   std::uint64_t bytes = 0;
@@ -52,6 +58,6 @@ struct Weights {
 
 // Reads all weights; |with_embedding|: the table of tokens, too. Throws invalid_argument for tensors that are missing or have the
 // wrong shape.
-Weights load_weights(const gguf::GgufFile& file, const Architecture& architecture, WeightForm form, bool with_embedding);
+Weights load_weights(const gguf::Source& source, const Architecture& architecture, WeightForm form, bool with_embedding);
 
 }  // namespace tenon::decoder

@@ -21,7 +21,7 @@ GenerationBatch::GenerationBatch(const Generator& generator, DeviceManager& mana
     : state_(generator.state_),
       sequences_(state_->decoder, manager) {}
 
-bool GenerationBatch::is_end(std::int32_t id) const { return state_->ends.contains(id); }
+bool GenerationBatch::is_end(std::int32_t id) const { return state_->files.ends.contains(id); }
 
 void GenerationBatch::check(const GenerationRequest& request) const {
   const Sampler checks_options(request.sampling, {});

@@ -1,20 +1,20 @@
-// ChatTemplate: how a model expects a conversation, one of the published formats.
+// ChatTemplate: how a model expects a conversation, by the template in Jinja that its files carry.
 //
-// Files carry a template in Jinja, a programming language. It is not run: the format is recognised by the marks that it uses.
 // Thread safety: const calls may run concurrently.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/generate/jinja/template.h"
 #include "tenon/model/generator.h"
 
 namespace tenon {
 
-// A stretch of a conversation. Only text of the format itself may contain control tokens.
+// A stretch of a conversation: text of the format itself, or of messages.
 struct ChatPart {
   std::string text;
   bool is_content = false;
@@ -22,17 +22,21 @@ struct ChatPart {
 
 class ChatTemplate {
  public:
-  // nullopt for a template that is not known.
-  static std::optional<ChatTemplate> recognise(std::string_view jinja);
+  // |special_tokens|: what the template may name, such as "bos_token". Throws invalid_argument for what is not Jinja,
+  // unimplemented for a statement that is not supported, both with the line.
+  static ChatTemplate parse(std::string_view jinja, const std::map<std::string, std::string>& special_tokens);
 
-  std::string name() const;
-  // Throws invalid_argument for an unknown role or turns in an order that the format cannot express.
+  // Of a published format, "Jinja" for others.
+  const std::string& name() const noexcept { return name_; }
+  // Up to where the assistant speaks. Throws invalid_argument for an unknown role and for messages that the template refuses.
   std::vector<ChatPart> format(std::span<const ChatMessage> messages) const;
 
  private:
-  enum class Kind { chatml, llama2, llama3, mistral, zephyr, phi3, gemma };
-  Kind kind_ = Kind::chatml;
-  std::string default_system_;  // said if a conversation does not begin with a system message
+  explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
+
+  jinja::Template template_;
+  std::map<std::string, std::string> special_tokens_;
+  std::string name_;
 };
 
 }  // namespace tenon

@@ -144,22 +144,7 @@ TensorInfo tensor_of(Reader& in) {
   return info;
 }
 
-template <class T>
-const T* get(const GgufFile& file, std::string_view key, std::string_view type) {
-  const auto found = file.metadata().find(key);
-  if (found == file.metadata().end()) return nullptr;
-  const T* value = std::get_if<T>(&found->second);
-  if (!value) damaged(fmt::format("'{}' is not {}", printable(key), type));
-  return value;
-}
-
 }  // namespace
-
-std::int64_t TensorInfo::elements() const noexcept {
-  std::int64_t product = 1;
-  for (const std::int64_t extent : shape) product *= extent;
-  return product;
-}
 
 GgufFile GgufFile::open(const std::filesystem::path& file) { return read(open_source(file)); }
 
@@ -183,12 +168,12 @@ GgufFile GgufFile::read(std::shared_ptr<const ByteSource> source) {
     const auto type = in.number<std::uint32_t>();
     bytes_of(type);  // that it is known
     Value value = static_cast<ValueType>(type) == ValueType::list ? Value(list_of(in)) : scalar(in, static_cast<ValueType>(type));
-    if (!file.metadata_.emplace(std::move(key), std::move(value)).second) damaged("it has a key twice");
+    if (!file.set(std::move(key), std::move(value))) damaged("it has a key twice");
   }
   for (std::size_t i = 0; i < tensors; ++i) {
-    file.tensors_.push_back(tensor_of(in));
-    const TensorInfo& added = file.tensors_.back();
-    if (!file.places_.emplace(added.name, i).second) damaged(fmt::format("it has the tensor '{}' twice", printable(added.name)));
+    TensorInfo tensor = tensor_of(in);
+    const std::string name = tensor.name;
+    if (!file.add(std::move(tensor))) damaged(fmt::format("it has the tensor '{}' twice", printable(name)));
   }
   const std::int64_t alignment = file.integer("general.alignment").value_or(32);
   if (alignment < 1 || alignment > (1 << 20) || !std::has_single_bit(static_cast<std::uint64_t>(alignment)))
@@ -200,56 +185,8 @@ GgufFile GgufFile::read(std::shared_ptr<const ByteSource> source) {
       damaged(fmt::format("the tensor '{}' lies beyond the end of the file", printable(tensor.name)));
     tensor.offset += data;
   }
-  file.source_ = std::move(source);
+  file.files_ = {std::move(source)};
   return file;
-}
-
-std::optional<std::string> GgufFile::text(std::string_view key) const {
-  const auto* value = get<std::string>(*this, key, "a text");
-  return value ? std::optional(*value) : std::nullopt;
-}
-std::optional<std::int64_t> GgufFile::integer(std::string_view key) const {
-  const auto* value = get<std::int64_t>(*this, key, "an integer");
-  return value ? std::optional(*value) : std::nullopt;
-}
-std::optional<double> GgufFile::number(std::string_view key) const {
-  const auto found = metadata_.find(key);
-  if (found != metadata_.end())
-    if (const auto* integer = std::get_if<std::int64_t>(&found->second)) return static_cast<double>(*integer);
-  const auto* value = get<double>(*this, key, "a number");
-  return value ? std::optional(*value) : std::nullopt;
-}
-std::optional<bool> GgufFile::boolean(std::string_view key) const {
-  const auto* value = get<bool>(*this, key, "true or false");
-  return value ? std::optional(*value) : std::nullopt;
-}
-const List* GgufFile::list(std::string_view key) const { return get<List>(*this, key, "a list"); }
-
-const TensorInfo* GgufFile::find_tensor(std::string_view name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &tensors_[found->second];
-}
-const TensorInfo& GgufFile::tensor(std::string_view name) const {
-  const TensorInfo* found = find_tensor(name);
-  if (!found) damaged(fmt::format("the tensor '{}' is missing", printable(name)));
-  return *found;
-}
-
-std::vector<std::byte> GgufFile::rows(const TensorInfo& tensor, std::int64_t first, std::int64_t count) const {
-  if (first < 0 || count < 0 || count > tensor.rows() || first > tensor.rows() - count)
-    throw Error(ErrorCode::out_of_range, fmt::format("rows {} to {} of the tensor '{}', which has {}", first, first + count,
-                                                     printable(tensor.name), tensor.rows()));
-  const std::uint64_t row = tensor.bytes / static_cast<std::uint64_t>(tensor.rows());
-  std::vector<std::byte> out(static_cast<std::size_t>(row * static_cast<std::uint64_t>(count)));
-  source_->read(tensor.offset + row * static_cast<std::uint64_t>(first), out);
-  return out;
-}
-
-std::vector<float> GgufFile::floats(const TensorInfo& tensor, std::int64_t first, std::int64_t count) const {
-  const std::vector<std::byte> bytes = rows(tensor, first, count);
-  std::vector<float> out(static_cast<std::size_t>(count * tensor.columns()));
-  dequantize(tensor.type, bytes, out);
-  return out;
 }
 
 }  // namespace tenon::gguf

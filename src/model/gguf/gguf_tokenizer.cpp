@@ -23,7 +23,7 @@ struct Words {
   std::unordered_map<std::string_view, std::size_t> ids;  // the first of equal ones
 };
 
-Words words_of(const GgufFile& file) {
+Words words_of(const Source& file) {
   const List* tokens = file.list("tokenizer.ggml.tokens");
   if (!tokens || !tokens->is_text || tokens->texts.empty())
     throw Error(ErrorCode::invalid_argument, "the file has no tokens", "use a file that includes its tokenizer");
@@ -82,7 +82,7 @@ json::value pre_tokenizer_of(const std::string& name) {
   throw Error(ErrorCode::unimplemented, fmt::format("the pre-tokenizer '{}' is not supported", printable(name)));
 }
 
-void add_byte_pairs(const GgufFile& file, const Words& words, json::object& root) {
+void add_byte_pairs(const Source& file, const Words& words, json::object& root) {
   const std::string pre = file.text("tokenizer.ggml.pre").value_or("gpt-2");
   const List* merges = file.list("tokenizer.ggml.merges");
   if (!merges || !merges->is_text) throw Error(ErrorCode::invalid_argument, "the tokenizer of the file has no merges");
@@ -96,7 +96,7 @@ void add_byte_pairs(const GgufFile& file, const Words& words, json::object& root
 }
 
 // SentencePiece joins the pair whose piece has the best score. As merges: every way to make a piece of two, best pieces first.
-void add_pieces(const GgufFile& file, const Words& words, json::object& root) {
+void add_pieces(const Source& file, const Words& words, json::object& root) {
   const List* scores = file.list("tokenizer.ggml.scores");
   if (!scores || scores->is_text || scores->size() != words.tokens.size())
     throw Error(ErrorCode::invalid_argument, "the tokenizer of the file has no score for each token");
@@ -138,7 +138,7 @@ void add_pieces(const GgufFile& file, const Words& words, json::object& root) {
                        {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
 }
 
-void add_template(const GgufFile& file, const Words& words, bool adds_first, json::object& root) {
+void add_template(const Source& file, const Words& words, bool adds_first, json::object& root) {
   const std::optional<std::int64_t> first = file.integer("tokenizer.ggml.bos_token_id");
   if (!file.boolean("tokenizer.ggml.add_bos_token").value_or(adds_first) || !first) return;
   if (*first < 0 || static_cast<std::size_t>(*first) >= words.tokens.size())
@@ -153,7 +153,7 @@ void add_template(const GgufFile& file, const Words& words, bool adds_first, jso
 
 }  // namespace
 
-std::string tokenizer_json(const GgufFile& file, bool finds_control_tokens) {
+std::string tokenizer_json(const Source& file, bool finds_control_tokens) {
   const std::string kind = file.text("tokenizer.ggml.model").value_or("");
   if (kind != "gpt2" && kind != "llama")
     throw Error(ErrorCode::unimplemented, kind.empty() ? std::string("the file has no tokenizer")

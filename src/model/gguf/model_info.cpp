@@ -18,11 +18,11 @@ std::string text_of(const Value& value) {
 
 }  // namespace
 
-ModelInfo model_info(const GgufFile& file) {
+ModelInfo model_info(const Source& source, std::string format) {
   ModelInfo info;
-  info.format = fmt::format("GGUF {}", file.version());
+  info.format = std::move(format);
   std::map<std::string, int> types;
-  for (const TensorInfo& tensor : file.tensors()) {
+  for (const TensorInfo& tensor : source.tensors()) {
     ++types[std::string(name(tensor.type))];
     info.parameters += tensor.elements();
     info.weight_bytes += tensor.bytes;
@@ -31,7 +31,7 @@ ModelInfo model_info(const GgufFile& file) {
   std::string tensors;
   for (const auto& [type, count] : types) tensors += fmt::format("{}{} {}", tensors.empty() ? "" : ", ", count, type);
   info.metadata["tensors"] = tensors;
-  for (const auto& [key, value] : file.metadata()) info.metadata[key] = text_of(value);
+  for (const auto& [key, value] : source.metadata()) info.metadata[key] = text_of(value);
   return info;
 }
 

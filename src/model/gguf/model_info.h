@@ -1,11 +1,13 @@
-// What a GGUF file says about its model, for people and programs.
+// What the files of a language model say about it, for people and programs.
 #pragma once
 
-#include "model/gguf/gguf_file.h"
+#include <string>
+
+#include "model/gguf/source.h"
 #include "tenon/model.h"
 
 namespace tenon::gguf {
 
-ModelInfo model_info(const GgufFile& file);
+ModelInfo model_info(const Source& source, std::string format);
 
 }  // namespace tenon::gguf

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text/printable.h"
+#include "model/generate/model_files.h"
 #include "tenon/error.h"
 
 namespace tenon::server {
@@ -32,7 +33,9 @@ bool is_file(const fs::path& path) {
 std::optional<fs::path> model_in(const fs::path& folder) {
   for (const char* name : {"model.onnx", "model.gguf", "onnx/model.onnx"})
     if (is_file(folder / name)) return folder / name;
-  if (is_file(folder / "model.safetensors") && is_file(folder / "config.json")) return folder / "model.safetensors";
+  if (is_file(folder / "config.json"))
+    for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+      if (is_file(folder / name)) return folder / name;
   std::error_code error;
   std::vector<fs::path> ggufs;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
@@ -87,6 +90,7 @@ void add_folder(const fs::path& folder, const std::string& name, std::vector<Mod
   if (!base.problem.empty()) return out.push_back(base);
   if (versions.empty()) {
     base.file = *plain;
+    base.is_generator = is_language_model(*plain);
     base.tokenizer = tokenizer_of(folder, *plain);
     return out.push_back(base);
   }
@@ -96,6 +100,7 @@ void add_folder(const fs::path& folder, const std::string& name, std::vector<Mod
     const fs::path files = folder / std::to_string(version);
     if (const auto file = model_in(files)) {
       source.file = *file;
+      source.is_generator = is_language_model(*file);
       source.tokenizer = tokenizer_of(folder, *file);
     } else {
       source.problem = fmt::format("there is no model.onnx in the folder {}", version);
@@ -120,7 +125,7 @@ std::vector<ModelSource> scan_models(const fs::path& root) {
     if (entry.is_directory(error)) {
       if (is_name(file_name)) add_folder(entry.path(), file_name, out);
     } else if ((extension == ".onnx" || extension == ".gguf") && is_name(entry.path().stem().string())) {
-      out.push_back({.name = entry.path().stem().string(), .file = entry.path()});
+      out.push_back({.name = entry.path().stem().string(), .file = entry.path(), .is_generator = extension == ".gguf"});
     }
   }
   std::sort(out.begin(), out.end(), [&](const ModelSource& a, const ModelSource& b) {

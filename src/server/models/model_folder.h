@@ -2,7 +2,8 @@
 //
 //   ROOT/NAME/[config.pbtxt]/VERSION/model.onnx     Triton's layout
 //   ROOT/NAME/model.onnx, ROOT/NAME/onnx/model.onnx, ROOT/NAME.onnx     version 1; .gguf likewise
-//   ROOT/NAME/model.safetensors with config.json     a BERT checkpoint
+//   ROOT/NAME/model.safetensors with config.json     a BERT checkpoint or a language model; that may have shards,
+//                                                    which ROOT/NAME/model.safetensors.index.json names
 //
 // tokenizer.json lies beside the model file or in NAME/. Names are made of letters, digits, '.', '_' and '-'. Symbolic links are
 // followed: the folder belongs to whoever starts the server.
@@ -23,6 +24,7 @@ struct ModelSource {
   std::string name;
   std::int64_t version = 1;
   std::filesystem::path file;                      // model.onnx, model.gguf
+  bool is_generator = false;                       // a language model
   std::optional<std::filesystem::path> tokenizer;  // tokenizer.json
   ModelConfig config;
   // Of a model that a client sent: its bytes instead of |file|, whose it is, and whose memory and threads it takes.

@@ -28,9 +28,11 @@ std::uint64_t file_bytes(const ModelSource& source) {
   std::error_code error;
   std::uint64_t bytes = std::filesystem::file_size(source.file, error);
   // Weights in files of their own.
+  const bool has_shards = source.file.extension() == ".json";
   for (const auto& entry : std::filesystem::directory_iterator(source.file.parent_path(), error)) {
     const std::string extension = entry.path().extension().string();
-    if (extension == ".data" || extension == ".weight" || extension == ".onnx_data" || extension == ".bin")
+    if (extension == ".data" || extension == ".weight" || extension == ".onnx_data" || extension == ".bin" ||
+        (has_shards && extension == ".safetensors"))
       bytes += entry.file_size(error);
   }
   return bytes;

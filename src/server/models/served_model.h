@@ -87,8 +87,8 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
   // The server ends: what runs is cancelled.
   void cancel_running();
   GenerationStatistics generation() const { return generation_->statistics(); }
-  // Whether it is a language model, by the name of its file.
-  bool is_generator() const { return source_.file.extension() == ".gguf"; }
+  // Whether it is a language model, by its names and configuration.
+  bool is_generator() const { return source_.is_generator; }
 
   struct Status {
     State state = State::unloaded;

@@ -47,12 +47,14 @@ std::string small_model(const std::string& architecture, std::uint32_t type, std
 void build(fuzz::Bytes bytes) {
   const gguf::GgufFile file = gguf::GgufFile::read(std::make_shared<MemorySource>(bytes, "gguf data"));
   const decoder::Architecture a = decoder::architecture_of(file);
-  fuzz::require(a.frequencies.size() == static_cast<std::size_t>(a.rotated / 2), "frequencies for other pairs");
+  fuzz::require(a.angles() == std::max<std::int64_t>(a.rotated / 2 * (a.has_two_sets ? 2 : 1), 1), "frequencies for other pairs");
   for (const decoder::WeightForm form :
        {decoder::WeightForm::as_stored, decoder::WeightForm::half, decoder::WeightForm::single}) {
-    const decoder::Weights weights = decoder::load_weights(file, a, form);
-    const decoder::StepProgram programs[] = {decoder::prefill(a, weights, 16, 0), decoder::decode(a, weights, 2, 64, false),
-                                             decoder::decode(a, weights, 2, 64, true)};
+    const decoder::Weights weights = decoder::load_weights(file, a, form, true);
+    std::vector<decoder::StepProgram> programs;
+    programs.push_back(decoder::prefill(a, weights, 16, 0, false));
+    programs.push_back(decoder::decode(a, weights, 2, 64));
+    if (a.is_uniform()) programs.push_back(decoder::advance(a, weights, 2, 64, 2));
     for (const decoder::StepProgram& program : programs)
       fuzz::require(program.feeds.size() == program.graph.inputs().size(), "an input of a program that nothing feeds");
   }
@@ -60,10 +62,17 @@ void build(fuzz::Bytes bytes) {
 
 fuzz::Target make_target() {
   fuzz::Target target{.name = "decoder"};
-  target.seeds = {small_model("llama", 0, 128), small_model("llama", 2, 18), small_model("qwen2", 8, 34),
-                  small_model("llama", 1, 64)};
+  target.seeds = {small_model("llama", 0, 128), small_model("llama", 2, 18),  small_model("qwen2", 8, 34),
+                  small_model("llama", 1, 64),  small_model("gemma2", 1, 64), small_model("gptneox", 8, 34),
+                  small_model("gpt2", 0, 128),  small_model("gemma3", 2, 18)};
   target.words = {"llama",
                   "qwen3",
+                  "phi3",
+                  "olmo2",
+                  "attn_qkv",
+                  "post_attention_norm",
+                  "attn_logit_softcapping",
+                  "attention.sliding_window",
                   "block_count",
                   "rope.dimension_count",
                   "rope.scaling.type",

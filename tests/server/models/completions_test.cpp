@@ -20,6 +20,8 @@ class LanguageServer {
     std::filesystem::copy_file(from / "llama_q4_1.gguf", folder_.path() / "tiny.gguf");
     std::filesystem::create_directory(folder_.path() / "plain");
     std::filesystem::copy_file(from / "qwen2_f16.gguf", folder_.path() / "plain/model.gguf");
+    for (const char* name : {"llama", "gpt2"})  // gpt2 has shards
+      std::filesystem::copy(source_folder() / "tests/model/decoders" / name, folder_.path() / name);
     std::ofstream(folder_.path() / "broken.gguf") << "GGUF, but nothing else is here";
     if (!config.simulated.empty()) {
       std::filesystem::create_directory(folder_.path() / "twice");
@@ -65,6 +67,18 @@ std::string streamed(const LanguageServer& server, const std::string& path, cons
                           path, body.size(), body));
   client.is_closed();
   return client.buffer().substr(client.buffer().find("\r\n\r\n"));  // the head has a "data: " of its own
+}
+
+TEST(Completions, FoldersOfSafetensorsAreServed) {
+  const LanguageServer server;
+  for (const char* name : {"llama", "gpt2"}) {
+    const Reply reply = server->post(
+        "/v1/chat/completions",
+        fmt::format(R"({{"model":"{}","messages":[{{"role":"user","content":"hi"}}],"max_tokens":4,"temperature":0}})", name));
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(at(at(reply.json(), "usage"), "prompt_tokens").as_int64(), 21);
+    EXPECT_EQ(at(server->get(fmt::format("/v2/models/{}", name)).json(), "platform").as_string(), "tenon_safetensors");
+  }
 }
 
 TEST(Completions, AChatIsAnsweredWithUsage) {

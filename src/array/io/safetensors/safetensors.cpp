@@ -40,25 +40,8 @@ void read_coded(const ByteSource& source, std::uint64_t at, const Minifloat& cod
 }
 
 ArrayFile read_safetensors(const ByteSource& source) {
-  if (source.size() < kLengthBytes) refuse(source, "this is not a safetensors file: it is shorter than 8 bytes");
-  std::uint64_t header_size = 0;
-  source.read(0, std::as_writable_bytes(std::span(&header_size, 1)));
-  if (header_size > kMaxSafetensorsHeaderBytes)
-    refuse(source,
-           fmt::format("the header length is {} bytes, more than the limit of {}", header_size, kMaxSafetensorsHeaderBytes));
-  if (header_size > source.size() - kLengthBytes) refuse(source, "the file ends inside its header");
-  const std::uint64_t data_begin = kLengthBytes + header_size;
-
-  SafetensorsHeader header;
-  try {
-    std::string json(static_cast<std::size_t>(header_size), '\0');
-    source.read(kLengthBytes, std::as_writable_bytes(std::span(json)));
-    header = parse_safetensors_header(json, source.size() - data_begin);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", source.label(), error.what()),
-                error.hint().empty() ? kDamagedHint : error.hint());
-  }
-
+  SafetensorsHeader header = read_safetensors_header(source);
+  const std::uint64_t data_begin = header.data_begin;
   ArrayFile file{.arrays = {}, .metadata = std::move(header.metadata)};
   for (SafetensorsEntry& entry : header.entries) {
     HostArray array = HostArray::empty(entry.dtype, entry.shape);
@@ -96,6 +79,27 @@ Prepared prepare(const ArrayFile& contents) {
 }
 
 }  // namespace
+
+SafetensorsHeader read_safetensors_header(const ByteSource& source) {
+  if (source.size() < kLengthBytes) refuse(source, "this is not a safetensors file: it is shorter than 8 bytes");
+  std::uint64_t header_size = 0;
+  source.read(0, std::as_writable_bytes(std::span(&header_size, 1)));
+  if (header_size > kMaxSafetensorsHeaderBytes)
+    refuse(source,
+           fmt::format("the header length is {} bytes, more than the limit of {}", header_size, kMaxSafetensorsHeaderBytes));
+  if (header_size > source.size() - kLengthBytes) refuse(source, "the file ends inside its header");
+  const std::uint64_t data_begin = kLengthBytes + header_size;
+  try {
+    std::string json(static_cast<std::size_t>(header_size), '\0');
+    source.read(kLengthBytes, std::as_writable_bytes(std::span(json)));
+    SafetensorsHeader header = parse_safetensors_header(json, source.size() - data_begin);
+    header.data_begin = data_begin;
+    return header;
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", source.label(), error.what()),
+                error.hint().empty() ? kDamagedHint : error.hint());
+  }
+}
 
 ArrayFile load_safetensors(const std::filesystem::path& file) { return read_safetensors(*open_source(file)); }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "array/codec/minifloat.h"
+#include "array/io/byte_source.h"
 #include "tenon/array/dtype.h"
 #include "tenon/array/shape.h"
 
@@ -29,7 +30,11 @@ struct SafetensorsEntry {
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;  // in the order of their data
   std::map<std::string, std::string, std::less<>> metadata;
+  std::uint64_t data_begin = 0;  // of the data in the file
 };
+
+// The header of a file, without its data. Throws as the next.
+SafetensorsHeader read_safetensors_header(const ByteSource& source);
 
 // Throws invalid_argument, or unimplemented for an unsupported element type, unless the tensors cover |data_bytes|
 // exactly, without holes or overlaps, and each has the size of its shape.

@@ -113,6 +113,11 @@ void check_outputs(const InferenceRequest& request, const ModelInfo& info, const
   }
 }
 
+std::string_view platform_of(const LoadedModel& loaded) {
+  if (!loaded.generator) return "tenon_onnx";
+  return loaded.info().format == "safetensors" ? "tenon_safetensors" : "tenon_gguf";
+}
+
 }  // namespace
 
 void write_inference_statistics(JsonWriter& out, const std::string& name, const std::string& version,
@@ -178,7 +183,7 @@ Response model_metadata(Services& services, const Call& call) {
   out.begin_object();
   out.member("name", model->name());
   out.list("versions", services.models.versions(model->name()));
-  out.member("platform", loaded->generator ? "tenon_gguf" : "tenon_onnx");
+  out.member("platform", platform_of(*loaded));
   write_values(out, "inputs", info.inputs);
   write_values(out, "outputs", info.outputs);
   out.key("parameters").begin_object();
@@ -201,7 +206,7 @@ Response model_config(Services& services, const Call& call) {
   JsonWriter out(response.body);
   out.begin_object();
   out.member("name", model->name());
-  out.member("platform", loaded->generator ? "tenon_gguf" : "tenon_onnx");
+  out.member("platform", platform_of(*loaded));
   out.member("backend", "tenon");
   out.member("max_batch_size", status.batching.batches ? config.most_rows() : 0);
   write_config_values(out, "input", info.inputs, status.batching.batches);

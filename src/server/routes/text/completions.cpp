@@ -143,7 +143,7 @@ std::shared_ptr<ServedModel> only_generator(Services& services) {
   if (count == 1) return found;
   throw Error(
       ErrorCode::invalid_argument, count == 0 ? "no language model is served" : "'model' is required",
-      count == 0 ? "start the server with --models DIR, with a folder that has a GGUF file" : "language models: " + names);
+      count == 0 ? "start the server with --models DIR, with a folder that has a language model" : "language models: " + names);
 }
 
 CompletionRequest read_request(Services& services, const Call& call, bool is_chat) {
@@ -179,7 +179,7 @@ CompletionRequest read_request(Services& services, const Call& call, bool is_cha
   out.loaded = out.model->acquire(call.cancel);
   if (!out.loaded->generator)
     throw Error(ErrorCode::invalid_argument, fmt::format("model {} does not generate text", out.model->name()),
-                "use a GGUF model, or POST /v1/embeddings");
+                "use a language model, or POST /v1/embeddings");
   const Generator& generator = *out.loaded->generator;
   if (is_chat) out.prompts.push_back({generator.chat_tokens(messages), sampling});
   for (const std::string& prompt : prompts) out.prompts.push_back({generator.tokens(prompt), sampling});
