@@ -9,7 +9,7 @@
   X(Sigmoid, sigmoid) X(Silu, silu) X(LogSigmoid, log_sigmoid) X(Softplus, softplus) X(Celu, celu)
 #define TENON_FUSED_FLOAT_ACTIVATIONS(X) X(Gelu, gelu) X(GeluTanh, gelu_tanh) X(QuickGelu, quick_gelu) X(Mish, mish) X(Ndtr, ndtr)
 // Those for results of bf16, where a card computes them faster than it reads and writes 16 bits. They may be off by 2^-16.
-#define TENON_SHORT_FLOAT_ACTIVATIONS(X) X(Silu, short_silu) X(Gelu, short_gelu)
+#define TENON_SHORT_FLOAT_ACTIVATIONS(X) X(Silu, short_silu) X(Gelu, short_gelu) X(Celu, short_celu)
 
 namespace tenon::math {
 
@@ -153,6 +153,12 @@ TENON_FORMULA V short_gelu(V x) {
   const V tail = t * short_exp2(t * t * V(-0.5f * kLog2EF)) * (polynomial((t - V(4.0f)) * r, coefficients::kMillsShort) * r);
   // Half a subnormal number may be a tie.
   return select(t < V(0x1p-20f), x * V(0.5f), select(x < V(0.0f), V(-0.0f), x) - tail);
+}
+template <Float V>
+TENON_FORMULA V short_celu(V x, V alpha) {
+  const V quotient = x * (V(1.0f) / alpha);
+  const V grown = select(abs(quotient) < V(0.34f), expm1_reduced(quotient), short_exp2(quotient * V(kLog2EF)) - V(1.0f));
+  return select(x >= V(0.0f), x, select(abs(quotient) < V(0x1p-25f), x, alpha * grown));
 }
 // Phi(x).
 template <Float V>

@@ -2,6 +2,7 @@
 // float.h. They need FMA. The kernels of the CPU, CUDA and OpenCL are made from the list below.
 #pragma once
 
+#include "math/activations.h"
 #include "math/head_and_rest.h"
 
 // X(Op, function) of the op's inputs and parameters.
@@ -11,6 +12,8 @@
   X(Logit, logit)           \
   X(Tanhshrink, tanhshrink) \
   X(Sinc, sinc) X(I0, i0) X(Erfinv, erfinv) X(Lgamma, lgamma) X(LogAddExp, logaddexp) X(LogAddExp2, logaddexp2)
+// Those for results of bf16 on cards, as TENON_SHORT_FLOAT_ACTIVATIONS of activations.h.
+#define TENON_SHORT_FLOAT_OPS(X) X(Logit, short_logit) X(LogAddExp, short_logaddexp) X(LogAddExp2, short_logaddexp2)
 
 namespace tenon::math {
 
@@ -51,6 +54,17 @@ TENON_FORMULA V logit(V x, V eps) {
   // Where the quotient would be infinite, it is that of 2^24 m.
   const typename V::Mask tiny = abs(m) < V(0x1p-100f);
   const V y = log1p((one - (m + m)) / select(tiny, m * V(0x1p24f), m)) + select(tiny, V(16.6355324f), zero);
+  return select(x < select(eps > V(0.5f), V(-kInfinityF), V(0.5f)), -y, y);
+}
+// The logarithm's instruction loses the digits of small results, which a polynomial gives; those of eps above 1/2 are negative.
+template <Float V>
+TENON_FORMULA V short_logit(V x, V eps) {
+  const V one(1.0f), zero(0.0f), ln2(0.693147182f);
+  const V m = hardware_max(eps, hardware_min(one - x, x)) + zero;
+  const typename V::Mask tiny = abs(m) < V(0x1p-100f);
+  const V q = (one - (m + m)) * short_reciprocal(select(tiny, m * V(0x1p24f), m));
+  const V far = fma(short_log2(one + q), ln2, select(tiny, V(16.6355324f), zero));
+  const V y = select(eps > V(0.5f), log1p(q), select(abs(q) < one, q * log1p_unit(q), far));
   return select(x < select(eps > V(0.5f), V(-kInfinityF), V(0.5f)), -y, y);
 }
 // x - tanh(x): the terms agree in their first digits, and Lambert's continued fraction of tanh gives the difference of small
@@ -151,6 +165,24 @@ TENON_FORMULA V logaddexp2(V x, V y) {
   const V product_rest = fma(logarithm.head, c, -product) + fma(logarithm.head, c_rest, logarithm.rest * c);
   const V sum = with_small_differences((in.larger + product) + product_rest, in,
                                        [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
+  return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
+}
+
+// For results of bf16, whose last digit the error of exp2's instruction reaches only where the result is a small difference.
+template <Float V, class F>
+TENON_FORMULA V short_log_of_sum(V x, V y, float to_power, float from_log, F wide) {
+  const V larger = select(x > y, x, y), smaller = select(x > y, y, x), apart = select(x == y, V(0.0f), larger - smaller);
+  const V t = short_exp2(apart * V(to_power)), sum = fma(t * V(from_log), log1p_unit(t), larger);
+  return replaced_where(abs(sum) < abs(larger) * V(0x1p-7f), sum, larger, smaller, wide);
+}
+template <Float V>
+TENON_FORMULA V short_logaddexp(V x, V y) {
+  return short_log_of_sum(x, y, -kLog2EF, 1.0f, [](auto a, auto b) { return a + log1p(exp(b - a)); });
+}
+template <Float V>
+TENON_FORMULA V short_logaddexp2(V x, V y) {
+  const V sum = short_log_of_sum(x, y, -1.0f, kLog2EF,
+                                 [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
   return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
 }
 

@@ -58,6 +58,7 @@ const char* short_helper(ElementwiseOp op) {
 #define TENON_X(Op, name) \
   case ElementwiseOp::Op: return #name "_f32";
     TENON_SHORT_FLOAT_ACTIVATIONS(TENON_X)
+    TENON_SHORT_FLOAT_OPS(TENON_X)
 #undef TENON_X
     default: return nullptr;
   }

@@ -143,6 +143,7 @@ F32 fma(const F32& x, const F32& y, const F32& z) { return number_of("fma({}, {}
 F32 reciprocal(const F32& x) { return number_of("RECIPROCAL({})", x); }
 F32 reciprocal_root(const F32& x) { return F32(term("f32", "reciprocal_root({})", {x.e}, "reciprocal_root")); }
 F32 short_exp2(const F32& x) { return F32(term("f32", "short_exp2({})", {x.e}, "short_exp2")); }
+F32 short_log2(const F32& x) { return F32(term("f32", "short_log2({})", {x.e}, "short_log2")); }
 F32 short_reciprocal(const F32& x) { return F32(term("f32", "short_reciprocal({})", {x.e}, "short_reciprocal")); }
 F32 quotient_by_parameter(const F32& x, const F32& y) {
   return F32(term("f32", "quotient_by_row({0}, {1}, row_reciprocal({1}))", {x.e, y.e}, "quotient_by_row"));
@@ -277,6 +278,7 @@ class FunctionHelpers {
     TENON_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_FUSED_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_SHORT_FLOAT_ACTIVATIONS(TENON_OP);
+    TENON_SHORT_FLOAT_OPS(TENON_OP);
     TENON_FLOAT_OPS(TENON_OP);
     TENON_FORMULA_OF(normal_cos);
     TENON_FORMULA_OF(normal_sin);

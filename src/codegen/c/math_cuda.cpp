@@ -26,6 +26,13 @@ DEVICE f32 short_exp2(f32 x) {
   return r;
 }
 )"},
+    {"short_log2", "", R"(
+DEVICE f32 short_log2(f32 x) {
+  f32 r;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
     {"short_reciprocal", "", R"(
 DEVICE f32 short_reciprocal(f32 x) {
   f32 r;

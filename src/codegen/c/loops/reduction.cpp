@@ -48,7 +48,9 @@ class ReductionEmitter {
     }
     std::vector<Launch> launches;
     launches.push_back(target_.is_cpu ? (inner_ == 1 ? processor_rows() : processor_columns())
-                                      : (inner_ == 1 ? gpu_rows() : gpu_columns()));
+                       : inner_ == 1  ? gpu_rows()
+                       : is_short()   ? gpu_short_columns()
+                                      : gpu_columns());
     if (segments_ > 1)
       for (std::size_t r = 0; r < reductions_.size(); ++r) launches.push_back(join_segments(r));
     return launches;
@@ -377,6 +379,22 @@ class ReductionEmitter {
                        {static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(inner_, lanes_), 1 << 20)),
                         static_cast<std::uint32_t>(std::min<std::int64_t>(rows_, 65535)), static_cast<std::uint32_t>(segments_)},
                        text);
+  }
+
+  // Columns of few elements: a work-item takes one by itself.
+  bool is_short() const { return segments_ == 1 && reduced_ > 0 && reduced_ <= 32; }
+  Launch gpu_short_columns() {
+    while (unroll_ < 8 && unroll_ * 2 <= reduced_) unroll_ *= 2;
+    while (unroll_ > reduced_) unroll_ /= 2;
+    const std::int64_t count = rows_ * inner_;
+    std::string text = fmt::format("const {0} j = ({0})group_id(0) * {1} + local_id(0);\nif (j < {2}) {{\n", ix(), threads_,
+                                   parameters_.index(count));
+    text += fmt::format("const {0} row = j / {1}, i = j - row * {1}, end = {2};\n", ix(), inner_text_, n_);
+    text += offset_text(parameters_, outer_, offsets_, "row") + declare("t", true);
+    text += fmt::format("for ({} b = 0; b < end; b += {}) {{\n", ix(), unroll_) + declare("s", false);
+    text += stretch(1) + join_stretch() + "}\n";
+    for (std::size_t r = 0; r < reductions_.size(); ++r) text += store(r, total(r), "j", "0");
+    return make_launch(body_, {threads_, 1, 1}, {static_cast<std::uint32_t>(ceil_div(count, threads_)), 1, 1}, text + "}\n");
   }
 
   // The second kernel: one result from its segments.
