@@ -88,7 +88,9 @@ class Planner {
     const Node& node = graph_[id];
     if (node.shape.elements() == 0) return values_.place(id);
     if (node.prim == Prim::arg_sort && add_sort(id)) return;
-    const Dense out = node.prim == Prim::scatter ? values_.unrounded_result_of(id) : values_.result_of(id);
+    // Sums that are formed in memory are rounded afterwards.
+    const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node);
+    const Dense out = is_sum ? values_.unrounded_result_of(id) : values_.result_of(id);
     add_kernels(node, out);
     values_.deliver(id, out);
   }
@@ -189,21 +191,34 @@ class Planner {
 
   void add_scatter(const Node& node, const Dense& out, const Scratch& scratch) {
     const Access x = values_.stored(node.inputs[0]);
-    if (add_scatter_rows(node, x, out, scratch)) return;
+    if (scatters_rows(node)) return add_scatter_rows(node, x, out, scratch);
     const Dense indices = values_.dense(node.inputs[1]), updates = values_.dense(node.inputs[2]);
+    if (scatters_lines(node))
+      return steps_.add(emit_scatter_lines(target_, x, indices, updates, node.as<ScatterAttr>(), out, steps_.status()));
     steps_.add(emit_copy(target_, node.shape, x, dense_access(out.slot, out.stored, node.shape)));
     if (indices.shape.elements() > 0)
       steps_.add(emit_scatter(target_, indices, updates, node.as<ScatterAttr>(), out, steps_.status(), scratch));
   }
 
+  bool scatters_lines(const Node& node) const {
+    return !scatters_rows(node) &&
+           can_scatter_lines(target_, graph_[node.inputs[1]].shape, node.as<ScatterAttr>(), node.shape, node.dtype);
+  }
+
   // Whole rows have one index each: the indices are the same along every other axis.
-  bool add_scatter_rows(const Node& node, const Access& x, const Dense& out, const Scratch& scratch) {
+  bool scatters_rows(const Node& node) const {
+    const Shape& shape = graph_[node.inputs[1]].shape;
+    const ScatterAttr& attr = node.as<ScatterAttr>();
+    if (!can_scatter_rows(target_, shape, attr, {0, node.dtype, node.shape})) return false;
+    const Strides& strides = fused_.views[at(node.inputs[1])].strides;
+    for (int i = 0; i < shape.rank(); ++i)
+      if (i != attr.axis && shape[i] > 1 && strides[at(i)] != 0) return false;
+    return true;
+  }
+  void add_scatter_rows(const Node& node, const Access& x, const Dense& out, const Scratch& scratch) {
     const Shape& shape = graph_[node.inputs[1]].shape;
     const ScatterAttr& attr = node.as<ScatterAttr>();
     const Access from = values_.stored(node.inputs[1]);
-    if (!can_scatter_rows(target_, shape, attr, out)) return false;
-    for (int i = 0; i < shape.rank(); ++i)
-      if (i != attr.axis && shape[i] > 1 && from.strides[at(i)] != 0) return false;
     const std::int64_t count = shape[attr.axis];
     const Dense indices{steps_.temporary(from.stored, Shape{count}), from.stored, Shape{count}};
     const Dense updates = values_.dense(node.inputs[2]);
@@ -211,7 +226,6 @@ class Planner {
     steps_.add(emit_copy(target_, indices.shape, {from.slot, from.stored, from.offset, {from.strides[at(attr.axis)]}},
                          dense_access(indices.slot, indices.stored, indices.shape)));
     steps_.add(emit_scatter_rows(target_, indices, updates, attr, out, steps_.status(), scratch));
-    return true;
   }
 
   void add_take(const Node& node, const Dense& out) {

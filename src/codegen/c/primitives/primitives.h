@@ -47,6 +47,11 @@ std::optional<std::vector<Launch>> emit_warpgroup_conv(const KernelTarget& targe
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);
+// The same from |x|, which |out| need not hold, where the lines of the result are short enough for local memory and there are
+// many of them, as many as lines of indices. CUDA only. Sums are rounded once.
+bool can_scatter_lines(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Shape& out, DType dtype);
+Launch emit_scatter_lines(const KernelTarget& target, const Access& x, const Dense& indices, const Dense& updates,
+                          const ScatterAttr& attr, const Dense& out, int status);
 // The same where all elements of a row, whatever comes after the axis, have one index: |indices| has one axis. CUDA only.
 bool can_scatter_rows(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Dense& out);
 std::vector<Launch> emit_scatter_rows(const KernelTarget& target, const Dense& indices, const Dense& updates,

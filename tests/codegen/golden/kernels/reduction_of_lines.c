@@ -2,106 +2,72 @@
 
 // --- OpenCL
 // workspace 0 bytes
-// kernel0<1x1x1 of 8x32x1>(input0, 4, 8, 4, 1, 8, 8, output0)
+// kernel0<1x1x1 of 256x1x1>(input0, 4, 8, 4, 1, 8, 8, 8, output0)
 
-KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, GLOBAL f32* RESTRICT arg7) {
-  const i32 lane = local_id(0), line = local_id(1);
-  LOCAL f32 shared0[256];
-  const i32 begin = (i32)group_id(2) * arg3, end = begin + arg3 < arg1 ? begin + arg3 : arg1;
-  for (i32 row = group_id(1); row < arg4; row += group_count(1)) {
+KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, GLOBAL f32* RESTRICT arg8) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg5) {
+    const i32 row = j / arg2, i = j - row * arg2, end = arg1;
     i32 o0 = 0;
-    for (i32 column = (i32)group_id(0) * 8; column < arg2; column += (i32)group_count(0) * 8) {
-      const i32 i = column + lane < arg2 ? column + lane : arg2 - 1;
-      f32 t0 = AS_F32(0xff800000u);
-      for (i32 b = begin + line; b < end; b += 128) {
-        f32 s0 = AS_F32(0xff800000u);
-        if (b < end - 96) {
-          f32 p0[4];
-          UNROLL for (i32 k = 0; k < 4; ++k) {
-            const i32 n = b + k * 32;
-            p0[k] = arg0[o0 + n * arg5 + i];
-          }
-          UNROLL for (i32 k = 0; k < 4; ++k) {
-            const i32 n = b + k * 32;
-            f32 x0 = p0[k];
-            s0 = LARGER(s0, x0);
-          }
-        } else {
-          for (i32 n = b; n < end; n += 32) {
-            f32 x0 = arg0[o0 + n * arg6 + i];
-            s0 = LARGER(s0, x0);
-          }
+    f32 t0 = AS_F32(0xff800000u);
+    for (i32 b = 0; b < end; b += 4) {
+      f32 s0 = AS_F32(0xff800000u);
+      if (b < end - 3) {
+        f32 p0[4];
+        UNROLL for (i32 k = 0; k < 4; ++k) {
+          const i32 n = b + k * 1;
+          p0[k] = arg0[o0 + n * arg6 + i];
         }
-        t0 = LARGER(t0, s0);
-      }
-      BARRIER;
-      shared0[line * 8 + lane] = t0;
-      BARRIER;
-      for (i32 distance = 16; distance > 0; distance /= 2) {
-        if (line < distance) {
-          const f32 other = shared0[(line + distance) * 8 + lane];
-          t0 = LARGER(t0, other);
-          shared0[line * 8 + lane] = t0;
+        UNROLL for (i32 k = 0; k < 4; ++k) {
+          const i32 n = b + k * 1;
+          f32 x0 = p0[k];
+          s0 = LARGER(s0, x0);
         }
-        BARRIER;
+      } else {
+        for (i32 n = b; n < end; n += 1) {
+          f32 x0 = arg0[o0 + n * arg7 + i];
+          s0 = LARGER(s0, x0);
+        }
       }
-      if (line == 0 && column + lane < arg2) {
-        arg7[row * arg2 + i] = t0;
-      }
+      t0 = LARGER(t0, s0);
     }
+    arg8[j] = t0;
   }
 }
 
 // --- CUDA
 // workspace 0 bytes
-// kernel0<1x1x1 of 8x32x1>(input0, 4, 8, 4, 1, 8, 8, output0)
+// kernel0<1x1x1 of 256x1x1>(input0, 4, 8, 4, 1, 8, 8, 8, output0)
 
-KERNEL(8, 32, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, GLOBAL f32* RESTRICT arg7) {
+KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, GLOBAL f32* RESTRICT arg8) {
   STARTED;
-  const i32 lane = local_id(0), line = local_id(1);
-  LOCAL f32 shared0[256];
-  const i32 begin = (i32)group_id(2) * arg3, end = begin + arg3 < arg1 ? begin + arg3 : arg1;
-  for (i32 row = group_id(1); row < arg4; row += group_count(1)) {
+  const i32 j = (i32)group_id(0) * 256 + local_id(0);
+  if (j < arg5) {
+    const i32 row = j / arg2, i = j - row * arg2, end = arg1;
     i32 o0 = 0;
-    for (i32 column = (i32)group_id(0) * 8; column < arg2; column += (i32)group_count(0) * 8) {
-      const i32 i = column + lane < arg2 ? column + lane : arg2 - 1;
-      f32 t0 = AS_F32(0xff800000u);
-      for (i32 b = begin + line; b < end; b += 128) {
-        f32 s0 = AS_F32(0xff800000u);
-        if (b < end - 96) {
-          f32 p0[4];
-          UNROLL for (i32 k = 0; k < 4; ++k) {
-            const i32 n = b + k * 32;
-            p0[k] = arg0[o0 + n * arg5 + i];
-          }
-          UNROLL for (i32 k = 0; k < 4; ++k) {
-            const i32 n = b + k * 32;
-            f32 x0 = p0[k];
-            s0 = LARGER(s0, x0);
-          }
-        } else {
-          for (i32 n = b; n < end; n += 32) {
-            f32 x0 = arg0[o0 + n * arg6 + i];
-            s0 = LARGER(s0, x0);
-          }
+    f32 t0 = AS_F32(0xff800000u);
+    for (i32 b = 0; b < end; b += 4) {
+      f32 s0 = AS_F32(0xff800000u);
+      if (b < end - 3) {
+        f32 p0[4];
+        UNROLL for (i32 k = 0; k < 4; ++k) {
+          const i32 n = b + k * 1;
+          p0[k] = arg0[o0 + n * arg6 + i];
         }
-        t0 = LARGER(t0, s0);
-      }
-      BARRIER;
-      shared0[line * 8 + lane] = t0;
-      BARRIER;
-      for (i32 distance = 16; distance > 0; distance /= 2) {
-        if (line < distance) {
-          const f32 other = shared0[(line + distance) * 8 + lane];
-          t0 = LARGER(t0, other);
-          shared0[line * 8 + lane] = t0;
+        UNROLL for (i32 k = 0; k < 4; ++k) {
+          const i32 n = b + k * 1;
+          f32 x0 = p0[k];
+          s0 = LARGER(s0, x0);
         }
-        BARRIER;
+      } else {
+        for (i32 n = b; n < end; n += 1) {
+          f32 x0 = arg0[o0 + n * arg7 + i];
+          s0 = LARGER(s0, x0);
+        }
       }
-      if (line == 0 && column + lane < arg2) {
-        arg7[row * arg2 + i] = t0;
-      }
+      t0 = LARGER(t0, s0);
     }
+    arg8[j] = t0;
   }
 }
 
