@@ -88,6 +88,7 @@ class Planner {
     const Node& node = graph_[id];
     if (node.shape.elements() == 0) return values_.place(id);
     if (node.prim == Prim::arg_sort && add_sort(id)) return;
+    if (values_.is_computed_by_readers(id)) return;
     // Sums that are formed in memory are rounded afterwards.
     const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node);
     const Dense out = is_sum ? values_.unrounded_result_of(id) : values_.result_of(id);

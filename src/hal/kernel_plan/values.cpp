@@ -23,6 +23,7 @@ PlanValues::PlanValues(const Graph& graph, Plan& fused, const KernelTarget& targ
       steps_(steps) {
   find_exact();
   count_readers();
+  find_computed_by_readers();
   place_inputs();
   place_outputs();
 }
@@ -63,6 +64,18 @@ void PlanValues::count_readers() {
     if (base_of(id) != id && !is_renamed(id)) ++readers_[base_of(id)];
 }
 
+void PlanValues::find_computed_by_readers() {
+  for (NodeId id = 0; id < graph_.size(); ++id)
+    if (graph_[id].prim == Prim::iota) computed_by_readers_.insert(id);
+  for (NodeId id : graph_.outputs()) computed_by_readers_.erase(base_of(id));
+  for (const Step& step : fused_.steps) {
+    if (step.group >= 0 && fused_.groups[at(step.group)].kind == Group::Kind::elementwise) continue;
+    const std::vector<NodeId> nodes = step.group >= 0 ? fused_.groups[at(step.group)].nodes : std::vector<NodeId>{step.node};
+    for (NodeId n : nodes)
+      for (NodeId operand : graph_[n].inputs) computed_by_readers_.erase(base_of(operand));
+  }
+}
+
 // Whether |id| is a whole computed value with another shape, so that the value can be written directly to the output. Must be
 // called before steps are added, because a view that has been copied looks like one.
 bool PlanValues::is_renamed(NodeId output) const {
@@ -99,6 +112,7 @@ void PlanValues::place_outputs() {
 
 StoredValue PlanValues::source(NodeId base) const {
   if (const auto found = sources_.find(base); found != sources_.end()) return found->second;
+  if (is_computed_by_readers(base)) return {kNumbers, graph_[base].dtype};
   if (graph_[base].prim != Prim::constant)
     throw Error(ErrorCode::internal, fmt::format("%{} ({}) was read before it was computed", base, name(graph_[base].prim)));
   HostArray value = graph_[base].as<ConstantAttr>().value;

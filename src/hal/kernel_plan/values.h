@@ -10,6 +10,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "codegen/c/loops/loop.h"
@@ -35,6 +36,8 @@ class PlanValues final : public emit::GroupPlacement {
   emit::Dense copied(NodeId id);
   // Whether exactly one step reads the computed value |base|, and it is not an output of the program.
   bool is_read_once(NodeId base) const;
+  // Whether |id| is an iota that only maps read, which compute its elements themselves: it needs no memory.
+  bool is_computed_by_readers(NodeId id) const { return computed_by_readers_.contains(id); }
 
   // --- Writing ---
   // Allocates memory (memory_dtype) for a computed value that is read inside the program.
@@ -62,6 +65,7 @@ class PlanValues final : public emit::GroupPlacement {
   // What a computed value is stored as (memory_dtype), or moved values that were.
   DType memory_dtype_of(NodeId id) const;
   void count_readers();
+  void find_computed_by_readers();
   void place_inputs();
   void place_outputs();
 
@@ -69,7 +73,8 @@ class PlanValues final : public emit::GroupPlacement {
   Plan& fused_;
   const KernelTarget& target_;
   PlanSteps& steps_;
-  std::vector<bool> is_exact_;                                 // by node: its elements are numbers of its dtype
+  std::vector<bool> is_exact_;  // by node: its elements are numbers of its dtype
+  std::set<NodeId> computed_by_readers_;
   std::map<NodeId, int> readers_;                              // how often a base is read inside the program
   mutable std::map<NodeId, emit::StoredValue> sources_;        // by base
   std::map<NodeId, std::vector<std::size_t>> direct_outputs_;  // computed node -> outputs it is

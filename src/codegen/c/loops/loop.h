@@ -29,6 +29,9 @@ struct Launch {
 Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::uint32_t, 3> groups, const std::string& statements,
                    int least_groups = 0, bool waits_itself = false);
 
+// The slot of integers 0, 1, 2, ... (Prim::iota), which inputs of a map may have: they are computed, not read from memory.
+inline constexpr int kNumbers = -1;
+
 // Element (i, j, ...) lies at offset + i * strides[0] + j * strides[1] + ...
 struct Access {
   int slot = 0;

@@ -38,7 +38,8 @@ class MapEmitter {
   }
 
   Launch run() {
-    for (const Access& input : inputs_) pointers_.push_back(parameters_.input(input.stored, input.slot));
+    for (const Access& input : inputs_)
+      pointers_.push_back(input.slot == kNumbers ? "" : parameters_.input(input.stored, input.slot));
     for (const Access& output : outputs_) pointers_.push_back(parameters_.output(output.stored, output.slot));
     n_ = parameters_.index(inner_);
     return target_.is_cpu ? on_cpu() : on_gpu();
@@ -58,8 +59,11 @@ class MapEmitter {
 
   const std::string& ix() const { return parameters_.index_type(); }
   std::string row_offsets(const std::string& row) { return offset_text(parameters_, axes_, offsets_, row); }
+  bool is_numbers(std::size_t k) const { return k < inputs_.size() && inputs_[k].slot == kNumbers; }
   std::string place(std::size_t k, const std::string& i) {
-    return fmt::format("{}[{}]", pointers_[k], place_text(parameters_, fmt::format("o{}", k), i, inner_strides_[k]));
+    const std::string offset = place_text(parameters_, fmt::format("o{}", k), i, inner_strides_[k]);
+    return is_numbers(k) ? fmt::format("({})({})", variable_type(inputs_[k].stored), offset)
+                         : fmt::format("{}[{}]", pointers_[k], offset);
   }
 
   // The body for one element: |load| gives the text of input k, |store| takes output k.
@@ -125,14 +129,14 @@ class MapEmitter {
   int vector_width() const {
     std::size_t largest = 1;
     for (std::size_t k = 0; k < inner_strides_.size(); ++k) {
-      if (inner_strides_[k] == 0 && k < inputs_.size()) continue;
+      if ((inner_strides_[k] == 0 && k < inputs_.size()) || is_numbers(k)) continue;
       if (inner_strides_[k] != 1 && !is_reversed(k)) return 1;
       largest = std::max(largest, element_bytes(k < inputs_.size() ? inputs_[k].stored : outputs_[k - inputs_.size()].stored));
     }
     const int width = static_cast<int>(std::clamp<std::size_t>(16 / largest, 1, 8));
     if (inner_ < 4 * width || (!flat_ && inner_ % width != 0)) return 1;
     for (std::size_t k = 0; k < inner_strides_.size(); ++k) {
-      if (inner_strides_[k] == 0) continue;
+      if (inner_strides_[k] == 0 || is_numbers(k)) continue;
       if ((offsets_[k] + (is_reversed(k) ? 1 : 0)) % width != 0) return 1;
       for (std::int64_t stride : axes_.strides[k])
         if (stride % width != 0) return 1;
@@ -144,7 +148,7 @@ class MapEmitter {
     std::string text = fmt::format("const i32 whole = {} - i >= {};\n", n_, width);
     const auto array = [](const char* prefix, std::size_t k) { return fmt::format("{}{}", prefix, k); };
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
-      if (inner_strides_[k] == 0) continue;
+      if (inner_strides_[k] == 0 || is_numbers(k)) continue;
       const std::string type = stored_type(inputs_[k].stored), a = array("p", k);
       const bool reversed = is_reversed(k);
       text += fmt::format("VARRAY({0}, {1}, {2});\nif (whole) {{ VLOAD({0}, {1}, {2}, {3} + o{4} {5}); }}\n", type, width, a,
@@ -159,7 +163,7 @@ class MapEmitter {
     text += element(
         "(i + l)",
         [&](std::size_t k) {
-          if (inner_strides_[k] == 0) return fmt::format("{}[o{}]", pointers_[k], k);
+          if (inner_strides_[k] == 0 || is_numbers(k)) return place(k, "(i + l)");
           return is_reversed(k) ? fmt::format("p{}[{} - l]", k, width - 1) : fmt::format("p{}[l]", k);
         },
         [&](std::size_t k, const std::string& value) { return fmt::format("q{}[l] = {};\n", k, value); });
@@ -176,9 +180,9 @@ class MapEmitter {
 
   // Where nothing is read but numbers, groups that stay and go on to the next stretch keep the memory busier than new ones.
   std::int64_t most_groups(int stretch) const {
-    const bool only_stores = std::all_of(inner_strides_.begin(), inner_strides_.begin() + std::ssize(inputs_),
-                                         [](std::int64_t stride) { return stride == 0; });
-    if (!flat_ || !only_stores) return 1 << 30;
+    bool only_stores = flat_;
+    for (std::size_t k = 0; k < inputs_.size(); ++k) only_stores = only_stores && (inner_strides_[k] == 0 || is_numbers(k));
+    if (!only_stores) return 1 << 30;
     return std::min<std::int64_t>(target_.compute_units * 8, (1 << 24) / stretch);
   }
 

@@ -1,110 +1,66 @@
 // arange(64)
 
 // --- OpenCL
-// workspace 512 bytes
-// kernel0<1x1x1 of 32x1x1>(workspace+0, 64)
-// kernel1<1x1x1 of 32x1x1>(workspace+0, output0, 64, 1, 0)
+// workspace 0 bytes
+// kernel0<1x1x1 of 32x1x1>(output0, 64, 1, 0)
 
-KERNEL(32, 1, 1) kernel0(GLOBAL i64* RESTRICT arg0, i32 arg1) {
+KERNEL(32, 1, 1) kernel0(GLOBAL i64* RESTRICT arg0, i32 arg1, i64 arg2, i64 arg3) {
   i32 o0 = 0;
+  i32 o1 = 0;
   for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg1; i = arg1) {
     const i32 whole = arg1 - i >= 2;
     VARRAY(i64, 2, q0);
     UNROLL for (i32 l = 0; l < 2; ++l) {
-      q0[l] = (i64)(i + l);
-    }
-    if (whole) { VSTORE(i64, 2, q0, arg0 + o0 + i); }
-    else for (i32 l = 0; l < 2; ++l) if (i + l < arg1) arg0[o0 + i + l] = q0[l];
-  }
-}
-
-KERNEL(32, 1, 1) kernel1(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT arg1, i32 arg2, i64 arg3, i64 arg4) {
-  i32 o0 = 0;
-  i32 o1 = 0;
-  for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg2; i = arg2) {
-    const i32 whole = arg2 - i >= 2;
-    VARRAY(i64, 2, p0);
-    if (whole) { VLOAD(i64, 2, p0, arg0 + o0 + i); }
-    else for (i32 l = 0; l < 2; ++l) p0[l] = i + l < arg2 ? arg0[o0 + i + l] : 0;
-    VARRAY(i64, 2, q0);
-    UNROLL for (i32 l = 0; l < 2; ++l) {
-      i64 x0 = p0[l];
-      i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg3);
+      i64 x0 = (i64)(o0 + (i + l));
+      i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg2);
       i64 v0 = v0_2;
-      i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg4);
+      i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg3);
       i64 v1 = v1_2;
       q0[l] = v1;
     }
-    if (whole) { VSTORE(i64, 2, q0, arg1 + o1 + i); }
-    else for (i32 l = 0; l < 2; ++l) if (i + l < arg2) arg1[o1 + i + l] = q0[l];
+    if (whole) { VSTORE(i64, 2, q0, arg0 + o1 + i); }
+    else for (i32 l = 0; l < 2; ++l) if (i + l < arg1) arg0[o1 + i + l] = q0[l];
   }
 }
 
 // --- CUDA
-// workspace 512 bytes
-// kernel0<1x1x1 of 32x1x1>(workspace+0, 64)
-// kernel1<1x1x1 of 32x1x1>(workspace+0, output0, 64, 1, 0)
+// workspace 0 bytes
+// kernel0<1x1x1 of 32x1x1>(output0, 64, 1, 0)
 
-KERNEL(32, 1, 1) kernel0(GLOBAL i64* RESTRICT arg0, i32 arg1) {
+KERNEL(32, 1, 1) kernel0(GLOBAL i64* RESTRICT arg0, i32 arg1, i64 arg2, i64 arg3) {
   STARTED;
   i32 o0 = 0;
+  i32 o1 = 0;
   for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg1; i = arg1) {
     const i32 whole = arg1 - i >= 2;
     VARRAY(i64, 2, q0);
     UNROLL for (i32 l = 0; l < 2; ++l) {
-      q0[l] = (i64)(i + l);
-    }
-    if (whole) { VSTORE(i64, 2, q0, arg0 + o0 + i); }
-    else for (i32 l = 0; l < 2; ++l) if (i + l < arg1) arg0[o0 + i + l] = q0[l];
-  }
-}
-
-KERNEL(32, 1, 1) kernel1(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT arg1, i32 arg2, i64 arg3, i64 arg4) {
-  STARTED;
-  i32 o0 = 0;
-  i32 o1 = 0;
-  for (i32 i = ((i32)group_id(0) * 32 + local_id(0)) * 2; i < arg2; i = arg2) {
-    const i32 whole = arg2 - i >= 2;
-    VARRAY(i64, 2, p0);
-    if (whole) { VLOAD(i64, 2, p0, arg0 + o0 + i); }
-    else for (i32 l = 0; l < 2; ++l) p0[l] = i + l < arg2 ? arg0[o0 + i + l] : 0;
-    VARRAY(i64, 2, q0);
-    UNROLL for (i32 l = 0; l < 2; ++l) {
-      i64 x0 = p0[l];
-      i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg3);
+      i64 x0 = (i64)(o0 + (i + l));
+      i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg2);
       i64 v0 = v0_2;
-      i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg4);
+      i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg3);
       i64 v1 = v1_2;
       q0[l] = v1;
     }
-    if (whole) { VSTORE(i64, 2, q0, arg1 + o1 + i); }
-    else for (i32 l = 0; l < 2; ++l) if (i + l < arg2) arg1[o1 + i + l] = q0[l];
+    if (whole) { VSTORE(i64, 2, q0, arg0 + o1 + i); }
+    else for (i32 l = 0; l < 2; ++l) if (i + l < arg1) arg0[o1 + i + l] = q0[l];
   }
 }
 
 // --- Tenstorrent
-// workspace 512 bytes
-// kernel0<1x1x1 of 1x1x1>(workspace+0, 64, 64)
-// kernel1<1x1x1 of 1x1x1>(workspace+0, output0, 64, 64, 1, 0)
+// workspace 0 bytes
+// kernel0<1x1x1 of 1x1x1>(output0, 64, 64, 1, 0)
 
-KERNEL(1, 1, 1) kernel0(Global<i64> arg0, i64 arg1, i64 arg2) {
+KERNEL(1, 1, 1) kernel0(Global<i64> arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4) {
   i64 first = (i64)group_id(0) * arg2, last = first + arg2 < arg1 ? first + arg2 : arg1;
-  i64 o0 = 0;
-  VECTORIZE for (i64 i = first; i < last; ++i) {
-    arg0[o0 + i] = (i64)i;
-  }
-}
-
-KERNEL(1, 1, 1) kernel1(Global<const i64> arg0, Global<i64> arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5) {
-  i64 first = (i64)group_id(0) * arg3, last = first + arg3 < arg2 ? first + arg3 : arg2;
   i64 o0 = 0;
   i64 o1 = 0;
   VECTORIZE for (i64 i = first; i < last; ++i) {
-    i64 x0 = arg0[o0 + i];
-    i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg4);
+    i64 x0 = (i64)(o0 + i);
+    i64 v0_2 = (i64)((u64)x0 * (u64)(i64)arg3);
     i64 v0 = v0_2;
-    i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg5);
+    i64 v1_2 = (i64)((u64)v0 + (u64)(i64)arg4);
     i64 v1 = v1_2;
-    arg1[o1 + i] = v1;
+    arg0[o1 + i] = v1;
   }
 }
