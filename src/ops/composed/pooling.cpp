@@ -100,9 +100,41 @@ Results avg_pool(const OpCall& call) {
   return pool.result(cast(y, pool.x.dtype()));
 }
 
-// Window i of |out| over an axis of |in|: from floor(i in / out) up to ceil((i + 1) in / out).
+// Window i of |out| over an axis of |in|: from floor(i in / out) up to ceil((i + 1) in / out). Shorter windows than the longest
+// repeat their last element: a maximum does not change, and a sum leaves it out.
+struct AdaptiveWindows {
+  Expr places;     // [out, longest], i64
+  Expr is_inside;  // [out, longest], bool
+  Expr counts;     // [out], of |dtype|
+};
+AdaptiveWindows computed_windows(Graph& graph, std::int64_t in, std::int64_t out, std::int64_t longest, DType dtype) {
+  const double inputs = static_cast<double>(in), outputs = static_cast<double>(out);
+  const Shape table{out, longest};
+  const Expr i = iota(graph, table, 0);
+  const Expr first = floor_div(i * inputs, outputs), end = floor_div((i + 1.0) * inputs + (outputs - 1), outputs);
+  const Expr place = first + iota(graph, table, 1);
+  return {minimum(place, end - 1.0), place < end, cast(squeeze(narrow(end - first, 1, 0, 1), one_axis(1)), dtype)};
+}
+// The same as constants.
+AdaptiveWindows known_windows(Graph& graph, std::int64_t in, std::int64_t out, std::int64_t longest, DType dtype) {
+  HostArray places = HostArray::empty(DType::i64, Shape{out, longest}),
+            is_inside = HostArray::empty(DType::boolean, Shape{out, longest}), counts = HostArray::empty(DType::f64, Shape{out});
+  std::int64_t* place = places.mutable_view<std::int64_t>().data();
+  std::uint8_t* inside = is_inside.mutable_view<std::uint8_t>().data();
+  for (std::int64_t i = 0; i < out; ++i) {
+    const std::int64_t first = i * in / out, end = ((i + 1) * in + out - 1) / out;
+    counts.mutable_view<double>()[static_cast<std::size_t>(i)] = static_cast<double>(end - first);
+    for (std::int64_t k = 0; k < longest; ++k) {
+      *place++ = std::min(first + k, end - 1);
+      *inside++ = first + k < end;
+    }
+  }
+  return {{graph, graph.constant(places)}, {graph, graph.constant(is_inside)}, {graph, graph.constant(counts.cast(dtype))}};
+}
+
 template <bool max>
 Expr adaptive_axis(Expr x, int axis, std::int64_t out) {
+  constexpr std::int64_t kFewPlaces = 4096;  // whose kernels would take longer than the pooling itself
   const std::int64_t in = x.extent(axis);
   const AxisSet window = one_axis(axis + 1);
   if (in % out == 0) {
@@ -114,22 +146,15 @@ Expr adaptive_axis(Expr x, int axis, std::int64_t out) {
   }
   std::int64_t longest = 0;
   for (std::int64_t i = 0; i < out; ++i) longest = std::max(longest, ((i + 1) * in + out - 1) / out - i * in / out);
-
-  Graph& graph = x.graph();
-  const double inputs = static_cast<double>(in), outputs = static_cast<double>(out);
-  const Shape table{out, longest};
-  const Expr i = iota(graph, table, 0);
-  const Expr first = floor_div(i * inputs, outputs), end = floor_div((i + 1.0) * inputs + (outputs - 1), outputs);
-  const Expr place = first + iota(graph, table, 1);
-  // Shorter windows repeat their last element: a maximum does not change, and a sum leaves it out.
-  const Expr windows = take(x, minimum(place, end - 1.0), axis);
+  const auto make = out * longest <= kFewPlaces ? known_windows : computed_windows;
+  const AdaptiveWindows table = make(x.graph(), in, out, longest, compute_dtype(x.dtype()));
+  const Expr windows = take(x, table.places, axis);
   if constexpr (max) return squeeze(max_keep(windows, window), window);
   Dims around(static_cast<std::size_t>(windows.rank()), 1);
   around[static_cast<std::size_t>(axis)] = out;
   around[static_cast<std::size_t>(axis) + 1] = longest;
-  const Expr sums = squeeze(sum_keep(where(reshape(place < end, Shape(around)), windows, 0.0), window), window);
-  const Expr counts = narrow(end - first, 1, 0, 1);
-  return cast(sums / along(cast(counts, compute_dtype(x.dtype())), axis, sums.rank()), x.dtype());
+  const Expr sums = squeeze(sum_keep(where(reshape(table.is_inside, Shape(around)), windows, 0.0), window), window);
+  return cast(sums / along(table.counts, axis, sums.rank()), x.dtype());
 }
 
 template <int n, bool max>
