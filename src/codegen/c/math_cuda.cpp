@@ -40,6 +40,26 @@ DEVICE f32 short_reciprocal(f32 x) {
   return r;
 }
 )"},
+    // One wide product for both halves: the compiler makes two of a high and a low one.
+    {"philox", "", R"(
+typedef struct { u32 w[4]; } Words;
+DEVICE u64 wide_product(u32 x, u32 y) { u64 r; asm("mul.wide.u32 %0, %1, %2;" : "=l"(r) : "r"(x), "r"(y)); return r; }
+DEVICE Words philox(u64 seed, u64 block, u32 stream) {
+  u32 c0 = (u32)block, c1 = (u32)(block >> 32), c2 = stream, c3 = 0u, k0 = (u32)seed, k1 = (u32)(seed >> 32);
+  UNROLL for (i32 round = 0; round < 10; ++round) {
+    u64 a = wide_product(0xCD9E8D57u, c2), b = wide_product(0xD2511F53u, c0);
+    c0 = (u32)(a >> 32) ^ c1 ^ k0;
+    c2 = (u32)(b >> 32) ^ c3 ^ k1;
+    c1 = (u32)a;
+    c3 = (u32)b;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  Words words;
+  words.w[0] = c0; words.w[1] = c1; words.w[2] = c2; words.w[3] = c3;
+  return words;
+}
+)"},
     {"f32_towards_zero", "", "DEVICE f32 f32_towards_zero(u32 x) { return __uint2float_rz(x); }\n"},
     // The instructions forget the sign of what is no number.
     {"half_to_f32", "", R"(

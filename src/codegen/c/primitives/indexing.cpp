@@ -83,11 +83,13 @@ std::optional<Launch> random_quads(const KernelTarget& target, const RandomAttr&
   else
     text += "UNROLL for (i32 l = 0; l < 4; ++l) values[l] = (f32)(words.w[l] >> 8) * 5.9604645e-8f;\n";
   text += fmt::format("UNROLL for (i32 l = 0; l < 4; ++l) r[l] = {};\n", body.to_store(out.stored, "values[l]"));
-  text += fmt::format("VSTORE({}, 4, r, {} + j * 4);\n", stored_type(out.stored), to);
-  Launch launch = emit_items(body, count / 4, 4, text);
+  text += fmt::format("VSTORE({}, 4, r, {} + (i64)j * 4);\n", stored_type(out.stored), to);
   // No more groups than run at a time: the keys of the generator are then computed once for many numbers.
-  launch.groups[0] = std::min(launch.groups[0], static_cast<std::uint32_t>(target.compute_units * 8));
-  return launch;
+  const auto groups = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(count / 4, 256), target.compute_units * 8));
+  const char* const index = count / 4 < (std::int64_t{1} << 31) ? "u32" : "u64";
+  const std::string loop = fmt::format("for ({0} j = blockIdx.x * 256u + threadIdx.x; j < ({0}){1}; j += gridDim.x * 256u) {{\n",
+                                       index, p.whole_number(count / 4));
+  return make_launch(body, {256, 1, 1}, {groups, 1, 1}, loop + text + "}\n");
 }
 
 }  // namespace
