@@ -168,6 +168,29 @@ TENON_FORMULA V logaddexp2(V x, V y) {
   return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
 }
 
+// In doubles W of about 36 bits, for cards, whose units for doubles are idle otherwise: the results that need more are few.
+// |to_exponent|: of e or 2, to that of 2; |to_power|: from there to that of e; |from_log|: from ln.
+template <class W, Float V, class F>
+TENON_FORMULA V wide_log_of_sum(V x, V y, double to_exponent, double to_power, double from_log, F wide) {
+  const V larger = select(x > y, x, y), smaller = select(x > y, y, x);
+  const W a(larger), d = select(smaller - larger > V(-200.0f), W(smaller) - a, W(-200.0));  // not of infinities
+  // Adding the large number rounds to an integer, which then stands in the low bits.
+  const W large(6755399441055744.0), n_bits = fma(d, W(to_exponent), large), n = n_bits - large;
+  const W r = fma(n, W(-1 / to_exponent), d) * W(to_power);
+  const W t = times_power_of_two(fma(r, polynomial(r, coefficients::kSumExp), W(1.0)), n_bits);
+  const V sum = narrow<V>(fma(t * W(from_log), polynomial(t, coefficients::kSumLog1p), a));
+  return select(is_nan(x), x, replaced_where(abs(sum) < abs(larger) * V(0x1p-9f), sum, larger, smaller, wide));
+}
+template <class W, Float V>
+TENON_FORMULA V wide_logaddexp(V x, V y) {
+  return wide_log_of_sum<W>(x, y, 1.4426950408889634, 1.0, 1.0, [](auto a, auto b) { return a + log1p(exp(b - a)); });
+}
+template <class W, Float V>
+TENON_FORMULA V wide_logaddexp2(V x, V y) {
+  const V sum = wide_log_of_sum<W>(x, y, 1.0, 0.6931471805599453, 1.4426950408889634,
+                                   [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
+  return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
+}
 // For results of bf16, whose last digit the error of exp2's instruction reaches only where the result is a small difference.
 template <Float V, class F>
 TENON_FORMULA V short_log_of_sum(V x, V y, float to_power, float from_log, F wide) {

@@ -208,6 +208,10 @@ def wide_part():
     ln2 = log(2)
     approximate('kWideExp', 'double', '(exp(r) - 1 - r) / r^2, |r| <= ln(2) / 2', exp_tail, -ln2 / 2, ln2 / 2,
                 9, weight=lambda r, y: r * r / exp(r))
+    # For logarithms of sums, about twelve bits more than f32 has.
+    approximate('kSumExp', 'double', '(exp(r) - 1) / r, |r| <= ln(2) / 2', lambda r: expm1(r) / r, -ln2 / 2, ln2 / 2, 7,
+                weight=lambda r, y: r / exp(r))
+    approximate('kSumLog1p', 'double', 'log(1 + e) / e on [0, 1]', lambda e: log1p(e) / e, 0, 1, 12)
     smax = (sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)
     approximate('kWideLog', 'double', '(log((1 + s) / (1 - s)) / (2 s) - 1) / s^2 in s^2',
                 lambda s: (log((1 + s) / (1 - s)) / (2 * s) - 1) / (s * s), 0, smax, 7, 0, square, weight=lambda s, y: s * s)

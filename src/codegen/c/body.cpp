@@ -69,6 +69,8 @@ const char* native_helper(ElementwiseOp op, DType dtype, const KernelTarget& tar
   if (target.dialect == Dialect::cuda) {
     if (const char* helper = dtype == DType::bf16 ? short_helper(op) : nullptr) return helper;
     if (const char* helper = cuda_helper(op)) return helper;
+    if (op == ElementwiseOp::LogAddExp) return "wide_logaddexp_f32";
+    if (op == ElementwiseOp::LogAddExp2) return "wide_logaddexp2_f32";
   }
   if (op == ElementwiseOp::Lgamma && !target.has_f64) return nullptr;  // some elements need it
   switch (op) {

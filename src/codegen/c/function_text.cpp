@@ -196,6 +196,26 @@ TENON_X(+)
 TENON_X(-)
 TENON_X(*)
 #undef TENON_X
+WideNumber fma(const WideNumber& x, const WideNumber& y, const WideNumber& z) {
+  return WideNumber(term("WIDE", "fma({}, {}, {})", {x.e, y.e, z.e}));
+}
+WideNumber select(const Condition& c, const WideNumber& x, const WideNumber& y) {
+  return WideNumber(term("WIDE", "({} ? {} : {})", {c.e, x.e, y.e}));
+}
+template <int N>
+WideNumber polynomial(const WideNumber& x, const double (&c)[N]) {
+  WideNumber y(c[N - 1]);
+  for (int i = N - 2; i >= 0; --i) y = fma(y, x, WideNumber(c[i]));
+  return y;
+}
+// x 2^n where both x and the result are normal numbers; n stands in the low bits.
+WideNumber times_power_of_two(const WideNumber& x, const WideNumber& n_bits) {
+  return WideNumber(term("WIDE", "AS_F64(AS_U64({}) + (AS_U64({}) << 52))", {x.e, n_bits.e}));
+}
+template <class V>
+V narrow(const WideNumber& x) {
+  return V(term("f32", "(f32){}", {x.e}));
+}
 // Computed only where the mask is set: ?: does not look at the other branch.
 template <class F, class... X>
 F32 replaced_where_set(const Condition& mask, const F32& y, F f, const X&... x) {
@@ -280,6 +300,8 @@ class FunctionHelpers {
     TENON_SHORT_FLOAT_ACTIVATIONS(TENON_OP);
     TENON_SHORT_FLOAT_OPS(TENON_OP);
     TENON_FLOAT_OPS(TENON_OP);
+    add("wide_logaddexp_f32", "f32 x, f32 y", math::wide_logaddexp<WideNumber>(x, y));
+    add("wide_logaddexp2_f32", "f32 x, f32 y", math::wide_logaddexp2<WideNumber>(x, y));
     TENON_FORMULA_OF(normal_cos);
     TENON_FORMULA_OF(normal_sin);
 #undef TENON_OP
