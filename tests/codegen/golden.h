@@ -41,6 +41,7 @@ inline Graph golden_graph(const char* expression) {
       {"i", DType::i64, {3}},
       {"image", DType::f32, {1, 2, 5, 5}},
       {"filter", DType::f32, {3, 2, 3, 3}},
+      {"image_filter", DType::f32, {2, 3, 4, 4}},
       {"picture", DType::f16, {8, 64, 32, 32}},
       {"filters", DType::f16, {64, 64, 3, 3}},
       {"many_filters", DType::f16, {128, 64, 3, 3}},

@@ -37,6 +37,7 @@ constexpr GoldenCase kCases[] = {
     {"convolution_with_many_channels", "conv2d(picture, many_filters, padding=1)"},
     {"convolution_of_volumes", "conv3d(volume, volume_filters, padding=1)"},
     {"transposed_convolution", "conv_transpose2d(picture, filters, stride=2)"},
+    {"transposed_convolution_of_few_products", "conv_transpose2d(image, image_filter, stride=2, padding=1)"},
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
     {"pooling", "max_pool2d(image, 2)"},
     // attention/

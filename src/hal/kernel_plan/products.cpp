@@ -209,6 +209,8 @@ bool PlanProducts::can_conv_transpose(const KernelTarget& target, DType dtype, c
 // order: the result is that of as many convolutions as there are different p, without any zeros between the pixels of x.
 void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr& attr, const Dense& out) {
   const Dense x = in_declared_dtype(node.inputs[0]), weight = in_declared_dtype(node.inputs[1]);
+  if (can_conv_transpose_directly(target_, x.shape, weight.shape, attr, out))
+    return steps_.add(emit_conv_transpose_directly(target_, x, weight, attr, out));
   const int axes = x.shape.rank() - 2;
   int channels_last = -1;  // of all parts
   std::int64_t rows = 1;   // parts that differ in axes other than the last

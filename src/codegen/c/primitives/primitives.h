@@ -29,6 +29,12 @@ Launch emit_conv(const KernelTarget& target, const Dense& x, const Dense& weight
 Launch emit_unfolded(const KernelTarget& target, const Dense& x, const Spatial& size, const ConvAttr& attr, const Shape& result,
                      std::int64_t first, std::int64_t count, int to, DType to_stored);
 
+// A transposed convolution (ConvTransposeAttr: a stride above 1 only without dilation) of few multiplications.
+bool can_conv_transpose_directly(const KernelTarget& target, const Shape& x, const Shape& weight, const ConvTransposeAttr& attr,
+                                 const Dense& out);
+Launch emit_conv_transpose_directly(const KernelTarget& target, const Dense& x, const Dense& weight,
+                                    const ConvTransposeAttr& attr, const Dense& out);
+
 // Elements of |parts|, each dense and of |shape|, in turn along the last axis: |to| places those of the first, and the others
 // follow.
 Launch emit_interleaved(const KernelTarget& target, const Shape& shape, std::span<const int> parts, const Access& to);
