@@ -468,8 +468,14 @@ Timeline timeline_at_once(double computing) {
   return {std::begin(stages), std::end(stages)};
 }
 
+constexpr std::size_t kMostBytesAtOnce = 64 * 1024;  // of inputs: computing with as much takes some ten microseconds
+
 std::optional<RunResult> run_at_once(ManagerState& state, const Graph& graph, std::span<const HostArray> inputs,
                                      const RunOptions& options) {
+  // Without a lease nobody who asks for the device alone waits for it, so it must not take long.
+  std::size_t bytes = 0;
+  for (const HostArray& input : inputs) bytes += input.bytes();
+  if (bytes > kMostBytesAtOnce) return std::nullopt;
   RunResult result;
   std::optional<AtOnce> run = begin_at_once(state, graph, inputs.size(), options, &result.decision);
   if (!run) return std::nullopt;
@@ -505,7 +511,10 @@ std::optional<std::vector<std::shared_ptr<Storage>>> evaluate_at_once(DeviceMana
   const auto begun = std::chrono::steady_clock::now();
   const auto computed = compute_at_once(*run, held, made, begun);
   std::vector<std::shared_ptr<Storage>> outputs = Storage::on_device(residency, std::span(made).first(types.size()));
-  thread_local Timeline timeline{Span{"computing"}};
+  thread_local Timeline timeline;
+  // An observer that evaluates a tensor comes here again while the stages are in its event.
+  timeline.resize(1);
+  timeline[0].stage = "computing";
   timeline[0].seconds = seconds_between(begun, computed);
   report_at_once(state, graph, *run, options, /*moves_tensors=*/false, timeline, computed);
   return outputs;

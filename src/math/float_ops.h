@@ -13,7 +13,7 @@
   X(Tanhshrink, tanhshrink) \
   X(Sinc, sinc) X(I0, i0) X(Erfinv, erfinv) X(Lgamma, lgamma) X(LogAddExp, logaddexp) X(LogAddExp2, logaddexp2)
 // Those for results of bf16 on cards, as TENON_SHORT_FLOAT_ACTIVATIONS of activations.h.
-#define TENON_SHORT_FLOAT_OPS(X) X(Logit, short_logit) X(LogAddExp, short_logaddexp) X(LogAddExp2, short_logaddexp2)
+#define TENON_SHORT_FLOAT_OPS(X) X(Logit, short_logit)
 
 namespace tenon::math {
 
@@ -189,23 +189,6 @@ template <class W, Float V>
 TENON_FORMULA V wide_logaddexp2(V x, V y) {
   const V sum = wide_log_of_sum<W>(x, y, 1.0, 0.6931471805599453, 1.4426950408889634,
                                    [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
-  return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
-}
-// For results of bf16, whose last digit the error of exp2's instruction reaches only where the result is a small difference.
-template <Float V, class F>
-TENON_FORMULA V short_log_of_sum(V x, V y, float to_power, float from_log, F wide) {
-  const V larger = select(x > y, x, y), smaller = select(x > y, y, x), apart = select(x == y, V(0.0f), larger - smaller);
-  const V t = short_exp2(apart * V(to_power)), sum = fma(t * V(from_log), log1p_unit(t), larger);
-  return replaced_where(abs(sum) < abs(larger) * V(0x1p-7f), sum, larger, smaller, wide);
-}
-template <Float V>
-TENON_FORMULA V short_logaddexp(V x, V y) {
-  return short_log_of_sum(x, y, -kLog2EF, 1.0f, [](auto a, auto b) { return a + log1p(exp(b - a)); });
-}
-template <Float V>
-TENON_FORMULA V short_logaddexp2(V x, V y) {
-  const V sum = short_log_of_sum(x, y, -1.0f, kLog2EF,
-                                 [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
   return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
 }
 

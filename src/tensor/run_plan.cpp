@@ -188,7 +188,7 @@ class Places {
   }
   // A large plan does not make every later one slow.
   void shrink() {
-    if (slots_.size() > 128) slots_ = {};
+    if (slots_.size() > 128) decltype(slots_)().swap(slots_);
   }
 
  private:
@@ -265,7 +265,7 @@ TensorPlan plan(std::span<const std::shared_ptr<TensorNode>> targets) {
     done.nodes[places.find(target.get())].is_target = true;
   }
   places.shrink();
-  if (open.capacity() > 128) open = {};
+  if (open.capacity() > 128) std::vector<Visit>().swap(open);
   return done;
 }
 

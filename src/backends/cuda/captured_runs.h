@@ -2,7 +2,7 @@
 //
 // Putting a call in a stream costs the host some microseconds, the calls of a graph together little more than one call. A graph
 // holds addresses, so it serves only the buffers it was captured with; a generation that passes its results on as the next inputs
-// alternates between two sets. A set that is seen for the second time is captured; the graphs used last are kept.
+// alternates between two sets. A set that is seen again is captured; the graphs used last are kept.
 //
 // Lifetime: CapturedGraphs belongs to a context, which closes it; CapturedRuns belongs to a program and may outlive that.
 // Thread safety: CapturedGraphs: all calls may run concurrently. CapturedRuns: none; the owner holds the context's queue.
@@ -45,14 +45,16 @@ class CapturedRuns {
   CapturedRuns(const CapturedRuns&) = delete;
   CapturedRuns& operator=(const CapturedRuns&) = delete;
 
-  // Puts the calls of |put| in the context's stream, which depend on nothing but these addresses.
-  void run(std::span<const DevicePointer> inputs, std::span<const DevicePointer> outputs,
+  // Puts the calls of |put| in the context's stream, which depend on nothing but these addresses. They are captured once they
+  // were put there |runs_before| times with the same ones.
+  void run(std::span<const DevicePointer> inputs, std::span<const DevicePointer> outputs, int runs_before,
            const std::function<void(RawStream)>& put);
 
  private:
   struct Known {
     std::vector<DevicePointer> addresses;
-    RawGraphExec graph = nullptr;  // null until the set is seen again
+    RawGraphExec graph = nullptr;  // null until the set was seen often enough
+    int runs = 0;                  // without a graph
   };
   static constexpr std::size_t kKept = 16;
 

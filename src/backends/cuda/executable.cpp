@@ -11,8 +11,10 @@ namespace tenon::cuda {
 
 namespace {
 
-// Fewer calls are as fast one by one.
-constexpr std::size_t kCapturedFrom = 4;
+constexpr std::size_t kCapturedFrom = 4;  // fewer calls are as fast one by one
+// Making a graph of many calls takes milliseconds, which must not be spent for buffers that soon change.
+constexpr std::size_t kManyCalls = 512;
+constexpr int kRunsBefore = 1, kRunsBeforeOfMany = 6;
 
 }  // namespace
 
@@ -163,7 +165,8 @@ void CudaExecutable::bind(std::span<const Buffer* const> inputs, std::span<Buffe
 
 void CudaExecutable::put_in_stream() {
   if (calls_.size() < kCapturedFrom) return put_calls(context_->stream());
-  captured_.run(inputs_, outputs_, [this](RawStream stream) { put_calls(stream); });
+  captured_.run(inputs_, outputs_, calls_.size() > kManyCalls ? kRunsBeforeOfMany : kRunsBefore,
+                [this](RawStream stream) { put_calls(stream); });
 }
 
 void CudaExecutable::put_calls(RawStream stream) {

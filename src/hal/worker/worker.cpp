@@ -594,7 +594,8 @@ class WorkerGroup final : public DeviceGroup {
     request.number(static_cast<std::uint64_t>(size));
     connection_->call(request, connection_->limits().transfer);
   }
-  ~WorkerGroup() override { connection_->tell(WorkerCommand::leave_group, number_); }
+  // Sent at once: it ends what the device may still be doing.
+  ~WorkerGroup() override { connection_->tell(WorkerCommand::leave_group, number_, kWaitingMemory + 1); }
 
   void start(std::span<const GroupCall> calls) override {
     const auto number_of = [](const Buffer* buffer) {

@@ -86,7 +86,7 @@ Results gelu_op(const NodeContext& node) {
   return {node.apply("gelu", {x}, {{"approximate", node.op() == "FastGelu" ? "tanh" : "none"}})};
 }
 
-Results quick_gelu(const NodeContext& node) {
+Results scaled_sigmoid(const NodeContext& node) {
   const Expr x = node.in(0);
   return {x * sigmoid(x * node.number("alpha", 1.702))};
 }
@@ -153,7 +153,7 @@ void add_microsoft_fused(ConverterTable& table) {
   add("FusedConv", fused_conv);
   add("FusedGemm", fused_gemm);
   for (const std::string_view op : {"Gelu", "BiasGelu", "FastGelu"}) add(op, gelu_op);
-  add("QuickGelu", quick_gelu);
+  add("QuickGelu", scaled_sigmoid);
   add("SkipLayerNormalization", skip_layer_norm);
   add("SkipSimplifiedLayerNormalization", skip_layer_norm);
   add("EmbedLayerNormalization", embed_layer_norm);
