@@ -472,5 +472,17 @@ TEST(KernelPlan, ProductsOfFewRowsComputeWhatIsAroundThem) {
   EXPECT_GT(steps(gated_layer(1, true), gpu(Dialect::cuda)), 3u) << "the product is needed for something else, too";
 }
 
+// Such numbers are in no memory that the kernel of the product could load them from.
+TEST(KernelPlan, AProductOfFewRowsDoesNotAbsorbASumWithCountedNumbers) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::f32, {1, 256}), w = graph.input("w", DType::f32, {128, 256});
+  const NodeId product = graph.matmul(x, w, {.transpose_b = true}), counted = graph.cast(graph.iota({1, 128}, 1), DType::f32);
+  graph.set_outputs(apply(graph, find_op("add"), std::vector{product, counted}, {}));
+  const KernelPlan plan = plan_kernels(graph, gpu(Dialect::cuda));
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(locations(plan.steps[0]).size(), 3u) << "two inputs and the product";
+  EXPECT_EQ(locations(plan.steps[1]).size(), 2u) << "the product and the sum";
+}
+
 }  // namespace
 }  // namespace tenon

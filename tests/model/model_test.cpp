@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "base/threads/stop_scope.h"
 #include "model/onnx/import/importer.h"
@@ -220,6 +221,207 @@ TEST(Model, AMapOfLabelsToScoresIsATensorOfScores) {
   const auto outputs = model({{"x", tensor({{1.0, 2.0}, {4.0, 3.0}})}});
   EXPECT_EQ(outputs.at("label").to_vector<std::int64_t>(), (std::vector<std::int64_t>{9, 4}));
   EXPECT_EQ(outputs.at("z").to_vector<float>(), (std::vector<float>{1, 2, 4, 3}));
+}
+
+Message integers(std::string_view name, const std::vector<std::int64_t>& values) {
+  Message out = Message().text(1, name).integer(20, 7);
+  for (const std::int64_t each : values) out.integer(8, each);
+  return out;
+}
+Message floats(std::string_view name, const std::vector<float>& values) {
+  Message out = Message().text(1, name).integer(20, 6);
+  for (const float each : values) out.real(7, each);
+  return out;
+}
+Message strings(std::string_view name, const std::vector<std::string>& values) {
+  Message out = Message().text(1, name).integer(20, 8);
+  for (const std::string& each : values) out.text(9, each);
+  return out;
+}
+
+TEST(Trees, RefusesMoreTargetsThanMemoryHolds) {
+  // Four trees of one leaf: 4 * 2^62 wraps to 0.
+  const std::vector<std::int64_t> each{0, 1, 2, 3}, none(4, 0);
+  const auto load = [&](std::int64_t targets) {
+    Message trees =
+        node("TreeEnsembleRegressor", {"x"}, {"y"},
+             {integers("nodes_treeids", each), integers("nodes_nodeids", none), integers("nodes_featureids", none),
+              integers("nodes_truenodeids", none), integers("nodes_falsenodeids", none),
+              strings("nodes_modes", {"LEAF", "LEAF", "LEAF", "LEAF"}), floats("nodes_values", {0, 0, 0, 0}),
+              integers("target_treeids", each), integers("target_nodeids", none), integers("target_ids", {0, 1, 0, 1}),
+              floats("target_weights", {1, 2, 4, 8}), attribute("n_targets", targets)});
+    const Message file =
+        model_of(graph_of({trees.text(7, "ai.onnx.ml")}, {value("x", kFloat, {1, 2})}, {value("y", kFloat, {1, targets})}));
+    return Model::parse(bytes(file))({{"x", ones({1, 2})}}).at("y").to_vector<float>();
+  };
+  EXPECT_EQ(load(2), (std::vector<float>{5, 10}));
+  for (const std::int64_t targets : {std::int64_t{1} << 62, std::int64_t{1} << 40})
+    EXPECT_EQ(error_of([&] { load(targets); }).code(), ErrorCode::unimplemented) << targets;
+}
+
+TEST(Trees, TakeRowsOfOtherWidthsAfterTheFirst) {
+  // The first leaf is reached a step before the others, and must stay where it is whatever the third feature is.
+  const std::vector<std::int64_t> none(5, 0);
+  Message trees = node(
+      "TreeEnsembleRegressor", {"x"}, {"y"},
+      {integers("nodes_treeids", none), integers("nodes_nodeids", {0, 1, 2, 3, 4}), integers("nodes_featureids", {0, 0, 1, 0, 0}),
+       integers("nodes_truenodeids", {1, 0, 3, 0, 0}), integers("nodes_falsenodeids", {2, 0, 4, 0, 0}),
+       strings("nodes_modes", {"BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"}), floats("nodes_values", {0.5, 0, 0.5, 0, 0}),
+       integers("target_treeids", {0, 0, 0}), integers("target_nodeids", {1, 3, 4}), integers("target_ids", {0, 0, 0}),
+       floats("target_weights", {1, 2, 3})});
+  const Message file =
+      model_of(graph_of({trees.text(7, "ai.onnx.ml")}, {value("x", kFloat, {-1, -1})}, {value("y", kFloat, {-1, 1})}));
+  const Model model = Model::parse(bytes(file));
+  EXPECT_EQ(model({{"x", tensor({{0.0, 0.0}, {1.0, 1.0}})}}).at("y").to_vector<float>(), (std::vector<float>{1, 3}));
+  const Tensor wide = tensor({{0.0, 0.0, 5.0}, {1.0, 0.0, 5.0}, {1.0, 1.0, 5.0}});
+  EXPECT_EQ(model({{"x", wide}}).at("y").to_vector<float>(), (std::vector<float>{1, 2, 3}));
+}
+
+// x + the values that a LabelEncoder with |attributes| gives to |words|.
+std::vector<std::int64_t> encoded(const std::vector<std::string>& words, std::vector<Message> attributes) {
+  const auto count = static_cast<std::int64_t>(words.size());
+  Message given = Message().integer(1, count).integer(2, 8).text(8, "words");
+  for (const std::string& word : words) given.text(6, word);
+  Message encoder = node("LabelEncoder", {"words"}, {"i"}, std::move(attributes));
+  const Message file = model_of(graph_of({encoder.text(7, "ai.onnx.ml"), node("Add", {"x", "i"}, {"y"})},
+                                         {value("x", kInt64, {count})}, {value("y", kInt64, {count})}, {given}));
+  return Model::parse(bytes(file))({{"x", zeros({count}, DType::i64)}}).at("y").to_vector<std::int64_t>();
+}
+
+TEST(LabelEncoder, RefusesKeysOfTwoKinds) {
+  const Error error = error_of([] {
+    encoded({"e"},
+            {strings("keys_strings", {"a", "b", "c", "d", "e"}), integers("keys_int64s", {7}), integers("values_int64s", {1})});
+  });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+}
+
+TEST(LabelEncoder, AKeyThatIsGivenTwiceHasItsFirstValueAndMovesNoOther) {
+  EXPECT_EQ(encoded({"b", "a", "z"}, {strings("keys_strings", {"a", "a", "b"}), integers("values_int64s", {1, 2, 3})}),
+            (std::vector<std::int64_t>{3, 1, -1}));
+}
+
+TEST(ArrayFeatureExtractor, TakesStringsFromTheirOwnRow) {
+  Message words = Message().integer(1, 2).integer(1, 2).integer(2, 8).text(8, "words");
+  for (const char* word : {"a", "b", "c", "d"}) words.text(6, word);
+  const auto taken = [&](std::int64_t place) {
+    Message extractor = node("ArrayFeatureExtractor", {"words", "at"}, {"column"}),
+            encoder = node("LabelEncoder", {"column"}, {"i"},
+                           {strings("keys_strings", {"a", "b", "c", "d"}), integers("values_int64s", {1, 2, 3, 4})});
+    const Message file = model_of(graph_of(
+        {extractor.text(7, "ai.onnx.ml"), encoder.text(7, "ai.onnx.ml"), node("Add", {"x", "i"}, {"y"})},
+        {value("x", kInt64, {2, 1})}, {value("y", kInt64, {2, 1})}, {words, tensor<std::int64_t>("at", kInt64, {1}, {place})}));
+    return Model::parse(bytes(file))({{"x", zeros({2, 1}, DType::i64)}}).at("y").to_vector<std::int64_t>();
+  };
+  EXPECT_EQ(taken(0), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(taken(-1), (std::vector<std::int64_t>{2, 4}));
+  for (const std::int64_t place : {2, -3})
+    EXPECT_EQ(error_of([&] { taken(place); }).code(), ErrorCode::invalid_argument) << place;
+}
+
+TEST(Classifiers, RefuseLabelsOfTwoKindsThatDifferInNumber) {
+  Message classifier =
+      node("LinearClassifier", {"x"}, {"label", "p"},
+           {floats("coefficients", {1, 0, 0, 1}), integers("classlabels_ints", {4, 9}), strings("classlabels_strings", {"a"})});
+  const Message file =
+      model_of(graph_of({classifier.text(7, "ai.onnx.ml")}, {value("x", kFloat, {1, 2})}, {value("p", kFloat, {1, 2})}));
+  const Error error = error_of([&] { Model::parse(bytes(file))({{"x", tensor({{1.0, 2.0}})}}); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+}
+
+TEST(Classifiers, RefuseMorePairsOfClassesThanMemoryHolds) {
+  // 1,000 classes have 499,500 pairs, and a table of votes has 1,000 columns for each.
+  std::vector<std::int64_t> labels(1000), counts(1000, 0);
+  counts[0] = 1;
+  Message classifier =
+      node("SVMClassifier", {"x"}, {"label", "p"},
+           {floats("coefficients", std::vector<float>(999, 1)), floats("rho", std::vector<float>(499500, 0)),
+            floats("support_vectors", {1, 1}), integers("vectors_per_class", counts), integers("classlabels_ints", labels)});
+  const Message file =
+      model_of(graph_of({classifier.text(7, "ai.onnx.ml")}, {value("x", kFloat, {1, 2})}, {value("label", kInt64, {1})}));
+  const Error error = error_of([&] { Model::parse(bytes(file))({{"x", tensor({{1.0, 2.0}})}}); });
+  EXPECT_EQ(error.code(), ErrorCode::unimplemented) << error.what();
+}
+
+TEST(RotaryEmbedding, TakesEmptySequencesAndRefusesOtherRanks) {
+  const auto load = [](std::vector<std::int64_t> shape) {
+    Message rotary = node("RotaryEmbedding", {"x", "p", "cos", "sin"}, {"y"});
+    return Model::parse(bytes(model_of(graph_of(
+        {rotary.text(7, "com.microsoft")}, {value("x", kFloat, shape), value("p", kInt64, {1, -1})}, {value("y", kFloat, shape)},
+        {tensor<float>("cos", kFloat, {4, 2}, std::vector<float>(8, 0)),
+         tensor<float>("sin", kFloat, {4, 2}, std::vector<float>(8, 1))}))));
+  };
+  const Model model = load({1, -1, 4});
+  EXPECT_EQ(model({{"x", ones({1, 0, 4})}, {"p", zeros({1, 0}, DType::i64)}}).at("y").shape(), (Shape{1, 0, 4}));
+  EXPECT_EQ(model({{"x", ones({1, 1, 4})}, {"p", zeros({1, 1}, DType::i64)}}).at("y").to_vector<float>(),
+            (std::vector<float>{-1, -1, 1, 1}));
+  const Error error = error_of([&] { load({4})({{"x", ones({4})}, {"p", zeros({1, 1}, DType::i64)}}); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+}
+
+// x + w dequantized with scales along axis 0.
+std::vector<float> dequantized(std::int64_t block, const std::vector<float>& scales) {
+  const Message file =
+      model_of(graph_of({node("DequantizeLinear", {"w", "s"}, {"f"}, {attribute("axis", 0), attribute("block_size", block)}),
+                         node("Add", {"x", "f"}, {"y"})},
+                        {value("x", kFloat, {4})}, {value("y", kFloat, {4})},
+                        {tensor<std::int8_t>("w", 3, {4}, {1, 2, 3, 4}),
+                         tensor<float>("s", kFloat, {static_cast<std::int64_t>(scales.size())}, scales)}),
+               21);
+  return Model::parse(bytes(file))({{"x", zeros({4})}}).at("y").to_vector<float>();
+}
+
+TEST(DequantizeLinear, ABlockMayBeLargerThanTheAxis) {
+  for (const std::int64_t block : {std::int64_t{4}, std::int64_t{5}, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_EQ(dequantized(block, {2}), (std::vector<float>{2, 4, 6, 8})) << block;
+    EXPECT_NE(error_of([&] { dequantized(block, {}); }).code(), ErrorCode::ok) << block;
+  }
+  EXPECT_EQ(dequantized(3, {2, 10}), (std::vector<float>{2, 4, 6, 40}));
+}
+
+TEST(DequantizeLinear, AFunctionGivesItsAttributesToEachCall) {
+  const Message axis = Message().text(1, "axis").integer(20, 2).text(21, "along");
+  const Message function = Message()
+                               .text(1, "F")
+                               .text(4, "w")
+                               .text(4, "s")
+                               .text(5, "f")
+                               .text(6, "along")
+                               .message(7, node("DequantizeLinear", {"w", "s"}, {"f"}, {axis}))
+                               .message(9, Message().text(1, "").integer(2, 17))
+                               .text(10, "own");
+  const auto call = [](std::string_view to, std::int64_t along) {
+    return node("F", {"w", "s"}, {std::string(to)}, {attribute("along", along)}).text(7, "own");
+  };
+  Message file = model_of(
+      graph_of({call("rows", 0), call("columns", 1), node("Add", {"x", "rows"}, {"y"}), node("Add", {"x", "columns"}, {"z"})},
+               {value("x", kFloat, {2, 2})}, {value("y", kFloat, {2, 2}), value("z", kFloat, {2, 2})},
+               {tensor<std::int8_t>("w", 3, {2, 2}, {1, 1, 1, 1}), tensor<float>("s", kFloat, {2}, {2, 3})}));
+  const Model::Tensors out = Model::parse(bytes(file.message(25, function)))({{"x", zeros({2, 2})}});
+  EXPECT_EQ(out.at("y").to_vector<float>(), (std::vector<float>{2, 2, 3, 3}));
+  EXPECT_EQ(out.at("z").to_vector<float>(), (std::vector<float>{2, 3, 2, 3}));
+}
+
+TEST(Attention, RefusesNumbersOfHeadsThatItsWidthCannotHave) {
+  // 2 + 2 * (2^63 - 1) wraps to 0.
+  Message grouped = node("GroupQueryAttention", {"q", "", "", "", "", "n", "total"}, {"y"},
+                         {attribute("num_heads", 2), attribute("kv_num_heads", std::numeric_limits<std::int64_t>::max())});
+  const Message file =
+      model_of(graph_of({grouped.text(7, "com.microsoft")}, {value("q", kFloat, {1, 1, 8})}, {value("y", kFloat, {1, 1, 4})},
+                        {tensor<std::int32_t>("n", 6, {1}, {0}), tensor<std::int32_t>("total", 6, {1}, {1})}));
+  const Error error = error_of([&] { Model::parse(bytes(file))({{"q", ones({1, 1, 8})}}); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+}
+
+TEST(Attention, RefusesKeysWithoutHeads) {
+  const Message file =
+      model_of(graph_of({node("Attention", {"q", "k", "v"}, {"y"})},
+                        {value("q", kFloat, {1, 2, 3, 4}), value("k", kFloat, {1, 0, 3, 4}), value("v", kFloat, {1, 0, 3, 4})},
+                        {value("y", kFloat, {1, 2, 3, 4})}),
+               23);
+  const Error error = error_of(
+      [&] { Model::parse(bytes(file))({{"q", ones({1, 2, 3, 4})}, {"k", ones({1, 0, 3, 4})}, {"v", ones({1, 0, 3, 4})}}); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
 }
 
 TEST(Model, ProductsOfIntegersAreExact) {

@@ -78,6 +78,14 @@ class Finder {
     return is_dense(v) && v.offset == 0 && v.shape.elements() == graph_[v.base].shape.elements();
   }
 
+  // An iota that only elementwise groups read is in no memory: emit_map() computes its elements, the kernels that absorb a group
+  // would load them.
+  bool reads_iota(const Group& group) const {
+    return std::ranges::any_of(group.nodes, [&](NodeId id) {
+      return std::ranges::any_of(graph_[id].inputs, [&](NodeId in) { return graph_[base_of(in)].prim == Prim::iota; });
+    });
+  }
+
   // The group that computes the queries [n, heads, 1, width] of attention for nothing else, as [n, heads, parts, width / parts].
   int queries_of(const Node& attention) const {
     const NodeId q = attention.inputs[0];
@@ -89,6 +97,7 @@ class Finder {
     const Group& group = fused_.groups[at(index)];
     const bool fits = group.domain.rank() == 4 && group.domain[0] == shape[0] && group.domain[1] == shape[1] &&
                       group.domain[2] * group.domain[3] == shape[3];
+    if (reads_iota(group)) return -1;
     const bool is_only = group.kind == Group::Kind::elementwise && group.outputs == std::vector{base} && reads(base) == 1;
     return fits && is_only && is_whole(q) ? index : -1;
   }
@@ -96,6 +105,7 @@ class Finder {
   std::optional<ProductTail> tail_of(int index) const {
     const Group& group = fused_.groups[at(index)];
     if (group.kind != Group::Kind::elementwise || group.outputs.size() != 1 || group.domain.rank() != 2) return std::nullopt;
+    if (reads_iota(group)) return std::nullopt;
     ProductTail found{-1, group.outputs[0], index, 1};
     std::int64_t own = 0;  // reads of the product
     std::set<std::int64_t> offsets;

@@ -196,6 +196,12 @@ class Loader {
       out.k_norm = head_norm(prefix + "attn_k_norm", kv);
     }
     const Order turned = a_.pairs_neighbours ? Order::neighbours : Order::as_used;
+    if (is_fused && a_.pairs_neighbours)
+      throw Error(ErrorCode::unimplemented,
+                  fmt::format("'{}attn_qkv' has queries, keys and values in one tensor, whose rows are rotated as neighbours; "
+                              "such tensors are not reordered",
+                              printable(prefix)),
+                  "convert the model with separate tensors attn_q, attn_k and attn_v");
     if (is_fused)
       out.qkv = matrices({{prefix + "attn_qkv", q + 2 * kv, a_.has_qkv_by_head ? Order::by_head : Order::as_used}}, a_.width);
     else

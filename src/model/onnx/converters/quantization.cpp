@@ -13,9 +13,10 @@ Expr per_element(const NodeContext& node, Expr scale, const Shape& shape, std::i
   if (scale.shape().elements() == 1 && block == 0) return reshape(scale, {});
   const int axis = normalize_axis(axis_number, shape.rank());
   if (block == 0) return scale.rank() == 1 ? along(scale, axis, shape.rank()) : scale;
+  if (block < 0) node.fail("block_size is negative");
   if (scale.rank() != shape.rank())
     node.fail(fmt::format("blocked scales {} for {}", to_string(scale.shape()), to_string(shape)));
-  if (scale.extent(axis) * block == shape[axis] && shape.rank() < kMaxRank) {
+  if (shape[axis] % block == 0 && shape[axis] / block == scale.extent(axis) && shape.rank() < kMaxRank) {
     Dims stretched = dims(scale.shape());
     stretched.insert(stretched.begin() + axis + 1, block);
     return reshape(broadcast(unsqueeze(scale, axis + 1), Shape(stretched)), scale.shape().with(axis, shape[axis]));
@@ -77,7 +78,7 @@ HostArray dequantized(const NodeContext& node, std::int64_t axis_number, std::in
   const int axis = is_single ? 0 : normalize_axis(axis_number, shape.rank());
   std::int64_t inner = 1;
   for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-  const std::int64_t extent = is_single ? 1 : shape[axis], blocks = block == 0 ? extent : (extent + block - 1) / block;
+  const std::int64_t extent = is_single ? 1 : shape[axis], blocks = block == 0 ? extent : extent / block + (extent % block != 0);
   if (zero.size() != scale.size() ||
       (!is_single && scales.elements() != (block == 0 ? extent : shape.elements() / extent * blocks)))
     node.fail(fmt::format("scales {} for {}", to_string(scales.shape()), to_string(shape)));

@@ -61,7 +61,7 @@ HostArray NodeContext::host(const ValuePtr& value) const {
 HostArray NodeContext::host(std::size_t i) const { return host(value(i)); }
 
 ValuePtr NodeContext::weight(std::initializer_list<std::size_t> inputs, int part, const std::function<HostArray()>& make) const {
-  std::vector<const void*> sources{&node_};
+  std::vector<const void*> sources = weight_sources();
   for (const std::size_t i : inputs) {
     if (has(i) && !inputs_[i]->tensor) return known(make());
     sources.push_back(has(i) ? inputs_[i]->tensor : nullptr);
@@ -70,7 +70,16 @@ ValuePtr NodeContext::weight(std::initializer_list<std::size_t> inputs, int part
 }
 
 ValuePtr NodeContext::weight(std::string_view attribute, int part, const std::function<HostArray()>& make) const {
-  return importer_.made_weight({&node_, find(attribute)}, part, make);
+  std::vector<const void*> sources = weight_sources();
+  sources.push_back(find(attribute));
+  return importer_.made_weight(sources, part, make);
+}
+
+std::vector<const void*> NodeContext::weight_sources() const {
+  std::vector<const void*> sources{&node_};
+  for (const AttributeProto& attribute : node_.attributes)
+    if (!attribute.reference.empty()) sources.push_back(find(attribute.name));
+  return sources;
 }
 
 std::vector<std::int64_t> NodeContext::host_integers(std::size_t i) const {

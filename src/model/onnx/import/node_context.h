@@ -101,6 +101,9 @@ class NodeContext {
   [[noreturn]] void refuse(const std::string& reason) const;
 
  private:
+  // What a weight of this node depends on besides inputs: the node and, in a function, the attributes that its caller gives.
+  std::vector<const void*> weight_sources() const;
+
   Importer& importer_;
   const NodeProto& node_;
   const Scope& scope_;

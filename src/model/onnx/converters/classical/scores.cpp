@@ -1,5 +1,7 @@
 #include "model/onnx/converters/classical/scores.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "model/onnx/tensor_data.h"
@@ -49,7 +51,10 @@ std::vector<double> doubles(const NodeContext& node, std::string_view name) {
 Labels::Labels(const NodeContext& node, std::string_view integers)
     : node_(node),
       integers_(node.integers(integers)),
-      strings_(node.texts("classlabels_strings")) {}
+      strings_(node.texts("classlabels_strings")) {
+  if (!integers_.empty() && !strings_.empty() && integers_.size() != strings_.size())
+    node.fail(fmt::format("{} labels as integers and {} as strings", integers_.size(), strings_.size()));
+}
 
 std::int64_t Labels::count() const noexcept { return static_cast<std::int64_t>(std::max(integers_.size(), strings_.size())); }
 
@@ -57,7 +62,10 @@ Result Labels::at(Expr places) const {
   if (strings_.empty()) return {take(node_.constant(integers_), places, 0)};
   const HostArray known = node_.host(computed(places));
   std::vector<std::string> out;
-  for (const std::int64_t place : known.view<std::int64_t>()) out.push_back(strings_.at(static_cast<std::size_t>(place)));
+  for (const std::int64_t place : known.view<std::int64_t>()) {
+    if (place < 0 || place >= count()) node_.fail(fmt::format("label {} of {}", place, count()));
+    out.push_back(strings_[static_cast<std::size_t>(place)]);
+  }
   return {text(known.shape(), std::move(out))};
 }
 

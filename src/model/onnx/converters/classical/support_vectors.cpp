@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/onnx/converters/classical/scores.h"
@@ -101,12 +102,19 @@ Results svm_classifier(const NodeContext& node) {
     if (count < 0 || count > 1 << 30) node.fail("vectors_per_class is out of range");
     total += count;
   }
+  // Each vector has a coefficient for every other class, so the file bounds |total| and its products with |classes|.
+  if (total > static_cast<std::int64_t>(coefficients.size()))
+    node.fail(fmt::format("{} coefficients for {} vectors", coefficients.size(), total));
   const std::vector<float> vectors = node.numbers("support_vectors");
   const std::int64_t pairs = classes * (classes - 1) / 2;
   if (static_cast<std::int64_t>(vectors.size()) != total * width ||
       static_cast<std::int64_t>(coefficients.size()) != (classes - 1) * total || static_cast<std::int64_t>(rho.size()) != pairs)
     node.fail(
         fmt::format("{} coefficients and {} rho for {} vectors and {} classes", coefficients.size(), rho.size(), total, classes));
+  // The tables below have a row for each pair; they are far larger than the file if there are many classes.
+  constexpr std::int64_t kMostWeights = 1 << 27;
+  if (pairs > kMostWeights / std::max({total, classes, std::int64_t{1}}))
+    node.refuse(fmt::format("{} classes and {} vectors", classes, total));
   // Pair (i, j) adds vectors of class i with row j - 1 of the coefficients and those of class j with row i.
   std::vector<float> weights(static_cast<std::size_t>(pairs * total), 0);
   std::vector<std::int64_t> first_of_pair, second_of_pair;

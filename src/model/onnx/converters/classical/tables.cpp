@@ -36,6 +36,8 @@ List list_of(const NodeContext& node, const std::string& name) {
   if (node.given(name + "_strings")) out = {.strings = node.texts(name + "_strings"), .is_given = true};
   if (node.given(name + "_int64s")) vector(node.integers(name + "_int64s"));
   if (node.given(name + "_floats")) vector(node.numbers(name + "_floats"));
+  // Places among the strings would not be places among the numbers.
+  if (out.numbers && !out.strings.empty()) node.fail(fmt::format("'{}' are given as strings and as numbers", name));
   out.is_given = out.is_given || out.numbers;
   return out;
 }
@@ -65,7 +67,7 @@ std::vector<std::int64_t> places_on_host(const NodeContext& node, const List& ke
   std::vector<std::int64_t> out;
   if (const Value& x = *node.value(0); x.is_string()) {
     std::map<std::string_view, std::int64_t> places;
-    for (const std::string& key : keys.strings) places.emplace(key, static_cast<std::int64_t>(places.size()));
+    for (std::size_t i = 0; i < keys.strings.size(); ++i) places.emplace(keys.strings[i], static_cast<std::int64_t>(i));
     for (const std::string& each : *x.strings) {
       const auto found = places.find(each);
       out.push_back(found == places.end() ? -1 : found->second);
@@ -151,7 +153,11 @@ Results array_feature_extractor(const NodeContext& node) {
     const Expr places = reshape(wrapped_indices(node.in(1), extent), Shape{count});
     return {reshape(take(node.in(0), places, x.shape.rank() - 1), shape)};
   }
-  const std::vector<std::int64_t> places = node.host_integers(1);
+  std::vector<std::int64_t> places = node.host_integers(1);
+  for (std::int64_t& place : places) {
+    if (place < -extent || place >= extent) node.fail(fmt::format("element {} of a row of {}", place, extent));
+    if (place < 0) place += extent;
+  }
   std::vector<std::string> out;
   for (std::size_t row = 0; row < x.strings->size(); row += static_cast<std::size_t>(std::max<std::int64_t>(extent, 1)))
     for (const std::int64_t place : places) out.push_back(x.strings->at(row + static_cast<std::size_t>(place)));

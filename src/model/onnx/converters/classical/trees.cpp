@@ -41,8 +41,9 @@ struct Forest {
 constexpr std::int64_t kMostWeights = 1 << 27;  // of a table with a column for each target
 
 // The forest for a traversal in which every row and tree makes the same steps: the two children of a node are neighbours, so a
-// step is one look at a table and an addition. A leaf tests a feature that is always 0 and is its own child. Trees are in the
-// order of their depth, the deepest first, so that those that are through need not be followed.
+// step is one look at a table and an addition. A leaf tests a feature that is always 0 and is its own child. That feature comes
+// before those of the rows, because the tables are kept for rows of other widths. Trees are in the order of their depth, the
+// deepest first, so that those that are through need not be followed.
 struct Layout {
   std::vector<std::int64_t> order;  // nodes of the forest by their new places
   std::vector<std::int64_t> child, feature, roots, depths;
@@ -90,7 +91,7 @@ Layout layout_of(const NodeContext& node, const Forest& forest, std::int64_t fea
       const Branch& branch = forest.nodes[static_cast<std::size_t>(out.order[next])];
       const bool is_leaf = branch.test == Test::leaf;
       out.tree.push_back(i);
-      out.feature.push_back(is_leaf ? features : branch.feature);
+      out.feature.push_back(is_leaf ? 0 : branch.feature + 1);
       out.child.push_back(static_cast<std::int64_t>(is_leaf ? next : out.order.size()));
       if (!is_leaf) out.order.insert(out.order.end(), {branch.yes, branch.no});
     }
@@ -106,7 +107,7 @@ class Traversal {
         forest_(forest),
         layout_(layout_of(node, forest, x.extent(1))),
         rows_(x.extent(0)),
-        x_(pad_axis(x, 1, 0, 1)),
+        x_(pad_axis(x, 1, 1, 0)),
         part_(x.dtype() == DType::f64 ? 100 : 0) {}  // a function may be called with either type
 
   const Layout& layout() const noexcept { return layout_; }
@@ -216,7 +217,7 @@ class Traversal {
   const Forest& forest_;
   const Layout layout_;
   const std::int64_t rows_;
-  const Expr x_;  // with a column of zeros
+  const Expr x_;  // with a column of zeros before the others
   int part_;
 };
 
@@ -251,6 +252,8 @@ Expr joined(const NodeContext& node, Traversal& traversal, std::int64_t targets,
     if (targets == 1) {
       y = sum_keep(each, one_axis(1));
     } else {
+      if (targets > kMostWeights / trees) node.refuse(fmt::format("{} trees and {} targets", trees, targets));
+      ModelWatch::tell_uses(static_cast<std::uint64_t>(trees * targets) * sizeof(double));
       std::vector<double> ones(static_cast<std::size_t>(trees * targets), 0);
       for (std::size_t i = 0; i < column.size(); ++i)
         if (column[i] >= 0) ones[i * static_cast<std::size_t>(targets) + static_cast<std::size_t>(column[i])] = 1;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -88,7 +89,8 @@ Results from_product(const NodeContext& node, Expr product, std::size_t mask, st
   const std::int64_t heads = node.integer("num_heads");
   std::vector<std::int64_t> sizes = node.integers("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, product.extent(2) / 3);
-  if (sizes.size() != 3 || sizes[0] < 0 || sizes[1] < 0 || sizes[2] < 0 || sizes[0] + sizes[1] + sizes[2] != product.extent(2))
+  const auto fits = [&](std::int64_t size) { return size >= 0 && size <= product.extent(2); };
+  if (sizes.size() != 3 || !std::ranges::all_of(sizes, fits) || sizes[0] + sizes[1] + sizes[2] != product.extent(2))
     node.fail(fmt::format("{} columns cannot be divided into queries, keys and values", product.extent(2)));
   if (node.integer("do_rotary", 0) != 0) node.refuse("rotary positions");
   if (node.integer("past_present_share_buffer", 0) != 0) node.refuse("a buffer that past and present share");
@@ -165,13 +167,18 @@ Results group_query_attention(const NodeContext& node) {
   if (node.integer("smooth_softmax", 0) != 0) node.refuse("a smooth softmax");
   Expr q = node.in(0);
   if (q.rank() != 3 || heads < 1 || shared < 1) node.fail("expected queries [batch, length, width] and numbers of heads");
+  // A head has at least one element. Larger numbers would overflow below.
+  if (heads > q.extent(2) || shared > q.extent(2))
+    node.fail(fmt::format("{} elements cannot be divided into {} and {} heads", q.extent(2), heads, shared));
   const std::int64_t batch = q.extent(0), length = q.extent(1);
   std::optional<Expr> k, v;
   if (node.has(1)) {
     k = node.in(1);
     v = node.in(2);
+    if (k->rank() != 3 || v->rank() != 3) node.fail("expected keys and values [batch, length, width]");
   } else {
-    const std::int64_t width = q.extent(2) / (heads + 2 * shared);
+    const std::int64_t all = heads + 2 * shared, width = q.extent(2) / all;
+    if (width * all != q.extent(2)) node.fail(fmt::format("{} elements cannot be divided into {} heads", q.extent(2), all));
     k = narrow(q, 2, heads * width, shared * width);
     v = narrow(q, 2, (heads + shared) * width, shared * width);
     q = narrow(q, 2, 0, heads * width);

@@ -129,9 +129,12 @@ Results embed_layer_norm(const NodeContext& node) {
 Results rotary_embedding(const NodeContext& node) {
   const Expr x = node.in(0), positions = node.in(1);
   const Shape shape = x.shape();
+  if ((shape.rank() != 3 && shape.rank() != 4) || node.rank(2) != 2 || node.rank(3) != 2)
+    node.fail("expected an input of three or four axes and tables of two");
   const std::int64_t half = node.shape(2)[1], given = node.integer("num_heads", 0), length = shape[shape.rank() - 2];
   if (node.integer("is_packed_batching", 0) != 0) node.refuse("packed batches");
   if (half < 1) node.fail("the tables are empty");
+  if (shape.elements() == 0) return {x};  // as before the first token; the positions cannot be divided into rows
   const bool packed = shape.rank() == 3;
   const std::int64_t heads = !packed ? shape[1] : given > 0 ? given : shape[2] / (2 * half);
   if (packed && (heads < 1 || shape[2] % heads != 0)) node.fail(fmt::format("{} elements and {} heads", shape[2], heads));

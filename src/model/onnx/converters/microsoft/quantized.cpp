@@ -169,6 +169,8 @@ Results gather_block_quantized(const NodeContext& node) {
   const std::int64_t block = node.integer("block_size", 128), bits = node.integer("bits", 4);
   if (rank != 2 || node.axis("gather_axis", 0, rank) != 0 || node.axis("quantize_axis", 1, rank) != 1)
     node.refuse("anything but rows of a matrix in blocks along its last axis");
+  if (bits != 4 && bits != 8) node.refuse(fmt::format("codes of {} bits", bits));
+  if (node.rank(2) != 2 || (node.has(3) && node.rank(3) != 2)) node.fail("expected scales and zero points of two axes");
   const Expr rows = wrapped_indices(node.in(1), node.shape(0)[0]);
   const bool packed = node.type(0) == ElementType::u8 && bits == 4;
   // Two codes of 4 bits in a byte, the lower first; the last axis of the result is |columns| long.
@@ -184,7 +186,8 @@ Results gather_block_quantized(const NodeContext& node) {
   const std::int64_t columns = node.shape(0)[1] * (packed ? 2 : 1);
   const Expr scale = take(node.in(2), rows, 0);
   const std::int64_t blocks = scale.extent(scale.rank() - 1);
-  if (block < 1 || blocks * block != columns) node.refuse(fmt::format("{} columns in {} blocks of {}", columns, blocks, block));
+  if (block < 1 || columns % block != 0 || columns / block != blocks)
+    node.refuse(fmt::format("{} columns in {} blocks of {}", columns, blocks, block));
   Dims shape = dims(scale.shape());
   const Shape apart = [&] {
     Dims s = shape;

@@ -73,6 +73,8 @@ Results attention(const NodeContext& node) {
   Expr q = node.in(0), k = node.in(1), v = node.in(2);
   const bool packed = q.rank() == 3;
   const DType dtype = q.dtype();
+  if ((!packed && q.rank() != 4) || k.rank() != q.rank() || v.rank() != q.rank())
+    node.fail("expected queries, keys and values of three axes, or of four");
   if (packed) {
     q = heads_apart(node, q, node.integer("q_num_heads"));
     k = heads_apart(node, k, node.integer("kv_num_heads"));
@@ -87,7 +89,7 @@ Results attention(const NodeContext& node) {
   }
   const Expr present_key = k, present_value = v;
   const std::int64_t queries = q.extent(2), keys = k.extent(2);
-  if (q.extent(1) % k.extent(1) != 0)
+  if (k.extent(1) < 1 || q.extent(1) % k.extent(1) != 0)
     node.fail(fmt::format("{} query heads cannot share {} key heads", q.extent(1), k.extent(1)));
   const std::int64_t group = q.extent(1) / k.extent(1);
   const double scale = std::sqrt(node.given("scale") ? node.number("scale", 1) : 1 / std::sqrt(static_cast<double>(q.extent(3))));
@@ -104,6 +106,7 @@ Results attention(const NodeContext& node) {
   const auto add_bias = [&](Expr more) { bias = bias ? *bias + more : more; };
   if (node.has(3)) {
     Expr mask = node.in(3);
+    if (mask.rank() < 1) node.fail("expected a mask of at least one axis");
     const int last = mask.rank() - 1;
     if (mask.extent(last) < keys) {
       const std::int64_t missing = keys - mask.extent(last);
@@ -141,7 +144,7 @@ Results attention(const NodeContext& node) {
 
 Results flex_attention(const NodeContext& node) {
   const Expr q = node.in(0), k = node.in(1), v = node.in(2);
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(1) % k.extent(1) != 0)
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.extent(1) < 1 || q.extent(1) % k.extent(1) != 0)
     node.fail("expected [batch, heads, length, width]");
   const std::int64_t group = q.extent(1) / k.extent(1), precision = node.integer("softmax_precision", 0);
   const double scale = std::sqrt(node.given("scale") ? node.number("scale", 1) : 1 / std::sqrt(static_cast<double>(q.extent(3))));
