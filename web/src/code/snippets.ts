@@ -184,7 +184,7 @@ function cpp(program: Program, around: Surroundings): string {
   }
   lines.push(`  for (const char* device : {${allDevices(program).map((device) => `"${device}"`).join(', ')}}) {`);
   lines.push(`    const RunResult result = process_manager().run(graph, ${inputs.length > 0 ? 'inputs' : '{}'}, {.device = device${routing ? `, .routing = RoutingMode::${routing}` : ''}${prefer ? `, .prefer = "${prefer}"` : ''}});`);
-  lines.push(`    for (const HostArray& output : result.outputs) std::cout << result.device.id << ": " << Tensor(output) << '\\n';`);
+  lines.push(`    for (const HostArray& output : result.outputs) std::cout << result.device->id << ": " << Tensor(output) << '\\n';`);
   lines.push('    save_safetensors("result.safetensors", {.arrays = {{"result", result.outputs[0]}}});', '  }', '}');
   return lines.join('\n');
 }
