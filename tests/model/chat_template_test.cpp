@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/generate/jinja/value.h"
 #include "tenon/error.h"
 
 namespace tenon {
@@ -88,6 +89,81 @@ TEST(ChatTemplate, EndsWithinItsLimits) {
   std::string nested;
   for (int i = 0; i < 5000; ++i) nested += "{% if true %}";
   EXPECT_TRUE(is_bounded(nested));
+}
+
+TEST(ChatTemplate, NothingHoldsANamespace) {
+  const std::string refused = "the chat template, line 1: a namespace cannot be kept in another value";
+  const std::string ns = "{% set ns = namespace() %}";
+  EXPECT_EQ(error_of(ns + "{% set d = dict(a=ns) %}{% set ns.x = d %}{{ ns }}"), refused);
+  EXPECT_EQ(error_of(ns + "{% set ns.x = [{}] | map(attribute='q', default=ns) %}{{ ns }}"), refused);
+  EXPECT_EQ(error_of(ns + "{% set ns.x = [nope] | map('default', ns) %}{{ ns }}"), refused);
+}
+
+TEST(ChatTemplate, ValuesAreNotDeeperThanAllowed) {
+  std::string deep = "{% set d = dict() %}";
+  for (int i = 0; i < 40000; ++i) deep += "{% set d = dict(a=d) %}";
+  EXPECT_EQ(error_of(deep), "the chat template, line 1: a value is nested too deeply");
+  EXPECT_EQ(error_of("{{ 'a' | map(filter='map') }}"), "the chat template, line 1: it is nested too deeply");
+}
+
+// A list that holds one list twice, 62 times over, takes little memory, and its text would take 2^64 bytes.
+TEST(ChatTemplate, ChargesForAllThatAValueHolds) {
+  const std::string twice =
+      "{% set ns = namespace(x=[]) %}{% for i in range(62) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{% set x = ns.x %}";
+  for (const char* use : {"{{ x }}", "{{ [x, x] }}", "{{ ns }}", "{{ x ~ x }}", "{{ x == x }}", "{{ x is eq(x) }}",
+                          "{{ [x] | join }}", "{{ [1, 2] | join(x) }}", "{{ '{}'.format(x) }}", "{{ 'a' | replace('a', x) }}",
+                          "{{ {}[x] }}", "{{ [][x] }}", "{{ x is upper }}", "{{ x is lower }}", "{{ raise_exception(x) }}",
+                          "{{ [x].index(x) }}", "{{ [x].count(x) }}", "{{ {'a': x} | tojson(indent=1) }}"})
+    EXPECT_EQ(error_of(twice + use), "the chat template, line 1: it does more than is allowed") << use;
+}
+
+TEST(ChatTemplate, ChargesForWhatItWritesAndCompares) {
+  const std::string too_much = "the chat template, line 1: it does more than is allowed";
+  EXPECT_EQ(error_of("{% set n = namespace(x=range(50000) | list) %}{% for i in range(60) %}{% set n.x = [n.x] %}{% endfor %}"
+                     "{{ n.x | tojson(indent=16) | length }}"),
+            too_much);
+  EXPECT_EQ(error_of("{{ ('\\n' * 4000000).splitlines() | length }}"), too_much);
+  EXPECT_EQ(error_of("{{ ('a' * 4000000 ~ 'b') in 'a' * 8000000 }}"), too_much);
+  EXPECT_EQ(error_of("{{ ('a' * 8000000).rfind('a' * 4000000 ~ 'b') }}"), too_much);
+  std::string sorted = "{% set x = 'a' * 1000000 %}{{ [x";
+  for (int i = 0; i < 300; ++i) sorted += ", x";
+  EXPECT_EQ(error_of(sorted + "] | sort | length }}"), too_much);
+  EXPECT_EQ(error_of("{{ " + std::string(100000, 'a') + " }}"), "the chat template, line 1: a name is too long");
+  // Quadratic if each part were put before the others.
+  EXPECT_EQ(text_of("{{ ('a' * 400000).rsplit('a', 400000) | length }}", {{"user", "U"}}), "400001");
+  EXPECT_EQ(text_of("{{ ('a' * 8000000).strip('b' * 8000000 ~ 'a') | length }}", {{"user", "U"}}), "0");
+}
+
+TEST(ChatTemplate, CopiesOfTextsShareTheirBytes) {
+  const jinja::Text text(std::string(1000, 'x'), true);
+  jinja::Text copy = text;
+  EXPECT_EQ(&copy.bytes(), &text.bytes());
+  copy += "y";
+  copy += copy;
+  EXPECT_EQ(copy.size(), 2002u);
+  EXPECT_FALSE(copy.is_content(1000));
+  EXPECT_TRUE(copy.is_content(1001));
+  EXPECT_EQ(text.bytes(), std::string(1000, 'x'));
+  EXPECT_EQ(text.changed([](char, std::size_t) { return 'z'; }).bytes(), std::string(1000, 'z'));
+  EXPECT_EQ(text.bytes(), std::string(1000, 'x'));
+}
+
+TEST(ChatTemplate, TakesTheLargestIntegers) {
+  const auto made = [](std::string_view jinja) { return text_of(jinja, {{"user", "U"}}); };
+  EXPECT_EQ(made("{{ 9223372036854775807 | abs }} {{ -9223372036854775807 }}"), "9223372036854775807 -9223372036854775807");
+  EXPECT_EQ(made("{{ range(9223372036854775800, 9223372036854775807, 5) }}"), "[9223372036854775800, 9223372036854775805]");
+  EXPECT_EQ(made("{{ range(5, 0, -2) }}{{ range(-3, 3, 2) }}{{ range(2) }}{{ range(3, 1) }}"), "[5, 3, 1][-3, -1, 1][0, 1][]");
+  EXPECT_EQ(made("{{ -true }} {{ true | abs }} {{ -2 | abs }} {{ -2.5 | abs }}"), "-1 1 2 2.5");
+}
+
+TEST(ChatTemplate, SearchesTexts) {
+  const auto made = [](std::string_view jinja) { return text_of(jinja, {{"user", "U"}}); };
+  EXPECT_EQ(made("{{ 'abcabd'.find('abd') }} {{ 'abcabd'.rfind('abc') }} {{ 'ab'.find('abc') }} {{ 'b'.rfind('a') }}"),
+            "3 0 -1 -1");
+  EXPECT_EQ(made("{{ 'aaaa'.count('aa') }} {{ '' in 'a' }} {{ 'a' in '' }} {{ 'aab' in 'aaab' }}"), "2 True False True");
+  EXPECT_EQ(made("{{ 'a-b-c'.rsplit('-', 1) }} {{ 'a-b-c'.rsplit('-', 9) }} {{ '-a'.split('-') }}"),
+            "['a-b', 'c'] ['a', 'b', 'c'] ['', 'a']");
+  EXPECT_EQ(made("{{ {'a': 1, 'b': 2} == {'b': 2, 'a': 1} }} {{ {'a': 1} == {'b': 1} }}"), "True False");
 }
 
 TEST(ChatTemplate, TakesLongConversations) {

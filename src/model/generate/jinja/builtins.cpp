@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <optional>
 
 #include "base/text/printable.h"
@@ -18,6 +19,7 @@ namespace tenon::jinja {
 namespace {
 
 constexpr std::int64_t kLongestRange = 100'000;
+constexpr std::uint32_t kDeepestMap = 16;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
@@ -28,31 +30,31 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c
 
 // "a.b" of a value, as map(attribute=...) and selectattr take it.
 Value attribute_of(Work& work, Value value, const std::string& path) {
+  work.charge(16 + path.size());
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     const Map* map = value.map();
-    const Value* found = map ? find(*map, path.substr(begin, end - begin)) : nullptr;
-    value = found ? Value(*found) : Value(Undefined{path});
+    const Value* found = map ? find(work, *map, path.substr(begin, end - begin)) : nullptr;
+    if (!found) return Undefined{path};
+    value = Value(*found);  // a copy, since |found| is in |value|
     begin = end + 1;
   }
-  work.charge(16);
   return value;
 }
 
 // select, reject, selectattr, rejectattr: what a test, or truth, keeps.
 List chosen(Work& work, const Value& value, const Arguments& arguments, bool by_attribute, bool keeps) {
   const std::size_t first = by_attribute ? 1 : 0;
+  const bool has_test = arguments.values.size() > first;
+  Arguments rest;
+  if (has_test) rest.values.assign(arguments.values.begin() + static_cast<std::ptrdiff_t>(first) + 1, arguments.values.end());
   List out;
   if (!value.is_true()) return out;  // none, too
   for (const Value& each : elements_of(work, value)) {
     Value subject = each;
-    if (by_attribute) subject = attribute_of(work, each, needed_text(work, arguments.get(0, "attribute"), "selectattr"));
+    if (by_attribute) subject = attribute_of(work, each, needed_text(work, arguments.get(0, "attribute"), "selectattr").bytes());
     bool holds = subject.is_true();
-    if (arguments.values.size() > first) {
-      Arguments rest;
-      rest.values.assign(arguments.values.begin() + static_cast<std::ptrdiff_t>(first) + 1, arguments.values.end());
-      holds = apply_test(work, needed_text(work, arguments.values[first], "select"), subject, rest);
-    }
+    if (has_test) holds = apply_test(work, needed_text(work, arguments.values[first], "select").bytes(), subject, rest);
     if (holds == keeps) out.push_back(each);
   }
   return out;
@@ -61,23 +63,23 @@ List chosen(Work& work, const Value& value, const Arguments& arguments, bool by_
 List mapped(Work& work, const Value& value, const Arguments& arguments) {
   List out;
   if (!value.is_true()) return out;
-  const Value attribute = arguments.get(9, "attribute");
+  // map(filter='map') calls itself with the same arguments.
+  if (++work.maps > kDeepestMap)
+    throw Error(ErrorCode::resource_exhausted, fmt::format("the chat template, line {}: it is nested too deeply", work.line));
+  const Value attribute = arguments.get(9, "attribute"), otherwise = arguments.get(9, "default");
+  Arguments rest;
+  rest.values.assign(arguments.values.begin() + std::min<std::ptrdiff_t>(1, std::ssize(arguments.values)),
+                     arguments.values.end());
+  rest.keywords = arguments.keywords;
   for (const Value& each : elements_of(work, value)) {
-    if (attribute.text()) {
-      Value found = attribute_of(work, each, attribute.text()->bytes());
-      if (found.is_undefined()) {
-        const Value otherwise = arguments.get(9, "default");
-        if (!otherwise.is_undefined()) found = otherwise;
-      }
-      out.push_back(std::move(found));
-      continue;
-    }
-    Arguments rest;
-    rest.values.assign(arguments.values.begin() + std::min<std::ptrdiff_t>(1, std::ssize(arguments.values)),
-                       arguments.values.end());
-    rest.keywords = arguments.keywords;
-    out.push_back(apply_filter(work, needed_text(work, arguments.get(0, "filter"), "map"), each, rest));
+    Value made = attribute.text() ? attribute_of(work, each, attribute.text()->bytes())
+                                  : apply_filter(work, needed_text(work, arguments.get(0, "filter"), "map").bytes(), each, rest);
+    if (attribute.text() && made.is_undefined() && !otherwise.is_undefined()) made = otherwise;
+    if (const auto* map = made.get<MapValue>(); map && map->is_namespace)
+      fail_at(work.line, "a namespace cannot be kept in another value");
+    out.push_back(std::move(made));
   }
+  --work.maps;
   return out;
 }
 
@@ -86,6 +88,7 @@ List sorted(Work& work, const List& list, const Arguments& arguments) {
   const bool is_reversed = arguments.get(0, "reverse").is_true(), keeps_case = arguments.get(1, "case_sensitive").is_true();
   const auto key = [&](const Value& value) {
     Value out = attribute.text() ? attribute_of(work, value, attribute.text()->bytes()) : value;
+    work.charge(out.extent().bytes);
     if (out.text() && !keeps_case) return Value(out.text()->changed([](char c, std::size_t) { return lower(c); }));
     return out;
   };
@@ -103,7 +106,8 @@ List sorted(Work& work, const List& list, const Arguments& arguments) {
   return out;
 }
 
-List pairs_of(const Map& map) {
+List pairs_of(Work& work, const Map& map) {
+  work.charge(64 * map.size());
   List out;
   for (const auto& [key, value] : map) out.emplace_back(List{key, value});
   return out;
@@ -115,6 +119,12 @@ std::int64_t length_of(const Work& work, const Value& value) {
   if (value.map()) return std::ssize(*value.map());
   if (value.is_undefined()) return 0;
   fail_at(work.line, fmt::format("{} has no length", value.kind()));
+}
+
+std::int64_t magnitude(const Work& work, const Value& value) {
+  const std::int64_t integer = value.is_number() ? integer_or(work, value, 0) : 0;
+  if (integer == std::numeric_limits<std::int64_t>::min()) fail_at(work.line, "a number is too large");
+  return std::abs(integer);
 }
 
 Value to_number(const Value& value, bool is_integer) {
@@ -153,6 +163,19 @@ void Work::charge(std::uint64_t bytes) {
   left_ -= bytes;
 }
 
+Text charged_text(Work& work, const Value& value) {
+  work.charge(value.extent().bytes);
+  return to_text(value);
+}
+
+const Value* find(Work& work, const Map& map, std::string_view key) {
+  for (const auto& [name, value] : map) {
+    work.charge(name.size() == key.size() ? 1 + key.size() : 1);
+    if (name.bytes() == key) return &value;
+  }
+  return nullptr;
+}
+
 List elements_of(Work& work, const Value& value) {
   if (const List* list = value.list()) {
     work.charge(16 * list->size());
@@ -160,8 +183,8 @@ List elements_of(Work& work, const Value& value) {
   }
   List out;
   if (const Map* map = value.map()) {
+    work.charge(16 * map->size());
     for (const auto& [key, each] : *map) out.emplace_back(key);
-    work.charge(value.extent().bytes);
   } else if (const Text* text = value.text()) {
     const std::vector<std::size_t> places = characters(text->bytes());
     work.charge(64 * places.size());
@@ -173,8 +196,9 @@ List elements_of(Work& work, const Value& value) {
 }
 
 bool contains(Work& work, const Value& container, const Value& value) {
-  if (const Text* text = container.text()) return text->bytes().find(needed_text(work, value, "in")) != std::string::npos;
-  if (const Map* map = container.map()) return value.text() && find(*map, value.text()->bytes());
+  if (const Text* text = container.text())
+    return find(work, text->bytes(), needed_text(work, value, "in").bytes()) != std::string::npos;
+  if (const Map* map = container.map()) return value.text() && find(work, *map, value.text()->bytes());
   const List list = elements_of(work, container);
   return std::any_of(list.begin(), list.end(), [&](const Value& each) {
     work.charge(std::min(each.extent().bytes, value.extent().bytes));
@@ -195,15 +219,15 @@ Value item_of(Work& work, const Value& object, const Value& key) {
   if (const auto* missing = object.get<Undefined>())
     fail_at(work.line, fmt::format("'{}' is undefined and has no elements", printable(missing->name)));
   if (const Map* map = object.map()) {
-    const Value* found = key.text() ? find(*map, key.text()->bytes()) : nullptr;
-    return found ? *found : Value(Undefined{to_text(key).bytes()});
+    const Value* found = key.text() ? find(work, *map, key.text()->bytes()) : nullptr;
+    return found ? *found : Value(Undefined{charged_text(work, key).bytes()});
   }
   const auto* index = key.get<std::int64_t>();
-  if (!index || (!object.text() && !object.list())) return Undefined{to_text(key).bytes()};
+  if (!index || (!object.text() && !object.list())) return Undefined{charged_text(work, key).bytes()};
+  if (object.text()) work.charge(object.text()->size());
   const std::int64_t n = length_of(work, object), i = *index < 0 ? *index + n : *index;
   if (i < 0 || i >= n) return Undefined{fmt::format("element {}", *index)};
   if (const List* list = object.list()) return (*list)[static_cast<std::size_t>(i)];
-  work.charge(object.text()->size());
   const std::vector<std::size_t> places = characters(object.text()->bytes());
   const auto at = static_cast<std::size_t>(i);
   return object.text()->part(places[at], places[at + 1] - places[at]);
@@ -237,13 +261,18 @@ Value apply_filter(Work& work, const std::string& name, const Value& value, cons
   }
   if (name == "tojson") {
     const Value indent = get(9, "indent").is_undefined() ? get(0, "indent") : get(9, "indent");
-    return to_json(value, static_cast<int>(std::clamp<std::int64_t>(integer_or(work, indent, -1), -1, 16)));
+    const std::int64_t width = std::clamp<std::int64_t>(integer_or(work, indent, -1), -1, 16);
+    // Each element can begin a line, indented by as much as it is deep.
+    const Extent extent = value.extent();
+    const std::uint64_t each = 1 + static_cast<std::uint64_t>(std::max<std::int64_t>(width, 0)) * extent.depth;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    work.charge(extent.bytes > most / each ? most : extent.bytes * each);
+    return to_json(value, static_cast<int>(width));
   }
   if (name == "length" || name == "count") return length_of(work, value);
   if (name == "int" || name == "float") return to_number(value, name == "int");
-  if (name == "abs")
-    return value.get<double>() ? Value(std::abs(value.number())) : Value(static_cast<std::int64_t>(std::abs(value.number())));
-  if (name == "items") return value.map() ? pairs_of(*value.map()) : List{};
+  if (name == "abs") return value.get<double>() ? Value(std::abs(value.number())) : Value(magnitude(work, value));
+  if (name == "items") return value.map() ? pairs_of(work, *value.map()) : List{};
   if (name == "list") return elements_of(work, value);
   if (name == "select" || name == "reject") return chosen(work, value, arguments, false, name == "select");
   if (name == "selectattr" || name == "rejectattr") return chosen(work, value, arguments, true, name == "selectattr");
@@ -253,11 +282,11 @@ Value apply_filter(Work& work, const std::string& name, const Value& value, cons
     const Value attribute = get(1, "attribute");
     if (attribute.text())
       for (Value& each : list) each = attribute_of(work, each, attribute.text()->bytes());
-    return joined(work, list, to_text(get(0, "d")));
+    return joined(work, list, charged_text(work, get(0, "d")));
   }
   if (name == "dictsort" && value.map()) {
     List keys = sorted(work, elements_of(work, value), {}), out;
-    for (const Value& key : keys) out.emplace_back(List{key, *find(*value.map(), key.text()->bytes())});
+    for (const Value& key : keys) out.emplace_back(List{key, *find(work, *value.map(), key.text()->bytes())});
     return out;
   }
   if (name == "first" || name == "last" || name == "reverse" || name == "sort" || name == "unique" || name == "min" ||
@@ -317,10 +346,12 @@ bool apply_test(Work& work, const std::string& name, const Value& value, const A
     return by == -1 || integer_or(work, value, 0) % by == 0;
   }
   if (name == "upper" || name == "lower") {
-    const std::optional<Value> changed = text_filter(work, name, to_text(value), {});
-    return changed && equal(*changed, to_text(value));
+    const Text text = charged_text(work, value);
+    const std::optional<Value> changed = text_filter(work, name, text, {});
+    return changed && equal(*changed, text);
   }
-  work.charge(value.extent().bytes + other.extent().bytes);
+  work.charge(value.extent().bytes);
+  work.charge(other.extent().bytes);
   if (name == "equalto" || name == "eq" || name == "sameas") return equal(value, other);
   if (name == "ne") return !equal(value, other);
   if (name == "in") return contains(work, other, value);
@@ -338,8 +369,8 @@ bool is_function(std::string_view name) {
 Value call_function(Work& work, const std::string& name, const Arguments& arguments) {
   if (name == "raise_exception")
     throw Error(ErrorCode::invalid_argument, fmt::format("the model's chat template refuses these messages: {}",
-                                                         printable(to_text(arguments.get(0, "message")).bytes())));
-  if (name == "strftime_now") return now_as(work, needed_text(work, arguments.get(0, "format"), name));
+                                                         printable(charged_text(work, arguments.get(0, "message")).bytes())));
+  if (name == "strftime_now") return now_as(work, needed_text(work, arguments.get(0, "format"), name).bytes());
   if (name == "range") {
     const bool has_begin = arguments.values.size() > 1;
     const std::int64_t begin = has_begin ? integer_or(work, arguments.values[0], 0) : 0,
@@ -350,15 +381,19 @@ Value call_function(Work& work, const std::string& name, const Arguments& argume
       fail_at(work.line, "a range is too long");
     List out;
     const std::int64_t by = std::clamp(step, -kLongestRange - 1, kLongestRange + 1);
-    for (std::int64_t i = begin; by > 0 ? i < end : i > end; i += by) {
+    // From 0, since |begin| may be close to the largest integer.
+    for (std::int64_t i = 0; by > 0 ? i < end - begin : i > end - begin; i += by) {
       work.charge(16);
-      out.emplace_back(i);
+      out.emplace_back(begin + i);
     }
     return out;
   }
   Map map;
   const Value given = arguments.get(0, {});
-  if (given.map()) map = *given.map();
+  if (given.map()) {
+    work.charge(32 * given.map()->size());
+    map = *given.map();
+  }
   for (const auto& [key, value] : arguments.keywords) map.emplace_back(Text(key), value);
   if (name == "dict") return map;
   return MapValue{std::make_shared<Map>(std::move(map)), {}, true};
@@ -366,30 +401,34 @@ Value call_function(Work& work, const std::string& name, const Arguments& argume
 
 Value call_method(Work& work, const Value& object, const std::string& name, const Arguments& arguments) {
   if (const Map* map = object.map()) {
-    if (name == "items") return pairs_of(*map);
+    if (name == "items") return pairs_of(work, *map);
     if (name == "keys") return elements_of(work, object);
     if (name == "values") {
+      work.charge(16 * map->size());
       List out;
       for (const auto& [key, value] : *map) out.push_back(value);
       return out;
     }
     if (name == "get") {
       const Value key = arguments.get(0, "key");
-      const Value* found = key.text() ? find(*map, key.text()->bytes()) : nullptr;
+      const Value* found = key.text() ? find(work, *map, key.text()->bytes()) : nullptr;
       if (found) return *found;
       return arguments.values.size() > 1 ? arguments.values[1] : Value(None{});
     }
   }
   if (const Text* text = object.text())
     if (std::optional<Value> made = text_method(work, *text, name, arguments)) return *std::move(made);
+  const auto is_sought = [&, sought = arguments.get(0, {})](const Value& each) {
+    work.charge(std::min(each.extent().bytes, sought.extent().bytes));
+    return equal(each, sought);
+  };
   if (object.list() && name == "index") {
     for (std::size_t i = 0; i < object.list()->size(); ++i)
-      if (equal((*object.list())[i], arguments.get(0, {}))) return static_cast<std::int64_t>(i);
+      if (is_sought((*object.list())[i])) return static_cast<std::int64_t>(i);
     fail_at(work.line, "'index' of what is not in the list");
   }
   if (object.list() && name == "count")
-    return static_cast<std::int64_t>(std::count_if(object.list()->begin(), object.list()->end(),
-                                                   [&](const Value& each) { return equal(each, arguments.get(0, {})); }));
+    return static_cast<std::int64_t>(std::count_if(object.list()->begin(), object.list()->end(), is_sought));
   if (object.is_none()) fail_at(work.line, fmt::format("none has no '{}'", printable(name)));
   unknown(work, "method", name);
 }

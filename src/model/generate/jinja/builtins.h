@@ -27,6 +27,7 @@ class Work {
   // Throws resource_exhausted when all is spent.
   void charge(std::uint64_t bytes);
   std::uint32_t line = 0;
+  std::uint32_t maps = 0;  // map filters within each other
 
  private:
   std::uint64_t left_;
@@ -38,6 +39,11 @@ bool apply_test(Work& work, const std::string& name, const Value& value, const A
 Value call_function(Work& work, const std::string& name, const Arguments& arguments);
 Value call_method(Work& work, const Value& object, const std::string& name, const Arguments& arguments);
 bool is_function(std::string_view name);
+
+// As to_text(), charged before: a value that holds one other many times can be far longer than the memory it takes.
+Text charged_text(Work& work, const Value& value);
+// nullptr if there is none.
+const Value* find(Work& work, const Map& map, std::string_view key);
 
 // What a loop goes through: elements of a list, keys of a map, characters of a text, nothing of what is undefined.
 List elements_of(Work& work, const Value& value);

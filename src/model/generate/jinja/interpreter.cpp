@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <limits>
 
 #include "base/text/printable.h"
 #include "model/generate/jinja/builtins.h"
 #include "model/generate/jinja/template.h"
+#include "model/generate/jinja/text_functions.h"
 #include "tenon/error.h"
 
 namespace tenon::jinja {
@@ -92,7 +93,7 @@ class Interpreter {
         for (const Node& child : node.children)
           if (const Flow flow = execute(child); flow != Flow::next) return flow;
         return Flow::next;
-      case Kind::output: write(to_text(charged(evaluate(node.children[0])))); return Flow::next;
+      case Kind::output: write(charged_text(work_, evaluate(node.children[0]))); return Flow::next;
       case Kind::loop: return loop(node);
       case Kind::choice:
         if (evaluate(node.children[0]).is_true()) return execute(node.children[1]);
@@ -105,7 +106,7 @@ class Interpreter {
         assign(node.names, std::move(value));
         return Flow::next;
       }
-      case Kind::filtered: write(to_text(filtered(node.children[0], captured(node.children[1])))); return Flow::next;
+      case Kind::filtered: write(charged_text(work_, filtered(node.children[0], captured(node.children[1])))); return Flow::next;
       case Kind::macro: frames_.back().insert_or_assign(node.text, Macro{&node}); return Flow::next;
       case Kind::break_loop: return Flow::break_loop;
       case Kind::continue_loop: return Flow::continue_loop;
@@ -129,6 +130,7 @@ class Interpreter {
     const auto* map = found ? found->get<MapValue>() : nullptr;
     if (!map || !map->is_namespace) fail(fmt::format("'{}' is not a namespace", printable(node.text)));
     const std::shared_ptr<Map> entries = map->entries;
+    work_.charge(entries->size());
     Value value = kept(evaluate(node.children[0]));
     for (auto& [key, old] : *entries)
       if (key.bytes() == node.names[0]) {
@@ -226,7 +228,7 @@ class Interpreter {
     if (const auto* missing = object.get<Undefined>())
       fail(fmt::format("'{}' is undefined and has no '{}'", printable(missing->name), printable(name)));
     if (const Map* map = object.map())
-      if (const Value* found = find(*map, name)) return *found;
+      if (const Value* found = find(work_, *map, name)) return *found;
     return Undefined{name};
   }
 
@@ -256,9 +258,9 @@ class Interpreter {
   Value call_value(const Value& callee, const Node& node) {
     if (const auto* function = callee.get<Function>()) {
       Value made = call_function(work_, function->name, arguments_of(node));
-      if (function->name == "namespace")
-        for (const auto& [key, value] : *made.map()) kept(value);
-      return made;
+      if (const Map* map = made.map())
+        for (const auto& [key, value] : *map) kept(value);
+      return function->name == "namespace" ? made : kept(std::move(made));
     }
     if (const auto* macro = callee.get<Macro>()) return call_macro(*macro->node, arguments_of(node));
     const auto* missing = callee.get<Undefined>();
@@ -290,7 +292,8 @@ class Interpreter {
   Value sign(const Value& value, bool is_minus) const {
     if (!value.is_number()) fail(fmt::format("{} has no sign", value.kind()));
     if (const double* real = value.get<double>()) return is_minus ? -*real : *real;
-    const auto integer = static_cast<std::int64_t>(value.number());
+    const std::int64_t integer = integer_or(work_, value, 0);
+    if (integer == std::numeric_limits<std::int64_t>::min()) fail("a number is too large");
     return is_minus ? -integer : integer;
   }
 
@@ -301,9 +304,8 @@ class Interpreter {
     if (op == "or") return left.is_true() ? left : evaluate(node.children[1]);
     const Value right = evaluate(node.children[1]);
     if (op == "~" || (op == "+" && left.text() && right.text())) {
-      work_.charge(left.extent().bytes + right.extent().bytes);
-      Text text = to_text(left);
-      text += to_text(right);
+      Text text = charged_text(work_, left);
+      text += charged_text(work_, right);
       return text;
     }
     if (op == "+" && left.list() && right.list()) {
@@ -346,7 +348,8 @@ class Interpreter {
     Value left = evaluate(node.children[0]);
     for (std::size_t i = 0; i < node.names.size(); ++i) {
       Value right = evaluate(node.children[i + 1]);
-      work_.charge(left.extent().bytes + right.extent().bytes);
+      work_.charge(left.extent().bytes);
+      work_.charge(right.extent().bytes);
       if (!holds(node.names[i], left, right)) return false;
       left = std::move(right);
     }

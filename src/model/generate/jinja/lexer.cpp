@@ -11,6 +11,8 @@ namespace {
 
 using Kind = Token::Kind;
 
+constexpr std::size_t kLongestName = 200;
+
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) {
@@ -153,6 +155,8 @@ class Lexer {
     const std::size_t begin = at_;
     if (is_letter(c)) {
       while (at_ < source_.size() && (is_letter(source_[at_]) || is_digit(source_[at_]))) ++at_;
+      // Names are copied and compared at every step.
+      if (at_ - begin > kLongestName) fail_at(line(), "a name is too long");
       return push(Kind::name, source_.substr(begin, at_ - begin));
     }
     if (is_digit(c)) return number();

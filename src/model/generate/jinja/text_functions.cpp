@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 
 #include "base/text/printable.h"
 #include "model/generate/jinja/syntax.h"
@@ -10,6 +11,7 @@
 namespace tenon::jinja {
 namespace {
 
+constexpr std::uint64_t kPart = 64;  // charged for each text that is cut from another
 constexpr std::string_view kSpaces = " \t\n\r\v\f";
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
@@ -24,12 +26,16 @@ Text title(const Text& text) {
 }
 
 enum class Side : std::uint8_t { both, left, right };
-Text stripped(const Text& text, std::string_view set, Side side) {
+Text stripped(Work& work, const Text& text, std::string_view set, Side side) {
   std::size_t begin = 0, end = text.size();
+  work.charge(set.size());
+  std::bitset<256> is_in;
+  for (const char c : set) is_in.set(static_cast<unsigned char>(c));
+  const auto goes = [&](std::size_t i) { return is_in[static_cast<unsigned char>(text.bytes()[i])]; };
   if (side != Side::right)
-    while (begin < end && set.find(text.bytes()[begin]) != std::string_view::npos) ++begin;
+    while (begin < end && goes(begin)) ++begin;
   if (side != Side::left)
-    while (end > begin && set.find(text.bytes()[end - 1]) != std::string_view::npos) --end;
+    while (end > begin && goes(end - 1)) --end;
   return text.part(begin, end - begin);
 }
 
@@ -58,11 +64,11 @@ Text replaced(Work& work, const Text& text, const std::string& from, const Text&
   Text out;
   std::size_t begin = 0;
   for (std::int64_t count = 0; most < 0 || count < most; ++count) {
-    const std::size_t found = text.bytes().find(from, begin);
+    const std::size_t found = find(work, text.bytes(), from, begin);
     if (found == std::string::npos) break;
+    work.charge(found - begin + to.size());
     out += text.part(begin, found - begin);
     out += to;
-    work.charge(found - begin + to.size());
     begin = found + from.size();
   }
   out += text.part(begin);
@@ -80,17 +86,19 @@ List split(Work& work, const Text& text, const Value& separator, std::int64_t mo
       const bool is_last = most >= 0 && static_cast<std::int64_t>(out.size()) >= most;
       const std::size_t end =
           is_last ? bytes.find_last_not_of(kSpaces) + 1 : std::min(bytes.find_first_of(kSpaces, begin), bytes.size());
+      work.charge(kPart);
       out.push_back(text.part(begin, end - begin));
       begin = end;
     }
     return out;
   }
-  const std::string by = needed_text(work, separator, "split");
+  const Text given = needed_text(work, separator, "split");
+  const std::string& by = given.bytes();
   if (by.empty()) fail_at(work.line, "'split' by an empty text");
   for (std::size_t end;
-       (most < 0 || static_cast<std::int64_t>(out.size()) < most) && (end = bytes.find(by, begin)) != std::string::npos;
+       (most < 0 || static_cast<std::int64_t>(out.size()) < most) && (end = find(work, bytes, by, begin)) != std::string::npos;
        begin = end + by.size()) {
-    work.charge(16);
+    work.charge(kPart);
     out.push_back(text.part(begin, end - begin));
   }
   out.push_back(text.part(begin));
@@ -99,26 +107,29 @@ List split(Work& work, const Text& text, const Value& separator, std::int64_t mo
 
 List split_from_right(Work& work, const Text& text, const Value& separator, std::int64_t most) {
   if (most < 0) return split(work, text, separator, -1);
-  const std::string by = needed_text(work, separator, "rsplit");
+  const Text given = needed_text(work, separator, "rsplit");
+  const std::string& by = given.bytes();
   if (by.empty()) fail_at(work.line, "'rsplit' by an empty text");
   List out;
   std::size_t end = text.size();
   while (static_cast<std::int64_t>(out.size()) < most && end >= by.size()) {
-    const std::size_t found = text.bytes().rfind(by, end - by.size());
+    const std::size_t found = find_last(work, text.bytes(), by, end - by.size());
     if (found == std::string::npos) break;
-    work.charge(16 + end - found);
-    out.insert(out.begin(), text.part(found + by.size(), end - found - by.size()));
+    work.charge(kPart + end - found);
+    out.push_back(text.part(found + by.size(), end - found - by.size()));
     end = found;
   }
-  out.insert(out.begin(), text.part(0, end));
+  out.push_back(text.part(0, end));
+  std::reverse(out.begin(), out.end());
   return out;
 }
 
-List lines_of(const Text& text) {
+List lines_of(Work& work, const Text& text) {
   List out;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.bytes().find_first_of("\r\n", begin), text.size());
+    work.charge(kPart);
     out.push_back(text.part(begin, end - begin));
     begin = end + (text.bytes().compare(end, 2, "\r\n") == 0 ? 2 : 1);
   }
@@ -145,26 +156,50 @@ Text indented(Work& work, const Text& text, const Arguments& arguments) {
   return out;
 }
 
+// Whether |part| is at |at|, where it fits and its first byte is.
+bool is_at(Work& work, const std::string& text, const std::string& part, std::size_t at) {
+  const auto differs = std::mismatch(part.begin(), part.end(), text.begin() + static_cast<std::ptrdiff_t>(at)).first;
+  work.charge(static_cast<std::uint64_t>(differs - part.begin()));
+  return differs == part.end();
+}
+
 }  // namespace
 
 Text without_spaces(const Text& text) { return stripped(text, Side::both); }
 
-std::string needed_text(const Work& work, const Value& value, std::string_view of) {
+std::size_t find(Work& work, const std::string& text, const std::string& part, std::size_t begin) {
+  if (part.empty() || part.size() > text.size()) return text.find(part, begin);
+  const std::size_t end = text.size() - part.size() + 1;
+  for (std::size_t at = begin; (at = text.find(part[0], at)) < end; ++at)
+    if (is_at(work, text, part, at)) return at;
+  return std::string::npos;
+}
+std::size_t find_last(Work& work, const std::string& text, const std::string& part, std::size_t last) {
+  if (part.empty() || part.size() > text.size()) return text.rfind(part, last);
+  for (std::size_t at = std::min(last, text.size() - part.size()); (at = text.rfind(part[0], at)) != std::string::npos; --at) {
+    if (is_at(work, text, part, at)) return at;
+    if (at == 0) break;
+  }
+  return std::string::npos;
+}
+
+Text needed_text(const Work& work, const Value& value, std::string_view of) {
   if (!value.text()) fail_at(work.line, fmt::format("'{}' takes a text, not {}", of, value.kind()));
-  return value.text()->bytes();
+  return *value.text();
 }
 std::int64_t integer_or(const Work& work, const Value& value, std::int64_t otherwise) {
   if (value.is_undefined() || value.is_none()) return otherwise;
   if (!value.get<std::int64_t>() && !value.get<bool>()) fail_at(work.line, fmt::format("{} is not an integer", value.kind()));
-  return static_cast<std::int64_t>(value.number());
+  const bool* flag = value.get<bool>();
+  return flag ? std::int64_t{*flag} : *value.get<std::int64_t>();
 }
 
 Text joined(Work& work, const List& list, const Text& between) {
   Text out;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    work.charge(list[i].extent().bytes + between.size());
+    work.charge(between.size());
     if (i > 0) out += between;
-    out += to_text(list[i]);
+    out += charged_text(work, list[i]);
   }
   return out;
 }
@@ -173,14 +208,14 @@ std::optional<Value> text_filter(Work& work, const std::string& name, const Text
   const auto get = [&](std::size_t place, std::string_view keyword) { return arguments.get(place, keyword); };
   if (name == "trim") {
     const Value set = get(0, "chars");
-    return set.text() ? stripped(text, set.text()->bytes(), Side::both) : stripped(text, Side::both);
+    return set.text() ? stripped(work, text, set.text()->bytes(), Side::both) : stripped(text, Side::both);
   }
   if (name == "upper") return text.changed([](char c, std::size_t) { return upper(c); });
   if (name == "lower") return text.changed([](char c, std::size_t) { return lower(c); });
   if (name == "title") return title(text);
   if (name == "capitalize") return text.changed([](char c, std::size_t i) { return i == 0 ? upper(c) : lower(c); });
   if (name == "replace")
-    return replaced(work, text, needed_text(work, get(0, "old"), name), to_text(get(1, "new")),
+    return replaced(work, text, needed_text(work, get(0, "old"), name).bytes(), charged_text(work, get(1, "new")),
                     integer_or(work, get(2, "count"), -1));
   if (name == "indent") return indented(work, text, arguments);
   if (name == "safe" || name == "string") return text;
@@ -192,14 +227,17 @@ std::optional<Value> text_method(Work& work, const Text& text, const std::string
   const auto get = [&](std::size_t place, std::string_view keyword = {}) { return arguments.get(place, keyword); };
   const auto strip = [&](Side side) {
     const Value set = get(0);
-    return set.text() ? stripped(text, set.text()->bytes(), side) : stripped(text, side);
+    return set.text() ? stripped(work, text, set.text()->bytes(), side) : stripped(text, side);
   };
   const auto any = [&](auto fits) -> Value {
     const Value given = get(0);
-    if (!given.list()) return bool(fits(needed_text(work, given, name)));
-    for (const Value& each : *given.list())
-      if (fits(needed_text(work, each, name))) return true;
-    return false;
+    const auto holds = [&](const Value& value) {
+      const Text part = needed_text(work, value, name);
+      work.charge(1 + std::min(part.size(), bytes.size()));
+      return bool(fits(part.bytes()));
+    };
+    if (!given.list()) return holds(given);
+    return std::any_of(given.list()->begin(), given.list()->end(), holds);
   };
   work.charge(text.size());
   if (name == "startswith") return any([&](const std::string& part) { return bytes.starts_with(part); });
@@ -209,22 +247,25 @@ std::optional<Value> text_method(Work& work, const Text& text, const std::string
   if (name == "rstrip") return strip(Side::right);
   if (name == "split") return split(work, text, get(0, "sep"), integer_or(work, get(1, "maxsplit"), -1));
   if (name == "rsplit") return split_from_right(work, text, get(0, "sep"), integer_or(work, get(1, "maxsplit"), -1));
-  if (name == "splitlines") return lines_of(text);
+  if (name == "splitlines") return lines_of(work, text);
   if (name == "join") return joined(work, elements_of(work, get(0)), text);
   if (name == "removeprefix" || name == "removesuffix") {
-    const std::string part = needed_text(work, get(0), name);
+    const Text given = needed_text(work, get(0), name);
+    const std::string& part = given.bytes();
     if (name == "removeprefix") return bytes.starts_with(part) ? text.part(part.size()) : text;
     return bytes.ends_with(part) ? text.part(0, text.size() - part.size()) : text;
   }
   if (name == "find" || name == "rfind") {
-    const std::string part = needed_text(work, get(0), name);
-    const std::size_t found = name == "find" ? bytes.find(part) : bytes.rfind(part);
+    const Text part = needed_text(work, get(0), name);
+    const std::size_t found = name == "find" ? find(work, bytes, part.bytes()) : find_last(work, bytes, part.bytes());
     return found == std::string::npos ? std::int64_t{-1} : std::ssize(characters(bytes.substr(0, found))) - 1;
   }
   if (name == "count") {
-    const std::string part = needed_text(work, get(0), name);
+    const Text given = needed_text(work, get(0), name);
+    const std::string& part = given.bytes();
     std::int64_t count = 0;
-    for (std::size_t at = bytes.find(part); !part.empty() && at != std::string::npos; at = bytes.find(part, at + part.size()))
+    for (std::size_t at = find(work, bytes, part); !part.empty() && at != std::string::npos;
+         at = find(work, bytes, part, at + part.size()))
       ++count;
     return count;
   }
@@ -233,8 +274,7 @@ std::optional<Value> text_method(Work& work, const Text& text, const std::string
     std::size_t next = 0, begin = 0;
     for (std::size_t at = bytes.find("{}"); at != std::string::npos; at = bytes.find("{}", begin)) {
       out += text.part(begin, at - begin);
-      out += to_text(get(next++));
-      work.charge(get(next - 1).extent().bytes);
+      out += charged_text(work, get(next++));
       begin = at + 2;
     }
     if (bytes.find_first_of("{}", begin) != std::string::npos) fail_at(work.line, "'format' takes {} only");

@@ -16,8 +16,12 @@ std::optional<Value> text_method(Work& work, const Text& text, const std::string
 Text joined(Work& work, const List& list, const Text& between);
 Text without_spaces(const Text& text);  // at its ends
 
+// As std::string's, but charge for the bytes they compare: 'aaab' is compared with 'aaaaaa' at every place.
+std::size_t find(Work& work, const std::string& text, const std::string& part, std::size_t begin = 0);
+std::size_t find_last(Work& work, const std::string& text, const std::string& part, std::size_t last = std::string::npos);
+
 // An argument. Throws invalid_argument if it has another type; |of| is who takes it.
-std::string needed_text(const Work& work, const Value& value, std::string_view of);
+Text needed_text(const Work& work, const Value& value, std::string_view of);
 std::int64_t integer_or(const Work& work, const Value& value, std::int64_t otherwise);
 
 }  // namespace tenon::jinja

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 
 namespace tenon::jinja {
 namespace {
@@ -107,32 +109,52 @@ class Writer {
 }  // namespace
 
 Text::Text() = default;
-Text::Text(std::string bytes, bool is_content) : bytes_(std::move(bytes)), marks_(bytes_.size(), is_content ? '\1' : '\0') {}
+Text::Text(std::string bytes, bool is_content) {
+  std::string marks(bytes.size(), is_content ? '\1' : '\0');
+  data_ = std::make_shared<Data>(Data{std::move(bytes), std::move(marks)});
+}
 Text::Text(const Text&) = default;
 Text::Text(Text&&) noexcept = default;
 Text& Text::operator=(const Text&) = default;
 Text& Text::operator=(Text&&) noexcept = default;
 Text::~Text() = default;
 
+const Text::Data& Text::data() const noexcept {
+  static const Data empty;
+  return data_ ? *data_ : empty;
+}
+Text::Data& Text::own() {
+  // A count of 1 cannot grow meanwhile: only this text could be copied, and it is being changed.
+  if (!data_ || data_.use_count() > 1) data_ = std::make_shared<Data>(data());
+  return *data_;
+}
+
 Text Text::part(std::size_t first, std::size_t count) const {
+  if (first == 0 && count >= size()) return *this;
+  if (count == 0) return {};
   Text out;
-  out.bytes_ = bytes_.substr(first, count);
-  out.marks_ = marks_.substr(first, count);
+  out.data_ = std::make_shared<Data>(Data{data().bytes.substr(first, count), data().marks.substr(first, count)});
   return out;
 }
 Text& Text::operator+=(const Text& other) {
-  bytes_ += other.bytes_;
-  marks_ += other.marks_;
+  if (other.empty()) return *this;
+  if (empty()) return *this = other;
+  const std::shared_ptr<const Data> added = other.data_;  // stays as it is if |other| is this text
+  Data& data = own();
+  data.bytes += added->bytes;
+  data.marks += added->marks;
   return *this;
 }
 Text& Text::operator+=(std::string_view of_the_template) {
-  bytes_ += of_the_template;
-  marks_.append(of_the_template.size(), '\0');
+  Data& data = own();
+  data.bytes += of_the_template;
+  data.marks.append(of_the_template.size(), '\0');
   return *this;
 }
 Text Text::changed(const std::function<char(char, std::size_t)>& change) const {
   Text out = *this;
-  for (std::size_t i = 0; i < out.bytes_.size(); ++i) out.bytes_[i] = change(out.bytes_[i], i);
+  std::string& bytes = out.own().bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = change(bytes[i], i);
   return out;
 }
 
@@ -153,28 +175,34 @@ Value::Value(Function value) : held(std::move(value)) {}
 Value::Value(Macro value) : held(value) {}
 Value Value::text(std::string_view of_the_template) { return Text(std::string(of_the_template)); }
 
+void Extent::hold(std::uint64_t key_bytes, const Extent& value) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t each : {key_bytes, value.bytes}) bytes = each > most - bytes ? most : bytes + each;
+  depth = std::max(depth, value.depth + 1);
+}
+
+static Extent extent_of(const Map& entries) {
+  Extent extent;
+  for (const auto& [key, value] : entries) extent.hold(key.size(), value.extent());
+  return extent;
+}
+
 Extent Value::extent() const {
   if (const Text* held_text = text()) return {1 + held_text->size(), 1};
   if (const auto* held_list = get<ListValue>()) return held_list->extent;
-  if (const auto* held_map = get<MapValue>()) return held_map->extent;
+  // A namespace changes after it is made.
+  if (const auto* held_map = get<MapValue>()) return held_map->is_namespace ? extent_of(*held_map->entries) : held_map->extent;
   return {};
 }
 
 Value::Value(List values) {
   Extent extent;
-  for (const Value& each : values) {
-    extent.bytes += each.extent().bytes;
-    extent.depth = std::max(extent.depth, each.extent().depth + 1);
-  }
+  for (const Value& each : values) extent.hold(0, each.extent());
   held = ListValue{std::make_shared<const List>(std::move(values)), extent};
 }
 
 Value::Value(Map entries) {
-  Extent extent;
-  for (const auto& [key, value] : entries) {
-    extent.bytes += key.size() + value.extent().bytes;
-    extent.depth = std::max(extent.depth, value.extent().depth + 1);
-  }
+  const Extent extent = extent_of(entries);
   held = MapValue{std::make_shared<Map>(std::move(entries)), extent, false};
 }
 
@@ -200,21 +228,19 @@ std::string_view Value::kind() const {
   return names[held.index()];
 }
 
-const Value* find(const Map& map, std::string_view key) {
-  for (const auto& [name, value] : map)
-    if (name.bytes() == key) return &value;
-  return nullptr;
-}
-
 bool equal(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.number() == b.number();
   if (a.text() && b.text()) return a.text()->bytes() == b.text()->bytes();
   if (a.list() && b.list()) return std::equal(a.list()->begin(), a.list()->end(), b.list()->begin(), b.list()->end(), equal);
   if (a.map() && b.map()) {
     if (a.map()->size() != b.map()->size()) return false;
+    // An index, since who compares is charged for the entries, not for their product. It keeps the first of equal keys, as
+    // lookups do.
+    std::map<std::string_view, const Value*> others;
+    for (const auto& [key, value] : *b.map()) others.emplace(key.bytes(), &value);
     return std::all_of(a.map()->begin(), a.map()->end(), [&](const auto& entry) {
-      const Value* other = find(*b.map(), entry.first.bytes());
-      return other && equal(entry.second, *other);
+      const auto other = others.find(entry.first.bytes());
+      return other != others.end() && equal(entry.second, *other->second);
     });
   }
   return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
@@ -233,9 +259,13 @@ Text to_text(const Value& value) {
 Text to_json(const Value& value, int indent) { return Writer(true, indent).run(value); }
 
 std::vector<std::size_t> characters(const std::string& text) {
+  const auto begins = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 || i == 0; };
+  std::size_t count = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) count += begins(i);
   std::vector<std::size_t> out;
+  out.reserve(count);  // eight bytes for each of a long text: growing would take twice as much
   for (std::size_t i = 0; i < text.size(); ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 || i == 0) out.push_back(i);
+    if (begins(i)) out.push_back(i);
   out.push_back(text.size());
   return out;
 }

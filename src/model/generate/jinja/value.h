@@ -14,7 +14,8 @@
 
 namespace tenon::jinja {
 
-// A text, byte by byte of the template itself or of a message. Parts and concatenations keep it.
+// A text, byte by byte of the template itself or of a message. Parts and concatenations keep it. Copies share their bytes: a
+// template can put one long text into a list a thousand times.
 class Text {
  public:
   Text();
@@ -25,10 +26,10 @@ class Text {
   Text& operator=(Text&&) noexcept;
   ~Text();
 
-  const std::string& bytes() const noexcept { return bytes_; }
-  bool is_content(std::size_t i) const { return marks_[i] != '\0'; }
-  std::size_t size() const noexcept { return bytes_.size(); }
-  bool empty() const noexcept { return bytes_.empty(); }
+  const std::string& bytes() const noexcept { return data().bytes; }
+  bool is_content(std::size_t i) const { return data().marks[i] != '\0'; }
+  std::size_t size() const noexcept { return data().bytes.size(); }
+  bool empty() const noexcept { return data().bytes.empty(); }
 
   Text part(std::size_t first, std::size_t count = std::string::npos) const;
   Text& operator+=(const Text& other);
@@ -37,7 +38,13 @@ class Text {
   Text changed(const std::function<char(char, std::size_t)>& change) const;
 
  private:
-  std::string bytes_, marks_;
+  struct Data {
+    std::string bytes, marks;
+  };
+  const Data& data() const noexcept;
+  Data& own();  // copies what others share
+
+  std::shared_ptr<Data> data_;  // none: empty
 };
 
 struct Value;
@@ -46,13 +53,16 @@ using Map = std::vector<std::pair<Text, Value>>;  // in the order of insertion
 struct Node;
 
 struct Undefined {
-  std::string name;  // what was not there
+  explicit Undefined(std::string_view what = {}) : name(what.substr(0, 200)) {}
+  std::string name;  // what was not there, for messages; cut, since a key can be as long as a template makes it
 };
 struct None {};
 // How large a value is, all that it holds included: bounds what walks through it. A list may hold one value many times.
 struct Extent {
-  std::uint64_t bytes = 1;
+  std::uint64_t bytes = 1;  // saturates: [x, x] doubles it
   std::uint32_t depth = 1;
+
+  void hold(std::uint64_t key_bytes, const Extent& value);
 };
 struct ListValue {
   std::shared_ptr<const List> values;
@@ -117,8 +127,6 @@ struct Value {
   std::string_view kind() const;  // "a text", for messages
 };
 
-// nullptr if there is none.
-const Value* find(const Map& map, std::string_view key);
 bool equal(const Value& a, const Value& b);
 // As Python's str() and json.dumps() write it; |indent| < 0: on one line.
 Text to_text(const Value& value);
