@@ -17,7 +17,7 @@ namespace tenon {
 class ExecutableCache {
  public:
   static constexpr std::size_t kMaxExecutables = 64;
-  static constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
   std::shared_ptr<Executable> find(const GraphKey& key);
   // |graph| is what was compiled.
   void keep(const Graph& graph, std::shared_ptr<Executable> executable);

@@ -202,7 +202,7 @@ std::string Parameters::number(DType compute, double value) {
 }
 std::string Parameters::whole_number(std::int64_t value) { return add("i64", Access::value, value); }
 
-std::string Parameters::declarations(const KernelTarget& target) const {
+std::string Parameters::declarations(const KernelTarget& target, bool can_change) const {
   std::vector<std::string> all;
   for (const Declaration& d : declarations_) {
     const char* const constant = d.access == Access::reads ? "const " : "";
@@ -210,7 +210,7 @@ std::string Parameters::declarations(const KernelTarget& target) const {
     if (d.access != Access::value)
       type = target.dialect == Dialect::tensix
                  ? fmt::format("Global<{}{}>", constant, d.type)
-                 : fmt::format("GLOBAL {}{}*{}", constant, d.type, d.access == Access::both ? "" : " RESTRICT");
+                 : fmt::format("GLOBAL {}{}*{}", constant, d.type, d.access == Access::both || can_change ? "" : " RESTRICT");
     all.push_back(type + " " + d.name);
   }
   return join(all);

@@ -43,7 +43,9 @@ class Parameters {
   std::string whole_number(std::int64_t value);
 
   const std::string& index_type() const { return index_type_; }
-  std::string declarations(const KernelTarget& target) const;
+  // |can_change|: what is read may be written by others until the kernel waits for the one in front of it. Loads from parameters
+  // that are declared as never changing are moved across that wait.
+  std::string declarations(const KernelTarget& target, bool can_change) const;
   std::vector<ArgumentValue> take_values() { return std::move(values_); }
 
  private:

@@ -124,6 +124,7 @@ bool PlanProducts::add_few_rows(const MatMulStep& step, std::span<const int> slo
   Matrix a = as_matrix(step.a, slots[0]), b = as_matrix(step.b, slots[1]);
   a.is_given = !end.norm && steps_.is_input(slots[0]);
   b.is_given = steps_.is_input(slots[1]);
+  if (end.norm) end.norm->is_given = steps_.is_input(end.norm->weight.slot);
   auto launch =
       emit_few_rows(target_, {step.batches, step.m, step.n, step.k}, step.compute, a, b, as_matrix(step.result, slots[2]), end);
   if (!launch) return false;

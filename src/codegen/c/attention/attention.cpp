@@ -35,17 +35,23 @@ void add_operand(std::map<std::string, std::string>& names, Parameters& paramete
   names[name + "_ROW"] = parameters.whole_number(a.strides[2]);
 }
 
-std::string masked_score(Body& body, Parameters& parameters, const AttentionOperands& x, const std::string& score) {
-  if (!x.mask) return score;
+std::string mask_value(Body& body, Parameters& parameters, const AttentionOperands& x) {
   const auto number = [&](std::int64_t value) { return parameters.whole_number(value); };
   // Only what the mask depends on, so that the compiler sees which elements share a value.
   std::string place = fmt::format("{}[{}", parameters.input(x.mask->stored, x.mask->slot), number(x.mask->offset));
   for (std::size_t i = 0; const char* name : {"n", "h", "row", "key"})
     if (const std::int64_t stride = x.mask->strides[i++]; stride != 0)
       place += fmt::format(" + (i64){} * {}", name, number(stride));
-  const std::string value = body.loaded(x.mask->stored, place + "]");
+  return body.loaded(x.mask->stored, place + "]");
+}
+
+std::string masked_score(const AttentionOperands& x, const std::string& score, const std::string& value) {
   if (x.mask_is_bool) return fmt::format("({} != 0 ? {} : -INFINITY_F32)", value, score);
   return fmt::format("({} + {} * 1.44269504f)", score, value);
+}
+
+std::string masked_score(Body& body, Parameters& parameters, const AttentionOperands& x, const std::string& score) {
+  return x.mask ? masked_score(x, score, mask_value(body, parameters, x)) : score;
 }
 
 }  // namespace tenon::emit

@@ -66,7 +66,10 @@ Launch emit_attention_tiles_f32(const KernelTarget& target, const AttentionOpera
 
 // Adds the operand to the parameters: NAME, NAME_OFFSET, NAME_BATCH, NAME_HEAD and NAME_ROW.
 void add_operand(std::map<std::string, std::string>& names, Parameters& parameters, const std::string& name, const Access& a);
-// A score, in powers of two, with the mask's value for the batch n, head h, row and key of the text added.
+// The mask's value for the batch n, head h, row and key of the text.
+std::string mask_value(Body& body, Parameters& parameters, const AttentionOperands& x);
+// A score, in powers of two, with the mask's value, by default that, added.
+std::string masked_score(const AttentionOperands& x, const std::string& score, const std::string& value);
 std::string masked_score(Body& body, Parameters& parameters, const AttentionOperands& x, const std::string& score);
 
 }  // namespace tenon::emit

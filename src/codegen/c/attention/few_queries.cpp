@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kFew = 8;  // rows of q
 constexpr int kTogether = 4;      // rows that one pass over the keys serves
-constexpr int kAhead = 4;         // keys of a team that are fetched together
+constexpr int kAhead = 2;         // keys of a team that are fetched together
 constexpr std::int64_t kCached = std::int64_t{8} << 20;
 
 // A row of k or v is read by LANES lanes, EACH elements by each: 16 bytes. TEAMS rows are read at once. Lanes of a team hold
@@ -27,13 +27,14 @@ const $ELEMENT* const k = $K + $K_OFFSET + n * $K_BATCH + g * $K_HEAD + part * E
 const $ELEMENT* const v = $V + $V_OFFSET + n * $V_BATCH + g * $V_HEAD + part * EACH;
 $REST
 const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
-VARRAY($ELEMENT, EACH, k_part[AHEAD]);
-VARRAY($ELEMENT, EACH, v_part[AHEAD]);
-const auto fetch = [&](const i32 b) {
+VARRAY($ELEMENT, EACH, k_part[BUFFERS][AHEAD]);
+VARRAY($ELEMENT, EACH, v_part[BUFFERS][AHEAD]);
+const auto fetch = [&](const i32 buffer, const i32 start) {
 UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
-VLOAD($ELEMENT, EACH, k_part[a], $K_PLACE);
-VLOAD($ELEMENT, EACH, v_part[a], $V_PLACE);
+const i32 wanted = start + team + a * TEAMS;
+const i64 key = wanted < end ? wanted : end - 1;
+VLOAD($ELEMENT, EACH, k_part[buffer][a], $K_PLACE);
+VLOAD($ELEMENT, EACH, v_part[buffer][a], $V_PLACE);
 }
 };
 $FIRST_FETCH
@@ -52,17 +53,19 @@ sum[r][i] = 0;
 largest[r] = -INFINITY_F32;
 total[r] = 0;
 }
-for (i32 start = begin; start < end; start += TEAMS * AHEAD) {
-const i32 b = start + team;
-if (start > begin) fetch(b);
+const auto use = [&](const i32 buffer, const i32 start) {
 UNROLL for (i32 r = 0; r < R; ++r) {
 const i32 row = row_of[r], h = head_of[r];
-f32 score[AHEAD], top = largest[r];
+f32 score[AHEAD], mask[AHEAD], top = largest[r];
+UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+const i32 wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
+mask[a] = $MASK;
+}
 UNROLL for (i32 a = 0; a < AHEAD; ++a) {
 f32 s = 0;
 UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], $K_VALUE, s);
 UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
-const i32 key = b + a * TEAMS;
+const i32 key = start + team + a * TEAMS;
 s = key < end && (!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
 score[a] = s;
 top = fmaxf(top, s);
@@ -78,31 +81,41 @@ const f32 weight = $ROUNDED;
 UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, $V_VALUE, sum[r][i]);
 }
 }
+};
+for (i32 first = begin; first < end; first += BUFFERS * SPAN) {
+UNROLL for (i32 buffer = 0; buffer < BUFFERS; ++buffer) {
+const i32 start = first + buffer * SPAN;
+if (start < end) use(buffer, start);
+if (start + BUFFERS * SPAN < end) fetch(buffer, start + BUFFERS * SPAN);
 }
-LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS], weights[THREADS / 32][TEAMS];
+}
+// The teams of a warp are joined first.
+LOCAL f32 sums[THREADS / 32][LANES * EACH], tops[THREADS / 32], totals[THREADS / 32];
 UNROLL for (i32 r = 0; r < R; ++r) {
-BARRIER;
-UNROLL for (i32 i = 0; i < EACH; ++i) sums[team][part * EACH + i] = sum[r][i];
-if (part == 0) { tops[team] = largest[r]; totals[team] = total[r]; }
-BARRIER;
-f32 top = -INFINITY_F32, all = 0;
-for (i32 m = t % 32; m < TEAMS; m += 32) top = fmaxf(top, tops[m]);
-UNROLL for (i32 distance = 16; distance > 0; distance /= 2) top = fmaxf(top, SHUFFLE(top, distance));
-const f32 base = top == -INFINITY_F32 ? 0.0f : top;
-for (i32 m = t % 32; m < TEAMS; m += 32) {
-weights[t / 32][m] = power(tops[m] - base);
-all = fmaf(totals[m], weights[t / 32][m], all);
+UNROLL for (i32 distance = LANES; distance < 32; distance *= 2) {
+const f32 other = SHUFFLE(largest[r], distance), top = fmaxf(largest[r], other), base = top == -INFINITY_F32 ? 0.0f : top;
+const f32 mine = power(largest[r] - base), its = power(other - base);
+total[r] = fmaf(SHUFFLE(total[r], distance), its, total[r] * mine);
+UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(SHUFFLE(sum[r][i], distance), its, sum[r][i] * mine);
+largest[r] = top;
 }
-UNROLL for (i32 distance = 16; distance > 0; distance /= 2) all += SHUFFLE(all, distance);
-__syncwarp();
+BARRIER;
+if (t % 32 < LANES) UNROLL for (i32 i = 0; i < EACH; ++i) sums[t / 32][part * EACH + i] = sum[r][i];
+if (t % 32 == 0) { tops[t / 32] = largest[r]; totals[t / 32] = total[r]; }
+BARRIER;
 const i32 number = chunk * R + r;
-if (number < rows * group) {
-const i64 line = ((i64)n * $HEADS + head_of[r]) * rows + row_of[r];
-for (i32 c = t; c < WIDTH; c += THREADS) {
-f32 x = 0;
-UNROLL_BY(8) for (i32 m = 0; m < TEAMS; ++m) x = fmaf(sums[m][c], weights[t / 32][m], x);
-$STORE
+if (number < rows * group && t < WIDTH) {
+f32 top = -INFINITY_F32, all = 0, x = 0;
+UNROLL for (i32 m = 0; m < THREADS / 32; ++m) top = fmaxf(top, tops[m]);
+const f32 base = top == -INFINITY_F32 ? 0.0f : top;
+UNROLL for (i32 m = 0; m < THREADS / 32; ++m) {
+const f32 weight = power(tops[m] - base);
+all = fmaf(totals[m], weight, all);
+x = fmaf(sums[m][t], weight, x);
 }
+const i32 c = t;
+const i64 line = ((i64)n * $HEADS + head_of[r]) * rows + row_of[r];
+$STORE
 $STORE_STATE
 }
 }
@@ -155,7 +168,8 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   // The device holds so many work-groups at once (more rows need more registers); the parts that take the fewest rounds of them
   // for their number, each with some keys for every team.
   const int resident = is_short ? 2 : together == 1 ? 8 : together == 2 ? 5 : 3;
-  const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead;
+  const int buffers = is_short ? 4 : 2;  // of keys and values that are fetched while those before are used
+  const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead * buffers;
   const std::int64_t limit = std::clamp<std::int64_t>(keys / (teams * 8), 1, std::max<std::int64_t>(held / all, 4));
   std::int64_t most = 1;
   for (std::int64_t parts = 2; parts <= limit; ++parts)
@@ -178,8 +192,8 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
       {"KEY_COUNT", p.whole_number(keys)},
       {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
       {"ELEMENT", stored_type(dtype)},
-      {"K_VALUE", body.loaded(dtype, "k_part[a][i]")},
-      {"V_VALUE", body.loaded(dtype, "v_part[a][i]")},
+      {"K_VALUE", body.loaded(dtype, "k_part[buffer][a][i]")},
+      {"V_VALUE", body.loaded(dtype, "v_part[buffer][a][i]")},
       {"ROUNDED", dtype == DType::f32 ? "p" : body.loaded(dtype, body.to_store(dtype, "p"))}};
   if (x.query) {
     names["QUERY_ROW"] = "const i32 head = head_of[r];";
@@ -209,13 +223,13 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   }
   // Keys and values that no kernel of the program writes are fetched while the kernel in front of this one still runs.
   const bool is_early = x.is_given && x.rest;
-  names["FIRST_FETCH"] = is_early ? fmt::format(
-                                        "const i32 is_early = begin + TEAMS * AHEAD <= (i32){};\n"
-                                        "if (is_early) fetch(begin + team);\nWAIT_FOR_LAST;\n"
-                                        "if (!is_early) fetch(begin + team);",
-                                        p.whole_number(x.rest->from))
-                                  : "fetch(begin + team);";
-  names["MASKED"] = masked_score(body, p, x, "s");
+  constexpr std::string_view kFetch = "UNROLL for (i32 b = 0; b < BUFFERS; ++b) {0}fetch(b, begin + b * SPAN);\n";
+  names["FIRST_FETCH"] = is_early ? fmt::format("const i32 early = (i32){};\n", p.whole_number(x.rest->from)) +
+                                        fmt::format(kFetch, "if (begin + (b + 1) * SPAN <= early) ") + "WAIT_FOR_LAST;\n" +
+                                        fmt::format(kFetch, "if (begin + (b + 1) * SPAN > early) ")
+                                  : fmt::format(kFetch, "");
+  names["MASK"] = x.mask ? mask_value(body, p, x) : "0.0f";
+  names["MASKED"] = x.mask ? masked_score(x, "s", "mask[a]") : "s";
   if (splits > 1) {
     names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
     names["STORE_STATE"] =
@@ -226,9 +240,10 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
                                  body.to_store(out.stored, "x"));
     names["STORE_STATE"] = "";
   }
-  std::string text =
-      fmt::format("enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, CAUSAL = {} }};\n",
-                  width, each, lanes, teams, threads, together, kAhead, int{rule.causal});
+  std::string text = fmt::format(
+      "enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, SPAN = TEAMS * AHEAD, BUFFERS = "
+      "{}, CAUSAL = {} }};\n",
+      width, each, lanes, teams, threads, together, kAhead, buffers, int{rule.causal});
   std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
                                            (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), 0, is_early)};
   if (splits == 1) return launches;

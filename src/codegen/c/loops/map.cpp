@@ -233,7 +233,7 @@ Launch make_launch(Body& body, std::array<int, 3> group_size, std::array<std::ui
                    int least_groups, bool waits_itself) {
   Launch launch;
   const std::string signature =
-      fmt::format("({}) {{\n{}{}}}\n", body.parameters().declarations(body.target()),
+      fmt::format("({}) {{\n{}{}}}\n", body.parameters().declarations(body.target(), waits_itself),
                   body.target().dialect == Dialect::cuda && !waits_itself ? "STARTED;\n" : "", statements);
   const std::string size = fmt::format("{}, {}, {}", group_size[0], group_size[1], group_size[2]);
   const std::string head =

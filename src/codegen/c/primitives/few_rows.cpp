@@ -2,12 +2,15 @@
 // time.
 //
 // PARTS warps read OUTS neighbouring rows of the (transposed) matrix, 16 bytes a lane and step, several steps before the first
-// is used. Every row of the other operand is multiplied with what was read; it stays in the cache. A matrix that is an input of
-// the program is fetched while the kernel in front of this one still runs. If the rows are norms of others, every work-group
-// computes all of them, which takes less than a kernel of their own would.
+// is used. Every row of the other operand is multiplied with what was read; it stays in the cache.
+//
+// The first part of a matrix that is an input of the program is fetched while the kernel in front of this one still runs. If the
+// rows are norms of others, every work-group computes all of them, which takes less than a kernel of their own would;
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "codegen/c/loops/geometry.h"
 #include "codegen/c/primitives/primitives.h"
@@ -16,38 +19,46 @@
 namespace tenon::emit {
 namespace {
 
-constexpr int kWarps = 8;
+constexpr int kWarps = 8, kGroups = 2;  // of a work-group, on a multiprocessor
 // More rows are worth it only where a library's product would not be.
 constexpr std::int64_t kFewRows = 4, kMostRows = 16, kSmallProduct = std::int64_t{1} << 21;
 
 constexpr std::string_view kText = R"(const i32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % PARTS;
-const i64 first = ((i64)blockIdx.x * (WARPS / PARTS) + warp / PARTS) * (OUTS / SEGMENTS);
-const i32 n = (i32)$N, words = (i32)($K / EACH);
+const i32 n = (i32)$N, words = (i32)($K / EACH), tiles = (i32)$TILES, items = (i32)$ITEMS;
 const auto widened = [](const u16 x) -> f32 { f32 y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; };
-for (i64 batch = blockIdx.y; batch < $BATCHES; batch += gridDim.y) {
-$ROWS_OF_A
 GLOBAL const uint4* lines[OUTS];
+const auto aim = [&](const i32 item) {
+const i64 batch = item / tiles, first = (item % tiles * (WARPS / PARTS) + warp / PARTS) * TOGETHER;
 UNROLL for (i32 o = 0; o < OUTS; ++o) {
-const i64 out = first + o % (OUTS / SEGMENTS);
-lines[o] = (GLOBAL const uint4*)($B + $B_OFFSET + batch * $B_BATCH + ((out < n ? out : n - 1) + (i64)(o / (OUTS / SEGMENTS)) * n) * $B_COLUMN);
-}
-f32 sum[ROWS][OUTS];
-UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = 0.0f;
-VARRAY($ELEMENT, EACH, line[AHEAD][OUTS]);
-const auto fetch = [&](const i32 w) {
-UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-const i32 word = w + a * PARTS * 32;
-UNROLL for (i32 o = 0; o < OUTS; ++o) *(uint4*)line[a][o] = word < words ? __ldcs(lines[o] + word) : uint4{0, 0, 0, 0};
+const i64 out = first + o % TOGETHER;
+lines[o] = (GLOBAL const uint4*)($B + $B_OFFSET + batch * $B_BATCH + ((out < n ? out : n - 1) + (i64)(o / TOGETHER) * n) * $B_COLUMN);
 }
 };
-i32 w = part * 32 + lane;
-fetch(w);
-$WAIT
-$NORM
-for (; w < words; w += PARTS * 32 * AHEAD) {
+VARRAY($ELEMENT, EACH, line[AHEAD][OUTS]);
+const auto fetch = [&](const i32 a, const i32 word) {
+UNROLL for (i32 o = 0; o < OUTS; ++o) *(uint4*)line[a][o] = IS_EVEN || word < words ? __ldcs(lines[o] + word) : uint4{0, 0, 0, 0};
+};
+const i32 begin = part * 32 + lane, steps = (words + PARTS * 32 * AHEAD - 1) / (PARTS * 32 * AHEAD);
+aim(blockIdx.x);
+const auto fetch_first = [&] { UNROLL for (i32 a = 0; a < AHEAD; ++a) fetch(a, begin + a * PARTS * 32); };
+$FIRST
+#if PARTS > 1
+LOCAL f32 sums[2][WARPS][ROWS * OUTS];
+#endif
+for (i32 item = blockIdx.x, turn = 0; item < items; item += gridDim.x, turn ^= 1) {
+const i64 batch = item / tiles, first = (item % tiles * (WARPS / PARTS) + warp / PARTS) * TOGETHER;
+$ROWS_OF_A
+f32 sum[ROWS][OUTS];
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = 0.0f;
+i32 w = begin;
+for (i32 step = 1; step <= steps; ++step) {
+// What was used makes room for what comes next, at last for the first of the next rows.
+const bool is_last = step == steps, has_next = !is_last || item + (i32)gridDim.x < items;
+const i32 next = is_last ? begin : w + PARTS * 32 * AHEAD;
+if (is_last && has_next) aim(item + gridDim.x);
 UNROLL for (i32 a = 0; a < AHEAD; ++a) {
 const i32 word = w + a * PARTS * 32;
-if (word < words) {
+if (IS_EVEN || word < words) {
 UNROLL for (i32 r = 0; r < ROWS; ++r) {
 VARRAY($ELEMENT, EACH, row);
 VLOAD($ELEMENT, EACH, row, x + r * $A_ROW + word * EACH);
@@ -57,24 +68,23 @@ UNROLL for (i32 o = 0; o < OUTS; ++o) sum[r][o] = fmaf(value, $LINE_VALUE, sum[r
 }
 }
 }
+if (has_next) fetch(a, next + a * PARTS * 32);
 }
-fetch(w + PARTS * 32 * AHEAD);
+w = next;
 }
 UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o)
 UNROLL for (i32 distance = 16; distance > 0; distance /= 2) sum[r][o] += SHUFFLE(sum[r][o], distance);
 #if PARTS > 1
-LOCAL f32 sums[WARPS][ROWS * OUTS];
-BARRIER;
-if (lane == 0) UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sums[warp][r * OUTS + o] = sum[r][o];
+if (lane == 0) UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) sums[turn][warp][r * OUTS + o] = sum[r][o];
 BARRIER;
 UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS; ++o) {
 f32 all = 0.0f;
-UNROLL for (i32 p = 0; p < PARTS; ++p) all += sums[warp - part + p][r * OUTS + o];
+UNROLL for (i32 p = 0; p < PARTS; ++p) all += sums[turn][warp - part + p][r * OUTS + o];
 sum[r][o] = all;
 }
 #endif
-UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < OUTS / SEGMENTS; ++o) {
-if (part == 0 && lane == r * OUTS + o && first + o < n) {
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 o = 0; o < TOGETHER; ++o) {
+if (part == 0 && lane == (r * OUTS + o) % 32 && first + o < n) {
 const i64 column = first + o;
 f32 y = sum[r][o];
 $EPILOGUE$OUT[$OUT_OFFSET + batch * $OUT_BATCH + r * $OUT_ROW + column * $OUT_COLUMN] = $STORED;
@@ -83,10 +93,30 @@ $EPILOGUE$OUT[$OUT_OFFSET + batch * $OUT_BATCH + r * $OUT_ROW + column * $OUT_CO
 }
 )";
 
-constexpr std::string_view kNorm = R"(LOCAL f32 squares[ROWS][WARPS];
+// Short rows and their scales stay in registers.
+constexpr std::string_view kNorm = R"(LOCAL __align__(16) $ELEMENT normed[ROWS * COLUMNS];
+LOCAL f32 squares[ROWS][WARPS];
+f32 kept[ROWS][KEPT], scales[KEPT];
+const auto place = [&](const i32 j) -> i32 { const i32 i = j * WARPS * 32 + threadIdx.x; return i < COLUMNS ? i : COLUMNS - 1; };
+#define FETCH_SCALES UNROLL for (i32 j = 0; j < KEPT; ++j) scales[j] = $WEIGHT[$WEIGHT_OFFSET + place(j)];
+#if SCALES_ARE_GIVEN
+FETCH_SCALES
+#endif
+fetch_first();
+$WAIT
+UNROLL for (i32 r = 0; r < ROWS; ++r) UNROLL for (i32 j = 0; j < KEPT; ++j) kept[r][j] = $X[$X_OFFSET + r * $X_ROW + place(j)];
+#if !SCALES_ARE_GIVEN
+FETCH_SCALES
+#endif
+#undef FETCH_SCALES
+const auto value = [&](const i32 r, const i32 j, const i32 i) -> f32 { return j < KEPT ? kept[r][j % KEPT] : $X[$X_OFFSET + r * $X_ROW + i]; };
 UNROLL for (i32 r = 0; r < ROWS; ++r) {
 f32 square = 0.0f;
-UNROLL_BY(4) for (i32 i = threadIdx.x; i < COLUMNS; i += WARPS * 32) { const f32 v = $X[$X_OFFSET + r * $X_ROW + i]; square += v * v; }
+UNROLL_BY(8) for (i32 j = 0; j < EACH_THREAD; ++j) {
+const i32 i = j * WARPS * 32 + threadIdx.x;
+const f32 v = i < COLUMNS ? value(r, j, i) : 0.0f;
+square += v * v;
+}
 UNROLL for (i32 distance = 16; distance > 0; distance /= 2) square += SHUFFLE(square, distance);
 if (lane == 0) squares[r][warp] = square;
 }
@@ -95,10 +125,14 @@ UNROLL for (i32 r = 0; r < ROWS; ++r) {
 f32 square = 0.0f;
 UNROLL for (i32 i = 0; i < WARPS; ++i) square += squares[r][i];
 const f32 root = sqrt(square / $COUNT + $EPS), reciprocal = row_reciprocal(root);
-UNROLL_BY(4) for (i32 i = threadIdx.x; i < COLUMNS; i += WARPS * 32) {
+UNROLL_BY(8) for (i32 j = 0; j < EACH_THREAD; ++j) {
+const i32 i = j * WARPS * 32 + threadIdx.x;
+if (i < COLUMNS) {
+const f32 v = value(r, j, i);
 const f32 quotient = $QUOTIENT;
-const f32 y = quotient * $WEIGHT[$WEIGHT_OFFSET + i];
+const f32 y = quotient * (j < KEPT ? scales[j % KEPT] : $WEIGHT[$WEIGHT_OFFSET + i]);
 normed[r * COLUMNS + i] = $ROUNDED;
+}
 }
 }
 BARRIER;
@@ -112,6 +146,31 @@ bool is_aligned(const Matrix& x, std::size_t line) {
 Matrix transposed(Matrix x) {
   std::swap(x.strides[1], x.strides[2]);
   return x;
+}
+
+// How the matrix is shared out: an item is OUTS of its rows for every PARTS of the warps of a work-group, which read AHEAD words
+// of each row at a time.
+struct Shares {
+  int outs = 1, parts = 1, ahead = 1;
+  std::int64_t items = 0;
+};
+Shares shares_of(const KernelTarget& target, const MatrixSize& size, int segments, int each) {
+  constexpr std::int64_t kItem = 800;  // elements that a warp could read while an item begins and ends
+  constexpr int kWords = 16;           // that a lane holds
+  const std::int64_t slots = std::int64_t{target.compute_units} * kGroups, words = size.k / each;
+  const auto most = static_cast<int>(std::min<std::uint64_t>(std::bit_floor(16 / static_cast<std::uint64_t>(size.m)), 4));
+  Shares best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int outs = std::max(most, segments); outs >= segments; outs /= 2)
+    for (int parts = 1; parts <= kWarps && (parts == 1 || words >= 32 * parts); parts *= 2) {
+      const std::int64_t items = ceil_div(size.n / segments, std::int64_t{outs} / segments * kWarps / parts) * size.batches;
+      const std::int64_t cost = ceil_div(items, slots) * (outs * size.k / parts + kItem);
+      if (cost >= least) continue;
+      least = cost;
+      const std::int64_t ahead = std::clamp<std::int64_t>(ceil_div(words, 32 * parts), 1, std::max(kWords / outs, 1));
+      best = {outs, parts, static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(ahead))), items};
+    }
+  return best;
 }
 
 }  // namespace
@@ -141,13 +200,14 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
   constexpr std::int64_t kMostNormed = 16 * 1024;  // bytes of a work-group's norms
   if (end.norm && (size.batches != 1 || size.m * size.k * static_cast<std::int64_t>(element_bytes(b.stored)) > kMostNormed))
     return std::nullopt;
+  const std::int64_t each_thread = ceil_div(size.k, 32 * kWarps);
   const int segments = end.tail ? static_cast<int>(end.tail->segments) : 1;
 
-  // Enough warps to have the memory busy: several rows a warp where there are many, several warps a row where there are few.
-  const std::int64_t wanted = std::int64_t{target.compute_units} * 16, lines = size.n * size.batches;
-  const int outs = std::max(lines >= 4 * wanted ? 4 : lines >= 2 * wanted ? 2 : 1, segments);
-  std::int64_t parts = 1;
-  while (parts < kWarps && lines / outs * parts < wanted && size.k / (64 * each * parts) >= 2) parts *= 2;
+  const Shares shares = shares_of(target, size, segments, each);
+  const std::int64_t columns = size.n / segments, together = shares.outs / segments;
+  const std::int64_t tiles = ceil_div(columns, together * kWarps / shares.parts);
+  if (shares.items > std::numeric_limits<std::int32_t>::max() / 2) return std::nullopt;
+  const std::int64_t groups = std::min(shares.items, std::int64_t{target.compute_units} * kGroups);
 
   Parameters p(true);
   Body body(target, p);
@@ -156,9 +216,10 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
   const auto value = [&](DType stored, const std::string& x) {
     return stored == DType::f16 ? fmt::format("widened({})", x) : body.loaded(stored, x);
   };
-  std::map<std::string, std::string> names{{"N", number(size.n / segments)},
+  std::map<std::string, std::string> names{{"N", number(columns)},
+                                           {"TILES", number(tiles)},
                                            {"K", number(size.k)},
-                                           {"BATCHES", number(size.batches)},
+                                           {"ITEMS", number(shares.items)},
                                            {"ELEMENT", stored_type(a.stored)},
                                            {"B", p.input(b.stored, b.slot)},
                                            {"B_OFFSET", number(b.offset)},
@@ -177,10 +238,11 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
     names["EPILOGUE"] += fmt::format(
         "y += {};\n", body.loaded(end.bias->stored, fmt::format("{}[{} + column]", p.input(end.bias->stored, end.bias->slot),
                                                                 number(end.bias->offset))));
+  names["WAIT"] = b.is_given ? "WAIT_FOR_LAST;" : "";
   if (end.norm) {
     const ProductEnd::Norm& norm = *end.norm;
     names["A_ROW"] = "COLUMNS";
-    names["ROWS_OF_A"] = filled("LOCAL __align__(16) $ELEMENT normed[ROWS * COLUMNS];\nconst $ELEMENT* const x = normed;", names);
+    names["ROWS_OF_A"] = filled("const $ELEMENT* const x = normed;", names);
     names["X"] = p.input(norm.x.stored, norm.x.slot);
     names["X_OFFSET"] = number(norm.x.offset);
     names["X_ROW"] = number(size.m == 1 ? 0 : norm.x.strides[0]);
@@ -189,15 +251,15 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
     names["COUNT"] = p.number(DType::f32, static_cast<double>(size.k));
     names["EPS"] = p.number(DType::f32, norm.eps);
     names["ROUNDED"] = body.to_store(b.stored, "y");
-    names["QUOTIENT"] = body.call("quotient_by_row", filled("$X[$X_OFFSET + r * $X_ROW + i], root, reciprocal", names));
-    names["NORM"] = filled(kNorm, names);
+    names["QUOTIENT"] = body.call("quotient_by_row", "v, root, reciprocal");
+    names["FIRST"] = filled(kNorm, names);
   } else {
     names["A"] = p.input(a.stored, a.slot);
     names["A_OFFSET"] = number(a.offset);
     names["A_BATCH"] = number(a.strides[0]);
     names["A_ROW"] = number(a.strides[1]);
     names["ROWS_OF_A"] = filled("GLOBAL const $ELEMENT* const x = $A + $A_OFFSET + batch * $A_BATCH;", names);
-    names["NORM"] = "";
+    names["FIRST"] = filled(b.is_given ? "fetch_first();\n$WAIT" : "fetch_first();", names);
   }
   if (end.tail) {
     std::vector<std::string> values{"y"};
@@ -210,21 +272,19 @@ std::optional<Launch> emit_few_rows(const KernelTarget& target, MatrixSize size,
     names["STORED"] = body.to_store(out.stored, result);
   }
   if (end.relu) names["EPILOGUE"] += "y = y > 0.0f || y != y ? y : 0.0f;\n";
-  names["WAIT"] = b.is_given ? "WAIT_FOR_LAST;" : "";
-  const std::string text = (b.is_given ? "LET_NEXT_BEGIN;\n" : "") +
-                           fmt::format(
-                               "enum {{ ROWS = {}, OUTS = {}, SEGMENTS = {}, EACH = {}, WARPS = {}, AHEAD = {}{} }};\n#define "
-                               "PARTS {}\n{}#undef PARTS\n",
-                               size.m, outs, segments, each, kWarps, 8 / outs,
-                               end.norm ? fmt::format(", COLUMNS = {}", size.k) : "", parts, filled(kText, names));
-  // What is fetched ahead stays in registers while norms are computed; without a limit those take so many more that half as many
-  // work-groups run at once.
-  const int least_groups = end.norm ? size.m == 1 ? 4 : 3 : 0;
-  const std::int64_t groups = ceil_div(size.n / segments, outs / segments * kWarps / parts);
-  return make_launch(
-      body, {32 * kWarps, 1, 1},
-      {static_cast<std::uint32_t>(groups), static_cast<std::uint32_t>(std::min<std::int64_t>(size.batches, 65535)), 1}, text,
-      least_groups, b.is_given);
+  const bool is_even = size.k % (std::int64_t{each} * 32 * shares.parts * shares.ahead) == 0;
+  std::string text = fmt::format(
+      "enum {{ ROWS = {}, OUTS = {}, SEGMENTS = {}, TOGETHER = OUTS / SEGMENTS, EACH = {}, WARPS = {}, AHEAD = {}, IS_EVEN = {} "
+      "}};\n",
+      size.m, shares.outs, segments, each, kWarps, shares.ahead, int{is_even});
+  if (end.norm)
+    text +=
+        fmt::format("enum {{ COLUMNS = {}, EACH_THREAD = {}, KEPT = {} }};\n#define SCALES_ARE_GIVEN {}\n", size.k, each_thread,
+                    std::clamp<std::int64_t>(16 / size.m, 1, std::min<std::int64_t>(each_thread, 8)), int{end.norm->is_given});
+  text += fmt::format("#define PARTS {}\n", shares.parts) + filled(kText, names) + "#undef PARTS\n" +
+          (end.norm ? "#undef SCALES_ARE_GIVEN\n" : "");
+  return make_launch(body, {32 * kWarps, 1, 1}, {static_cast<std::uint32_t>(groups), 1, 1},
+                     (b.is_given ? "LET_NEXT_BEGIN;\n" : "") + text, size.m <= kFewRows ? kGroups : 0, b.is_given);
 }
 
 }  // namespace tenon::emit

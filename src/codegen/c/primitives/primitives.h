@@ -107,6 +107,7 @@ struct ProductEnd {
     Access x;  // f32, with rows of unit stride
     Bias weight;
     double eps = 0;
+    bool is_given = false;  // the weight, as Matrix::is_given
   };
   std::optional<Norm> norm;
 };
