@@ -1,6 +1,7 @@
 // The CUDA dialect of generated kernels, compiled (not run) with NVRTC for the architectures we support.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/system/dynamic_library.h"
