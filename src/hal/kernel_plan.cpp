@@ -51,8 +51,12 @@ class Planner {
         products_(graph_, fused_, target_, options, values_, steps_) {
     if (options.library_matmul && options.fuse) epilogues_ = find_epilogues(graph_, fused_, values_);
     if (absorbs()) absorbed_ = find_absorbed(graph_, fused_);
-    for (NodeId id = 0; id < graph_.size(); ++id)
-      if (has_two_parts(target_, graph_, graph_[id], values_)) done_.insert({graph_[id].inputs[1], graph_[id].inputs[2]});
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (has_two_parts(target_, graph_, graph_[id], values_))
+        done_.insert({graph_[id].inputs[1], graph_[id].inputs[2]});
+      else
+        absorbed_.renewed.erase(id);
+    }
   }
 
   KernelPlan run() {
@@ -67,6 +71,7 @@ class Planner {
     for (const auto& [product, head] : absorbed_.heads) left.insert(head.group);
     for (const auto& [attention, cast] : absorbed_.rounded) left.insert(fused_.group_of[at(cast)]);
     for (const auto& [attention, group] : absorbed_.queries) left.insert(group);
+    for (const auto& [attention, keys] : absorbed_.renewed) left.insert(keys.group);
     for (const Step& step : fused_.steps) {
       if (step.group < 0) {
         if (!waiting.contains(step.node) && !done_.contains(step.node)) add_node(step.node);
@@ -93,14 +98,28 @@ class Planner {
     if (absorbed_.heads.contains(id)) return add_product(id, nullptr);
     const auto rounded = absorbed_.rounded.find(id);
     const auto queries = absorbed_.queries.find(id);
-    if (rounded == absorbed_.rounded.end() && queries == absorbed_.queries.end()) return add_primitive(id);
+    const auto renewed = absorbed_.renewed.find(id);
+    if (rounded == absorbed_.rounded.end() && queries == absorbed_.queries.end() && renewed == absorbed_.renewed.end())
+      return add_primitive(id);
+    AttentionGroups groups;
+    std::optional<GroupReader> of_queries, of_keys;
+    if (queries != absorbed_.queries.end()) groups.queries = &of_queries.emplace(graph_, fused_, queries->second, values_);
+    NodeId keys = -1;
+    Dense to_keys;
+    if (renewed != absorbed_.renewed.end()) {
+      groups.keys = renewed->second;
+      keys = fused_.groups[at(groups.keys.group)].outputs[0];
+      to_keys = values_.result_of(keys);
+      const Shape& domain = to_keys.shape;
+      const std::int64_t width = domain.elements() / (domain[0] * domain[1] * domain[2]);
+      groups.to = {to_keys.slot, to_keys.stored, Shape{domain[0], domain[1], domain[2], width}};
+      groups.renewed = &of_keys.emplace(graph_, fused_, groups.keys.group, values_);
+    }
     const NodeId result = rounded == absorbed_.rounded.end() ? id : rounded->second;
     const Dense out = values_.result_of(result);
-    std::optional<GroupReader> reader;
-    if (queries != absorbed_.queries.end()) reader.emplace(graph_, fused_, queries->second, values_);
-    add_region(target_, graph_, graph_[id], {out.slot, out.stored, graph_[id].shape}, values_, steps_, products_,
-               reader ? &*reader : nullptr);
+    add_region(target_, graph_, graph_[id], {out.slot, out.stored, graph_[id].shape}, values_, steps_, products_, groups);
     values_.deliver(result, out);
+    if (keys >= 0) values_.deliver(keys, to_keys);
   }
 
   // A product with what it absorbs, or each in its own kernel.
@@ -163,7 +182,7 @@ class Planner {
       case Prim::window: return steps_.add(emit_window(target_, x(0), node.as<WindowAttr>(), out));
       case Prim::arg_reduce: return steps_.add(emit_arg_reduce(target_, x(0), node.as<ArgReduceAttr>(), out, scratch));
       case Prim::cumulative: return steps_.add(emit_cumulative(target_, x(0), node.as<CumulativeAttr>(), out, scratch));
-      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_, products_, nullptr);
+      case Prim::region: return add_region(target_, graph_, node, out, values_, steps_, products_, {});
       case Prim::arg_sort: return steps_.add(emit_arg_sort(target_, x(0), node.as<ArgSortAttr>(), out, scratch));
       default: throw Error(ErrorCode::internal, fmt::format("no kernel implements {}", name(node.prim)));
     }

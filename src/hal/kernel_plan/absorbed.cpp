@@ -102,6 +102,63 @@ class Finder {
     return fits && is_only && is_whole(q) ? index : -1;
   }
 
+  // The group that renews the last keys and values of attention, if nothing reads them before.
+  std::optional<RenewedKeys> renewed_keys_of(NodeId id) const {
+    const Node& attention = graph_[id];
+    const Shape& q = graph_[attention.inputs[0]].shape;
+    const NodeId whole[]{attention.inputs[1], attention.inputs[2]};
+    if (whole[0] == whole[1] || attention.dtype != DType::f32 || q[2] != 1 ||
+        !has_few_queries(q, graph_[whole[0]].shape, graph_[whole[1]].shape))
+      return std::nullopt;
+    for (const NodeId part : whole)
+      if (graph_[part].prim != Prim::concat || graph_[part].inputs.size() != 2 || graph_[part].as<AxisAttr>().axis != 2 ||
+          uses_[at(part)] != 1)
+        return std::nullopt;
+    const ValueView &k = view(graph_[whole[0]].inputs[1]), &v = view(graph_[whole[1]].inputs[1]);
+    const int index = fused_.group_of[at(k.base)];
+    if (index < 0 || k.base != v.base) return std::nullopt;
+    const Group& group = fused_.groups[at(index)];
+    const Shape& domain = group.domain;
+    const Node& last = graph_[k.base];
+    if (group.kind != Group::Kind::elementwise || group.outputs != std::vector{k.base} || last.dtype != DType::f32 ||
+        !(last.shape == domain) || domain.rank() < 4 || domain.rank() > 5 || reads_iota(group))
+      return std::nullopt;
+    if (last.prim != Prim::elementwise || last.as<ElementwiseAttr>().op != ElementwiseOp::Where) return std::nullopt;
+    const std::int64_t line = q[3], head = domain[2] * line, shared = k.shape[1];
+    if (domain[0] != q[0] || domain[1] != 2 * shared || domain.elements() != domain[0] * domain[1] * head) return std::nullopt;
+    for (const ValueView* x : {&k, &v}) {
+      const std::array dense{domain[1] * head, head, line, std::int64_t{1}};
+      for (int axis = 0; axis < 4; ++axis)
+        if (x->shape[axis] > 1 && x->strides[at(axis)] != dense[at(axis)]) return std::nullopt;
+      if (x->shape != Shape{q[0], shared, domain[2], line} || x->offset % head != 0) return std::nullopt;
+    }
+    const RenewedKeys found{index, last.inputs[0], last.inputs[2], k.offset / head, v.offset / head};
+    if (std::min(found.k_head, found.v_head) != 0 || std::max(found.k_head, found.v_head) != shared) return std::nullopt;
+    const ValueView &is_new = view(found.is_new), &old = view(found.old);
+    if (member_behind(graph_, fused_, index, found.is_new) || member_behind(graph_, fused_, index, found.old) ||
+        graph_[is_new.base].dtype != DType::boolean || graph_[old.base].dtype != DType::f32 || !is_dense(old) ||
+        old.offset % 8 != 0 || !(old.shape == domain) || !(is_new.shape == domain))
+      return std::nullopt;
+    for (int axis = 0; axis < domain.rank(); ++axis)
+      if (axis != 0 && axis != 2 && domain[axis] > 1 && is_new.strides[at(axis)] != 0) return std::nullopt;
+    return is_read_before(k.base, index, id, whole) ? std::nullopt : std::optional(found);
+  }
+  // Whether a step between the group and attention |id|, other than those that put its operands together, reads |base|.
+  bool is_read_before(NodeId base, int index, NodeId id, std::span<const NodeId> others) const {
+    bool is_between = false;
+    for (const Step& step : fused_.steps) {
+      if (step.group == index) is_between = true;
+      if (step.group < 0 && step.node == id) return !is_between;
+      if (!is_between || step.group == index || (step.group < 0 && std::ranges::find(others, step.node) != others.end()))
+        continue;
+      const std::vector<NodeId> nodes = step.group < 0 ? std::vector{step.node} : fused_.groups[at(step.group)].nodes;
+      for (const NodeId node : nodes)
+        for (const NodeId operand : graph_[node].inputs)
+          if (base_of(operand) == base) return true;
+    }
+    return true;
+  }
+
   std::optional<ProductTail> tail_of(int index) const {
     const Group& group = fused_.groups[at(index)];
     if (group.kind != Group::Kind::elementwise || group.outputs.size() != 1 || group.domain.rank() != 2) return std::nullopt;
@@ -265,25 +322,50 @@ Absorbed find_absorbed(const Graph& graph, const Plan& fused) {
       all.heads[id] = head->second;
   }
   for (NodeId id = 0; id < graph.size(); ++id)
-    if (is_attention(graph[id]))
+    if (is_attention(graph[id])) {
       if (const int group = finder.queries_of(graph[id]); group >= 0) all.queries[id] = group;
+      if (const auto keys = finder.renewed_keys_of(id)) all.renewed[id] = *keys;
+    }
   return all;
 }
+
+namespace {
+
+// The element of the group whose place along each axis of its domain is |by|.
+std::string element_at(GroupReader& reader, Body& body, std::span<const std::string> by) {
+  Parameters& p = body.parameters();
+  return element_text(reader, body, [&](const External& e) {
+    const std::string buffer = p.input(e.from.stored, e.from.slot);
+    std::string index = p.whole_number(e.view.offset);
+    for (std::size_t axis = 0; axis < by.size(); ++axis)
+      if (e.view.strides[axis] != 0) index += fmt::format(" + {} * {}", by[axis], p.whole_number(e.view.strides[axis]));
+    return body.loaded(e.from.stored, fmt::format("{}[{}]", buffer, index));
+  });
+}
+
+// Widths are in the text: a division by a parameter takes long.
+std::string quotient(const std::string& place, std::int64_t by) { return fmt::format("({} / {})", place, by); }
+std::string remainder(const std::string& place, std::int64_t by) { return fmt::format("({} % {})", place, by); }
+
+}  // namespace
 
 std::function<std::string(Body&, const std::string&, const std::string&, const std::string&, std::string&)> query_text(
     GroupReader& reader) {
   return [&reader](Body& body, const std::string& batch, const std::string& head, const std::string& place, std::string& result) {
-    Parameters& p = body.parameters();
-    const std::int64_t width = reader.group().domain[3];  // in the text: a division by a parameter takes long
+    const std::int64_t width = reader.group().domain[3];
     result = reader.name(reader.group().outputs[0]);
-    return element_text(reader, body, [&](const External& e) {
-      const std::string buffer = p.input(e.from.stored, e.from.slot);
-      std::string index = p.whole_number(e.view.offset);
-      const std::array by{batch, head, fmt::format("({} / {})", place, width), fmt::format("({} % {})", place, width)};
-      for (std::size_t axis = 0; axis < by.size(); ++axis)
-        if (e.view.strides[axis] != 0) index += fmt::format(" + {} * {}", by[axis], p.whole_number(e.view.strides[axis]));
-      return body.loaded(e.from.stored, fmt::format("{}[{}]", buffer, index));
-    });
+    return element_at(reader, body, std::array{batch, head, quotient(place, width), remainder(place, width)});
+  };
+}
+
+std::function<std::string(Body&, const std::string&, const std::string&, const std::string&, const std::string&, std::string&)>
+renewed_text(GroupReader& reader) {
+  return [&reader](Body& body, const std::string& batch, const std::string& head, const std::string& key,
+                   const std::string& place, std::string& result) {
+    const Shape& domain = reader.group().domain;
+    result = reader.name(reader.group().outputs[0]);
+    if (domain.rank() == 4) return element_at(reader, body, std::array{batch, head, key, place});
+    return element_at(reader, body, std::array{batch, head, key, quotient(place, domain[4]), remainder(place, domain[4])});
   };
 }
 

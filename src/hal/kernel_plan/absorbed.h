@@ -3,8 +3,8 @@
 // A step that generates a token is a chain of such products, each of which reads a matrix once, with small groups between them
 // that take as long as a kernel takes to start. A product of few rows computes the group that alone reads it as it stores its
 // result (a tail: the sum with the residual, the product of a gate), and the root mean square norm of its own rows before it
-// begins (a head). Attention of few queries computes the group that turns them, and stores its result in the type that it is
-// rounded to.
+// begins (a head). Attention of few queries computes the group that turns them and the group that puts the newest among the last
+// keys and values, and stores its result in the type that it is rounded to.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -34,11 +34,19 @@ struct ProductHead {
   double eps = 0;
 };
 
+// A group where(is_new, ..., old) [n, heads, keys, ...] whose heads are the last keys and values of attention.
+struct RenewedKeys {
+  int group = -1;
+  NodeId is_new = -1, old = -1;         // operands of the group
+  std::int64_t k_head = 0, v_head = 0;  // the first of the keys' and of the values'
+};
+
 struct Absorbed {
-  std::map<int, ProductTail> tails;     // by group
-  std::map<NodeId, ProductHead> heads;  // by product
-  std::map<NodeId, NodeId> rounded;     // by attention: the cast to 16 bits that alone reads it
-  std::map<NodeId, int> queries;        // by attention of few queries: the group that computes them for nothing else
+  std::map<int, ProductTail> tails;       // by group
+  std::map<NodeId, ProductHead> heads;    // by product
+  std::map<NodeId, NodeId> rounded;       // by attention: the cast to 16 bits that alone reads it
+  std::map<NodeId, int> queries;          // by attention of few queries: the group that computes them for nothing else
+  std::map<NodeId, RenewedKeys> renewed;  // by attention of few queries
 };
 
 // Moves sums with a product of few rows out of the groups of norms, so that they can be tails. Before PlanValues is made.
@@ -48,5 +56,10 @@ Absorbed find_absorbed(const Graph& graph, const Plan& fused);
 // For AttentionOperands::query, from the group whose |reader| this is, which must live as long as the result.
 std::function<std::string(emit::Body&, const std::string&, const std::string&, const std::string&, std::string&)> query_text(
     emit::GroupReader& reader);
+
+// For AttentionOperands::Rest::Renewal::element, likewise.
+std::function<std::string(emit::Body&, const std::string&, const std::string&, const std::string&, const std::string&,
+                          std::string&)>
+renewed_text(emit::GroupReader& reader);
 
 }  // namespace tenon

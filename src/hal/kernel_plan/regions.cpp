@@ -1,5 +1,7 @@
 #include "hal/kernel_plan/regions.h"
 
+#include <fmt/format.h>
+
 #include "codegen/c/attention/attention.h"
 #include "codegen/c/sort/sort.h"
 #include "tenon/error.h"
@@ -21,6 +23,27 @@ Access rows_of(const KernelTarget& target, const Graph& graph, NodeId id, PlanVa
   const Access copy = dense_access(steps.temporary(node.dtype, node.shape), node.dtype, node.shape);
   steps.add(emit_copy(target, node.shape, stored, copy));
   return copy;
+}
+
+AttentionOperands::Rest renewed_rest(const AttentionGroups& groups, std::int64_t from, PlanValues& values) {
+  const RenewedKeys& keys = groups.keys;
+  const Shape& all = groups.to.shape;  // [n, heads, keys, width]
+  const Access old = values.stored(keys.old);
+  const std::int64_t head = all[2] * all[3];
+  const auto part = [&](std::int64_t first) {
+    return Access{old.slot, old.stored, old.offset + first * head, {all[1] * head, head, all[3], 1}};
+  };
+  AttentionOperands::Rest rest{from, part(keys.k_head), part(keys.v_head), std::nullopt};
+  const Access is_new = values.stored(keys.is_new);
+  const auto condition = [is_new](Body& body, const std::string& batch, const std::string& key) {
+    Parameters& p = body.parameters();
+    const std::string place =
+        fmt::format("{}[{} + {} * {} + {} * {}]", p.input(is_new.stored, is_new.slot), p.whole_number(is_new.offset), batch,
+                    p.whole_number(is_new.strides[0]), key, p.whole_number(is_new.strides[2]));
+    return fmt::format("{} != 0", body.loaded(is_new.stored, place));
+  };
+  rest.renewal = {groups.to, keys.k_head, keys.v_head, condition, renewed_text(*groups.renewed)};
+  return rest;
 }
 
 }  // namespace
@@ -53,7 +76,7 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
 }
 
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const Dense& out, PlanValues& values,
-                PlanSteps& steps, PlanProducts& products, GroupReader* queries) {
+                PlanSteps& steps, PlanProducts& products, const AttentionGroups& groups) {
   const Scratch scratch = [&](std::uint64_t bytes) { return steps.temporary(bytes); };
   const RegionAttr& attr = node.as<RegionAttr>();
   if (const auto* part = std::get_if<TopKAttr>(&attr)) {
@@ -72,8 +95,8 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
   const auto rows = [&](std::size_t input) { return rows_of(target, graph, node.inputs[input], values, steps); };
   const auto shape = [&](std::size_t input) -> const Shape& { return graph[node.inputs[input]].shape; };
   AttentionOperands x{shape(0), shape(1), shape(2), {}, {}, {}, std::nullopt, std::nullopt, false, {}, false};
-  if (queries)
-    x.query = query_text(*queries);
+  if (groups.queries)
+    x.query = query_text(*groups.queries);
   else
     x.q = rows(0);
   if (has_two_parts(target, graph, node, values)) {
@@ -82,7 +105,11 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
     };
     x.k = part(1, 0);
     x.v = part(2, 0);
-    x.rest = {graph[graph[node.inputs[1]].inputs[0]].shape[2], part(1, 1), part(2, 1)};
+    const std::int64_t from = graph[graph[node.inputs[1]].inputs[0]].shape[2];
+    if (groups.renewed)
+      x.rest = renewed_rest(groups, from, values);
+    else
+      x.rest = {from, part(1, 1), part(2, 1), std::nullopt};
     x.is_given = steps.is_input(x.k.slot) && steps.is_input(x.v.slot);
   } else {
     x.k = rows(1);

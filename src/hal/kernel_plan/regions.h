@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codegen/c/primitives/primitives.h"
+#include "hal/kernel_plan/absorbed.h"
 #include "hal/kernel_plan/products.h"
 #include "hal/kernel_plan/steps.h"
 #include "hal/kernel_plan/values.h"
@@ -14,8 +15,15 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
 // Whether the step of |node|, an attention, reads the two parts of its keys and values where they are; nothing else reads them
 // put together.
 bool has_two_parts(const KernelTarget& target, const Graph& graph, const Node& node, const PlanValues& values);
-// Adds the steps of |node|, a region that was taken. |queries|: of attention, the group that it computes itself; may be null.
+// Groups that attention computes itself; null: it does not.
+struct AttentionGroups {
+  emit::GroupReader* queries = nullptr;
+  emit::GroupReader* renewed = nullptr;  // what |keys| names, stored in |to|
+  RenewedKeys keys;
+  emit::Dense to;
+};
+// Adds the steps of |node|, a region that was taken.
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const emit::Dense& out, PlanValues& values,
-                PlanSteps& steps, PlanProducts& products, emit::GroupReader* queries);
+                PlanSteps& steps, PlanProducts& products, const AttentionGroups& groups);
 
 }  // namespace tenon

@@ -105,6 +105,22 @@ std::vector<Graph> graphs() {
         }
       g.set_outputs(outputs);
     });
+  // The last keys and values are renewed by attention itself.
+  for (const std::int64_t width : {32, 64, 128})
+    add([&](Graph& g) {
+      const NodeId q = g.input("q", DType::f32, {2, 16, 1, width}), before = g.input("before", DType::f32, {2, 8, 6000, width});
+      const NodeId is_new = g.broadcast(g.input("is_new", DType::boolean, {2, 1, 32, 1}), {2, 8, 32, width});
+      const NodeId x = g.broadcast(g.input("x", DType::f32, {2, 8, 1, width}), {2, 8, 32, width});
+      const NodeId lately =
+          apply(g, "where", {is_new, apply(g, "neg", {x})[0], g.input("old", DType::f32, {2, 8, 32, width})})[0];
+      const auto both = [&](std::int64_t first) {
+        const std::int64_t start[] = {0, first, 0, 0}, step[] = {1, 1, 1, 1};
+        const std::int64_t many[] = {2, 4, 6000, width}, few[] = {2, 4, 32, width};
+        const NodeId parts[] = {g.slice(before, start, many, step), g.slice(lately, start, few, step)};
+        return g.concat(parts, 2);
+      };
+      g.set_outputs({apply(g, "scaled_dot_product_attention", {q, both(0), both(4)})[0], lately});
+    });
   add([](Graph& g) {
     const NodeId x = g.input("x", DType::f32, {2, 8, 33, 40}), w = g.input("w", DType::f32, {16, 1, 3, 3});
     const NodeId table = g.input("t", DType::f32, {1000, 64}), i = g.input("i", DType::i64, {500, 1});

@@ -3,6 +3,8 @@
 //   LD_LIBRARY_PATH=FOLDER_OF_LIBNCCL build/release/test_cuda --gtest_filter='*NcclOnACard*'
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <numeric>
 
 #include "backends/cuda/backend.h"

@@ -28,6 +28,18 @@ struct AttentionOperands {
   struct Rest {
     std::int64_t from = 0;  // the number of the first of them
     Access k, v;
+    // If the kernel renews them, and stores them in |out| [n, heads, keys, e], f32, as its heads |k_head| and |v_head| on: k and
+    // v are what was there, of which keys for which |is_new| are replaced.
+    struct Renewal {
+      Dense out;
+      std::int64_t k_head = 0, v_head = 0;
+      std::function<std::string(Body& body, const std::string& batch, const std::string& key)> is_new;
+      // Statements that define |result|, an element.
+      std::function<std::string(Body& body, const std::string& batch, const std::string& head, const std::string& key,
+                                const std::string& place, std::string& result)>
+          element;
+    };
+    std::optional<Renewal> renewal;
   };
   std::optional<Rest> rest;
   std::optional<Access> mask;

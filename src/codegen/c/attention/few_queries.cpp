@@ -38,6 +38,7 @@ VLOAD($ELEMENT, EACH, v_part[buffer][a], $V_PLACE);
 }
 };
 $FIRST_FETCH
+$LATE_FETCH
 f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
 i32 row_of[R], head_of[R];
 UNROLL for (i32 r = 0; r < R; ++r) {
@@ -53,42 +54,15 @@ sum[r][i] = 0;
 largest[r] = -INFINITY_F32;
 total[r] = 0;
 }
-const auto use = [&](const i32 buffer, const i32 start) {
-UNROLL for (i32 r = 0; r < R; ++r) {
-const i32 row = row_of[r], h = head_of[r];
-f32 score[AHEAD], mask[AHEAD], top = largest[r];
-UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-const i32 wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
-mask[a] = $MASK;
-}
-UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-f32 s = 0;
-UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], $K_VALUE, s);
-UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
-const i32 key = start + team + a * TEAMS;
-s = key < end && (!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
-score[a] = s;
-top = fmaxf(top, s);
-}
-const f32 base = top == -INFINITY_F32 ? 0.0f : top, change = power(largest[r] - base);
-largest[r] = top;
-total[r] *= change;
-UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] *= change;
-UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-const f32 p = power(score[a] - base);
-total[r] += p;
-const f32 weight = $ROUNDED;
-UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, $V_VALUE, sum[r][i]);
-}
-}
-};
+$USE
 for (i32 first = begin; first < end; first += BUFFERS * SPAN) {
 UNROLL for (i32 buffer = 0; buffer < BUFFERS; ++buffer) {
 const i32 start = first + buffer * SPAN;
-if (start < end) use(buffer, start);
+if (start < end) use(k_part[buffer], v_part[buffer], start, end);
 if (start + BUFFERS * SPAN < end) fetch(buffer, start + BUFFERS * SPAN);
 }
 }
+$LATE_USE
 // The teams of a warp are joined first.
 LOCAL f32 sums[THREADS / 32][LANES * EACH], tops[THREADS / 32], totals[THREADS / 32];
 UNROLL for (i32 r = 0; r < R; ++r) {
@@ -122,6 +96,74 @@ $STORE_STATE
 #undef INFINITY_F32
 )";
 
+// What |$COUNT| keys of each team add to the results.
+constexpr std::string_view kUse =
+    R"(const auto $NAME = [&]($ELEMENT (&k_now)[$COUNT][EACH], $ELEMENT (&v_now)[$COUNT][EACH], const i32 start, const i32 end) {
+UNROLL for (i32 r = 0; r < R; ++r) {
+const i32 row = row_of[r], h = head_of[r];
+f32 score[$COUNT], mask[$COUNT], top = largest[r];
+UNROLL for (i32 a = 0; a < $COUNT; ++a) {
+const i32 wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
+mask[a] = $MASK;
+}
+UNROLL for (i32 a = 0; a < $COUNT; ++a) {
+f32 s = 0;
+UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], $K_VALUE, s);
+UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
+const i32 key = start + team + a * TEAMS;
+s = key < end && (!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
+score[a] = s;
+top = fmaxf(top, s);
+}
+const f32 base = top == -INFINITY_F32 ? 0.0f : top, change = power(largest[r] - base);
+largest[r] = top;
+total[r] *= change;
+UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] *= change;
+UNROLL for (i32 a = 0; a < $COUNT; ++a) {
+const f32 p = power(score[a] - base);
+total[r] += p;
+const f32 weight = $ROUNDED;
+UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, $V_VALUE, sum[r][i]);
+}
+}
+};)";
+
+// The last keys, if they are renewed, are few, and stand apart from the others: the work-groups of the last part use them. One of
+// those that read a head stores it.
+constexpr std::string_view kLateFetch = R"(VARRAY(f32, EACH, k_late[LATE]);
+VARRAY(f32, EACH, v_late[LATE]);
+i32 is_new[LATE];
+const i32 late_keys = split + 1 == (u32)$SPLITS ? (i32)$LATE_KEYS : 0;
+const auto fetch_late = [&](const i32 start) {
+UNROLL for (i32 a = 0; a < LATE; ++a) {
+const i32 wanted = start + team + a * TEAMS, late = wanted < late_keys ? wanted : late_keys - 1;
+VLOAD(f32, EACH, k_late[a], k_rest + late * $LATE_K_ROW);
+VLOAD(f32, EACH, v_late[a], v_rest + late * $LATE_V_ROW);
+is_new[a] = $IS_NEW;
+}
+};
+if (late_keys > 0) fetch_late(0);)";
+constexpr std::string_view kLateUse = R"($USE_LATE
+const auto renewed = [&](const i32 head, const i32 late, const i32 place) -> f32 {
+$ELEMENT_TEXTreturn $ELEMENT_NAME;
+};
+for (i32 start = 0; start < late_keys; start += TEAMS * LATE) {
+if (start > 0) fetch_late(start);
+UNROLL for (i32 a = 0; a < LATE; ++a) {
+const i32 wanted = start + team + a * TEAMS, late = wanted < late_keys ? wanted : late_keys - 1;
+if (is_new[a]) UNROLL_BY(1) for (i32 is_value = 0; is_value < 2; ++is_value) {
+f32 x[EACH];
+UNROLL for (i32 i = 0; i < EACH; ++i) x[i] = renewed(g + (is_value ? $V_FIRST : $K_FIRST), late, part * EACH + i);
+UNROLL for (i32 i = 0; i < EACH; ++i) if (is_value) v_late[a][i] = x[i]; else k_late[a][i] = x[i];
+}
+if (chunk == 0 && wanted < late_keys) {
+VSTORE(f32, EACH, k_late[a], $RENEWED_OUT + ((n * $LATE_HEADS + g + $K_FIRST) * $LATE_KEYS + late) * WIDTH + part * EACH);
+VSTORE(f32, EACH, v_late[a], $RENEWED_OUT + ((n * $LATE_HEADS + g + $V_FIRST) * $LATE_KEYS + late) * WIDTH + part * EACH);
+}
+}
+use_late(k_late, v_late, keys + start, keys + late_keys);
+})";
+
 constexpr std::string_view kJoin = R"(#define INFINITY_F32 AS_F32(0x7f800000u)
 const i64 line = j / $WIDTH, c = j % $WIDTH;
 f32 top = -INFINITY_F32, all = 0, x = 0;
@@ -154,7 +196,9 @@ bool has_few_queries(const Shape& q, const Shape& k, const Shape& v) {
 std::vector<Launch> emit_few_queries(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                      const Dense& out, const Scratch& scratch) {
   const DType dtype = x.k.stored;
-  const std::int64_t width = x.q_shape[3], shared = x.q_shape[1] / x.k_shape[1], rows = x.q_shape[2], keys = x.k_shape[2];
+  const std::int64_t width = x.q_shape[3], shared = x.q_shape[1] / x.k_shape[1], rows = x.q_shape[2];
+  const AttentionOperands::Rest::Renewal* const renewal = x.rest && x.rest->renewal ? &*x.rest->renewal : nullptr;
+  const std::int64_t keys = renewal ? x.rest->from : x.k_shape[2];
   const int each = 16 / static_cast<int>(element_bytes(dtype)), lanes = lanes_of(dtype, width);
   if ((!x.query && !has_aligned_rows(x.q)) || !has_aligned_rows(x.k) || !has_aligned_rows(x.v))
     throw Error(ErrorCode::internal, "attention of few queries needs aligned rows");
@@ -169,7 +213,7 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   // for their number, each with some keys for every team.
   const int resident = is_short ? 2 : together == 1 ? 8 : together == 2 ? 5 : 3;
   const int buffers = is_short ? 4 : 2;  // of keys and values that are fetched while those before are used
-  const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead * buffers;
+  const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead * 2;
   const std::int64_t limit = std::clamp<std::int64_t>(keys / (teams * 8), 1, std::max<std::int64_t>(held / all, 4));
   std::int64_t most = 1;
   for (std::int64_t parts = 2; parts <= limit; ++parts)
@@ -192,8 +236,8 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
       {"KEY_COUNT", p.whole_number(keys)},
       {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
       {"ELEMENT", stored_type(dtype)},
-      {"K_VALUE", body.loaded(dtype, "k_part[buffer][a][i]")},
-      {"V_VALUE", body.loaded(dtype, "v_part[buffer][a][i]")},
+      {"K_VALUE", body.loaded(dtype, "k_now[a][i]")},
+      {"V_VALUE", body.loaded(dtype, "v_now[a][i]")},
       {"ROUNDED", dtype == DType::f32 ? "p" : body.loaded(dtype, body.to_store(dtype, "p"))}};
   if (x.query) {
     names["QUERY_ROW"] = "const i32 head = head_of[r];";
@@ -218,18 +262,43 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
     names["REST"] +=
         fmt::format("const {0}* const {1}_rest = {2} + {3} + n * {4} + g * {5} + part * EACH;\n", names["ELEMENT"], lower,
                     names[second], names[second + "_OFFSET"], names[second + "_BATCH"], names[second + "_HEAD"]);
+    if (renewal) continue;
     const std::string from = p.whole_number(x.rest->from);
     place = fmt::format("(key < {0} ? {1} : {2}_rest + (key - {0}) * {3})", from, place, lower, names[second + "_ROW"]);
+  }
+  names["MASK"] = x.mask ? mask_value(body, p, x) : "0.0f";
+  names["MASKED"] = x.mask ? masked_score(x, "s", "mask[a]") : "s";
+  const auto use = [&](const char* name, const char* count) {
+    names["NAME"] = name;
+    names["COUNT"] = count;
+    return filled(kUse, names);
+  };
+  names["USE"] = use("use", "AHEAD");
+  names["LATE_FETCH"] = names["LATE_USE"] = "";
+  if (renewal) {
+    names["ELEMENT_TEXT"] = renewal->element(body, "n", "head", "late", "place", names["ELEMENT_NAME"]);
+    names["LATE_K_ROW"] = names["K2_ROW"];
+    names["LATE_V_ROW"] = names["V2_ROW"];
+    names["IS_NEW"] = renewal->is_new(body, "n", "late");
+    names["K_FIRST"] = p.whole_number(renewal->k_head);
+    names["V_FIRST"] = p.whole_number(renewal->v_head);
+    names["LATE_HEADS"] = p.whole_number(renewal->out.shape[1]);
+    names["LATE_KEYS"] = p.whole_number(renewal->out.shape[2]);
+    names["RENEWED_OUT"] = p.output(DType::f32, renewal->out.slot);
+    names["USE_LATE"] = use("use_late", "LATE");
+    names["LATE_FETCH"] = filled(kLateFetch, names);
+    names["LATE_USE"] = filled(kLateUse, names);
   }
   // Keys and values that no kernel of the program writes are fetched while the kernel in front of this one still runs.
   const bool is_early = x.is_given && x.rest;
   constexpr std::string_view kFetch = "UNROLL for (i32 b = 0; b < BUFFERS; ++b) {0}fetch(b, begin + b * SPAN);\n";
-  names["FIRST_FETCH"] = is_early ? fmt::format("const i32 early = (i32){};\n", p.whole_number(x.rest->from)) +
-                                        fmt::format(kFetch, "if (begin + (b + 1) * SPAN <= early) ") + "WAIT_FOR_LAST;\n" +
-                                        fmt::format(kFetch, "if (begin + (b + 1) * SPAN > early) ")
-                                  : fmt::format(kFetch, "");
-  names["MASK"] = x.mask ? mask_value(body, p, x) : "0.0f";
-  names["MASKED"] = x.mask ? masked_score(x, "s", "mask[a]") : "s";
+  if (is_early && renewal)
+    names["FIRST_FETCH"] = fmt::format(kFetch, "") + "WAIT_FOR_LAST;\n";
+  else
+    names["FIRST_FETCH"] = is_early ? fmt::format("const i32 early = (i32){};\n", p.whole_number(x.rest->from)) +
+                                          fmt::format(kFetch, "if (begin + (b + 1) * SPAN <= early) ") + "WAIT_FOR_LAST;\n" +
+                                          fmt::format(kFetch, "if (begin + (b + 1) * SPAN > early) ")
+                                    : fmt::format(kFetch, "");
   if (splits > 1) {
     names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
     names["STORE_STATE"] =
@@ -242,8 +311,9 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   }
   std::string text = fmt::format(
       "enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, SPAN = TEAMS * AHEAD, BUFFERS = "
-      "{}, CAUSAL = {} }};\n",
-      width, each, lanes, teams, threads, together, kAhead, buffers, int{rule.causal});
+      "{}, LATE = {}, CAUSAL = {} }};\n",
+      width, each, lanes, teams, threads, together, kAhead, buffers,
+      renewal ? std::clamp<std::int64_t>(ceil_div(renewal->out.shape[2], teams), 1, kAhead) : 0, int{rule.causal});
   std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
                                            (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), 0, is_early)};
   if (splits == 1) return launches;

@@ -171,7 +171,7 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
 
 KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, f32 arg8, GLOBAL const f32* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const f32* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const f32* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23, GLOBAL f32* RESTRICT arg24) {
   STARTED;
-  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 4, CAUSAL = 0 };
+  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 2, SPAN = TEAMS * AHEAD, BUFFERS = 4, LATE = 0, CAUSAL = 0 };
   #define INFINITY_F32 AS_F32(0x7f800000u)
   const i32 t = threadIdx.x, team = t / LANES, part = t % LANES;
   const u32 split = blockIdx.x % (u32)arg0, chunk = blockIdx.x / (u32)arg0 % (u32)arg1;
@@ -182,16 +182,19 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
   const f32* const v = arg19 + arg20 + n * arg21 + g * arg22 + part * EACH;
   
   const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
-  VARRAY(f32, EACH, k_part[AHEAD]);
-  VARRAY(f32, EACH, v_part[AHEAD]);
-  const auto fetch = [&](const i32 b) {
+  VARRAY(f32, EACH, k_part[BUFFERS][AHEAD]);
+  VARRAY(f32, EACH, v_part[BUFFERS][AHEAD]);
+  const auto fetch = [&](const i32 buffer, const i32 start) {
     UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-      const i64 key = b + a * TEAMS < end ? b + a * TEAMS : end - 1;
-      VLOAD(f32, EACH, k_part[a], k + key * arg18);
-      VLOAD(f32, EACH, v_part[a], v + key * arg23);
+      const i32 wanted = start + team + a * TEAMS;
+      const i64 key = wanted < end ? wanted : end - 1;
+      VLOAD(f32, EACH, k_part[buffer][a], k + key * arg18);
+      VLOAD(f32, EACH, v_part[buffer][a], v + key * arg23);
     }
   };
-  fetch(begin + team);
+  UNROLL for (i32 b = 0; b < BUFFERS; ++b) fetch(b, begin + b * SPAN);
+  
+  
   f32 query[R][EACH], sum[R][EACH], largest[R], total[R];
   i32 row_of[R], head_of[R];
   UNROLL for (i32 r = 0; r < R; ++r) {
@@ -207,17 +210,19 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
     largest[r] = -INFINITY_F32;
     total[r] = 0;
   }
-  for (i32 start = begin; start < end; start += TEAMS * AHEAD) {
-    const i32 b = start + team;
-    if (start > begin) fetch(b);
+  const auto use = [&](f32 (&k_now)[AHEAD][EACH], f32 (&v_now)[AHEAD][EACH], const i32 start, const i32 end) {
     UNROLL for (i32 r = 0; r < R; ++r) {
       const i32 row = row_of[r], h = head_of[r];
-      f32 score[AHEAD], top = largest[r];
+      f32 score[AHEAD], mask[AHEAD], top = largest[r];
+      UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+        const i32 wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
+        mask[a] = 0.0f;
+      }
       UNROLL for (i32 a = 0; a < AHEAD; ++a) {
         f32 s = 0;
-        UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], k_part[a][i], s);
+        UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], k_now[a][i], s);
         UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
-        const i32 key = b + a * TEAMS;
+        const i32 key = start + team + a * TEAMS;
         s = key < end && (!CAUSAL || key <= row) ? s : -INFINITY_F32;
         score[a] = s;
         top = fmaxf(top, s);
@@ -230,35 +235,46 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
         const f32 p = power(score[a] - base);
         total[r] += p;
         const f32 weight = p;
-        UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, v_part[a][i], sum[r][i]);
+        UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, v_now[a][i], sum[r][i]);
       }
+    }
+  };
+  for (i32 first = begin; first < end; first += BUFFERS * SPAN) {
+    UNROLL for (i32 buffer = 0; buffer < BUFFERS; ++buffer) {
+      const i32 start = first + buffer * SPAN;
+      if (start < end) use(k_part[buffer], v_part[buffer], start, end);
+      if (start + BUFFERS * SPAN < end) fetch(buffer, start + BUFFERS * SPAN);
     }
   }
-  LOCAL f32 sums[TEAMS][LANES * EACH], tops[TEAMS], totals[TEAMS], weights[THREADS / 32][TEAMS];
+  
+  // The teams of a warp are joined first.
+  LOCAL f32 sums[THREADS / 32][LANES * EACH], tops[THREADS / 32], totals[THREADS / 32];
   UNROLL for (i32 r = 0; r < R; ++r) {
-    BARRIER;
-    UNROLL for (i32 i = 0; i < EACH; ++i) sums[team][part * EACH + i] = sum[r][i];
-    if (part == 0) { tops[team] = largest[r]; totals[team] = total[r]; }
-    BARRIER;
-    f32 top = -INFINITY_F32, all = 0;
-    for (i32 m = t % 32; m < TEAMS; m += 32) top = fmaxf(top, tops[m]);
-    UNROLL for (i32 distance = 16; distance > 0; distance /= 2) top = fmaxf(top, SHUFFLE(top, distance));
-    const f32 base = top == -INFINITY_F32 ? 0.0f : top;
-    for (i32 m = t % 32; m < TEAMS; m += 32) {
-      weights[t / 32][m] = power(tops[m] - base);
-      all = fmaf(totals[m], weights[t / 32][m], all);
+    UNROLL for (i32 distance = LANES; distance < 32; distance *= 2) {
+      const f32 other = SHUFFLE(largest[r], distance), top = fmaxf(largest[r], other), base = top == -INFINITY_F32 ? 0.0f : top;
+      const f32 mine = power(largest[r] - base), its = power(other - base);
+      total[r] = fmaf(SHUFFLE(total[r], distance), its, total[r] * mine);
+      UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(SHUFFLE(sum[r][i], distance), its, sum[r][i] * mine);
+      largest[r] = top;
     }
-    UNROLL for (i32 distance = 16; distance > 0; distance /= 2) all += SHUFFLE(all, distance);
-    __syncwarp();
+    BARRIER;
+    if (t % 32 < LANES) UNROLL for (i32 i = 0; i < EACH; ++i) sums[t / 32][part * EACH + i] = sum[r][i];
+    if (t % 32 == 0) { tops[t / 32] = largest[r]; totals[t / 32] = total[r]; }
+    BARRIER;
     const i32 number = chunk * R + r;
-    if (number < rows * group) {
-      const i64 line = ((i64)n * arg3 + head_of[r]) * rows + row_of[r];
-      for (i32 c = t; c < WIDTH; c += THREADS) {
-        f32 x = 0;
-        UNROLL_BY(8) for (i32 m = 0; m < TEAMS; ++m) x = fmaf(sums[m][c], weights[t / 32][m], x);
-        x = all == 0 ? 0.0f : x / all;
-        arg24[line * WIDTH + c] = x;
+    if (number < rows * group && t < WIDTH) {
+      f32 top = -INFINITY_F32, all = 0, x = 0;
+      UNROLL for (i32 m = 0; m < THREADS / 32; ++m) top = fmaxf(top, tops[m]);
+      const f32 base = top == -INFINITY_F32 ? 0.0f : top;
+      UNROLL for (i32 m = 0; m < THREADS / 32; ++m) {
+        const f32 weight = power(tops[m] - base);
+        all = fmaf(totals[m], weight, all);
+        x = fmaf(sums[m][t], weight, x);
       }
+      const i32 c = t;
+      const i64 line = ((i64)n * arg3 + head_of[r]) * rows + row_of[r];
+      x = all == 0 ? 0.0f : x / all;
+      arg24[line * WIDTH + c] = x;
       
     }
   }

@@ -1,0 +1,149 @@
+// Programs of all kinds, for breadth: the ways in which kernels are written, at sizes that reach their ends.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "emulated/cases.h"
+#include "emulated/kernel_library.h"
+#include "tenon/ops.h"
+
+namespace tenon::emulated {
+namespace {
+
+using Attributes = std::vector<NamedValue>;
+
+class Programs {
+ public:
+  explicit Programs(unsigned seed) : numbers_(seed) {}
+
+  // An op of f32 inputs of these shapes.
+  void add(const char* op, std::initializer_list<Shape> shapes, Attributes attributes = {}, double limit = 4e-6) {
+    add_of(DType::f32, op, shapes, std::move(attributes), limit);
+  }
+  void add_of(DType dtype, const char* op, std::initializer_list<Shape> shapes, Attributes attributes = {}, double limit = 4e-6) {
+    std::vector<HostArray> inputs;
+    for (const Shape& shape : shapes) inputs.push_back(numbers_.normal(dtype, shape));
+    add(op, std::move(inputs), std::move(attributes), limit);
+  }
+  void add(const char* op, std::vector<HostArray> inputs, Attributes attributes = {}, double limit = 4e-6) {
+    Graph graph;
+    std::vector<NodeId> operands;
+    for (const HostArray& input : inputs) operands.push_back(graph.input("x", input.dtype(), input.shape()));
+    graph.set_outputs(apply(graph, find_op(op), operands, attributes));
+    std::string name = op;
+    for (const HostArray& input : inputs) name += fmt::format(" {}", to_string(input.shape()));
+    cases_.add(std::move(name), std::move(graph), std::move(inputs), card(), limit);
+  }
+  void add(std::string name, Graph graph, double limit) { cases_.add(std::move(name), std::move(graph), {}, card(), limit); }
+
+  Numbers& numbers() { return numbers_; }
+  void check() const { cases_.check(); }
+
+ private:
+  Numbers numbers_;
+  Cases cases_;
+};
+
+TEST(EmulatedPrograms, ElementwiseAndMovedAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(1);
+  for (const char* op : {"gelu", "exp", "tanh", "sin", "log1p", "erf"}) programs.add(op, {Shape{7, 129}});
+  programs.add("add", {Shape{33, 65}, Shape{65}});
+  programs.add("mul", {Shape{5, 1, 7}, Shape{3, 1}});
+  programs.add_of(DType::f16, "silu", {Shape{1003}}, {}, 1e-3);
+  programs.add_of(DType::bf16, "sigmoid", {Shape{1003}}, {}, 8e-3);
+  programs.add("tril", {Shape{3, 70, 65}}, {{"diagonal", std::int64_t{-2}}});
+  programs.add("transpose", {Shape{67, 131}});
+  programs.check();
+}
+
+TEST(EmulatedPrograms, ReductionsAndNormsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(2);
+  for (const std::int64_t axis : {0, 1}) {
+    programs.add("sum", {Shape{130, 257}}, {{"axis", axis}});
+    programs.add("max", {Shape{33, 1025}}, {{"axis", axis}});
+    programs.add("argmax", {Shape{65, 300}}, {{"axis", axis}});
+    programs.add("softmax", {Shape{37, 515}}, {{"axis", axis}});
+    programs.add("var", {Shape{40, 90}}, {{"axis", axis}});
+  }
+  programs.add("sum", {Shape{100000}}, {}, 1e-5);
+  programs.add("layer_norm", {Shape{9, 1000}, Shape{1000}, Shape{1000}});
+  programs.add("rms_norm", {Shape{3, 4096}, Shape{4096}});
+  programs.add("group_norm", {Shape{2, 12, 5, 7}}, {{"groups", std::int64_t{3}}});
+  programs.add_of(DType::bf16, "softmax", {Shape{5, 3000}}, {}, 8e-3);
+  programs.check();
+}
+
+TEST(EmulatedPrograms, SortsScansAndLookupsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(3);
+  Numbers& numbers = programs.numbers();
+  programs.add("sort", {Shape{3, 5000}});
+  programs.add("sort", {Shape{700, 9}}, {{"axis", std::int64_t{0}}, {"descending", true}});
+  programs.add("top_k", {Shape{4, 3000}}, {{"k", std::int64_t{7}}});
+  programs.add("top_k", {Shape{2, 40000}}, {{"k", std::int64_t{100}}, {"largest", false}});
+  programs.add("cumsum", {Shape{5, 3001}}, {}, 1e-5);
+  programs.add("cumsum", {Shape{300, 20}}, {{"axis", std::int64_t{0}}}, 1e-5);
+  programs.add("take", {numbers.normal(DType::f32, Shape{50, 64}), numbers.below(DType::i64, Shape{300}, 50)},
+               {{"axis", std::int64_t{0}}});
+  programs.add("gather", {numbers.normal(DType::f32, Shape{50, 64}), numbers.below(DType::i64, Shape{30, 64}, 50)});
+  programs.add("scatter_add", {numbers.normal(DType::f32, Shape{40, 33}), numbers.below(DType::i64, Shape{200, 33}, 40),
+                               numbers.normal(DType::f32, Shape{200, 33})});
+  programs.add("scatter", {numbers.normal(DType::f32, Shape{40, 33}), numbers.below(DType::i64, Shape{90, 33}, 40),
+                           numbers.normal(DType::f32, Shape{90, 33})});
+  programs.check();
+}
+
+TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(4);
+  programs.add("matmul", {Shape{70, 50}, Shape{50, 90}});
+  programs.add("matmul", {Shape{3, 33, 40}, Shape{3, 40, 17}});
+  programs.add("matmul", {Shape{1, 512}, Shape{512, 300}});
+  programs.add("conv2d", {Shape{2, 5, 13, 11}, Shape{7, 5, 3, 3}}, {{"padding", std::int64_t{1}}}, 1e-5);
+  programs.add("conv_transpose2d", {Shape{1, 6, 7, 9}, Shape{6, 4, 3, 3}}, {{"stride", std::int64_t{2}}}, 1e-5);
+  programs.add("adaptive_avg_pool2d", {Shape{2, 6, 13, 17}}, {{"output_size", std::int64_t{5}}});
+  programs.add("adaptive_max_pool2d", {Shape{1, 70, 9, 7}}, {{"output_size", std::int64_t{3}}});
+  programs.add("max_pool2d", {Shape{2, 3, 15, 17}}, {{"kernel", std::int64_t{3}}, {"stride", std::int64_t{2}}});
+  for (const bool is_normal : {false, true}) {
+    Graph graph;
+    graph.set_outputs({graph.random(Shape{1003}, DType::f32, is_normal, 42)});
+    programs.add(is_normal ? "normal" : "uniform", std::move(graph), 4e-6);
+  }
+  programs.check();
+}
+
+// Few rows and a matrix along k, as steps of a decoder have them, with the group after them and the norm in front.
+TEST(EmulatedPrograms, ProductsOfFewRowsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Numbers numbers(6);
+  Cases cases;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const std::int64_t rows : {1, 2, 3, 4})
+      for (const int units : {3, 40}) {
+        const std::int64_t k = dtype == DType::f32 ? 516 : 1032, n = 201;
+        Graph graph;
+        const auto one = [&](const char* op, std::initializer_list<NodeId> operands, Attributes attributes = {}) {
+          return apply(graph, find_op(op), std::vector<NodeId>(operands), std::move(attributes))[0];
+        };
+        const NodeId x = graph.input("x", DType::f32, Shape{rows, k}), scale = graph.input("scale", DType::f32, Shape{k});
+        const NodeId both = graph.input("w", dtype, Shape{2 * n, k});
+        const NodeId other = graph.input("other", DType::f32, Shape{rows, n});
+        const NodeId normed = graph.cast(one("rms_norm", {x, scale}), dtype);
+        const NodeId product = graph.cast(graph.matmul(normed, both, {.transpose_b = true}), DType::f32);
+        const auto half = [&](std::int64_t first) {
+          const std::int64_t start[] = {0, first}, extent[] = {rows, n}, step[] = {1, 1};
+          return graph.slice(product, start, extent, step);
+        };
+        graph.set_outputs({one("add", {one("mul", {one("silu", {half(0)}), half(n)}), other})});
+        std::vector<HostArray> inputs;
+        for (const NodeId id : {x, scale, both, other})
+          inputs.push_back(numbers.normal(graph[id].dtype, graph[id].shape, id == both ? 0.03 : 1));
+        cases.add(fmt::format("{} rows, {}, {} units", rows, name(dtype), units), std::move(graph), std::move(inputs),
+                  card(units), dtype == DType::f32 ? 1e-5 : 1e-2);
+      }
+  cases.check();
+}
+
+}  // namespace
+}  // namespace tenon::emulated
