@@ -213,7 +213,7 @@ void call(void (*kernel)(A...), const void* const* arguments) {
 
 }  // namespace emulated
 
-#define TENON_RUN(entry)                                                                                       \
-  extern "C" __global__ void run_##entry(const void* const* arguments) { emulated::call(entry, arguments); }   \
-  extern "C" __attribute__((weak, visibility("hidden"))) char __start_local_##entry[], __stop_local_##entry[]; \
-  extern "C" __global__ char* const local_##entry[2] = {__start_local_##entry, __stop_local_##entry};
+#define TENON_RUN(entry)                                                                                             \
+  extern "C" __global__ void run_##entry(const void* const* arguments) { emulated::call(entry, arguments); }         \
+  extern "C" __attribute__((weak, visibility("hidden"))) char __start_local_of_##entry[], __stop_local_of_##entry[]; \
+  extern "C" __global__ char* const local_##entry[2] = {__start_local_of_##entry, __stop_local_of_##entry};

@@ -155,7 +155,6 @@ KernelLibrary::KernelLibrary(const KernelTarget& target, std::span<const Kernel*
       "{} -std=c++17 -O1 -w -shared -fPIC -fvisibility=hidden -fno-strict-aliasing -ffp-contract=off -march=native "
       "-fsanitize=bounds,alignment,integer-divide-by-zero -fsanitize-undefined-trap-on-error -I{} -o {} {} > {} 2>&1",
       TENON_COMPILER, TENON_SOURCE_DIR "/tests", library, source, log);
-  if (const char* kept = std::getenv("TENON_EMULATED_TEXT")) std::ofstream(kept) << text_of(source);
   if (std::system(command.c_str()) != 0)
     throw Error(ErrorCode::internal, fmt::format("kernels do not compile: {}", text_of(log).substr(0, 4000)));
   handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

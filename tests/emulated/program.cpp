@@ -155,14 +155,17 @@ class Run {
       for (const auto& [key, memory] : memory_)
         if (!is_given(std::get<0>(key))) memory->protect(how);
     };
+    const bool waits_first = kernel.text.find(") {\nSTARTED;") != std::string::npos;
     BlockHooks hooks;
     bool is_first = true;
     hooks.begin = [&] {
-      protect(PROT_NONE);
+      if (!waits_first) protect(PROT_NONE);
       if (std::exchange(is_first, false) && compiled.local[0])
         std::memset(compiled.local[0], kPattern, static_cast<std::size_t>(compiled.local[1] - compiled.local[0]));
     };
-    hooks.passed = [&] { protect(PROT_READ | PROT_WRITE); };
+    hooks.passed = [&] {
+      if (!waits_first) protect(PROT_READ | PROT_WRITE);
+    };
     hooks.place = [&](std::uintptr_t address) -> std::string {
       if (dynamic.holds(address)) return dynamic.place(address);
       for (const auto& [key, memory] : memory_)

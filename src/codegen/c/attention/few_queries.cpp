@@ -27,6 +27,7 @@ const $ELEMENT* const k = $K + $K_OFFSET + n * $K_BATCH + g * $K_HEAD + part * E
 const $ELEMENT* const v = $V + $V_OFFSET + n * $V_BATCH + g * $V_HEAD + part * EACH;
 $REST
 const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
+$CONVERSIONS
 VARRAY($ELEMENT, EACH, k_part[BUFFERS][AHEAD]);
 VARRAY($ELEMENT, EACH, v_part[BUFFERS][AHEAD]);
 const auto fetch = [&](const i32 buffer, const i32 start) {
@@ -96,70 +97,85 @@ $STORE_STATE
 #undef INFINITY_F32
 )";
 
-// What |$COUNT| keys of each team add to the results.
+// One instruction each; what they do to the sign of a NaN does not matter here.
+constexpr std::string_view kHalfConversions =
+    R"(const auto widened = [](const u16 x) -> f32 { f32 y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; };
+const auto narrowed = [](const f32 x) -> u16 { u16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; };)";
+
+// What |$COUNT| keys of each team add to the results. Each element is converted once for all rows.
 constexpr std::string_view kUse =
     R"(const auto $NAME = [&]($ELEMENT (&k_now)[$COUNT][EACH], $ELEMENT (&v_now)[$COUNT][EACH], const i32 start, const i32 end) {
-UNROLL for (i32 r = 0; r < R; ++r) {
-const i32 row = row_of[r], h = head_of[r];
-f32 score[$COUNT], mask[$COUNT], top = largest[r];
-UNROLL for (i32 a = 0; a < $COUNT; ++a) {
-const i32 wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
-mask[a] = $MASK;
+f32 score[R][$COUNT], mask[R][$COUNT];
+UNROLL for (i32 r = 0; r < R; ++r) UNROLL for (i32 a = 0; a < $COUNT; ++a) {
+const i32 row = row_of[r], h = head_of[r], wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
+mask[r][a] = $MASK;
 }
 UNROLL for (i32 a = 0; a < $COUNT; ++a) {
+f32 wide[EACH];
+UNROLL for (i32 i = 0; i < EACH; ++i) wide[i] = $K_VALUE;
+UNROLL for (i32 r = 0; r < R; ++r) {
 f32 s = 0;
-UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], $K_VALUE, s);
-UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
+UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], wide[i], s);
+score[r][a] = s;
+}
+}
+UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) {
+UNROLL for (i32 r = 0; r < R; ++r) UNROLL for (i32 a = 0; a < $COUNT; ++a) score[r][a] += SHUFFLE(score[r][a], distance);
+}
+UNROLL for (i32 r = 0; r < R; ++r) {
+f32 top = largest[r];
+UNROLL for (i32 a = 0; a < $COUNT; ++a) {
 const i32 key = start + team + a * TEAMS;
-s = key < end && (!CAUSAL || key <= row) ? $MASKED : -INFINITY_F32;
-score[a] = s;
-top = fmaxf(top, s);
+const f32 s = score[r][a];
+score[r][a] = key < end && (!CAUSAL || key <= row_of[r]) ? $MASKED : -INFINITY_F32;
+top = fmaxf(top, score[r][a]);
 }
 const f32 base = top == -INFINITY_F32 ? 0.0f : top, change = power(largest[r] - base);
 largest[r] = top;
 total[r] *= change;
 UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] *= change;
 UNROLL for (i32 a = 0; a < $COUNT; ++a) {
-const f32 p = power(score[a] - base);
+const f32 p = power(score[r][a] - base);
 total[r] += p;
-const f32 weight = $ROUNDED;
-UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, $V_VALUE, sum[r][i]);
+score[r][a] = $ROUNDED;
 }
+}
+UNROLL for (i32 a = 0; a < $COUNT; ++a) {
+f32 wide[EACH];
+UNROLL for (i32 i = 0; i < EACH; ++i) wide[i] = $V_VALUE;
+UNROLL for (i32 r = 0; r < R; ++r) UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(score[r][a], wide[i], sum[r][i]);
 }
 };)";
 
-// The last keys, if they are renewed, are few, and stand apart from the others: the work-groups of the last part use them. One of
-// those that read a head stores it.
-constexpr std::string_view kLateFetch = R"(VARRAY(f32, EACH, k_late[LATE]);
-VARRAY(f32, EACH, v_late[LATE]);
-i32 is_new[LATE];
+// The last keys, if they are renewed, are few, and stand apart from the others: the work-groups of the last part use them, one
+// for each team at a time. One of those that read a head stores it. What computes an element is written once: twice it would take
+// more registers than all the rest.
+constexpr std::string_view kLateFetch = R"(VARRAY(f32, EACH, k_late[1]);
+VARRAY(f32, EACH, v_late[1]);
+i32 is_new = 0;
 const i32 late_keys = split + 1 == (u32)$SPLITS ? (i32)$LATE_KEYS : 0;
-const auto fetch_late = [&](const i32 start) {
-UNROLL for (i32 a = 0; a < LATE; ++a) {
-const i32 wanted = start + team + a * TEAMS, late = wanted < late_keys ? wanted : late_keys - 1;
-VLOAD(f32, EACH, k_late[a], k_rest + late * $LATE_K_ROW);
-VLOAD(f32, EACH, v_late[a], v_rest + late * $LATE_V_ROW);
-is_new[a] = $IS_NEW;
-}
+const auto fetch_late = [&](const i32 wanted) {
+const i32 late = wanted < late_keys ? wanted : late_keys - 1;
+VLOAD(f32, EACH, k_late[0], k_rest + late * $LATE_K_ROW);
+VLOAD(f32, EACH, v_late[0], v_rest + late * $LATE_V_ROW);
+is_new = $IS_NEW;
 };
-if (late_keys > 0) fetch_late(0);)";
+if (late_keys > 0) fetch_late(team);)";
 constexpr std::string_view kLateUse = R"($USE_LATE
 const auto renewed = [&](const i32 head, const i32 late, const i32 place) -> f32 {
 $ELEMENT_TEXTreturn $ELEMENT_NAME;
 };
-for (i32 start = 0; start < late_keys; start += TEAMS * LATE) {
-if (start > 0) fetch_late(start);
-UNROLL for (i32 a = 0; a < LATE; ++a) {
-const i32 wanted = start + team + a * TEAMS, late = wanted < late_keys ? wanted : late_keys - 1;
-if (is_new[a]) UNROLL_BY(1) for (i32 is_value = 0; is_value < 2; ++is_value) {
+for (i32 start = 0; start < late_keys; start += TEAMS) {
+const i32 wanted = start + team, late = wanted < late_keys ? wanted : late_keys - 1;
+if (start > 0) fetch_late(wanted);
+if (is_new) UNROLL_BY(1) for (i32 is_value = 0; is_value < 2; ++is_value) {
 f32 x[EACH];
 UNROLL for (i32 i = 0; i < EACH; ++i) x[i] = renewed(g + (is_value ? $V_FIRST : $K_FIRST), late, part * EACH + i);
-UNROLL for (i32 i = 0; i < EACH; ++i) if (is_value) v_late[a][i] = x[i]; else k_late[a][i] = x[i];
+UNROLL for (i32 i = 0; i < EACH; ++i) if (is_value) v_late[0][i] = x[i]; else k_late[0][i] = x[i];
 }
 if (chunk == 0 && wanted < late_keys) {
-VSTORE(f32, EACH, k_late[a], $RENEWED_OUT + ((n * $LATE_HEADS + g + $K_FIRST) * $LATE_KEYS + late) * WIDTH + part * EACH);
-VSTORE(f32, EACH, v_late[a], $RENEWED_OUT + ((n * $LATE_HEADS + g + $V_FIRST) * $LATE_KEYS + late) * WIDTH + part * EACH);
-}
+VSTORE(f32, EACH, k_late[0], $RENEWED_OUT + ((n * $LATE_HEADS + g + $K_FIRST) * $LATE_KEYS + late) * WIDTH + part * EACH);
+VSTORE(f32, EACH, v_late[0], $RENEWED_OUT + ((n * $LATE_HEADS + g + $V_FIRST) * $LATE_KEYS + late) * WIDTH + part * EACH);
 }
 use_late(k_late, v_late, keys + start, keys + late_keys);
 })";
@@ -179,6 +195,13 @@ x = all == 0 ? 0.0f : x / all;
 $TO[j] = $VALUE;
 #undef INFINITY_F32
 )";
+
+// How many work-groups of 128 work-items a multiprocessor holds at once: what the registers of the compiled kernels allow, which
+// are 72, 80 and 128 in f32, 80, 112 and 168 in 16-bit types.
+int resident_groups(DType dtype, int together) {
+  if (dtype == DType::f32) return together == 1 ? 7 : together == 2 ? 6 : 4;
+  return together == 1 ? 6 : together == 2 ? 4 : 3;
+}
 
 int lanes_of(DType dtype, std::int64_t width) {
   return static_cast<int>(width * static_cast<std::int64_t>(element_bytes(dtype)) / 16);
@@ -209,9 +232,9 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   const int threads = is_short && target.max_group_size >= 512 ? 512 : 128, teams = threads / lanes;
   const int together = is_short ? 1 : static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
   const std::int64_t chunks = ceil_div(rows * shared, together), all = heads * chunks;
-  // The device holds so many work-groups at once (more rows need more registers); the parts that take the fewest rounds of them
-  // for their number, each with some keys for every team.
-  const int resident = is_short ? 2 : together == 1 ? 8 : together == 2 ? 5 : 3;
+  // The parts that take the fewest rounds of the work-groups that the device holds at once for their number, each with some keys
+  // for every team.
+  const int resident = is_short ? 1 : resident_groups(dtype, together);
   const int buffers = is_short ? 4 : 2;  // of keys and values that are fetched while those before are used
   const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead * 2;
   const std::int64_t limit = std::clamp<std::int64_t>(keys / (teams * 8), 1, std::max<std::int64_t>(held / all, 4));
@@ -225,20 +248,25 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
 
   Parameters p(true);
   Body body(target, p);
-  std::map<std::string, std::string> names{
-      {"SPLITS", p.whole_number(splits)},
-      {"CHUNKS", p.whole_number(chunks)},
-      {"SPLIT_KEYS", p.whole_number(split_keys)},
-      {"HEADS", p.whole_number(x.q_shape[1])},
-      {"SHARED_HEADS", p.whole_number(x.k_shape[1])},
-      {"SHARED", p.whole_number(shared)},
-      {"ROW_COUNT", p.whole_number(rows)},
-      {"KEY_COUNT", p.whole_number(keys)},
-      {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
-      {"ELEMENT", stored_type(dtype)},
-      {"K_VALUE", body.loaded(dtype, "k_now[a][i]")},
-      {"V_VALUE", body.loaded(dtype, "v_now[a][i]")},
-      {"ROUNDED", dtype == DType::f32 ? "p" : body.loaded(dtype, body.to_store(dtype, "p"))}};
+  const auto value = [&](const std::string& element) {
+    return dtype == DType::f16 ? fmt::format("widened({})", element) : body.loaded(dtype, element);
+  };
+  std::map<std::string, std::string> names{{"SPLITS", p.whole_number(splits)},
+                                           {"CHUNKS", p.whole_number(chunks)},
+                                           {"SPLIT_KEYS", p.whole_number(split_keys)},
+                                           {"HEADS", p.whole_number(x.q_shape[1])},
+                                           {"SHARED_HEADS", p.whole_number(x.k_shape[1])},
+                                           {"SHARED", p.whole_number(shared)},
+                                           {"ROW_COUNT", p.whole_number(rows)},
+                                           {"KEY_COUNT", p.whole_number(keys)},
+                                           {"SCALE", p.number(DType::f32, rule.scale * 1.4426950408889634)},
+                                           {"ELEMENT", stored_type(dtype)},
+                                           {"CONVERSIONS", dtype == DType::f16 ? std::string(kHalfConversions) : ""},
+                                           {"K_VALUE", value("k_now[a][i]")},
+                                           {"V_VALUE", value("v_now[a][i]")},
+                                           {"ROUNDED", dtype == DType::f32   ? "p"
+                                                       : dtype == DType::f16 ? "widened(narrowed(p))"
+                                                                             : body.loaded(dtype, body.to_store(dtype, "p"))}};
   if (x.query) {
     names["QUERY_ROW"] = "const i32 head = head_of[r];";
     names["QUERY_TEXT"] = "const i32 place = part * EACH + i;\n" + x.query(body, "n", "head", "place", names["QUERY"]);
@@ -267,7 +295,7 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
     place = fmt::format("(key < {0} ? {1} : {2}_rest + (key - {0}) * {3})", from, place, lower, names[second + "_ROW"]);
   }
   names["MASK"] = x.mask ? mask_value(body, p, x) : "0.0f";
-  names["MASKED"] = x.mask ? masked_score(x, "s", "mask[a]") : "s";
+  names["MASKED"] = x.mask ? masked_score(x, "s", "mask[r][a]") : "s";
   const auto use = [&](const char* name, const char* count) {
     names["NAME"] = name;
     names["COUNT"] = count;
@@ -285,7 +313,7 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
     names["LATE_HEADS"] = p.whole_number(renewal->out.shape[1]);
     names["LATE_KEYS"] = p.whole_number(renewal->out.shape[2]);
     names["RENEWED_OUT"] = p.output(DType::f32, renewal->out.slot);
-    names["USE_LATE"] = use("use_late", "LATE");
+    names["USE_LATE"] = use("use_late", "1");
     names["LATE_FETCH"] = filled(kLateFetch, names);
     names["LATE_USE"] = filled(kLateUse, names);
   }
@@ -311,11 +339,11 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   }
   std::string text = fmt::format(
       "enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, SPAN = TEAMS * AHEAD, BUFFERS = "
-      "{}, LATE = {}, CAUSAL = {} }};\n",
-      width, each, lanes, teams, threads, together, kAhead, buffers,
-      renewal ? std::clamp<std::int64_t>(ceil_div(renewal->out.shape[2], teams), 1, kAhead) : 0, int{rule.causal});
+      "{}, CAUSAL = {} }};\n",
+      width, each, lanes, teams, threads, together, kAhead, buffers, int{rule.causal});
   std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
-                                           (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), 0, is_early)};
+                                           (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), resident,
+                                           is_early)};
   if (splits == 1) return launches;
   Parameters second(true);
   Body join(target, second);

@@ -169,9 +169,9 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
 // workspace 0 bytes
 // kernel0<2x1x1 of 512x1x1>(1, 1, 128, 2, 2, 1, 1, 100, 0.18033688, input1, 0, 128, 64, 64, input0, 0, 12800, 6400, 64, input0, 0, 12800, 6400, 64, output0)
 
-KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, f32 arg8, GLOBAL const f32* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const f32* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const f32* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23, GLOBAL f32* RESTRICT arg24) {
+KERNEL_LEAST(512, 1, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, f32 arg8, GLOBAL const f32* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const f32* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const f32* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23, GLOBAL f32* RESTRICT arg24) {
   STARTED;
-  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 2, SPAN = TEAMS * AHEAD, BUFFERS = 4, LATE = 0, CAUSAL = 0 };
+  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 2, SPAN = TEAMS * AHEAD, BUFFERS = 4, CAUSAL = 0 };
   #define INFINITY_F32 AS_F32(0x7f800000u)
   const i32 t = threadIdx.x, team = t / LANES, part = t % LANES;
   const u32 split = blockIdx.x % (u32)arg0, chunk = blockIdx.x / (u32)arg0 % (u32)arg1;
@@ -182,6 +182,7 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
   const f32* const v = arg19 + arg20 + n * arg21 + g * arg22 + part * EACH;
   
   const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
+  
   VARRAY(f32, EACH, k_part[BUFFERS][AHEAD]);
   VARRAY(f32, EACH, v_part[BUFFERS][AHEAD]);
   const auto fetch = [&](const i32 buffer, const i32 start) {
@@ -211,32 +212,45 @@ KERNEL(512, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 
     total[r] = 0;
   }
   const auto use = [&](f32 (&k_now)[AHEAD][EACH], f32 (&v_now)[AHEAD][EACH], const i32 start, const i32 end) {
-    UNROLL for (i32 r = 0; r < R; ++r) {
-      const i32 row = row_of[r], h = head_of[r];
-      f32 score[AHEAD], mask[AHEAD], top = largest[r];
-      UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-        const i32 wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
-        mask[a] = 0.0f;
-      }
-      UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+    f32 score[R][AHEAD], mask[R][AHEAD];
+    UNROLL for (i32 r = 0; r < R; ++r) UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+      const i32 row = row_of[r], h = head_of[r], wanted = start + team + a * TEAMS, key = wanted < end ? wanted : end - 1;
+      mask[r][a] = 0.0f;
+    }
+    UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+      f32 wide[EACH];
+      UNROLL for (i32 i = 0; i < EACH; ++i) wide[i] = k_now[a][i];
+      UNROLL for (i32 r = 0; r < R; ++r) {
         f32 s = 0;
-        UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], k_now[a][i], s);
-        UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) s += __shfl_xor_sync(0xffffffffu, s, distance);
+        UNROLL for (i32 i = 0; i < EACH; ++i) s = fmaf(query[r][i], wide[i], s);
+        score[r][a] = s;
+      }
+    }
+    UNROLL for (i32 distance = LANES / 2; distance > 0; distance /= 2) {
+      UNROLL for (i32 r = 0; r < R; ++r) UNROLL for (i32 a = 0; a < AHEAD; ++a) score[r][a] += SHUFFLE(score[r][a], distance);
+    }
+    UNROLL for (i32 r = 0; r < R; ++r) {
+      f32 top = largest[r];
+      UNROLL for (i32 a = 0; a < AHEAD; ++a) {
         const i32 key = start + team + a * TEAMS;
-        s = key < end && (!CAUSAL || key <= row) ? s : -INFINITY_F32;
-        score[a] = s;
-        top = fmaxf(top, s);
+        const f32 s = score[r][a];
+        score[r][a] = key < end && (!CAUSAL || key <= row_of[r]) ? s : -INFINITY_F32;
+        top = fmaxf(top, score[r][a]);
       }
       const f32 base = top == -INFINITY_F32 ? 0.0f : top, change = power(largest[r] - base);
       largest[r] = top;
       total[r] *= change;
       UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] *= change;
       UNROLL for (i32 a = 0; a < AHEAD; ++a) {
-        const f32 p = power(score[a] - base);
+        const f32 p = power(score[r][a] - base);
         total[r] += p;
-        const f32 weight = p;
-        UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(weight, v_now[a][i], sum[r][i]);
+        score[r][a] = p;
       }
+    }
+    UNROLL for (i32 a = 0; a < AHEAD; ++a) {
+      f32 wide[EACH];
+      UNROLL for (i32 i = 0; i < EACH; ++i) wide[i] = v_now[a][i];
+      UNROLL for (i32 r = 0; r < R; ++r) UNROLL for (i32 i = 0; i < EACH; ++i) sum[r][i] = fmaf(score[r][a], wide[i], sum[r][i]);
     }
   };
   for (i32 first = begin; first < end; first += BUFFERS * SPAN) {
