@@ -11,6 +11,7 @@
 //   V::look_up(row, u)                 element u of a row, where V::kLookups says how many a row may have: 0, 8, 16 or 32
 //   through_wide(x, f)                 f of doubles, rounded; replaced_where(mask, y, x, f): through_wide(x, f) where the mask
 //                                      is set, of two arguments too
+//   corrected_where(mask, y, f)        f(y), which is y where the mask is not set: a CPU leaves it out if it is set nowhere
 //   reciprocal(x)                      within an ULP
 //   quotient_by_parameter(x, y)        x / y to the last bit of rounding, y the same for many x
 #pragma once

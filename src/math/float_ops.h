@@ -12,6 +12,8 @@
   X(Logit, logit)           \
   X(Tanhshrink, tanhshrink) \
   X(Sinc, sinc) X(I0, i0) X(Erfinv, erfinv) X(Lgamma, lgamma) X(LogAddExp, logaddexp) X(LogAddExp2, logaddexp2)
+// Those that the CPU alone takes from here: cards have instructions or a library for them.
+#define TENON_FLOAT_ANGLES(X) X(Tan, tan) X(Asin, asin) X(Acos, acos) X(Atan, atan) X(Atanh, atanh)
 // Those for results of bf16 on cards, as TENON_SHORT_FLOAT_ACTIVATIONS of activations.h.
 #define TENON_SHORT_FLOAT_OPS(X) X(Logit, short_logit)
 
@@ -25,15 +27,20 @@ namespace tenon::math {
 // rounds to the even one, while the quotient lies a little beyond it.
 template <Float V>
 TENON_FORMULA V whole_quotient(V x, V y, typename V::Mask upwards) {
-  const V a = abs(x), b = abs(y), t = trunc(a / b);
-  const V rest = select(t == V(0.0f), a, fma(-t, b, a));  // not 0 * infinity
-  const V missing = select(upwards, -rest, rest);
-  const typename V::Mask is_small = t < V(0x1p24f);
-  const V half_step = select(is_small, V(0.5f), V::from_bits((bits(t) & 0x7f800000u) - (24u << 23)));
-  const typename V::Mask is_off =
-      select(is_small, missing, select(V::is_zero(bits(t) & 1u), V(0.0f), fma(half_step, b, missing) - b)) < V(0.0f);
-  const V step = select(is_off, half_step + half_step, V(0.0f));
-  return V::from_bits(bits(t + select(upwards, step, -step)) ^ ((bits(x) ^ bits(y)) & 0x80000000u));
+  const V a = abs(x), b = abs(y), quotient = a / b, t = trunc(quotient);
+  // A quotient that is not rounded to an integer lies between the same two as the exact one.
+  const V near = t + select(upwards, V(1.0f), V(0.0f));
+  const V magnitude = corrected_where(quotient == t, near, [&](V) {
+    const V rest = select(t == V(0.0f), a, fma(-t, b, a));  // not 0 * infinity
+    const V missing = select(upwards, -rest, rest);
+    const typename V::Mask is_small = t < V(0x1p24f);
+    const V half_step = select(is_small, V(0.5f), V::from_bits((bits(t) & 0x7f800000u) - (24u << 23)));
+    const typename V::Mask is_off =
+        select(is_small, missing, select(V::is_zero(bits(t) & 1u), V(0.0f), fma(half_step, b, missing) - b)) < V(0.0f);
+    const V step = select(is_off, half_step + half_step, V(0.0f));
+    return t + select(upwards, step, -step);
+  });
+  return V::from_bits(bits(magnitude) ^ ((bits(x) ^ bits(y)) & 0x80000000u));
 }
 template <Float V>
 TENON_FORMULA V trunc_div(V x, V y) {
@@ -42,6 +49,74 @@ TENON_FORMULA V trunc_div(V x, V y) {
 template <Float V>
 TENON_FORMULA V floor_div(V x, V y) {
   return whole_quotient(x, y, !V::is_zero((bits(x) ^ bits(y)) & 0x80000000u));
+}
+
+// --- Interpolation ---
+// x + weight (y - x) with what the difference loses: two roundings, however much of x cancels. Where the difference overflows,
+// the result need not.
+template <Float V>
+TENON_FORMULA V lerp(V x, V y, V weight) {
+  const HeadAndRest<V> apart = difference(y, x);
+  const V sum = fma(weight, apart.rest, fma(weight, apart.head, x));
+  return replaced_where(!(abs(sum) < V(kInfinityF)), sum, x, y, weight, [](auto a, auto b, auto w) {
+    return select(abs(w) < decltype(w)(0.5), a + w * (b - a), b - (b - a) * (decltype(w)(1.0) - w));
+  });
+}
+
+// --- Angles: within 3 ULP ---
+inline constexpr float kHalfPiF = 1.57079637f, kHalfPiLowF = -4.37113883e-8f;
+// As sin and cos, but with what the reduced angle r loses, |low|, and what 1 - r^2 / 2 does: a quotient shows the errors of both.
+template <Float V>
+TENON_FORMULA V tan(V x) {
+  const V one(1.0f), t = fma(x, V(0.636619772f), V(kRoundF)), n = t - V(kRoundF), first = fma(n, V(-kHalfPiF), x);
+  const V second = n * V(-kHalfPiLowF), r = first + second, part = r - first;
+  const V third = fma(n, V(1.71512489e-15f), fma(n, V(-kHalfPiLowF), -second));
+  const V low = ((first - (r - part)) + (second - part)) + third;
+  const V square = r * r, head = fma(square, V(-0.5f), one), lost = fma(square, V(-0.5f), one - head);
+  const V s = r + fma(r * square, polynomial(square, coefficients::kSin), low * head);
+  const V c = head + fma(square * square, polynomial(square, coefficients::kCos), fma(-r, low, lost));
+  const typename V::Mask even = V::is_zero(bits(t) & 1u);
+  const V y = select(x == V(0.0f), x, select(even, s, -c) / select(even, c, s));
+  return replaced_where(!(abs(x) <= V(kFastAngleF)), y, x, [](auto v) { return tan(v); });
+}
+// With t = |x| > 1/2, asin(x) = pi / 2 - 2 asin(sqrt((1 - t) / 2)): asin of s, s the root or t, is s + rest.
+template <Float V>
+struct AsinPartsF {
+  V s, rest;
+  typename V::Mask upper;
+};
+template <Float V>
+TENON_FORMULA AsinPartsF<V> asin_parts(V x) {
+  const V t = abs(x);
+  const typename V::Mask upper = t > V(0.5f);
+  const V z = select(upper, (V(1.0f) - t) * V(0.5f), t * t), s = select(upper, sqrt(z), t);
+  return {s, s * z * polynomial(z, coefficients::kAsin), upper};
+}
+template <Float V>
+TENON_FORMULA V asin(V x) {
+  const AsinPartsF<V> p = asin_parts(x);
+  const V complement = fma(V(-2.0f), p.s + (p.rest - V(kHalfPiLowF * 0.5f)), V(kHalfPiF));
+  return copysign(select(p.upper, complement, p.s + p.rest), x);
+}
+template <Float V>
+TENON_FORMULA V acos(V x) {
+  const AsinPartsF<V> p = asin_parts(x);
+  const V twice = V(2.0f) * (p.s + p.rest);
+  const V upper = select(x < V(0.0f), fma(V(-2.0f), p.s + (p.rest - V(kHalfPiLowF)), V(2.0f * kHalfPiF)), twice);
+  return select(p.upper, upper, V(kHalfPiF) - (x - (V(kHalfPiLowF) - copysign(p.rest, x))));
+}
+template <Float V>
+TENON_FORMULA V atan(V x) {
+  const V t = abs(x), one(1.0f);
+  const typename V::Mask upper = t > one;
+  const V u = select(upper, V(-1.0f), t) / select(upper, t, one), z = u * u;
+  const V rest = fma(u * z, polynomial(z, coefficients::kAtan), select(upper, V(kHalfPiLowF), V(0.0f)));
+  return copysign(select(upper, V(kHalfPiF), V(0.0f)) + (u + rest), x);
+}
+template <Float V>
+TENON_FORMULA V atanh(V x) {
+  const V t = abs(x);
+  return copysign(V(0.5f) * log1p((t + t) / (V(1.0f) - t)), x);
 }
 
 // --- Functions ---

@@ -118,6 +118,10 @@ def float_part():
                 lambda s: s - 3)
     approximate('kLgammaUnit', 'float', 'lgamma(1 + d) / (d (d - 1)) in d - 5/8 on [-1/4, 3/2]', lambda d: loggamma(1 + d) / (d * (d - 1)), '-0.25', '1.5',
                 14, 0, lambda d: d - mpf('0.625'))
+    approximate('kAsin', 'float', '(asin(x) / x - 1) / x^2 in x^2 on [0, 1/2]', lambda x: (asin(x) / x - 1) / (x * x), 0, '0.5', 4, 0, square,
+                spread=lambda u: sqrt(u) / 2, weight=lambda x, y: x**3 / asin(x))
+    approximate('kAtan', 'float', '(atan(x) / x - 1) / x^2 in x^2 on [0, 1]', lambda x: (atan(x) / x - 1) / (x * x), 0, 1, 8, 0, square,
+                spread=sqrt, weight=lambda x, y: x**3 / atan(x))
     # Where there is no look-up of pieces (table_part).
     approximate('kErf', 'float', 'erf(x) / x - 1 in x^2 on [0, 1]', lambda x: erf(x) / x - 1, 0, 1, 6, 0, square,
                 spread=sqrt, weight=lambda x, y: x / erf(x))

@@ -229,6 +229,10 @@ template <class F>
 F32 replaced_where(const Condition& mask, const F32& y, const F32& a, const F32& b, F f) {
   return replaced_where_set(mask, y, f, a, b);
 }
+template <class F>
+F32 corrected_where(const Condition&, const F32& y, F f) {
+  return f(y);
+}
 
 // Formulas call each other's helpers: a platform may have better ones (math_cuda.cpp).
 #define TENON_X(name) \

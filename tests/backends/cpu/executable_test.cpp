@@ -137,6 +137,22 @@ TEST_F(ProgramTest, NormsWithWeights) {
   expect({op("layer_norm", {x, w, b}), op("rms_norm", {x, w})}, 1e-4);
 }
 
+TEST_F(ProgramTest, RowsNormalizedInOnePassAlsoWhereTheResultIsReadAgain) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::int64_t width : {31, 700, 9000})
+      for (const bool read_again : {false, true}) {
+        graph_ = Graph();
+        arrays_.clear();
+        const NodeId x = input({2, 6, width}, dtype), mean = input({6}, dtype), root = input({6}, dtype),
+                     weight = input({6}, dtype), bias = input({6}, dtype);
+        const NodeId of_channels = op("batch_norm", {x, mean, op("square", {root}), weight, bias}, {{"eps", 0.5}});
+        const NodeId of_groups = op("group_norm", {x, weight, bias}, {{"groups", 3.0}});
+        std::vector<NodeId> outputs{of_channels, of_groups};
+        if (read_again) outputs = {of_channels, op("exp", {of_channels}), op("mul", {of_groups, x})};
+        expect(outputs, dtype == DType::bf16 ? 1e-2 : 2e-5);
+      }
+}
+
 TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   const NodeId x = input({9, 200});
   const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);

@@ -251,7 +251,7 @@ bool ExecutableCompiler::add_conv16(NodeId id) {
   const Result out = result_of(id);
   touch(x.location);
   touch(w.location);
-  const std::size_t bytes = conv_scratch_bytes(program_.pool_, x.view, w.view, attr, node.shape);
+  const std::size_t bytes = conv16_scratch_bytes(program_.pool_, x.view, w.view, attr, node.shape);
   reserve_scratch(bytes);
   add_step([=](const StepContext& c) { conv16(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
   return true;

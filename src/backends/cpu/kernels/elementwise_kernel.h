@@ -131,6 +131,28 @@ TENON_INLINE auto apply_to_last(const void* const* in, std::int64_t i, std::int6
     return apply_body<Op>(load_some<V>(static_cast<const T*>(in[I]) + i, n)..., params[P]...);
 }
 
+// What a NormalizeKernel (kernels.h) computes of x; |multiplies|: by the reciprocal of rows[1].
+template <bool multiplies>
+struct Normalization {
+  F32 shift, divisor, scale, addend;
+
+  explicit Normalization(const float* rows)
+      : shift(rows[0]),
+        divisor(multiplies ? 1 / rows[1] : rows[1]),
+        scale(rows[2]),
+        addend(rows[3]) {}
+  TENON_INLINE F32 of(F32 x) const { return fma(multiplies ? (x - shift) * divisor : (x - shift) / divisor, scale, addend); }
+};
+// Calls f(Normalization). The reciprocal of an ordinary number is a normal number; of 0, a subnormal or an infinity it is not.
+template <class F>
+TENON_INLINE void with_normalization(const float* rows, F f) {
+  const float size = __builtin_fabsf(rows[1]);
+  if (size > 0x1p-100f && size < 0x1p100f)
+    f(Normalization<true>(rows));
+  else
+    f(Normalization<false>(rows));
+}
+
 // How many elements ahead a streaming kernel prefetches.
 inline constexpr std::int64_t kAhead = 512;
 

@@ -67,6 +67,10 @@ using SquaredDeviationsKernel = Accumulator (*)(const void* in, const void* shif
 // out[i] = op(a[i], b[i]), and what a partial reduction of these gives.
 using StoreAndReduceKernel = Accumulator (*)(const void* a, const void* b, void* out, std::int64_t n);
 
+// out[i] = (in[i] - rows[0]) / rows[1] * rows[2] + rows[3]: the quotient as deviation_with forms it, the rest as one
+// multiply-add.
+using NormalizeKernel = void (*)(const void* in, const float* rows, void* out, std::int64_t n);
+
 // out[i] = exp(in[i] - shift), and the sum of these with the accuracy of a partial reduction: the heart of softmax. f32.
 using ExpSumKernel = Accumulator (*)(const float* in, float shift, float* out, std::int64_t n, Ahead ahead);
 
@@ -94,6 +98,8 @@ struct Kernels {
   // where that is a normal number: several times faster, half an ULP less exact.
   ElementwiseKernel deviation_with[kElementwiseCount][kStorageTypes];
   ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
+  // Of f32, also with streaming stores, and from bf16 to bf16. nullptr without FMA instructions.
+  NormalizeKernel normalize, streaming_normalize, normalize_bf16;
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   // Also sums, largest and smallest elements of bf16, as of the same numbers in f32.
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];

@@ -349,6 +349,18 @@ TENON_INLINE F32 replaced_where(LaneMask<float> mask, F32 y, F32 a, F32 b, F f) 
   return any(mask) ? select(mask, through_wide(a, b, f), y) : y;
 }
 
+template <class F>
+TENON_INLINE F32 replaced_where(LaneMask<float> mask, F32 y, F32 a, F32 b, F32 c, F f) {
+  if (!any(mask)) return y;
+  const auto of = [&](auto half) { return narrow(f(widen(half(a.v)), widen(half(b.v)), widen(half(c.v)))); };
+  return select(mask, F32(join(of([](FloatV v) { return low_half(v); }), of([](FloatV v) { return high_half(v); }))), y);
+}
+// f(y), where only the lanes of the mask may differ from y.
+template <class F>
+TENON_INLINE F32 corrected_where(LaneMask<float> mask, F32 y, F f) {
+  return any(mask) ? f(y) : y;
+}
+
 // --- Polynomials, coefficients from the constant term upwards ---
 // By Estrin's scheme: pairs, then pairs of pairs. Two or three operations more than Horner's, but half as long a chain of
 // operations that wait for each other.

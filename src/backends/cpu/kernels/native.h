@@ -22,7 +22,9 @@ TENON_FLOAT_ACTIVATIONS(TENON_X)
 #if TENON_CPU_LEVEL >= 3
 TENON_FUSED_FLOAT_ACTIVATIONS(TENON_X)
 TENON_FLOAT_OPS(TENON_X)
+TENON_FLOAT_ANGLES(TENON_X)
 TENON_INLINE F32 native(elementwise::Erfc, F32 x) { return erfc(x); }
+TENON_INLINE F32 native(elementwise::Lerp, F32 x, F32 y, F32 weight) { return math::lerp(x, y, weight); }
 TENON_INLINE F32 native(elementwise::Mac, F32 x, F32 y, F32 z) { return fma(x, y, z); }
 #endif
 #undef TENON_X
@@ -34,6 +36,7 @@ inline constexpr bool kIsLong = false;
   template <>                 \
   inline constexpr bool kIsLong<elementwise::Op> = true;
 TENON_FLOAT_OPS(TENON_X)
+TENON_FLOAT_ANGLES(TENON_X)
 #undef TENON_X
 
 }  // namespace

@@ -31,6 +31,7 @@ class Finder {
     }
     if (geometry_.cols < kShort) return found_;
     for (NodeId id : view_.group().nodes) find_deviation(id);
+    for (NodeId id : view_.group().nodes) find_normalized(id);
     for (NodeId id : view_.group().nodes) find_reduced_op(id);
     return found_;
   }
@@ -161,6 +162,27 @@ class Finder {
       found_.deviation_of[sum_of->second] = difference;
     else
       found_.deviation_of[reader] = difference;
+  }
+
+  // (x - row) / row * row + row: one pass.
+  void find_normalized(NodeId id) {
+    const auto product = found_.product_of.find(id);
+    if (product == found_.product_of.end() || !kernels().normalize || type(id) != DType::f32 || !view_.is_whole(id)) return;
+    if (is_absorbed(id) || !is_one_per_row(other_operand(id, product->second))) return;
+    for (const NodeId quotient : graph_[product->second].inputs) {
+      if (!found_.deviation_of.count(quotient) || op(quotient) != ElementwiseOp::Div || !view_.is_used_once(quotient)) continue;
+      if (!is_one_per_row(other_operand(product->second, quotient))) continue;
+      found_.into[quotient] = id;
+      found_.normalized[id] = quotient;
+      return;
+    }
+  }
+  bool is_one_per_row(NodeId operand) const {
+    return view_.row_member(operand) || view_.repeats_along(operand, geometry_.column_axis);
+  }
+  NodeId other_operand(NodeId id, NodeId operand) const {
+    const std::vector<NodeId>& both = graph_[id].inputs;
+    return both[0] == operand ? both[1] : both[0];
   }
 
   // sum(a + b), max(a * b): reduced while they are computed.

@@ -20,6 +20,7 @@ struct Absorbed {
   std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums;  // an exponential -> the difference it is of, the reduction that sums it
   std::map<NodeId, NodeId> reduced_by;                   // an op of two arrays -> the reduction over it
   std::map<NodeId, NodeId> deviation_of;                 // an op or a product sum -> the difference x - row it works on
+  std::map<NodeId, NodeId> normalized;                   // a sum, its product absorbed -> the quotient of a difference in that
 };
 
 // Kernels that do several at once; nullptr where there is none.

@@ -50,6 +50,7 @@ class LoopCompiler {
     assign_phases();
     emit();
     if (program_.prefetch) look_ahead();
+    lengthen_blocks();
   }
 
  private:
@@ -93,6 +94,19 @@ class LoopCompiler {
     } else if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted)) {
       program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
     }
+  }
+
+  // One kernel from inputs and values of rows to an output: nothing has to stay in the L1 cache.
+  void lengthen_blocks() {
+    constexpr std::int64_t kDirectBlock = 8192;
+    if (group_.kind != Group::Kind::elementwise || geometry().tile_rows > 1 || !program_.init.empty()) return;
+    if (!program_.constants.empty() || program_.phases.size() != 1 || program_.phases[0].body.size() != 1) return;
+    const auto home = [&](int reg) { return program_.registers[at(reg)].home; };
+    const Instruction& only = program_.phases[0].body[0];
+    if (only.out < 0 || home(only.out) != Home::output) return;
+    for (const int reg : only.in)
+      if (reg >= 0 && home(reg) != Home::input && home(reg) != Home::row_value) return;
+    program_.geometry.block = std::max(geometry().block, kDirectBlock);
   }
 
   // One kernel from all inputs to one output of the same type.
@@ -200,6 +214,7 @@ class LoopCompiler {
     const bool row = is_row(id);
     if (absorbed_.exp_sums.count(id)) return emit_exp_sum(id);
     if (absorbed_.deviation_of.count(id)) return emit_deviation_with(id);
+    if (absorbed_.normalized.count(id)) return emit_normalized(id);
     if (absorbed_.reduced_by.count(id)) return emit_reduced_op(id);
     const Kernel kernel = kernel_of(id);
     if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
@@ -224,8 +239,8 @@ class LoopCompiler {
     if (!kernels().elementwise_bf16[static_cast<int>(kernel.op)] || absorbed_.multiply_add_of.count(id)) return false;
     // A factor could take a number below the normal ones, where it loses digits.
     if (kernel.op == ElementwiseOp::AddCDiv && graph_[id].as<ElementwiseAttr>().params[0] != 1) return false;
-    if (graph_[id].dtype != DType::bf16 || is_row(id) || !is_only_stored(id) || placement_.targets(id).size() != 1) return false;
-    return std::ranges::all_of(kernel.operands, [&](NodeId operand) { return is_read_as_bf16(operand); });
+    return is_stored_as_bf16(id) &&
+           std::ranges::all_of(kernel.operands, [&](NodeId operand) { return is_read_as_bf16(operand); });
   }
   // As it is, if it is read as bf16, or in its compute type.
   int operand_or_bf16(NodeId node) { return is_read_as_bf16(node) ? input_register(external_of(node)) : operand(node, false); }
@@ -243,14 +258,22 @@ class LoopCompiler {
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
     instruction.kernel = kernels().elementwise_bf16[static_cast<int>(kernel.op)];
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = input_register(external_of(kernel.operands[i]));
-    instruction.out = register_of_[id] = new_register(DType::bf16, program_.stream ? Home::block : Home::output);
-    if (!program_.stream) {
-      program_.registers[at(instruction.out)].external = dense_external(placement_.targets(id)[0]);
-      written_directly_[id] = 0;
-    }
+    instruction.out = define_bf16(id);
     program_.cost += cost_of(kernel.op);
     body().push_back(instruction);
     return true;
+  }
+
+  // The register of a result that is only stored, as bf16: the output's memory unless that is written with streaming stores.
+  int define_bf16(NodeId id) {
+    const int reg = register_of_[id] = new_register(DType::bf16, program_.stream ? Home::block : Home::output);
+    if (program_.stream) return reg;
+    program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);
+    written_directly_[id] = 0;
+    return reg;
+  }
+  bool is_stored_as_bf16(NodeId id) const {
+    return graph_[id].dtype == DType::bf16 && !is_row(id) && is_only_stored(id) && placement_.targets(id).size() == 1;
   }
 
   // The reduction that node |id| is, fed by the current phase.
@@ -296,6 +319,31 @@ class LoopCompiler {
     const bool streams = can_stream(id);
     instruction.kernel = (streams ? kernels().streaming_deviation_with : kernels().deviation_with)[op][type];
     instruction.out = streams ? define_output(id) : define(id, false);
+    program_.cost += 2;
+    body().push_back(instruction);
+  }
+
+  void emit_normalized(NodeId id) {
+    const NodeId quotient = absorbed_.normalized.at(id), difference = absorbed_.deviation_of.at(quotient),
+                 product = absorbed_.product_of.at(id), x = graph_[difference].inputs[0];
+    const auto other = [&](NodeId node, NodeId operand) {
+      const std::vector<NodeId>& both = graph_[node].inputs;
+      return both[0] == operand ? both[1] : both[0];
+    };
+    const bool narrow = is_stored_as_bf16(id) && is_read_as_bf16(x) && !loaded_.count({x, false});
+    Instruction instruction;
+    instruction.code = Code::normalize;
+    instruction.in = {narrow ? input_register(external_of(x)) : operand(x, false), row_register(graph_[difference].inputs[1]),
+                      row_register(graph_[quotient].inputs[1]), row_register(other(product, quotient)),
+                      row_register(other(id, product))};
+    if (narrow) {
+      instruction.normalize = kernels().normalize_bf16;
+      instruction.out = define_bf16(id);
+    } else {
+      const bool streams = can_stream(id);
+      instruction.normalize = streams ? kernels().streaming_normalize : kernels().normalize;
+      instruction.out = streams ? define_output(id) : define(id, false);
+    }
     program_.cost += 2;
     body().push_back(instruction);
   }

@@ -62,18 +62,20 @@ struct Instruction {
     exp_sum,             // exp(elements - one per row), stored if |out|, and its sum
     squared_deviations,  // the sum of (elements - one per row)^2, or of (elements / one per row)^2
     deviation_with,      // elementwise on (elements - one per row) and another one per row
+    normalize,           // (elements - one per row) / a second * a third + a fourth
     store,               // to an external, with streaming stores if the loop uses them
     store_rows,          // one element per row to an external
   };
   Code code{};
   int out = -1;
-  std::array<int, 3> in{-1, -1, -1};
+  std::array<int, 5> in{-1, -1, -1, -1, -1};
   int external = -1;
   int reduction = -1;
   ElementwiseKernel kernel = nullptr;
   ConvertKernel convert = nullptr;
   StoreAndReduceKernel store_and_reduce = nullptr;
   SquaredDeviationsKernel squares = nullptr;
+  NormalizeKernel normalize = nullptr;
   std::array<int, 2> ahead{-1, -1};  // externals whose next row the kernel prefetches
   std::array<double, 4> params{};
   bool streaming = false;  // divide_rows: use streaming stores (elementwise kernels are chosen accordingly)

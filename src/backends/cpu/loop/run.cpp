@@ -237,11 +237,12 @@ class LoopRunner {
 
   std::int64_t row_offset(const External& external, std::int64_t row) const {
     std::int64_t offset = 0;
-    for (std::size_t i = loop_.geometry.outer.size(); i-- > 0 && row != 0;) {
+    // The first axis needs no division, and often is the only one.
+    for (std::size_t i = loop_.geometry.outer.size(); i-- > 1 && row != 0;) {
       offset += row % loop_.geometry.outer[i] * external.row_strides[i];
       row /= loop_.geometry.outer[i];
     }
-    return offset;
+    return offset + row * external.row_strides[0];
   }
 
   std::byte* address(const External& external, std::int64_t row, std::int64_t column) const {
@@ -313,6 +314,7 @@ class LoopRunner {
       case Code::exp_sum: exp_sum(i); break;
       case Code::squared_deviations: squared_deviations(i); break;
       case Code::deviation_with: deviation_with(i); break;
+      case Code::normalize: normalize(i); break;
       case Code::store: store_tile(i); break;
       case Code::store_rows: store_rows(i); break;
     }
@@ -441,6 +443,17 @@ class LoopRunner {
       const std::size_t first = at(r * tile_.columns) * size;
       const void* in[3] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size, pointers_[i.in[2]] + at(r) * size};
       i.kernel(in, pointers_[i.out] + first, tile_.columns, i.params.data());
+    }
+  }
+
+  void normalize(const Instruction& i) {
+    const std::size_t in_size = element_bytes(loop_.registers[at(i.in[0])].dtype);
+    const std::size_t out_size = element_bytes(loop_.registers[at(i.out)].dtype);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      float rows[4];
+      for (std::size_t k = 0; k < 4; ++k) rows[k] = reinterpret_cast<const float*>(pointers_[i.in[k + 1]])[r];
+      const std::size_t first = at(r * tile_.columns);
+      i.normalize(pointers_[i.in[0]] + first * in_size, rows, pointers_[i.out] + first * out_size, tile_.columns);
     }
   }
 

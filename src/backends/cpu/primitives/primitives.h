@@ -56,6 +56,8 @@ void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& a
           std::span<std::byte> scratch);
 // The same for dense bf16 operands and an f32 result, by the instructions the CPU has for them. Only where has_conv16() says so.
 bool has_conv16(DType dtype, const View& x, const View& weight, const ConvAttr& attr, const Shape& out);
+std::size_t conv16_scratch_bytes(const ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr,
+                                 const Shape& out);
 void conv16(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out,
             std::span<std::byte> scratch);
 void window(ThreadPool& pool, const View& x, const WindowAttr& attr, const Target& out);

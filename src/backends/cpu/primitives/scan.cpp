@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -22,8 +23,10 @@ struct Group {
 template <class T>
 struct RunningSum {
   using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+  static constexpr bool kMultiplies = false;
   static Total combined(Total x, Total y) { return x + y; }
   Total total = 0;
+  bool is_plain() const { return true; }
   void settle() {}
   T value(Total sum) const { return static_cast<T>(sum); }
   T add(T x) {
@@ -58,8 +61,10 @@ struct RunningProduct {
 // from those, in units of 2^-400, if its user settles it.
 template <>
 struct RunningProduct<float> {
+  static constexpr bool kMultiplies = true;
   static double combined(double x, double y) { return x * y; }
   double total = 1, unit = 1;
+  bool is_plain() const { return powers == 0; }
   int powers = 0;  // of the unit
   void settle() {
     while (std::abs(total) < 0x1p-200 && total != 0) {
@@ -83,12 +88,48 @@ struct RunningProduct<float> {
   }
 };
 
-// A lane alone. Four floats are combined with each other first: the total then waits for one operation of four.
+// Four neighbours of a lane are combined with each other first: the total then waits for one operation of four. Returns how many
+// elements are done.
+template <class Running>
+[[gnu::always_inline]] inline std::int64_t scan_fours(const float* in, float* out, std::int64_t extent, Running& running) {
+  typedef double Four __attribute__((vector_size(32)));
+  typedef float FourFloats __attribute__((vector_size(16)));
+  constexpr bool multiplies = Running::kMultiplies;
+  constexpr double identity = multiplies ? 1 : 0;
+  const Four none = {identity, identity, identity, identity};
+  std::int64_t i = 0;
+  for (; i + 4 <= extent; i += 4) {
+    FourFloats loaded;
+    std::memcpy(&loaded, in + i, sizeof loaded);
+    const Four x = __builtin_convertvector(loaded, Four), before = __builtin_shufflevector(none, x, 0, 4, 5, 6);
+    const Four pairs = multiplies ? x * before : x + before, earlier = __builtin_shufflevector(none, pairs, 0, 1, 4, 5);
+    const Four firsts = multiplies ? pairs * earlier : pairs + earlier;
+    const Four result = multiplies ? firsts * running.total : firsts + running.total;
+    running.total = Running::combined(running.total, firsts[3]);
+    if (running.is_plain()) {
+      const FourFloats narrow = __builtin_convertvector(result, FourFloats);
+      std::memcpy(out + i, &narrow, sizeof narrow);
+    } else {
+      for (int k = 0; k < 4; ++k) out[i + k] = running.value(result[k]);
+    }
+    running.settle();
+  }
+  return i;
+}
+TENON_CLONES std::int64_t scan_neighbours(const float* in, float* out, std::int64_t extent, RunningSum<float>& running) {
+  return scan_fours(in, out, extent, running);
+}
+TENON_CLONES std::int64_t scan_neighbours(const float* in, float* out, std::int64_t extent, RunningProduct<float>& running) {
+  return scan_fours(in, out, extent, running);
+}
+
+// A lane alone, four floats at a time as above.
 template <class Running, class T>
 void scan_one(Group<const T> in, Group<T> out, std::int64_t extent) {
   Running running;
   std::int64_t i = 0;
   if constexpr (std::is_same_v<T, float>) {
+    if (in.step == 1 && out.step == 1) i = scan_neighbours(in.data, out.data, extent, running);
     for (; i + 4 <= extent; i += 4) {
       double x[4];
       for (std::int64_t k = 0; k < 4; ++k) x[k] = static_cast<double>(in.data[(i + k) * in.step]);

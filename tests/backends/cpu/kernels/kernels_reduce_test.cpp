@@ -179,6 +179,38 @@ TEST(ReduceKernels, DeviationsAreDividedBySmallAndLargeNumbersToo) {
     }
 }
 
+// The divisors whose reciprocals are normal numbers, and others.
+TEST(NormalizeKernels, GiveTheBitsOfADeviationAndAMultiplyAdd) {
+  const auto f32 = static_cast<int>(DType::f32), bf16 = static_cast<int>(DType::bf16);
+  for (const std::int64_t n : {1, 15, 16, 33, 700})
+    for (const float divisor : {1.7f, -0.3f, 0.0f, 0x1p-140f, std::numeric_limits<float>::infinity()})
+      for (const Kernels* table : tables()) {
+        if (!table->normalize) continue;
+        SCOPED_TRACE(std::to_string(n) + " / " + std::to_string(divisor) + " on " + table->isa);
+        std::vector<float> x = uniform_floats(n, -3, 5), quotients(x.size()), expected(x.size()), got(x.size());
+        std::vector<std::uint16_t> x16(x.size()), expected16(x.size()), got16(x.size());
+        table->convert[f32][bf16](x.data(), x16.data(), n);
+        table->convert[bf16][f32](x16.data(), x.data(), n);
+        const float rows[4] = {0.75f, divisor, -1.5f, 0.125f};
+        const void *deviation[] = {x.data(), &rows[0], &rows[1]}, *sum[] = {quotients.data(), &rows[2], &rows[3]};
+        table->deviation_with[static_cast<int>(ElementwiseOp::Div)][f32](deviation, quotients.data(), n, nullptr);
+        table->with_one[static_cast<int>(ElementwiseOp::Mac)](sum, expected.data(), n, nullptr);
+        table->convert[f32][bf16](expected.data(), expected16.data(), n);
+        const auto is_as_expected = [&] {
+          for (std::size_t i = 0; i < got.size(); ++i)
+            if (!(got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i])))) return false;
+          return true;
+        };
+        table->normalize(x.data(), rows, got.data(), n);
+        EXPECT_TRUE(is_as_expected());
+        table->streaming_normalize(x.data(), rows, got.data(), n);
+        table->stream_fence();
+        EXPECT_TRUE(is_as_expected());
+        table->normalize_bf16(x16.data(), rows, got16.data(), n);
+        if (!std::isnan(expected[0])) EXPECT_EQ(got16, expected16);
+      }
+}
+
 TEST(ReduceKernels, OfDifferencesGiveTheBitsOfTwoPasses) {
   for (std::int64_t n : kSizes) {
     const std::vector<float> a = uniform_floats(n, -3, 5), b(a.rbegin(), a.rend());

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "backends/cpu/plain.h"
+#include "backends/cpu/products/convolution/conv16_bands.h"
+#include "backends/cpu/products/convolution/conv16_direct.h"
 
 namespace tenon::cpu {
 namespace {
@@ -154,7 +156,7 @@ TEST(Convolution, OfBfloat16OperandsIsThatOfTheirValues) {
     if (!has_conv16(DType::bf16, from, kernel, attr, shape)) GTEST_SKIP() << "the CPU has no bfloat16 products";
     const auto expected = plain_conv<float>(plain::view(x, x_shape), plain::view(w, w_shape), attr, shape);
     plain::with_pools([&](ThreadPool& pool) {
-      std::vector<std::byte> scratch(conv_scratch_bytes(pool, from, kernel, attr, shape));
+      std::vector<std::byte> scratch(conv16_scratch_bytes(pool, from, kernel, attr, shape));
       std::vector<float> out;
       conv16(pool, from, kernel, attr, plain::target(out, shape), scratch);
       for (std::size_t i = 0; i < out.size(); ++i)
@@ -164,6 +166,93 @@ TEST(Convolution, OfBfloat16OperandsIsThatOfTheirValues) {
           ASSERT_EQ(std::isnan(out[i]), std::isnan(expected[i])) << i;
     });
   }
+}
+
+// --- bfloat16 images whose windows are not laid out ---
+float to_f32(Bf16Bits bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+// What AmxUnit does with tiles, in plain C++.
+struct EmulatedAmx {
+  static constexpr std::int64_t kPairs = 16;
+  struct Use {
+    explicit Use(std::int64_t) {}
+  };
+  static std::int64_t rows_for(std::int64_t) { return 32; }
+  static void tile(const Bf16Bits* weights, std::int64_t rows, std::int64_t pairs, const Bf16Pair* const* places,
+                   std::int64_t pair_stride, const std::int32_t* offsets, std::int64_t steps, float* sums) {
+    std::fill_n(sums, rows * kTileCols, 0.0f);
+    for (std::int64_t s = 0; s < steps; ++s, weights += rows * 2 * pairs)
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t p = 0; p < pairs; ++p)
+          for (std::int64_t j = 0; j < kTileCols; ++j) {
+            const Bf16Pair pair = places[j / 16][offsets[s] + p * pair_stride + j % 16];
+            sums[r * kTileCols + j] += to_f32(weights[r * 2 * pairs + 2 * p]) * to_f32(static_cast<Bf16Bits>(pair & 0xffff)) +
+                                       to_f32(weights[r * 2 * pairs + 2 * p + 1]) * to_f32(static_cast<Bf16Bits>(pair >> 16));
+          }
+  }
+};
+
+struct DirectCase {
+  Shape x, weight;
+  ConvAttr attr;
+};
+const DirectCase kDirectCases[] = {
+    {{2, 8, 9, 30}, {36, 8, 3, 3}, {.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}}},
+    {{1, 7, 20, 41}, {5, 7, 5, 3}, {.stride = {2, 2, 1}, .pad_low = {2, 0, 0}, .pad_high = {1, 2, 0}}},
+    {{1, 70, 14, 14}, {33, 70, 3, 3}, {.pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}}},
+    {{3, 12, 18, 33}, {10, 6, 3, 2}, {.stride = {1, 2, 1}, .dilation = {3, 2, 1}, .pad_low = {3, 1, 0}, .groups = 2}},
+    {{2, 130, 16}, {6, 130, 3}, {.pad_low = {1, 0, 0}, .pad_high = {1, 0, 0}}},
+    {{2, 5, 6, 7, 16}, {9, 5, 3, 3, 3}, {.pad_low = {1, 1, 1}, .pad_high = {1, 1, 1}}},
+    {{1, 6, 9, 12, 27},
+     {20, 6, 2, 3, 3},
+     {.stride = {2, 2, 2}, .dilation = {3, 1, 1}, .pad_low = {2, 1, 1}, .pad_high = {2, 0, 1}}},
+};
+
+template <class Run>
+void expect_direct(const DirectCase& each, Run&& run) {
+  const auto bits = [](std::int64_t n, unsigned seed) {
+    std::vector<Bf16Bits> result;
+    for (const float value : plain::numbers<float>(n, seed))
+      result.push_back(static_cast<Bf16Bits>(std::bit_cast<std::uint32_t>(value) >> 16));
+    return result;
+  };
+  const auto values = [](const std::vector<Bf16Bits>& from) {
+    std::vector<float> result;
+    for (const Bf16Bits value : from) result.push_back(to_f32(value));
+    return result;
+  };
+  const auto x = bits(each.x.elements(), 1), w = bits(each.weight.elements(), 2);
+  const auto wide_x = values(x), wide_w = values(w);
+  const Shape shape = convolved(each.x, each.weight, each.attr);
+  const auto expected = plain_conv<float>(plain::view(wide_x, each.x), plain::view(wide_w, each.weight), each.attr, shape);
+  plain::with_pools([&](ThreadPool& pool) {
+    std::vector<float> out(expected.size() + 2, std::numeric_limits<float>::quiet_NaN());
+    run(pool, dense_view(x.data(), DType::bf16, each.x), dense_view(w.data(), DType::bf16, each.weight),
+        dense_target(out.data() + 1, DType::f32, shape));
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(out[i + 1], expected[i], 1e-4) << to_string(each.x) << " * " << to_string(each.weight) << " at " << i;
+    ASSERT_TRUE(std::isnan(out.front()) && std::isnan(out.back()));
+  });
+}
+
+TEST(DirectConv16, OfEmulatedTilesIsTheConvolution) {
+  for (const DirectCase& each : kDirectCases)
+    expect_direct(each, [&](ThreadPool& pool, const View& x, const View& weight, const Target& out) {
+      const Conv16Plan<EmulatedAmx> plan(x, weight.shape, each.attr, out.shape, pool.threads());
+      std::vector<std::byte> scratch(plan.scratch_bytes(pool.threads()), std::byte{0xff});  // NaN: what is not written
+      plan.run(pool, static_cast<const Bf16Bits*>(x.data), static_cast<const Bf16Bits*>(weight.data),
+               static_cast<float*>(out.data), scratch.data());
+    });
+}
+
+TEST(DirectConv16, OfThisCpuIsTheConvolution) {
+  if (bf16_unit() == Bf16Unit::none) GTEST_SKIP() << "the CPU has no bfloat16 products";
+  for (const DirectCase& each : kDirectCases)
+    expect_direct(each, [&](ThreadPool& pool, const View& x, const View& weight, const Target& out) {
+      ASSERT_TRUE(has_direct_conv16(x, weight.shape, each.attr, out.shape)) << to_string(each.x);
+      std::vector<std::byte> scratch(direct_conv16_scratch_bytes(pool, x, weight.shape, each.attr, out.shape), std::byte{0xff});
+      direct_conv16(pool, x, weight, each.attr, out, scratch);
+    });
 }
 
 }  // namespace

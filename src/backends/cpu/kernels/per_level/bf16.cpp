@@ -39,18 +39,25 @@ inline constexpr bool kIsExact<elementwise::Relu> = true;
 template <>
 inline constexpr bool kIsExact<elementwise::Round> = true;
 
+TENON_INLINE Uint32V rounded_pairs(F32 lower, F32 upper) { return (rounded(lower) >> 16) | (rounded(upper) & kUpper); }
+
 template <class Op>
 TENON_INLINE Uint32V pairs_of(F32 lower, F32 upper) {
   if constexpr (kIsExact<Op>)
     return ((Uint32V)lower.v >> 16) | (Uint32V)upper.v;
   else
-    return (rounded(lower) >> 16) | (rounded(upper) & kUpper);
+    return rounded_pairs(lower, upper);
 }
 
 // bf16 has the exponents of f32: of several operations one may overflow where the result does not. Those lanes are wide.
 template <class Op, class... V>
 TENON_INLINE F32 apply_in_f32(V... values) {
-  const F32 result = apply_body<Op>(values...);
+  const F32 result = [&] {
+    if constexpr (std::is_same_v<Op, elementwise::Lerp>)
+      return Op::apply(values...);  // bf16 does not show what the native one corrects
+    else
+      return apply_body<Op>(values...);
+  }();
   if constexpr (Op::traits.wide && !(kLevelHasFma && std::is_same_v<Op, elementwise::Mac>)) {
     const LaneMask<float> overflows = !(abs(result) <= F32(std::numeric_limits<float>::max()));
     if (any(overflows)) {
@@ -89,6 +96,20 @@ void kernel_of_bf16(const void* const* in, void* out, std::int64_t n, const doub
   store_first(result + i, bytes, apply_to_pairs<Op>(pairs, constants, operands, parameters));
 }
 
+#if TENON_CPU_LEVEL >= 3
+void normalize_bf16(const void* in, const float* rows, void* out, std::int64_t n) {
+  constexpr std::int64_t count = 2 * F32::kCount;
+  const auto* source = static_cast<const std::uint16_t*>(in);
+  auto* result = static_cast<std::uint16_t*>(out);
+  with_normalization(rows, [&](const auto& by) {
+    const auto of = [&](Uint32V pairs) { return rounded_pairs(by.of(lower_half(pairs)), by.of(upper_half(pairs))); };
+    std::int64_t i = 0;
+    for (; i + count <= n; i += count) store_vector(result + i, of(load_vector<Uint32V>(source + i)));
+    if (i < n) store_first(result + i, 2 * (n - i), of(load_first<Uint32V>(source + i, 2 * (n - i), Uint32V{})));
+  });
+}
+#endif
+
 }  // namespace
 
 void level::add_bf16_kernels(Kernels& table) {
@@ -111,6 +132,9 @@ void level::add_bf16_kernels(Kernels& table) {
   TENON_X(Rsqrt)
   TENON_X(Reciprocal)
 #undef TENON_X
+#if TENON_CPU_LEVEL >= 3
+  table.normalize_bf16 = normalize_bf16;
+#endif
 }
 
 }  // namespace tenon::cpu

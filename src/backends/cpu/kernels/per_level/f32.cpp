@@ -111,6 +111,25 @@ void kernel_of_deviation(const void* const* in, void* out, std::int64_t n, const
   if (i < n) store_some(result + i, Op::apply(load_some<V>(source + i, n - i) - shift, operand), n - i);
 }
 
+template <bool stream>
+void normalize(const void* in, const float* rows, void* out, std::int64_t n) {
+  if constexpr (stream)
+    if (reinterpret_cast<std::uintptr_t>(out) % sizeof(F32) != 0) return normalize<false>(in, rows, out, n);
+  const auto* source = static_cast<const float*>(in);
+  auto* result = static_cast<float*>(out);
+  with_normalization(rows, [&](const auto& by) {
+    std::int64_t i = 0;
+    for (; i + F32::kCount <= n; i += F32::kCount) {
+      const F32 value = by.of(load<F32>(source + i));
+      if constexpr (stream)
+        store_streaming(result + i, value);
+      else
+        store(result + i, value);
+    }
+    if (i < n) store_some(result + i, by.of(load_some<F32>(source + i, n - i)), n - i);
+  });
+}
+
 // Op of a multiply-add: an activation after a scale and a shift, in one pass.
 template <class Op>
 struct AfterMultiplyAdd {
@@ -166,6 +185,8 @@ void level::add_f32_kernels(Kernels& table) {
   table.streaming_scale = scale<true>;
   // Without FMA instructions the product would be rounded, or the kernel slow.
 #if TENON_CPU_LEVEL >= 3
+  table.normalize = normalize<false>;
+  table.streaming_normalize = normalize<true>;
 #define TENON_X(Name)                                                                                            \
   table.after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>>; \
   table.streaming_after_multiply_add[static_cast<int>(ElementwiseOp::Name)] = kernel<AfterMultiplyAdd<elementwise::Name>, true>;

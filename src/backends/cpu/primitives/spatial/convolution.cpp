@@ -8,6 +8,7 @@
 #include "backends/cpu/primitives/spatial/narrow_images.h"
 #include "backends/cpu/primitives/spatial/sliding.h"
 #include "backends/cpu/primitives/typed.h"
+#include "backends/cpu/products/convolution/conv16_direct.h"
 
 namespace tenon::cpu {
 namespace {
@@ -322,31 +323,42 @@ void conv_exactly(ThreadPool& pool, const View& x, const View& weight, const Con
   conv(pool, from, kernel, attr, out, scratch);
 }
 
+// Those that subnormal numbers do not matter to, by the CPU's own instructions.
+void conv_in_pairs(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out,
+                   std::span<std::byte> scratch) {
+  if (has_direct_conv16(x, weight.shape, attr, out.shape)) return direct_conv16(pool, x, weight, attr, out, scratch);
+  by_matrix(pool, Plan(x, weight, attr, out.shape, pool.threads()), static_cast<const Bf16Bits*>(x.data),
+            static_cast<const Bf16Bits*>(weight.data), static_cast<float*>(out.data), scratch.data());
+}
+
 }  // namespace
+
+std::size_t conv16_scratch_bytes(const ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr,
+                                 const Shape& out) {
+  if (has_direct_conv16(x, weight.shape, attr, out)) return direct_conv16_scratch_bytes(pool, x, weight.shape, attr, out);
+  return conv_scratch_bytes(pool, x, weight, attr, out);
+}
 
 void conv16(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out,
             std::span<std::byte> scratch) {
   const auto* const kernel = static_cast<const Bf16Bits*>(weight.data);
   const std::int64_t outs = weight.shape[0], images = x.shape[0], pixels = x.shape.elements() / images;
   const Bf16Range of_kernel = range_of({kernel, outs, weight.shape.elements() / outs, weight.shape.elements() / outs, 1});
-  const Plan all(x, weight, attr, out.shape, pool.threads());
   std::vector<char> is_exact = exact_images(pool, x, of_kernel);
-  if (of_kernel.has_huge && has_padding(all.at)) std::ranges::fill(is_exact, 1);
-  if (std::ranges::find(is_exact, 1) == is_exact.end())
-    return by_matrix(pool, all, static_cast<const Bf16Bits*>(x.data), kernel, static_cast<float*>(out.data), scratch.data());
+  if (of_kernel.has_huge && has_padding(Plan(x, weight, attr, out.shape, 1).at)) std::ranges::fill(is_exact, 1);
+  if (std::ranges::find(is_exact, 1) == is_exact.end()) return conv_in_pairs(pool, x, weight, attr, out, scratch);
   View one = x;
   Target to = out;
   one.shape = x.shape.with(0, 1);
   to.shape = out.shape.with(0, 1);
-  const Plan single(one, weight, attr, to.shape, pool.threads());
-  std::vector<std::byte> own(conv_scratch_bytes(pool, one, weight, attr, to.shape));
+  std::vector<std::byte> own(conv16_scratch_bytes(pool, one, weight, attr, to.shape));
   for (std::int64_t image = 0; image < images; ++image) {
     one.data = static_cast<const Bf16Bits*>(x.data) + image * pixels;
     to.data = static_cast<float*>(out.data) + image * to.shape.elements();
     if (is_exact[static_cast<std::size_t>(image)])
       conv_exactly(pool, one, weight, attr, to);
     else
-      by_matrix(pool, single, static_cast<const Bf16Bits*>(one.data), kernel, static_cast<float*>(to.data), own.data());
+      conv_in_pairs(pool, one, weight, attr, to, own);
   }
 }
 

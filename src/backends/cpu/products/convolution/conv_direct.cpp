@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/products/convolution/planes.h"
+#include "backends/cpu/products/convolution/tile_pieces.h"
 #include "backends/cpu/products/gemm_packed.h"
 
 #if defined(__x86_64__)
@@ -12,7 +13,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kLanes = 16, kCols = 2 * kLanes, kRows = 12;  // AVX-512 only
+constexpr std::int64_t kLanes = 16, kRows = 12;  // AVX-512 only
 // The planes of all channels of a band: about half of an L2 cache.
 constexpr std::int64_t kBandElements = 160 * 1024;
 
@@ -35,8 +36,8 @@ template <int Rows>
     }
   }
   _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {
-    _mm512_storeu_ps(tile + r * kCols, sum[r][0]);
-    _mm512_storeu_ps(tile + r * kCols + kLanes, sum[r][1]);
+    _mm512_storeu_ps(tile + r * kTileCols, sum[r][0]);
+    _mm512_storeu_ps(tile + r * kTileCols + kLanes, sum[r][1]);
   }
 }
 
@@ -57,33 +58,6 @@ Micro micro_for(std::int64_t rows) {
   }
 }
 
-// A piece of a tile's columns that are neighbours in the result.
-struct Piece {
-  std::int32_t column, count;  // at most a vector
-  std::int64_t place;          // in the result, from the begin of the band
-};
-
-[[gnu::target("avx512f,avx512bw")]] void store_rows(const float* tile, std::int64_t rows, const Piece* pieces, int count,
-                                                    float* c, std::int64_t ldc, bool add, const TileEnd* end,
-                                                    std::int64_t first_row) {
-  for (int i = 0; i < count; ++i) {
-    const auto mask = static_cast<__mmask16>(pieces[i].count >= 16 ? 0xffff : (1u << pieces[i].count) - 1);
-    const float* from = tile + pieces[i].column;
-    float* to = c + pieces[i].place;
-    for (std::int64_t r = 0; r < rows; ++r, from += kCols, to += ldc) {
-      __m512 value = _mm512_maskz_loadu_ps(mask, from);
-      if (add) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to), value);
-      if (end) {
-        if (end->scale) value = _mm512_mul_ps(value, _mm512_set1_ps(end->scale[first_row + r]));
-        if (end->shift) value = _mm512_add_ps(value, _mm512_set1_ps(end->shift[first_row + r]));
-        if (end->relu)
-          value = _mm512_mask_mov_ps(value, _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_LT_OQ), _mm512_setzero_ps());
-      }
-      _mm512_mask_storeu_ps(to, mask, value);
-    }
-  }
-}
-
 struct DirectPlan {
   std::int64_t images, groups, in_channels, out_channels, depth;
   Planes planes;
@@ -98,9 +72,11 @@ struct DirectPlan {
         planes(sliding_of(x, weight, attr, out), 1) {
     const Sliding& at = planes.at;
     const std::int64_t halo = (at.size[1] - 1) * at.dilation[1] / at.stride[1];
-    const std::int64_t rows = kBandElements / std::max<std::int64_t>(1, in_channels * planes.pitch * at.stride[1] * at.stride[2]);
+    const std::int64_t rows =
+        kBandElements / std::max<std::int64_t>(1, in_channels * planes.pitch * at.size[0] * at.stride[1] * at.stride[2]);
     std::int64_t band = std::clamp<std::int64_t>(rows - halo, 2, at.out[1]);
-    if (threads > 1) band = std::min(band, std::max<std::int64_t>(2, (at.out[1] + 2 * threads - 1) / (2 * threads)));
+    const std::int64_t tasks = images * groups * at.out[0], wanted = std::int64_t{2} * threads;
+    if (threads > 1 && tasks < wanted) band = std::min(band, std::max<std::int64_t>(2, at.out[1] * tasks / wanted));
     bands = (at.out[1] + band - 1) / band;
     planes.set_band((at.out[1] + bands - 1) / bands);
     bands = (at.out[1] + planes.band - 1) / planes.band;
@@ -129,16 +105,18 @@ class BandRunner {
   }
 
   void run(std::int64_t task) {
-    const std::int64_t band = task % plan_.bands, group = task / plan_.bands % plan_.groups,
-                       image = task / plan_.bands / plan_.groups;
+    const std::int64_t band = task % plan_.bands, slice = task / plan_.bands % at_.out[0],
+                       group = task / plan_.bands / at_.out[0] % plan_.groups,
+                       image = task / plan_.bands / at_.out[0] / plan_.groups;
     const std::int64_t first = band * plan_.planes.band, rows = std::min(plan_.planes.band, at_.out[1] - first);
     const auto* const from =
         static_cast<const float*>(x_.data) + image * x_.strides[0] + group * plan_.in_channels * x_.strides[1];
     for (std::int64_t c = 0; c < plan_.in_channels; ++c)
-      plan_.planes.fill(from + c * x_.strides[1], first, rows, planes_ + c * plan_.planes.elements);
-    const std::int64_t places = at_.out[1] * at_.out[2], first_channel = group * plan_.out_channels;
+      plan_.planes.fill(from + c * x_.strides[1], slice, first, rows, planes_ + c * plan_.planes.elements);
+    const std::int64_t places = at_.places(), first_channel = group * plan_.out_channels;
     const std::int64_t first_row = image * plan_.groups * plan_.out_channels + first_channel;
-    float* const to = out_ + first_row * places + first * at_.out[2];
+    const std::int64_t first_place = (slice * at_.out[1] + first) * at_.out[2];
+    float* const to = out_ + first_row * places + first_place;
     const TileEnd end = end_of_tile(finish_, first_channel);
     const std::int64_t limit = packed_layout().depth;
     const float* const weights = packed_ + group * packed_left_elements(plan_.out_channels, plan_.depth);
@@ -149,43 +127,27 @@ class BandRunner {
     }
     if (finish_.is_empty()) return;
     for (std::int64_t c = 0; c < plan_.out_channels; ++c)
-      finish_.apply(to + c * places, to + c * places, first_row + c, first * at_.out[2], rows * at_.out[2]);
+      finish_.apply(to + c * places, to + c * places, first_row + c, first_place, rows * at_.out[2]);
   }
 
  private:
   // All tiles of the band, for steps [p, p + depth).
   void tiles(const float* weights, std::int64_t p, std::int64_t depth, std::int64_t rows, float* to, std::int64_t ldc,
              const TileEnd* end) {
-    const std::int64_t pitch = plan_.planes.pitch, extent = (rows - 1) * pitch + at_.out[2];
+    const TileWalk walk(plan_.planes, rows);
     const float* const block = weights + p * ((plan_.out_channels + kRows - 1) / kRows * kRows);
-    alignas(64) float tile[kRows * kCols];
-    for (std::int64_t q = 0; q < extent; q += kCols) {
-      Piece pieces[2 * kCols];
-      const int count = pieces_of(q, std::min(kCols, extent - q), pieces);
+    alignas(64) float tile[kRows * kTileCols];
+    for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
+      Piece pieces[kMostPieces];
+      const int count = walk.pieces(v, pieces);
       if (count == 0) continue;
+      const float *left = planes_ + walk.place(v), *right = planes_ + walk.second_place(v);
       for (std::int64_t i = 0; i < plan_.out_channels; i += kRows) {
         const std::int64_t n = std::min(kRows, plan_.out_channels - i);
-        micro_for(n)(block + i * depth, planes_ + q, planes_ + q + kLanes, offsets_ + p, depth, tile);
+        micro_for(n)(block + i * depth, left, right, offsets_ + p, depth, tile);
         store_rows(tile, n, pieces, count, to + i * ldc, ldc, p > 0, end, i);
       }
     }
-  }
-
-  // Where the columns of a tile at position |q| of the planes go: what is beyond the end of a row is nothing.
-  int pieces_of(std::int64_t q, std::int64_t cols, Piece* pieces) const {
-    const std::int64_t pitch = plan_.planes.pitch, width = at_.out[2];
-    int count = 0;
-    for (std::int64_t column = 0; column < cols;) {
-      const std::int64_t y = (q + column) / pitch, x = (q + column) % pitch;
-      if (x >= width) {
-        column += pitch - x;
-        continue;
-      }
-      const std::int64_t n = std::min({width - x, cols - column, kLanes});
-      pieces[count++] = {static_cast<std::int32_t>(column), static_cast<std::int32_t>(n), y * width + x};
-      column += n;
-    }
-    return count;
   }
 
   const DirectPlan& plan_;
@@ -204,11 +166,11 @@ bool has_direct_conv(const View& x, const Shape& weight, const ConvAttr& attr, c
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
   if (!has || !has_packed_gemm() || is_depthwise(weight, attr) || out.elements() == 0) return false;
   const Sliding at = sliding_of(x, weight, attr, out);
-  if (at.size[0] != 1 || at.out[0] != 1 || at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2 || at.out[2] < 12)
-    return false;
+  if (at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2 || at.out[2] < 12) return false;
   const Planes planes(at, 1);
-  // Places beside the image that are computed in vain, and offsets of 32 bits.
-  if (planes.pitch * 4 > at.out[2] * 5 || weight[1] > 4096 || planes.pitch > 1 << 16) return false;
+  // Places that are computed in vain, and offsets of 32 bits.
+  if (TileWalk(planes, at.out[1]).vectors() * 64 > at.out[1] * at.out[2] * 5 || weight[1] > 4096 || planes.pitch > 1 << 16)
+    return false;
   const DirectPlan plan(x, weight, attr, out, 1);
   return plan.planes.elements * plan.in_channels < (std::int64_t{1} << 24);
 }
@@ -221,7 +183,7 @@ std::size_t direct_conv_scratch_bytes(const ThreadPool& pool, const View& x, con
 void direct_conv(ThreadPool& pool, const View& x, const float* packed, const Shape& weight, const ConvAttr& attr,
                  const Target& out, const Finish& finish, std::span<std::byte> scratch) {
   const DirectPlan plan(x, weight, attr, out.shape, pool.threads());
-  pool.for_each(plan.images * plan.groups * plan.bands, [&](std::int64_t task, int worker) {
+  pool.for_each(plan.images * plan.groups * plan.planes.at.out[0] * plan.bands, [&](std::int64_t task, int worker) {
     std::byte* const own = scratch.data() + plan.worker_bytes() * static_cast<std::size_t>(worker);
     BandRunner(plan, x, packed, static_cast<float*>(out.data), finish, own).run(task);
   });

@@ -113,25 +113,40 @@ Planes::Planes(const Sliding& sliding, std::int64_t most) : at(sliding) {
 
 void Planes::set_band(std::int64_t rows) {
   band = rows;
-  const std::int64_t plane_rows = band + (at.size[1] - 1) * at.dilation[1] / at.stride[1];
-  plane_elements = (plane_rows * pitch + kSlack + 15) / 16 * 16;
-  elements = plane_elements * at.stride[1] * at.stride[2];
+  plane_elements = (rows_for(band) * pitch + kSlack + 15) / 16 * 16;
+  slice_elements = plane_elements * at.stride[1] * at.stride[2];
+  elements = slice_elements * at.size[0];
 }
 
 std::int64_t Planes::offset(std::int64_t tap) const {
-  const std::int64_t y = tap / at.size[2] * at.dilation[1], x = tap % at.size[2] * at.dilation[2];
-  return (y % at.stride[1] * at.stride[2] + x % at.stride[2]) * plane_elements + y / at.stride[1] * pitch + x / at.stride[2];
+  const std::int64_t row = tap / at.size[2], y = row % at.size[1] * at.dilation[1], x = tap % at.size[2] * at.dilation[2];
+  return row / at.size[1] * slice_elements + (y % at.stride[1] * at.stride[2] + x % at.stride[2]) * plane_elements +
+         y / at.stride[1] * pitch + x / at.stride[2];
 }
 
-void Planes::fill(const float* image, std::int64_t first, std::int64_t rows, float* planes) const {
+Range Planes::columns_inside(std::int64_t rx) const {
+  const std::int64_t begin = std::clamp<std::int64_t>((at.pad[2] - rx + at.stride[2] - 1) / at.stride[2], 0, pitch);
+  const std::int64_t reach = at.in[2] - 1 + at.pad[2] - rx;
+  return {begin, std::clamp<std::int64_t>(reach < 0 ? 0 : reach / at.stride[2] + 1, begin, pitch)};
+}
+
+void Planes::fill(const float* image, std::int64_t slice, std::int64_t first, std::int64_t rows, float* planes) const {
+  for (std::int64_t tap = 0; tap < at.size[0]; ++tap, planes += slice_elements) {
+    const std::int64_t source = at.source(0, slice, tap);
+    if (at.is_inside(0, source))
+      fill_slice(image + source * at.steps[0], first, rows, planes);
+    else
+      std::fill_n(planes, slice_elements, 0.0f);
+  }
+}
+
+void Planes::fill_slice(const float* image, std::int64_t first, std::int64_t rows, float* planes) const {
   const FillRow fill_one = fill_row();
-  const std::int64_t needed = rows + (at.size[1] - 1) * at.dilation[1] / at.stride[1];
+  const std::int64_t needed = rows_for(rows);
   for (std::int64_t ry = 0; ry < at.stride[1]; ++ry)
     for (std::int64_t rx = 0; rx < at.stride[2]; ++rx) {
       float* const plane = planes + (ry * at.stride[2] + rx) * plane_elements;
-      const std::int64_t begin_x = std::clamp<std::int64_t>((at.pad[2] - rx + at.stride[2] - 1) / at.stride[2], 0, pitch);
-      const std::int64_t reach = at.in[2] - 1 + at.pad[2] - rx;
-      const std::int64_t end_x = std::clamp<std::int64_t>(reach < 0 ? 0 : reach / at.stride[2] + 1, begin_x, pitch);
+      const auto [begin_x, end_x] = columns_inside(rx);
       if (has_short_rows(at.stride[2] * at.steps[2], pitch)) {
         // Row y is row (first + y) * stride + ry - pad of the image.
         const std::int64_t stride = at.stride[1], start = first * stride + ry - at.pad[1];

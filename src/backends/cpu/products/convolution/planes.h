@@ -2,7 +2,8 @@
 //
 // There is one plane for each remainder of a position by the strides. Element (y, x) of plane (ry, rx) is element
 // (y * stride + ry - pad, x * stride + rx - pad) of the image, or 0 outside. Rows of a plane are |pitch| apart, and the place
-// (y, x) of the result reads tap t at plane[offset(t) + y * pitch + x]. The two last spatial axes only.
+// (y, x) of the result reads tap t at plane[offset(t) + y * pitch + x]. With three spatial axes there are such planes for each
+// tap of the first one, and the result is formed slice by slice.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,24 @@ struct Planes {
   Sliding at;
   std::int64_t band = 1;  // rows of the result at a time
   std::int64_t pitch = 1;
-  std::int64_t plane_elements = 0, elements = 0;  // of one plane, of all planes of a channel
+  std::int64_t plane_elements = 0;                // of one plane
+  std::int64_t slice_elements = 0, elements = 0;  // of the planes of one tap of the first axis, of all planes of a channel
 
   // |most|: elements of one plane that a band may have, roughly.
   Planes(const Sliding& sliding, std::int64_t most);
   void set_band(std::int64_t rows);
 
   std::int64_t offset(std::int64_t tap) const;
-  // The planes of one channel for |rows| rows of the result from |first| on. |image|: the channel's elements.
-  void fill(const float* image, std::int64_t first, std::int64_t rows, float* planes) const;
+  // The planes of one channel for |rows| rows of slice |slice| of the result from |first| on. |image|: the channel's elements.
+  void fill(const float* image, std::int64_t slice, std::int64_t first, std::int64_t rows, float* planes) const;
+
+  // Rows of a plane for |rows| rows of the result.
+  std::int64_t rows_for(std::int64_t rows) const { return rows + (at.size[1] - 1) * at.dilation[1] / at.stride[1]; }
+  // The elements of a row of a plane that are in the image: with remainder |rx|, element i is at i * stride + rx - pad.
+  Range columns_inside(std::int64_t rx) const;
+
+ private:
+  void fill_slice(const float* image, std::int64_t first, std::int64_t rows, float* planes) const;
 };
 
 }  // namespace tenon::cpu
