@@ -399,6 +399,12 @@ TEST(BlockedConv, EqualsTheDefinition) {
   add({1, 20, 5, 40}, {9, 20, 1, 1}, {1, 1, 1}, {0, 0, 0});
   add({1, 400, 4, 4}, {18, 400, 1, 1}, {1, 1, 1}, {0, 0, 0});
   add({2, 40, 11, 12}, {40, 1, 5, 5}, {2, 2, 1}, {2, 2, 0}, {1, 1, 1}, 40);
+  // Kernels that are often outside the image.
+  add({2, 40, 9, 12}, {32, 40, 3, 3}, {1, 1, 1}, {4, 5, 0}, {4, 5, 1});
+  add({1, 16, 8, 7}, {48, 16, 3, 5}, {1, 2, 1}, {12, 6, 0}, {12, 3, 1});
+  add({1, 32, 10, 9}, {32, 1, 3, 3}, {2, 1, 1}, {6, 6, 0}, {6, 6, 1}, 32);
+  add({1, 3, 6, 20}, {16, 3, 3, 3}, {1, 1, 1}, {5, 2, 0}, {5, 2, 1});
+  add({1, 16, 3, 3}, {16, 16, 1, 1}, {2, 2, 1}, {3, 3, 0});
   for (const int threads : {1, 3})
     for (const ConvCase& each : cases) expect_blocked_conv(each, false, threads);
   for (const ConvCase& each : cases) expect_blocked_conv(each, true, 1);

@@ -6,20 +6,14 @@
 #include <utility>
 
 #include "backends/cpu/primitives/split.h"
+#include "backends/cpu/products/convolution/blocked_kernels.h"
 #include "backends/cpu/products/convolution/conv_packed.h"
 #include "backends/cpu/products/convolution/conv_phases.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = kChannelBlock;
 constexpr std::int64_t kTerms = 384;               // that are summed at a time
-constexpr std::int64_t kPlaces = 14;               // of a tile
-constexpr std::int64_t kNarrow = 9;                // rows of at most this many places take three blocks of channels at a time
 constexpr std::int64_t kBandElements = 96 * 1024;  // of the input: what a band reads stays in the L2 cache
 
 }  // namespace
@@ -41,107 +35,7 @@ bool can_block(const Epilogue& epilogue) {
 #if defined(__x86_64__)
 namespace {
 
-// One tile: neighbouring places of a row, and Blocks blocks of channels.
-struct Tile {
-  const float* in;                     // the first place
-  std::int64_t step;                   // from a place to the next, in elements
-  const std::int32_t* taps;            // offsets
-  std::int64_t tap_count, whole_taps;  // the first |whole_taps| read |unit| neighbouring elements each, the others |last_unit|
-  std::int64_t unit, last_unit;
-  const float* weights;                // of the first block
-  std::int64_t weight_step, out_step;  // from a block to the next
-  std::int64_t place_step;             // of the result, from a place to the next
-  // In this order: sums += before, sums = sums * scale + shift, sums += added, not below 0 if |relu|. |before| and |added| are at
-  // the same places as |out|, |scale| and |shift| are [Blocks][16]. Each may be nullptr; |scale| stands for |shift| too.
-  const float *before, *scale, *shift, *added;
-  bool relu;
-  float* out;
-};
-using Kernel = void (*)(const Tile& tile);
-
-template <int Places, int Blocks>
-[[gnu::target("avx512f"), gnu::always_inline]] inline void store(__m512 (&sum)[Places][Blocks], const Tile& tile) {
-  _Pragma("GCC unroll 4") for (int b = 0; b < Blocks; ++b) {
-    const std::int64_t place = b * tile.out_step;
-    if (tile.before)
-      _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) sum[p][b] =
-          _mm512_add_ps(sum[p][b], _mm512_loadu_ps(tile.before + place + p * tile.place_step));
-    if (tile.scale) {
-      const __m512 scale = _mm512_loadu_ps(tile.scale + b * kBlock), shift = _mm512_loadu_ps(tile.shift + b * kBlock);
-      _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) sum[p][b] = _mm512_fmadd_ps(sum[p][b], scale, shift);
-    }
-    if (tile.added)
-      _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) sum[p][b] =
-          _mm512_add_ps(sum[p][b], _mm512_loadu_ps(tile.added + place + p * tile.place_step));
-    // The second operand is the result if one is NaN.
-    if (tile.relu)
-      _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) sum[p][b] = _mm512_max_ps(_mm512_setzero_ps(), sum[p][b]);
-    _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) _mm512_storeu_ps(tile.out + place + p * tile.place_step, sum[p][b]);
-  }
-}
-
-// Places are addressed as base, base + step and base + 2 step, so that many of them need few registers.
-template <int Places, int Blocks>
-[[gnu::target("avx512f")]] void product(const Tile& tile) {
-  constexpr int kBases = (Places + 2) / 3;
-  __m512 sum[Places][Blocks];
-  _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) _Pragma("GCC unroll 4") for (int b = 0; b < Blocks; ++b) sum[p][b] =
-      _mm512_setzero_ps();
-  const float* weights = tile.weights;
-  const std::int64_t step = tile.step, weight_step = tile.weight_step;
-  for (std::int64_t t = 0; t < tile.tap_count; ++t) {
-    const float* base[kBases];
-    base[0] = tile.in + tile.taps[t];
-    _Pragma("GCC unroll 8") for (int b = 1; b < kBases; ++b) base[b] = base[b - 1] + 3 * step;
-    const std::int64_t unit = t < tile.whole_taps ? tile.unit : tile.last_unit;
-    for (std::int64_t i = 0; i < unit; ++i, weights += kBlock) {
-      __m512 factor[Blocks];
-      _Pragma("GCC unroll 4") for (int b = 0; b < Blocks; ++b) factor[b] = _mm512_loadu_ps(weights + b * weight_step);
-      _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) {
-        const __m512 value = _mm512_set1_ps(base[p / 3][p % 3 * step + i]);
-        _Pragma("GCC unroll 4") for (int b = 0; b < Blocks; ++b) sum[p][b] = _mm512_fmadd_ps(value, factor[b], sum[p][b]);
-      }
-    }
-  }
-  store(sum, tile);
-}
-
-// Every channel with its own weights: |unit| is not used.
-template <int Places>
-[[gnu::target("avx512f")]] void depthwise_product(const Tile& tile) {
-  __m512 sum[Places][1];
-  _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) sum[p][0] = _mm512_setzero_ps();
-  const std::int64_t step = tile.step;
-  const float* weights = tile.weights;
-  for (std::int64_t t = 0; t < tile.tap_count; ++t, weights += kBlock) {
-    const float* const base = tile.in + tile.taps[t];
-    const __m512 factor = _mm512_loadu_ps(weights);
-    _Pragma("GCC unroll 16") for (int p = 0; p < Places; ++p) sum[p][0] =
-        _mm512_fmadd_ps(_mm512_loadu_ps(base + p * step), factor, sum[p][0]);
-  }
-  store(sum, tile);
-}
-
-template <int Blocks, int... I>
-Kernel product_of(std::int64_t places, std::integer_sequence<int, I...>) {
-  static constexpr Kernel kKernels[] = {product<I + 1, Blocks>...};
-  return kKernels[places - 1];
-}
-
-template <int... I>
-Kernel depthwise_of(std::int64_t places, std::integer_sequence<int, I...>) {
-  static constexpr Kernel kKernels[] = {depthwise_product<I + 1>...};
-  return kKernels[places - 1];
-}
-
-constexpr std::int64_t kDepthwisePlaces = 8;
-
-Kernel kernel_for(bool is_depthwise, std::int64_t places, std::int64_t blocks) {
-  if (is_depthwise) return depthwise_of(places, std::make_integer_sequence<int, kDepthwisePlaces>());
-  if (blocks == 3) return product_of<3>(places, std::make_integer_sequence<int, kNarrow>());
-  if (blocks == 2) return product_of<2>(places, std::make_integer_sequence<int, kPlaces>());
-  return product_of<1>(places, std::make_integer_sequence<int, kPlaces>());
-}
+using namespace blocked;
 
 // One phase of a convolution, and how it is divided.
 struct BlockedPlan {
@@ -154,9 +48,13 @@ struct BlockedPlan {
   PhaseAxis h, w;
   std::int64_t weights, block_weights;  // where they begin, and how many floats a block of the result has
   bool copies = false;                  // a band of the input with its padding
-  std::int64_t pitch, plane;            // from a row to the next, from a block of channels to the next, in what kernels read
+  // Instead, where the kernel is often outside the image (dilation in small images): each part of the result has the taps that
+  // are inside for all of it.
+  bool leaves_out = false;
+  std::int64_t pitch, plane;  // from a row to the next, from a block of channels to the next, in what kernels read
   std::int64_t band, bands, parts = 1;
   std::int64_t taps, whole_taps;
+  std::int64_t widest;  // the most neighbouring places of a row that are computed alike
 
   BlockedPlan(const BlockedConv& conv, const ConvPhase& phase, const Shape& x, const Shape& out, int threads)
       : images(x[0]),
@@ -185,7 +83,9 @@ struct BlockedPlan {
       return a.pad != 0 || (a.count - 1) * a.stride + (a.taps - 1) * a.dilation + 1 > in;
     };
     copies = taps > 0 && (reads_past(h, in_h) || reads_past(w, in_w));
-    if (!copies && phase.window() == 1 && h.stride == 1 && w.stride == 1 && whole_h == in_h && whole_w == in_w &&
+    leaves_out = copies && inside(h, in_h) * inside(w, in_w) < 0.8 * static_cast<double>(h.count * h.taps * w.count * w.taps);
+    copies = copies && !leaves_out;
+    if (!copies && !leaves_out && phase.window() == 1 && h.stride == 1 && w.stride == 1 && whole_h == in_h && whole_w == in_w &&
         h.count == in_h && w.count == in_w)
       merge_rows(threads);
     const std::int64_t reach_h = (std::max<std::int64_t>(h.taps, 1) - 1) * h.dilation + 1;
@@ -193,7 +93,7 @@ struct BlockedPlan {
     pitch = (copies ? (w.count - 1) * w.stride + reach_w : in_w) * unit;
     const std::int64_t limit = is_depthwise ? kBandElements / 16 : kBandElements;
     const std::int64_t rows = limit / std::max<std::int64_t>(1, in_blocks * pitch);
-    const std::int64_t halo = reach_h - h.stride;  // rows of a band beside those of its places
+    const std::int64_t halo = leaves_out ? 0 : reach_h - h.stride;  // rows of a band beside those of its places
     band = std::clamp<std::int64_t>((rows - halo) / h.stride, 1, h.count);
     if (threads > 1) {
       const std::int64_t tasks = std::max<std::int64_t>(1, 2 * threads / (images * groups));
@@ -205,6 +105,20 @@ struct BlockedPlan {
     if (threads > 1 && images * groups * bands < 2 * threads)
       parts = std::clamp<std::int64_t>(2 * threads / (images * groups * bands), 1, (out_blocks + 1) / 2);
     plane = copies ? ((band - 1) * h.stride + reach_h) * pitch : in_h * pitch;
+    widest = widest_part();
+  }
+
+  std::int64_t widest_part() const {
+    if (!leaves_out) return w.count;
+    std::int64_t most = 0, here = 0;
+    Range last{-1, -1};
+    for (std::int64_t i = 0; i < w.count; ++i) {
+      const Range range = inside(w, in_w, i);
+      here = range.begin == last.begin && range.end == last.end ? here + 1 : 1;
+      most = std::max(most, here);
+      last = range;
+    }
+    return most;
   }
 
   // 1x1: several rows become one, as many as stay in the cache and leave enough for the threads.
@@ -222,14 +136,36 @@ struct BlockedPlan {
   }
 
   std::int64_t tasks() const { return images * groups * bands * parts; }
-  std::size_t tap_bytes() const { return (static_cast<std::size_t>(taps) * sizeof(std::int32_t) + 63) / 64 * 64; }
+  std::size_t tap_bytes() const { return (static_cast<std::size_t>(taps) * sizeof(Tap) + 63) / 64 * 64; }
   std::size_t worker_bytes() const {
     return tap_bytes() + (copies ? (static_cast<std::size_t>(in_blocks * plane) * sizeof(float) + 63) / 64 * 64 : 0);
   }
   std::int64_t window() const { return h.taps * w.taps; }
-  std::int64_t offset(std::int64_t tap) const {
-    const std::int64_t t = tap % window();
-    return tap / window() * plane + t / w.taps * h.dilation * pitch + t % w.taps * w.dilation * unit;
+  // The elements of the kernel along an axis that are inside the image for result |i|.
+  static Range inside(const PhaseAxis& a, std::int64_t in, std::int64_t i) {
+    const std::int64_t first = i * a.stride - a.pad;
+    const std::int64_t begin = first >= 0 ? 0 : std::min(a.taps, (-first + a.dilation - 1) / a.dilation);
+    return {begin, std::max(begin, first >= in ? 0 : std::min(a.taps, (in - 1 - first) / a.dilation + 1))};
+  }
+  // Of all results.
+  static double inside(const PhaseAxis& a, std::int64_t in) {
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < a.count; ++i) {
+      const Range range = inside(a, in, i);
+      sum += range.end - range.begin;
+    }
+    return static_cast<double>(sum);
+  }
+  // The taps with these rows and columns of the kernel, for all channels.
+  std::int64_t fill(Range rows, Range cols, Tap* to) const {
+    const Tap* const begin = to;
+    for (std::int64_t block = 0; block < in_blocks; ++block)
+      for (std::int64_t y = rows.begin; y < rows.end; ++y)
+        for (std::int64_t x = cols.begin; x < cols.end; ++x)
+          *to++ = {static_cast<std::int32_t>(block * plane + (y - rows.begin) * h.dilation * pitch +
+                                             (x - cols.begin) * w.dilation * unit),
+                   static_cast<std::int32_t>(weights_before((block * h.taps + y) * w.taps + x))};
+    return to - begin;
   }
   // Floats of a block's weights before |tap|.
   std::int64_t weights_before(std::int64_t tap) const {
@@ -272,10 +208,10 @@ class BlockedRunner {
         weights_(packed + plan.weights),
         out_(out),
         finish_(finish),
-        taps_(reinterpret_cast<std::int32_t*>(scratch)),
+        taps_(reinterpret_cast<Tap*>(scratch)),
         copy_(reinterpret_cast<float*>(scratch + plan.tap_bytes())),
         is_finite_(packed[0] != 0) {
-    for (std::int64_t t = 0; t < plan.taps; ++t) taps_[t] = static_cast<std::int32_t>(plan.offset(t));
+    plan.fill({0, plan.h.taps}, {0, plan.w.taps}, taps_);
   }
 
   void run(std::int64_t number) {
@@ -287,7 +223,7 @@ class BlockedRunner {
     const std::int64_t image_plane = plan_.in_h * plan_.in_w * plan_.unit;
     image_in_ = x_ + (image_ * plan_.groups + group) * plan_.in_blocks * image_plane;
     if (plan_.copies && is_finite_) copy_band();
-    const std::int64_t most = plan_.w.count <= kNarrow ? 3 : 2;
+    const std::int64_t most = plan_.widest <= kNarrow ? 3 : 2;
     const Range blocks = part_of(plan_.out_blocks, plan_.parts, part);
     const std::int64_t count = blocks.end - blocks.begin, tiles = (count + most - 1) / most;
     for (std::int64_t i = 0; i < tiles; ++i) {
@@ -344,8 +280,10 @@ class BlockedRunner {
     tile.place_step = plan_.w.step * kBlock;
     tile.weights = weights_ + first_block * tile.weight_step;
     const std::int64_t start = row * tile.out_step;
-    if (is_finite_ || !plan_.copies)
-      run_chunks(tile, count, start, end);
+    if (plan_.leaves_out)
+      run_inside(tile, count, start, end);
+    else if (is_finite_ || !plan_.copies)
+      run_chunks(tile, {first_, first_ + rows_}, {0, plan_.w.count}, plan_.taps, count, start, end);
     else
       run_carefully(tile, count, start, end);
     if (end.rest.is_empty() || plan_.is_phase) return;
@@ -358,31 +296,58 @@ class BlockedRunner {
       }
   }
 
-  void run_chunks(Tile tile, std::int64_t count, std::int64_t start, const End& end) {
-    const std::int64_t chunk = plan_.is_depthwise ? plan_.taps : kTerms / plan_.unit;
-    const std::int64_t most = plan_.is_depthwise ? kDepthwisePlaces : plan_.w.count <= kNarrow ? kNarrow : kPlaces;
-    const std::int64_t tiles = (plan_.w.count + most - 1) / most;
-    const float* const in = plan_.copies ? copy_ : image_in_ + first_ * plan_.h.stride * plan_.pitch;
-    const float* const weights = tile.weights;
-    for (std::int64_t t = 0; t == 0 || t < plan_.taps; t += chunk) {
+  // Results of [rows] x [cols] by |taps_|. The first tap of the first row reads |in|.
+  void run_chunks(Tile tile, Range rows, Range cols, std::int64_t taps, std::int64_t count, std::int64_t start, const End& end) {
+    const std::int64_t chunk = plan_.is_depthwise ? std::max<std::int64_t>(1, taps) : kTerms / plan_.unit;
+    const std::int64_t most = plan_.is_depthwise ? kDepthwisePlaces : plan_.widest <= kNarrow ? kNarrow : kPlaces;
+    const std::int64_t width = cols.end - cols.begin, tiles = (width + most - 1) / most;
+    const float* const in = tile.in ? tile.in : plan_.copies ? copy_ : image_in_ + rows.begin * plan_.h.stride * plan_.pitch;
+    const std::int64_t whole = plan_.whole_taps == plan_.taps ? taps : taps / plan_.in_blocks * (plan_.in_blocks - 1);
+    for (std::int64_t t = 0; t == 0 || t < taps; t += chunk) {
       tile.taps = taps_ + t;
-      tile.tap_count = std::min(chunk, plan_.taps - t);
-      tile.whole_taps = plan_.whole_taps - t;
-      tile.weights = weights + plan_.weights_before(t);
-      const bool is_last = t + chunk >= plan_.taps;
+      tile.tap_count = std::min(chunk, taps - t);
+      tile.whole_taps = whole - t;
+      const bool is_last = t + chunk >= taps;
       tile.scale = is_last ? end.scale : nullptr;
       tile.shift = end.shift;
       tile.relu = is_last && end.relu;
-      for (std::int64_t y = 0; y < rows_; ++y)
+      for (std::int64_t y = rows.begin; y < rows.end; ++y)
         for (std::int64_t i = 0; i < tiles; ++i) {
-          const Range places = part_of(plan_.w.count, tiles, i);
-          const std::int64_t at = start + plan_.place(first_ + y, places.begin) * kBlock;
-          tile.in = in + y * plan_.h.stride * plan_.pitch + places.begin * tile.step;
+          const Range places = part_of(width, tiles, i);
+          const std::int64_t at = start + plan_.place(y, cols.begin + places.begin) * kBlock;
+          tile.in = in + (y - rows.begin) * plan_.h.stride * plan_.pitch + places.begin * tile.step;
           tile.out = out_ + at;
           tile.before = t > 0 ? tile.out : nullptr;
           tile.added = is_last && end.added ? end.added + at : nullptr;
           kernel_for(plan_.is_depthwise, places.end - places.begin, count)(tile);
         }
+    }
+  }
+
+  // The results of a part all have the same elements of the kernel inside the image.
+  void run_inside(Tile tile, std::int64_t count, std::int64_t start, const End& end) {
+    for_parts(plan_.h, plan_.in_h, {first_, first_ + rows_}, [&](Range rows, Range kernel_rows) {
+      for_parts(plan_.w, plan_.in_w, {0, plan_.w.count}, [&](Range cols, Range kernel_cols) {
+        const std::int64_t taps = plan_.fill(kernel_rows, kernel_cols, taps_);
+        const std::int64_t y = rows.begin * plan_.h.stride - plan_.h.pad + kernel_rows.begin * plan_.h.dilation;
+        const std::int64_t x = cols.begin * plan_.w.stride - plan_.w.pad + kernel_cols.begin * plan_.w.dilation;
+        tile.in = taps > 0 ? image_in_ + y * plan_.pitch + x * plan_.unit : image_in_;
+        run_chunks(tile, rows, cols, taps, count, start, end);
+      });
+    });
+  }
+
+  template <class Body>
+  static void for_parts(const PhaseAxis& axis, std::int64_t in, Range results, Body body) {
+    for (std::int64_t i = results.begin; i < results.end;) {
+      const Range kernel = BlockedPlan::inside(axis, in, i);
+      std::int64_t next = i + 1;
+      for (; next < results.end; ++next) {
+        const Range other = BlockedPlan::inside(axis, in, next);
+        if (other.begin != kernel.begin || other.end != kernel.end) break;
+      }
+      body({i, next}, kernel);
+      i = next;
     }
   }
 
@@ -411,7 +376,7 @@ class BlockedRunner {
           if (from_y < 0 || from_y >= plan_.in_h || from_x < 0 || from_x >= plan_.in_w) continue;
           tile.in = image_in_ + t / plan_.window() * plane + (from_y * plan_.in_w + from_x) * plan_.unit;
           tile.whole_taps = t < plan_.whole_taps ? 1 : 0;
-          tile.weights = weights + b * tile.weight_step + plan_.weights_before(t);
+          tile.weights = weights + b * tile.weight_step + taps_[t].weights;
           kernel(tile);
         }
         tile.tap_count = 0;
@@ -447,7 +412,7 @@ class BlockedRunner {
   const float *x_, *weights_;
   float* out_;
   const Finish& finish_;
-  std::int32_t* taps_;
+  Tap* taps_;
   float* copy_;
   bool is_finite_;
   std::int64_t image_ = 0, first_ = 0, rows_ = 0;
