@@ -282,40 +282,65 @@ TEST(FusedProducts, InfiniteWeightsDoNotMeetThePadding) {
 // --- Channels in blocks of 16 ---
 
 // [n, c, h, w] as [n, c / 16, h, w, 16].
-std::vector<float> in_blocks(const std::vector<float>& x, const Shape& shape) {
-  std::vector<float> out(x.size());
-  const std::int64_t places = shape[2] * shape[3];
+// Lanes that no channel has are |fill|.
+std::vector<float> in_blocks(const std::vector<float>& x, const Shape& shape, float fill = 0) {
+  const std::int64_t places = shape[2] * shape[3], blocks = channel_blocks(shape[1]);
+  std::vector<float> out(static_cast<std::size_t>(shape[0] * blocks * places * kChannelBlock), fill);
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
     const std::int64_t place = i % places, channel = i / places % shape[1], image = i / places / shape[1];
-    const std::int64_t block = image * (shape[1] / kChannelBlock) + channel / kChannelBlock;
+    const std::int64_t block = image * blocks + channel / kChannelBlock;
     out[static_cast<std::size_t>((block * places + place) * kChannelBlock + channel % kChannelBlock)] =
         x[static_cast<std::size_t>(i)];
   }
   return out;
 }
 
-void expect_blocked_conv(const ConvCase& each, bool infinite, int threads) {
+// The sums of a transposed convolution: every element of the image adds the kernel, times itself, to the result.
+std::vector<double> transposed_sums(const ConvCase& c, const std::vector<float>& x, const std::vector<float>& w,
+                                    const Shape& out) {
+  std::vector<double> sums(static_cast<std::size_t>(out.elements()), 0);
+  const std::int64_t ins = c.w[0] / c.attr.groups;
+  for (std::int64_t i = 0; i < c.x.elements(); ++i) {
+    const std::int64_t from_x = i % c.x[3], from_y = i / c.x[3] % c.x[2], in = i / (c.x[2] * c.x[3]) % c.x[1],
+                       image = i / (c.x[1] * c.x[2] * c.x[3]);
+    for (std::int64_t k = 0; k < c.w[1] * c.w[2] * c.w[3]; ++k) {
+      const std::int64_t out_channel = in / ins * c.w[1] + k / (c.w[2] * c.w[3]);
+      const std::int64_t to_y = from_y * c.attr.stride[0] + k / c.w[3] % c.w[2] * c.attr.dilation[0] - c.attr.pad_low[0];
+      const std::int64_t to_x = from_x * c.attr.stride[1] + k % c.w[3] * c.attr.dilation[1] - c.attr.pad_low[1];
+      if (to_y < 0 || to_y >= out[2] || to_x < 0 || to_x >= out[3]) continue;
+      sums[static_cast<std::size_t>(((image * out[1] + out_channel) * out[2] + to_y) * out[3] + to_x)] +=
+          static_cast<double>(x[static_cast<std::size_t>(i)]) *
+          static_cast<double>(w[static_cast<std::size_t>(in * c.w[1] * c.w[2] * c.w[3] + k)]);
+    }
+  }
+  return sums;
+}
+
+void expect_blocked_conv(const ConvCase& each, bool infinite, int threads, bool is_transposed = false) {
   using Operand = EpilogueStep::Operand;
   ThreadPool pool(threads);
-  const Spatial& pad = each.attr.pad_low;
   const auto places = [&](int i) {
     const auto s = static_cast<std::size_t>(i);
-    return (each.x[i + 2] + 2 * pad[s] - (each.w[i + 2] - 1) * each.attr.dilation[s] - 1) / each.attr.stride[s] + 1;
+    const std::int64_t pads = each.attr.pad_low[s] + each.attr.pad_high[s],
+                       reach = (each.w[i + 2] - 1) * each.attr.dilation[s] + 1;
+    return is_transposed ? (each.x[i + 2] - 1) * each.attr.stride[s] + reach - pads
+                         : (each.x[i + 2] + pads - reach) / each.attr.stride[s] + 1;
   };
-  const Shape out{each.x[0], each.w[0], places(0), places(1)};
-  const Shape blocks{out[0], out[1] / kChannelBlock, out[2], out[3], kChannelBlock};
-  const BlockedConv conv{each.attr, each.w, each.x[1] % kChannelBlock != 0};
-  ASSERT_TRUE(can_block(conv.weight, conv.attr, conv.is_plain));
+  const BlockedConv conv{each.attr, each.w, !is_transposed && each.x[1] < kChannelBlock && each.attr.groups == 1, is_transposed};
+  const Shape out{each.x[0], conv.outs(), places(0), places(1)};
+  const Shape blocks{out[0], channel_blocks(out[1]), out[2], out[3], kChannelBlock};
+  ASSERT_TRUE(can_block(conv));
   const std::vector<float> x = numbers(each.x.elements()), scale = numbers(out[1], 3), shift = numbers(out[1], 4),
                            added = numbers(out.elements(), 5);
   std::vector<float> w = numbers(each.w.elements(), 2);
   if (infinite) w[0] = INFINITY;
-  std::vector<float> packed(static_cast<std::size_t>(blocked_weight_elements(each.w)));
+  std::vector<float> packed(static_cast<std::size_t>(blocked_weight_elements(conv)));
   pack_blocked_weights(w.data(), conv, packed.data());
-  const std::vector<float> from = conv.is_plain ? x : in_blocks(x, each.x), blocked_added = in_blocks(added, out);
+  // What is in the lanes that no channel has must not matter.
+  const std::vector<float> from = conv.is_plain ? x : in_blocks(x, each.x, NAN), blocked_added = in_blocks(added, out);
   const Shape from_shape =
-      conv.is_plain ? each.x : Shape{each.x[0], each.x[1] / kChannelBlock, each.x[2], each.x[3], kChannelBlock};
-  std::vector<float> y(static_cast<std::size_t>(out.elements()), NAN);
+      conv.is_plain ? each.x : Shape{each.x[0], channel_blocks(each.x[1]), each.x[2], each.x[3], kChannelBlock};
+  std::vector<float> y(static_cast<std::size_t>(blocks.elements()), NAN);
   std::vector<std::byte> scratch(blocked_conv_scratch_bytes(pool, conv, from_shape, blocks));
   Epilogue epilogue;
   epilogue.steps.push_back({.op = ElementwiseOp::Mul, .operand = Operand::per_channel, .index = 0});
@@ -328,14 +353,18 @@ void expect_blocked_conv(const ConvCase& each, bool infinite, int threads) {
   const Finish finish{&epilogue, operands, blocks[1], out[2] * out[3] * kChannelBlock};
   blocked_conv(pool, conv, dense_view(from.data(), DType::f32, from_shape), packed.data(),
                dense_target(y.data(), DType::f32, blocks), finish, scratch);
-  std::vector<float> expected(y.size());
+  const std::vector<double> sums = is_transposed ? transposed_sums(each, x, w, out) : std::vector<double>();
+  std::vector<float> expected(static_cast<std::size_t>(out.elements()));
   for (std::int64_t i = 0; i < out.elements(); ++i) {
     const auto channel = static_cast<std::size_t>(i / (out[2] * out[3]) % out[1]);
-    const double sum = conv_at(each, x, w, out, i) * scale[channel] + shift[channel] + added[static_cast<std::size_t>(i)];
+    const double of_kernel = is_transposed ? sums[static_cast<std::size_t>(i)] : conv_at(each, x, w, out, i);
+    const double sum = of_kernel * scale[channel] + shift[channel] + added[static_cast<std::size_t>(i)];
     expected[static_cast<std::size_t>(i)] = static_cast<float>(2 - (sum < 0 ? 0 : sum));
   }
   expected = in_blocks(expected, out);
   for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::int64_t block = static_cast<std::int64_t>(i) / (kChannelBlock * out[2] * out[3]) % blocks[1];
+    if (block * kChannelBlock + static_cast<std::int64_t>(i) % kChannelBlock >= out[1]) continue;
     if (std::isfinite(expected[i]))
       ASSERT_NEAR(y[i], expected[i], 5e-4) << to_string(each.x) << " " << to_string(each.w) << " at " << i;
     else
@@ -366,9 +395,48 @@ TEST(BlockedConv, EqualsTheDefinition) {
   add({2, 32, 30, 29}, {32, 1, 3, 3}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, 32);
   add({1, 16, 31, 30}, {16, 1, 5, 5}, {2, 2, 1}, {2, 2, 0}, {1, 1, 1}, 16);
   add({1, 16, 112, 40}, {16, 1, 3, 3}, {2, 1, 1}, {0, 0, 0}, {1, 1, 1}, 16);
+  // Channels that do not fill their blocks.
+  add({2, 24, 9, 10}, {40, 24, 3, 3}, {1, 1, 1}, {1, 1, 0});
+  add({1, 3, 12, 12}, {24, 3, 3, 3}, {2, 2, 1}, {1, 1, 0});
+  add({1, 20, 5, 40}, {9, 20, 1, 1}, {1, 1, 1}, {0, 0, 0});
+  add({1, 400, 4, 4}, {18, 400, 1, 1}, {1, 1, 1}, {0, 0, 0});
+  add({2, 40, 11, 12}, {40, 1, 5, 5}, {2, 2, 1}, {2, 2, 0}, {1, 1, 1}, 40);
+  // Kernels that are often outside the image.
+  add({2, 40, 9, 12}, {32, 40, 3, 3}, {1, 1, 1}, {4, 5, 0}, {4, 5, 1});
+  add({1, 16, 8, 7}, {48, 16, 3, 5}, {1, 2, 1}, {12, 6, 0}, {12, 3, 1});
+  add({1, 32, 10, 9}, {32, 1, 3, 3}, {2, 1, 1}, {6, 6, 0}, {6, 6, 1}, 32);
+  add({1, 3, 6, 20}, {16, 3, 3, 3}, {1, 1, 1}, {5, 2, 0}, {5, 2, 1});
+  add({1, 16, 3, 3}, {16, 16, 1, 1}, {2, 2, 1}, {3, 3, 0});
   for (const int threads : {1, 3})
     for (const ConvCase& each : cases) expect_blocked_conv(each, false, threads);
   for (const ConvCase& each : cases) expect_blocked_conv(each, true, 1);
+}
+
+TEST(BlockedConv, TransposedEqualsTheDefinition) {
+  if (!has_blocked_conv()) GTEST_SKIP() << "the CPU has no AVX-512";
+  std::vector<ConvCase> cases;
+  const auto add = [&](Shape x, Shape w, Spatial stride, Spatial low, Spatial high, Spatial dilation = {1, 1, 1},
+                       std::int64_t groups = 1) {
+    ConvCase each{x, w, {}};
+    each.attr = {stride, dilation, low, high, groups};
+    cases.push_back(each);
+  };
+  add({2, 32, 7, 9}, {32, 16, 4, 4}, {2, 2, 1}, {1, 1, 0}, {1, 1, 0});
+  add({1, 16, 6, 5}, {16, 32, 2, 2}, {2, 2, 1}, {0, 0, 0}, {0, 0, 0});
+  add({2, 24, 5, 6}, {24, 20, 3, 3}, {2, 2, 1}, {1, 1, 0}, {0, 0, 0});
+  // Steps without an element of the kernel, zeros that are added, and more that is cut off than there is of a phase.
+  add({1, 16, 4, 5}, {16, 16, 2, 1}, {3, 4, 1}, {0, 0, 0}, {-2, -3, 0});
+  add({1, 16, 6, 6}, {16, 16, 5, 5}, {2, 1, 1}, {3, 4, 0}, {4, 3, 0});
+  add({1, 16, 3, 3}, {16, 16, 2, 2}, {2, 2, 1}, {3, 1, 0}, {0, 1, 0});
+  // Dilations that share a factor with the step, and that do not.
+  add({1, 16, 6, 7}, {16, 16, 3, 3}, {2, 3, 1}, {1, 2, 0}, {2, 1, 0}, {2, 2, 1});
+  add({1, 16, 6, 7}, {16, 16, 3, 3}, {1, 4, 1}, {1, 2, 0}, {2, 1, 0}, {3, 6, 1});
+  // Groups, depthwise.
+  add({2, 32, 5, 5}, {32, 16, 3, 3}, {2, 2, 1}, {1, 1, 0}, {1, 1, 0}, {1, 1, 1}, 2);
+  add({1, 24, 6, 5}, {24, 1, 4, 4}, {2, 2, 1}, {1, 1, 0}, {1, 1, 0}, {1, 1, 1}, 24);
+  for (const int threads : {1, 3})
+    for (const ConvCase& each : cases) expect_blocked_conv(each, false, threads, true);
+  for (const ConvCase& each : cases) expect_blocked_conv(each, true, 1, true);
 }
 
 // A net with what keeps blocks, what reads them in another form, and what cannot be blocked.
@@ -404,6 +472,41 @@ Graph small_net(std::int64_t images) {
   return g;
 }
 
+// Channels that do not fill their blocks, a transposed convolution, and what is cut, padded and repeated along places and
+// channels.
+Graph uneven_net(std::int64_t images) {
+  Graph g;
+  int count = 0;
+  const auto weight = [&](const Shape& shape) { return g.input("w" + std::to_string(count++), DType::f32, shape); };
+  const auto biased = [&](NodeId y) { return apply(g, "add", {y, weight({1, g[y].shape[1], 1, 1})})[0]; };
+  const auto conv = [&](NodeId x, std::int64_t outs, std::int64_t size, std::int64_t groups) {
+    ConvAttr attr;
+    attr.pad_low = attr.pad_high = {size / 2, size / 2, 0};
+    attr.groups = groups;
+    return biased(g.conv(x, weight({outs, g[x].shape[1] / groups, size, size}), attr));
+  };
+  const NodeId x = g.input("x", DType::f32, {images, 3, 14, 15});
+  const NodeId first = apply(g, "sigmoid", {conv(x, 24, 3, 1)})[0];
+  const NodeId deep = apply(g, "hardswish", {conv(first, 24, 5, 24)})[0];
+  const NodeId mean = g.reduce(ReduceKind::sum, deep, 0b1100);
+  const NodeId gate = apply(g, "sigmoid", {conv(apply(g, "relu", {conv(mean, 9, 1, 1)})[0], 24, 1, 1)})[0];
+  const NodeId wide = apply(g, "log", {conv(apply(g, "mul", {deep, gate})[0], 40, 1, 1)})[0];  // NaN and more in unused lanes
+  const NodeId some = apply(g, "where", {apply(g, "isfinite", {wide})[0], wide, g.literal(0.5)})[0];
+  const std::int64_t start[] = {0, 16, 1, 0}, extent[] = {images, 24, 13, 15}, step[] = {1, 1, 1, 1};
+  const NodeId cut = g.slice(some, start, extent, step);
+  const std::int64_t low[] = {0, 0, 1, 0}, high[] = {0, 0, 0, 0};
+  const NodeId padded = g.pad(cut, low, high, 0.25);
+  const NodeId places = g.constant(HostArray::from<std::int64_t>(Shape{6}, {0, 3, 3, 7, 13, 14}));
+  const NodeId narrow = g.take(apply(g, "mul", {padded, weight({14, 15})})[0], places, 3);
+  const NodeId up = apply(g, "conv_transpose2d", {conv(narrow, 20, 3, 1), weight({20, 24, 4, 4}), weight({24})},
+                          {{"stride", std::int64_t{2}}, {"padding", std::int64_t{1}}})[0];
+  const NodeId parts[] = {apply(g, "tanh", {up})[0], conv(apply(g, "relu", {up})[0], 32, 3, 1)};
+  const NodeId reversed[] = {parts[1], parts[0]};
+  const NodeId results[] = {g.concat(parts, 1), conv(g.concat(reversed, 1), 17, 3, 1)};
+  g.set_outputs({g.concat(results, 1)});
+  return g;
+}
+
 std::vector<HostArray> net_inputs(const Graph& g) {
   std::vector<HostArray> inputs;
   unsigned seed = 1;
@@ -416,6 +519,8 @@ std::vector<HostArray> net_inputs(const Graph& g) {
 TEST(FusedProducts, AChainOfConvolutionsInBlocksEqualsThePlainOne) {
   const Graph g = small_net(2);
   expect_same_fused(g, net_inputs(g), 2e-4);
+  const Graph uneven = uneven_net(2);
+  expect_same_fused(uneven, net_inputs(uneven), 2e-4);
 }
 
 TEST(FusedProducts, AnImageInBlocksDoesNotDependOnThoseBesideIt) {

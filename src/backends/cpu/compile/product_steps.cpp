@@ -12,6 +12,16 @@ namespace {
 
 enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8, kBlockedConv };
 
+// What the packed weights of a convolution depend on besides their shape. Which elements are a phase of a transposed one follows
+// from its steps, which can_block limits, and from its dilations modulo those.
+std::int64_t weight_order(const BlockedConv& conv) {
+  if (!conv.is_transposed) return conv.is_plain ? 1 : 0;
+  std::int64_t order = 1;
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    order = (order << 11 | conv.attr.stride[axis]) << 11 | conv.attr.dilation[axis] % conv.attr.stride[axis];
+  return order;
+}
+
 // The distance of rows if all axes but the last are one, and the last has unit stride.
 std::optional<std::int64_t> merged_rows(const View& view) {
   const int rank = view.shape.rank();
@@ -74,9 +84,9 @@ ExecutableCompiler::BoundEpilogue ExecutableCompiler::epilogue_of(NodeId id) {
   BoundEpilogue out;
   const Node& node = graph_[id];
   const Shape& shape = node.shape;
-  const bool is_conv = node.prim == Prim::conv;
-  out.channels = is_conv ? shape[1] : 1;
-  out.cols = is_conv ? (shape.elements() == 0 ? 1 : shape.elements() / (shape[0] * shape[1])) : shape[shape.rank() - 1];
+  const bool by_channel = is_conv(node);
+  out.channels = by_channel ? shape[1] : 1;
+  out.cols = by_channel ? (shape.elements() == 0 ? 1 : shape.elements() / (shape[0] * shape[1])) : shape[shape.rank() - 1];
   if (const auto found = fused_.epilogues.find(id); found != fused_.epilogues.end()) {
     out.epilogue = found->second;
     for (std::size_t i = 2; i < node.inputs.size(); ++i) out.operands.push_back(dense_value(node.inputs[i]));
@@ -221,17 +231,15 @@ void ExecutableCompiler::add_blocked_conv(NodeId id, const BlockedConv& conv) {
   epilogue.touch_all(*this);
   const std::size_t bytes = blocked_conv_scratch_bytes(program_.pool_, conv, x.view.shape, node.shape);
   reserve_scratch(bytes);
-  const PackedWeights::Key key{kBlockedConv,     conv.weight[0],
-                               conv.weight[1],   conv.weight.elements(),
-                               conv.attr.groups, static_cast<std::int64_t>(w.offset_bytes),
-                               conv.is_plain,    0};
+  const PackedWeights::Key key{kBlockedConv,   conv.weight[0],   conv.weight[1],     conv.weight[2],
+                               conv.weight[3], conv.attr.groups, weight_order(conv), static_cast<std::int64_t>(w.offset_bytes)};
   add_step([=](const StepContext& c) {
     const auto& buffer = static_cast<const CpuBuffer&>(*c.inputs[at(w.location)]);
     const auto pack = [&](float* to) {
       pack_blocked_weights(static_cast<const float*>(w.bind(c).data), conv, to);
       return true;
     };
-    const std::shared_ptr<const float> packed = buffer.packed().get(key, 1, blocked_weight_elements(conv.weight), pack);
+    const std::shared_ptr<const float> packed = buffer.packed().get(key, 1, blocked_weight_elements(conv), pack);
     epilogue.with(c, [&](const Finish& finish) {
       blocked_conv(c.pool, conv, x.bind(c), packed.get(), out.bind(c), finish, {c.scratch, bytes});
     });
@@ -314,18 +322,24 @@ void ExecutableCompiler::add_conv(NodeId id) {
 }
 
 void ExecutableCompiler::add_conv_transpose(NodeId id) {
+  if (const auto blocked = blocked_.convs.find(id); blocked != blocked_.convs.end()) return add_blocked_conv(id, blocked->second);
   const Node& node = graph_[id];
   const auto is_narrow = [&](NodeId operand) { return stored_value(operand).view.dtype == node.dtype; };
   const bool narrow = has_conv_transpose16(node.dtype) && is_narrow(node.inputs[0]) && is_narrow(node.inputs[1]);
   const Operand x = narrow ? stored_dense(node.inputs[0]) : dense_value(node.inputs[0]);
   const Operand w = narrow ? stored_dense(node.inputs[1]) : dense_value(node.inputs[1]);
+  const BoundEpilogue epilogue = epilogue_of(id);
   const Result out = result_of(id);
   touch(x.location);
   touch(w.location);
+  epilogue.touch_all(*this);
   const ConvTransposeAttr attr = std::get<ConvTransposeAttr>(node.as<RegionAttr>());
   const std::size_t bytes = conv_transpose_scratch_bytes(program_.pool_, x.view.shape, w.view.shape, attr);
   reserve_scratch(bytes);
-  add_step([=](const StepContext& c) { conv_transpose(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+  add_step([=](const StepContext& c) {
+    conv_transpose(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes});
+    epilogue.run_alone(c, out);
+  });
 }
 
 void ExecutableCompiler::add_quantized_matmul(NodeId id) {

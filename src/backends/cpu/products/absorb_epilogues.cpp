@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <variant>
 
 #include "graph/view.h"
 
@@ -144,7 +145,7 @@ class ChainFinder {
   bool starts(NodeId id) const {
     const Node& node = graph_[id];
     if (node.dtype != DType::f32 || node.shape.elements() == 0 || node.inputs.size() != 2) return false;
-    if (node.prim != Prim::conv && node.prim != Prim::matmul) return false;
+    if (!is_conv(node) && node.prim != Prim::matmul) return false;
     return input_behind(graph_, node.inputs[1]) >= 0;
   }
 
@@ -208,9 +209,9 @@ class ChainFinder {
       if (stretched_along >= 0 || small[axis] != shape[axis + lead]) return -1;
       stretched_along = axis + lead;
     }
-    const bool is_conv = graph_[product].prim == Prim::conv;
-    if (stretched_along == (is_conv ? 1 : shape.rank() - 1)) {
-      step.operand = is_conv ? EpilogueStep::Operand::per_channel : EpilogueStep::Operand::per_col;
+    const bool by_channel = is_conv(graph_[product]);
+    if (stretched_along == (by_channel ? 1 : shape.rank() - 1)) {
+      step.operand = by_channel ? EpilogueStep::Operand::per_channel : EpilogueStep::Operand::per_col;
       return source;
     }
     return -1;
@@ -222,6 +223,11 @@ class ChainFinder {
 };
 
 }  // namespace
+
+bool is_conv(const Node& node) {
+  return node.prim == Prim::conv ||
+         (node.prim == Prim::region && std::holds_alternative<ConvTransposeAttr>(node.as<RegionAttr>()));
+}
 
 NodeId input_behind(const Graph& graph, NodeId id) {
   while (is_view(graph[id].prim)) id = graph[id].inputs[0];

@@ -17,7 +17,7 @@ Graph recognise_ops(const Graph& graph);
 
 struct FusedGraph {
   Graph graph;
-  // By node, a conv or a matmul: what follows it. Its inputs from the third on
+  // By node, a conv, a transposed one or a matmul: what follows it. Its inputs from the third on
   // are the operands of the epilogue, in its order.
   std::map<NodeId, Epilogue> epilogues;
   std::map<NodeId, IntegerProduct> integer_products;
@@ -27,6 +27,9 @@ struct FusedGraph {
 // conv or matmul in f32 whose right operand is an input of the program. Dead
 // nodes are dropped.
 FusedGraph absorb_epilogues(const Graph& graph, const std::map<NodeId, IntegerProduct>& integer_products);
+
+// A convolution or a transposed one.
+bool is_conv(const Node& node);
 
 // The input of the program that |id| is a view of, or -1.
 NodeId input_behind(const Graph& graph, NodeId id);

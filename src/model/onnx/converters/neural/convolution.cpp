@@ -277,8 +277,12 @@ Results conv_transpose(const NodeContext& node) {
   window.low.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(n));
   window.high.assign(pads.begin() + static_cast<std::ptrdiff_t>(n), pads.end());
   transposed_pads(node, extents, window, extra);
+  // Both enter a product.
+  const Expr whole = x = node.operand(x), flat = w = node.operand(w);
+  Spatial cut_high{};
   for (std::size_t s = 0; s < n; ++s) {
     const int axis = static_cast<int>(s) + 2;
+    cut_high[s] = window.high[s] - extra[s];
     x = spread(x, axis, window.stride[s] - 1);
     const std::int64_t reach = window.dilation[s] * (window.kernel[s] - 1);
     const std::int64_t before = reach - window.low[s], after = reach - window.high[s] + extra[s];
@@ -297,7 +301,12 @@ Results conv_transpose(const NodeContext& node) {
   ConvAttr attr;
   attr.dilation = spatial(window.dilation, 1);
   attr.groups = groups;
-  Expr y = like(Expr(node.graph(), node.graph().conv(node.operand(x).id(), node.operand(w).id(), attr)), node.dtype(0));
+  Expr y(node.graph(), node.graph().conv(x.id(), w.id(), attr));
+  if (y.dtype() == whole.dtype() && y.dtype() == flat.dtype() && y.shape().elements() > 0)
+    node.graph().mark({{whole.id(), flat.id()},
+                       y.id(),
+                       ConvTransposeAttr{spatial(window.stride, 1), attr.dilation, spatial(window.low, 0), cut_high, groups}});
+  y = like(y, node.dtype(0));
   if (node.has(2)) y = y + along(node.in(2), 1, y.rank());
   return {y};
 }
