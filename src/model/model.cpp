@@ -7,7 +7,7 @@
 #include "array/io/byte_source.h"
 #include "base/text/printable.h"
 #include "manager/routing/tuning.h"
-#include "model/checkpoint/bert.h"
+#include "model/checkpoint/encoder.h"
 #include "model/checkpoint/decoder_config.h"
 #include "model/model_info.h"
 #include "model/onnx/session.h"
@@ -160,7 +160,7 @@ Model Model::load_checkpoint(const std::filesystem::path& file, const ModelOptio
     source->read(0, std::as_writable_bytes(std::span(text)));
     if (checkpoint::is_decoder_config(text))
       throw Error(ErrorCode::unimplemented, "it is a language model", "load it as a Generator, which writes text");
-    return parse(checkpoint::bert_as_onnx(text, load_safetensors(file)), options);
+    return parse(checkpoint::encoder_as_onnx(text, load_safetensors(file)), options);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("model '{}': {}", printable(file.string()), error.what()), error.hint());
   }

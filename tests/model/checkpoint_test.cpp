@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "model/checkpoint/bert.h"
+#include "model/checkpoint/encoder.h"
 #include "source_folder.h"
 #include "temporary_folder.h"
 #include "tenon/array/io.h"
@@ -59,18 +59,27 @@ TEST_P(Relative, GivesTheStatesThatTransformersGives) {
     return Tensor::from<std::int64_t>(std::span<const std::int64_t>(values), Shape{shape[0], shape[1]});
   };
   const Model model = Model::load(folder / "model.safetensors");
-  const std::vector<float> states =
-      model({{"input_ids", tensor(ids)}, {"attention_mask", tensor(mask)}}).at("last_hidden_state").to_vector<float>();
+  Model::Tensors inputs{{"input_ids", tensor(ids)}, {"attention_mask", tensor(mask)}};
+  if (model.info().inputs.size() > 2)
+    inputs.emplace("token_type_ids",
+                   tensor(all.as_object().contains("types") ? integers("types") : std::vector<std::int64_t>(ids.size())));
+  const bool is_classifier = model.info().outputs[0].name == "logits";
+  const std::vector<float> states = model(inputs).at(model.info().outputs[0].name).to_vector<float>();
   const boost::json::array& expected = all.as_object().at("states").as_array();
   ASSERT_EQ(states.size(), expected.size());
   const std::size_t width = states.size() / ids.size();
   for (std::size_t i = 0; i < states.size(); ++i) {
-    if (mask[i / width] == 1) {
+    if (is_classifier || mask[i / width] == 1) {
       ASSERT_NEAR(states[i], expected[i].to_number<double>(), 2e-5) << i;
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(OfBert, Relative, testing::Values("roberta", "distilbert", "mpnet"));
+INSTANTIATE_TEST_SUITE_P(OfBert, Relative,
+                         testing::Values("roberta", "distilbert", "mpnet", "electra", "albert", "deberta", "deberta_plain",
+                                         "modernbert", "nomic_bert", "gte", "t5", "t5_gated", "bert_classifier",
+                                         "roberta_classifier", "distilbert_classifier", "mpnet_classifier", "electra_classifier",
+                                         "albert_classifier", "deberta_classifier", "modernbert_classifier"),
+                         [](const auto& each) { return std::string(each.param); });
 
 TEST(Checkpoint, XlmRobertaAndCamembertAreRobertas) {
   const std::filesystem::path folder = source_folder() / "tests/model/checkpoints/roberta";
@@ -79,7 +88,7 @@ TEST(Checkpoint, XlmRobertaAndCamembertAreRobertas) {
   for (const char* type : {"xlm-roberta", "camembert"}) {
     std::string changed = config;
     changed.replace(changed.find("\"roberta\""), 9, '"' + std::string(type) + '"');
-    EXPECT_EQ(checkpoint::bert_as_onnx(changed, weights), checkpoint::bert_as_onnx(config, weights)) << type;
+    EXPECT_EQ(checkpoint::encoder_as_onnx(changed, weights), checkpoint::encoder_as_onnx(config, weights)) << type;
   }
 }
 
@@ -101,7 +110,7 @@ TEST(Checkpoint, WhatIsNotSupportedOrMissingIsNamed) {
   const std::string config = text_of(fixture("config.json"));
   const auto message = [&](const std::string& json, const ArrayFile& arrays) -> std::string {
     try {
-      checkpoint::bert_as_onnx(json, arrays);
+      checkpoint::encoder_as_onnx(json, arrays);
     } catch (const Error& error) {
       return error.what();
     }
@@ -111,8 +120,8 @@ TEST(Checkpoint, WhatIsNotSupportedOrMissingIsNamed) {
     std::string changed = config;
     return changed.replace(changed.find(from), from.size(), to);
   };
-  EXPECT_NE(message(with("\"bert\"", "\"t5\""), weights).find("'t5'"), std::string::npos);
-  EXPECT_NE(message(with("gelu", "relu"), weights).find("'relu'"), std::string::npos);
+  EXPECT_NE(message(with("\"bert\"", "\"longformer\""), weights).find("'longformer'"), std::string::npos);
+  EXPECT_NE(message(with("gelu", "mish"), weights).find("'mish'"), std::string::npos);
   EXPECT_NE(message(with("\"hidden_size\": 24", "\"hidden_size\": -1"), weights).find("hidden_size"), std::string::npos);
   EXPECT_NE(message(with("\"hidden_size\": 24", "\"hidden_size\": 48"), weights).find("needs"), std::string::npos);
   EXPECT_NE(message("[", weights).find("JSON"), std::string::npos);

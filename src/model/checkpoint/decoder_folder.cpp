@@ -92,7 +92,7 @@ void DecoderFolder::add_file(const fs::path& path) {
                   "save the model as float32, float16 or bfloat16");
     info.type = *type;
     info.shape.assign(entry.shape.dims().begin(), entry.shape.dims().end());
-    if (info.shape.empty() || info.shape.size() > 2 || entry.shape.elements() == 0)
+    if (info.shape.empty() || info.shape.size() > (info.name.ends_with("_exps.weight") ? 3 : 2) || entry.shape.elements() == 0)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the tensor '{}' has the shape {}", printable(entry.name), to_string(entry.shape)));
     info.is_transposed = info.shape.size() == 2 && is_stored_transposed(type_, info.name);

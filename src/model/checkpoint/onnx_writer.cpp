@@ -75,7 +75,7 @@ void OnnxWriter::weight(std::string_view name, const HostArray& array) {
 
 std::string OnnxWriter::node(std::string_view op, std::initializer_list<std::string_view> inputs, std::string output,
                              std::initializer_list<Attribute> attributes) {
-  constexpr std::int64_t kFloat = 1, kInteger = 2;
+  constexpr std::int64_t kFloat = 1, kInteger = 2, kText = 3, kIntegers = 7;
   std::string node;
   for (const std::string_view input : inputs) put_bytes(node, 1, input);
   put_bytes(node, 2, output);
@@ -84,11 +84,10 @@ std::string OnnxWriter::node(std::string_view op, std::initializer_list<std::str
   for (const Attribute& each : attributes) {
     std::string attribute;
     put_bytes(attribute, 1, each.name);
-    if (each.is_number)
-      put_float(attribute, 2, static_cast<float>(each.number));
-    else
-      put_integer(attribute, 3, each.integer);
-    put_integer(attribute, 20, each.is_number ? kFloat : kInteger);
+    if (each.is_number) put_float(attribute, 2, static_cast<float>(each.number));
+    if (!each.text.empty()) put_bytes(attribute, 4, each.text);
+    for (const std::int64_t integer : each.integers) put_integer(attribute, each.is_list ? 8 : 3, integer);
+    put_integer(attribute, 20, each.is_number ? kFloat : !each.text.empty() ? kText : each.is_list ? kIntegers : kInteger);
     put_bytes(node, 5, attribute);
   }
   put_bytes(nodes_, 1, node);

@@ -22,11 +22,16 @@ class OnnxWriter {
   enum class Element : std::uint8_t { f32 = 1, i64 = 7, boolean = 9, f16 = 10, bf16 = 16 };
   struct Attribute {
     Attribute(std::string_view wanted, double value) : name(wanted), number(value), is_number(true) {}
-    Attribute(std::string_view wanted, std::int64_t value) : name(wanted), integer(value) {}
-    std::string name;
+    Attribute(std::string_view wanted, std::int64_t value) : name(wanted), integers{value} {}
+    Attribute(std::string_view wanted, std::vector<std::int64_t> values)
+        : name(wanted),
+          integers(std::move(values)),
+          is_list(true) {}
+    Attribute(std::string_view wanted, std::string_view value) : name(wanted), text(value) {}
+    std::string name, text;  // |text|: one that is a text
     double number = 0;
-    std::int64_t integer = 0;
-    bool is_number = false;
+    std::vector<std::int64_t> integers;
+    bool is_number = false, is_list = false;
   };
 
   explicit OnnxWriter(std::int64_t opset) : opset_(opset) {}

@@ -55,7 +55,7 @@ class Builder {
 
   // What the first layer takes of |count| tokens, [count, width]: given, or found in the table by the given numbers.
   Expr tokens(std::int64_t count, const Weights& weights) {
-    if (!apart_) return given("x", DType::f32, Shape{count, a_.width});
+    if (!apart_) return norm(given("x", DType::f32, Shape{count, a_.width}), weights.embedding_norm);
     return embedded(given("ids", DType::i64, Shape{count}), weights.embedding);
   }
   Expr embedded(Expr ids, const Matrix& table) {
@@ -69,17 +69,31 @@ class Builder {
   Expr product(Expr x, const Matrix& matrix) { return widened(narrow_product(x, matrix)); }
   // The same in the type of the matrix: kernels that take a part of it convert that.
   Expr narrow_product(Expr x, const Matrix& matrix) {
-    std::optional<Expr> y;
-    if (matrix.codes) {
-      std::vector<NodeId> parts;
-      for (const auto& part : matrix.parts) parts.push_back(weight(part).id());
-      y = Expr(program_.graph, quantized_matmul(program_.graph, x.id(), parts, *matrix.codes));
-      if (matrix.stored_rows != matrix.rows) y = build::narrow(*y, 1, 0, matrix.rows);
-    } else {
-      const Expr w = weight(matrix.parts[0]);
-      y = build::matmul(build::cast(x, w.dtype()), w, {.transpose_b = true});
+    std::vector<Expr> parts;
+    for (const auto& part : matrix.parts) parts.push_back(weight(part));
+    Expr y = product_of(x, parts, matrix);
+    if (y.extent(1) != matrix.rows) y = build::narrow(y, 1, 0, matrix.rows);
+    return matrix.bias ? widened(y) + weight(matrix.bias) : y;
+  }
+  // |parts|: those of a matrix of this kind.
+  Expr product_of(Expr x, const std::vector<Expr>& parts, const Matrix& kind) {
+    if (!kind.codes) return build::matmul(build::cast(x, parts[0].dtype()), parts[0], {.transpose_b = true});
+    std::vector<NodeId> ids;
+    for (const Expr& part : parts) ids.push_back(part.id());
+    return {program_.graph, quantized_matmul(program_.graph, x.id(), ids, *kind.codes)};
+  }
+  // x times the rows (axis 0) or columns (axis 1) of a matrix that belong to the experts with these numbers.
+  Expr product_of_experts(Expr x, const Matrix& matrix, Expr numbers, int axis) {
+    std::vector<Expr> parts;
+    for (const auto& part : matrix.parts) {
+      const Expr all = weight(part);
+      const Shape shape = all.shape();
+      const std::int64_t each = shape[axis] / a_.experts.count, before = axis == 0 ? 1 : shape[0];
+      const Expr by_expert = build::reshape(all, Shape{before, a_.experts.count, shape.elements() / before / a_.experts.count});
+      parts.push_back(build::reshape(build::take(by_expert, numbers, 1), shape.with(axis, numbers.extent(0) * each)));
     }
-    return matrix.bias ? widened(*y) + weight(matrix.bias) : *y;
+    const Expr y = widened(product_of(x, parts, matrix));
+    return axis == 0 || y.extent(1) == a_.width ? y : build::narrow(y, 1, 0, a_.width);
   }
   static Expr widened(Expr x) { return build::cast(x, DType::f32); }
   // Columns [first, first + count) of the results of several matrices, which stand one after the other.
@@ -153,7 +167,10 @@ class Builder {
     const std::int64_t m = x.extent(0), q_width = a_.heads * a_.head_width, kv_width = a_.kv_heads * a_.head_width;
     const Expr h = norm(x, layer.attention_norm);
     std::vector<Expr> parts;
-    for (const Matrix& matrix : layer.qkv) parts.push_back(product(h, matrix));
+    for (const Matrix& matrix : layer.qkv) {
+      parts.push_back(product(h, matrix));
+      if (a_.qkv_limit > 0) parts.back() = build::minimum(build::maximum(parts.back(), -a_.qkv_limit), a_.qkv_limit);
+    }
     // Scales as wide as all heads together normalise them so.
     const auto split = [&](std::int64_t first, std::int64_t heads, const Norm& scale) {
       const std::int64_t width = heads * a_.head_width;
@@ -205,15 +222,25 @@ class Builder {
                           shape);
   }
 
+  // What is added to scores with ALiBi: the distance to a key times the slope of the head, or minus infinity for a key that the
+  // mask hides.
+  Expr falling(Expr mask, Expr distance, const Weights& weights, const Shape& by_head) {
+    return build::where(mask, build::cast(distance, DType::f32) * build::reshape(weight(weights.slopes), by_head),
+                        kMinusInfinity);
+  }
+
   // What follows the attention, whose result is [m, heads * head_width].
   Expr rest(Expr x, Expr attended, const Layer& layer) {
     const Expr mixed = x + scaled(norm(product(attended, layer.output), layer.after_attention), a_.residual_scale);
     const Expr h = norm(a_.is_parallel ? x : mixed, layer.feed_forward_norm);
-    std::vector<Expr> parts;
-    for (const Matrix& matrix : layer.gate_up) parts.push_back(apart_ ? narrow_product(h, matrix) : product(h, matrix));
-    Expr inner = activated(widened(columns(parts, 0, a_.feed_forward)));
-    if (a_.is_gated) inner = inner * widened(columns(parts, a_.feed_forward, a_.feed_forward));
-    return mixed + scaled(norm(product(inner, layer.down), layer.after_feed_forward), a_.residual_scale);
+    std::optional<Expr> y;
+    if (layer.feed_forward) y = feed_forward(h, *layer.feed_forward);
+    if (layer.experts) {
+      if (layer.experts->shared_gate) y = *y * build::sigmoid(product(h, *layer.experts->shared_gate));
+      const Expr chosen = experts(h, *layer.experts);
+      y = y ? *y + chosen : chosen;
+    }
+    return mixed + scaled(norm(*y, layer.after_feed_forward), a_.residual_scale);
   }
 
   Expr logits(Expr x, const Weights& weights) {
@@ -230,6 +257,52 @@ class Builder {
   Graph& graph() { return program_.graph; }
 
  private:
+  Expr feed_forward(Expr h, const FeedForward& weights) {
+    std::vector<Expr> parts;
+    for (const Matrix& matrix : weights.gate_up) parts.push_back(apart_ ? narrow_product(h, matrix) : product(h, matrix));
+    const std::int64_t inner_width = weights.down.columns;
+    Expr inner = activated(widened(columns(parts, 0, inner_width)));
+    if (a_.is_gated) inner = inner * widened(columns(parts, inner_width, inner_width));
+    return product(inner, weights.down);
+  }
+
+  // What the chosen experts make of each row of h, weighted.
+  Expr experts(Expr h, const Experts& layer) {
+    const std::int64_t m = h.extent(0), count = a_.experts.count, used = a_.experts.used;
+    const std::vector<NodeId> best =
+        apply(program_.graph, "top_k", {softmax(product(h, layer.router)).id()}, {{"k", static_cast<double>(used)}});
+    Expr shares(program_.graph, best[0]);
+    const Expr numbers(program_.graph, best[1]);
+    if (a_.experts.sums_to_one) shares = shares / build::sum_keep(shares, build::one_axis(1));
+    // Cutting the weights of an expert out costs as much as three times reading them. A single token never reads those of others.
+    if (m == 1 || 3 * m * used <= count) {
+      std::vector<Expr> rows;
+      for (std::int64_t i = 0; i < m; ++i) {
+        const auto row = [&](Expr x) { return m == 1 ? x : build::narrow(x, 0, i, 1); };
+        const Expr own = build::reshape(row(numbers), Shape{used}), by = build::reshape(row(shares), Shape{1, used, 1});
+        std::vector<Expr> parts;
+        for (const Matrix& matrix : layer.all.gate_up) parts.push_back(product_of_experts(row(h), matrix, own, 0));
+        rows.push_back(product_of_experts(gated_by(parts, by), layer.all.down, own, 1));
+      }
+      return m == 1 ? rows[0] : build::concat(rows, 0);
+    }
+    const Expr none = build::broadcast(build::number(program_.graph, 0.0), Shape{m, count});
+    const Expr by(program_.graph, program_.graph.scatter(none.id(), numbers.id(), shares.id(), 1, false));
+    std::vector<Expr> parts;
+    for (const Matrix& matrix : layer.all.gate_up) parts.push_back(product(h, matrix));
+    return product(gated_by(parts, build::reshape(by, Shape{m, count, 1})), layer.all.down);
+  }
+  // The inner values of several experts, [m, n * width]. |parts|: the results of their gates and then of the others, of one
+  // expert after the other. |shares|: [m, n, 1].
+  Expr gated_by(const std::vector<Expr>& parts, Expr shares) const {
+    const std::int64_t m = shares.extent(0), n = shares.extent(1), width = a_.experts.width;
+    const auto half = [&](std::size_t which) {
+      if (parts.size() > 1) return build::reshape(parts[which], Shape{m, n, width});
+      const std::int64_t first = static_cast<std::int64_t>(which) * width;
+      return build::narrow(build::reshape(parts[0], Shape{m, n, 2 * width}), 2, first, width);
+    };
+    return build::reshape(activated(half(0)) * half(1) * shares, Shape{m, n * width});
+  }
   static Expr scaled(Expr x, double by) { return by == 1 ? x : x * by; }
   Expr activated(Expr x) const {
     switch (a_.activation) {
@@ -237,6 +310,7 @@ class Builder {
       case Activation::gelu: return build::gelu(x);
       case Activation::gelu_tanh: return {x.graph(), apply(x.graph(), "gelu", {x.id()}, {{"approximate", "tanh"}})[0]};
       case Activation::relu: return build::maximum(x, 0.0);
+      case Activation::relu_squared: return build::square(build::maximum(x, 0.0));
     }
     return x;
   }
@@ -342,7 +416,13 @@ StepProgram prefill(const Architecture& a, const Weights& weights, std::int64_t 
     if (window > 0) early = early && key + reach > row + *count;
     return build::where(is_closed, early, own);
   };
-  const Expr full = mask_of(0), near = a.window > 0 ? mask_of(a.window) : full;
+  Expr full = mask_of(0);
+  const Expr near = a.window > 0 ? mask_of(a.window) : full;
+  if (weights.slopes) {
+    Expr begin = build::number(b.graph(), static_cast<double>(closed));
+    if (closed > 0) begin = build::where(key < build::cast(begin, DType::i64), *count, build::cast(begin, DType::i64));
+    full = b.falling(full, key - row - begin, weights, Shape{1, a.heads, 1, 1});
+  }
   const auto by_head = [&](Expr heads) {
     return build::unsqueeze(build::transpose(heads, {1, 0, 2}), 0);  // [1, heads, tokens, head_width]
   };
@@ -405,8 +485,13 @@ StepProgram decode(const Architecture& a, const Weights& weights, std::int64_t r
     // The heads that share keys are the rows of one matrix.
     const Expr q = build::reshape(heads.q, Shape{rows, a.kv_heads, shared, a.head_width}) * a.attention_scale;
     const Expr early = build::matmul(q, before[at], {.transpose_b = true}), late = build::matmul(q, k, {.transpose_b = true});
-    const std::array scores{build::where(closed_keys, b.capped(early, a.attention_cap), kMinusInfinity),
-                            build::where(open_keys, b.capped(late, a.attention_cap), kMinusInfinity)};
+    std::array scores{build::where(closed_keys, b.capped(early, a.attention_cap), kMinusInfinity),
+                      build::where(open_keys, b.capped(late, a.attention_cap), kMinusInfinity)};
+    if (weights.slopes) {
+      const Shape by_head{1, a.kv_heads, shared, 1};
+      scores = {scores[0] + b.falling(closed_keys, early_key - count - place, weights, by_head),
+                scores[1] + b.falling(open_keys, late_key - place, weights, by_head)};
+    }
     const Expr p = softmax(build::concat(scores, 3));
     const Expr attended =
         build::matmul(build::narrow(p, 3, 0, closed), before[at + 1]) + build::matmul(build::narrow(p, 3, closed, kOpen), v);

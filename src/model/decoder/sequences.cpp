@@ -40,19 +40,23 @@ std::int64_t rounded_rows(std::int64_t n) {
 struct Angles {
   HostArray cos, sin;
 };
-Angles angles_of(const Architecture& a, std::span<const std::int64_t> positions) {
+// |totals|: how long the sequence of each position is in all.
+Angles angles_of(const Architecture& a, std::span<const std::int64_t> positions, std::span<const std::int64_t> totals) {
   const auto n = static_cast<std::int64_t>(positions.size()), half = a.angles();
   Angles out{HostArray::empty(DType::f32, Shape{n, 1, 1, half}), HostArray::empty(DType::f32, Shape{n, 1, 2, half})};
   float* cos = out.cos.mutable_view<float>().data();
   float* sin = out.sin.mutable_view<float>().data();
-  for (std::int64_t i = 0; i < n; ++i)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const bool is_long = a.short_context > 0 && totals[at(i)] > a.short_context;
+    const std::vector<double>& frequencies = is_long ? a.long_frequencies : a.frequencies;
     for (std::int64_t j = 0; j < half; ++j) {
-      const double angle = static_cast<double>(positions[at(i)]) * a.frequencies[at(j)];
+      const double angle = static_cast<double>(positions[at(i)]) * frequencies[at(j)];
       cos[i * half + j] = static_cast<float>(std::cos(angle) * a.rotation_scale);
       const auto value = static_cast<float>(std::sin(angle) * a.rotation_scale);
       sin[2 * i * half + j] = -value;
       sin[(2 * i + 1) * half + j] = value;
     }
+  }
   return out;
 }
 
@@ -84,7 +88,7 @@ HostArray Decoder::embed(std::span<const std::int32_t> ids, std::span<const std:
       for (float& value : row) value *= static_cast<float>(a.embedding_scale);
     if (places) {
       // Tokens that only fill a program may lie beyond the last position.
-      const std::vector<float> place = source_.floats(*places, std::min(positions[i], a.context - 1), 1);
+      const std::vector<float> place = source_.floats(*places, std::min(positions[i], a.context - 1) + a.first_position, 1);
       for (std::size_t j = 0; j < row.size(); ++j) row[j] += place[j];
     }
     to = std::copy(row.begin(), row.end(), to);
@@ -125,24 +129,17 @@ Sequences::Tensors Sequences::run(const Decoder::Key& key, std::vector<HostArray
   return evaluate(manager_, program->graph, feeds, options).outputs;
 }
 
-HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& options) {
-  const Architecture& a = decoder_->architecture();
-  if (ids.empty()) throw Error(ErrorCode::invalid_argument, "a prompt needs at least one token");
+Sequences::Computed Sequences::compute(std::span<const std::int32_t> ids, std::int64_t total, const RunOptions& options) {
   const auto n = static_cast<std::int64_t>(ids.size());
-  if (n > a.context)
-    throw Error(ErrorCode::invalid_argument, fmt::format("the prompt has {} tokens, the model takes {}", n, a.context));
-  close_open_part(options);
-  opened_.clear();  // rows change
-  Tensors cache;
-  std::int64_t capacity = 0;
-  HostArray logits;
+  Computed out;
+  auto& [logits, cache, capacity] = out;
   for (std::int64_t first = 0; first < n; first += kChunk) {
     const std::int64_t count = std::min(kChunk, n - first), size = rounded_up(count, 16);
     std::vector<std::int32_t> chunk(ids.begin() + first, ids.begin() + first + count);
     chunk.resize(at(size), chunk.back());
     std::vector<std::int64_t> positions;
     for (std::int64_t i = 0; i < size; ++i) positions.push_back(first + i);
-    Angles angles = angles_of(a, positions);
+    Angles angles = angles_of(decoder_->architecture(), positions, std::vector<std::int64_t>(at(size), total));
     std::vector<HostArray> arrays{decoder_->embed(chunk, positions), std::move(angles.cos), std::move(angles.sin),
                                   integers(std::array{count - 1})};
     if (capacity > 0) arrays.push_back(integers(std::array{first}));
@@ -154,23 +151,57 @@ HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& op
                          : run({kAppend, 1, 0, larger, size}, {integers(std::array{std::int64_t{0}})}, {&results}, options);
     capacity = larger;
   }
+  return out;
+}
+
+HostArray Sequences::add(std::span<const std::int32_t> ids, const RunOptions& options) {
+  const Architecture& a = decoder_->architecture();
+  if (ids.empty()) throw Error(ErrorCode::invalid_argument, "a prompt needs at least one token");
+  const auto n = static_cast<std::int64_t>(ids.size());
+  if (n > a.context)
+    throw Error(ErrorCode::invalid_argument, fmt::format("the prompt has {} tokens, the model takes {}", n, a.context));
+  close_open_part(options);
+  opened_.clear();  // rows change
+  const Computed added = compute(ids, n, options);
   std::vector<std::int64_t> from(rows() + 1);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::int64_t>(i);
   from.back() = stored_rows_;  // the added one
   lengths_.push_back(n);
   open_.push_back(0);
+  ids_.emplace_back();
+  if (a.short_context > 0) ids_.back().assign(ids.begin(), ids.end());
   try {
-    rearrange(from, &cache, capacity, options);
+    rearrange(from, &added, options);
   } catch (...) {
     lengths_.pop_back();
     open_.pop_back();
+    ids_.pop_back();
     throw;
   }
-  return logits.reshape(Shape{a.vocabulary});
+  return added.logits.reshape(Shape{a.vocabulary});
 }
 
-void Sequences::rearrange(std::span<const std::int64_t> from, const Tensors* added, std::int64_t added_capacity,
-                          const RunOptions& options) {
+bool Sequences::may_advance(std::size_t row, std::int64_t count) const {
+  const Architecture& a = decoder_->architecture();
+  const std::int64_t length = lengths_[row];
+  const bool becomes_long = a.short_context > 0 && length <= a.short_context && length + count > a.short_context;
+  return length + count <= a.context && !becomes_long;
+}
+
+void Sequences::recompute_long(std::int64_t count, const RunOptions& options) {
+  const std::int64_t most = decoder_->architecture().short_context;
+  for (std::size_t row = 0; most > 0 && row < rows(); ++row) {
+    if (lengths_[row] > most || lengths_[row] + count <= most) continue;
+    close_open_part(options);
+    opened_.clear();
+    const Computed again = compute(ids_[row], lengths_[row] + count, options);
+    std::vector<std::int64_t> from(rows());
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::int64_t>(i == row ? at(stored_rows_) : i);
+    rearrange(from, &again, options);
+  }
+}
+
+void Sequences::rearrange(std::span<const std::int64_t> from, const Computed* added, const RunOptions& options) {
   const auto wanted = static_cast<std::int64_t>(from.size());
   if (wanted == 0) {
     closed_.clear();
@@ -178,18 +209,18 @@ void Sequences::rearrange(std::span<const std::int64_t> from, const Tensors* add
     return;
   }
   const std::int64_t rows = rounded_rows(wanted);
-  if (added && stored_rows_ == 0 && rows == 1) {
-    closed_ = *added;
+  if (added && wanted == 1) {
+    closed_ = added->cache;
     stored_rows_ = 1;
-    capacity_ = added_capacity;
+    capacity_ = added->capacity;
     return;
   }
   std::vector<std::int64_t> numbers(from.begin(), from.end());
   numbers.resize(at(rows), 0);
   static const Tensors none;
   const std::int64_t capacity = rounded_capacity(*std::max_element(lengths_.begin(), lengths_.end()), decoder_->target().apart);
-  closed_ = run({kArrange, rows, capacity, stored_rows_, capacity_, added ? added_capacity : 0}, {integers(numbers)},
-                {stored_rows_ > 0 ? &closed_ : &none, added ? added : &none}, options);
+  closed_ = run({kArrange, rows, capacity, stored_rows_, capacity_, added ? added->capacity : 0}, {integers(numbers)},
+                {stored_rows_ > 0 ? &closed_ : &none, added ? &added->cache : &none}, options);
   stored_rows_ = rows;
   capacity_ = capacity;
 }
@@ -213,11 +244,13 @@ void Sequences::remove(std::size_t row, const RunOptions& options) {
   opened_.clear();
   lengths_[row] = lengths_.back();
   lengths_.pop_back();
+  ids_[row] = std::move(ids_.back());
+  ids_.pop_back();
   open_.pop_back();
   std::vector<std::int64_t> from(rows());
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::int64_t>(i);
   if (row < from.size()) from[row] = static_cast<std::int64_t>(rows());
-  rearrange(from, nullptr, 0, options);
+  rearrange(from, nullptr, options);
 }
 
 std::vector<HostArray> Sequences::prepare(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options) {
@@ -225,6 +258,7 @@ std::vector<HostArray> Sequences::prepare(std::span<const std::int32_t> ids, std
   const bool apart = decoder_->target().apart;
   if (ids.size() != rows() || ids.empty())
     throw Error(ErrorCode::invalid_argument, fmt::format("{} tokens for {} sequences", ids.size(), rows()));
+  recompute_long(count, options);
   if (*std::max_element(open_.begin(), open_.end()) + count > kOpen) close_open_part(options);
   if (opened_.empty())
     opened_.assign(at(cache_tensors(a, apart)),
@@ -233,12 +267,16 @@ std::vector<HostArray> Sequences::prepare(std::span<const std::int32_t> ids, std
   std::vector<std::int32_t> tokens(ids.begin(), ids.end());
   tokens.resize(at(stored_rows_), ids[0]);
   std::vector<std::int64_t> positions(at(count * stored_rows_), 0), counts(at(stored_rows_), 0), places(at(stored_rows_), 0);
+  std::vector<std::int64_t> totals(positions.size(), 0);
   for (std::size_t i = 0; i < rows(); ++i) {
-    for (std::int64_t j = 0; j < count; ++j) positions[at(j * stored_rows_) + i] = lengths_[i] + j;
+    for (std::int64_t j = 0; j < count; ++j) {
+      positions[at(j * stored_rows_) + i] = lengths_[i] + j;
+      totals[at(j * stored_rows_) + i] = lengths_[i] + count;
+    }
     places[i] = open_[i];
     counts[i] = lengths_[i] - open_[i];
   }
-  Angles angles = angles_of(a, positions);
+  Angles angles = angles_of(a, positions, totals);
   return {decoder_->embed(tokens, positions), std::move(angles.cos), std::move(angles.sin), integers(counts), integers(places)};
 }
 
@@ -255,14 +293,25 @@ HostArray Sequences::take_results(Tensors results, std::int64_t count) {
 
 HostArray Sequences::step(std::span<const std::int32_t> ids, const RunOptions& options) {
   std::vector<HostArray> arrays = prepare(ids, 1, options);
-  return take_results(run({kDecode, stored_rows_, capacity_}, std::move(arrays), {&closed_, &opened_}, options), 1);
+  HostArray logits = take_results(run({kDecode, stored_rows_, capacity_}, std::move(arrays), {&closed_, &opened_}, options), 1);
+  if (decoder_->architecture().short_context > 0)
+    for (std::size_t row = 0; row < rows(); ++row) ids_[row].push_back(ids[row]);
+  return logits;
 }
 
 HostArray Sequences::advance(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options) {
   if (!decoder_->target().apart || count < 1 || count > kOpen)
     throw Error(ErrorCode::invalid_argument, fmt::format("{} tokens in one program", count));
   std::vector<HostArray> arrays = prepare(ids, count, options);
-  return take_results(run({kAdvance, stored_rows_, capacity_, count}, std::move(arrays), {&closed_, &opened_}, options), count);
+  HostArray chosen =
+      take_results(run({kAdvance, stored_rows_, capacity_, count}, std::move(arrays), {&closed_, &opened_}, options), count);
+  if (decoder_->architecture().short_context > 0)
+    for (std::size_t row = 0; row < rows(); ++row) {
+      const std::span<const std::int64_t> each = chosen.view<std::int64_t>().subspan(row * at(count), at(count - 1));
+      ids_[row].push_back(ids[row]);
+      ids_[row].insert(ids_[row].end(), each.begin(), each.end());
+    }
+  return chosen;
 }
 
 }  // namespace tenon::decoder

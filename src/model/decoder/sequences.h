@@ -61,6 +61,8 @@ class Sequences {
 
   std::size_t rows() const noexcept { return lengths_.size(); }
   std::int64_t length(std::size_t row) const { return lengths_[row]; }
+  // Whether advance() may add |count| tokens to the row: they fit, and positions are counted in one way for all of them.
+  bool may_advance(std::size_t row, std::int64_t count) const;
 
   // Computes the keys and values of |ids|, at least one, and returns the logits after the last, f32 [vocabulary]. If it throws,
   // the other sequences are as before.
@@ -77,22 +79,31 @@ class Sequences {
   using Tensors = std::vector<std::shared_ptr<Storage>>;
   Tensors run(const Decoder::Key& key, std::vector<HostArray> arrays, std::initializer_list<const Tensors*> caches,
               const RunOptions& options);
+  // The keys and values of the first tokens of a sequence that has, or will have, |total|.
+  struct Computed {
+    HostArray logits;
+    Tensors cache;
+    std::int64_t capacity = 0;
+  };
+  Computed compute(std::span<const std::int32_t> ids, std::int64_t total, const RunOptions& options);
+  // Sequences that are about to become long are computed again, if that changes how positions are counted.
+  void recompute_long(std::int64_t count, const RunOptions& options);
   // Appends the open part to the closed one. Its tensors stay: the next tokens replace what they have.
   void close_open_part(const RunOptions& options);
   // Room in the open part for |count| tokens, and what a step takes: tokens, angles, how many are closed, places.
   std::vector<HostArray> prepare(std::span<const std::int32_t> ids, std::int64_t count, const RunOptions& options);
   // Of the results of a step: the first, once the others are the open part.
   HostArray take_results(Tensors results, std::int64_t count);
-  void rearrange(std::span<const std::int64_t> from, const Tensors* added, std::int64_t added_capacity,
-                 const RunOptions& options);
+  void rearrange(std::span<const std::int64_t> from, const Computed* added, const RunOptions& options);
 
   const std::shared_ptr<Decoder> decoder_;
   DeviceManager& manager_;
-  std::vector<std::int64_t> lengths_;  // tokens of each row, those of the open part included
-  std::vector<std::int64_t> open_;     // of which in the open part
-  std::int64_t stored_rows_ = 0;       // rows of the tensors, at least rows()
-  std::int64_t capacity_ = 0;          // of the closed part
-  Tensors closed_, opened_;            // empty if there are none
+  std::vector<std::int64_t> lengths_;           // tokens of each row, those of the open part included
+  std::vector<std::int64_t> open_;              // of which in the open part
+  std::vector<std::vector<std::int32_t>> ids_;  // the tokens of each row, if they may be needed again: recompute_long()
+  std::int64_t stored_rows_ = 0;                // rows of the tensors, at least rows()
+  std::int64_t capacity_ = 0;                   // of the closed part
+  Tensors closed_, opened_;                     // empty if there are none
 };
 
 }  // namespace tenon::decoder

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "array/convert.h"
 #include "base/text/printable.h"
@@ -19,43 +20,48 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // In which order a tensor has the rows, or elements, of heads.
 struct HeadOrder {
-  enum class Kind : std::uint8_t { as_used, neighbours, by_head };
-  Kind kind = Kind::as_used;
-  std::int64_t head_width = 1, rotated = 0, heads = 1;
+  std::int64_t head_width = 1;
+  std::int64_t rotated = 0, turned_heads = 0;  // pairs of neighbours in the first so many heads become halves
+  std::int64_t groups = 0, shared = 1;         // queries that share a key, the key, the value become all queries, all keys, ...
 
   // Where the file has row |row|.
   std::int64_t place(std::int64_t row) const {
-    const std::int64_t head = row / head_width, i = row % head_width, half = rotated / 2;
-    switch (kind) {
-      case Kind::as_used: return row;
-      // Pairs of neighbours become halves.
-      case Kind::neighbours: return i >= rotated ? row : head * head_width + (i < half ? 2 * i : 2 * (i - half) + 1);
-      // Queries, keys and values of one head after the other become all queries, all keys, all values.
-      case Kind::by_head: return (head % heads * 3 + head / heads) * head_width + i;
-    }
-    return row;
+    std::int64_t head = row / head_width, i = row % head_width;
+    const std::int64_t half = rotated / 2, queries = groups * shared;
+    if (head < turned_heads && i < rotated) i = i < half ? 2 * i : 2 * (i - half) + 1;
+    if (groups > 0)
+      head = head < queries ? head / shared * (shared + 2) + head % shared
+                            : (head - queries) % groups * (shared + 2) + shared + (head - queries) / groups;
+    return head * head_width + i;
   }
 };
 
-// Rows of a matrix in the order in which they are used: of one tensor or of several, one after the other.
+// Rows of a matrix in the order in which they are used: of one tensor or of several, one after the other or side by side.
 struct RowSource {
   struct Part {
-    const gguf::TensorInfo* tensor = nullptr;
-    std::vector<std::byte> bytes;
-    HeadOrder order;
-  };
-  std::vector<Part> parts;
-  std::int64_t rows = 0;
+    std::int64_t rows = 0;
+    std::vector<std::byte> bytes = {};
+    HeadOrder order = {};
 
-  std::span<const std::byte> row(std::int64_t row) const {
+    std::span<const std::byte> row(std::int64_t row) const {
+      const std::size_t size = bytes.size() / at(rows);
+      return std::span(bytes).subspan(size * at(order.place(row)), size);
+    }
+  };
+  std::vector<Part> parts = {};
+  std::int64_t rows = 0;
+  bool is_side_by_side = false;
+
+  // |joined|: where parts of a row are joined.
+  std::span<const std::byte> row(std::int64_t row, std::vector<std::byte>& joined) const {
+    if (is_side_by_side) {
+      joined.clear();
+      for (const Part& part : parts) joined.insert(joined.end(), part.row(row).begin(), part.row(row).end());
+      return joined;
+    }
     for (const Part& part : parts) {
-      const std::int64_t count = part.tensor->rows();
-      if (row >= count) {
-        row -= count;
-        continue;
-      }
-      const std::size_t bytes = part.bytes.size() / at(count);
-      return std::span(part.bytes).subspan(bytes * at(part.order.place(row)), bytes);
+      if (row < part.rows) return part.row(row);
+      row -= part.rows;
     }
     return {};
   }
@@ -100,8 +106,9 @@ class Packer {
   void pack_panel(std::int64_t panel, std::uint8_t* codes, std::byte* scales, std::byte* minima) const {
     std::vector<std::uint8_t> row_codes(at(columns_));
     std::vector<float> row_scales(at(groups_)), row_minima(at(groups_));
+    std::vector<std::byte> joined;
     for (std::int64_t lane = 0; lane < kPanel && panel * kPanel + lane < source_.rows; ++lane) {
-      gguf::unpack(type_, source_.row(panel * kPanel + lane), row_codes, row_scales, row_minima);
+      gguf::unpack(type_, source_.row(panel * kPanel + lane, joined), row_codes, row_scales, row_minima);
       for (std::int64_t g = 0; g < groups_; ++g) {
         pack_group(row_codes.data() + g * form_.group, codes + g * kPanel * form_.group * form_.bits / 8 + lane * 4);
         put(scales, g * kPanel + lane, row_scales[at(g)]);
@@ -143,12 +150,14 @@ Matrix floats_of(const RowSource& source, gguf::BlockType type, std::int64_t col
                        (type == gguf::BlockType::f16 && dtype == DType::f16) ||
                        (type == gguf::BlockType::bf16 && dtype == DType::bf16);
   process_pool().for_each(source.rows, [&](std::int64_t row, int) {
+    std::vector<std::byte> joined;
+    const std::span<const std::byte> bytes = source.row(row, joined);
     if (is_same) {
-      std::memcpy(data + at(row) * row_bytes, source.row(row).data(), row_bytes);
+      std::memcpy(data + at(row) * row_bytes, bytes.data(), row_bytes);
       return;
     }
     std::vector<float> values(at(columns));
-    gguf::dequantize(type, source.row(row), values);
+    gguf::dequantize(type, bytes, values);
     const HostArray converted = HostArray::from<float>(Shape{columns}, std::span<const float>(values)).cast(dtype);
     std::memcpy(data + at(row) * row_bytes, converted.data(), row_bytes);
   });
@@ -167,6 +176,8 @@ class Loader {
     Weights weights;
     for (std::int64_t i = 0; i < a_.layers; ++i) weights.layers.push_back(layer(fmt::format("blk.{}.", i)));
     weights.norm = norm("output_norm", a_.width);
+    weights.embedding_norm = optional_norm("token_embd_norm", a_.width);
+    if (a_.largest_slope_bits > 0) weights.slopes = stored(alibi_slopes(a_.heads, a_.largest_slope_bits));
     weights.head = matrices({{has("output") ? "output" : "token_embd", a_.vocabulary}}, a_.width)[0];
     if (with_embedding) weights.embedding = has("output") ? matrices({{"token_embd", a_.vocabulary}}, a_.width)[0] : weights.head;
     weights.bytes = bytes_;
@@ -174,46 +185,134 @@ class Loader {
   }
 
  private:
-  using Order = HeadOrder::Kind;
   struct Wanted {
     std::string name;
     std::int64_t rows;
-    Order order = Order::as_used;
+    HeadOrder order = {};
   };
 
   Layer layer(const std::string& prefix) {
     const std::int64_t q = a_.heads * a_.head_width, kv = a_.kv_heads * a_.head_width;
-    const bool is_fused = has(prefix + "attn_qkv");
     Layer out;
     // Where results are normalised, what they are computed from need not be.
     out.after_attention = optional_norm(prefix + "post_attention_norm", a_.width);
     out.after_feed_forward = optional_norm(prefix + "post_ffw_norm", a_.width);
     const bool needs_norms = !out.after_attention.scale;
     if (needs_norms || has(prefix + "attn_norm")) out.attention_norm = norm(prefix + "attn_norm", a_.width);
-    if (needs_norms || has(prefix + "ffn_norm")) out.feed_forward_norm = norm(prefix + "ffn_norm", a_.width);
+    if (has(prefix + "attn_norm_2")) {
+      // Falcon has the norm of its feed-forward first.
+      out.feed_forward_norm = std::exchange(out.attention_norm, norm(prefix + "attn_norm_2", a_.width));
+    } else if (a_.is_parallel && !has(prefix + "ffn_norm")) {
+      out.feed_forward_norm = out.attention_norm;
+    } else if (needs_norms || has(prefix + "ffn_norm")) {
+      out.feed_forward_norm = norm(prefix + "ffn_norm", a_.width);
+    }
     if (has(prefix + "attn_q_norm")) {
       out.q_norm = head_norm(prefix + "attn_q_norm", q);
       out.k_norm = head_norm(prefix + "attn_k_norm", kv);
     }
-    const Order turned = a_.pairs_neighbours ? Order::neighbours : Order::as_used;
-    if (is_fused && a_.pairs_neighbours)
-      throw Error(ErrorCode::unimplemented,
-                  fmt::format("'{}attn_qkv' has queries, keys and values in one tensor, whose rows are rotated as neighbours; "
-                              "such tensors are not reordered",
-                              printable(prefix)),
-                  "convert the model with separate tensors attn_q, attn_k and attn_v");
-    if (is_fused)
-      out.qkv = matrices({{prefix + "attn_qkv", q + 2 * kv, a_.has_qkv_by_head ? Order::by_head : Order::as_used}}, a_.width);
-    else
-      out.qkv = matrices({{prefix + "attn_q", q, turned}, {prefix + "attn_k", kv, turned}, {prefix + "attn_v", kv}}, a_.width);
+    const auto order = [&](std::int64_t turned_heads) {
+      return HeadOrder{
+          .head_width = a_.head_width, .rotated = a_.rotated, .turned_heads = a_.pairs_neighbours ? turned_heads : 0};
+    };
+    if (has(prefix + "attn_qkv")) {
+      HeadOrder fused = order(a_.heads + a_.kv_heads);
+      if (a_.has_qkv_by_group) {
+        fused.groups = a_.kv_heads;
+        fused.shared = a_.rows_per_head();
+      }
+      out.qkv = matrices({{prefix + "attn_qkv", q + 2 * kv, fused}}, a_.width);
+    } else {
+      out.qkv = matrices(
+          {{prefix + "attn_q", q, order(a_.heads)}, {prefix + "attn_k", kv, order(a_.kv_heads)}, {prefix + "attn_v", kv}},
+          a_.width);
+    }
     out.output = matrices({{prefix + "attn_output", a_.width}}, q)[0];
+    if (a_.experts.count > 0 && has(prefix + "ffn_gate_inp")) out.experts = experts(prefix);
+    const bool is_shared = out.experts || !has(prefix + "ffn_down");
+    if (!is_shared)
+      out.feed_forward = feed_forward(prefix, "", a_.feed_forward);
+    else if (!out.experts || has(prefix + "ffn_down_shexp"))
+      out.feed_forward = feed_forward(prefix, "_shexp", a_.experts.shared_width);
+    return out;
+  }
+
+  FeedForward feed_forward(const std::string& prefix, const char* suffix, std::int64_t inner) {
+    const std::string gate = prefix + "ffn_gate" + suffix, up = prefix + "ffn_up" + suffix;
+    FeedForward out;
     if (!a_.is_gated)
-      out.gate_up = matrices({{prefix + "ffn_up", a_.feed_forward}}, a_.width);
-    else if (has(prefix + "ffn_gate"))
-      out.gate_up = matrices({{prefix + "ffn_gate", a_.feed_forward}, {prefix + "ffn_up", a_.feed_forward}}, a_.width);
+      out.gate_up = matrices({{up, inner}}, a_.width);
+    else if (has(gate))
+      out.gate_up = matrices({{gate, inner}, {up, inner}}, a_.width);
     else
-      out.gate_up = matrices({{prefix + "ffn_up", 2 * a_.feed_forward}}, a_.width);
-    out.down = matrices({{prefix + "ffn_down", a_.width}}, a_.feed_forward)[0];
+      out.gate_up = matrices({{up, 2 * inner}}, a_.width);
+    out.down = matrices({{prefix + "ffn_down" + suffix, a_.width}}, inner)[0];
+    return out;
+  }
+
+  // A matrix of all experts, which the file has in one tensor ("ffn_up_exps") or in one for each ("ffn_up.7").
+  class ExpertRows {
+   public:
+    ExpertRows(const Loader& loader, const std::string& name, std::int64_t rows, std::int64_t columns)
+        : loader_(loader),
+          name_(name),
+          rows_(rows),
+          columns_(columns),
+          all_(loader.has(name + "_exps") ? &loader.checked(name + "_exps.weight", loader.a_.experts.count * rows, columns)
+                                          : nullptr) {}
+    gguf::BlockType type() const { return all_ ? all_->type : loader_.file_.tensor(name_ + ".0.weight").type; }
+    void add_to(RowSource& source, std::int64_t expert) const {
+      RowSource::Part part{.rows = rows_};
+      if (all_) {
+        part.bytes = loader_.file_.rows(*all_, expert * rows_, rows_);
+      } else {
+        const gguf::TensorInfo& own = loader_.checked(fmt::format("{}.{}.weight", name_, expert), rows_, columns_);
+        if (own.type != type())
+          throw Error(ErrorCode::unimplemented, "experts of one layer in different formats are not supported");
+        part.bytes = loader_.file_.rows(own, 0, rows_);
+      }
+      source.parts.push_back(std::move(part));
+    }
+
+   private:
+    const Loader& loader_;
+    const std::string name_;
+    const std::int64_t rows_, columns_;
+    const gguf::TensorInfo* const all_;
+  };
+
+  Experts experts(const std::string& prefix) {
+    const std::int64_t count = a_.experts.count, inner = a_.experts.width;
+    const auto in_all = [&](std::initializer_list<const ExpertRows*> kinds, std::int64_t rows, bool is_side_by_side) {
+      RowSource source{.rows = rows, .is_side_by_side = is_side_by_side};
+      for (std::int64_t i = 0; i < count; ++i)
+        for (const ExpertRows* kind : kinds) kind->add_to(source, i);
+      return packed(source, (*kinds.begin())->type(), is_side_by_side ? count * inner : a_.width, inner);
+    };
+    Experts out;
+    out.router = router(prefix + "ffn_gate_inp", count);
+    if (has(prefix + "ffn_gate_inp_shexp")) out.shared_gate = router(prefix + "ffn_gate_inp_shexp", 1);
+    if (has(prefix + "ffn_gate_up_exps")) {
+      const ExpertRows both(*this, prefix + "ffn_gate_up", 2 * inner, a_.width);
+      out.all.gate_up = {in_all({&both}, count * 2 * inner, false)};
+    } else {
+      const ExpertRows gate(*this, prefix + "ffn_gate", inner, a_.width), up(*this, prefix + "ffn_up", inner, a_.width);
+      if (gate.type() == up.type())
+        out.all.gate_up = {in_all({&gate, &up}, count * 2 * inner, false)};
+      else
+        out.all.gate_up = {in_all({&gate}, count * inner, false), in_all({&up}, count * inner, false)};
+    }
+    const ExpertRows down(*this, prefix + "ffn_down", a_.width, inner);
+    out.all.down = in_all({&down}, a_.width, true);
+    return out;
+  }
+  // What decides is not rounded.
+  Matrix router(const std::string& name, std::int64_t rows) {
+    const gguf::TensorInfo& tensor = checked(name + ".weight", rows, a_.width);
+    RowSource source{.rows = rows};
+    source.parts.push_back({.rows = rows, .bytes = file_.rows(tensor, 0, rows)});
+    Matrix out = floats_of(source, tensor.type, a_.width, WeightForm::single);
+    bytes_ += storage_bytes(DType::f32, out.parts[0]->type().shape);
     return out;
   }
 
@@ -227,14 +326,10 @@ class Loader {
     return tensor;
   }
 
-  HeadOrder order(Order kind) const { return {kind, a_.head_width, a_.rotated, a_.heads}; }
-
-  std::vector<float> floats(const std::string& name, std::int64_t elements, Order kind) {
-    std::vector<float> values = file_.floats(checked(name, 1, elements));
-    if (kind == Order::as_used) return values;
-    const std::vector<float> before = values;
-    const HeadOrder by = order(kind);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = before[at(by.place(static_cast<std::int64_t>(i)))];
+  std::vector<float> floats(const std::string& name, std::int64_t elements, const HeadOrder& order = {}) {
+    const std::vector<float> before = file_.floats(checked(name, 1, elements));
+    std::vector<float> values(before.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = before[at(order.place(static_cast<std::int64_t>(i)))];
     return values;
   }
   std::shared_ptr<Storage> stored(const std::vector<float>& values) {
@@ -243,11 +338,12 @@ class Loader {
         HostArray::from<float>(Shape{static_cast<std::int64_t>(values.size())}, std::span<const float>(values)));
   }
   Norm norm(const std::string& name, std::int64_t elements) {
-    std::vector<float> scale = floats(name + ".weight", elements, Order::as_used);
+    if (a_.has_plain_norms && !has(name)) return {stored(std::vector<float>(at(elements), 1)), nullptr};
+    std::vector<float> scale = floats(name + ".weight", elements);
     if (a_.norms_add_one)
       for (float& each : scale) each += 1;
     Norm out{stored(scale), nullptr};
-    if (file_.find_tensor(name + ".bias")) out.bias = stored(floats(name + ".bias", elements, Order::as_used));
+    if (file_.find_tensor(name + ".bias")) out.bias = stored(floats(name + ".bias", elements));
     return out;
   }
   Norm optional_norm(const std::string& name, std::int64_t elements) { return has(name) ? norm(name, elements) : Norm{}; }
@@ -256,10 +352,11 @@ class Loader {
     return norm(name, file_.tensor(name + ".weight").elements() == all ? all : a_.head_width);
   }
 
-  Matrix packed(const RowSource& source, gguf::BlockType type, std::int64_t columns) {
+  // |cut|: rows, or columns, after which a program may cut the matrix; rows of small integers are stored sixteen together.
+  Matrix packed(const RowSource& source, gguf::BlockType type, std::int64_t columns, std::int64_t cut = kPanel) {
     const std::optional<gguf::CodeForm> form = gguf::code_form(type);
-    Matrix out = form && form_ == WeightForm::as_stored ? Packer(source, type, *form, columns).pack()
-                                                        : floats_of(source, type, columns, form_);
+    Matrix out = form && form_ == WeightForm::as_stored && cut % kPanel == 0 ? Packer(source, type, *form, columns).pack()
+                                                                             : floats_of(source, type, columns, form_);
     for (const auto& part : out.parts) bytes_ += storage_bytes(part->type().dtype, part->type().shape);
     return out;
   }
@@ -275,7 +372,7 @@ class Loader {
       for (; end < wanted.size() && file_.tensor(wanted[end].name + ".weight").type == type; ++end) {
         const Wanted& each = wanted[end];
         const gguf::TensorInfo& tensor = checked(each.name + ".weight", each.rows, columns);
-        source.parts.push_back({&tensor, file_.rows(tensor, 0, each.rows), order(each.order)});
+        source.parts.push_back({each.rows, file_.rows(tensor, 0, each.rows), each.order});
         source.rows += each.rows;
         if (file_.find_tensor(each.name + ".bias")) {
           bias.resize(at(source.rows - each.rows));

@@ -37,20 +37,34 @@ struct Norm {
   std::shared_ptr<Storage> scale, bias;  // null where the model has none
 };
 
-struct Layer {
-  // Before the attention and the feed-forward, and of their results; models have some of them.
-  Norm attention_norm, feed_forward_norm, after_attention, after_feed_forward;
-  Norm q_norm, k_norm;  // of each head, or of all together: by their width
-  // Products of one input are one matrix where the file has them in one format: its results stand one after the other.
-  std::vector<Matrix> qkv;
-  Matrix output;
+// Products of one input are one matrix where the file has them in one format: its results stand one after the other.
+struct FeedForward {
   std::vector<Matrix> gate_up;  // without a gate: one
   Matrix down;
 };
 
+// A matrix |gate_up| has the rows of one expert after the other, |down| their columns: what some experts need is cut out of each
+// along one axis. |router| and |shared_gate| are floats.
+struct Experts {
+  Matrix router;
+  FeedForward all;
+  std::optional<Matrix> shared_gate;  // by whose sigmoid the shared expert is multiplied
+};
+
+struct Layer {
+  // Before the attention and the feed-forward, and of their results; models have some of them.
+  Norm attention_norm, feed_forward_norm, after_attention, after_feed_forward;
+  Norm q_norm, k_norm;      // of each head, or of all together: by their width
+  std::vector<Matrix> qkv;  // as in FeedForward
+  Matrix output;
+  std::optional<Experts> experts;
+  std::optional<FeedForward> feed_forward;  // beside experts: the shared one
+};
+
 struct Weights {
   std::vector<Layer> layers;
-  Norm norm;
+  Norm norm, embedding_norm;
+  std::shared_ptr<Storage> slopes;  // ALiBi: f32 [heads]
   Matrix head;
   Matrix embedding;  // the table of tokens, if it was asked for; may share its parts with |head|
   std::uint64_t bytes = 0;

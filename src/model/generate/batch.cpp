@@ -67,7 +67,7 @@ std::int64_t GenerationBatch::step_tokens() const {
   std::int64_t wanted = 0;
   for (std::size_t row = 0; row < active_.size(); ++row) {
     const Active& active = *active_[row];
-    if (!active.sampler.is_greedy() || sequences_.length(row) + most > state_->decoder->architecture().context) return 1;
+    if (!active.sampler.is_greedy() || !sequences_.may_advance(row, most)) return 1;
     wanted = std::max(wanted, active.max_tokens - static_cast<std::int64_t>(active.result.ids.size()));
   }
   return 2 * wanted >= most ? most : 1;

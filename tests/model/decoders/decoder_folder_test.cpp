@@ -95,7 +95,12 @@ TEST_P(DecoderFolders, GenerateGreedilyWhatTransformersGenerates) {
 INSTANTIATE_TEST_SUITE_P(Types, DecoderFolders,
                          testing::Values("llama", "llama_tied_with_biases", "llama3", "llama_linear", "mistral", "qwen2",
                                          "qwen2_windowed", "qwen3", "phi3", "phi3_long", "granite", "olmo2", "smollm3", "gemma",
-                                         "gemma2", "gemma3", "gpt2", "gpt_neox", "gpt_neox_serial", "starcoder2"),
+                                         "gemma2", "gemma3", "gpt2", "gpt_neox", "gpt_neox_serial", "starcoder2", "qwen2_yarn",
+                                         "llama_yarn_exact", "llama_dynamic", "phi3_switching", "mixtral", "qwen2_moe",
+                                         "qwen3_moe", "olmoe", "granitemoe", "granite_hybrid", "glm", "glm4", "ernie", "seed_oss",
+                                         "exaone4", "olmo", "arcee", "nemotron", "stablelm", "stablelm_parallel", "cohere",
+                                         "cohere2", "gpt_bigcode", "gpt_neo", "gptj", "opt", "phi", "falcon", "falcon_groups",
+                                         "falcon_serial", "bloom", "mpt", "internlm2", "exaone", "gemma3_multimodal"),
                          [](const auto& each) { return std::string(each.param); });
 
 // The same models as GGUF files (tests/model/decoders/make_gguf.py).
@@ -110,8 +115,43 @@ TEST_P(DecoderFiles, GiveTheLogitsOfTheirFolders) {
   EXPECT_LT(largest_difference(whole.add(expected.prompt, {.device = "cpu"}), expected.logits), 2e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, DecoderFiles, testing::Values("llama3", "phi3", "granite", "gemma2", "gpt2", "gpt_neox"),
+INSTANTIATE_TEST_SUITE_P(Architectures, DecoderFiles,
+                         testing::Values("llama3", "phi3", "granite", "gemma2", "gpt2", "gpt_neox", "qwen2_yarn",
+                                         "phi3_switching", "mixtral", "qwen2_moe", "glm", "cohere", "bloom"),
                          [](const auto& each) { return std::string(each.param); });
+
+// Small integers that are cut out of those of all experts give what the same integers as floats give, but for the rounding of
+// inputs to 8 bits.
+TEST(DecoderFiles, TakesExpertsOfSmallIntegers) {
+  const Expected expected = expected_of("qwen3_moe");
+  for (const char* name : {"qwen3_moe_q8_0.gguf", "qwen3_moe_q4_0.gguf"}) {
+    const gguf::GgufFile file = gguf::GgufFile::open(folder_of("gguf") / name);
+    const auto logits = [&](decoder::WeightForm form, bool apart, std::size_t steps) {
+      const auto decoder = std::make_shared<decoder::Decoder>(file, decoder::architecture_of(file),
+                                                              decoder::DecoderTarget{.form = form, .apart = apart});
+      decoder::Sequences text(decoder, current_manager());
+      const std::size_t first = expected.prompt.size() - steps;
+      HostArray last = text.add(std::span(expected.prompt).first(first), {.device = "cpu"});
+      for (std::size_t i = first; i < expected.prompt.size(); ++i)
+        last = text.step(std::span(expected.prompt).subspan(i, 1), {.device = "cpu"});
+      std::vector<double> out;
+      for (std::int64_t i = 0; i < 96; ++i) out.push_back(last.value(i));
+      return out;
+    };
+    const std::vector<double> floats = logits(decoder::WeightForm::single, false, 0);
+    double largest = 0;
+    for (const double each : floats) largest = std::max(largest, std::abs(each));
+    for (const bool apart : {false, true})
+      for (const std::size_t steps : {std::size_t{0}, std::size_t{1}, std::size_t{40}}) {
+        const std::vector<double> codes = logits(decoder::WeightForm::as_stored, apart, steps);
+        for (std::size_t i = 0; i < codes.size(); ++i)
+          ASSERT_NEAR(codes[i], floats[i], 0.06 * largest) << name << " " << apart << " " << steps;
+        const std::vector<double> again = logits(decoder::WeightForm::single, apart, steps);
+        for (std::size_t i = 0; i < codes.size(); ++i)
+          ASSERT_NEAR(again[i], floats[i], 1e-3) << name << " " << apart << " " << steps;
+      }
+  }
+}
 
 TEST(DecoderFolder, KeepsWeightsAsWideAsTheyAreStored) {
   const auto bytes = [](const std::string& name, GeneratorOptions::Weights weights) {
@@ -189,8 +229,54 @@ TEST(DecoderFolder, TakesATemplateFromAFileOfItsOwn) {
   EXPECT_THROW(other.chat_tokens(std::vector<ChatMessage>{{"user", "hi"}}), Error);
 }
 
-TEST(DecoderFolder, EndsPhiWhereItsShortFactorsEnd) {
-  EXPECT_EQ(Generator::load(folder_of("phi3_long"), {.device = "cpu"}).context(), 400);
+TEST(DecoderFolder, StretchedModelsTakeLongTexts) {
+  const auto context = [](const std::string& name) { return Generator::load(folder_of(name), {.device = "cpu"}).context(); };
+  EXPECT_EQ(context("phi3_long"), 512);
+  EXPECT_EQ(context("qwen2_yarn"), 512);
+  const ChangedFolder folder("qwen2_yarn");
+  folder.set("max_position_embeddings", 64);  // as the model was before
+  EXPECT_EQ(Generator::load(folder.path(), {.device = "cpu"}).context(), 256);
+}
+
+// The rows become long one after the other, which changes how their earlier tokens are counted.
+TEST(DecoderFolder, RowsBecomeLongWhileOthersStayShort) {
+  Expected expected = expected_of("phi3_switching");
+  const RunOptions cpu{.device = "cpu"};
+  const auto decoder = decoder_of("phi3_switching", false);
+  decoder::Sequences alone(decoder, current_manager()), batch(decoder, current_manager());
+  const std::span<const std::int32_t> prompt = expected.prompt;
+  alone.add(prompt.first(9), cpu);
+  batch.add(prompt.subspan(100, 28), cpu);
+  batch.add(prompt.first(9), cpu);
+  batch.add(prompt.subspan(200, 24), cpu);
+  EXPECT_FALSE(batch.may_advance(0, 8));
+  EXPECT_TRUE(batch.may_advance(1, 8));
+  for (std::size_t i = 9; i < 60; ++i) {
+    const HostArray one = alone.step(prompt.subspan(i, 1), cpu);
+    const HostArray all = batch.step(std::array{prompt[i], prompt[i], prompt[i]}, cpu);
+    const auto width = static_cast<std::size_t>(one.elements());
+    const std::vector<float> row(all.view<float>().begin() + static_cast<std::ptrdiff_t>(width),
+                                 all.view<float>().begin() + static_cast<std::ptrdiff_t>(2 * width));
+    ASSERT_LT(largest_difference(one, {row.begin(), row.end()}), 1e-4) << i;
+  }
+}
+
+TEST(DecoderFolder, AStepOfOneTokenReadsOnlyTheExpertsThatItTakes) {
+  const auto decoder = decoder_of("olmoe", false);
+  const decoder::Architecture& a = decoder->architecture();
+  const std::int64_t all = a.experts.count * 2 * a.experts.width * a.width;
+  const auto largest_product = [&](std::int64_t rows) {
+    const std::shared_ptr<const decoder::StepProgram> program = decoder->program({1, rows, 64});
+    std::int64_t most = 0;
+    for (NodeId id = 0; id < program->graph.size(); ++id)
+      if (const Node& node = program->graph[id]; node.prim == Prim::matmul)
+        most = std::max(most, program->graph[node.inputs[1]].shape.elements());
+    return most;
+  };
+  const std::int64_t head = a.vocabulary * a.width;
+  EXPECT_EQ(largest_product(1), head);
+  EXPECT_EQ(largest_product(2), head) << "two tokens take two of eight";
+  EXPECT_EQ(largest_product(4), all);
 }
 
 TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
@@ -201,6 +287,9 @@ TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
     return folder.error();
   };
   EXPECT_NE(refused("model_type", "mamba").find("'mamba' are not supported"), std::string::npos);
+  EXPECT_NE(refused("alibi", true).find("'alibi'"), std::string::npos);
+  EXPECT_NE(refused("do_layer_norm_before", false).find("'do_layer_norm_before'"), std::string::npos);
+  EXPECT_NE(refused("attn_config", {{"qk_ln", true}}).find("'qk_ln'"), std::string::npos);
   EXPECT_NE(refused("quantization_config", {{"quant_method", "awq"}}).find("'awq'"), std::string::npos);
   EXPECT_NE(refused("layer_types", {"linear_attention"}).find("'linear_attention'"), std::string::npos);
   const auto later = [](const std::string& key, boost::json::value value) {
@@ -208,7 +297,8 @@ TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
     folder.set(key, std::move(value));
     return folder.error();
   };
-  EXPECT_NE(later("rope_parameters", {{"rope_type", "yarn"}}).find("'yarn'"), std::string::npos);
+  EXPECT_NE(later("rope_parameters", {{"rope_type", "spiral"}}).find("'spiral'"), std::string::npos);
+  EXPECT_NE(later("rope_parameters", {{"rope_type", "yarn"}, {"factor", -1}}).find("is -1"), std::string::npos);
   EXPECT_NE(later("hidden_act", "xielu").find("'xielu'"), std::string::npos);
   EXPECT_NE(later("hidden_size", 64).find("wrong shape"), std::string::npos);
   EXPECT_NE(later("num_hidden_layers", 3).find("is missing"), std::string::npos);
@@ -238,7 +328,8 @@ TEST(DecoderFolder, RefusesTensorsThatItDoesNotKnow) {
   EXPECT_EQ(checkpoint::gguf_name("gemma2", "model.layers.0.post_attention_layernorm.weight"),
             "blk.0.post_attention_norm.weight");
   EXPECT_EQ(checkpoint::gguf_name("gpt2", "h.0.attn.masked_bias"), "");
-  EXPECT_THROW(checkpoint::gguf_name("llama", "model.layers.0.mlp.experts.0.w1.weight"), Error);
+  EXPECT_EQ(checkpoint::gguf_name("mixtral", "model.layers.2.block_sparse_moe.experts.7.w2.weight"), "blk.2.ffn_down.7.weight");
+  EXPECT_THROW(checkpoint::gguf_name("llama", "model.layers.0.mlp.experts.x.w1.weight"), Error);
   EXPECT_THROW(checkpoint::gguf_name("llama", "model.vision.weight"), Error);
 }
 

@@ -2,24 +2,29 @@
 """Makes the folders of this folder: small language models with random weights, as transformers saves them, and expected.json, what
 transformers computes from them in float32.
 
-    python3 -m venv v && v/bin/pip install torch transformers && v/bin/python make_fixtures.py .
+    python3 -m venv v && v/bin/pip install torch transformers && v/bin/python make_fixtures.py . [NAME...]
 
-The files are kept in the repository; run this only to change them (made with transformers 5.23.0, torch 2.11). Weights are stored in
+With names only these models are made. The files are kept in the repository; run this only to change them (made with transformers 5.23.0, torch 2.11). Weights are stored in
 16 bits, two models in 32, and the expected values are computed from what is stored.
 """
 import json
 import os
 import shutil
 import sys
+import zlib
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import (AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GemmaConfig, GPT2Config, GPTNeoXConfig, GraniteConfig,
-                          LlamaConfig, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, SmolLM3Config, Starcoder2Config)
+from safetensors.torch import load_file, save_file
+from transformers import (ArceeConfig, AutoModelForCausalLM, BloomConfig, Cohere2Config, CohereConfig, Ernie4_5Config, Exaone4Config,
+                          FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GlmConfig, GPT2Config, GPTBigCodeConfig,
+                          GPTJConfig, GPTNeoConfig, GPTNeoXConfig, GraniteConfig, GraniteMoeHybridConfig, GraniteMoeSharedConfig,
+                          LlamaConfig, MistralConfig, MixtralConfig, MptConfig, NemotronConfig, Olmo2Config, OlmoConfig, OlmoeConfig,
+                          OPTConfig, Phi3Config, PhiConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig,
+                          SmolLM3Config, StableLmConfig, Starcoder2Config)
 
 OUT = sys.argv[1] if len(sys.argv) > 1 else "."
 VOCABULARY, WIDTH = 96, 32
-torch.manual_seed(7)
 
 ids = dict(vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=1)
 sizes = dict(ids, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=512, pad_token_id=None)
@@ -28,6 +33,12 @@ neox = dict(sizes, rope_parameters={"rope_type": "default", "rope_theta": 10000.
 llama3 = {"rope_type": "llama3", "rope_theta": 50000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 long = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 1.0, "original_max_position_embeddings": 400, "short_factor": [1.0, 1.1, 1.3, 1.6], "long_factor": [2.0] * 4}
 half = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+yarn = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64}
+exact = dict(yarn, truncate=False, beta_fast=4.0, mscale=1.0, mscale_all_dim=0.6)
+early = dict(long, original_max_position_embeddings=30, long_factor=[1.5, 2.0, 3.0, 4.0])
+falcon = dict(ids, hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=4, ffn_hidden_size=40, max_position_embeddings=512)
+local = dict(sliding_window=20, layer_types=["sliding_attention", "full_attention"])
+experts = dict(num_experts_per_tok=2, output_router_logits=False)
 MODELS = {
     "llama": LlamaConfig(**shared),
     "llama_tied_with_biases": LlamaConfig(**shared, tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=12),
@@ -49,6 +60,38 @@ MODELS = {
     "gpt_neox": GPTNeoXConfig(**neox),
     "gpt_neox_serial": GPTNeoXConfig(**neox, use_parallel_residual=False),
     "starcoder2": Starcoder2Config(**shared, sliding_window=50),
+    "qwen2_yarn": Qwen2Config(**shared, rope_parameters=yarn),
+    "llama_yarn_exact": LlamaConfig(**shared, rope_parameters=exact),
+    "llama_dynamic": LlamaConfig(**shared, rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}),
+    "phi3_switching": Phi3Config(**sizes, original_max_position_embeddings=30, rope_parameters=early),
+    "mixtral": MixtralConfig(**dict(shared, intermediate_size=24), **experts, num_local_experts=4),
+    "qwen2_moe": Qwen2MoeConfig(**shared, **experts, num_experts=5, moe_intermediate_size=16, shared_expert_intermediate_size=20, mlp_only_layers=[0]),
+    "qwen3_moe": Qwen3MoeConfig(**dict(shared, intermediate_size=32), **experts, num_experts=4, moe_intermediate_size=32, norm_topk_prob=True, head_dim=8),
+    "olmoe": OlmoeConfig(**dict(shared, intermediate_size=16), num_experts=8, num_experts_per_tok=1),
+    "granitemoe": GraniteMoeSharedConfig(**dict(shared, intermediate_size=16), **experts, num_local_experts=4, shared_intermediate_size=20, embedding_multiplier=12.0, logits_scaling=0.5, residual_multiplier=0.22, attention_multiplier=0.4),
+    "granite_hybrid": GraniteMoeHybridConfig(**shared, layer_types=["attention"] * 2, num_local_experts=0, shared_intermediate_size=40, mamba_n_heads=4, position_embedding_type="rope", attention_multiplier=0.3),
+    "glm": GlmConfig(**shared, head_dim=8, attention_bias=True),
+    "glm4": Glm4Config(**shared, head_dim=8),
+    "ernie": Ernie4_5Config(**shared, head_dim=8),
+    "seed_oss": SeedOssConfig(**shared, head_dim=8, attention_bias=True),
+    "exaone4": Exaone4Config(**shared, **local),
+    "olmo": OlmoConfig(**shared, clip_qkv=0.7),
+    "arcee": ArceeConfig(**shared),
+    "nemotron": NemotronConfig(**shared),
+    "stablelm": StableLmConfig(**shared, use_qkv_bias=True),
+    "stablelm_parallel": StableLmConfig(**shared, use_parallel_residual=True),
+    "cohere": CohereConfig(**shared, logit_scale=0.5),
+    "cohere2": Cohere2Config(**shared, **local, logit_scale=0.5),
+    "gpt_bigcode": GPTBigCodeConfig(**ids, n_embd=WIDTH, n_layer=2, n_head=4, n_positions=512, n_inner=40),
+    "gpt_neo": GPTNeoConfig(**ids, hidden_size=WIDTH, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]], window_size=20, max_position_embeddings=512, intermediate_size=40),
+    "gptj": GPTJConfig(**ids, n_embd=WIDTH, n_layer=2, n_head=4, n_positions=512, rotary_dim=4, n_inner=40, tie_word_embeddings=False),
+    "opt": OPTConfig(**ids, hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=4, ffn_dim=40, max_position_embeddings=512, word_embed_proj_dim=WIDTH, pad_token_id=None),
+    "phi": PhiConfig(**sizes),
+    "falcon": FalconConfig(**falcon),
+    "falcon_groups": FalconConfig(**falcon, new_decoder_architecture=True, num_kv_heads=2),
+    "falcon_serial": FalconConfig(**falcon, multi_query=False, parallel_attn=False, bias=True),
+    "bloom": BloomConfig(**ids, hidden_size=WIDTH, n_layer=2, n_head=4),
+    "mpt": MptConfig(**ids, d_model=36, n_layers=2, n_heads=6, max_seq_len=512, expansion_ratio=4),
 }
 STORED = {"llama": torch.float32, "gpt2": torch.float32, "qwen3": torch.bfloat16, "llama3": torch.bfloat16}
 SHARDED = ("llama3", "gpt2")
@@ -81,8 +124,63 @@ def randomize(model):
                 weight.copy_(torch.randn_like(weight) * (0.5 if is_table else 1.6 / weight.shape[-1] ** 0.5))
 
 
-expected = {}
+def renamed_copy(name, base, config, tensors):
+    """A model whose code is not in transformers, or has other parts besides: |base| with other names."""
+    folder = os.path.join(OUT, name)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(os.path.join(OUT, base), folder)
+    path = os.path.join(folder, "model.safetensors")
+    save_file(tensors({key: value.contiguous() for key, value in load_file(path).items()}), path, {"format": "pt"})
+    with open(os.path.join(folder, "config.json")) as file:
+        changed = config(json.load(file))
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(changed, file, indent=2)
+        file.write("\n")
+    expected[name] = expected[base]
+
+
+def as_internlm2(tensors):
+    names = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm", "self_attn.o_proj": "attention.wo",
+             "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2",
+             "model.embed_tokens": "model.tok_embeddings", "lm_head": "output"}
+    out = {}
+    for key, value in tensors.items():
+        if "self_attn.q_proj" in key:
+            # Two groups: the queries that share a key, the key, the value.
+            k, v = (tensors[key.replace("q_proj", part)] for part in ("k_proj", "v_proj"))
+            out[key.replace("self_attn.q_proj", "attention.wqkv")] = torch.cat([part for i in range(2) for part in (value[16 * i:16 * i + 16], k[8 * i:8 * i + 8], v[8 * i:8 * i + 8])])
+        elif "k_proj" not in key and "v_proj" not in key:
+            for old, new in names.items():
+                key = key.replace(old, new)
+            out[key] = value
+    return out
+
+
+def as_exaone(tensors):
+    names = {"model.layers": "transformer.h", "input_layernorm": "ln_1", "post_attention_layernorm": "ln_2", "self_attn.o_proj": "attn.attention.out_proj",
+             "self_attn.": "attn.attention.", "mlp.gate_proj": "mlp.c_fc_0", "mlp.up_proj": "mlp.c_fc_1", "mlp.down_proj": "mlp.c_proj",
+             "model.embed_tokens": "transformer.wte", "model.norm": "transformer.ln_f"}
+    out = {}
+    for key, value in tensors.items():
+        for old, new in names.items():
+            key = key.replace(old, new)
+        out[key] = value
+    return out
+
+
+def in_multimodal(tensors):
+    return {"vision_tower.x.weight": torch.zeros(2, 2), "multi_modal_projector.mm_input_projection_weight": torch.zeros(2, 2, 1)} | {
+        "language_model." + key: value for key, value in tensors.items()}
+
+
+wanted, expected = sys.argv[2:], {}
+if wanted:
+    with open(os.path.join(OUT, "expected.json")) as file:
+        expected = json.load(file)
 for name, config in MODELS.items():
+    if wanted and name not in wanted:
+        continue
+    torch.manual_seed(zlib.crc32(name.encode()))
     folder = os.path.join(OUT, name)
     shutil.rmtree(folder, ignore_errors=True)
     config._attn_implementation = "eager"
@@ -102,6 +200,10 @@ for name, config in MODELS.items():
             greedy.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
             ids = ids + greedy[-1:]
     expected[name] = {"prompt": prompt, "logits": [round(float(x), 5) for x in logits], "greedy": greedy}
+if not wanted or "renamed" in wanted:
+    renamed_copy("internlm2", "llama_dynamic", lambda c: c | {"model_type": "internlm2"}, as_internlm2)
+    renamed_copy("exaone", "llama_dynamic", lambda c: c | {"model_type": "exaone"}, as_exaone)
+    renamed_copy("gemma3_multimodal", "gemma3", lambda c: {"model_type": "gemma3", "eos_token_id": [1], "text_config": {key: value for key, value in c.items() if key != "torch_dtype"}, "vision_config": {"hidden_size": 2}}, in_multimodal)
 with open(os.path.join(OUT, "expected.json"), "w") as file:
     json.dump(expected, file)
     file.write("\n")
