@@ -53,8 +53,7 @@ Model model_of(const Sizes& sizes, Numbers& numbers) {
     layer.feed_forward_norm.scale = scales();
     layer.qkv = {matrix((a.heads + 2 * a.kv_heads) * a.head_width, a.width)};
     layer.output = matrix(a.width, a.heads * a.head_width);
-    layer.gate_up = {matrix(2 * a.feed_forward, a.width)};
-    layer.down = matrix(a.width, a.feed_forward);
+    layer.feed_forward = FeedForward{{matrix(2 * a.feed_forward, a.width)}, matrix(a.width, a.feed_forward)};
     out.weights.layers.push_back(std::move(layer));
   }
   out.weights.norm.scale = scales();
