@@ -1,10 +1,12 @@
 #include "backends/cpu/primitives/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/matmul/gemm_bf16.h"
 #include "backends/cpu/primitives/split.h"
@@ -92,6 +94,42 @@ void round_values(DType dtype, float* values, void* narrow, std::int64_t n) {
   convert_values(dtype, narrow, DType::f32, values, n);
 }
 
+float widened(Bf16Bits x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); }
+
+// scores[i] = q . row i of |keys|. A single query reads every key once: converting them in a pass of its own would cost more than
+// the product.
+TENON_CLONES void multiply_one_query(const Matrix<Bf16Bits>& keys, const float* q, float* scores) {
+  constexpr std::int64_t kLanes = 32;
+  for (std::int64_t key = 0; key < keys.rows; ++key) {
+    const Bf16Bits* const row = keys.data + key * keys.row_stride;
+    float lanes[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= keys.cols; i += kLanes)
+      for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] += q[i + l] * widened(row[i + l]);
+    for (std::int64_t l = 0; i < keys.cols; ++i, ++l) lanes[l] += q[i] * widened(row[i]);
+    for (std::int64_t half = kLanes / 2; half > 0; half /= 2)
+      for (std::int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    scores[key] = lanes[0];
+  }
+}
+
+// product = the sum of the rows of |values|, each times its weight.
+TENON_CLONES void add_weighted_rows(const Matrix<Bf16Bits>& values, const float* weights, float* product) {
+  std::fill_n(product, values.cols, 0.0f);
+  std::int64_t key = 0;
+  for (; key + 4 <= values.rows; key += 4) {
+    const Bf16Bits *r0 = values.data + key * values.row_stride, *r1 = r0 + values.row_stride, *r2 = r1 + values.row_stride,
+                   *r3 = r2 + values.row_stride;
+    const float w0 = weights[key], w1 = weights[key + 1], w2 = weights[key + 2], w3 = weights[key + 3];
+    for (std::int64_t j = 0; j < values.cols; ++j)
+      product[j] += (w0 * widened(r0[j]) + w1 * widened(r1[j])) + (w2 * widened(r2[j]) + w3 * widened(r3[j]));
+  }
+  for (; key < values.rows; ++key) {
+    const Bf16Bits* const row = values.data + key * values.row_stride;
+    for (std::int64_t j = 0; j < values.cols; ++j) product[j] += weights[key] * widened(row[j]);
+  }
+}
+
 class Tile {
  public:
   Tile(const AttentionOperands& operands, const AttentionAttr& attr, const Division& d, float* scratch)
@@ -149,16 +187,23 @@ class Tile {
     return {to, count, width, width, 1};
   }
 
-  // Rows of k or v as they are, for the CPU's matrix instructions; without rows where those do not apply.
-  Matrix<Bf16Bits> narrow_block_of(const View& from, std::int64_t key, std::int64_t count, std::int64_t width) const {
+  // Rows of k or v as they are.
+  Matrix<Bf16Bits> bf16_block_of(const View& from, std::int64_t key, std::int64_t count, std::int64_t width) const {
     const std::int64_t offset = batch_ * from.strides[0] + head_ * from.strides[1] + key * from.strides[2];
-    const std::int64_t stride = from.strides[2];
-    if (!has_unit_ || rows_ == 1 || (stride < width && count > 1)) return {};
-    return {static_cast<const Bf16Bits*>(from.data) + offset, count, width, std::max(stride, width), 1};
+    return {static_cast<const Bf16Bits*>(from.data) + offset, count, width, from.strides[2], 1};
+  }
+  // The same for the CPU's matrix instructions; without rows where those do not apply.
+  Matrix<Bf16Bits> narrow_block_of(const View& from, std::int64_t key, std::int64_t count, std::int64_t width) const {
+    Matrix<Bf16Bits> block = bf16_block_of(from, key, count, width);
+    if (!has_unit_ || rows_ == 1 || (block.row_stride < width && count > 1)) return {};
+    block.row_stride = std::max(block.row_stride, width);
+    return block;
   }
 
   // scores = q k^T, scaled.
   void multiply_keys(std::int64_t key, std::int64_t count) {
+    if (rows_ == 1 && x_.k.dtype == DType::bf16)
+      return multiply_one_query(bf16_block_of(x_.k, key, count, d_.width), q_, scores_);
     if (const Matrix<Bf16Bits> narrow = narrow_block_of(x_.k, key, count, d_.width);
         narrow.rows > 0 && !needs_subnormals(q_range_, range_of(narrow))) {
       gemm_bf16({narrow_q_, rows_, d_.width, d_.width, 1}, narrow.transposed(), scores_, count);
@@ -182,6 +227,8 @@ class Tile {
       }
     }
     if (x_.rounded != DType::f32) round_values(x_.rounded, scores_, narrow_, rows_ * count);
+    if (rows_ == 1 && x_.v.dtype == DType::bf16)
+      return add_weighted_rows(bf16_block_of(x_.v, key, count, d_.values), scores_, product_);
     const Matrix<float> v = block_of(x_.v, key, count, d_.values, v_);
     if (rows_ == 1)
       gemv(v.transposed(), scores_, 1, product_);

@@ -96,6 +96,28 @@ void expect_products(Product product) {
       }
 }
 
+template <int Width>
+void expect_packed_as_plainly() {
+  const std::vector<Bf16Bits> numbers = bf16_numbers(80 * 80, 7);
+  for (const std::int64_t count : {1, 5, Width - 1, Width})
+    for (const std::int64_t steps : {1, 2, 15, 31, 32, 33, 70})
+      for (const bool by_steps : {false, true}) {
+        const std::int64_t pairs = (steps + 31) / 32 * 16;
+        const bf16::Lines lines{numbers.data() + 3, by_steps ? 80 : 1, by_steps ? 1 : 80, std::min<std::int64_t>(count, Width),
+                                steps};
+        // One element more than there is room for.
+        std::vector<Bf16Bits> packed(static_cast<std::size_t>(pairs * Width * 2 + 1), 0x7fc0), plain = packed;
+        bf16::pack_pairs<Width>(lines, pairs, packed.data());
+        bf16::pack_pairs_plainly<Width>(lines, pairs, plain.data());
+        ASSERT_EQ(packed, plain) << count << " lines, " << steps << " steps, steps together: " << by_steps;
+      }
+}
+
+TEST(Bf16Product, PanelsAreThoseOfPlainCode) {
+  expect_packed_as_plainly<14>();
+  expect_packed_as_plainly<32>();
+}
+
 TEST(Bf16Product, OfEmulatedTilesIsTheProduct) { expect_products(emulated_amx); }
 
 TEST(Bf16Product, OfThisCpuIsTheProduct) {

@@ -72,7 +72,7 @@ struct Avx512Unit {
 
   static void pack_a(const Bf16Bits* from, std::int64_t line_stride, std::int64_t step_stride, std::int64_t lines,
                      std::int64_t depth, std::int64_t padded, Bf16Bits* to) {
-    bf16::pack_pairs<14>(from, line_stride, step_stride, lines, depth, padded / 2, to);
+    bf16::pack_pairs<14>({from, line_stride, step_stride, lines, depth}, padded / 2, to);
   }
 
   template <int Rows>

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "backends/cpu/primitives/matmul/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/pack_pairs.h"
 
 namespace tenon::cpu::bf16 {
 
@@ -19,36 +20,6 @@ constexpr std::int64_t kBlockRows = 1024;
 constexpr std::int64_t kCols = 32;
 
 constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-
-// to[pair][line][2] for |lines| <= Width lines; |depth| steps, an odd one filled up with zero, |pairs| in all.
-template <int Width>
-void pack_pairs(const Bf16Bits* from, std::int64_t line_stride, std::int64_t step_stride, std::int64_t lines, std::int64_t depth,
-                std::int64_t pairs, Bf16Bits* to) {
-  if (lines < Width || depth < 2 * pairs) std::memset(to, 0, static_cast<std::size_t>(pairs * Width) * 2 * sizeof(Bf16Bits));
-  if (line_stride == 1) {
-    for (std::int64_t p = 0; p < depth / 2; ++p) {
-      const Bf16Bits *even = from + 2 * p * step_stride, *odd = even + step_stride;
-      Bf16Bits* pair = to + p * Width * 2;
-      for (std::int64_t l = 0; l < lines; ++l) {
-        pair[2 * l] = even[l];
-        pair[2 * l + 1] = odd[l];
-      }
-    }
-  } else if (step_stride == 1) {
-    // A square of 8 lines and 8 pairs at a time, so that neither side leaves the L1 cache.
-    for (std::int64_t first = 0; first < depth / 2; first += 8)
-      for (std::int64_t l = 0; l < lines; ++l)
-        for (std::int64_t p = first; p < std::min(first + 8, depth / 2); ++p)
-          std::memcpy(to + (p * Width + l) * 2, from + l * line_stride + 2 * p, 2 * sizeof(Bf16Bits));
-  } else {
-    for (std::int64_t p = 0; p < depth / 2; ++p)
-      for (std::int64_t l = 0; l < lines; ++l)
-        for (std::int64_t half = 0; half < 2; ++half)
-          to[(p * Width + l) * 2 + half] = from[l * line_stride + (2 * p + half) * step_stride];
-  }
-  if (depth % 2 != 0)
-    for (std::int64_t l = 0; l < lines; ++l) to[(depth / 2 * Width + l) * 2] = from[l * line_stride + (depth - 1) * step_stride];
-}
 
 // to[block of 32 steps][line][32]: rows of AMX tiles.
 template <int Width>
@@ -96,8 +67,9 @@ void product(const Unit& unit, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>
       for (std::int64_t j = 0; j < b.cols; j += block_cols) {
         const std::int64_t cols = std::min(block_cols, b.cols - j);
         for (std::int64_t n = 0; n < cols; n += kCols)
-          pack_pairs<static_cast<int>(kCols)>(b.data + (j + n) * b.col_stride + p * b.row_stride, b.col_stride, b.row_stride,
-                                              std::min(kCols, cols - n), depth, padded / 2, packed_b + n * padded);
+          pack_pairs<static_cast<int>(kCols)>(
+              {b.data + (j + n) * b.col_stride + p * b.row_stride, b.col_stride, b.row_stride, std::min(kCols, cols - n), depth},
+              padded / 2, packed_b + n * padded);
         for (std::int64_t r = 0; r < rows; r += kRows)
           for (std::int64_t n = 0; n < cols; n += kCols)
             unit.tile(packed_a + r * padded, packed_b + n * padded, padded, c + (i + r) * ldc + j + n, ldc,
