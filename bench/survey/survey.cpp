@@ -5,6 +5,7 @@
 // and prints an object a line: {"name": ..., "seconds": ...} or {"name": ..., "error": ...}. bench/survey/run drives it.
 //
 //   bench_survey DEVICE < programs        the time of one run, when many are enqueued one after the other
+//   bench_survey DEVICE --compile         compiles the programs and runs none: kernels kept on disk are there for a later run
 //   bench_survey --ops                    the names of the catalogue, one a line
 #include <fmt/format.h>
 
@@ -83,10 +84,14 @@ const Buffer* known_input(OpenDevice& device, Inputs& known, const Input& input,
   return buffer.get();
 }
 
-double seconds(OpenDevice& device, Inputs& known, const std::string& expression, const std::vector<Input>& inputs) {
+std::unique_ptr<Executable> compiled(OpenDevice& device, const std::string& expression, const std::vector<Input>& inputs) {
   std::vector<NamedType> types;
   for (const Input& input : inputs) types.push_back(input.type);
-  const auto program = device.compile(parse_expression(expression, types));
+  return device.compile(parse_expression(expression, types));
+}
+
+double seconds(OpenDevice& device, Inputs& known, const std::string& expression, const std::vector<Input>& inputs) {
+  const auto program = compiled(device, expression, inputs);
   std::vector<std::unique_ptr<Buffer>> held;
   std::vector<const Buffer*> in;
   std::vector<Buffer*> out;
@@ -108,7 +113,7 @@ double seconds(OpenDevice& device, Inputs& known, const std::string& expression,
   return best;
 }
 
-int run(const std::string& device_name) {
+int run(const std::string& device_name, bool only_compiles) {
   BackendRegistry registry;
   register_all_backends(registry);
   std::unique_ptr<OpenDevice> device;
@@ -127,6 +132,10 @@ int run(const std::string& device_name) {
     try {
       std::vector<Input> inputs;
       for (std::string field; std::getline(fields, field, '\t');) inputs.push_back(parse_input(field));
+      if (only_compiles) {
+        compiled(*device, expression, inputs);
+        continue;
+      }
       answer = fmt::format("\"seconds\": {}", seconds(*device, known, expression, inputs));
     } catch (const std::exception& error) {
       answer = fmt::format("\"error\": {}", json_text(error.what()));
@@ -144,14 +153,15 @@ int run(const std::string& device_name) {
 }  // namespace tenon
 
 int main(int argc, char** argv) {
-  if (argc != 2) return fmt::print(stderr, "usage: bench_survey DEVICE | --ops\n"), 2;
+  const bool only_compiles = argc == 3 && std::string(argv[2]) == "--compile";
+  if (argc != 2 && !only_compiles) return fmt::print(stderr, "usage: bench_survey DEVICE [--compile] | --ops\n"), 2;
   const std::string what = argv[1];
   if (what == "--ops") {
     for (const auto& op : tenon::all_ops()) fmt::print("{}\n", op.name);
     return 0;
   }
   try {
-    return tenon::run(what);
+    return tenon::run(what, only_compiles);
   } catch (const tenon::Error& error) {
     return fmt::print(stderr, "{}\n", error.what()), 1;
   }
