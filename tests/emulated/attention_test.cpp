@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <span>
 
 #include "emulated/cases.h"
 #include "emulated/kernel_library.h"
@@ -77,22 +78,20 @@ void add_renewed(Cases& cases, const Renewed& s, Numbers& numbers) {
   const NodeId q = input("q", DType::f32, Shape{s.batch, s.heads, 1, s.width});
   const NodeId before = input("before", DType::f32, Shape{s.batch, 2 * s.shared, s.from, s.width});
   NodeId old = input("old", DType::f32, all);
-  HostArray& old_values = inputs.back();
   const NodeId x = input("x", DType::f32, Shape{s.batch, 2 * s.shared, 1, s.width});
   const NodeId mask = input("mask", DType::f32, Shape{s.batch, 1, 1, s.from + s.late});
   NodeId is_new = input("is_new", DType::boolean, Shape{s.batch, 1, s.late, 1});
-  HostArray& is_new_values = inputs.back();
   // What is replaced does not count, and need not be a number.
+  const std::span<float> old_values = inputs[2].mutable_view<float>();
+  const std::span<std::uint8_t> is_new_values = inputs[5].mutable_view<std::uint8_t>();
   for (std::int64_t n = 0; n < s.batch; ++n) {
     const std::int64_t place = s.late - 1 - n;
-    is_new_values.mutable_view<std::uint8_t>()[static_cast<std::size_t>(n * s.late + place)] = 1;
-    inputs[2].mutable_view<float>();
+    is_new_values[static_cast<std::size_t>(n * s.late + place)] = 1;
     for (std::int64_t h = 0; h < 2 * s.shared; ++h)
       for (std::int64_t e = 0; e < s.width; ++e)
-        inputs[2].mutable_view<float>()[static_cast<std::size_t>(((n * 2 * s.shared + h) * s.late + place) * s.width + e)] =
+        old_values[static_cast<std::size_t>(((n * 2 * s.shared + h) * s.late + place) * s.width + e)] =
             std::numeric_limits<float>::quiet_NaN();
   }
-  (void)old_values;
   NodeId added = apply_one("mul", {graph.broadcast(x, all), graph.scalar(0.5, DType::f32)});
   if (s.halves) {
     const Shape five{s.batch, 2 * s.shared, s.late, 2, s.width / 2};

@@ -4,8 +4,8 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tenon/error.h"

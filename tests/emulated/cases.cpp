@@ -71,7 +71,7 @@ void Cases::check() const {
   KernelLibrary library(card(), kernels);
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     const Case& c = cases_[i];
-    const std::vector<HostArray> expected = reference_unrounded(c.graph, c.inputs);
+    const std::vector<HostArray> expected = reference_run(c.graph, c.inputs);
     for (const Temporaries temporaries : {Temporaries::apart, Temporaries::as_planned}) {
       const std::string what =
           fmt::format("{}, temporaries {}", c.name, temporaries == Temporaries::apart ? "apart" : "as planned");

@@ -145,6 +145,19 @@ inline int __dp4a(int a, int b, int c) {
   for (int i = 0; i < 4; ++i) c += (signed char)(a >> 8 * i) * (signed char)(b >> 8 * i);
   return c;
 }
+inline float rsqrtf(float x) { return (float)(1 / sqrt((double)x)); }
+// A rough inverse, made better by Newton's steps.
+inline float erfinvf(float y) {
+  const double size = fabs((double)y);
+  if (!(size < 1)) return size == 1 ? copysignf(INFINITY, y) : NAN;
+  const double l = log1p(-size * size), a = 2 / (M_PI * 0.147) + l / 2;
+  double x = sqrt(sqrt(a * a - l / 0.147) - a);
+  for (int step = 0; step < 4; ++step) {
+    const double error = size < 0.5 ? erf(x) - size : 1 - size - erfc(x);
+    x -= error * sqrt(M_PI) / 2 * exp(x * x);
+  }
+  return copysignf((float)x, y);
+}
 template <class T>
 T __ldcs(const T* p) {
   return *p;

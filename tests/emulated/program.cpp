@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "emulated/block.h"
 #include "tenon/error.h"

@@ -4,6 +4,7 @@
 
 #include "emulated/cases.h"
 #include "emulated/kernel_library.h"
+#include "tenon/error.h"
 #include "tenon/ops.h"
 
 namespace tenon::emulated {
@@ -111,6 +112,36 @@ TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
     programs.add(is_normal ? "normal" : "uniform", std::move(graph), 4e-6);
   }
   programs.check();
+}
+
+// With as many inputs as an op needs, of one shape; ops that take no such inputs are left out.
+TEST(EmulatedPrograms, ASampleOfTheOpsIsThatOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Numbers numbers(9);
+  Cases cases;
+  int tried = 0;
+  const auto add = [&](const OpInfo& op, DType dtype, const Shape& shape) {
+    Graph graph;
+    std::vector<NodeId> operands;
+    std::vector<HostArray> inputs;
+    for (int i = 0; i < op.min_inputs; ++i) {
+      operands.push_back(graph.input("x", dtype, shape));
+      inputs.push_back(dtype == DType::i32 ? numbers.below(dtype, shape, 2) : numbers.normal(dtype, shape));
+    }
+    try {
+      graph.set_outputs(apply(graph, op, operands));
+    } catch (const Error&) {
+      return;
+    }
+    cases.add(fmt::format("{} {} {}", op.name, name(dtype), to_string(shape)), std::move(graph), std::move(inputs), card(),
+              dtype == DType::f16 ? 2e-3 : 2e-5);
+    ++tried;
+  };
+  const Shape shapes[] = {{5, 33}, {3, 4, 260}, {2, 8, 6, 12}};
+  const DType dtypes[] = {DType::f32, DType::f16, DType::i32};
+  for (std::size_t i = 0; i < all_ops().size(); i += 4) add(all_ops()[i], dtypes[i / 4 % 3], shapes[i / 12 % 3]);
+  EXPECT_GE(tried, 40);
+  cases.check();
 }
 
 // Few rows and a matrix along k, as steps of a decoder have them, with the group after them and the norm in front.
