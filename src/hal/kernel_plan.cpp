@@ -12,6 +12,7 @@
 #include "hal/kernel_plan/epilogues.h"
 #include "hal/kernel_plan/products.h"
 #include "hal/kernel_plan/regions.h"
+#include "hal/kernel_plan/small_products.h"
 #include "hal/kernel_plan/steps.h"
 #include "hal/kernel_plan/values.h"
 #include "tenon/error.h"
@@ -36,14 +37,19 @@ FusionLimits limits_of(const KernelTarget& target, const PlanOptions& options) {
   return {};
 }
 
+Graph simplified(const Graph& graph, const KernelTarget& target, const PlanOptions& options) {
+  Graph result =
+      simplify(graph, [&](const Graph& g, const Region& region) { return options.fuse && takes_region(target, g, region); });
+  return options.fuse && !target.is_cpu ? with_small_products_as_sums(result) : std::move(result);
+}
+
 // Walks the groups and the other primitives in order and adds their kernels.
 class Planner {
  public:
   Planner(const Graph& graph, const KernelTarget& target, const PlanOptions& options)
       : target_(target),
         fuses_(options.fuse),
-        graph_(simplify(graph,
-                        [&](const Graph& g, const Region& region) { return options.fuse && takes_region(target, g, region); })),
+        graph_(simplified(graph, target, options)),
         fused_(absorbs() ? with_sums_apart(graph_, fuse(graph_, limits_of(target, options)))
                          : fuse(graph_, limits_of(target, options))),
         steps_(types_of(graph_, graph_.inputs()), types_of(graph_, graph_.outputs())),

@@ -75,6 +75,18 @@ TEST(EmulatedPrograms, ReductionsAndNormsAreThoseOfTheReference) {
   programs.check();
 }
 
+TEST(EmulatedPrograms, ProductsOfFewResultsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(7);
+  programs.add("dot", {Shape{100003}, Shape{100003}}, {}, 1e-5);
+  programs.add_of(DType::bf16, "dot", {Shape{5000}, Shape{5000}}, {}, 8e-3);
+  programs.add("matmul", {Shape{3, 700}, Shape{700, 5}}, {}, 1e-5);
+  programs.add_of(DType::f16, "matmul", {Shape{2, 4, 300}, Shape{300, 6}}, {}, 2e-3);
+  programs.add("matmul", {Shape{4, 1, 300}, Shape{1, 300, 1}}, {}, 1e-5);
+  programs.add("linear", {Shape{3, 512}, Shape{7, 512}, Shape{7}}, {}, 1e-5);
+  programs.check();
+}
+
 TEST(EmulatedPrograms, SortsScansAndLookupsAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
   Programs programs(3);

@@ -162,6 +162,20 @@ TEST(KernelPlan, AMatrixTimesAColumnIsFewRowsToo) {
   EXPECT_TRUE(std::holds_alternative<KernelLaunch>(plan_kernels(graph, gpu(Dialect::cuda), options).steps.at(0)));
 }
 
+TEST(KernelPlan, TermsOfAProductWithFewResultsAreSharedByTheDevice) {
+  const auto groups_of = [](const KernelPlan& plan) {
+    std::uint32_t most = 0;
+    for (const PlanStep& step : plan.steps) most = std::max(most, std::get<KernelLaunch>(step).groups[0]);
+    return most;
+  };
+  for (const KernelTarget& target : {gpu(), gpu(Dialect::cuda)}) {
+    const KernelPlan dot = plan_kernels(graph_of("dot", {{1 << 20}, {1 << 20}}), target);
+    EXPECT_EQ(dot.steps.size(), 2u);
+    EXPECT_GE(groups_of(dot), 32u);
+    EXPECT_GE(groups_of(plan_kernels(graph_of("matmul", {{4, 4096}, {4096, 4}}), target)), 2u);
+  }
+}
+
 TEST(KernelPlan, AttentionReadsTwoPartsOfKeysAndValuesWhereTheyAre) {
   const auto steps = [](bool reads_keys_elsewhere) {
     Graph graph;
