@@ -180,8 +180,13 @@ struct QuantizedMatMulAttr {
   std::int64_t group = 32;  // 16 or 32
   std::int64_t zero = 0;
 };
-using RegionAttr =
-    std::variant<AttentionAttr, SoftmaxAttr, NormAttr, TopKAttr, DistanceAttr, ConvTransposeAttr, QuantizedMatMulAttr>;
+// x [n, c, spatial...] to the spatial extents of the result: the maxima or means of windows, of which number i of |out| over an
+// axis of |in| elements goes from floor(i in / out) up to ceil((i + 1) in / out).
+struct AdaptivePoolAttr {
+  bool max = true;
+};
+using RegionAttr = std::variant<AttentionAttr, SoftmaxAttr, NormAttr, TopKAttr, DistanceAttr, ConvTransposeAttr,
+                                QuantizedMatMulAttr, AdaptivePoolAttr>;
 
 // Says that |output| is the result of an op on |inputs|.
 struct Region {

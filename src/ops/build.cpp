@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "ops/elementwise/elementwise.h"
 #include "tenon/error.h"
@@ -35,6 +36,18 @@ Expr number(Graph& graph, double value) { return {graph, graph.literal(value)}; 
 Expr iota(Graph& graph, const Shape& shape, int axis) { return {graph, graph.iota(shape, axis)}; }
 Expr integers(Graph& graph, const Shape& shape, std::span<const std::int64_t> values) {
   return {graph, graph.constant(HostArray::from<std::int64_t>(shape, values))};
+}
+
+Expr counted(Graph& graph, const Shape& shape, int axis, std::int64_t first, DType type) {
+  constexpr std::int64_t kFew = 4096;
+  if (shape[axis] <= kFew) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(shape[axis]));
+    std::iota(values.begin(), values.end(), first);
+    const HostArray array = HostArray::from<std::int64_t>(shape, std::span<const std::int64_t>(values));
+    return {graph, graph.constant(array.cast(type))};
+  }
+  const Expr shift{graph, graph.scalar(static_cast<double>(first), DType::i64)};
+  return cast(first == 0 ? iota(graph, shape, axis) : iota(graph, shape, axis) + shift, type);
 }
 
 Expr cast(Expr x, DType to) { return {x.graph(), x.graph().cast(x.id(), to)}; }

@@ -42,6 +42,10 @@ class Expr {
 Expr input(const OpCall& call, std::size_t i);  // strong
 Expr number(Graph& graph, double value);
 Expr iota(Graph& graph, const Shape& shape, int axis);
+// first, first + 1, ... along the one axis that is long; a constant if there are few.
+Expr counted(Graph& graph, const Shape& shape, int axis, std::int64_t first, DType type);
+// A short type for places below |extent| and their distances.
+inline DType counting_dtype(std::int64_t extent) { return extent < std::int64_t{1} << 30 ? DType::i32 : DType::i64; }
 Expr integers(Graph& graph, const Shape& shape, std::span<const std::int64_t> values);
 
 // --- Types ---

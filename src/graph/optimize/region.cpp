@@ -36,6 +36,8 @@ void each_field(A& a, F&& f) {
     f("bits", a.bits);
     f("group", a.group);
     f("zero", a.zero);
+  } else if constexpr (std::is_same_v<Attr, AdaptivePoolAttr>) {
+    f("max", a.max);
   } else {
     static_assert(std::is_same_v<Attr, ConvTransposeAttr>);
     f("stride", a.stride);
@@ -133,6 +135,16 @@ class Checker {
     if (region_.inputs.size() == 4)
       require(shape(3) == scales && in(3).dtype == in(2).dtype, "minima that do not match the scales");
   }
+  void operator()(const AdaptivePoolAttr&) const {
+    inputs(1, 1);
+    const Shape &x = shape(0), &y = out().shape;
+    require(x.rank() >= 3 && x.rank() <= 5 && y.rank() == x.rank() && x[0] == y[0] && x[1] == y[1],
+            "a result of the wrong shape");
+    constexpr std::int64_t kLimit = std::int64_t{1} << 31;
+    for (int axis = 2; axis < x.rank(); ++axis)
+      require(x[axis] >= 1 && x[axis] <= kLimit && y[axis] >= 1 && y[axis] <= kLimit, "an empty axis, or one that is too long");
+    require(in(0).dtype == out().dtype && is_float(out().dtype), "dtypes that do not match");
+  }
 
  private:
   void require(bool condition, const char* what) const {
@@ -163,7 +175,8 @@ RegionAttr default_attr(std::size_t index, std::index_sequence<I...>) {
 }  // namespace
 
 std::string_view name(const RegionAttr& attr) noexcept {
-  constexpr std::string_view names[] = {"attention", "softmax", "norm", "top_k", "cdist", "conv_transpose", "quantized_matmul"};
+  constexpr std::string_view names[] = {"attention",      "softmax",          "norm",         "top_k", "cdist",
+                                        "conv_transpose", "quantized_matmul", "adaptive_pool"};
   static_assert(std::size(names) == std::variant_size_v<RegionAttr>);
   return names[attr.index()];
 }

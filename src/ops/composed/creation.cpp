@@ -104,9 +104,10 @@ Results logspace(const OpCall& call) {
 
 Results eye(const OpCall& call) {
   const std::int64_t rows = call.integer("n"), cols = call.given("m") ? call.integer("m") : rows;
-  const Shape shape{rows, cols};
-  const Expr offset = iota(call.graph(), shape, 1) - iota(call.graph(), shape, 0);
-  return {build::cast(offset == static_cast<double>(call.integer("k")), call.dtype("dtype")).id()};
+  const DType type = counting_dtype(std::max(rows, cols));
+  const Expr column = counted(call.graph(), Shape{1, cols}, 1, 0, type);
+  const Expr diagonal = counted(call.graph(), Shape{rows, 1}, 0, call.integer("k"), type);
+  return {build::cast(column == diagonal, call.dtype("dtype")).id()};
 }
 
 std::uint64_t seed(const OpCall& call) { return static_cast<std::uint64_t>(call.integer("seed")); }

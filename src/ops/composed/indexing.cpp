@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "ops/build.h"
@@ -80,19 +79,6 @@ Results masked_fill(const OpCall& call) {
   return {where(mask, call.number("value"), x).id()};
 }
 
-// first, first + 1, ... along the one axis that is long; a constant if there are few.
-Expr counted(Graph& graph, const Shape& shape, int axis, std::int64_t first, DType type) {
-  constexpr std::int64_t kFew = 4096;
-  if (shape[axis] <= kFew) {
-    std::vector<std::int64_t> values(static_cast<std::size_t>(shape[axis]));
-    std::iota(values.begin(), values.end(), first);
-    const HostArray array = HostArray::from<std::int64_t>(shape, std::span<const std::int64_t>(values));
-    return {graph, graph.constant(array.cast(type))};
-  }
-  const Expr shift{graph, graph.scalar(static_cast<double>(first), DType::i64)};
-  return cast(first == 0 ? iota(graph, shape, axis) : iota(graph, shape, axis) + shift, type);
-}
-
 template <bool lower>
 Results triangle(const OpCall& call) {
   const Expr x = input(call, 0);
@@ -100,7 +86,7 @@ Results triangle(const OpCall& call) {
   const std::int64_t rows = x.extent(x.rank() - 2), cols = x.extent(x.rank() - 1);
   const std::int64_t diagonal = std::clamp<std::int64_t>(call.integer("diagonal"), -rows, cols);
   // Only one comparison per element, of short integers: what the rows have is computed once for each.
-  const DType type = std::max(rows, cols) < std::int64_t{1} << 30 ? DType::i32 : DType::i64;
+  const DType type = counting_dtype(std::max(rows, cols));
   const Expr column = counted(call.graph(), Shape{1, cols}, 1, 0, type);
   const Expr last = counted(call.graph(), Shape{rows, 1}, 0, diagonal, type);
   return {where(lower ? column <= last : column >= last, x, 0.0).id()};
@@ -132,9 +118,10 @@ Results diag(const OpCall& call) {
   const std::int64_t above = offset > 0 ? offset : 0, below = offset < 0 ? -offset : 0;
   const std::int64_t n = x.extent(0) + above + below;
   const Shape matrix{n, n};
-  const Expr column = iota(call.graph(), matrix, 1), row = iota(call.graph(), matrix, 0);
+  const DType type = counting_dtype(n);
+  const Expr column = counted(call.graph(), Shape{1, n}, 1, 0, type), row = counted(call.graph(), Shape{n, 1}, 0, offset, type);
   const Expr padded = build::unsqueeze(pad_axis(x, 0, below, above), 1);
-  return {where(column - row == static_cast<double>(offset), build::broadcast(padded, matrix), 0.0).id()};
+  return {where(column == row, build::broadcast(padded, matrix), 0.0).id()};
 }
 
 Family indexing_family() { return {.category = "indexing"}; }

@@ -181,6 +181,25 @@ Expr border_index(Graph& graph, std::int64_t n, std::int64_t low, std::int64_t h
   return mode == "wrap" ? within : minimum(within, period - within);
 }
 
+// An axis with the borders of |mode|, which are not wider than the axis allows: parts of it, in the other order where they are
+// reflected.
+Expr with_borders(Expr x, int axis, std::int64_t low, std::int64_t high, const std::string& mode) {
+  const std::int64_t n = x.extent(axis);
+  std::vector<Expr> parts;
+  const auto add = [&](std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    const Expr part = narrow(x, axis, first, mode == "edge" ? 1 : count);
+    if (mode == "edge")
+      parts.push_back(build::broadcast(part, x.shape().with(axis, count)));
+    else
+      parts.push_back(mode == "reflect" ? reverse(part, axis) : part);
+  };
+  add(mode == "wrap" ? n - low : mode == "reflect" ? 1 : 0, low);
+  parts.push_back(x);
+  add(mode == "wrap" ? 0 : mode == "reflect" ? n - 1 - high : n - 1, high);
+  return build::concat(parts, axis);
+}
+
 Results pad(const OpCall& call) {
   Expr x = input(call, 0);
   const std::vector<std::int64_t> given = call.integers("padding");
@@ -205,6 +224,11 @@ Results pad(const OpCall& call) {
     const int axis = static_cast<int>(i);
     if (low[i] == 0 && high[i] == 0) continue;
     if (x.extent(axis) == 0) call.fail(fmt::format("axis {} is empty, so its border cannot be filled", axis));
+    const std::int64_t widest = mode == "edge" ? kMaxElements : mode == "wrap" ? x.extent(axis) : x.extent(axis) - 1;
+    if (low[i] <= widest && high[i] <= widest) {
+      x = with_borders(x, axis, low[i], high[i], mode);
+      continue;
+    }
     x = build::take(x, border_index(call.graph(), x.extent(axis), low[i], high[i], mode), axis);
   }
   return {x.id()};

@@ -17,10 +17,10 @@ Results one_hot(const OpCall& call) {
   if (x.rank() == kMaxRank) call.fail(fmt::format("the input may have at most {} axes", kMaxRank - 1));
   // An index out of range becomes the nearest such one, so that there is a short type for all.
   const std::int64_t classes = call.integer("classes");
-  const DType type = classes < std::int64_t{1} << 30 ? DType::i32 : DType::i64;
+  const DType type = counting_dtype(classes);
   if (x.dtype() == DType::i64) x = maximum(x, -1.0);
   if (x.dtype() != DType::i32 && element_bytes(x.dtype()) >= 4) x = minimum(x, static_cast<double>(classes));
-  const Expr each = build::cast(iota(call.graph(), Shape{classes}, 0), type);
+  const Expr each = counted(call.graph(), Shape{classes}, 0, 0, type);
   return {build::cast(build::unsqueeze(build::cast(x, type), x.rank()) == each, call.dtype("dtype")).id()};
 }
 

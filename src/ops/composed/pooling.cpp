@@ -163,10 +163,14 @@ Results adaptive_pool(const OpCall& call) {
   if constexpr (!max) pool.x = floating(pool.x);
   const Spatial out = spatial(call, "output_size", n, 1);
   Expr y = pool.x;
+  bool is_global = true;
   for (int i = 0; i < n; ++i) {
+    const std::int64_t places = out[static_cast<std::size_t>(i)];
     if (y.extent(i + 2) == 0) call.fail("a spatial axis is empty, so there is nothing to pool");
-    y = adaptive_axis<max>(y, i + 2, out[static_cast<std::size_t>(i)]);
+    is_global = is_global && places == 1;
+    y = adaptive_axis<max>(y, i + 2, places);
   }
+  if (!is_global && is_float(y.dtype())) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
   return pool.result(y);
 }
 

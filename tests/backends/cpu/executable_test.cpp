@@ -153,6 +153,59 @@ TEST_F(ProgramTest, RowsNormalizedInOnePassAlsoWhereTheResultIsReadAgain) {
       }
 }
 
+TEST_F(ProgramTest, PoolingToANumberOfWindowsOfAnySize) {
+  const std::pair<Shape, std::int64_t> cases[] = {{{2, 3, 40'007}, 7}, {{2, 3, 64}, 4},     {{1, 2, 5}, 9},
+                                                  {{2, 5, 33, 47}, 6}, {{1, 2, 90, 12}, 4}, {{1, 2, 9, 40, 11}, 3},
+                                                  {{2, 3, 8, 8, 8}, 7}};
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
+    for (const auto& [shape, windows] : cases)
+      for (const char* kind : {"avg", "max"}) {
+        graph_ = Graph();
+        arrays_.clear();
+        const NodeId x = input(shape, dtype);
+        std::vector<double> values(static_cast<std::size_t>(shape.elements()));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = arrays_[0].value(static_cast<std::int64_t>(i));
+        values[values.size() / 3] = -INFINITY;
+        values[values.size() / 2] = NAN;
+        arrays_[0] = HostArray::from<double>(shape, std::span<const double>(values)).cast(dtype);
+        const std::string name = std::string("adaptive_") + kind + "_pool" + std::to_string(shape.rank() - 2) + "d";
+        expect({op(name.c_str(), {x}, {{"output_size", windows}})}, dtype == DType::bf16 ? 1e-2 : 2e-5);
+      }
+}
+
+TEST_F(ProgramTest, BordersOfEveryKindAndWidth) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i32})
+    for (const char* mode : {"constant", "edge", "reflect", "wrap"})
+      for (const std::vector<std::int64_t>& width : std::vector<std::vector<std::int64_t>>{{2}, {0, 3}, {6, 6}, {9, 0, 1, 20}}) {
+        graph_ = Graph();
+        arrays_.clear();
+        const NodeId x = input({7, 33}, dtype);
+        expect({op("pad", {x}, {{"padding", width}, {"mode", std::string(mode)}})});
+      }
+}
+
+TEST_F(ProgramTest, ChoicesBetweenColumnsBeforeAndAfterANumberOfTheRow) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::boolean})
+    for (const auto& [rows, cols] : {std::pair<std::int64_t, std::int64_t>{7, 5}, {3, 2050}, {40, 300}, {1, 9}, {600, 5000}}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input({rows, cols}, dtype), v = input({std::min<std::int64_t>(cols, 300)}, dtype);
+      std::vector<NodeId> outputs;
+      for (const std::int64_t diagonal : {-2, 0, 3, 4000}) {
+        outputs.push_back(op("tril", {x}, {{"diagonal", diagonal}}));
+        outputs.push_back(op("triu", {x}, {{"diagonal", diagonal}}));
+      }
+      if (dtype != DType::boolean) outputs.push_back(op("tril", {op("add", {x, x})}));
+      for (const std::int64_t offset : {-1, 0, 2}) outputs.push_back(op("diag", {v}, {{"offset", offset}}));
+      expect(outputs, dtype == DType::bf16 ? 1e-2 : 2e-5);
+    }
+}
+
+TEST_F(ProgramTest, ShortRowsOfSeveralBroadcastAxes) {
+  const NodeId a = input({3, 1, 5, 1}), b = input({1, 7, 1, 6}), c = input({1, 7, 5, 1});
+  expect({op("kron", {input({9, 8}), input({8, 9})}), op("add", {op("mul", {a, b}), c})});
+}
+
 TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   const NodeId x = input({9, 200});
   const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);

@@ -29,6 +29,7 @@ bool takes_region(const Graph& graph, const Region& region) {
   if (std::holds_alternative<TopKAttr>(region.attr) || std::holds_alternative<QuantizedMatMulAttr>(region.attr)) return true;
   const DType dtype = graph[region.output].dtype;
   if (compute_dtype(dtype) != DType::f32 || is_block(dtype)) return false;
+  if (std::holds_alternative<AdaptivePoolAttr>(region.attr)) return true;
   if (std::holds_alternative<ConvTransposeAttr>(region.attr)) return graph[region.inputs[1]].shape.elements() > 0;
   const auto* attention = std::get_if<AttentionAttr>(&region.attr);
   return attention && is_worth_one_step(graph, region, *attention);
@@ -145,6 +146,7 @@ void ExecutableCompiler::find_moved() {
       case Prim::reshape:
       case Prim::transpose:
       case Prim::slice:
+      case Prim::pad:
       case Prim::take:
       case Prim::gather: moved_[at(id)] = base_of(id) == id && is_moved(node.inputs[0]); break;
       case Prim::concat: moved_[at(id)] = std::ranges::all_of(node.inputs, is_moved); break;

@@ -151,6 +151,7 @@ class ExecutableCompiler final : public ValuePlacement {
   void add_scatter(NodeId id);
   void add_arg_sort(NodeId id);
   void add_selection(NodeId id);
+  void add_adaptive_pool(NodeId id);
 
   // --- Products, convolutions and attention (product_steps.cpp) ---
   //

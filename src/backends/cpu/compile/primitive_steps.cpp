@@ -1,6 +1,7 @@
 #include "array/block_format.h"
 #include "backends/cpu/compile/compiler.h"
 #include "backends/cpu/primitives/sorting/selection.h"
+#include "backends/cpu/primitives/spatial/adaptive_pooling.h"
 #include "tenon/error.h"
 
 namespace tenon::cpu {
@@ -65,6 +66,8 @@ void ExecutableCompiler::add_region(NodeId id) {
   const RegionAttr& region = graph_[id].as<RegionAttr>();
   if (std::holds_alternative<TopKAttr>(region))
     add_selection(id);
+  else if (std::holds_alternative<AdaptivePoolAttr>(region))
+    add_adaptive_pool(id);
   else if (std::holds_alternative<ConvTransposeAttr>(region))
     add_conv_transpose(id);
   else if (std::holds_alternative<QuantizedMatMulAttr>(region))
@@ -119,7 +122,7 @@ void ExecutableCompiler::add_block_cast(NodeId id) {
 
 void ExecutableCompiler::add_pad(NodeId id) {
   const Node& node = graph_[id];
-  const Operand x = value(node.inputs[0]);
+  const Operand x = source_of(id, node.inputs[0]);
   const Result out = result_of(id);
   touch(x.location);
   std::int64_t offset = 0;
@@ -183,6 +186,17 @@ void ExecutableCompiler::add_selection(NodeId id) {
   const std::size_t bytes = select_scratch_bytes(program_.pool_, x.view, attr);
   reserve_scratch(bytes);
   add_step([=](const StepContext& c) { select(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
+}
+
+void ExecutableCompiler::add_adaptive_pool(NodeId id) {
+  const Node& node = graph_[id];
+  const Operand x = stored_dense(node.inputs[0]);
+  const Result out = result_of(id);
+  touch(x.location);
+  const AdaptivePoolAttr attr = std::get<AdaptivePoolAttr>(node.as<RegionAttr>());
+  const std::size_t bytes = adaptive_pool_scratch_bytes(program_.pool_, x.view.shape);
+  reserve_scratch(bytes);
+  add_step([=](const StepContext& c) { adaptive_pool(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
 }
 
 }  // namespace tenon::cpu

@@ -10,8 +10,9 @@ constexpr std::int64_t kShort = 128;
 
 class Finder {
  public:
-  Finder(const Graph& graph, const GroupView& view, const LoopGeometry& geometry)
+  Finder(const Graph& graph, const Plan& plan, const GroupView& view, const LoopGeometry& geometry)
       : graph_(graph),
+        plan_(plan),
         view_(view),
         geometry_(geometry) {}
 
@@ -29,6 +30,7 @@ class Finder {
         if (const auto sum = exp_sum(id, first)) absorb_exp_sum(id, first, *sum);
       }
     }
+    for (NodeId id : view_.group().nodes) find_range(id);
     if (geometry_.cols < kShort) return found_;
     for (NodeId id : view_.group().nodes) find_deviation(id);
     for (NodeId id : view_.group().nodes) find_normalized(id);
@@ -164,6 +166,62 @@ class Finder {
       found_.deviation_of[reader] = difference;
   }
 
+  // where(columns <= row, x, y) with a constant x or y, cast(columns == row): no pass for the comparison, and nothing to compute.
+  void find_range(NodeId id) {
+    const Node& node = graph_[id];
+    const bool chooses = view_.is_op(id, ElementwiseOp::Where);
+    if (view_.group().kind != Group::Kind::elementwise || (!chooses && node.prim != Prim::cast) || is_absorbed(id)) return;
+    const NodeId comparison = node.inputs[0];
+    if (!view_.is_used_once(comparison) || graph_[comparison].prim != Prim::elementwise || !view_.is_whole(id)) return;
+    if (!view_.is_whole(comparison) || (chooses && !is_uniform_constant(node.inputs[1]) && !is_uniform_constant(node.inputs[2])))
+      return;
+    for (const bool swaps : {false, true}) {
+      const NodeId numbers = graph_[comparison].inputs[swaps ? 1 : 0], row = graph_[comparison].inputs[swaps ? 0 : 1];
+      const std::optional<ElementwiseOp> side = side_of(op(comparison), swaps);
+      if (!side || graph_[row].dtype != DType::i32 || !view_.repeats_along(row, geometry_.column_axis)) continue;
+      const std::optional<std::int64_t> first = first_counted(numbers);
+      if (!first) continue;
+      found_.into[comparison] = id;
+      found_.ranges.insert_or_assign(id, ColumnRange{comparison, *side, *first, row});
+      return;
+    }
+  }
+  // The comparison of the columns' numbers with the row's; nullopt if it is no range.
+  static std::optional<ElementwiseOp> side_of(ElementwiseOp op, bool swaps) {
+    switch (op) {
+      case ElementwiseOp::Eq: return op;
+      case ElementwiseOp::Lt: return swaps ? ElementwiseOp::Gt : op;
+      case ElementwiseOp::Le: return swaps ? ElementwiseOp::Ge : op;
+      case ElementwiseOp::Gt: return swaps ? ElementwiseOp::Lt : op;
+      case ElementwiseOp::Ge: return swaps ? ElementwiseOp::Le : op;
+      default: return std::nullopt;
+    }
+  }
+  bool is_uniform_constant(NodeId id) const {
+    if (view_.member(id) || !view_.is_constant(id) || is_block(graph_[id].dtype)) return false;
+    const ValueView& view = plan_.views[static_cast<std::size_t>(id)];
+    for (int axis = 0; axis < view.shape.rank(); ++axis)
+      if (view.shape[axis] != 1 && view.strides[static_cast<std::size_t>(axis)] != 0) return false;
+    return true;
+  }
+  // The number of the first column, if the numbers count columns and all rows have the same.
+  std::optional<std::int64_t> first_counted(NodeId id) const {
+    if (view_.member(id) || !view_.is_constant(id) || graph_[id].dtype != DType::i32) return std::nullopt;
+    const ValueView& view = plan_.views[static_cast<std::size_t>(id)];
+    const Node& base = graph_[view.base];
+    const HostArray& array = base.as<ConstantAttr>().value;
+    if (base.dtype != DType::i32 || array.dtype() != DType::i32) return std::nullopt;
+    for (int axis = 0; axis < view.shape.rank(); ++axis) {
+      const std::int64_t stride = view.strides[static_cast<std::size_t>(axis)];
+      if (view.shape[axis] != 1 && stride != (axis == geometry_.column_axis ? 1 : 0)) return std::nullopt;
+    }
+    if (view.shape[geometry_.column_axis] != geometry_.cols) return std::nullopt;
+    const auto* const numbers = reinterpret_cast<const std::int32_t*>(array.data()) + view.offset;
+    for (std::int64_t i = 1; i < geometry_.cols; ++i)
+      if (numbers[i] != numbers[0] + i) return std::nullopt;
+    return numbers[0];
+  }
+
   // (x - row) / row * row + row: one pass.
   void find_normalized(NodeId id) {
     const auto product = found_.product_of.find(id);
@@ -203,6 +261,7 @@ class Finder {
   }
 
   const Graph& graph_;
+  const Plan& plan_;
   const GroupView& view_;
   const LoopGeometry& geometry_;
   Absorbed found_;
@@ -224,8 +283,8 @@ StoreAndReduceKernel store_and_reduce_kernel(ReduceKind kind, ElementwiseOp op, 
   return nullptr;
 }
 
-Absorbed find_absorbed(const Graph& graph, const GroupView& view, const LoopGeometry& geometry) {
-  return Finder(graph, view, geometry).run();
+Absorbed find_absorbed(const Graph& graph, const Plan& plan, const GroupView& view, const LoopGeometry& geometry) {
+  return Finder(graph, plan, view, geometry).run();
 }
 
 }  // namespace tenon::cpu

@@ -9,6 +9,14 @@
 
 namespace tenon::cpu {
 
+// A comparison of numbers that count columns with one number per row: all columns of one side.
+struct ColumnRange {
+  NodeId comparison;
+  ElementwiseOp op;
+  std::int64_t first_number;  // of the first column
+  NodeId row;
+};
+
 struct Absorbed {
   std::map<NodeId, NodeId> into;                         // node -> one whose instruction computes it, too
   std::map<NodeId, NodeId> product_of;                   // a sum -> the product in it: a * b + c
@@ -21,12 +29,13 @@ struct Absorbed {
   std::map<NodeId, NodeId> reduced_by;                   // an op of two arrays -> the reduction over it
   std::map<NodeId, NodeId> deviation_of;                 // an op or a product sum -> the difference x - row it works on
   std::map<NodeId, NodeId> normalized;                   // a sum, its product absorbed -> the quotient of a difference in that
+  std::map<NodeId, ColumnRange> ranges;                  // a choice, or a cast of a bool -> the comparison it is of
 };
 
 // Kernels that do several at once; nullptr where there is none.
 ProductSumKernel difference_kernel(ReduceKind kind, ElementwiseOp measure, DType type);
 StoreAndReduceKernel store_and_reduce_kernel(ReduceKind kind, ElementwiseOp op, DType type);
 
-Absorbed find_absorbed(const Graph& graph, const GroupView& view, const LoopGeometry& geometry);
+Absorbed find_absorbed(const Graph& graph, const Plan& plan, const GroupView& view, const LoopGeometry& geometry);
 
 }  // namespace tenon::cpu

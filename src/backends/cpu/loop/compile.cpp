@@ -45,7 +45,7 @@ class LoopCompiler {
     const std::size_t bytes = footprint(externals);
     program_.stream = beyond_cache(bytes);
     program_.prefetch = bytes > kPrefetchFrom;
-    absorbed_ = find_absorbed(graph_, view_, geometry());
+    absorbed_ = find_absorbed(graph_, plan_, view_, geometry());
     shorten_blocks(externals);
     assign_phases();
     emit();
@@ -88,6 +88,9 @@ class LoopCompiler {
       return placement_.source(plan_.views[at(node)].base).stored != compute_dtype(graph_[node].dtype);
     };
     const std::size_t kernels = group_.nodes.size() - absorbed_.into.size();
+    const bool reduces_columns = group_.kind == Group::Kind::reduction && !geometry().keeps_columns;
+    if (reduces_columns && kernels == 1 && std::none_of(externals.begin(), externals.end(), is_converted))
+      program_.geometry.block = std::max(geometry().block, geometry().part_extent);
     if (group_.kind != Group::Kind::elementwise || !geometry().is_flat()) return;
     if (kernels == 1 && !program_.stream && reads_and_writes_directly(externals)) {
       program_.geometry.block = kDirectBlock;  // nothing has to stay in the L1 cache
@@ -157,7 +160,9 @@ class LoopCompiler {
           const int feeding = phase_[id] - (group_.kind == Group::Kind::rows ? 1 : 0);
           if (feeding == current_phase_) emit_reduce(id);
         } else if (phase_[id] == current_phase_) {
-          if (node.prim == Prim::cast)
+          if (absorbed_.ranges.count(id))
+            emit_range(id);
+          else if (node.prim == Prim::cast)
             emit_cast(id);
           else
             emit_elementwise(id);
@@ -321,6 +326,48 @@ class LoopCompiler {
     instruction.out = streams ? define_output(id) : define(id, false);
     program_.cost += 2;
     body().push_back(instruction);
+  }
+
+  // The bytes of a constant operand, as |type|.
+  std::array<std::byte, 8> constant_bytes(NodeId node, DType type) {
+    const Register& reg = program_.registers[at(*constant_operand(node))];
+    std::array<std::byte, 8> bytes{};
+    kernels().convert[static_cast<int>(reg.dtype)][static_cast<int>(type)](program_.constants.data() + reg.offset, bytes.data(),
+                                                                           1);
+    return bytes;
+  }
+
+  void emit_range(NodeId id) {
+    const ColumnRange& range = absorbed_.ranges.at(id);
+    const Node& node = graph_[id];
+    Instruction instruction;
+    instruction.code = Code::select_range;
+    instruction.in[1] = operand(range.row, true);
+    instruction.range.comparison = range.op;
+    instruction.range.first_number = range.first_number;
+    std::optional<NodeId> copied;
+    if (node.prim != Prim::cast) {
+      if (!is_known(node.inputs[1])) copied = node.inputs[1];
+      if (!is_known(node.inputs[2])) copied = node.inputs[2];
+      instruction.range.copies_inside = copied == node.inputs[1];
+      instruction.range.copies_outside = copied == node.inputs[2];
+    }
+    const bool narrow = is_stored_as_bf16(id) && (!copied || is_read_as_bf16(*copied));
+    const DType type = narrow ? DType::bf16 : compute_dtype(node.dtype);
+    if (copied) instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
+    if (node.prim == Prim::cast) {
+      const double one = 1;
+      kernels().convert[static_cast<int>(DType::f64)][static_cast<int>(type)](&one, instruction.range.inside.data(), 1);
+    } else {
+      if (!instruction.range.copies_inside) instruction.range.inside = constant_bytes(node.inputs[1], type);
+      if (!instruction.range.copies_outside) instruction.range.outside = constant_bytes(node.inputs[2], type);
+    }
+    instruction.out = narrow ? define_bf16(id) : define(id, false);
+    program_.cost += 1;
+    body().push_back(instruction);
+  }
+  bool is_known(NodeId node) const {
+    return !member(node) && view_.is_constant(node) && !is_block(graph_[node].dtype) && is_uniform(node);
   }
 
   void emit_normalized(NodeId id) {

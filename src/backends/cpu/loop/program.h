@@ -62,9 +62,10 @@ struct Instruction {
     exp_sum,             // exp(elements - one per row), stored if |out|, and its sum
     squared_deviations,  // the sum of (elements - one per row)^2, or of (elements / one per row)^2
     deviation_with,      // elementwise on (elements - one per row) and another one per row
-    normalize,           // (elements - one per row) / a second * a third + a fourth
-    store,               // to an external, with streaming stores if the loop uses them
-    store_rows,          // one element per row to an external
+    select_range,  // elements where a number that counts columns compares with one per row, a constant elsewhere; or conversely
+    normalize,     // (elements - one per row) / a second * a third + a fourth
+    store,         // to an external, with streaming stores if the loop uses them
+    store_rows,    // one element per row to an external
   };
   Code code{};
   int out = -1;
@@ -78,6 +79,13 @@ struct Instruction {
   NormalizeKernel normalize = nullptr;
   std::array<int, 2> ahead{-1, -1};  // externals whose next row the kernel prefetches
   std::array<double, 4> params{};
+  // select_range: the columns whose number compares so with the row's, and what is written there and elsewhere if not in[0].
+  struct Range {
+    ElementwiseOp comparison{};
+    std::int64_t first_number = 0;
+    bool copies_inside = false, copies_outside = false;
+    std::array<std::byte, 8> inside{}, outside{};
+  } range;
   bool streaming = false;  // divide_rows: use streaming stores (elementwise kernels are chosen accordingly)
 };
 

@@ -314,29 +314,71 @@ class LoopRunner {
       case Code::exp_sum: exp_sum(i); break;
       case Code::squared_deviations: squared_deviations(i); break;
       case Code::deviation_with: deviation_with(i); break;
+      case Code::select_range: select_range(i); break;
       case Code::normalize: normalize(i); break;
       case Code::store: store_tile(i); break;
       case Code::store_rows: store_rows(i); break;
     }
   }
 
+  // The offsets of the rows of a tile one after the other, without a division for each.
+  class RowOffsets {
+   public:
+    RowOffsets(const LoopGeometry& geometry, const External& external, std::int64_t row)
+        : outer_(geometry.outer),
+          strides_(external.row_strides) {
+      for (std::size_t i = outer_.size(); i-- > 0;) {
+        place_[i] = i > 0 ? row % outer_[i] : row;
+        offset_ += place_[i] * strides_[i];
+        if (i > 0) row /= outer_[i];
+      }
+    }
+    std::int64_t next() {
+      const std::int64_t offset = offset_;
+      for (std::size_t i = outer_.size(); i-- > 0;) {
+        offset_ += strides_[i];
+        if (i == 0 || ++place_[i] < outer_[i]) break;
+        offset_ -= strides_[i] * outer_[i];
+        place_[i] = 0;
+      }
+      return offset;
+    }
+
+   private:
+    const std::vector<std::int64_t>& outer_;
+    const Strides& strides_;
+    Strides place_;
+    std::int64_t offset_ = 0;
+  };
+
   void load(const Instruction& i) {
     const External& external = loop_.externals[at(i.external)];
     const std::size_t size = element_bytes(external.place.stored);
     std::byte* out = pointers_[i.out];
-    for (std::int64_t r = 0; r < tile_.rows; ++r)
-      load_strided(out + at(r * tile_.columns) * size, address(external, tile_.row + r, tile_.column), tile_.columns,
-                   external.col_stride, size);
+    if (external.dense || tile_.rows == 1) {
+      for (std::int64_t r = 0; r < tile_.rows; ++r)
+        load_strided(out + at(r * tile_.columns) * size, address(external, tile_.row + r, tile_.column), tile_.columns,
+                     external.col_stride, size);
+      return;
+    }
+    RowOffsets offsets(loop_.geometry, external, tile_.row);
+    const std::int64_t first = external.offset + tile_.column * external.col_stride;
+    for (std::int64_t r = 0; r < tile_.rows; ++r, out += at(tile_.columns) * size)
+      load_strided(out, locations_[external.place.location] + static_cast<std::int64_t>(size) * (first + offsets.next()),
+                   tile_.columns, external.col_stride, size);
   }
 
   void load_rows(const Instruction& i) {
     const External& external = loop_.externals[at(i.external)];
     const std::size_t size = element_bytes(external.place.stored);
+    const std::byte* const from = locations_[external.place.location] + static_cast<std::int64_t>(size) * external.offset;
+    if (tile_.rows == 1) {
+      std::memcpy(pointers_[i.out], from + static_cast<std::int64_t>(size) * row_offset(external, tile_.row), size);
+      return;
+    }
+    RowOffsets offsets(loop_.geometry, external, tile_.row);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
-      std::memcpy(pointers_[i.out] + at(r) * size,
-                  locations_[external.place.location] +
-                      static_cast<std::int64_t>(size) * (external.offset + row_offset(external, tile_.row + r)),
-                  size);
+      std::memcpy(pointers_[i.out] + at(r) * size, from + static_cast<std::int64_t>(size) * offsets.next(), size);
   }
 
   void expand(const Instruction& i) {
@@ -443,6 +485,36 @@ class LoopRunner {
       const std::size_t first = at(r * tile_.columns) * size;
       const void* in[3] = {pointers_[i.in[0]] + first, pointers_[i.in[1]] + at(r) * size, pointers_[i.in[2]] + at(r) * size};
       i.kernel(in, pointers_[i.out] + first, tile_.columns, i.params.data());
+    }
+  }
+
+  void select_range(const Instruction& i) {
+    const std::int64_t cols = tile_.columns;
+    const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
+    const auto* const rows = reinterpret_cast<const std::int32_t*>(pointers_[i.in[1]]);
+    const auto write = [&](std::int64_t row, std::int64_t begin, std::int64_t end, bool copies, const std::byte* value) {
+      const std::size_t first = at(row * cols + begin) * size;
+      if (begin == end) return;
+      if (copies)
+        kernels().copy(pointers_[i.out] + first, pointers_[i.in[0]] + first, at(end - begin) * size);
+      else
+        fill_value(pointers_[i.out] + first, value, end - begin, size);
+    };
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      // The column that has the row's number, and the columns below it or up to it.
+      const std::int64_t equal = rows[r] - i.range.first_number - tile_.column;
+      const std::int64_t below = std::clamp<std::int64_t>(equal, 0, cols), up_to = std::clamp<std::int64_t>(equal + 1, 0, cols);
+      std::int64_t begin = 0, end = cols;
+      switch (i.range.comparison) {
+        case ElementwiseOp::Lt: end = below; break;
+        case ElementwiseOp::Le: end = up_to; break;
+        case ElementwiseOp::Gt: begin = up_to; break;
+        case ElementwiseOp::Ge: begin = below; break;
+        default: begin = below, end = up_to; break;
+      }
+      write(r, 0, begin, i.range.copies_outside, i.range.outside.data());
+      write(r, begin, end, i.range.copies_inside, i.range.inside.data());
+      write(r, end, cols, i.range.copies_outside, i.range.outside.data());
     }
   }
 

@@ -116,6 +116,8 @@ void level::add_bf16_kernels(Kernels& table) {
 #define TENON_X(Name) table.elementwise_bf16[static_cast<int>(ElementwiseOp::Name)] = kernel_of_bf16<elementwise::Name>;
   TENON_X(Add)
   TENON_X(Sub)
+  TENON_X(AddAlpha)
+  TENON_X(SubAlpha)
   TENON_X(Mul)
   TENON_X(Div)
   TENON_X(Mac)

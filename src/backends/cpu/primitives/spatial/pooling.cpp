@@ -65,10 +65,10 @@ typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t pl
 }
 
 // Maxima of f32 windows: first of the rows, then along the row. A window that contains a NaN gives NaN, as in WindowMax.
-TENON_CLONES void max_into(float* to, const float* from, std::int64_t n) {
+TENON_CLONES void max_into(float* __restrict to, const float* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[i] <= to[i] ? to[i] : from[i];
 }
-TENON_CLONES void max_pairs_into(float* to, const float* from, std::int64_t n) {
+TENON_CLONES void max_pairs_into(float* __restrict to, const float* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[2 * i] <= to[i] ? to[i] : from[2 * i];
 }
 
@@ -87,11 +87,10 @@ TENON_CLONES void sum_windows(const double* line, std::int64_t step, std::int64_
 }
 
 bool has_fast_row(const Sliding& at) {
-  return at.size[0] == 1 && at.out[0] == 1 && at.steps[2] == 1 && at.stride[2] <= 2 && at.out[2] >= 8 &&
-         (at.size[2] - 1) * at.dilation[2] < kLine / 4;
+  return at.steps[2] == 1 && at.stride[2] <= 2 && at.out[2] >= 4 && (at.size[2] - 1) * at.dilation[2] < kLine / 4;
 }
 
-void max_row(const Sliding& at, const float* image, std::int64_t place1, float* out) {
+void max_row(const Sliding& at, const float* image, std::int64_t place0, std::int64_t place1, float* out) {
   constexpr float kLeast = -std::numeric_limits<float>::infinity();
   alignas(64) float line[kLine + 2];
   const std::int64_t reach = (at.size[2] - 1) * at.dilation[2] + 1, step = at.stride[2];
@@ -100,9 +99,14 @@ void max_row(const Sliding& at, const float* image, std::int64_t place1, float* 
     const std::int64_t n = std::min(places, at.out[2] - begin), first = at.source(2, begin, 0), extent = (n - 1) * step + reach;
     std::fill_n(line, extent + 1, kLeast);
     const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at.in[2] - first, from, extent);
-    for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
-      const std::int64_t row = at.source(1, place1, tap);
-      if (at.is_inside(1, row)) max_into(line + from, image + row * at.steps[1] + first + from, to - from);
+    for (std::int64_t tap0 = 0; tap0 < at.size[0]; ++tap0) {
+      const std::int64_t slice = at.source(0, place0, tap0);
+      if (!at.is_inside(0, slice)) continue;
+      for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
+        const std::int64_t row = at.source(1, place1, tap);
+        if (!at.is_inside(1, row)) continue;
+        max_into(line + from, image + slice * at.steps[0] + row * at.steps[1] + first + from, to - from);
+      }
     }
     std::fill_n(out + begin, n, kLeast);
     for (std::int64_t tap = 0; tap < at.size[2]; ++tap)
@@ -111,7 +115,7 @@ void max_row(const Sliding& at, const float* image, std::int64_t place1, float* 
 }
 
 // Sums likewise, in double.
-void sum_row(const Sliding& at, const float* image, std::int64_t place1, float* out) {
+void sum_row(const Sliding& at, const float* image, std::int64_t place0, std::int64_t place1, float* out) {
   alignas(64) double line[kLine];
   const std::int64_t reach = (at.size[2] - 1) * at.dilation[2] + 1, step = at.stride[2];
   const std::int64_t places = (kLine - reach) / step + 1;
@@ -119,9 +123,14 @@ void sum_row(const Sliding& at, const float* image, std::int64_t place1, float* 
     const std::int64_t n = std::min(places, at.out[2] - begin), first = at.source(2, begin, 0), extent = (n - 1) * step + reach;
     std::fill_n(line, extent, 0.0);
     const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at.in[2] - first, from, extent);
-    for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
-      const std::int64_t row = at.source(1, place1, tap);
-      if (at.is_inside(1, row)) add_into(line + from, image + row * at.steps[1] + first + from, to - from);
+    for (std::int64_t tap0 = 0; tap0 < at.size[0]; ++tap0) {
+      const std::int64_t slice = at.source(0, place0, tap0);
+      if (!at.is_inside(0, slice)) continue;
+      for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
+        const std::int64_t row = at.source(1, place1, tap);
+        if (!at.is_inside(1, row)) continue;
+        add_into(line + from, image + slice * at.steps[0] + row * at.steps[1] + first + from, to - from);
+      }
     }
     sum_windows(line, step, at.size[2], at.dilation[2], n, out + begin);
   }
@@ -203,7 +212,7 @@ void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
       if constexpr (std::is_same_v<T, float>)
         if (fast) {
           constexpr auto pool_line = std::is_same_v<Kind, WindowMax<float>> ? max_row : sum_row;
-          pool_line(at, from, row % at.out[1], out + i * at.out[2]);
+          pool_line(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
           continue;
         }
       pool_row<Kind>(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
