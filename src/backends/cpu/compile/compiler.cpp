@@ -27,6 +27,10 @@ bool is_worth_one_step(const Graph& graph, const Region& region, const Attention
 // The ops that run as one step. Other regions run as the nodes they consist of.
 bool takes_region(const Graph& graph, const Region& region) {
   if (std::holds_alternative<TopKAttr>(region.attr) || std::holds_alternative<QuantizedMatMulAttr>(region.attr)) return true;
+  if (std::holds_alternative<ForestAttr>(region.attr)) {
+    const Prim nodes = graph[region.inputs[1]].prim;
+    return nodes == Prim::input || nodes == Prim::constant;
+  }
   const DType dtype = graph[region.output].dtype;
   if (compute_dtype(dtype) != DType::f32 || is_block(dtype)) return false;
   if (std::holds_alternative<ConvTransposeAttr>(region.attr)) return graph[region.inputs[1]].shape.elements() > 0;

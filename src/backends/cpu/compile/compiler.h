@@ -195,6 +195,8 @@ class ExecutableCompiler final : public ValuePlacement {
   bool add_conv16(NodeId id);
   void add_blocked_conv(NodeId id, const BlockedConv& conv);
   void add_conv_transpose(NodeId id);
+  // Nodes are checked and packed once.
+  void add_forest(NodeId id);
 
   CpuExecutable& program_;
   const BlockedGraph blocked_;
