@@ -3,6 +3,7 @@
 #include "array/block_format.h"
 #include "backends/cpu/products/integer/gemm_int8.h"
 #include "backends/cpu/products/integer/integer_products.h"
+#include "backends/cpu/products/integer/kept_floats.h"
 #include "graph/optimize/simplify.h"
 
 namespace tenon::cpu {
@@ -42,9 +43,9 @@ BlockedGraph fused_graph(const Graph& graph, const FusionLimits& limits) {
   const Graph simple = simplify(graph, takes_region);
   if (limits.max_nodes <= 1) return {{simple, {}, {}}, {}};
   const Graph ops = simplify(recognise_ops(simple));
-  if (!has_int8_gemm()) return block_channels(absorb_epilogues(ops, {}));
+  if (!has_int8_gemm()) return block_channels(absorb_epilogues(keep_floats(ops), {}));
   const IntegerGraph integers = recognise_integer_products(ops);
-  return block_channels(absorb_epilogues(integers.graph, integers.products));
+  return block_channels(absorb_epilogues(keep_floats(integers.graph), integers.products));
 }
 
 }  // namespace
