@@ -18,8 +18,10 @@ Results top_k(const NodeContext& node) {
   const std::int64_t k = node.version() < 10 ? node.integer("k") : node.host_integers(1).at(0);
   const int axis = node.axis("axis", -1, x.rank());
   if (k < 0 || k > x.extent(axis)) node.fail(fmt::format("k is {}, but the axis has {} elements", k, x.extent(axis)));
-  const Expr order(node.graph(), node.graph().arg_sort(x.id(), axis, node.integer("largest", 1) != 0));
+  const bool largest = node.integer("largest", 1) != 0;
+  const Expr order(node.graph(), node.graph().arg_sort(x.id(), axis, largest));
   const Expr best = narrow(order, axis, 0, k);
+  if (k < x.extent(axis) && best.shape().elements() > 0) node.graph().mark({{x.id()}, best.id(), TopKAttr{axis, 0, k, largest}});
   return {gather(x, best, axis), best};
 }
 
