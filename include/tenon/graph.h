@@ -185,8 +185,20 @@ struct QuantizedMatMulAttr {
 struct AdaptivePoolAttr {
   bool max = true;
 };
+// Decision trees: x [m, features] f32, nodes [n, 4] i32, roots [trees] i64 and weights: f32 [m, targets], the sums over all trees
+// of the weights of the leaves that the rows of x lead to. A node is its first child, its feature, 1 if NaN goes to the first
+// child, and the bits of the f32 that the feature is compared with; if the comparison holds, the first child follows, else the
+// node after it. A leaf is its own child. Weights are [n, targets] f32 or, if a tree has one target, the targets [trees] i64;
+// then the last bits of a leaf are its weight. No way to a leaf is longer than |depth|. A place or feature that does not exist
+// stands for the nearest one.
+struct ForestAttr {
+  enum class Test : std::uint8_t { leq, lt, gte, gt };
+  Test test = Test::leq;
+  std::int64_t depth = 0;
+  bool one_target_per_tree = false;
+};
 using RegionAttr = std::variant<AttentionAttr, SoftmaxAttr, NormAttr, TopKAttr, DistanceAttr, ConvTransposeAttr,
-                                QuantizedMatMulAttr, AdaptivePoolAttr>;
+                                QuantizedMatMulAttr, AdaptivePoolAttr, ForestAttr>;
 
 // Says that |output| is the result of an op on |inputs|.
 struct Region {

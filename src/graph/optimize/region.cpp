@@ -38,6 +38,10 @@ void each_field(A& a, F&& f) {
     f("zero", a.zero);
   } else if constexpr (std::is_same_v<Attr, AdaptivePoolAttr>) {
     f("max", a.max);
+  } else if constexpr (std::is_same_v<Attr, ForestAttr>) {
+    f("test", a.test);
+    f("depth", a.depth);
+    f("one_target_per_tree", a.one_target_per_tree);
   } else {
     static_assert(std::is_same_v<Attr, ConvTransposeAttr>);
     f("stride", a.stride);
@@ -145,6 +149,17 @@ class Checker {
       require(x[axis] >= 1 && x[axis] <= kLimit && y[axis] >= 1 && y[axis] <= kLimit, "an empty axis, or one that is too long");
     require(in(0).dtype == out().dtype && is_float(out().dtype), "dtypes that do not match");
   }
+  void operator()(const ForestAttr& a) const {
+    inputs(4, 4);
+    const Shape &x = shape(0), &nodes = shape(1), &roots = shape(2), &weights = shape(3), &y = out().shape;
+    require(a.test <= ForestAttr::Test::gt && a.depth >= 0, "an unknown test");
+    require(x.rank() == 2 && nodes.rank() == 2 && roots.rank() == 1 && y.rank() == 2, "the wrong rank");
+    require(x[1] >= 1 && nodes[0] >= 1 && nodes[1] == 4 && y[0] == x[0] && y[1] >= 1, "tables of the wrong shape");
+    require(weights == (a.one_target_per_tree ? roots : Shape({nodes[0], y[1]})), "weights of the wrong shape");
+    require(in(0).dtype == DType::f32 && in(1).dtype == DType::i32 && in(2).dtype == DType::i64 &&
+                in(3).dtype == (a.one_target_per_tree ? DType::i64 : DType::f32) && out().dtype == DType::f32,
+            "dtypes that do not match");
+  }
 
  private:
   void require(bool condition, const char* what) const {
@@ -175,8 +190,8 @@ RegionAttr default_attr(std::size_t index, std::index_sequence<I...>) {
 }  // namespace
 
 std::string_view name(const RegionAttr& attr) noexcept {
-  constexpr std::string_view names[] = {"attention",      "softmax",          "norm",         "top_k", "cdist",
-                                        "conv_transpose", "quantized_matmul", "adaptive_pool"};
+  constexpr std::string_view names[] = {"attention",      "softmax",          "norm",          "top_k", "cdist",
+                                        "conv_transpose", "quantized_matmul", "adaptive_pool", "forest"};
   static_assert(std::size(names) == std::variant_size_v<RegionAttr>);
   return names[attr.index()];
 }
@@ -203,6 +218,8 @@ std::string region_text(const RegionAttr& attr) {
     using T = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_same_v<T, Spatial>)
       text += fmt::format(" {} {}", field_name, fmt::join(field, ","));
+    else if constexpr (std::is_enum_v<T>)
+      text += fmt::format(" {} {}", field_name, static_cast<int>(field));
     else
       text += fmt::format(" {} {}", field_name, field);
   };
@@ -220,6 +237,8 @@ void write_region(ByteWriter& out, const RegionAttr& attr) {
       out.real(field);
     else if constexpr (std::is_same_v<T, bool>)
       out.flag(field);
+    else if constexpr (std::is_enum_v<T>)
+      out.byte(static_cast<std::uint8_t>(field));
     else
       out.integer(field);
   };
@@ -237,6 +256,8 @@ RegionAttr read_region(ByteReader& in) {
       field = in.real();
     } else if constexpr (std::is_same_v<T, bool>) {
       field = in.flag();
+    } else if constexpr (std::is_enum_v<T>) {
+      field = static_cast<T>(in.byte());
     } else {
       const std::int64_t value = in.integer();
       if (!std::in_range<T>(value)) ByteReader::fail("a region with a number that is out of range");

@@ -94,22 +94,46 @@ std::size_t Session::programs() const {
   return plans_.size();
 }
 
-std::vector<std::shared_ptr<Storage>> Session::feeds_of(const Import& program, const std::string& device,
-                                                        const std::vector<std::shared_ptr<Storage>>& given) {
-  std::vector<std::shared_ptr<Storage>> feeds;
-  feeds.reserve(program.feeds.size());
+Session::Storages Session::feeds_of(std::span<const Feed> feeds, const std::string& device, const Storages& given,
+                                    const Storages& fixed) {
+  Storages out;
+  out.reserve(feeds.size());
   const std::lock_guard lock(mutex_);
   std::map<int, std::shared_ptr<Storage>>& weights = weights_[device];
-  for (const Feed& feed : program.feeds) {
-    if (!feed.is_weight) {
-      feeds.push_back(given.at(static_cast<std::size_t>(feed.place)));
+  for (const Feed& feed : feeds) {
+    if (feed.kind != Feed::Kind::weight) {
+      out.push_back((feed.kind == Feed::Kind::fixed ? fixed : given).at(static_cast<std::size_t>(feed.place)));
       continue;
     }
     std::shared_ptr<Storage>& storage = weights[feed.place];
     if (!storage) storage = Storage::from_host(model_->weights.at(feed.place));
-    feeds.push_back(storage);
+    out.push_back(storage);
   }
-  return feeds;
+  return out;
+}
+
+Session::Storages Session::fixed_of(DeviceManager& manager, const Import& program, const RunOptions& options) {
+  if (!program.fixed) return {};
+  const GraphKey graph = program.fixed->graph.key();
+  std::string name = fmt::format("{:x}{:016x}", graph.high, graph.low);
+  for (const Feed& feed : program.fixed->feeds) name += fmt::format(",{}", feed.place);
+  const std::pair key{options.device, std::move(name)};
+  {
+    const std::lock_guard lock(mutex_);
+    // Unless the device failed that had them.
+    if (const auto found = fixed_.find(key);
+        found != fixed_.end() && std::ranges::none_of(found->second, [](const auto& each) { return each->is_lost(); }))
+      return found->second;
+  }
+  ModelWatch::tell_runs(program.fixed->graph);
+  std::uint64_t bytes = 0;
+  for (const NodeId id : program.fixed->graph.outputs())
+    bytes += storage_bytes(program.fixed->graph[id].dtype, program.fixed->graph[id].shape);
+  ModelWatch::tell_keeps(bytes);
+  Storages results =
+      evaluate(manager, program.fixed->graph, feeds_of(program.fixed->feeds, options.device, {}, {}), options).outputs;
+  const std::lock_guard lock(mutex_);
+  return fixed_[key] = std::move(results);
 }
 
 std::shared_ptr<const Import> Session::plan(const std::string& key, const Inputs& inputs, std::span<const HostArray> answers,
@@ -157,7 +181,7 @@ SessionResult Session::run(DeviceManager& manager, const Inputs& inputs, const R
   const std::size_t inputs_given = given.size();
   for (int stage = 0; stage < kMaxStages; ++stage) {
     const std::shared_ptr<const Import> program = plan(key, inputs, answers, from.get());
-    const std::vector<std::shared_ptr<Storage>> feeds = feeds_of(*program, options.device, given);
+    const Storages feeds = feeds_of(program->feeds, options.device, given, fixed_of(manager, *program, options));
     std::vector<std::shared_ptr<Storage>> outputs;
     if (!program->graph.outputs().empty()) {
       ModelWatch::tell_runs(program->graph);

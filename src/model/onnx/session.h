@@ -61,9 +61,11 @@ class Session {
   };
   std::shared_ptr<const Import> plan(const std::string& key, const std::map<std::string, RunValue, std::less<>>& inputs,
                                      std::span<const HostArray> answers, const Checkpoint* from);
-  // What |program| takes, in its order: weights of this model on |device|, and values of |given|.
-  std::vector<std::shared_ptr<Storage>> feeds_of(const Import& program, const std::string& device,
-                                                 const std::vector<std::shared_ptr<Storage>>& given);
+  using Storages = std::vector<std::shared_ptr<Storage>>;
+  // What a program takes, in the order of |feeds|: weights of this model on |device|, and values of |given| and |fixed|.
+  Storages feeds_of(std::span<const Feed> feeds, const std::string& device, const Storages& given, const Storages& fixed);
+  // The results of the program of weights alone, computed when a device needs them for the first time.
+  Storages fixed_of(DeviceManager& manager, const Import& program, const RunOptions& options);
 
   const std::shared_ptr<LoadedModel> model_;
   const std::size_t program_bytes_;
@@ -73,6 +75,7 @@ class Session {
   std::size_t plan_bytes_ = 0;     // of all
   // By the device request too: a value is on one device at a time, and two that run the model at once would pass it to and fro.
   std::map<std::string, std::map<int, std::shared_ptr<Storage>>, std::less<>> weights_;  // by device request and place
+  std::map<std::pair<std::string, std::string>, Storages> fixed_;                        // by device request and program
 };
 
 }  // namespace tenon::onnx

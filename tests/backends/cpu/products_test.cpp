@@ -10,6 +10,7 @@
 #include "backends/cpu/products/convolution/conv_packed.h"
 #include "backends/cpu/products/gemm_packed.h"
 #include "backends/cpu/products/integer/gemm_int8.h"
+#include "backends/cpu/products/integer/kept_floats.h"
 #include "graph/elementwise.h"
 #include "tenon/backend.h"
 #include "tenon/ops.h"
@@ -565,6 +566,56 @@ TEST(FusedProducts, OnlyConvolutionsThatMeetAnotherAreBlocked) {
   };
   EXPECT_EQ(blocked(1), 0u);
   EXPECT_EQ(blocked(2), 2u);
+}
+
+// x in steps of 8 bits, as exporters of quantised models write it.
+NodeId in_steps(Graph& g, NodeId x, double scale, double zero, bool is_signed, double low) {
+  const auto op = [&](const char* name, NodeId a, double b) { return apply(g, name, {a, g.literal(b)})[0]; };
+  const NodeId whole = op("add", apply(g, "round", {op("div", x, scale)})[0], zero);
+  const NodeId within = op("minimum", op("maximum", whole, low), is_signed ? 127 : 255);
+  const NodeId bytes = g.cast(within, is_signed ? DType::i8 : DType::u8);
+  return op("mul", op("sub", g.cast(bytes, DType::f32), zero), scale);
+}
+
+TEST(FusedProducts, FloatsInStepsOfBytesStayFloats) {
+  Graph g;
+  NodeId x = g.input("x", DType::f32, {2, 3, 9, 10});
+  for (int i = 0; i < 3; ++i) {
+    ConvAttr attr;
+    attr.pad_low = attr.pad_high = {1, 1, 0};
+    x = g.conv(in_steps(g, x, 0.1, i, i % 2 == 0, i % 2 == 0 ? -128 : 0),
+               g.input("w" + std::to_string(i), DType::f32, {24, g[x].shape[1], 3, 3}), attr);
+    x = apply(g, "add", {x, g.input("b" + std::to_string(i), DType::f32, {1, 24, 1, 1})})[0];
+  }
+  g.set_outputs({x});
+  expect_same_fused(g, net_inputs(g), 2e-4);
+  const Graph kept = keep_floats(g);
+  const auto reads_bytes = [](const Graph& graph) {
+    int count = 0;
+    for (NodeId id = 0; id < graph.size(); ++id)
+      for (const NodeId in : graph[id].inputs) count += graph[in].dtype == DType::i8 || graph[in].dtype == DType::u8;
+    return count;
+  };
+  EXPECT_EQ(reads_bytes(g), 3);
+  EXPECT_EQ(reads_bytes(kept), 0);
+  // A bound beyond the range of the bytes still has to be cut off.
+  Graph other;
+  other.set_outputs({in_steps(other, other.input("x", DType::f32, {4}), 0.5, 1, true, -200)});
+  EXPECT_EQ(reads_bytes(keep_floats(other)), 1);
+}
+
+TEST(FusedProducts, NotANumberInStepsOfBytesIsZero) {
+  Graph g;
+  g.set_outputs({in_steps(g, g.input("x", DType::f32, {5}), 0.5, 3, true, -128)});
+  const std::unique_ptr<Backend> backend = make_backend();
+  const std::unique_ptr<OpenDevice> open = backend->open(backend->devices()[0]);
+  const std::unique_ptr<Executable> program = open->compile(g);
+  const std::unique_ptr<Buffer> x = open->upload(HostArray::from<float>(Shape{5}, {NAN, INFINITY, -INFINITY, 0.3f, 7.0f}));
+  const std::unique_ptr<Buffer> out = open->allocate(program->output_types()[0]);
+  const Buffer* in[] = {x.get()};
+  Buffer* outs[] = {out.get()};
+  program->run(in, outs);
+  EXPECT_EQ(open->download(*out).to_doubles(), (std::vector<double>{-1.5, 62, -65.5, 0.5, 7}));
 }
 
 TEST(FusedProducts, ProductsOfBytesAreExact) {

@@ -3,6 +3,7 @@
 #include "array/block_format.h"
 #include "backends/cpu/products/integer/gemm_int8.h"
 #include "backends/cpu/products/integer/integer_products.h"
+#include "backends/cpu/products/integer/kept_floats.h"
 #include "graph/optimize/simplify.h"
 
 namespace tenon::cpu {
@@ -27,6 +28,10 @@ bool is_worth_one_step(const Graph& graph, const Region& region, const Attention
 // The ops that run as one step. Other regions run as the nodes they consist of.
 bool takes_region(const Graph& graph, const Region& region) {
   if (std::holds_alternative<TopKAttr>(region.attr) || std::holds_alternative<QuantizedMatMulAttr>(region.attr)) return true;
+  if (std::holds_alternative<ForestAttr>(region.attr)) {
+    const Prim nodes = graph[region.inputs[1]].prim;
+    return nodes == Prim::input || nodes == Prim::constant;
+  }
   const DType dtype = graph[region.output].dtype;
   if (compute_dtype(dtype) != DType::f32 || is_block(dtype)) return false;
   if (std::holds_alternative<AdaptivePoolAttr>(region.attr)) return true;
@@ -39,9 +44,9 @@ BlockedGraph fused_graph(const Graph& graph, const FusionLimits& limits) {
   const Graph simple = simplify(graph, takes_region);
   if (limits.max_nodes <= 1) return {{simple, {}, {}}, {}};
   const Graph ops = simplify(recognise_ops(simple));
-  if (!has_int8_gemm()) return block_channels(absorb_epilogues(ops, {}));
+  if (!has_int8_gemm()) return block_channels(absorb_epilogues(keep_floats(ops), {}));
   const IntegerGraph integers = recognise_integer_products(ops);
-  return block_channels(absorb_epilogues(integers.graph, integers.products));
+  return block_channels(absorb_epilogues(keep_floats(integers.graph), integers.products));
 }
 
 }  // namespace

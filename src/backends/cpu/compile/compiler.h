@@ -169,7 +169,7 @@ class ExecutableCompiler final : public ValuePlacement {
     // Calls |body| with the epilogue and the addresses of its operands.
     template <class Body>
     void with(const StepContext& c, Body body) const {
-      std::array<const float*, 8> addresses{};
+      std::array<const float*, 12> addresses{};  // as many as a chain is long
       for (std::size_t i = 0; i < operands.size(); ++i) addresses[i] = static_cast<const float*>(operands[i].bind(c).data);
       body(Finish{&epilogue, addresses.data(), channels, cols});
     }
@@ -196,6 +196,8 @@ class ExecutableCompiler final : public ValuePlacement {
   bool add_conv16(NodeId id);
   void add_blocked_conv(NodeId id, const BlockedConv& conv);
   void add_conv_transpose(NodeId id);
+  // Nodes are checked and packed once.
+  void add_forest(NodeId id);
 
   CpuExecutable& program_;
   const BlockedGraph blocked_;

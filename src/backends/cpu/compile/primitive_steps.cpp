@@ -72,6 +72,8 @@ void ExecutableCompiler::add_region(NodeId id) {
     add_conv_transpose(id);
   else if (std::holds_alternative<QuantizedMatMulAttr>(region))
     add_quantized_matmul(id);
+  else if (std::holds_alternative<ForestAttr>(region))
+    add_forest(id);
   else
     add_attention(id);
 }

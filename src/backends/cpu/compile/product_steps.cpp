@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/compiler.h"
 #include "backends/cpu/primitives/attention.h"
+#include "backends/cpu/primitives/forest.h"
 #include "backends/cpu/primitives/matmul/quantized_matmul.h"
 #include "backends/cpu/primitives/spatial/conv_transpose.h"
 #include "backends/cpu/products/convolution/conv_packed.h"
@@ -10,7 +11,7 @@
 namespace tenon::cpu {
 namespace {
 
-enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8, kBlockedConv };
+enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8, kBlockedConv, kPackedForest };
 
 // What the packed weights of a convolution depend on besides their shape. Which elements are a phase of a transposed one follows
 // from its steps, which can_block limits, and from its dilations modulo those.
@@ -359,6 +360,30 @@ void ExecutableCompiler::add_quantized_matmul(NodeId id) {
     const QuantizedMatrix matrix{static_cast<const std::uint8_t*>(codes.bind(c).data), scales.bind(c).data,
                                  has_minima ? minima.bind(c).data : nullptr, scales.view.dtype == DType::f16};
     quantized_matmul(c.pool, x.bind(c), matrix, attr, out.bind(c), {c.scratch, bytes});
+  });
+}
+
+void ExecutableCompiler::add_forest(NodeId id) {
+  const Node& node = graph_[id];
+  const Operand x = dense_value(node.inputs[0]), nodes = dense_value(node.inputs[1]), roots = dense_value(node.inputs[2]),
+                weights = dense_value(node.inputs[3]);
+  const Result out = result_of(id);
+  for (const Operand* operand : {&x, &nodes, &roots, &weights}) touch(operand->location);
+  const ForestAttr attr = std::get<ForestAttr>(node.as<RegionAttr>());
+  const std::int64_t count = nodes.view.shape[0], features = x.view.shape[1];
+  const std::int64_t floats = count * static_cast<std::int64_t>(sizeof(ForestNode) / sizeof(float));
+  const PackedWeights::Key key{kPackedForest, count, features, static_cast<std::int64_t>(nodes.offset_bytes), 0, 0, 0, 0};
+  const auto kept = graph_[base_of(node.inputs[1])].prim == Prim::input ? nullptr : std::make_shared<PackedWeights>();
+  add_step([=](const StepContext& c) {
+    const auto pack = [&](float* to) {
+      pack_forest(static_cast<const std::int32_t*>(nodes.bind(c).data), count, features, reinterpret_cast<ForestNode*>(to));
+      return true;
+    };
+    PackedWeights& place = kept ? *kept : static_cast<const CpuBuffer&>(*c.inputs[at(nodes.location)]).packed();
+    const std::shared_ptr<const float> packed = place.get(key, 1, floats, pack);
+    const ForestOperands operands{x.bind(c), reinterpret_cast<const ForestNode*>(packed.get()), count, roots.bind(c),
+                                  weights.bind(c)};
+    forest(c.pool, operands, attr, out.bind(c));
   });
 }
 

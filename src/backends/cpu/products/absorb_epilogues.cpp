@@ -10,7 +10,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int kLongestChain = 8;
+constexpr int kLongestChain = 12;
 
 std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 

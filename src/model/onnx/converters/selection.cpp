@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "model/onnx/converters/families.h"
+#include "model/onnx/kept_boxes.h"
 
 namespace tenon::onnx {
 namespace {
@@ -18,8 +19,10 @@ Results top_k(const NodeContext& node) {
   const std::int64_t k = node.version() < 10 ? node.integer("k") : node.host_integers(1).at(0);
   const int axis = node.axis("axis", -1, x.rank());
   if (k < 0 || k > x.extent(axis)) node.fail(fmt::format("k is {}, but the axis has {} elements", k, x.extent(axis)));
-  const Expr order(node.graph(), node.graph().arg_sort(x.id(), axis, node.integer("largest", 1) != 0));
+  const bool largest = node.integer("largest", 1) != 0;
+  const Expr order(node.graph(), node.graph().arg_sort(x.id(), axis, largest));
   const Expr best = narrow(order, axis, 0, k);
+  if (k < x.extent(axis) && best.shape().elements() > 0) node.graph().mark({{x.id()}, best.id(), TopKAttr{axis, 0, k, largest}});
   return {gather(x, best, axis), best};
 }
 
@@ -112,25 +115,11 @@ Results unique(const NodeContext& node) {
           integers(size, counts)};
 }
 
-struct Box {
-  double y1, x1, y2, x2;
-  double area = std::max(y2 - y1, 0.0) * std::max(x2 - x1, 0.0);
-};
-
 Box box_at(const HostArray& boxes, std::int64_t index, bool centred) {
   const double a = boxes.value(index * 4), b = boxes.value(index * 4 + 1), c = boxes.value(index * 4 + 2),
                d = boxes.value(index * 4 + 3);
   if (centred) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
-}
-
-// Whether the share of what two boxes have in common is above |limit|. Most pairs have nothing in common.
-bool overlap(const Box& a, const Box& b, double limit) {
-  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  if (height <= 0 && limit >= 0) return false;
-  const double joint = std::max(height, 0.0) * std::max(std::min(a.x2, b.x2) - std::max(a.x1, b.x1), 0.0),
-               all = a.area + b.area - joint;
-  return all > 0 ? joint > limit * all : limit < 0;
 }
 
 Results non_max_suppression(const NodeContext& node) {
@@ -153,12 +142,12 @@ Results non_max_suppression(const NodeContext& node) {
       const double left = scores.value(pair * count + a), right = scores.value(pair * count + b);
       return left != right ? left > right : a < b;
     });
-    std::vector<Box> kept;
+    KeptBoxes kept(iou);
     for (const std::int64_t i : order) {
-      if (static_cast<std::int64_t>(kept.size()) >= limit) break;
+      if (static_cast<std::int64_t>(kept.count()) >= limit) break;
       const Box box = box_at(boxes, batch * count + i, centred);
-      if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(box, other, iou); })) continue;
-      kept.push_back(box);
+      if (kept.overlap(box)) continue;
+      kept.add(box);
       chosen.insert(chosen.end(), {batch, pair % classes, i});
     }
   }

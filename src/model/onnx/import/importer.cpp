@@ -7,6 +7,7 @@
 
 #include "base/text/printable.h"
 #include "base/threads/stop_scope.h"
+#include "model/onnx/import/fixed_values.h"
 #include "model/onnx/model_watch.h"
 #include "reference/reference.h"
 #include "tenon/error.h"
@@ -226,6 +227,25 @@ std::shared_ptr<const Checkpoint> Importer::checkpoint(std::size_t node, const S
   return result;
 }
 
+namespace {
+
+void set_fixed_apart(Import& import) {
+  std::vector<bool> is_weight;
+  for (const Feed& feed : import.feeds) is_weight.push_back(feed.kind == Feed::Kind::weight);
+  std::optional<SeparatedGraph> parts = separate_fixed(import.graph, is_weight);
+  if (!parts) return;
+  FixedProgram fixed{std::move(parts->fixed), {}};
+  for (const int input : parts->weights) fixed.feeds.push_back(import.feeds[static_cast<std::size_t>(input)]);
+  std::vector<Feed> feeds;
+  for (const int input : parts->inputs)
+    feeds.push_back(input >= 0 ? import.feeds[static_cast<std::size_t>(input)] : Feed{Feed::Kind::fixed, -1 - input});
+  import.graph = std::move(parts->rest);
+  import.feeds = std::move(feeds);
+  import.fixed = std::move(fixed);
+}
+
+}  // namespace
+
 Import Importer::run() {
   ModelWatch::tell_imports();
   Scope scope;
@@ -253,6 +273,7 @@ Import Importer::run() {
   main_.set_outputs(outputs);
   result.graph = std::move(main_);
   result.feeds = std::move(feeds_);
+  if (result.is_complete) set_fixed_apart(result);
   return result;
 }
 
@@ -273,14 +294,14 @@ Expr Importer::expr(const ValuePtr& value) {
   if (value->graph == graph_) return {*graph_, value->node};
   if (graph_ != &main_) return {*graph_, graph_->constant(*value->host)};
   if (value->weight >= 0) {
-    feeds_.push_back({true, value->weight});
+    feeds_.push_back({Feed::Kind::weight, value->weight});
     value->node = main_.input(fmt::format("weight{}", value->weight), value->dtype(), value->shape);
   } else if (value->host) {
     value->node = main_.constant(*value->host);
   } else {
     const auto leaf = leaves_.find(value.get());
     if (leaf == leaves_.end()) throw Error(ErrorCode::internal, "ONNX: a value belongs to no graph");
-    feeds_.push_back({false, leaf->second});
+    feeds_.push_back({Feed::Kind::given, leaf->second});
     value->node = main_.input(fmt::format("input{}", leaf->second), value->dtype(), value->shape);
   }
   value->graph = graph_;
@@ -299,7 +320,7 @@ Expr Importer::operand(const ValuePtr& value) {
   const auto [found, is_new] = operands_.try_emplace(value->weight, -1);
   if (is_new) {
     const int place = model_.weights.converted(value->weight, *model_.products);
-    feeds_.push_back({true, place});
+    feeds_.push_back({Feed::Kind::weight, place});
     found->second = main_.input(fmt::format("weight{}", place), *model_.products, value->shape);
   }
   return {main_, found->second};

@@ -44,10 +44,17 @@ struct LoadedModel {
 // A program of at most this many elements is computed on the host at once: shape arithmetic on inputs, a condition.
 inline constexpr std::int64_t kSmallProgram = 1 << 14;
 
-// One input of the program: a weight of the model, or a tensor that the caller passes.
+// One input of the program: a weight of the model, a tensor that the caller passes, or what the weights make (FixedProgram).
 struct Feed {
-  bool is_weight = false;
-  int place = 0;  // among the weights, or among the leaves of the caller's values
+  enum class Kind : std::uint8_t { given, weight, fixed };
+  Kind kind = Kind::given;
+  int place = 0;  // among the leaves of the caller's values, the weights, or the outputs of the fixed program
+};
+
+// A program of weights alone: it runs once.
+struct FixedProgram {
+  Graph graph;
+  std::vector<Feed> feeds;
 };
 
 // An output of the model, in terms of the outputs of the program.
@@ -76,6 +83,7 @@ struct Checkpoint {
 struct Import {
   Graph graph;
   std::vector<Feed> feeds;  // one per input of the graph
+  std::optional<FixedProgram> fixed;
   std::vector<OutputValue> outputs;
   bool is_complete = false;  // else the first output of the graph is the next answer
   // Of an import that is not complete: where to go on, with that answer as the first, so that what led here is not computed

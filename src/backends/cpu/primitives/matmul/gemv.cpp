@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "backends/cpu/primitives/matmul/gemm.h"
 
@@ -20,13 +21,21 @@ constexpr std::int64_t kColumns = 256;   // results at a time if the matrix is s
 #define TENON_GEMV_LOOPS(suffix, attribute)                                                                                   \
   template <class T>                                                                                                          \
   attribute double dot_##suffix(const T* a, const T* b, std::int64_t n) {                                                     \
-    constexpr int kLanes = 32;                                                                                                \
-    T lanes[kLanes] = {};                                                                                                     \
+    constexpr int kLanes = 32 / sizeof(T);                                                                                    \
+    typedef T Lanes __attribute__((vector_size(32)));                                                                         \
+    typedef double Wide __attribute__((vector_size(kLanes * sizeof(double))));                                                \
+    Lanes sums[4] = {};                                                                                                       \
     std::int64_t i = 0;                                                                                                       \
-    for (; i + kLanes <= n; i += kLanes)                                                                                      \
-      for (int l = 0; l < kLanes; ++l) lanes[l] += a[i + l] * b[i + l];                                                       \
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) _Pragma("GCC unroll 4") for (int v = 0; v < 4; ++v) {                        \
+        Lanes x, y;                                                                                                           \
+        std::memcpy(&x, a + i + v * kLanes, sizeof x);                                                                        \
+        std::memcpy(&y, b + i + v * kLanes, sizeof y);                                                                        \
+        sums[v] += x * y;                                                                                                     \
+      }                                                                                                                       \
+    const Wide all = (__builtin_convertvector(sums[0], Wide) + __builtin_convertvector(sums[1], Wide)) +                      \
+                     (__builtin_convertvector(sums[2], Wide) + __builtin_convertvector(sums[3], Wide));                       \
     double sum = 0;                                                                                                           \
-    for (int l = 0; l < kLanes; ++l) sum += static_cast<double>(lanes[l]);                                                    \
+    _Pragma("GCC unroll 8") for (int l = 0; l < kLanes; l += 2) sum += all[l] + all[l + 1];                                   \
     for (; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);                                          \
     return sum;                                                                                                               \
   }                                                                                                                           \

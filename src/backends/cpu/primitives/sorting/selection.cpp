@@ -13,6 +13,7 @@ namespace tenon::cpu {
 namespace {
 
 constexpr int kDigitBits = 11, kDigits = 1 << kDigitBits;
+constexpr std::int64_t kFew = 24;      // that are kept sorted
 constexpr std::int64_t kScanned = 64;  // elements that are compared with the limit at a time
 
 // Keeping candidates pays while they are few; each time the buffer is full, half of it is dropped.
@@ -62,6 +63,29 @@ void keep_first(const T* in, std::int64_t step, std::int64_t n, std::int64_t wan
   if (kept > wanted) shrink();
 }
 
+// The same, sorted, for a few: each that comes before the last of them is put at its place.
+template <class T, class Item>
+void keep_few(const T* in, std::int64_t step, std::int64_t n, std::int64_t wanted, bool descending, Item* items) {
+  const auto insert = [&](const Item& item, std::int64_t kept) {
+    std::int64_t place = kept;
+    for (; place > 0 && item < items[place - 1]; --place) items[place] = items[place - 1];
+    items[place] = item;
+  };
+  std::int64_t i = 0;
+  for (; i < wanted; ++i) insert(Item::make(key_of(in[i * step], descending), i), i);
+  while (i < n) {
+    const std::int64_t end = std::min(n, i + kScanned);
+    if (step == 1 && !any_before(in + i, end - i, in[items[wanted - 1].index()], descending)) {
+      i = end;
+      continue;
+    }
+    for (; i < end; ++i) {
+      const Item item = Item::make(key_of(in[i * step], descending), i);
+      if (item < items[wanted - 1]) insert(item, wanted - 1);
+    }
+  }
+}
+
 // Leaves the items of positions [first, first + wanted) sorted at the returned place.
 template <class T, class Item>
 const Item* middle_part(const T* in, std::int64_t step, std::int64_t n, std::int64_t first, std::int64_t wanted, bool descending,
@@ -92,7 +116,9 @@ template <class T, class Item>
 void select_lane(const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step, std::int64_t n,
                  const TopKAttr& attr, Item* items, std::int64_t capacity) {
   const Item* sorted = items + attr.first;
-  if (const std::int64_t wanted = attr.first + attr.count; keeps_candidates(wanted, n)) {
+  if (const std::int64_t wanted = attr.first + attr.count; wanted <= kFew) {
+    keep_few(in, in_step, n, wanted, attr.descending, items);
+  } else if (keeps_candidates(wanted, n)) {
     keep_first(in, in_step, n, wanted, attr.descending, items, capacity);
     std::sort(items, items + wanted);
   } else {

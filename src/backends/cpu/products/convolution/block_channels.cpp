@@ -32,7 +32,8 @@ bool passes_blocks(const Graph& graph, const Node& node) {
   if (!is_image(node)) return false;
   const auto is_image_too = [&](NodeId in) { return is_image(graph[in]); };
   switch (node.prim) {
-    case Prim::elementwise: return true;
+    case Prim::elementwise:
+    case Prim::cast: return true;
     case Prim::window: return is_image_too(node.inputs[0]);
     case Prim::concat:
       return node.as<AxisAttr>().axis == 1 && std::ranges::all_of(node.inputs, is_image_too) &&

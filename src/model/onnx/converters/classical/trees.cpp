@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -107,6 +108,7 @@ class Traversal {
         forest_(forest),
         layout_(layout_of(node, forest, x.extent(1))),
         rows_(x.extent(0)),
+        given_(x),
         x_(pad_axis(x, 1, 1, 0)),
         part_(x.dtype() == DType::f64 ? 100 : 0) {}  // a function may be called with either type
 
@@ -190,15 +192,55 @@ class Traversal {
     for (std::size_t i = 0; i < layout_.order.size(); ++i) values.push_back(of(at(i)));
     return made(Shape{static_cast<std::int64_t>(layout_.order.size())}, values, dtype);
   }
+  // The tables of a region (ForestAttr) for these trees, if one can be; |leaf| is the weight of a leaf where a tree has one
+  // target.
+  struct Tables {
+    Expr nodes, roots;
+    ForestAttr attr;
+  };
+  std::optional<Tables> tables(const std::function<double(const Branch&)>& leaf) {
+    const Test test = common_test();
+    const auto same = [&](const Branch& b) { return b.test == Test::leaf || b.test == test; };
+    if (given_.dtype() != DType::f32 || given_.extent(1) < 1 || rows_ == 0 || test > Test::gt ||
+        layout_.order.size() >= (std::size_t{1} << 31) || !std::ranges::all_of(forest_.nodes, same))
+      return std::nullopt;
+    const Expr nodes = node_.in(node_.weight(attribute_, part_++, [&] {
+      std::vector<std::int32_t> table;
+      table.reserve(4 * layout_.order.size());
+      for (std::size_t i = 0; i < layout_.order.size(); ++i) {
+        const Branch& branch = at(i);
+        const bool is_leaf = branch.test == Test::leaf;
+        const auto value = static_cast<float>(is_leaf ? leaf(branch) : branch.value);
+        table.insert(table.end(), {static_cast<std::int32_t>(layout_.child[i]),
+                                   static_cast<std::int32_t>(is_leaf ? 0 : layout_.feature[i] - 1), branch.takes_missing ? 1 : 0,
+                                   std::bit_cast<std::int32_t>(value)});
+      }
+      return HostArray::from<std::int32_t>(Shape{static_cast<std::int64_t>(layout_.order.size()), 4}, table);
+    }));
+    return Tables{nodes, integers(layout_.roots), {static_cast<ForestAttr::Test>(test), layout_.depths[0], false}};
+  }
+  // Says that |y| is the sums of the weights of the leaves; |weights| as in ForestAttr.
+  void mark(const std::optional<Tables>& tables, Expr weights, Expr y) const {
+    if (!tables || y.dtype() != DType::f32) return;
+    ForestAttr attr = tables->attr;
+    attr.one_target_per_tree = weights.dtype() == DType::i64;
+    node_.graph().mark({{given_.id(), tables->nodes.id(), tables->roots.id(), weights.id()}, y.id(), attr});
+  }
+  Expr integers(const std::vector<std::int64_t>& values) {
+    return node_.in(node_.weight(attribute_, part_++, [&] {
+      return HostArray::from<std::int64_t>(Shape{static_cast<std::int64_t>(values.size())}, values);
+    }));
+  }
   Expr made(const Shape& shape, const std::vector<double>& values, DType dtype) {
     return node_.in(node_.weight(attribute_, part_++, [&] { return HostArray::from<double>(shape, values).cast(dtype); }));
   }
 
  private:
-  Expr integers(const std::vector<std::int64_t>& values) {
-    return node_.in(node_.weight(attribute_, part_++, [&] {
-      return HostArray::from<std::int64_t>(Shape{static_cast<std::int64_t>(values.size())}, values);
-    }));
+  // Of the first node that is not a leaf.
+  Test common_test() const {
+    for (const Branch& branch : forest_.nodes)
+      if (branch.test != Test::leaf) return branch.test;
+    return Test::leq;
   }
 
   // The members of each place in a row of their own, filled up with NaN, which nothing is equal to.
@@ -217,7 +259,8 @@ class Traversal {
   const Forest& forest_;
   const Layout layout_;
   const std::int64_t rows_;
-  const Expr x_;  // with a column of zeros before the others
+  const Expr given_;
+  const Expr x_;  // given_, with a column of zeros before the others
   int part_;
 };
 
@@ -228,7 +271,6 @@ Expr joined(const NodeContext& node, Traversal& traversal, std::int64_t targets,
   const Layout& layout = traversal.layout();
   const auto places = static_cast<std::int64_t>(layout.order.size()), trees = static_cast<std::int64_t>(layout.roots.size());
   if (trees == 0) return expand_to(node.constant(HostArray::zeros(dtype, {})), Shape{traversal.rows(), targets});
-  const Expr leaves = traversal.leaves();
   const bool is_sum = how == Aggregate::sum || how == Aggregate::average;
   // Boosted trees for several classes have one class each: then a leaf has one weight and the tree a column.
   std::vector<std::int64_t> column(layout.roots.size(), -1);
@@ -240,14 +282,17 @@ Expr joined(const NodeContext& node, Traversal& traversal, std::int64_t targets,
       is_single = is_single && (here < 0 || here == weight.target);
       here = weight.target;
     }
+  const auto weight_of = [](const Branch& b) {
+    return std::accumulate(b.weights.begin(), b.weights.end(), 0.0, [](double sum, const Weight& w) { return sum + w.value; });
+  };
+  const std::optional<Traversal::Tables> tables = is_sum ? traversal.tables(weight_of) : std::nullopt;
+  const Expr leaves = traversal.leaves();
   Expr y = leaves;
   if (is_single) {
-    const Expr weights = traversal.table(
-        [](const Branch& b) {
-          return std::accumulate(b.weights.begin(), b.weights.end(), 0.0,
-                                 [](double sum, const Weight& w) { return sum + w.value; });
-        },
-        dtype);
+    const Expr weights = traversal.table(weight_of, dtype);
+    std::vector<std::int64_t> targets_of_trees = column;
+    std::ranges::replace(targets_of_trees, -1, 0);
+    const Expr target = traversal.integers(targets_of_trees);
     const Expr each = take(weights, leaves, 0);
     if (targets == 1) {
       y = sum_keep(each, one_axis(1));
@@ -259,6 +304,7 @@ Expr joined(const NodeContext& node, Traversal& traversal, std::int64_t targets,
         if (column[i] >= 0) ones[i * static_cast<std::size_t>(targets) + static_cast<std::size_t>(column[i])] = 1;
       y = matmul(each, traversal.made(Shape{trees, targets}, ones, dtype));
     }
+    traversal.mark(tables, target, y);
   } else {
     if (targets > kMostWeights / places) node.refuse(fmt::format("{} nodes and {} targets", places, targets));
     const double none = is_sum ? 0 : how == Aggregate::min ? INFINITY : -INFINITY;
@@ -269,11 +315,13 @@ Expr joined(const NodeContext& node, Traversal& traversal, std::int64_t targets,
         double& value = values[i * static_cast<std::size_t>(targets) + static_cast<std::size_t>(weight.target)];
         value = is_sum ? value + weight.value : weight.value;
       }
-    const Expr each = take(traversal.made(Shape{places, targets}, values, dtype), leaves, 0);
+    const Expr weights = traversal.made(Shape{places, targets}, values, dtype);
+    const Expr each = take(weights, leaves, 0);
     const Expr all = is_sum                  ? sum_keep(each, one_axis(1))
                      : how == Aggregate::min ? min_keep(each, one_axis(1))
                                              : max_keep(each, one_axis(1));
     y = squeeze(all, one_axis(1));
+    if (is_sum) traversal.mark(tables, weights, y);
     if (!is_sum) y = where(is_inf(y), 0.0, y);
   }
   return how == Aggregate::average ? y / static_cast<double>(trees) : y;
