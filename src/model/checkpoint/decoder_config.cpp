@@ -126,6 +126,7 @@ class Reader {
   Reader(const Type& type, const json::object& object) : type_(type), object_(object) {}
 
   DecoderConfig run() {
+    read_packing();
     refuse_what_is_not_there();
     out_.type = type_.name;
     out_.settings.emplace("general.architecture", std::string(type_.architecture));
@@ -178,12 +179,27 @@ class Reader {
   void set(std::string key, gguf::Value value) { out_.settings.insert_or_assign(std::move(key), std::move(value)); }
   void put(std::string_view key, gguf::Value value) { set(fmt::format("{}.{}", type_.architecture, key), std::move(value)); }
 
-  void refuse_what_is_not_there() const {
-    if (const json::value* quantized = find("quantization_config"); quantized && quantized->is_object())
+  void read_packing() {
+    const json::value* quantized = find("quantization_config");
+    if (!quantized || !quantized->is_object()) return;
+    const json::object& q = quantized->get_object();
+    const std::string method = text_in(q, "quant_method"), version = text_in(q, "version"),
+                      format = text_in(q, "checkpoint_format");
+    const double bits = number_in(q, {"bits", "w_bit"}).value_or(4);
+    const bool is_awq = method == "awq", is_gptq = method == "gptq";
+    const bool is_known =
+        is_awq ? bits == 4 && (version.empty() || version == "gemm")
+               : is_gptq && (bits == 4 || bits == 8) && (format.empty() || format == "gptq" || format == "gptq_v2");
+    if (!is_known)
       throw Error(
           ErrorCode::unimplemented,
-          fmt::format("weights quantised by '{}' are not supported", printable(text_in(quantized->get_object(), "quant_method"))),
-          "use the model in 16-bit floats, or a GGUF file");
+          fmt::format("weights quantised by '{}'{} are not supported", printable(method),
+                      is_awq || is_gptq ? fmt::format(" with {} bits, {}{}", bits, printable(version), printable(format)) : ""),
+          "AWQ (4 bits, gemm) and GPTQ (4 or 8 bits) are; or use the model in 16-bit floats, or a GGUF file");
+    out_.packing = Packing{is_awq, static_cast<int>(bits), format != "gptq_v2"};
+  }
+
+  void refuse_what_is_not_there() const {
     for (const char* name : {"add_cross_attention", "use_bidirectional_attention", "scale_attn_by_inverse_layer_idx",
                              "use_qk_norm", "apply_residual_connection_post_layernorm", "alibi", "_remove_final_layer_norm"})
       if (flag(name)) throw Error(ErrorCode::unimplemented, fmt::format("config.json: '{}' is not supported", name));
