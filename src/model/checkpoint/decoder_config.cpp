@@ -211,7 +211,7 @@ class Reader {
   }
 
   void sizes() {
-    const std::int64_t width = needed({"hidden_size", "n_embd", "d_model"});
+    const std::int64_t width = needed({"hidden_size", "n_embd", "n_embed", "d_model"});
     const std::initializer_list<std::string_view> head_names{"num_attention_heads", "n_head", "n_heads", "num_heads"};
     const std::int64_t heads = type_.heads > 0 ? integer(head_names).value_or(type_.heads) : needed(head_names);
     layers_ = needed({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
@@ -370,7 +370,8 @@ class Reader {
     } else if (const std::int64_t every = integer({"sliding_window_pattern"}).value_or(0); is_used && every > 0) {
       for (std::int64_t i = 0; i < layers_; ++i) windowed.numbers.push_back((i + 1) % every != 0 ? 1 : 0);
     }
-    if (type_.name == "cohere2" || (type_.name == "exaone4" && is_used)) set(std::string(decoder::kTurnedLayers), windowed);
+    if (!windowed.numbers.empty() && (type_.name == "cohere2" || (type_.name == "exaone4" && is_used)))
+      set(std::string(decoder::kTurnedLayers), windowed);
     if (!windowed.numbers.empty()) set(std::string(decoder::kWindowedLayers), std::move(windowed));
     if (type_.name == "granitemoehybrid" && text_in(object_, "position_embedding_type") != "rope") {
       gguf::List none;

@@ -300,6 +300,22 @@ TEST(DecoderFolder, AStepOfOneTokenReadsOnlyTheExpertsThatItTakes) {
   EXPECT_EQ(largest_product(4), all);
 }
 
+// Files of different ages say which layers see all keys, and turn nothing, in different ways.
+TEST(DecoderFolder, KnowsTheKindsOfLayersByListPatternOrType) {
+  using Layers = std::vector<bool>;
+  const ChangedFolder folder("cohere2");
+  const auto architecture = [&] { return decoder::architecture_of(checkpoint::DecoderFolder::open(folder.path())); };
+  EXPECT_EQ(architecture().windowed, (Layers{true, false}));
+  EXPECT_EQ(architecture().turned, (Layers{true, false}));
+  folder.set("layer_types", nullptr);
+  folder.set("sliding_window_pattern", 2);
+  EXPECT_EQ(architecture().windowed, (Layers{true, false}));
+  EXPECT_EQ(architecture().turned, (Layers{true, false}));
+  folder.set("sliding_window_pattern", nullptr);
+  EXPECT_EQ(architecture().windowed, (Layers{true, true})) << "every fourth layer";
+  EXPECT_EQ(architecture().turned, (Layers{true, true}));
+}
+
 TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
   const auto refused = [](const std::string& key, boost::json::value value) {
     const ChangedFolder folder("llama");
