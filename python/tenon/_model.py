@@ -205,8 +205,8 @@ class Encoder:
     ) -> Encoder:
         """The encoder in a folder with model.onnx and tokenizer.json, or of a model file beside its tokenizer.json.
 
-        pooling: "mean" of the vectors of all tokens, or the "first". Texts are cut to max_tokens and run in batches. None: what
-        the model's files say, else "mean" and 512.
+        pooling: "mean" of the vectors of all tokens, the "first" or "last", "max", "mean_sqrt_len" or "weighted_mean". Texts are
+        cut to max_tokens and run in batches. None: what the model's files say, else "mean" and 512.
         dtype: as for Model.load.
         """
         return Encoder(_core._Encoder.load(os.fspath(path), pooling, normalize, max_tokens, batch, dtype))

@@ -123,7 +123,7 @@ def test_texts_become_vectors(words):
     tn.Encoder.load(os.path.join(MODELS, "words"), batch=1).encode(["a", "b"], on_batch=done.append)
     assert done == [1, 2]
     with pytest.raises(ValueError, match="pooling"):
-        tn.Encoder.load(os.path.join(MODELS, "words"), pooling="last")
+        tn.Encoder.load(os.path.join(MODELS, "words"), pooling="middle")
     with pytest.raises(TypeError):
         words.encode([1])
 

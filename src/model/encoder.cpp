@@ -25,6 +25,11 @@ struct EncoderState {
   EncoderOptions options;
   std::string ids, mask, types;  // names of the model's inputs; "" for one that it does not have
   Tokens empty = tokenizer.encode("");
+  struct Dense {
+    Tensor weight, bias;
+    bool has_tanh = false;
+  };
+  std::vector<Dense> dense = {};
 };
 
 namespace {
@@ -70,6 +75,25 @@ Model::Tensors inputs_of(const EncoderState& state, const HostArray& ids, const 
   return inputs;
 }
 
+// The vectors of tokens [batch, length, width] as one for each text. |mask|: i64 [batch, length].
+Tensor pooled(const Tensor& y, const HostArray& mask, EncoderOptions::Pooling how) {
+  using Pooling = EncoderOptions::Pooling;
+  if (how == Pooling::first) return y[{Slice(), 0}];
+  const Shape shape = mask.shape();
+  HostArray weights = mask.cast(DType::f32);
+  const std::span<float> w = weights.mutable_view<float>();
+  const auto length = static_cast<std::size_t>(shape[1]);
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const std::size_t place = i % length;
+    if (how == Pooling::weighted_mean) w[i] *= static_cast<float>(place + 1);
+    if (how == Pooling::last && place + 1 < length && w[i + 1] != 0) w[i] = 0;
+  }
+  const Tensor weight = Tensor(weights).reshape({shape[0], shape[1], 1});
+  if (how == Pooling::max) return max(where(weight > 0, y, Tensor(-1e9f)), 1);
+  const Tensor total = sum(y * weight, 1), count = maximum(sum(weight, 1), Tensor(1e-9f));
+  return total / (how == Pooling::mean_sqrt_len ? sqrt(count) : count);
+}
+
 // Vectors of the texts in |rows|, whose encodings are padded to the longest, at least to |longest|. There may be more vectors
 // than rows, if |rounds|.
 HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std::span<const std::size_t> rows,
@@ -93,15 +117,18 @@ HostArray run_batch(const EncoderState& state, std::span<const Tokens> all, std:
   const std::string& first = state.model.info().outputs.at(0).name;
   const auto named = outputs.find("sentence_embedding");
   Tensor y = (named != outputs.end() ? named->second : outputs.at(first)).cast(DType::f32);
-  if (y.rank() == 3 && state.options.pooling == EncoderOptions::Pooling::first) y = y[{Slice(), 0}];
-  if (y.rank() == 3) {
-    const Tensor weight = Tensor(mask).cast(DType::f32).reshape({shape[0], shape[1], 1});
-    y = sum(y * weight, 1) / maximum(sum(weight, 1), Tensor(1e-9f));
-  }
+  if (y.rank() == 3) y = pooled(y, mask, state.options.pooling.value_or(EncoderOptions::Pooling::mean));
   if (y.rank() != 2)
     throw Error(ErrorCode::unimplemented,
                 fmt::format("the output '{}' has the shape {}: neither a vector per token nor one per text", printable(first),
                             to_string(y.shape())));
+  for (const EncoderState::Dense& each : state.dense) {
+    if (y.shape()[1] != each.weight.shape()[1])
+      throw Error(ErrorCode::failed_precondition, fmt::format("a dense module takes vectors of {} elements, but they have {}",
+                                                              each.weight.shape()[1], y.shape()[1]));
+    y = matmul(y, each.weight.T()) + each.bias;
+    if (each.has_tanh) y = tanh(y);
+  }
   if (state.options.normalize) y = normalize(y);
   y.eval(options);
   return y.to_host();
@@ -213,6 +240,8 @@ Encoder Encoder::of(const Model& model, const Tokenizer& tokenizer, const Encode
   auto state = std::make_shared<EncoderState>(EncoderState{model, tokenizer, chosen, input_named(info, {"input_ids", "ids"}),
                                                            input_named(info, {"attention_mask", "mask"}),
                                                            input_named(info, {"token_type_ids", "segment_ids"})});
+  for (const EncoderOptions::Dense& each : chosen.dense)
+    state->dense.push_back({Tensor(each.weight), Tensor(each.bias), each.has_tanh});
   if (state->ids.empty() || info.outputs.empty())
     throw Error(ErrorCode::failed_precondition, "the model has no input named input_ids",
                 "an encoder takes the ids of a text's tokens");

@@ -10,6 +10,7 @@
 
 #include "source_folder.h"
 #include "temporary_folder.h"
+#include "tenon/array/io.h"
 #include "tenon/device/simulated.h"
 #include "tenon/error.h"
 #include "tenon/manager.h"
@@ -106,6 +107,101 @@ TEST(EncoderFiles, TheModelsFilesSayHowTextsAreCutAndPooled) {
   EXPECT_EQ(options({.pooling = EncoderOptions::Pooling::mean, .max_tokens = 7}).max_tokens, 7);
   write_file(folder.path() / "config.json", "no json");
   EXPECT_EQ(options().max_tokens, 3);
+  using Pooling = EncoderOptions::Pooling;
+  for (const auto& [key, how] : {std::pair("max_tokens", Pooling::max),
+                                 {"lasttoken", Pooling::last},
+                                 {"mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
+                                 {"weightedmean_tokens", Pooling::weighted_mean}}) {
+    write_file(folder.path() / "1_Pooling/config.json", "{\"pooling_mode_" + std::string(key) + "\": true}");
+    EXPECT_EQ(options().pooling, how) << key;
+  }
+  write_file(folder.path() / "1_Pooling/config.json", R"({"pooling_mode": "lasttoken"})");
+  EXPECT_EQ(options().pooling, Pooling::last);
+  write_file(folder.path() / "1_Pooling/config.json", R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})");
+  EXPECT_THROW(options(), Error);
+}
+
+// By sentence-transformers' formulas.
+TEST(EncoderPooling, EachWayGivesItsVector) {
+  const Model model = Model::load(source_folder() / "tests/model/bert/model.safetensors");
+  const Tokenizer tokenizer = Tokenizer::load(source_folder() / "tests/fixtures/models/words/tokenizer.json");
+  const std::vector<std::string> texts{"a b c", "d", "b c d a b"};
+  using Pooling = EncoderOptions::Pooling;
+  for (const Pooling how :
+       {Pooling::mean, Pooling::first, Pooling::last, Pooling::max, Pooling::mean_sqrt_len, Pooling::weighted_mean}) {
+    const Encoder encoder = Encoder::of(model, tokenizer, {.pooling = how, .normalize = false});
+    const HostArray vectors = encoder.encode(texts);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const Tokens tokens = encoder.tokens(texts[i]);
+      const auto n = static_cast<std::int64_t>(tokens.ids.size());
+      const std::vector<std::int64_t> ids(tokens.ids.begin(), tokens.ids.end()), ones(tokens.ids.size(), 1),
+          zeros(tokens.ids.size(), 0);
+      const auto tensor = [&](const std::vector<std::int64_t>& values) {
+        return Tensor::from<std::int64_t>(values, Shape{1, n});
+      };
+      const HostArray states =
+          model({{"input_ids", tensor(ids)}, {"attention_mask", tensor(ones)}, {"token_type_ids", tensor(zeros)}})
+              .at("last_hidden_state")
+              .to_host();
+      for (std::int64_t j = 0; j < 24; ++j) {
+        double sum = 0, weighted = 0, most = -1e9;
+        for (std::int64_t k = 0; k < n; ++k) {
+          const double value = states.value(k * 24 + j);
+          sum += value;
+          weighted += value * static_cast<double>(k + 1);
+          most = std::max(most, value);
+        }
+        const double count = static_cast<double>(n);
+        const double wanted = how == Pooling::mean            ? sum / count
+                              : how == Pooling::first         ? states.value(j)
+                              : how == Pooling::last          ? states.value((n - 1) * 24 + j)
+                              : how == Pooling::max           ? most
+                              : how == Pooling::mean_sqrt_len ? sum / std::sqrt(count)
+                                                              : weighted / (count * (count + 1) / 2);
+        ASSERT_NEAR(vectors.value(static_cast<std::int64_t>(i) * 24 + j), wanted, 1e-4)
+            << static_cast<int>(how) << " " << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(EncoderFiles, ModulesThatFollowTheModelAreApplied) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"model.safetensors", "config.json"})
+    std::filesystem::copy_file(source_folder() / "tests/model/bert" / name, folder.path() / name);
+  std::filesystem::copy_file(source_folder() / "tests/fixtures/models/words/tokenizer.json", folder.path() / "tokenizer.json");
+  const std::vector<std::string> texts{"a b c", "d"};
+  const HostArray plain = Encoder::load(folder.path(), {.normalize = false}).encode(texts);
+  const std::string model = R"({"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"})";
+  const auto modules = [&](const std::string& more) { write_file(folder.path() / "modules.json", "[" + model + more + "]"); };
+  modules(
+      R"(, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}, {"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"})");
+  EXPECT_THROW(Encoder::load(folder.path()), Error) << "there are no weights";
+  HostArray weight = HostArray::empty(DType::f32, Shape{2, 24});
+  for (std::size_t i = 0; i < 48; ++i)
+    weight.mutable_view<float>()[i] = 0.01f * static_cast<float>(static_cast<int>(i * 7 % 31) - 15);
+  const std::vector<float> bias{0.25f, -0.5f};
+  std::filesystem::create_directory(folder.path() / "2_Dense");
+  save_safetensors(
+      folder.path() / "2_Dense/model.safetensors",
+      {.arrays = {{"linear.weight", weight}, {"linear.bias", HostArray::from<float>(Shape{2}, bias)}}, .metadata = {}});
+  for (const bool has_tanh : {false, true}) {
+    write_file(folder.path() / "2_Dense/config.json", has_tanh
+                                                          ? R"({"activation_function": "torch.nn.modules.activation.Tanh"})"
+                                                          : R"({"activation_function": "torch.nn.modules.linear.Identity"})");
+    const HostArray vectors = Encoder::load(folder.path(), {.normalize = false}).encode(texts);
+    ASSERT_EQ(vectors.shape(), (Shape{2, 2}));
+    for (std::int64_t i = 0; i < 2; ++i)
+      for (std::int64_t j = 0; j < 2; ++j) {
+        double wanted = bias[static_cast<std::size_t>(j)];
+        for (std::int64_t k = 0; k < 24; ++k) wanted += plain.value(i * 24 + k) * weight.value(j * 24 + k);
+        EXPECT_NEAR(vectors.value(i * 2 + j), has_tanh ? std::tanh(wanted) : wanted, 1e-4);
+      }
+  }
+  modules(R"(, {"path": "2_CNN", "type": "sentence_transformers.models.CNN"})");
+  EXPECT_THROW(Encoder::load(folder.path()), Error);
+  modules(R"(, {"path": "../2_Dense", "type": "sentence_transformers.models.Dense"})");
+  EXPECT_THROW(Encoder::load(folder.path()), Error);
 }
 
 // Every batch takes 20 ms of a device and next to nothing of the CPU: what counts is which device got how many.

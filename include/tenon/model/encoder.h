@@ -28,12 +28,21 @@
 namespace tenon {
 
 struct EncoderOptions {
-  enum class Pooling : std::uint8_t { mean, first };
+  // Of the vectors of the tokens of a text: their mean, the first, the last, the largest of each element, the sum divided by the
+  // square root of how many there are, the mean with weights 1, 2, 3 ...
+  enum class Pooling : std::uint8_t { mean, first, last, max, mean_sqrt_len, weighted_mean };
   static constexpr std::int64_t kMaxTokens = 512;
 
-  // nullopt: what the model's files say (1_Pooling/config.json), else the mean.
+  // nullopt: what the model's files say (the configuration of the pooling module), else the mean.
   std::optional<Pooling> pooling = std::nullopt;
   bool normalize = true;
+  // Applied to the vector of a text, one after the other, before it is normalised: x |weight|^T + |bias|, then tanh or nothing.
+  struct Dense {
+    HostArray weight, bias;  // f32 [out, in] and [out]
+    bool has_tanh = false;
+  };
+  // What the model's files say, if empty (the Dense modules that modules.json names).
+  std::vector<Dense> dense = {};
   // Longer texts are cut; the tokens that end a text are kept. 0: what the model's files say (sentence_bert_config.json,
   // config.json), else kMaxTokens.
   std::int64_t max_tokens = 0;
@@ -43,9 +52,13 @@ struct EncoderOptions {
   std::optional<bool> rounds_shapes = std::nullopt;
   ModelOptions model = {};  // for load()
 
-  // These, and where they leave it to the files, what those in |folder| say. Files that say nothing leave it as it is.
+  // These, and where they leave it to the files, what those in |folder| say. Files that say nothing leave it as it is. Throws
+  // unimplemented naming a module that the model needs and that is not supported, invalid_argument for one that is damaged.
   EncoderOptions completed(const std::filesystem::path& folder) const;
 };
+
+// "mean", "first", "last", "max", "mean_sqrt_len", "weighted_mean". Throws invalid_argument naming them for any other.
+EncoderOptions::Pooling parse_pooling(std::string_view name);
 
 struct EncoderState;  // src/model/
 

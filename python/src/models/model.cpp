@@ -115,11 +115,9 @@ Encoder load_encoder(const std::string& path, const std::optional<std::string>& 
                      std::optional<std::int64_t> max_tokens, std::int64_t batch, nb::handle dtype) {
   EncoderOptions options;
   options.model = options_of(dtype);
-  if (pooling && pooling != "mean" && pooling != "first")
-    throw Error(ErrorCode::invalid_argument, "pooling must be 'mean' or 'first', not '" + *pooling + "'");
   if (max_tokens.value_or(1) < 1 || batch < 1)
     throw Error(ErrorCode::invalid_argument, "max_tokens and batch must be at least 1");
-  if (pooling) options.pooling = pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
+  if (pooling) options.pooling = parse_pooling(*pooling);
   options.normalize = normalize;
   options.max_tokens = max_tokens.value_or(0);
   options.batch = batch;

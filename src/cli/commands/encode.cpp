@@ -37,8 +37,7 @@ std::vector<std::string> lines_of(const std::string& file) {
 
 Encoder encoder_of(const EncodeArguments& arguments) {
   EncoderOptions options;
-  if (!arguments.pooling.empty())
-    options.pooling = arguments.pooling == "first" ? EncoderOptions::Pooling::first : EncoderOptions::Pooling::mean;
+  if (!arguments.pooling.empty()) options.pooling = parse_pooling(arguments.pooling);
   options.batch = arguments.batch;
   options.max_tokens = arguments.max_tokens;
   options.model.products = parse_dtype(arguments.dtype);
@@ -65,8 +64,9 @@ std::vector<std::string> devices_of(const EncodeArguments& arguments) {
 std::string origin_of(const EncodeArguments& arguments, const std::vector<std::string>& texts) {
   const std::filesystem::path model = Model::file_in(arguments.model), folder = Encoder::folder(arguments.model);
   std::string all = fmt::format("{} {} {} {}", arguments.pooling, arguments.max_tokens, arguments.dtype, texts.size());
-  for (const std::filesystem::path& file : {model, folder / "config.json", folder / "tokenizer.json",
-                                            folder / "sentence_bert_config.json", folder / "1_Pooling/config.json"}) {
+  for (const std::filesystem::path& file :
+       {model, folder / "config.json", folder / "tokenizer.json", folder / "sentence_bert_config.json", folder / "modules.json",
+        folder / "1_Pooling/config.json", folder / "2_Dense/model.safetensors"}) {
     std::error_code ignored;
     const auto size = std::filesystem::file_size(file, ignored);
     all += fmt::format(" {} {}", size, std::filesystem::last_write_time(file, ignored).time_since_epoch().count());
@@ -164,8 +164,9 @@ void add_model_options(Command& command, EncodeArguments& arguments) {
       ->type_name("PATH");
   command
       .add_option("--pooling", arguments.pooling,
-                  "How token vectors become one: mean, or the first token's; by default what the model's files say, else mean")
-      ->check(one_of({"mean", "first"}))
+                  "How token vectors become one: mean, the first or last token's, max, mean_sqrt_len, weighted_mean; by default "
+                  "what the model's files say, else mean")
+      ->check(one_of({"mean", "first", "last", "max", "mean_sqrt_len", "weighted_mean"}))
       ->type_name("HOW");
   command.add_option("--max-tokens", arguments.max_tokens, "Cut longer texts; by default what the model's files say, else 512")
       ->check(in_range<std::int64_t>(1, 1 << 20))

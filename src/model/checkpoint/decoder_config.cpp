@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
-#include <charconv>
 #include <cmath>
 
 #include "base/text/printable.h"
@@ -24,7 +23,6 @@ struct Type {
   std::int64_t head_width = 0;  // 0: width / heads
   double rope_base = 10000, rotated_part = 1;
   bool norms_add_one = false;        // scales are stored minus one
-  bool norms_results = false;        // post_attention_layernorm normalises the result of the attention
   bool always_windows = false;       // sliding_window needs no further switch
   bool weighs_all_experts = false;   // their weights sum to 1 before some are chosen, unless norm_topk_prob says otherwise
   bool turns_neighbours = false;     // pairs of rotary positions are neighbours, not halves
@@ -46,7 +44,7 @@ constexpr Type kTypes[] = {
     {.name = "granitemoeshared", .architecture = "granitemoe"},
     {.name = "phi3", .architecture = "phi3", .always_windows = true},
     {.name = "granite", .architecture = "granite"},
-    {.name = "olmo2", .architecture = "olmo2", .norms_results = true},
+    {.name = "olmo2", .architecture = "olmo2"},
     {.name = "smollm3", .architecture = "smollm3", .rope_base = 2e6},
     {.name = "granitemoehybrid", .architecture = "granitemoe"},
     {.name = "internlm2", .architecture = "internlm2", .has_qkv_by_group = true},
@@ -55,7 +53,7 @@ constexpr Type kTypes[] = {
     {.name = "ernie4_5", .architecture = "ernie4_5", .rope_base = 5e5, .turns_neighbours = true},
     {.name = "seed_oss", .architecture = "seed_oss"},
     {.name = "exaone", .architecture = "exaone"},
-    {.name = "exaone4", .architecture = "exaone4", .norms_results = true, .always_windows = true},
+    {.name = "exaone4", .architecture = "exaone4", .always_windows = true},
     {.name = "olmo", .architecture = "olmo"},
     {.name = "arcee", .architecture = "arcee"},
     {.name = "nemotron", .architecture = "nemotron", .rotated_part = 0.5, .norms_add_one = true},
@@ -71,18 +69,12 @@ constexpr Type kTypes[] = {
     {.name = "bloom", .architecture = "bloom", .has_qkv_by_group = true, .inner_per_width = 4, .activation = "gelu_new"},
     {.name = "mpt", .architecture = "mpt", .inner_per_width = 4, .activation = "gelu"},
     {.name = "gemma", .architecture = "gemma", .head_width = 256, .norms_add_one = true},
-    {.name = "gemma2",
-     .architecture = "gemma2",
-     .head_width = 256,
-     .norms_add_one = true,
-     .norms_results = true,
-     .always_windows = true},
+    {.name = "gemma2", .architecture = "gemma2", .head_width = 256, .norms_add_one = true, .always_windows = true},
     {.name = "gemma3_text",
      .architecture = "gemma3",
      .head_width = 256,
      .rope_base = 1e6,
      .norms_add_one = true,
-     .norms_results = true,
      .always_windows = true,
      .heads = 8,
      .kv_heads = 4,
@@ -126,6 +118,7 @@ class Reader {
   Reader(const Type& type, const json::object& object) : type_(type), object_(object) {}
 
   DecoderConfig run() {
+    read_packing();
     refuse_what_is_not_there();
     out_.type = type_.name;
     out_.settings.emplace("general.architecture", std::string(type_.architecture));
@@ -178,12 +171,27 @@ class Reader {
   void set(std::string key, gguf::Value value) { out_.settings.insert_or_assign(std::move(key), std::move(value)); }
   void put(std::string_view key, gguf::Value value) { set(fmt::format("{}.{}", type_.architecture, key), std::move(value)); }
 
-  void refuse_what_is_not_there() const {
-    if (const json::value* quantized = find("quantization_config"); quantized && quantized->is_object())
+  void read_packing() {
+    const json::value* quantized = find("quantization_config");
+    if (!quantized || !quantized->is_object()) return;
+    const json::object& q = quantized->get_object();
+    const std::string method = text_in(q, "quant_method"), version = text_in(q, "version"),
+                      format = text_in(q, "checkpoint_format");
+    const double bits = number_in(q, {"bits", "w_bit"}).value_or(4);
+    const bool is_awq = method == "awq", is_gptq = method == "gptq";
+    const bool is_known =
+        is_awq ? bits == 4 && (version.empty() || version == "gemm")
+               : is_gptq && (bits == 4 || bits == 8) && (format.empty() || format == "gptq" || format == "gptq_v2");
+    if (!is_known)
       throw Error(
           ErrorCode::unimplemented,
-          fmt::format("weights quantised by '{}' are not supported", printable(text_in(quantized->get_object(), "quant_method"))),
-          "use the model in 16-bit floats, or a GGUF file");
+          fmt::format("weights quantised by '{}'{} are not supported", printable(method),
+                      is_awq || is_gptq ? fmt::format(" with {} bits, {}{}", bits, printable(version), printable(format)) : ""),
+          "AWQ (4 bits, gemm) and GPTQ (4 or 8 bits) are; or use the model in 16-bit floats, or a GGUF file");
+    out_.packing = Packing{is_awq, static_cast<int>(bits), format != "gptq_v2"};
+  }
+
+  void refuse_what_is_not_there() const {
     for (const char* name : {"add_cross_attention", "use_bidirectional_attention", "scale_attn_by_inverse_layer_idx",
                              "use_qk_norm", "apply_residual_connection_post_layernorm", "alibi", "_remove_final_layer_norm"})
       if (flag(name)) throw Error(ErrorCode::unimplemented, fmt::format("config.json: '{}' is not supported", name));
@@ -203,7 +211,7 @@ class Reader {
   }
 
   void sizes() {
-    const std::int64_t width = needed({"hidden_size", "n_embd", "d_model"});
+    const std::int64_t width = needed({"hidden_size", "n_embd", "n_embed", "d_model"});
     const std::initializer_list<std::string_view> head_names{"num_attention_heads", "n_head", "n_heads", "num_heads"};
     const std::int64_t heads = type_.heads > 0 ? integer(head_names).value_or(type_.heads) : needed(head_names);
     layers_ = needed({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
@@ -362,7 +370,8 @@ class Reader {
     } else if (const std::int64_t every = integer({"sliding_window_pattern"}).value_or(0); is_used && every > 0) {
       for (std::int64_t i = 0; i < layers_; ++i) windowed.numbers.push_back((i + 1) % every != 0 ? 1 : 0);
     }
-    if (type_.name == "cohere2" || (type_.name == "exaone4" && is_used)) set(std::string(decoder::kTurnedLayers), windowed);
+    if (!windowed.numbers.empty() && (type_.name == "cohere2" || (type_.name == "exaone4" && is_used)))
+      set(std::string(decoder::kTurnedLayers), windowed);
     if (!windowed.numbers.empty()) set(std::string(decoder::kWindowedLayers), std::move(windowed));
     if (type_.name == "granitemoehybrid" && text_in(object_, "position_embedding_type") != "rope") {
       gguf::List none;
@@ -404,135 +413,6 @@ class Reader {
   double base_ = 10000;
 };
 
-struct Name {
-  std::string_view checkpoint, gguf;
-};
-constexpr Name kTopNames[] = {
-    {"embed_tokens", "token_embd"},
-    {"wte", "token_embd"},
-    {"embed_in", "token_embd"},
-    {"wpe", "position_embd"},
-    {"norm", "output_norm"},
-    {"ln_f", "output_norm"},
-    {"final_layer_norm", "output_norm"},
-    {"lm_head", "output"},
-    {"embed_out", "output"},
-    {"output", "output"},
-    {"tok_embeddings", "token_embd"},
-    {"word_embeddings", "token_embd"},
-    {"word_embeddings_layernorm", "token_embd_norm"},
-    {"final_layernorm", "output_norm"},
-    {"embed_positions", "position_embd"},
-    {"norm_f", "output_norm"},
-};
-constexpr Name kLayerNames[] = {
-    {"input_layernorm", "attn_norm"},
-    {"ln_1", "attn_norm"},
-    {"self_attn.q_proj", "attn_q"},
-    {"self_attn.k_proj", "attn_k"},
-    {"self_attn.v_proj", "attn_v"},
-    {"self_attn.qkv_proj", "attn_qkv"},
-    {"attn.c_attn", "attn_qkv"},
-    {"attention.query_key_value", "attn_qkv"},
-    {"attn.qkv_proj", "attn_qkv"},
-    {"attn.Wqkv", "attn_qkv"},
-    {"attention.wqkv", "attn_qkv"},
-    {"self_attention.query_key_value", "attn_qkv"},
-    {"attn.q_proj", "attn_q"},
-    {"attn.k_proj", "attn_k"},
-    {"attn.v_proj", "attn_v"},
-    {"attn.attention.q_proj", "attn_q"},
-    {"attn.attention.k_proj", "attn_k"},
-    {"attn.attention.v_proj", "attn_v"},
-    {"attention_norm", "attn_norm"},
-    {"self_attn_layer_norm", "attn_norm"},
-    {"norm_1", "attn_norm"},
-    {"ln_attn", "attn_norm"},
-    {"self_attn.out_proj", "attn_output"},
-    {"self_attn.dense", "attn_output"},
-    {"attn.out_proj", "attn_output"},
-    {"attn.attention.out_proj", "attn_output"},
-    {"self_attention.dense", "attn_output"},
-    {"attention.wo", "attn_output"},
-    {"final_layer_norm", "ffn_norm"},
-    {"norm_2", "ffn_norm"},
-    {"ln_mlp", "ffn_norm"},
-    {"ffn_norm", "ffn_norm"},
-    {"feed_forward.w1", "ffn_gate"},
-    {"feed_forward.w3", "ffn_up"},
-    {"feed_forward.w2", "ffn_down"},
-    {"mlp.c_fc_0", "ffn_gate"},
-    {"mlp.c_fc_1", "ffn_up"},
-    {"mlp.fc1", "ffn_up"},
-    {"mlp.fc2", "ffn_down"},
-    {"mlp.fc_in", "ffn_up"},
-    {"mlp.fc_out", "ffn_down"},
-    {"ffn.up_proj", "ffn_up"},
-    {"ffn.down_proj", "ffn_down"},
-    {"fc1", "ffn_up"},
-    {"fc2", "ffn_down"},
-    {"post_self_attn_layernorm", "post_attention_norm"},
-    {"post_mlp_layernorm", "post_ffw_norm"},
-    {"self_attn.q_norm", "attn_q_norm"},
-    {"self_attn.k_norm", "attn_k_norm"},
-    {"self_attn.o_proj", "attn_output"},
-    {"attn.c_proj", "attn_output"},
-    {"attention.dense", "attn_output"},
-    {"post_attention_layernorm", "ffn_norm"},
-    {"pre_feedforward_layernorm", "ffn_norm"},
-    {"ln_2", "ffn_norm"},
-    {"mlp.gate_proj", "ffn_gate"},
-    {"mlp.up_proj", "ffn_up"},
-    {"mlp.gate_up_proj", "ffn_up"},
-    {"mlp.c_fc", "ffn_up"},
-    {"mlp.dense_h_to_4h", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},
-    {"mlp.c_proj", "ffn_down"},
-    {"mlp.dense_4h_to_h", "ffn_down"},
-    {"post_feedforward_layernorm", "post_ffw_norm"},
-    {"mlp.gate", "ffn_gate_inp"},
-    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
-    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
-    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
-    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
-    {"block_sparse_moe.gate", "ffn_gate_inp"},
-    {"block_sparse_moe.router.layer", "ffn_gate_inp"},
-    {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
-    {"block_sparse_moe.output_linear", "ffn_down_exps"},
-    {"shared_mlp.input_linear", "ffn_up_shexp"},
-    {"shared_mlp.output_linear", "ffn_down_shexp"},
-};
-// Of one expert, after its number.
-constexpr Name kExpertNames[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"},
-    {"w1", "ffn_gate"},        {"w3", "ffn_up"},      {"w2", "ffn_down"},
-};
-// Tables that the model computes by itself.
-constexpr std::string_view kTables[] = {"self_attn.rotary_emb.inv_freq",
-                                        "attention.rotary_emb.inv_freq",
-                                        "attn.bias",
-                                        "attn.masked_bias",
-                                        "attention.bias",
-                                        "attention.masked_bias",
-                                        "attn.attention.bias",
-                                        "attn.attention.masked_bias",
-                                        "attn.embed_positions"};
-
-bool remove_prefix(std::string_view& text, std::initializer_list<std::string_view> prefixes) {
-  for (const std::string_view prefix : prefixes)
-    if (text.starts_with(prefix)) {
-      text.remove_prefix(prefix.size());
-      return true;
-    }
-  return false;
-}
-
-std::string_view found_in(std::span<const Name> names, std::string_view name) {
-  for (const Name& each : names)
-    if (each.checkpoint == name) return each.gguf;
-  return {};
-}
-
 }  // namespace
 
 bool is_decoder_config(std::string_view config_json) {
@@ -554,48 +434,6 @@ DecoderConfig decoder_config(std::string_view config_json) {
                 fmt::format("supported are: {}", known));
   }
   return Reader(*type, object).run();
-}
-
-std::string gguf_name(std::string_view type, std::string_view name) {
-  std::string_view rest = name;
-  if (remove_prefix(rest, {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."}))
-    return {};  // of images, which are not read
-  remove_prefix(rest, {"language_model.", "model.language_model."});
-  remove_prefix(rest, {"model.decoder.", "model.", "transformer.", "gpt_neox.", "decoder."});
-  const std::size_t dot = rest.rfind('.');
-  const std::string_view kind = dot == std::string_view::npos ? "" : rest.substr(dot);  // ".weight"
-  if (remove_prefix(rest, {"layers.", "h.", "blocks."})) {
-    std::int64_t layer = -1;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    if (error == std::errc{} && layer >= 0 && remove_prefix(rest, {"."})) {
-      if (std::find(std::begin(kTables), std::end(kTables), rest) != std::end(kTables)) return {};
-      if (rest.size() > kind.size()) rest.remove_suffix(kind.size());
-      const Type* known = find_type(type);
-      std::string_view found = found_in(kLayerNames, rest);
-      if (known && known->norms_results && rest == "post_attention_layernorm") found = "post_attention_norm";
-      if (!found.empty() && (kind == ".weight" || kind == ".bias")) return fmt::format("blk.{}.{}{}", layer, found, kind);
-      if (remove_prefix(rest, {"mlp.experts.", "block_sparse_moe.experts."}) && kind == ".weight") {
-        std::int64_t expert = -1;
-        const auto [last, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), expert);
-        rest.remove_prefix(static_cast<std::size_t>(last - rest.data()));
-        if (failed == std::errc{} && expert >= 0 && remove_prefix(rest, {"."}))
-          if (found = found_in(kExpertNames, rest); !found.empty())
-            return fmt::format("blk.{}.{}.{}{}", layer, found, expert, kind);
-      }
-    }
-  } else if (rest.size() > kind.size() && (kind == ".weight" || kind == ".bias")) {
-    rest.remove_suffix(kind.size());
-    if (const std::string_view found = found_in(kTopNames, rest); !found.empty()) return fmt::format("{}{}", found, kind);
-  }
-  if (name.ends_with("rotary_emb.inv_freq")) return {};
-  throw Error(ErrorCode::unimplemented,
-              fmt::format("the tensor '{}' is not known in models of type '{}'", printable(name), type));
-}
-
-bool is_stored_transposed(std::string_view type, std::string_view gguf_name) {
-  return type == "gpt2" && gguf_name.starts_with("blk.") && gguf_name.ends_with(".weight") &&
-         gguf_name.find("norm") == std::string_view::npos;
 }
 
 }  // namespace tenon::checkpoint

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/checkpoint/packed_weights.h"
 #include "model/gguf/source.h"
 
 namespace tenon::checkpoint {
@@ -15,6 +16,7 @@ namespace tenon::checkpoint {
 struct DecoderConfig {
   std::string type;  // "qwen2"
   std::map<std::string, gguf::Value> settings;
+  std::optional<Packing> packing;      // of quantised weights
   std::optional<bool> ties_embedding;  // whether the matrix of logits is that of embeddings; nullopt: if there is no other
 };
 

@@ -83,6 +83,7 @@ void DecoderFolder::add_file(const fs::path& path) {
   std::shared_ptr<const ByteSource> source = open_source(path);
   const SafetensorsHeader header = read_safetensors_header(*source);
   for (const SafetensorsEntry& entry : header.entries) {
+    if (packed_ && packed_->add(source, header.data_begin, entry)) continue;
     gguf::TensorInfo info;
     info.name = gguf_name(type_, entry.name);
     if (info.name.empty() || (ties_embedding_ && info.name == "output.weight")) continue;
@@ -108,11 +109,31 @@ void DecoderFolder::add_file(const fs::path& path) {
   files_.push_back(std::move(source));
 }
 
+void DecoderFolder::add_packed() {
+  if (!packed_) return;
+  for (PackedWeights::Matrix& each : packed_->matrices()) {
+    gguf::TensorInfo info;
+    info.name = gguf_name(type_, each.name);
+    if (info.name.empty() || (ties_embedding_ && info.name == "output.weight")) continue;
+    info.type = each.type;
+    info.shape = {each.rows, each.columns};
+    info.bytes = each.source->size();
+    info.file = files_.size();
+    files_.push_back(std::move(each.source));
+    const std::string name = info.name;
+    if (is_stored_transposed(type_, name) || !add(std::move(info)))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the quantised matrix '{}' does not fit the model", printable(each.name)));
+  }
+  packed_.reset();
+}
+
 DecoderFolder DecoderFolder::open(const fs::path& folder) {
   DecoderConfig config = decoder_config(folder_text(folder / "config.json", kMostConfigBytes));
   DecoderFolder out;
   out.type_ = config.type;
   out.ties_embedding_ = config.ties_embedding.value_or(false);
+  if (config.packing) out.packed_.emplace(*config.packing);
   for (auto& [key, value] : config.settings) out.set(key, std::move(value));
   if (is_file(folder / kWhole)) {
     out.add_file(folder / kWhole);
@@ -122,6 +143,7 @@ DecoderFolder DecoderFolder::open(const fs::path& folder) {
       out.add_file(folder / name);
     }
   }
+  out.add_packed();
   if (config.ties_embedding == false && !out.find_tensor("output.weight"))
     throw Error(ErrorCode::invalid_argument, "the matrix of logits is missing, but config.json says that it is not tied");
   return out;

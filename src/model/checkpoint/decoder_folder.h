@@ -10,8 +10,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "model/checkpoint/packed_weights.h"
 #include "model/gguf/source.h"
 
 namespace tenon::checkpoint {
@@ -26,8 +28,10 @@ class DecoderFolder : public gguf::Source {
 
  private:
   void add_file(const std::filesystem::path& path);
+  void add_packed();
 
   std::string type_;
+  std::optional<PackedWeights> packed_;  // until all files are read
   bool ties_embedding_ = false;
 };
 

@@ -156,7 +156,8 @@ std::string EncoderWriter::linear(const std::string& name, std::string_view x, s
 }
 std::string EncoderWriter::layer_norm(const std::string& name, std::string_view x, std::int64_t width, double eps) {
   const std::string scale = weight(name + ".weight", {width});
-  const std::string bias = requires_biases_ || has(name + ".bias") ? weight(name + ".bias", {width}) : value(HostArray::zeros(DType::f32, {width}));
+  const std::string bias =
+      requires_biases_ || has(name + ".bias") ? weight(name + ".bias", {width}) : value(HostArray::zeros(DType::f32, {width}));
   return node("LayerNormalization", {x, scale, bias}, {{"axis", std::int64_t{-1}}, {"epsilon", eps}});
 }
 std::string EncoderWriter::rms_norm(const std::string& name, std::string_view x, std::int64_t width, double eps) {

@@ -148,6 +148,17 @@ void unpack_iq4_xs(Bytes b, Out o) {
   to_uneven(o.codes, 256);
 }
 
+void unpack_grouped_4(Bytes b, Out o) {
+  o.scales[0] = float_at(b);
+  o.minima[0] = float_at(b + 4);
+  nibbles(b + 8, o.codes);
+}
+void unpack_grouped_8(Bytes b, Out o) {
+  o.scales[0] = float_at(b);
+  o.minima[0] = float_at(b + 4);
+  std::memcpy(o.codes, b + 8, 32);
+}
+
 struct Entry {
   BlockType type;
   std::string_view name;
@@ -172,6 +183,8 @@ constexpr Entry kTypes[] = {
     {BlockType::q8_k, "Q8_K", {256, 292}, unpack_q8_k, {8, 32, 128, false, false}},
     {BlockType::iq4_nl, "IQ4_NL", {32, 18}, unpack_iq4_nl, {8, 32, 128, false, true}},
     {BlockType::iq4_xs, "IQ4_XS", {256, 136}, unpack_iq4_xs, {8, 32, 128, false, false}},
+    {BlockType::grouped_4, "4 bits in groups", {32, 24}, unpack_grouped_4, {4, 32, 0, true, false}},
+    {BlockType::grouped_8, "8 bits in groups", {32, 40}, unpack_grouped_8, {8, 32, 0, true, false}},
 };
 
 const Entry* entry_of(std::uint32_t type) {
@@ -187,8 +200,9 @@ std::string_view name(BlockType type) noexcept { return entry_of(type).name; }
 
 std::optional<BlockLayout> layout_of(std::uint32_t type) noexcept {
   const Entry* entry = entry_of(type);
-  return entry ? std::optional(entry->layout) : std::nullopt;
+  return entry && type < static_cast<std::uint32_t>(BlockType::grouped_4) ? std::optional(entry->layout) : std::nullopt;
 }
+BlockLayout layout_of(BlockType type) noexcept { return entry_of(type).layout; }
 
 std::optional<CodeForm> code_form(BlockType type) noexcept {
   const Entry& entry = entry_of(type);

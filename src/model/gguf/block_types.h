@@ -1,4 +1,4 @@
-// The element types of GGUF tensors: floats, and blocks of small integers with scales.
+// The element types of GGUF tensors: floats, and blocks of small integers with scales; and two blocks of our own.
 //
 // Every block type is brought to one form: a code of 8 bits per element and, for each 16 or 32 of them, a scale and a minimum,
 // so that element i is scale * (code - zero) + minimum. The layouts are those of ggml's quantisation formats.
@@ -31,6 +31,9 @@ enum class BlockType : std::uint32_t {
   iq4_nl = 20,
   iq4_xs = 23,
   bf16 = 30,
+  // Of no GGUF file: a scale and a minimum in 32 bits, then 32 codes of 4 bits, laid out as in q4_0, or of 8.
+  grouped_4 = 0x1000,
+  grouped_8 = 0x1001,
 };
 std::string_view name(BlockType type) noexcept;  // "Q4_1"
 
@@ -38,9 +41,9 @@ struct BlockLayout {
   std::int64_t elements = 1;  // of one block
   std::size_t bytes = 0;
 };
-// nullopt for a type that is not supported.
+// Of a type that a file names; nullopt for one that is not supported.
 std::optional<BlockLayout> layout_of(std::uint32_t type) noexcept;
-inline BlockLayout layout_of(BlockType type) noexcept { return *layout_of(static_cast<std::uint32_t>(type)); }
+BlockLayout layout_of(BlockType type) noexcept;
 
 // The form above. Types of floats have none.
 struct CodeForm {

@@ -194,12 +194,7 @@ void read_parameter(const std::string& key, TextField value, ModelConfig& config
   if (key == "max_tokens") config.encoder.max_tokens = number<std::int64_t>(value, 1, 1 << 20);
   if (key == "keep_seconds") config.keep_seconds = number<double>(value, 0.0, 1e9);
   if (key == "normalize") config.encoder.normalize = value.value == "true" || value.value == "1";
-  if (key == "pooling") {
-    if (value.value != "mean" && value.value != "first")
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("config.pbtxt: pooling must be mean or first, not '{}'", printable(value.value)));
-    config.encoder.pooling = value.value == "mean" ? EncoderOptions::Pooling::mean : EncoderOptions::Pooling::first;
-  }
+  if (key == "pooling") config.encoder.pooling = parse_pooling(value.value);
   if (key == "dtype") {
     const std::optional<DType> dtype = parse_dtype(value.value);
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)

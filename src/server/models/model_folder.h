@@ -2,7 +2,7 @@
 //
 //   ROOT/NAME/[config.pbtxt]/VERSION/model.onnx     Triton's layout
 //   ROOT/NAME/model.onnx, ROOT/NAME/onnx/model.onnx, ROOT/NAME.onnx     version 1; .gguf likewise
-//   ROOT/NAME/model.safetensors with config.json     a BERT checkpoint or a language model; that may have shards,
+//   ROOT/NAME/model.safetensors with config.json     an encoder or a language model; that may have shards,
 //                                                    which ROOT/NAME/model.safetensors.index.json names
 //
 // tokenizer.json lies beside the model file or in NAME/. Names are made of letters, digits, '.', '_' and '-'. Symbolic links are

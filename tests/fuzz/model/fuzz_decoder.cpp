@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kWidth = 32, kWords = 4;
 
 // One layer of width 32 with two heads that share keys. |type|: of the matrices, with |row| bytes for 32 elements.
-std::string small_model(const std::string& architecture, std::uint32_t type, std::size_t row) {
+std::string small_model(const std::string& architecture, std::uint32_t type, std::size_t row, std::uint32_t experts = 0) {
   fuzz::GgufBytes out;
   const std::string a = architecture + ".";
   out.text("general.architecture", architecture)
@@ -38,6 +38,14 @@ std::string small_model(const std::string& architecture, std::uint32_t type, std
     for (const char* name : {"q", "k", "v"})
       vector(std::string("blk.0.attn_") + name + ".bias", name[0] == 'q' ? kWidth : kWidth / 2);
   matrix("blk.0.attn_output.weight", kWidth);
+  if (experts > 0) {
+    out.integer(a + "expert_count", experts)
+        .integer(a + "expert_used_count", 1)
+        .integer(a + "expert_feed_forward_length", kWidth);
+    out.tensor("blk.0.ffn_gate_inp.weight", {kWidth, experts}, 0, kWidth * experts * 4);
+    for (const char* name : {"gate", "up", "down"}) matrix(std::string("blk.0.ffn_") + name + "_exps.weight", kWidth * experts);
+    return out.file();
+  }
   matrix("blk.0.ffn_gate.weight", kWidth);
   matrix("blk.0.ffn_up.weight", kWidth);
   matrix("blk.0.ffn_down.weight", kWidth);
@@ -62,9 +70,11 @@ void build(fuzz::Bytes bytes) {
 
 fuzz::Target make_target() {
   fuzz::Target target{.name = "decoder"};
-  target.seeds = {small_model("llama", 0, 128), small_model("llama", 2, 18),  small_model("qwen2", 8, 34),
-                  small_model("llama", 1, 64),  small_model("gemma2", 1, 64), small_model("gptneox", 8, 34),
-                  small_model("gpt2", 0, 128),  small_model("gemma3", 2, 18)};
+  target.seeds = {small_model("llama", 0, 128),     small_model("llama", 2, 18),  small_model("qwen2", 8, 34),
+                  small_model("llama", 1, 64),      small_model("gemma2", 1, 64), small_model("gptneox", 8, 34),
+                  small_model("gpt2", 0, 128),      small_model("gemma3", 2, 18), small_model("bloom", 1, 64),
+                  small_model("cohere2", 8, 34),    small_model("falcon", 2, 18), small_model("llama", 8, 34, 2),
+                  small_model("qwen2moe", 2, 18, 3)};
   target.words = {"llama",
                   "qwen3",
                   "phi3",
@@ -77,6 +87,15 @@ fuzz::Target make_target() {
                   "rope.dimension_count",
                   "rope.scaling.type",
                   "expert_count",
+                  "expert_used_count",
+                  "expert_shared_feed_forward_length",
+                  "chatglm",
+                  "olmo",
+                  "stablelm",
+                  "attn_norm_2",
+                  "token_embd_norm",
+                  "rope_factors_long.weight",
+                  "yarn",
                   "attention.key_length",
                   "output.weight",
                   "rope_freqs.weight",

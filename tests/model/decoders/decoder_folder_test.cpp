@@ -100,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Types, DecoderFolders,
                                          "qwen3_moe", "olmoe", "granitemoe", "granite_hybrid", "glm", "glm4", "ernie", "seed_oss",
                                          "exaone4", "olmo", "arcee", "nemotron", "stablelm", "stablelm_parallel", "cohere",
                                          "cohere2", "gpt_bigcode", "gpt_neo", "gptj", "opt", "phi", "falcon", "falcon_groups",
-                                         "falcon_serial", "bloom", "mpt", "internlm2", "exaone", "gemma3_multimodal"),
+                                         "falcon_serial", "bloom", "mpt", "internlm2", "exaone", "gemma3_multimodal",
+                                         "llama_gptq", "llama_gptq_8", "llama_gptq_ordered", "qwen2_awq"),
                          [](const auto& each) { return std::string(each.param); });
 
 // The same models as GGUF files (tests/model/decoders/make_gguf.py).
@@ -150,6 +151,26 @@ TEST(DecoderFiles, TakesExpertsOfSmallIntegers) {
         for (std::size_t i = 0; i < codes.size(); ++i)
           ASSERT_NEAR(again[i], floats[i], 1e-3) << name << " " << apart << " " << steps;
       }
+  }
+}
+
+TEST(DecoderFolder, KeepsSmallIntegersOfGptqAndAwq) {
+  for (const char* name : {"llama_gptq", "llama_gptq_8", "qwen2_awq"}) {
+    const checkpoint::DecoderFolder folder = checkpoint::DecoderFolder::open(folder_of(name));
+    const auto of_form = [&](decoder::WeightForm form) {
+      return decoder::load_weights(folder, decoder::architecture_of(folder), form, false);
+    };
+    const decoder::Weights codes = of_form(decoder::WeightForm::as_stored), floats = of_form(decoder::WeightForm::single);
+    EXPECT_EQ(codes.layers[0].output.codes->bits, name == std::string("llama_gptq_8") ? 8 : 4);
+    EXPECT_FALSE(floats.layers[0].output.codes);
+    const Expected expected = expected_of(name);
+    const auto logits = Generator::load(folder_of(name), {.device = "cpu"}).weight_bytes();
+    EXPECT_LT(logits, floats.bytes);
+    const auto decoder = std::make_shared<decoder::Decoder>(folder, decoder::architecture_of(folder), decoder::DecoderTarget{});
+    decoder::Sequences whole(decoder, current_manager());
+    double largest = 0;
+    for (const double each : expected.logits) largest = std::max(largest, std::abs(each));
+    EXPECT_LT(largest_difference(whole.add(expected.prompt, {.device = "cpu"}), expected.logits), 0.06 * largest) << name;
   }
 }
 
@@ -279,6 +300,22 @@ TEST(DecoderFolder, AStepOfOneTokenReadsOnlyTheExpertsThatItTakes) {
   EXPECT_EQ(largest_product(4), all);
 }
 
+// Files of different ages say which layers see all keys, and turn nothing, in different ways.
+TEST(DecoderFolder, KnowsTheKindsOfLayersByListPatternOrType) {
+  using Layers = std::vector<bool>;
+  const ChangedFolder folder("cohere2");
+  const auto architecture = [&] { return decoder::architecture_of(checkpoint::DecoderFolder::open(folder.path())); };
+  EXPECT_EQ(architecture().windowed, (Layers{true, false}));
+  EXPECT_EQ(architecture().turned, (Layers{true, false}));
+  folder.set("layer_types", nullptr);
+  folder.set("sliding_window_pattern", 2);
+  EXPECT_EQ(architecture().windowed, (Layers{true, false}));
+  EXPECT_EQ(architecture().turned, (Layers{true, false}));
+  folder.set("sliding_window_pattern", nullptr);
+  EXPECT_EQ(architecture().windowed, (Layers{true, true})) << "every fourth layer";
+  EXPECT_EQ(architecture().turned, (Layers{true, true}));
+}
+
 TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
   const auto refused = [](const std::string& key, boost::json::value value) {
     const ChangedFolder folder("llama");
@@ -290,7 +327,9 @@ TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
   EXPECT_NE(refused("alibi", true).find("'alibi'"), std::string::npos);
   EXPECT_NE(refused("do_layer_norm_before", false).find("'do_layer_norm_before'"), std::string::npos);
   EXPECT_NE(refused("attn_config", {{"qk_ln", true}}).find("'qk_ln'"), std::string::npos);
-  EXPECT_NE(refused("quantization_config", {{"quant_method", "awq"}}).find("'awq'"), std::string::npos);
+  EXPECT_NE(refused("quantization_config", {{"quant_method", "bitsandbytes"}}).find("'bitsandbytes'"), std::string::npos);
+  EXPECT_NE(refused("quantization_config", {{"quant_method", "awq"}, {"version", "gemv"}}).find("gemv"), std::string::npos);
+  EXPECT_NE(refused("quantization_config", {{"quant_method", "gptq"}, {"bits", 3}}).find("3 bits"), std::string::npos);
   EXPECT_NE(refused("layer_types", {"linear_attention"}).find("'linear_attention'"), std::string::npos);
   const auto later = [](const std::string& key, boost::json::value value) {
     const ChangedFolder folder("llama");
@@ -304,6 +343,19 @@ TEST(DecoderFolder, RefusesByNameWhatIsNotSupported) {
   EXPECT_NE(later("num_hidden_layers", 3).find("is missing"), std::string::npos);
   EXPECT_NE(later("num_hidden_layers", "x").find("not a number"), std::string::npos);
   EXPECT_EQ(later("tie_word_embeddings", true), "") << "the matrix of logits is left out";
+}
+
+TEST(DecoderFolder, RefusesQuantisedMatricesWhosePartsDoNotFit) {
+  const auto error_after = [](const std::string& from, const std::string& to) {
+    const ChangedFolder folder("llama_gptq");
+    std::string file = text_of(folder.path() / "model.safetensors");
+    const std::size_t at = file.find(from);
+    file.replace(at, from.size(), to);
+    folder.write("model.safetensors", file);
+    return folder.error();
+  };
+  EXPECT_NE(error_after("layers.0.mlp.up_proj.scales", "layers.0.mlp.up_proj.scaled").find("not known"), std::string::npos);
+  EXPECT_NE(error_after("layers.0.mlp.up_proj.qzeros", "layers.9.mlp.up_proj.qzeros").find("has no"), std::string::npos);
 }
 
 TEST(DecoderFolder, RefusesShardsOutsideTheFolder) {

@@ -124,6 +124,61 @@ def randomize(model):
                 weight.copy_(torch.randn_like(weight) * (0.5 if is_table else 1.6 / weight.shape[-1] ** 0.5))
 
 
+def quantised(name, method, config, with_order=False):
+    """A model whose products have weights of small integers in groups of 32 inputs, packed as GPTQ or AWQ packs them."""
+    torch.manual_seed(zlib.crc32(name.encode()))
+    folder = os.path.join(OUT, name)
+    shutil.rmtree(folder, ignore_errors=True)
+    config._attn_implementation = "eager"
+    model = AutoModelForCausalLM.from_config(config).float().eval()
+    randomize(model)
+    with torch.no_grad():  # not of the tables of rotary frequencies
+        for weight in model.parameters():
+            weight.copy_(weight.half().float())
+    bits = 8 if name.endswith("8") else 4
+    each, tensors = 32 // bits, {}
+
+    def packed(values, order):  # rows of several values become rows of words
+        words = sum(values[..., place::each].long() << (bits * at) for at, place in enumerate(order))
+        return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
+
+    plain = list(range(each))
+    with torch.no_grad():
+        for key, weight in model.named_parameters():
+            if not any(part in key for part in ("_proj",)) or not key.endswith("weight"):
+                tensors[key] = weight.half()
+                continue
+            outputs, inputs = weight.shape
+            groups = inputs // 32
+            codes = torch.randint(0, 2**bits, (inputs, outputs))
+            zeros = torch.randint(1, 2**bits, (groups, outputs))
+            scales = (torch.rand(groups, outputs) * 3.2 / 2**bits / inputs**0.5 + 0.02 / 2**bits).half()
+            group_of = torch.arange(inputs) // 32
+            if with_order:
+                group_of = group_of[torch.randperm(inputs)]
+            weight.copy_((scales.float()[group_of] * (codes - zeros[group_of])).T)
+            if with_order and groups > 1:  # groups that do not lie together become 16-bit floats
+                weight.copy_(weight.half().float())
+            stem = key[:-len("weight")]
+            if method == "awq":
+                order = [0, 2, 4, 6, 1, 3, 5, 7]
+                tensors |= {stem + "qweight": packed(codes, order), stem + "qzeros": packed(zeros, order), stem + "scales": scales}
+            else:
+                tensors |= {stem + "qweight": packed(codes.T, plain).T, stem + "qzeros": packed(zeros - 1, plain), stem + "scales": scales, stem + "g_idx": group_of.to(torch.int32)}
+        expected[name] = expectation(model)
+    os.makedirs(folder)
+    config.dtype = "float16"
+    config.save_pretrained(folder)
+    save_file({key: value.contiguous() for key, value in tensors.items()}, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    with open(os.path.join(folder, "config.json")) as file:
+        made = json.load(file)
+    made["quantization_config"] = {"quant_method": method, "bits": bits, "group_size": 32, "desc_act": with_order} | ({"version": "gemm", "zero_point": True} if method == "awq" else {"sym": False})
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(made, file, indent=2)
+        file.write("\n")
+    write_tokenizer(folder)
+
+
 def renamed_copy(name, base, config, tensors):
     """A model whose code is not in transformers, or has other parts besides: |base| with other names."""
     folder = os.path.join(OUT, name)
@@ -137,6 +192,18 @@ def renamed_copy(name, base, config, tensors):
         json.dump(changed, file, indent=2)
         file.write("\n")
     expected[name] = expected[base]
+
+
+def expectation(model):
+    # Longer than two chunks of a prompt, than every window, and than what is kept open.
+    prompt = [4 + (i * 37 + i * i % 11) % (VOCABULARY - 4) for i in range(300)]
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt])).logits[0, -1]
+        ids, greedy = prompt[:9], []
+        while len(greedy) < 40:
+            greedy.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+            ids = ids + greedy[-1:]
+    return {"prompt": prompt, "logits": [round(float(x), 5) for x in logits], "greedy": greedy}
 
 
 def as_internlm2(tensors):
@@ -191,15 +258,13 @@ for name, config in MODELS.items():
     write_tokenizer(folder)
     # Not model.float(): tables such as rotary frequencies would keep what 16 bits left of them.
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    # Longer than two chunks of a prompt, than every window, and than what is kept open.
-    prompt = [4 + (i * 37 + i * i % 11) % (VOCABULARY - 4) for i in range(300)]
-    with torch.no_grad():
-        logits = model(torch.tensor([prompt])).logits[0, -1]
-        ids, greedy = prompt[:9], []
-        while len(greedy) < 40:
-            greedy.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
-            ids = ids + greedy[-1:]
-    expected[name] = {"prompt": prompt, "logits": [round(float(x), 5) for x in logits], "greedy": greedy}
+    expected[name] = expectation(model)
+if not wanted or "quantised" in wanted:
+    small = dict(shared, intermediate_size=64)
+    quantised("llama_gptq", "gptq", LlamaConfig(**small))
+    quantised("llama_gptq_8", "gptq", LlamaConfig(**dict(small, num_hidden_layers=1)))
+    quantised("llama_gptq_ordered", "gptq", LlamaConfig(**dict(small, num_hidden_layers=1)), with_order=True)
+    quantised("qwen2_awq", "awq", Qwen2Config(**small))
 if not wanted or "renamed" in wanted:
     renamed_copy("internlm2", "llama_dynamic", lambda c: c | {"model_type": "internlm2"}, as_internlm2)
     renamed_copy("exaone", "llama_dynamic", lambda c: c | {"model_type": "exaone"}, as_exaone)
