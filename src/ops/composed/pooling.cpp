@@ -171,7 +171,9 @@ Results adaptive_pool(const OpCall& call) {
     y = adaptive_axis<max>(y, i + 2, out[static_cast<std::size_t>(i)]);
   }
   y = cast(y, dtype);
-  if (!is_global && is_float(dtype)) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
+  constexpr std::int64_t kLongest = std::int64_t{1} << 31;
+  const bool fits = std::ranges::all_of(dims(pool.x.shape()), [](std::int64_t extent) { return extent <= kLongest; });
+  if (!is_global && is_float(dtype) && fits) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
   return pool.result(y);
 }
 
