@@ -162,15 +162,18 @@ Results adaptive_pool(const OpCall& call) {
   Pool pool = pooled(call, n);
   if constexpr (!max) pool.x = floating(pool.x);
   const Spatial out = spatial(call, "output_size", n, 1);
-  Expr y = pool.x;
-  bool is_global = true;
+  const bool is_global = std::all_of(out.begin(), out.begin() + n, [](std::int64_t places) { return places == 1; });
+  // Means of means are rounded once.
+  const DType dtype = pool.x.dtype();
+  Expr y = max || is_global ? pool.x : cast(pool.x, compute_dtype(dtype));
   for (int i = 0; i < n; ++i) {
-    const std::int64_t places = out[static_cast<std::size_t>(i)];
     if (y.extent(i + 2) == 0) call.fail("a spatial axis is empty, so there is nothing to pool");
-    is_global = is_global && places == 1;
-    y = adaptive_axis<max>(y, i + 2, places);
+    y = adaptive_axis<max>(y, i + 2, out[static_cast<std::size_t>(i)]);
   }
-  if (!is_global && is_float(y.dtype())) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
+  y = cast(y, dtype);
+  constexpr std::int64_t kLongest = std::int64_t{1} << 31;
+  const bool fits = std::ranges::all_of(dims(pool.x.shape()), [](std::int64_t extent) { return extent <= kLongest; });
+  if (!is_global && is_float(dtype) && fits) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
   return pool.result(y);
 }
 
