@@ -11,14 +11,14 @@ namespace {
 constexpr std::int64_t kBlock = kChannelBlock;
 constexpr std::int64_t kHeader = 16;  // floats before the packed weights; the first is 1 if all weights are finite
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
+std::int64_t divided_down(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return -divided_down(-a, b); }
 
 // Element k of the kernel carries input i to place i * step + k * dilation - pad.
 PhaseAxis transposed_phase(const ConvAttr& attr, std::size_t axis, std::int64_t size, std::int64_t out, std::int64_t phase) {
   const std::int64_t step = attr.stride[axis], dilation = attr.dilation[axis], pad = attr.pad_low[axis];
   PhaseAxis p{.step = step};
-  const std::int64_t begin = ceil_div(pad - phase, step), end = floor_div(out - 1 + pad - phase, step) + 1;
+  const std::int64_t begin = divided_up(pad - phase, step), end = divided_down(out - 1 + pad - phase, step) + 1;
   p.first = begin * step + phase - pad;
   p.count = std::max<std::int64_t>(0, end - begin);
   const std::int64_t common = std::gcd(step, dilation), every = step / common;
