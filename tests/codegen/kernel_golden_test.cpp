@@ -63,7 +63,10 @@ constexpr GoldenCase kCases[] = {
     {"short_copy", "pixel_shuffle(picture, 2)"},
     {"reversed_copy", "flip(square, axis=1)"},
     {"fill", "full([100000000], 2.5)"},
+    // primitives/random.cpp
     {"random", "randn([64], seed=7)"},
+    {"random_numbers_in_a_group", "where(x > rand([4, 8], seed=7), x, 0) * v"},
+    {"random_doubles_in_a_group", "bernoulli([63], p=0.3, seed=7)"},
     {"iota", "arange(64)"},
 };
 

@@ -34,7 +34,9 @@ class Programs {
     for (const HostArray& input : inputs) name += fmt::format(" {}", to_string(input.shape()));
     cases_.add(std::move(name), std::move(graph), std::move(inputs), card(), limit);
   }
-  void add(std::string name, Graph graph, double limit) { cases_.add(std::move(name), std::move(graph), {}, card(), limit); }
+  void add(std::string name, Graph graph, std::vector<HostArray> inputs, double limit) {
+    cases_.add(std::move(name), std::move(graph), std::move(inputs), card(), limit);
+  }
 
   Numbers& numbers() { return numbers_; }
   void check() const { cases_.check(); }
@@ -109,8 +111,47 @@ TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
   for (const bool is_normal : {false, true}) {
     Graph graph;
     graph.set_outputs({graph.random(Shape{1003}, DType::f32, is_normal, 42)});
-    programs.add(is_normal ? "normal" : "uniform", std::move(graph), 4e-6);
+    programs.add(is_normal ? "normal" : "uniform", std::move(graph), {}, 4e-6);
   }
+  programs.check();
+}
+
+// Groups that draw the random numbers that they alone read, with and without a quad that is cut off at the end.
+TEST(EmulatedPrograms, GroupsOfRandomNumbersAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(11);
+  const std::vector<std::int64_t> counts[] = {{1003}, {4, 32}, {2}};
+  for (const std::vector<std::int64_t>& shape : counts) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
+      programs.add("uniform", std::vector<HostArray>{},
+                   {{"shape", shape}, {"low", -1.0}, {"high", 1.0}, {"dtype", std::string(name(dtype))}}, 0);
+    for (const DType dtype : {DType::f32, DType::boolean, DType::i64})
+      programs.add("bernoulli", std::vector<HostArray>{}, {{"shape", shape}, {"p", 0.3}, {"dtype", std::string(name(dtype))}}, 0);
+    programs.add("randint", std::vector<HostArray>{},
+                 {{"shape", shape}, {"low", std::int64_t{-5}}, {"high", std::int64_t{70000}}}, 0);
+  }
+  Numbers& numbers = programs.numbers();
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const bool is_normal : {false, true})
+      for (const Shape& shape : {Shape{6, 5, 7}, Shape{3, 4, 8}}) {
+        // Beside them a dense operand, one of a row, one of a column, and a transposed one.
+        Graph graph;
+        std::vector<HostArray> inputs;
+        const auto input = [&](DType stored, const Shape& of) {
+          inputs.push_back(numbers.normal(stored, of));
+          return graph.input("x", stored, of);
+        };
+        const auto one = [&](const char* op, std::vector<NodeId> operands) { return apply(graph, find_op(op), operands, {})[0]; };
+        const NodeId dense = input(DType::f16, shape), row = input(DType::f32, Shape{shape[2]}),
+                     column = input(DType::f64, Shape{shape[1], 1}),
+                     turned = input(DType::f32, Shape{shape[2], shape[1], shape[0]});
+        const NodeId drawn = graph.random(shape, dtype, is_normal, 7), seen = graph.random(shape, DType::f32, false, 8);
+        const NodeId sum = one("add", {one("mul", {dense, row}), one("add", {column, one("transpose", {turned})})});
+        const NodeId kept = one("where", {one("greater", {drawn, seen}), sum, graph.literal(0.0)});
+        graph.set_outputs({kept, one("mul", {drawn, drawn}), seen});
+        programs.add(fmt::format("{} {} {}", name(dtype), is_normal ? "normal" : "uniform", to_string(shape)), std::move(graph),
+                     std::move(inputs), 4e-6);
+      }
   programs.check();
 }
 
