@@ -262,11 +262,14 @@ class Planner {
 
   void add_pad(const Node& node, const Dense& out) {
     const PadAttr& attr = node.as<PadAttr>();
+    const Shape& inside = graph_[node.inputs[0]].shape;
+    if (inside.elements() > 0)
+      if (auto padded = emit_pad(target_, inside, values_.stored(node.inputs[0]), attr, out))
+        return steps_.add(std::move(*padded));
     const Access whole = dense_access(out.slot, out.stored, node.shape);
     steps_.add(emit_fill(target_, node.shape, whole, attr.value));
     Access middle = whole;
     for (int i = 0; i < node.shape.rank(); ++i) middle.offset += attr.low[at(i)] * whole.strides[at(i)];
-    const Shape& inside = graph_[node.inputs[0]].shape;
     if (inside.elements() > 0) steps_.add(emit_copy(target_, inside, values_.stored(node.inputs[0]), middle));
   }
 

@@ -57,6 +57,7 @@ constexpr GoldenCase kCases[] = {
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},
+    {"pad", "pad(square, 3)"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
     // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},

@@ -116,6 +116,34 @@ TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
   programs.check();
 }
 
+TEST(EmulatedPrograms, PaddedOnesAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(12);
+  const auto with = [](std::vector<std::int64_t> padding) { return Attributes{{"padding", std::move(padding)}, {"value", 1.5}}; };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::u8}) {
+    programs.add_of(dtype, "pad", {Shape{5, 33}}, with({3}), 0);
+    programs.add_of(dtype, "pad", {Shape{3, 4, 32}}, with({0, 0, 0, 5, 8, 16}), 0);
+    programs.add_of(dtype, "pad", {Shape{3, 4, 6, 2}}, with({1, 0, 0, 2, 0, 0, 0, 0}), 0);
+    programs.add_of(dtype, "pad", {Shape{700}}, with({13, 2}), 0);
+  }
+  programs.add_of(DType::boolean, "pad", {Shape{1, 3}}, with({1}), 0);
+  programs.add_of(DType::f32, "pad", {Shape{4097, 2}}, with({0, 0, 1, 0}), 0);
+  // Of views: one with its axes exchanged, one broadcast, one read from its end, and a part.
+  for (const char* view : {"transpose", "broadcast", "flip", "slice"}) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::f32, Shape{20, 40});
+    const std::int64_t start[] = {2, 4}, extent[] = {10, 32}, step[] = {1, 1};
+    const NodeId seen = view == std::string("transpose")   ? apply(graph, "transpose", {x})[0]
+                        : view == std::string("broadcast") ? graph.broadcast(x, Shape{3, 20, 40})
+                        : view == std::string("flip")      ? apply(graph, "flip", {x})[0]
+                                                           : graph.slice(x, start, extent, step);
+    const std::vector<std::int64_t> low(static_cast<std::size_t>(graph[seen].shape.rank()), 4);
+    graph.set_outputs({graph.pad(seen, low, low, -2)});
+    programs.add(fmt::format("pad of {}", view), std::move(graph), {programs.numbers().normal(DType::f32, Shape{20, 40})}, 0);
+  }
+  programs.check();
+}
+
 // Groups that draw the random numbers that they alone read, with and without a quad that is cut off at the end.
 TEST(EmulatedPrograms, GroupsOfRandomNumbersAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
