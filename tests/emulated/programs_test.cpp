@@ -116,6 +116,30 @@ TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
   programs.check();
 }
 
+// Rows of whole words and others, windows that reach over every end.
+TEST(EmulatedPrograms, PoolingIsThatOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(13);
+  const auto with = [](std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+    return Attributes{{"kernel", kernel}, {"stride", stride}, {"padding", padding}};
+  };
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::string kind : {"max", "avg"}) {
+      const double limit = dtype == DType::f32 ? 4e-6 : 8e-3;
+      for (const std::int64_t columns : {13, 16, 20}) {
+        programs.add_of(dtype, (kind + "_pool1d").c_str(), {Shape{2, 3, columns}}, with(3, 2, 1), limit);
+        programs.add_of(dtype, (kind + "_pool2d").c_str(), {Shape{2, 3, 9, columns}}, with(3, 2, 1), limit);
+        programs.add_of(dtype, (kind + "_pool3d").c_str(), {Shape{2, 3, 7, 9, columns}}, with(3, 2, 1), limit);
+      }
+      programs.add_of(dtype, (kind + "_pool3d").c_str(), {Shape{1, 2, 8, 5, 12}}, with(4, 3, 2), limit);
+      programs.add_of(dtype, (kind + "_pool1d").c_str(), {Shape{1, 2, 120}}, with(11, 1, 5), limit);
+      programs.add_of(dtype, (kind + "_pool2d").c_str(), {Shape{1, 2, 8, 24}}, with(2, 2, 0), limit);
+    }
+  programs.add("conv2d", {Shape{2, 6, 9, 16}, Shape{6, 1, 3, 3}}, {{"padding", std::int64_t{1}}, {"groups", std::int64_t{6}}},
+               1e-5);
+  programs.check();
+}
+
 TEST(EmulatedPrograms, PaddedOnesAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
   Programs programs(12);
