@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "codegen/c/loops/group.h"
 #include "codegen/c/primitives/primitives.h"
 #include "codegen/c/sort/sort.h"
 #include "graph/optimize/fusion.h"
@@ -43,6 +44,23 @@ Graph simplified(const Graph& graph, const KernelTarget& target, const PlanOptio
   return options.fuse && !target.is_cpu ? with_small_products_as_sums(result) : std::move(result);
 }
 
+// The sources of a group that draws its random numbers, which have no memory.
+class RandomPlacement final : public GroupPlacement {
+ public:
+  RandomPlacement(PlanValues& values, NodeId random, DType dtype)
+      : values_(values),
+        random_(random),
+        drawn_{0, compute_dtype(dtype)} {}
+  StoredValue source(NodeId base) const override { return base == random_ ? drawn_ : values_.source(base); }
+  std::vector<StoredValue> targets(NodeId output) const override { return values_.targets(output); }
+  int scratch(std::uint64_t bytes) override { return values_.scratch(bytes); }
+
+ private:
+  PlanValues& values_;
+  const NodeId random_;
+  const StoredValue drawn_;
+};
+
 // Walks the groups and the other primitives in order and adds their kernels.
 class Planner {
  public:
@@ -66,7 +84,7 @@ class Planner {
   }
 
   KernelPlan run() {
-    std::set<NodeId> waiting;  // products, for their epilogue's group
+    std::set<NodeId> waiting;  // products, for their epilogue's group; random numbers, for the group that draws them
     for (const auto& [group, epilogue] : epilogues_) {
       waiting.insert(epilogue.product);
       absorbed_.tails.erase(group);
@@ -78,6 +96,8 @@ class Planner {
     for (const auto& [attention, cast] : absorbed_.rounded) left.insert(fused_.group_of[at(cast)]);
     for (const auto& [attention, group] : absorbed_.queries) left.insert(group);
     for (const auto& [attention, keys] : absorbed_.renewed) left.insert(keys.group);
+    std::erase_if(absorbed_.random, [&](const auto& of) { return left.contains(of.first) || epilogues_.contains(of.first); });
+    for (const auto& [group, random] : absorbed_.random) waiting.insert(random);
     for (const Step& step : fused_.steps) {
       if (step.group < 0) {
         if (!waiting.contains(step.node) && !done_.contains(step.node)) add_node(step.node);
@@ -142,7 +162,8 @@ class Planner {
 
   void add_group(int index) {
     const Group& group = fused_.groups[at(index)];
-    if (group.nodes.size() == 1 && values_.is_stored_already(group.nodes[0])) return;
+    const auto random = absorbed_.random.find(index);
+    if (random == absorbed_.random.end() && group.nodes.size() == 1 && values_.is_stored_already(group.nodes[0])) return;
     for (NodeId n : group.nodes)
       for (NodeId operand : graph_[n].inputs)
         if (!member_behind(graph_, fused_, index, operand) && !group_can_read(graph_, fused_, group, operand))
@@ -152,7 +173,11 @@ class Planner {
       values_.place(id);
       empty = empty && graph_[id].shape.elements() == 0;
     }
-    if (!empty) steps_.add(emit_group(target_, graph_, fused_, index, values_));
+    if (empty) return;
+    if (random == absorbed_.random.end()) return steps_.add(emit_group(target_, graph_, fused_, index, values_));
+    const RandomPlacement placement(values_, random->second, graph_[random->second].dtype);
+    GroupReader reader(graph_, fused_, index, placement);
+    steps_.add(emit_random_group(target_, random->second, reader, placement));
   }
 
   void add_primitive(NodeId id) {
@@ -243,11 +268,14 @@ class Planner {
 
   void add_pad(const Node& node, const Dense& out) {
     const PadAttr& attr = node.as<PadAttr>();
+    const Shape& inside = graph_[node.inputs[0]].shape;
+    if (inside.elements() > 0)
+      if (auto padded = emit_pad(target_, inside, values_.stored(node.inputs[0]), attr, out))
+        return steps_.add(std::move(*padded));
     const Access whole = dense_access(out.slot, out.stored, node.shape);
     steps_.add(emit_fill(target_, node.shape, whole, attr.value));
     Access middle = whole;
     for (int i = 0; i < node.shape.rank(); ++i) middle.offset += attr.low[at(i)] * whole.strides[at(i)];
-    const Shape& inside = graph_[node.inputs[0]].shape;
     if (inside.elements() > 0) steps_.add(emit_copy(target_, inside, values_.stored(node.inputs[0]), middle));
   }
 

@@ -40,6 +40,7 @@ constexpr GoldenCase kCases[] = {
     {"transposed_convolution_of_few_products", "conv_transpose2d(image, image_filter, stride=2, padding=1)"},
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
     {"pooling", "max_pool2d(image, 2)"},
+    {"pooling_of_volumes", "avg_pool3d(volume, 2)"},
     // attention/
     {"attention", "attention(heads, heads, heads)"},
     {"attention_on_matrix_units", "attention(half_heads, half_heads, half_heads)"},
@@ -57,13 +58,17 @@ constexpr GoldenCase kCases[] = {
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},
+    {"pad", "pad(square, 3)"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
     // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},
     {"short_copy", "pixel_shuffle(picture, 2)"},
     {"reversed_copy", "flip(square, axis=1)"},
     {"fill", "full([100000000], 2.5)"},
+    // primitives/random.cpp
     {"random", "randn([64], seed=7)"},
+    {"random_numbers_in_a_group", "where(x > rand([4, 8], seed=7), x, 0) * v"},
+    {"random_doubles_in_a_group", "bernoulli([63], p=0.3, seed=7)"},
     {"iota", "arange(64)"},
 };
 

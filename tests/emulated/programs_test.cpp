@@ -34,7 +34,9 @@ class Programs {
     for (const HostArray& input : inputs) name += fmt::format(" {}", to_string(input.shape()));
     cases_.add(std::move(name), std::move(graph), std::move(inputs), card(), limit);
   }
-  void add(std::string name, Graph graph, double limit) { cases_.add(std::move(name), std::move(graph), {}, card(), limit); }
+  void add(std::string name, Graph graph, std::vector<HostArray> inputs, double limit) {
+    cases_.add(std::move(name), std::move(graph), std::move(inputs), card(), limit);
+  }
 
   Numbers& numbers() { return numbers_; }
   void check() const { cases_.check(); }
@@ -121,8 +123,99 @@ TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
   for (const bool is_normal : {false, true}) {
     Graph graph;
     graph.set_outputs({graph.random(Shape{1003}, DType::f32, is_normal, 42)});
-    programs.add(is_normal ? "normal" : "uniform", std::move(graph), 4e-6);
+    programs.add(is_normal ? "normal" : "uniform", std::move(graph), {}, 4e-6);
   }
+  programs.check();
+}
+
+// Rows of whole words and others, windows that reach over every end.
+TEST(EmulatedPrograms, PoolingIsThatOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(13);
+  const auto with = [](std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+    return Attributes{{"kernel", kernel}, {"stride", stride}, {"padding", padding}};
+  };
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::string kind : {"max", "avg"}) {
+      const double limit = dtype == DType::f32 ? 4e-6 : 8e-3;
+      for (const std::int64_t columns : {13, 16, 20}) {
+        programs.add_of(dtype, (kind + "_pool1d").c_str(), {Shape{2, 3, columns}}, with(3, 2, 1), limit);
+        programs.add_of(dtype, (kind + "_pool2d").c_str(), {Shape{2, 3, 9, columns}}, with(3, 2, 1), limit);
+        programs.add_of(dtype, (kind + "_pool3d").c_str(), {Shape{2, 3, 7, 9, columns}}, with(3, 2, 1), limit);
+      }
+      programs.add_of(dtype, (kind + "_pool3d").c_str(), {Shape{1, 2, 8, 5, 12}}, with(4, 3, 2), limit);
+      programs.add_of(dtype, (kind + "_pool1d").c_str(), {Shape{1, 2, 120}}, with(11, 1, 5), limit);
+      programs.add_of(dtype, (kind + "_pool2d").c_str(), {Shape{1, 2, 8, 24}}, with(2, 2, 0), limit);
+    }
+  programs.add("conv2d", {Shape{2, 6, 9, 16}, Shape{6, 1, 3, 3}}, {{"padding", std::int64_t{1}}, {"groups", std::int64_t{6}}},
+               1e-5);
+  programs.check();
+}
+
+TEST(EmulatedPrograms, PaddedOnesAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(12);
+  const auto with = [](std::vector<std::int64_t> padding) { return Attributes{{"padding", std::move(padding)}, {"value", 1.5}}; };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::u8}) {
+    programs.add_of(dtype, "pad", {Shape{5, 33}}, with({3}), 0);
+    programs.add_of(dtype, "pad", {Shape{3, 4, 32}}, with({0, 0, 0, 5, 8, 16}), 0);
+    programs.add_of(dtype, "pad", {Shape{3, 4, 6, 2}}, with({1, 0, 0, 2, 0, 0, 0, 0}), 0);
+    programs.add_of(dtype, "pad", {Shape{700}}, with({13, 2}), 0);
+  }
+  programs.add_of(DType::boolean, "pad", {Shape{1, 3}}, with({1}), 0);
+  programs.add_of(DType::f32, "pad", {Shape{4097, 2}}, with({0, 0, 1, 0}), 0);
+  // Of views: one with its axes exchanged, one broadcast, one read from its end, and a part.
+  for (const char* view : {"transpose", "broadcast", "flip", "slice"}) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::f32, Shape{20, 40});
+    const std::int64_t start[] = {2, 4}, extent[] = {10, 32}, step[] = {1, 1};
+    const NodeId seen = view == std::string("transpose")   ? apply(graph, "transpose", {x})[0]
+                        : view == std::string("broadcast") ? graph.broadcast(x, Shape{3, 20, 40})
+                        : view == std::string("flip")      ? apply(graph, "flip", {x})[0]
+                                                           : graph.slice(x, start, extent, step);
+    const std::vector<std::int64_t> low(static_cast<std::size_t>(graph[seen].shape.rank()), 4);
+    graph.set_outputs({graph.pad(seen, low, low, -2)});
+    programs.add(fmt::format("pad of {}", view), std::move(graph), {programs.numbers().normal(DType::f32, Shape{20, 40})}, 0);
+  }
+  programs.check();
+}
+
+// Groups that draw the random numbers that they alone read, with and without a quad that is cut off at the end.
+TEST(EmulatedPrograms, GroupsOfRandomNumbersAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(11);
+  const std::vector<std::int64_t> counts[] = {{1003}, {4, 32}, {2}};
+  for (const std::vector<std::int64_t>& shape : counts) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
+      programs.add("uniform", std::vector<HostArray>{},
+                   {{"shape", shape}, {"low", -1.0}, {"high", 1.0}, {"dtype", std::string(name(dtype))}}, 0);
+    for (const DType dtype : {DType::f32, DType::boolean, DType::i64})
+      programs.add("bernoulli", std::vector<HostArray>{}, {{"shape", shape}, {"p", 0.3}, {"dtype", std::string(name(dtype))}}, 0);
+    programs.add("randint", std::vector<HostArray>{},
+                 {{"shape", shape}, {"low", std::int64_t{-5}}, {"high", std::int64_t{70000}}}, 0);
+  }
+  Numbers& numbers = programs.numbers();
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const bool is_normal : {false, true})
+      for (const Shape& shape : {Shape{6, 5, 7}, Shape{3, 4, 8}}) {
+        // Beside them a dense operand, one of a row, one of a column, and a transposed one.
+        Graph graph;
+        std::vector<HostArray> inputs;
+        const auto input = [&](DType stored, const Shape& of) {
+          inputs.push_back(numbers.normal(stored, of));
+          return graph.input("x", stored, of);
+        };
+        const auto one = [&](const char* op, std::vector<NodeId> operands) { return apply(graph, find_op(op), operands, {})[0]; };
+        const NodeId dense = input(DType::f16, shape), row = input(DType::f32, Shape{shape[2]}),
+                     column = input(DType::f64, Shape{shape[1], 1}),
+                     turned = input(DType::f32, Shape{shape[2], shape[1], shape[0]});
+        const NodeId drawn = graph.random(shape, dtype, is_normal, 7), seen = graph.random(shape, DType::f32, false, 8);
+        const NodeId sum = one("add", {one("mul", {dense, row}), one("add", {column, one("transpose", {turned})})});
+        const NodeId kept = one("where", {one("greater", {drawn, seen}), sum, graph.literal(0.0)});
+        graph.set_outputs({kept, one("mul", {drawn, drawn}), seen});
+        programs.add(fmt::format("{} {} {}", name(dtype), is_normal ? "normal" : "uniform", to_string(shape)), std::move(graph),
+                     std::move(inputs), 4e-6);
+      }
   programs.check();
 }
 

@@ -188,6 +188,22 @@ class Finder {
     return found;
   }
 
+  // The random numbers that elementwise group |index| alone reads, whole and in their order; or -1.
+  NodeId random_of(int index) const {
+    const Group& group = fused_.groups[at(index)];
+    if (group.kind != Group::Kind::elementwise || reads_iota(group)) return -1;
+    std::map<NodeId, int> own;  // reads of random numbers; -1: of a part of them, or of some several times
+    for (const NodeId id : group.nodes)
+      for (const NodeId operand : graph_[id].inputs) {
+        if (member_behind(graph_, fused_, index, operand) || graph_[base_of(operand)].prim != Prim::random) continue;
+        int& count = own[base_of(operand)];
+        count = count >= 0 && is_whole(operand) ? count + 1 : -1;
+      }
+    for (const auto& [random, count] : own)
+      if (count == reads(random)) return random;
+    return -1;
+  }
+
   // Nodes of a group, matched from the last one back.
   class Matcher {
    public:
@@ -304,6 +320,7 @@ Absorbed find_absorbed(const Graph& graph, const Plan& fused) {
     const Group& group = fused.groups[g];
     if (const auto tail = finder.tail_of(index)) all.tails[index] = *tail;
     if (const auto head = finder.head_of(index)) heads[group.outputs[0]] = *head;
+    if (const NodeId random = finder.random_of(index); random >= 0 && !all.tails.contains(index)) all.random[index] = random;
     // A cast of the whole result of attention.
     if (group.nodes.size() != 1) continue;
     const Node& node = graph[group.nodes[0]];

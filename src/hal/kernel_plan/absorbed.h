@@ -5,6 +5,7 @@
 // result (a tail: the sum with the residual, the product of a gate), and the root mean square norm of its own rows before it
 // begins (a head). Attention of few queries computes the group that turns them and the group that puts the newest among the last
 // keys and values, and stores its result in the type that it is rounded to.
+// Random numbers that one elementwise group alone reads are drawn by that group's kernel.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -47,6 +48,7 @@ struct Absorbed {
   std::map<NodeId, NodeId> rounded;       // by attention: the cast to 16 bits that alone reads it
   std::map<NodeId, int> queries;          // by attention of few queries: the group that computes them for nothing else
   std::map<NodeId, RenewedKeys> renewed;  // by attention of few queries
+  std::map<int, NodeId> random;           // by group: the random numbers that it alone reads, element for element
 };
 
 // Moves sums with a product of few rows out of the groups of norms, so that they can be tails. Before PlanValues is made.

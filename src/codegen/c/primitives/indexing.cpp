@@ -66,49 +66,6 @@ Launch emit_iota(const KernelTarget& target, const Dense& out) {
 
 namespace {
 
-// Four numbers come from one call of the generator, and two doubles.
-std::optional<Launch> random_quads(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out) {
-  if (target.dialect != Dialect::cuda || dtype != DType::f32) return std::nullopt;
-  const std::int64_t count = out.shape.elements();
-  if (count % 4 != 0 || element_bytes(out.stored) > 4) return std::nullopt;
-  Parameters p(true);
-  Body body(target, p);
-  const std::string to = p.output(out.stored, out.slot), seed = p.whole_number(static_cast<std::int64_t>(attr.seed));
-  body.need("philox");
-  std::string text = fmt::format("const Words words = philox((u64){}, (u64)j, {}u);\n", seed, attr.normal ? 3 : 0);
-  text += fmt::format("f32 values[4];\nVARRAY({}, 4, r);\n", stored_type(out.stored));
-  if (attr.normal)
-    for (int pair : {0, 2})
-      text += body.call("normal_pair", fmt::format("words.w[{0}], words.w[{0} + 1], values + {0}", pair)) + ";\n";
-  else
-    text += "UNROLL for (i32 l = 0; l < 4; ++l) values[l] = (f32)(words.w[l] >> 8) * 5.9604645e-8f;\n";
-  text += fmt::format("UNROLL for (i32 l = 0; l < 4; ++l) r[l] = {};\n", body.to_store(out.stored, "values[l]"));
-  text += fmt::format("VSTORE({}, 4, r, {} + (i64)j * 4);\n", stored_type(out.stored), to);
-  // No more groups than run at a time: the keys of the generator are then computed once for many numbers.
-  const auto groups = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(count / 4, 256), target.compute_units * 8));
-  const char* const index = count / 4 < (std::int64_t{1} << 31) ? "u32" : "u64";
-  const std::string loop = fmt::format("for ({0} j = blockIdx.x * 256u + threadIdx.x; j < ({0}){1}; j += gridDim.x * 256u) {{\n",
-                                       index, p.whole_number(count / 4));
-  return make_launch(body, {256, 1, 1}, {groups, 1, 1}, loop + text + "}\n");
-}
-
-}  // namespace
-
-Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out) {
-  if (auto quads = random_quads(target, attr, dtype, out)) return std::move(*quads);
-  const Access to = dense_access(out.slot, out.stored, out.shape);
-  return emit_map(target, out.shape, {}, std::span(&to, 1), [&](const MapContext& context, std::vector<std::string>& outputs) {
-    Body& body = context.body;
-    const std::string seed = body.parameters().whole_number(static_cast<std::int64_t>(attr.seed));
-    const std::string function = fmt::format("{}_{}", attr.normal ? "normal" : "uniform", variable_type(dtype));
-    outputs[0] = "value";
-    return fmt::format("{} value = {};\n", variable_type(dtype),
-                       body.call(function, fmt::format("(u64){}, (u64){}", seed, context.index)));
-  });
-}
-
-namespace {
-
 // Rows that are copied as they are: work-items move words of up to 16 bytes, several each, so that the card's memory is busy.
 std::optional<Launch> take_words(const KernelTarget& target, const Dense& x, const Dense& indices, const AxisSplit& split,
                                  const Dense& out, int status) {

@@ -10,6 +10,8 @@
 
 namespace tenon::emit {
 
+class GroupReader;
+
 struct Dense {
   int slot = 0;
   DType stored = DType::f32;
@@ -17,8 +19,14 @@ struct Dense {
 };
 
 Launch emit_fill(const KernelTarget& target, const Shape& shape, const Access& to, double value);
+// |from|, of shape |inside|, in the middle of |out|; nothing where a copy into a filled result is as good or better.
+std::optional<Launch> emit_pad(const KernelTarget& target, const Shape& inside, const Access& from, const PadAttr& attr,
+                               const Dense& out);
 Launch emit_iota(const KernelTarget& target, const Dense& out);  // along the one axis that is not 1
 Launch emit_random(const KernelTarget& target, const RandomAttr& attr, DType dtype, const Dense& out);
+// The elementwise group that alone reads |random|, element for element, with the numbers drawn in place (CUDA). Nothing is
+// asked of the reader's placement about where they are.
+Launch emit_random_group(const KernelTarget& target, NodeId random, GroupReader& reader, const GroupPlacement& placement);
 
 // |status| is the slot of the status words (hal/kernel_plan.h).
 Launch emit_take(const KernelTarget& target, const Dense& x, const Dense& indices, int axis, const Dense& out, int status);

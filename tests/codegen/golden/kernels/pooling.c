@@ -40,9 +40,9 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT 
     const u32 chunk = j % (u32)arg3, line = j / (u32)arg3, oy = line % (u32)arg4, plane = line / (u32)arg4;
     const i32 x0 = (i32)chunk * (TOGETHER * STRIDE_X) - PAD_X, y0 = (i32)oy * STRIDE_Y - PAD_Y, rows = (i32)arg6, columns = (i32)arg7;
     
-    const auto* const from = arg0 + (i64)plane * (rows * columns);
     f32 sum[TOGETHER];
     UNROLL for (i32 w = 0; w < TOGETHER; ++w) sum[w] = AS_F32(0xff800000u);
+    const auto* const from = arg0 + (i64)plane * (rows * columns);
     UNROLL for (i32 ky = 0; ky < SIZE_Y; ++ky) {
       const i32 y = y0 + ky * DILATION_Y;
       if (y >= 0 && y < rows) {
@@ -60,6 +60,7 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL f32* RESTRICT 
         }
       }
     }
+    
     const i64 into = (i64)line * arg5 + chunk * TOGETHER;
     VARRAY(f32, TOGETHER, r);
     UNROLL for (i32 w = 0; w < TOGETHER; ++w) r[w] = sum[w];

@@ -28,13 +28,14 @@ KERNEL(16, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i32 arg1, i64 arg2) {
 KERNEL(256, 1, 1) kernel0(GLOBAL f32* RESTRICT arg0, i64 arg1, i64 arg2) {
   STARTED;
   for (u32 j = blockIdx.x * 256u + threadIdx.x; j < (u32)arg2; j += gridDim.x * 256u) {
-    const Words words = philox((u64)arg1, (u64)j, 3u);
+    const i64 first = (i64)j * 4;
     f32 values[4];
-    VARRAY(f32, 4, r);
+    const Words words = philox((u64)arg1, (u64)j, 3u);
     normal_pair(words.w[0], words.w[0 + 1], values + 0);
     normal_pair(words.w[2], words.w[2 + 1], values + 2);
+    VARRAY(f32, 4, r);
     UNROLL for (i32 l = 0; l < 4; ++l) r[l] = values[l];
-    VSTORE(f32, 4, r, arg0 + (i64)j * 4);
+    VSTORE(f32, 4, r + 0, arg0 + first + 0);
   }
 }
 
