@@ -41,6 +41,7 @@ constexpr GoldenCase kCases[] = {
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
     {"pooling", "max_pool2d(image, 2)"},
     {"pooling_of_volumes", "avg_pool3d(volume, 2)"},
+    {"pooling_by_long_windows", "adaptive_avg_pool1d(reshape(wide, [8, 8, 1000]), 7)"},
     // attention/
     {"attention", "attention(heads, heads, heads)"},
     {"attention_on_matrix_units", "attention(half_heads, half_heads, half_heads)"},

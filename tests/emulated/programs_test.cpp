@@ -135,6 +135,11 @@ TEST(EmulatedPrograms, PoolingIsThatOfTheReference) {
       programs.add_of(dtype, (kind + "_pool1d").c_str(), {Shape{1, 2, 120}}, with(11, 1, 5), limit);
       programs.add_of(dtype, (kind + "_pool2d").c_str(), {Shape{1, 2, 8, 24}}, with(2, 2, 0), limit);
     }
+  // Long windows, whose middle is read where it is.
+  for (const char* op : {"adaptive_avg_pool1d", "adaptive_max_pool1d"}) {
+    programs.add(op, {Shape{2, 3, 1000}}, {{"output_size", std::int64_t{7}}}, 1e-5);
+    programs.add_of(DType::bf16, op, {Shape{1, 3, 2050}}, {{"output_size", std::int64_t{3}}}, 8e-3);
+  }
   programs.add("conv2d", {Shape{2, 6, 9, 16}, Shape{6, 1, 3, 3}}, {{"padding", std::int64_t{1}}, {"groups", std::int64_t{6}}},
                1e-5);
   programs.check();
