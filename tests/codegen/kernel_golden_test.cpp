@@ -60,6 +60,7 @@ constexpr GoldenCase kCases[] = {
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},
     {"pad", "pad(square, 3)"},
+    {"concat_of_groups", "cross(wide[:, 0:3], wide[:, 3:6])"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
     // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},

@@ -173,6 +173,31 @@ TEST(EmulatedPrograms, PaddedOnesAreThoseOfTheReference) {
   programs.check();
 }
 
+// Groups that store their results in the place that these have in a concatenation, and parts that are copied.
+TEST(EmulatedPrograms, ConcatenationsOfGroupsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(14);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const double limit = dtype == DType::f32 ? 4e-6 : 8e-3;
+    programs.add_of(dtype, "cross", {Shape{700, 3}, Shape{700, 3}}, {}, limit);
+    programs.add_of(dtype, "cross", {Shape{3, 40}, Shape{3, 40}}, {{"axis", std::int64_t{0}}}, limit);
+    for (const int axis : {0, 1, 2}) {
+      Graph graph;
+      const NodeId x = graph.input("x", dtype, Shape{4, 6, 16}), y = graph.input("y", dtype, Shape{4, 6, 16});
+      const auto one = [&](const char* op, std::vector<NodeId> operands) { return apply(graph, find_op(op), operands, {})[0]; };
+      const NodeId sum = one("add", {x, y}), twice = one("mul", {x, y}), rounded = graph.cast(x, DType::f16);
+      const NodeId wide = graph.cast(rounded, dtype);
+      const NodeId parts[] = {sum, x, one("neg", {twice}), one("tanh", {y}), wide};
+      const NodeId all = graph.concat(parts, axis), twins[] = {twice, all};
+      graph.set_outputs({all, one("exp", {graph.concat(twins, axis)}), one("sum", {all})});
+      std::vector<HostArray> inputs;
+      for (int i = 0; i < 2; ++i) inputs.push_back(programs.numbers().normal(dtype, Shape{4, 6, 16}));
+      programs.add(fmt::format("{} along {}", name(dtype), axis), std::move(graph), std::move(inputs), std::max(limit, 1e-5));
+    }
+  }
+  programs.check();
+}
+
 // Groups that draw the random numbers that they alone read, with and without a quad that is cut off at the end.
 TEST(EmulatedPrograms, GroupsOfRandomNumbersAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
