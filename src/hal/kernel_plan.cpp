@@ -31,8 +31,8 @@ std::vector<TensorType> types_of(const Graph& graph, std::span<const NodeId> ids
   return types;
 }
 
-FusionLimits limits_of(const KernelTarget& target, const PlanOptions& options) {
-  if (!options.fuse) return {.max_nodes = 1};
+FusionLimits limits_of(const KernelTarget& target, bool fuses) {
+  if (!fuses) return {.max_nodes = 1};
   // Rows too long for the registers are read again in every pass, which is less than what passes would hand on through memory.
   if (target.dialect == Dialect::cuda) return {.max_row_of_many = std::int64_t{1} << 18};
   return {};
@@ -63,8 +63,7 @@ class Planner {
         fuses_(options.fuse),
         graph_(simplify(graph,
                         [&](const Graph& g, const Region& region) { return options.fuse && takes_region(target, g, region); })),
-        fused_(absorbs() ? with_sums_apart(graph_, fuse(graph_, limits_of(target, options)))
-                         : fuse(graph_, limits_of(target, options))),
+        fused_(fused()),
         steps_(types_of(graph_, graph_.inputs()), types_of(graph_, graph_.outputs())),
         values_(graph_, fused_, target_, steps_),
         products_(graph_, fused_, target_, options, values_, steps_) {
@@ -120,6 +119,12 @@ class Planner {
   }
 
  private:
+  Plan fused() const {
+    Plan plan = fuse(graph_, limits_of(target_, fuses_));
+    if (fuses_ && !target_.is_cpu) plan = with_parts_together(graph_, std::move(plan));
+    return absorbs() ? with_sums_apart(graph_, std::move(plan)) : plan;
+  }
+
   // Only these have kernels that take groups over.
   bool absorbs() const { return target_.dialect == Dialect::cuda && fuses_; }
 

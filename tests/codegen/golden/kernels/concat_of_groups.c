@@ -2,142 +2,92 @@
 
 // --- OpenCL
 // workspace 0 bytes
-// kernel0<1x1x1 of 64x1x1>(input0, input0, input0, input0, output0, 64, 4, 1, 3, 2, 1000, 1000, 1000, 1000, 3)
-// kernel1<1x1x1 of 64x1x1>(input0, input0, input0, input0, output0, 64, 2, 3, 5, 1, 1000, 1000, 1000, 1000, 3)
-// kernel2<1x1x1 of 64x1x1>(input0, input0, input0, input0, output0, 64, 1, 5, 2, 4, 1000, 1000, 1000, 1000, 3)
+// kernel0<1x1x1 of 64x1x1>(input0, input0, input0, input0, input0, input0, output0, output0, output0, 64, 1, 5, 2, 4, 3, 1, 2, 1000, 1000, 1000, 1000, 1000, 1000, 3, 3, 3)
 
-KERNEL(64, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL f32* RESTRICT arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14) {
-  i32 o0 = 0;
-  i32 o1 = arg6;
-  i32 o2 = arg7;
-  i32 o3 = arg8;
-  i32 o4 = arg9;
-  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg5; i = arg5) {
-    f32 x0 = arg0[o0 + i * arg10];
-    f32 x1 = arg1[o1 + i * arg11];
-    f32 x2 = arg2[o2 + i * arg12];
-    f32 x3 = arg3[o3 + i * arg13];
+KERNEL(64, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL const f32* RESTRICT arg4, GLOBAL const f32* RESTRICT arg5, GLOBAL f32* RESTRICT arg6, GLOBAL f32* RESTRICT arg7, GLOBAL f32* RESTRICT arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14, i32 arg15, i32 arg16, i32 arg17, i32 arg18, i32 arg19, i32 arg20, i32 arg21, i32 arg22, i32 arg23, i32 arg24, i32 arg25) {
+  i32 o0 = arg10;
+  i32 o1 = arg11;
+  i32 o2 = arg12;
+  i32 o3 = arg13;
+  i32 o4 = arg14;
+  i32 o5 = 0;
+  i32 o6 = 0;
+  i32 o7 = arg15;
+  i32 o8 = arg16;
+  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg9; i = arg9) {
+    f32 x0 = arg0[o0 + i * arg17];
+    f32 x1 = arg1[o1 + i * arg18];
+    f32 x2 = arg2[o2 + i * arg19];
+    f32 x3 = arg3[o3 + i * arg20];
+    f32 x4 = arg4[o4 + i * arg21];
+    f32 x5 = arg5[o5 + i * arg22];
     f32 v0_2 = x0 * x1;
     f32 v0 = v0_2;
     f32 v1_2 = x2 * x3;
     f32 v1 = v1_2;
     f32 v2_2 = v0 - v1;
     f32 v2 = v2_2;
-    arg4[o4 + i * arg14] = v2;
-  }
-}
-
-KERNEL(64, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL f32* RESTRICT arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14) {
-  i32 o0 = arg6;
-  i32 o1 = arg7;
-  i32 o2 = 0;
-  i32 o3 = arg8;
-  i32 o4 = arg9;
-  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg5; i = arg5) {
-    f32 x0 = arg0[o0 + i * arg10];
-    f32 x1 = arg1[o1 + i * arg11];
-    f32 x2 = arg2[o2 + i * arg12];
-    f32 x3 = arg3[o3 + i * arg13];
-    f32 v0_2 = x0 * x1;
-    f32 v0 = v0_2;
-    f32 v1_2 = x2 * x3;
-    f32 v1 = v1_2;
-    f32 v2_2 = v0 - v1;
-    f32 v2 = v2_2;
-    arg4[o4 + i * arg14] = v2;
-  }
-}
-
-KERNEL(64, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL f32* RESTRICT arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14) {
-  i32 o0 = arg6;
-  i32 o1 = arg7;
-  i32 o2 = arg8;
-  i32 o3 = arg9;
-  i32 o4 = 0;
-  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg5; i = arg5) {
-    f32 x0 = arg0[o0 + i * arg10];
-    f32 x1 = arg1[o1 + i * arg11];
-    f32 x2 = arg2[o2 + i * arg12];
-    f32 x3 = arg3[o3 + i * arg13];
-    f32 v0_2 = x0 * x1;
-    f32 v0 = v0_2;
-    f32 v1_2 = x2 * x3;
-    f32 v1 = v1_2;
-    f32 v2_2 = v0 - v1;
-    f32 v2 = v2_2;
-    arg4[o4 + i * arg14] = v2;
+    f32 v3_2 = x2 * x4;
+    f32 v3 = v3_2;
+    f32 v4_2 = x5 * x1;
+    f32 v4 = v4_2;
+    f32 v5_2 = v3 - v4;
+    f32 v5 = v5_2;
+    f32 v6_2 = x5 * x3;
+    f32 v6 = v6_2;
+    f32 v7_2 = x0 * x4;
+    f32 v7 = v7_2;
+    f32 v8_2 = v6 - v7;
+    f32 v8 = v8_2;
+    arg6[o6 + i * arg23] = v2;
+    arg7[o7 + i * arg24] = v5;
+    arg8[o8 + i * arg25] = v8;
   }
 }
 
 // --- CUDA
 // workspace 0 bytes
-// kernel0<1x1x1 of 64x1x1>(input0, input0, input0, input0, output0, 64, 4, 1, 3, 2, 1000, 1000, 1000, 1000, 3)
-// kernel1<1x1x1 of 64x1x1>(input0, input0, input0, input0, output0, 64, 2, 3, 5, 1, 1000, 1000, 1000, 1000, 3)
-// kernel2<1x1x1 of 64x1x1>(input0, input0, input0, input0, output0, 64, 1, 5, 2, 4, 1000, 1000, 1000, 1000, 3)
+// kernel0<1x1x1 of 64x1x1>(input0, input0, input0, input0, input0, input0, output0, output0, output0, 64, 1, 5, 2, 4, 3, 1, 2, 1000, 1000, 1000, 1000, 1000, 1000, 3, 3, 3)
 
-KERNEL(64, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL f32* RESTRICT arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14) {
+KERNEL(64, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL const f32* RESTRICT arg4, GLOBAL const f32* RESTRICT arg5, GLOBAL f32* RESTRICT arg6, GLOBAL f32* RESTRICT arg7, GLOBAL f32* RESTRICT arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14, i32 arg15, i32 arg16, i32 arg17, i32 arg18, i32 arg19, i32 arg20, i32 arg21, i32 arg22, i32 arg23, i32 arg24, i32 arg25) {
   STARTED;
-  i32 o0 = 0;
-  i32 o1 = arg6;
-  i32 o2 = arg7;
-  i32 o3 = arg8;
-  i32 o4 = arg9;
-  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg5; i = arg5) {
-    f32 x0 = arg0[o0 + i * arg10];
-    f32 x1 = arg1[o1 + i * arg11];
-    f32 x2 = arg2[o2 + i * arg12];
-    f32 x3 = arg3[o3 + i * arg13];
+  i32 o0 = arg10;
+  i32 o1 = arg11;
+  i32 o2 = arg12;
+  i32 o3 = arg13;
+  i32 o4 = arg14;
+  i32 o5 = 0;
+  i32 o6 = 0;
+  i32 o7 = arg15;
+  i32 o8 = arg16;
+  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg9; i = arg9) {
+    f32 x0 = arg0[o0 + i * arg17];
+    f32 x1 = arg1[o1 + i * arg18];
+    f32 x2 = arg2[o2 + i * arg19];
+    f32 x3 = arg3[o3 + i * arg20];
+    f32 x4 = arg4[o4 + i * arg21];
+    f32 x5 = arg5[o5 + i * arg22];
     f32 v0_2 = x0 * x1;
     f32 v0 = v0_2;
     f32 v1_2 = x2 * x3;
     f32 v1 = v1_2;
     f32 v2_2 = v0 - v1;
     f32 v2 = v2_2;
-    arg4[o4 + i * arg14] = v2;
-  }
-}
-
-KERNEL(64, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL f32* RESTRICT arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14) {
-  STARTED;
-  i32 o0 = arg6;
-  i32 o1 = arg7;
-  i32 o2 = 0;
-  i32 o3 = arg8;
-  i32 o4 = arg9;
-  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg5; i = arg5) {
-    f32 x0 = arg0[o0 + i * arg10];
-    f32 x1 = arg1[o1 + i * arg11];
-    f32 x2 = arg2[o2 + i * arg12];
-    f32 x3 = arg3[o3 + i * arg13];
-    f32 v0_2 = x0 * x1;
-    f32 v0 = v0_2;
-    f32 v1_2 = x2 * x3;
-    f32 v1 = v1_2;
-    f32 v2_2 = v0 - v1;
-    f32 v2 = v2_2;
-    arg4[o4 + i * arg14] = v2;
-  }
-}
-
-KERNEL(64, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, GLOBAL f32* RESTRICT arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, i32 arg11, i32 arg12, i32 arg13, i32 arg14) {
-  STARTED;
-  i32 o0 = arg6;
-  i32 o1 = arg7;
-  i32 o2 = arg8;
-  i32 o3 = arg9;
-  i32 o4 = 0;
-  for (i32 i = ((i32)group_id(0) * 64 + local_id(0)) * 1; i < arg5; i = arg5) {
-    f32 x0 = arg0[o0 + i * arg10];
-    f32 x1 = arg1[o1 + i * arg11];
-    f32 x2 = arg2[o2 + i * arg12];
-    f32 x3 = arg3[o3 + i * arg13];
-    f32 v0_2 = x0 * x1;
-    f32 v0 = v0_2;
-    f32 v1_2 = x2 * x3;
-    f32 v1 = v1_2;
-    f32 v2_2 = v0 - v1;
-    f32 v2 = v2_2;
-    arg4[o4 + i * arg14] = v2;
+    f32 v3_2 = x2 * x4;
+    f32 v3 = v3_2;
+    f32 v4_2 = x5 * x1;
+    f32 v4 = v4_2;
+    f32 v5_2 = v3 - v4;
+    f32 v5 = v5_2;
+    f32 v6_2 = x5 * x3;
+    f32 v6 = v6_2;
+    f32 v7_2 = x0 * x4;
+    f32 v7 = v7_2;
+    f32 v8_2 = v6 - v7;
+    f32 v8 = v8_2;
+    arg6[o6 + i * arg23] = v2;
+    arg7[o7 + i * arg24] = v5;
+    arg8[o8 + i * arg25] = v8;
   }
 }
 
