@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "codegen/c/loops/group.h"
@@ -31,8 +32,8 @@ std::vector<TensorType> types_of(const Graph& graph, std::span<const NodeId> ids
   return types;
 }
 
-FusionLimits limits_of(const KernelTarget& target, const PlanOptions& options) {
-  if (!options.fuse) return {.max_nodes = 1};
+FusionLimits limits_of(const KernelTarget& target, bool fuses) {
+  if (!fuses) return {.max_nodes = 1};
   // Rows too long for the registers are read again in every pass, which is less than what passes would hand on through memory.
   if (target.dialect == Dialect::cuda) return {.max_row_of_many = std::int64_t{1} << 18};
   return {};
@@ -68,8 +69,7 @@ class Planner {
       : target_(target),
         fuses_(options.fuse),
         graph_(simplified(graph, target, options)),
-        fused_(absorbs() ? with_sums_apart(graph_, fuse(graph_, limits_of(target, options)))
-                         : fuse(graph_, limits_of(target, options))),
+        fused_(fused()),
         steps_(types_of(graph_, graph_.inputs()), types_of(graph_, graph_.outputs())),
         values_(graph_, fused_, target_, steps_),
         products_(graph_, fused_, target_, options, values_, steps_) {
@@ -98,6 +98,14 @@ class Planner {
     for (const auto& [attention, keys] : absorbed_.renewed) left.insert(keys.group);
     std::erase_if(absorbed_.random, [&](const auto& of) { return left.contains(of.first) || epilogues_.contains(of.first); });
     for (const auto& [group, random] : absorbed_.random) waiting.insert(random);
+    if (fuses_ && !target_.is_cpu) {
+      std::set<int> others = left;  // groups whose results other kernels store
+      for (const auto& [group, epilogue] : epilogues_) others.insert(group);
+      for (const auto& [group, tail] : absorbed_.tails) others.insert(group);
+      for (const auto& [group, random] : absorbed_.random) others.insert(group);
+      for (NodeId id = 0; id < graph_.size(); ++id)
+        if (graph_[id].prim == Prim::concat && !done_.contains(id)) put_parts_into(id, others);
+    }
     for (const Step& step : fused_.steps) {
       if (step.group < 0) {
         if (!waiting.contains(step.node) && !done_.contains(step.node)) add_node(step.node);
@@ -117,6 +125,12 @@ class Planner {
   }
 
  private:
+  Plan fused() const {
+    Plan plan = fuse(graph_, limits_of(target_, fuses_));
+    if (fuses_ && !target_.is_cpu) plan = with_parts_together(graph_, std::move(plan));
+    return absorbs() ? with_sums_apart(graph_, std::move(plan)) : plan;
+  }
+
   // Only these have kernels that take groups over.
   bool absorbs() const { return target_.dialect == Dialect::cuda && fuses_; }
 
@@ -279,12 +293,33 @@ class Planner {
     if (inside.elements() > 0) steps_.add(emit_copy(target_, inside, values_.stored(node.inputs[0]), middle));
   }
 
+  // The group, other than |others|, that can store |part| of a concatenation in its place.
+  bool is_stored_by_group(NodeId part, const std::set<int>& others) const {
+    const int index = fused_.group_of[at(part)];
+    if (index < 0 || others.contains(index) || graph_[part].shape.elements() == 0) return false;
+    const Group& group = fused_.groups[at(index)];
+    // A cast alone may be stored already.
+    const bool is_cast = group.nodes.size() == 1 && graph_[part].prim == Prim::cast;
+    return group.kind == Group::Kind::elementwise && !is_cast && values_.is_read_once(part);
+  }
+  void put_parts_into(NodeId concat, const std::set<int>& others) {
+    const Node& node = graph_[concat];
+    if (std::ranges::none_of(node.inputs, [&](NodeId part) { return is_stored_by_group(part, others); })) return;
+    const Dense out = values_.result_of(concat);
+    const int axis = node.as<AxisAttr>().axis;
+    Access to = dense_access(out.slot, out.stored, node.shape);
+    for (NodeId part : node.inputs) {
+      if (is_stored_by_group(part, others)) values_.put_into(part, to);
+      to.offset += graph_[part].shape[axis] * to.strides[at(axis)];
+    }
+  }
+
   void add_concat(const Node& node, const Dense& out) {
     const int axis = node.as<AxisAttr>().axis;
     Access to = dense_access(out.slot, out.stored, node.shape);
     for (NodeId part : node.inputs) {
       const Shape& shape = graph_[part].shape;
-      if (shape.elements() > 0) steps_.add(emit_copy(target_, shape, values_.stored(part), to));
+      if (shape.elements() > 0 && !values_.part(part)) steps_.add(emit_copy(target_, shape, values_.stored(part), to));
       to.offset += shape[axis] * to.strides[at(axis)];
     }
   }

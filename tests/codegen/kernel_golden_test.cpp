@@ -41,6 +41,7 @@ constexpr GoldenCase kCases[] = {
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
     {"pooling", "max_pool2d(image, 2)"},
     {"pooling_of_volumes", "avg_pool3d(volume, 2)"},
+    {"pooling_by_long_windows", "adaptive_avg_pool1d(reshape(wide, [8, 8, 1000]), 7)"},
     // attention/
     {"attention", "attention(heads, heads, heads)"},
     {"attention_on_matrix_units", "attention(half_heads, half_heads, half_heads)"},
@@ -59,6 +60,7 @@ constexpr GoldenCase kCases[] = {
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},
     {"pad", "pad(square, 3)"},
+    {"concat_of_groups", "cross(wide[:, 0:3], wide[:, 3:6])"},
     {"pad_and_concat", "concat(pad(v, [1, 2], value=7), v, axis=0)"},
     // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},

@@ -147,6 +147,11 @@ TEST(EmulatedPrograms, PoolingIsThatOfTheReference) {
       programs.add_of(dtype, (kind + "_pool1d").c_str(), {Shape{1, 2, 120}}, with(11, 1, 5), limit);
       programs.add_of(dtype, (kind + "_pool2d").c_str(), {Shape{1, 2, 8, 24}}, with(2, 2, 0), limit);
     }
+  // Long windows, whose middle is read where it is.
+  for (const char* op : {"adaptive_avg_pool1d", "adaptive_max_pool1d"}) {
+    programs.add(op, {Shape{2, 3, 1000}}, {{"output_size", std::int64_t{7}}}, 1e-5);
+    programs.add_of(DType::bf16, op, {Shape{1, 3, 2050}}, {{"output_size", std::int64_t{3}}}, 8e-3);
+  }
   programs.add("conv2d", {Shape{2, 6, 9, 16}, Shape{6, 1, 3, 3}}, {{"padding", std::int64_t{1}}, {"groups", std::int64_t{6}}},
                1e-5);
   programs.check();
@@ -176,6 +181,31 @@ TEST(EmulatedPrograms, PaddedOnesAreThoseOfTheReference) {
     const std::vector<std::int64_t> low(static_cast<std::size_t>(graph[seen].shape.rank()), 4);
     graph.set_outputs({graph.pad(seen, low, low, -2)});
     programs.add(fmt::format("pad of {}", view), std::move(graph), {programs.numbers().normal(DType::f32, Shape{20, 40})}, 0);
+  }
+  programs.check();
+}
+
+// Groups that store their results in the place that these have in a concatenation, and parts that are copied.
+TEST(EmulatedPrograms, ConcatenationsOfGroupsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(14);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const double limit = dtype == DType::f32 ? 4e-6 : 8e-3;
+    programs.add_of(dtype, "cross", {Shape{700, 3}, Shape{700, 3}}, {}, limit);
+    programs.add_of(dtype, "cross", {Shape{3, 40}, Shape{3, 40}}, {{"axis", std::int64_t{0}}}, limit);
+    for (const int axis : {0, 1, 2}) {
+      Graph graph;
+      const NodeId x = graph.input("x", dtype, Shape{4, 6, 16}), y = graph.input("y", dtype, Shape{4, 6, 16});
+      const auto one = [&](const char* op, std::vector<NodeId> operands) { return apply(graph, find_op(op), operands, {})[0]; };
+      const NodeId sum = one("add", {x, y}), twice = one("mul", {x, y}), rounded = graph.cast(x, DType::f16);
+      const NodeId wide = graph.cast(rounded, dtype);
+      const NodeId parts[] = {sum, x, one("neg", {twice}), one("tanh", {y}), wide};
+      const NodeId all = graph.concat(parts, axis), twins[] = {twice, all};
+      graph.set_outputs({all, one("exp", {graph.concat(twins, axis)}), one("sum", {all})});
+      std::vector<HostArray> inputs;
+      for (int i = 0; i < 2; ++i) inputs.push_back(programs.numbers().normal(dtype, Shape{4, 6, 16}));
+      programs.add(fmt::format("{} along {}", name(dtype), axis), std::move(graph), std::move(inputs), std::max(limit, 1e-5));
+    }
   }
   programs.check();
 }

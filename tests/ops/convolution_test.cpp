@@ -1,5 +1,9 @@
 // Convolution and pooling: shapes, types, and what is refused. Values: composed_golden_test.cpp.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "expression/expression_testing.h"
 
@@ -68,6 +72,23 @@ TEST(Pooling, IntegersHaveMaximaAndMeans) {
   EXPECT_EQ(values("max_pool1d([[[-3, -2, -5, -9]]], 3, stride=1, padding=1)"), (std::vector<double>{-2, -2, -2, -5}));
   EXPECT_EQ(run("avg_pool1d([[[1, 2]]], 2)").dtype(), DType::f32);
   EXPECT_EQ(value("avg_pool1d([[[1, 2]]], 2)"), 1.5);
+}
+
+// Their middle is read where it is, and only what is around it is looked up.
+TEST(Pooling, LongAdaptiveWindowsHoldEveryElementOnce) {
+  for (const std::int64_t in : {449, 1000, 1001, 2053})
+    for (const std::int64_t out : {3, 6, 7}) {
+      const std::string x = fmt::format("reshape(sin(arange({0}) * 1.0), [1, 1, {0}])", in);
+      const std::vector<double> elements = values(x), means = values(fmt::format("adaptive_avg_pool1d({}, {})", x, out)),
+                                largest = values(fmt::format("adaptive_max_pool1d({}, {})", x, out));
+      ASSERT_EQ(means.size(), static_cast<std::size_t>(out));
+      for (std::int64_t i = 0; i < out; ++i) {
+        const auto first = elements.begin() + i * in / out, end = elements.begin() + ((i + 1) * in + out - 1) / out;
+        const double mean = std::accumulate(first, end, 0.0) / static_cast<double>(end - first);
+        EXPECT_NEAR(means[static_cast<std::size_t>(i)], mean, 1e-6) << in << " to " << out << ", window " << i;
+        EXPECT_EQ(largest[static_cast<std::size_t>(i)], *std::max_element(first, end)) << in << " to " << out << ", window " << i;
+      }
+    }
 }
 
 }  // namespace

@@ -311,6 +311,74 @@ Plan with_sums_apart(const Graph& graph, Plan fused) {
   return fused;
 }
 
+namespace {
+
+// The group that computes nothing but |part|, for a single reader; or -1.
+int group_of_part(const Graph& graph, const Plan& fused, const Finder& finder, NodeId part) {
+  const int index = fused.group_of[at(part)];
+  if (index < 0 || finder.reads(part) != 1) return -1;
+  const Group& group = fused.groups[at(index)];
+  return group.kind == Group::Kind::elementwise && group.outputs == std::vector{part} && group.domain == graph[part].shape ? index
+                                                                                                                           : -1;
+}
+
+// What group |index| reads; nothing if a product is among it, with which the group may be computed.
+std::set<NodeId> read_by(const Graph& graph, const Plan& fused, const Finder& finder, int index) {
+  std::set<NodeId> bases;
+  for (const NodeId id : fused.groups[at(index)].nodes)
+    for (const NodeId operand : graph[id].inputs) {
+      if (member_behind(graph, fused, index, operand)) continue;
+      const Node& base = graph[finder.base_of(operand)];
+      if (base.prim == Prim::matmul || base.prim == Prim::conv || base.prim == Prim::region) return {};
+      if (base.prim != Prim::constant) bases.insert(finder.base_of(operand));
+    }
+  return bases;
+}
+
+}  // namespace
+
+Plan with_parts_together(const Graph& graph, Plan fused) {
+  const std::size_t most_nodes = FusionLimits().max_nodes;
+  const Finder finder(graph, fused);
+  std::set<int> gone;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.prim != Prim::concat) continue;
+    std::set<int> groups;
+    for (const NodeId part : node.inputs) groups.insert(group_of_part(graph, fused, finder, part));
+    if (groups.size() < 2 || groups.size() != node.inputs.size() || groups.contains(-1)) continue;
+    const std::set<NodeId> bases = read_by(graph, fused, finder, *groups.begin());
+    std::size_t count = 0;
+    bool are_alike = !bases.empty();
+    for (const int index : groups) {
+      const Group& group = fused.groups[at(index)];
+      count += group.nodes.size();
+      are_alike =
+          are_alike && group.domain == fused.groups[at(*groups.begin())].domain && read_by(graph, fused, finder, index) == bases;
+    }
+    if (!are_alike || count > most_nodes) continue;
+    // Nothing but the concatenation needs them, so that they can all be computed where the last one was.
+    int last = -1;
+    for (const Step& step : fused.steps)
+      if (step.group >= 0 && groups.contains(step.group)) last = step.group;
+    Group& joined = fused.groups[at(last)];
+    for (const int index : groups) {
+      if (index == last) continue;
+      Group& group = fused.groups[at(index)];
+      for (const NodeId member : group.nodes) fused.group_of[at(member)] = last;
+      joined.nodes.insert(joined.nodes.end(), group.nodes.begin(), group.nodes.end());
+      joined.outputs.insert(joined.outputs.end(), group.outputs.begin(), group.outputs.end());
+      group.nodes.clear();
+      group.outputs.clear();
+      gone.insert(index);
+    }
+    std::ranges::sort(joined.nodes);
+    std::ranges::sort(joined.outputs);
+  }
+  std::erase_if(fused.steps, [&](const Step& step) { return gone.contains(step.group); });
+  return fused;
+}
+
 Absorbed find_absorbed(const Graph& graph, const Plan& fused) {
   const Finder finder(graph, fused);
   Absorbed all;

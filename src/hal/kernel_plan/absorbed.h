@@ -53,6 +53,9 @@ struct Absorbed {
 
 // Moves sums with a product of few rows out of the groups of norms, so that they can be tails. Before PlanValues is made.
 Plan with_sums_apart(const Graph& graph, Plan fused);
+// Joins elementwise groups of the same domain that read the same values, none of them a product, and each compute one part of the
+// same concatenation: what they read is then loaded once, and neighbouring parts are stored together.
+Plan with_parts_together(const Graph& graph, Plan fused);
 Absorbed find_absorbed(const Graph& graph, const Plan& fused);
 
 // For AttentionOperands::query, from the group whose |reader| this is, which must live as long as the result.

@@ -150,7 +150,13 @@ bool PlanValues::is_read_once(NodeId base) const {
 
 // --- Writing ---
 
+const Access* PlanValues::part(NodeId output) const {
+  const auto found = parts_.find(output);
+  return found == parts_.end() ? nullptr : &found->second;
+}
+
 void PlanValues::place(NodeId id) {
+  if (parts_.contains(id)) return;
   if (sources_.contains(id) || (direct_outputs_.contains(id) && !readers_.contains(id))) return;
   const DType dtype = memory_dtype_of(id);
   sources_[id] = {steps_.temporary(dtype, graph_[id].shape), dtype};

@@ -50,6 +50,9 @@ class PlanValues final : public emit::GroupPlacement {
   // The same in the compute type, for values that are written more than once.
   emit::Dense unrounded_result_of(NodeId id);
   std::vector<emit::StoredValue> targets(NodeId output) const override;
+  // The elementwise group that computes |id|, which only a concatenation reads, stores it there and nowhere else.
+  void put_into(NodeId id, const emit::Access& part) { parts_[id] = part; }
+  const emit::Access* part(NodeId output) const override;
   int scratch(std::uint64_t bytes) override { return steps_.temporary(bytes); }
 
   // --- Outputs of the graph ---
@@ -75,6 +78,7 @@ class PlanValues final : public emit::GroupPlacement {
   PlanSteps& steps_;
   std::vector<bool> is_exact_;  // by node: its elements are numbers of its dtype
   std::set<NodeId> computed_by_readers_;
+  std::map<NodeId, emit::Access> parts_;                       // of concatenations, by what is stored there
   std::map<NodeId, int> readers_;                              // how often a base is read inside the program
   mutable std::map<NodeId, emit::StoredValue> sources_;        // by base
   std::map<NodeId, std::vector<std::size_t>> direct_outputs_;  // computed node -> outputs it is

@@ -115,8 +115,12 @@ AdaptiveWindows computed_windows(Graph& graph, std::int64_t in, std::int64_t out
   const Expr place = first + iota(graph, table, 1);
   return {minimum(place, end - 1.0), place < end, cast(squeeze(narrow(end - first, 1, 0, 1), one_axis(1)), dtype)};
 }
-// The same as constants.
-AdaptiveWindows known_windows(Graph& graph, std::int64_t in, std::int64_t out, std::int64_t longest, DType dtype) {
+// Elements that come after the first |late| of every in / out, which a window surely holds.
+struct Core {
+  std::int64_t late = 0, count = 0;
+};
+// The same as constants, without |core|: |longest| counts what remains.
+AdaptiveWindows known_windows(Graph& graph, std::int64_t in, std::int64_t out, std::int64_t longest, Core core, DType dtype) {
   HostArray places = HostArray::empty(DType::i64, Shape{out, longest}),
             is_inside = HostArray::empty(DType::boolean, Shape{out, longest}), counts = HostArray::empty(DType::f64, Shape{out});
   std::int64_t* place = places.mutable_view<std::int64_t>().data();
@@ -125,8 +129,9 @@ AdaptiveWindows known_windows(Graph& graph, std::int64_t in, std::int64_t out, s
     const std::int64_t first = i * in / out, end = ((i + 1) * in + out - 1) / out;
     counts.mutable_view<double>()[static_cast<std::size_t>(i)] = static_cast<double>(end - first);
     for (std::int64_t k = 0; k < longest; ++k) {
-      *place++ = std::min(first + k, end - 1);
-      *inside++ = first + k < end;
+      const std::int64_t at = first + k < i * (in / out) + core.late ? first + k : first + k + core.count;
+      *place++ = std::min(at, end - 1);
+      *inside++ = at < end;
     }
   }
   return {{graph, graph.constant(places)}, {graph, graph.constant(is_inside)}, {graph, graph.constant(counts.cast(dtype))}};
@@ -135,6 +140,7 @@ AdaptiveWindows known_windows(Graph& graph, std::int64_t in, std::int64_t out, s
 template <bool max>
 Expr adaptive_axis(Expr x, int axis, std::int64_t out) {
   constexpr std::int64_t kFewPlaces = 4096;  // whose kernels would take longer than the pooling itself
+  constexpr std::int64_t kLongCore = 64;     // so much longer than what is looked up that another kernel pays
   const std::int64_t in = x.extent(axis);
   const AxisSet window = one_axis(axis + 1);
   if (in % out == 0) {
@@ -146,15 +152,33 @@ Expr adaptive_axis(Expr x, int axis, std::int64_t out) {
   }
   std::int64_t longest = 0;
   for (std::int64_t i = 0; i < out; ++i) longest = std::max(longest, ((i + 1) * in + out - 1) / out - i * in / out);
-  const auto make = out * longest <= kFewPlaces ? known_windows : computed_windows;
-  const AdaptiveWindows table = make(x.graph(), in, out, longest, compute_dtype(x.dtype()));
+  // Window i begins at most |late| elements after i * step and ends after the next step: what is between is read where it is, and
+  // only the rest is looked up.
+  const std::int64_t step = in / out, late = (out - 1) * (in % out) / out;
+  Core core;
+  if (step - late >= kLongCore && in < (std::int64_t{1} << 31) && out * (longest - (step - late)) <= kFewPlaces)
+    core = {late, step - late};
+  longest -= core.count;
+  const DType counted = compute_dtype(x.dtype());
+  const AdaptiveWindows table = out * longest <= kFewPlaces ? known_windows(x.graph(), in, out, longest, core, counted)
+                                                            : computed_windows(x.graph(), in, out, longest, counted);
+  const auto in_core = [&] {
+    Dims split = dims(x.shape());
+    split[static_cast<std::size_t>(axis)] = out;
+    split.insert(split.begin() + axis + 1, step);
+    return narrow(reshape(narrow(x, axis, 0, out * step), Shape(split)), axis + 1, core.late, core.count);
+  };
   const Expr windows = take(x, table.places, axis);
-  if constexpr (max) return squeeze(max_keep(windows, window), window);
+  if constexpr (max) {
+    const Expr largest = max_keep(windows, window);
+    return squeeze(core.count > 0 ? maximum(largest, max_keep(in_core(), window)) : largest, window);
+  }
   Dims around(static_cast<std::size_t>(windows.rank()), 1);
   around[static_cast<std::size_t>(axis)] = out;
   around[static_cast<std::size_t>(axis) + 1] = longest;
-  const Expr sums = squeeze(sum_keep(where(reshape(table.is_inside, Shape(around)), windows, 0.0), window), window);
-  return cast(sums / along(table.counts, axis, sums.rank()), x.dtype());
+  Expr sums = sum_keep(where(reshape(table.is_inside, Shape(around)), windows, 0.0), window);
+  if (core.count > 0) sums = sums + sum_keep(in_core(), window);
+  return squeeze(cast(sums / along(table.counts, axis, sums.rank()), x.dtype()), window);
 }
 
 template <int n, bool max>

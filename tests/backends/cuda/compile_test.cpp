@@ -143,6 +143,24 @@ std::vector<Graph> graphs() {
   add([](Graph& g) {
     g.set_outputs({g.random({100}, DType::f32, true, 7), g.random({100}, DType::f64, false, 7), g.iota({5}, 0)});
   });
+  add([](Graph& g) {
+    const NodeId x = g.input("x", DType::bf16, {33, 10}), row = g.input("row", DType::f32, {10});
+    const auto one = [&](const char* op, std::vector<NodeId> operands, std::vector<NamedValue> values = {}) {
+      return apply(g, find_op(op), operands, values)[0];
+    };
+    const NodeId kept = one("greater", {g.random({33, 10}, DType::f32, false, 7), row});
+    const std::int64_t border[] = {3, 3};
+    g.set_outputs({one("where", {kept, x, g.literal(0.0)}), one("exp", {g.random({100}, DType::f64, false, 8)}),
+                   one("exp", {g.random({102}, DType::f32, true, 9)}), one("abs", {g.random({102}, DType::f64, true, 9)}),
+                   g.pad(x, border, border, 1), g.pad(g.broadcast(row, {33, 10}), border, border, 1)});
+  });
+  for (const DType dtype : {DType::f32, DType::bf16})
+    add([&](Graph& g) {
+      const NodeId volume = g.input("volume", dtype, {2, 3, 9, 12, 16}), line = g.input("line", dtype, {2, 3, 41});
+      const NodeId a = g.input("a", dtype, {50, 3}), b = g.input("b", dtype, {50, 3});
+      g.set_outputs({g.window(volume, {.max = false, .size = {3, 3, 3}, .stride = {2, 2, 2}}),
+                     g.window(line, {.max = true, .size = {3, 1, 1}, .stride = {2, 1, 1}}), apply(g, "cross", {a, b})[0]});
+    });
   return all;
 }
 

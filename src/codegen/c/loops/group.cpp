@@ -25,11 +25,16 @@ std::vector<Launch> emit_elementwise(const KernelTarget& target, GroupReader& re
   std::vector<Access> inputs, outputs;
   std::vector<NodeId> stored;
   for (const External& e : reader.externals()) inputs.push_back(access(e.from.slot, e.from.stored, e.view));
-  for (NodeId output : reader.group().outputs)
+  for (NodeId output : reader.group().outputs) {
     for (const StoredValue& to : placement.targets(output)) {
       outputs.push_back(dense_access(to.slot, to.stored, reader.group().domain));
       stored.push_back(output);
     }
+    if (const Access* part = placement.part(output)) {
+      outputs.push_back(*part);
+      stored.push_back(output);
+    }
+  }
   const MapBody body = [&](const MapContext& context, std::vector<std::string>& results) {
     std::string text;
     const auto variable = [&](NodeId operand) -> std::string {

@@ -70,6 +70,8 @@ class GroupPlacement {
   virtual StoredValue source(NodeId base) const = 0;
   // Everywhere an output of the group is to be written, densely.
   virtual std::vector<StoredValue> targets(NodeId output) const = 0;
+  // A part of other memory that an output of an elementwise group is to be written to besides, or null.
+  virtual const Access* part(NodeId /*output*/) const { return nullptr; }
   // A slot of temporary memory, for this group alone.
   virtual int scratch(std::uint64_t bytes) = 0;
 };

@@ -112,7 +112,8 @@ Launch emit_planes(Body& body, const Dense& x, const Dense& out, const Window& w
                    const std::string& in_plane, const Combination& how) {
   Parameters& p = body.parameters();
   const Spatial from = extents_of(x.shape), to = extents_of(out.shape);
-  const bool is_volume = x.shape.rank() == 5, by_words = from[2] % 4 == 0;
+  // Words were not measured on planes, which are fast without them.
+  const bool is_volume = x.shape.rank() == 5, by_words = x.shape.rank() != 4 && from[2] % 4 == 0;
   const std::int64_t chunks = ceil_div(to[2], kTogether), items = out.shape.elements() / to[2] * chunks;
   const std::string result = p.output(out.stored, out.slot);
   std::map<std::string, std::string> names{
