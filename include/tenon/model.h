@@ -11,9 +11,9 @@
 // resident and shared by all of them, and move to host memory before their device closes.
 // If the shape of a result depends on data (NonZero, a Loop whose end depends on values), a call runs several programs.
 //
-// Formats: ONNX (opsets 6 and newer), and checkpoints of encoders (model.safetensors beside its config.json). Weights that a model keeps
-// in other files are read from its own folder only. Lifetime: a value; copies share the model. Thread safety: all calls may run
-// concurrently.
+// Formats: ONNX (opsets 6 and newer), and checkpoints of encoders (model.safetensors beside its config.json). Weights that a
+// model keeps in other files are read from its own folder only. Lifetime: a value; copies share the model. Thread safety: all
+// calls may run concurrently.
 #pragma once
 
 #include <cstddef>

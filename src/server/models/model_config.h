@@ -5,8 +5,8 @@
 // {default_queue_policy {default_timeout_microseconds max_queue_size}}, model_warmup {batch_size inputs {dims}}, parameters.
 // Further fields of Triton's schema are accepted and have no effect: inputs, outputs and types are those of the model file, and
 // nothing waits for a fuller batch while the model is idle. Parameters that Tenon knows: latency_objective_ms, max_tokens,
-// pooling (as parse_pooling() has it), normalize, dtype (of products: float32, float16, bfloat16), devices ("cpu:0,cuda:0": one instance each),
-// keep_seconds.
+// pooling (as parse_pooling() has it), normalize, dtype (of products: float32, float16, bfloat16), devices ("cpu:0,cuda:0": one
+// instance each), keep_seconds.
 #pragma once
 
 #include <chrono>
