@@ -147,8 +147,8 @@ TENON_FORMULA V short_logit(V x, V eps) {
 template <Float V>
 TENON_FORMULA V tanhshrink(V x) {
   constexpr float unit = 4583103525.0f;
-  constexpr float above[] = {349188840 / unit, 6891885 / unit, 42900 / unit, 65 / unit};  // after 1
-  constexpr float below[] = {3, 6547290750 / unit, 413513100 / unit, 7567560 / unit, 45045 / unit, 66 / unit};
+  constexpr float above[] = {349188840.0f / unit, 6891885 / unit, 42900 / unit, 65 / unit};  // after 1
+  constexpr float below[] = {3, 6547290750.0f / unit, 413513100.0f / unit, 7567560 / unit, 45045 / unit, 66 / unit};
   const typename V::Mask small = abs(x) < V(1.5f);
   const V z = select(small, x * x, V(0.0f)), cube = x * z;
   const V fraction = fma(cube * z, polynomial(z, above), cube) / polynomial(z, below);

@@ -18,11 +18,11 @@
 namespace tenon {
 
 struct ModelState {
-  ModelState(std::shared_ptr<onnx::LoadedModel> model, const ModelOptions& options)
+  ModelState(std::shared_ptr<onnx::LoadedModel> model, const ModelOptions& given)
       : loaded(model),
-        session(model, options.program_bytes),
+        session(model, given.program_bytes),
         info(info_of(*model)),
-        options(options) {}
+        options(given) {}
   std::shared_ptr<const onnx::LoadedModel> loaded;
   onnx::Session session;
   const ModelInfo info;

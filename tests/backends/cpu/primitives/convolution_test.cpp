@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "backends/cpu/plain.h"
-#include "backends/cpu/products/convolution/conv16_bands.h"
-#include "backends/cpu/products/convolution/conv16_direct.h"
+#include "backends/cpu/products/convolution/bf16/conv16_bands.h"
+#include "backends/cpu/products/convolution/bf16/conv16_direct.h"
 
 namespace tenon::cpu {
 namespace {

@@ -16,14 +16,28 @@ constexpr std::int64_t kRows = 64;       // rows whose sums are kept at the same
 constexpr std::int64_t kShortRun = 128;  // terms added in T before they go to double
 constexpr std::int64_t kColumns = 256;   // results at a time if the matrix is stored by columns
 
+// 32 bytes of T, and as many doubles.
+template <class T>
+struct Vectors;
+template <>
+struct Vectors<float> {
+  typedef float Lanes __attribute__((vector_size(32)));
+  typedef double Wide __attribute__((vector_size(64)));
+};
+template <>
+struct Vectors<double> {
+  typedef double Lanes __attribute__((vector_size(32)));
+  typedef double Wide __attribute__((vector_size(32)));
+};
+
 // The same two loops are compiled twice: a macro, because an attribute cannot be a template argument, and because a shared inline
 // function compiled for AVX2 could be the one the linker keeps for everybody.
 #define TENON_GEMV_LOOPS(suffix, attribute)                                                                                   \
   template <class T>                                                                                                          \
   attribute double dot_##suffix(const T* a, const T* b, std::int64_t n) {                                                     \
     constexpr int kLanes = 32 / sizeof(T);                                                                                    \
-    typedef T Lanes __attribute__((vector_size(32)));                                                                         \
-    typedef double Wide __attribute__((vector_size(kLanes * sizeof(double))));                                                \
+    using Lanes = typename Vectors<T>::Lanes;                                                                                 \
+    using Wide = typename Vectors<T>::Wide;                                                                                   \
     Lanes sums[4] = {};                                                                                                       \
     std::int64_t i = 0;                                                                                                       \
     for (; i + 4 * kLanes <= n; i += 4 * kLanes) _Pragma("GCC unroll 4") for (int v = 0; v < 4; ++v) {                        \

@@ -8,7 +8,7 @@
 #include "backends/cpu/primitives/spatial/narrow_images.h"
 #include "backends/cpu/primitives/spatial/sliding.h"
 #include "backends/cpu/primitives/typed.h"
-#include "backends/cpu/products/convolution/conv16_direct.h"
+#include "backends/cpu/products/convolution/bf16/conv16_direct.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,7 +1,7 @@
-#include "backends/cpu/products/convolution/conv16_direct.h"
+#include "backends/cpu/products/convolution/bf16/conv16_direct.h"
 
 #include "backends/cpu/primitives/matmul/amx_tiles.h"
-#include "backends/cpu/products/convolution/conv16_bands.h"
+#include "backends/cpu/products/convolution/bf16/conv16_bands.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
