@@ -439,7 +439,7 @@ TEST(KernelPlan, PartsOfATransposedConvolutionShareTheirCopyOfTheImages) {
   target.has_matrix_units = target.has_warpgroup_products = true;
   target.compute_units = 132;
   const KernelPlan plan = plan_kernels(graph, target);
-  int readers = 0;
+  std::ptrdiff_t readers = 0;
   for (const PlanStep& step : plan.steps) {
     const auto& arguments = std::get<KernelLaunch>(step).arguments;
     readers += std::ranges::count_if(arguments, [](const KernelArgument& argument) {

@@ -239,7 +239,9 @@ TEST(EncoderOnSeveralDevices, WeightsStayOnEachDevice) {
   for (int i = 0; i < 10; ++i)
     for (const std::string& device : devices) encoder.encode(texts, {.device = device});
   for (const DeviceStatus& status : manager.status())
-    if (status.device.id == "a" || status.device.id == "b") EXPECT_EQ(status.counters.restores, 0u) << status.device.id;
+    if (status.device.id == "a" || status.device.id == "b") {
+      EXPECT_EQ(status.counters.restores, 0u) << status.device.id;
+    }
 }
 
 TEST(EncoderOnSeveralDevices, ADeviceThatIsNotThereEndsTheCall) {

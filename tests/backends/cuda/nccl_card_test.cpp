@@ -112,7 +112,7 @@ TEST_P(NcclOnACard, JoinsAgainAfterItsGroupEnded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Card, NcclOnACard, testing::Bool(),
-                         [](const auto& info) { return std::string(info.param ? "InAWorker" : "InThisProcess"); });
+                         [](const auto& of) { return std::string(of.param ? "InAWorker" : "InThisProcess"); });
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -207,7 +207,9 @@ TEST(NormalizeKernels, GiveTheBitsOfADeviationAndAMultiplyAdd) {
         table->stream_fence();
         EXPECT_TRUE(is_as_expected());
         table->normalize_bf16(x16.data(), rows, got16.data(), n);
-        if (!std::isnan(expected[0])) EXPECT_EQ(got16, expected16);
+        if (!std::isnan(expected[0])) {
+          EXPECT_EQ(got16, expected16);
+        }
       }
 }
 
