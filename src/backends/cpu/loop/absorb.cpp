@@ -173,6 +173,7 @@ class Finder {
     if (view_.group().kind != Group::Kind::elementwise || (!chooses && node.prim != Prim::cast) || is_absorbed(id)) return;
     const NodeId comparison = node.inputs[0];
     if (!view_.is_used_once(comparison) || graph_[comparison].prim != Prim::elementwise || !view_.is_whole(id)) return;
+    if (graph_[comparison].inputs.size() != 2) return;
     if (!view_.is_whole(comparison) || (chooses && !is_uniform_constant(node.inputs[1]) && !is_uniform_constant(node.inputs[2])))
       return;
     for (const bool swaps : {false, true}) {
