@@ -56,6 +56,24 @@ TEST(EmulatedAttention, OfFewQueriesIsThatOfTheReference) {
   cases.check();
 }
 
+TEST(EmulatedAttention, OfFewQueriesOnTheMatrixUnitsIsThatOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Numbers numbers(7);
+  Cases cases;
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const std::int64_t width : {8, 40, 64, 80, 96, 128, 192, 256})
+      add_attention(cases, {.batch = 2, .heads = 6, .shared = 2, .keys = 300 + width, .width = width}, dtype, false, false, 4,
+                    numbers);
+    // Rows of one tile, of two, and of several pairs; keys of one part and of several; fewer keys than one product has.
+    add_attention(cases, {.heads = 8, .shared = 1, .rows = 1, .keys = 1037}, dtype, true, false, 40, numbers);
+    add_attention(cases, {.heads = 12, .shared = 1, .rows = 1, .keys = 500, .width = 128}, dtype, true, false, 2, numbers);
+    add_attention(cases, {.heads = 4, .shared = 2, .rows = 5, .keys = 17}, dtype, true, true, 4, numbers);
+    add_attention(cases, {.heads = 4, .shared = 1, .rows = 7, .keys = 700, .width = 32}, dtype, false, true, 40, numbers);
+    add_attention(cases, {.heads = 3, .shared = 3, .rows = 20, .keys = 3}, dtype, false, false, 4, numbers);
+  }
+  cases.check();
+}
+
 // Keys and values that end in [is_new ? x : old], as those of a step that adds a token do.
 struct Renewed {
   std::int64_t batch = 1, heads = 4, shared = 2, from = 100, late = 32, width = 64;

@@ -87,6 +87,7 @@ inline unsigned __ballot_sync(unsigned, int is_set, int line = __builtin_LINE())
   return votes;
 }
 inline int __all_sync(unsigned mask, int is_set, int line = __builtin_LINE()) { return __ballot_sync(mask, !is_set, line) == 0; }
+inline int __any_sync(unsigned mask, int is_set, int line = __builtin_LINE()) { return __ballot_sync(mask, is_set, line) != 0; }
 template <class T>
 unsigned __match_any_sync(unsigned, T x, int line = __builtin_LINE()) {
   const int lanes = tenon_runner->lanes;
@@ -140,6 +141,12 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline float __uint2float_rz(unsigned x) {
   const float nearest = (float)x;
   return (unsigned long long)nearest > x ? __uint_as_float(__float_as_uint(nearest) - 1) : nearest;
+}
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long bytes = (unsigned long long)y << 32 | x;
+  unsigned r = 0;
+  for (int i = 0; i < 4; ++i) r |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  return r;
 }
 inline int __dp4a(int a, int b, int c) {
   for (int i = 0; i < 4; ++i) c += (signed char)(a >> 8 * i) * (signed char)(b >> 8 * i);
@@ -201,6 +208,74 @@ inline void ptx_cvt_rn_f16_f32(unsigned short& h, float x) {
 inline void ptx_cvt_rn_bf16_f32(unsigned short& b, float x) {
   const unsigned bits = __float_as_uint(x);
   b = (unsigned short)(x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+inline void ptx_cvt_rn_f16x2_f32(unsigned& r, float high, float low) {
+  unsigned short h, l;
+  ptx_cvt_rn_f16_f32(h, high);
+  ptx_cvt_rn_f16_f32(l, low);
+  r = (unsigned)h << 16 | l;
+}
+inline void ptx_cvt_rn_bf16x2_f32(unsigned& r, float high, float low) {
+  unsigned short h, l;
+  ptx_cvt_rn_bf16_f32(h, high);
+  ptx_cvt_rn_bf16_f32(l, low);
+  r = (unsigned)h << 16 | l;
+}
+
+// --- Matrices of which each lane of a warp holds a share ---
+namespace emulated {
+
+inline float f16_value(unsigned short h) {
+  float x;
+  ptx_cvt_f32_f16(x, h);
+  return x;
+}
+inline float bf16_value(unsigned short b) { return __uint_as_float((unsigned)b << 16); }
+// What all lanes bring, copied before they bring the next.
+struct Brought {
+  unsigned long long of[32];
+};
+inline Brought brought(unsigned low, unsigned high, int line) {
+  Brought all;
+  memcpy(all.of, tenon_runner->exchange((unsigned long long)high << 32 | low, line), sizeof all.of);
+  return all;
+}
+// Element |i| of four, of which two lie in each word.
+inline unsigned short half_of(unsigned long long words, int i) { return (unsigned short)(words >> 16 * i); }
+
+// c += a b, of 16 x 16 and 16 x 8 elements. Words of a: rows quad and quad + 8, then both with columns from 8 on.
+inline void multiply_matrices(float (*value)(unsigned short), float* const (&c)[4], const unsigned (&a)[4], unsigned b0,
+                              unsigned b1, int line) {
+  const Brought left = brought(a[0], a[1], line), right = brought(a[2], a[3], line), b = brought(b0, b1, line);
+  const int quad = tenon_runner->lane / 4, part = tenon_runner->lane % 4;
+  for (int i = 0; i < 4; ++i) {
+    const int low = i >= 2, column = part * 2 + i % 2;
+    for (int k = 0; k < 16; ++k) {
+      const int pair = k % 8 / 2;
+      const float x = value(half_of((k < 8 ? left : right).of[quad * 4 + pair], low * 2 + k % 2));
+      *c[i] = fmaf(x, value(half_of(b.of[column * 4 + pair], k / 8 * 2 + k % 2)), *c[i]);
+    }
+  }
+}
+
+}  // namespace emulated
+
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& c0, float& c1, float& c2, float& c3, unsigned a0,
+                                                                  unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1,
+                                                                  int line = __builtin_LINE()) {
+  emulated::multiply_matrices(emulated::f16_value, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3}, b0, b1, line);
+}
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(float& c0, float& c1, float& c2, float& c3, unsigned a0,
+                                                                    unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                                                                    unsigned b1, int line = __builtin_LINE()) {
+  emulated::multiply_matrices(emulated::bf16_value, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3}, b0, b1, line);
+}
+inline void ptx_movmatrix_sync_aligned_m8n8_trans_b16(unsigned& r, unsigned x, int line = __builtin_LINE()) {
+  const emulated::Brought all = emulated::brought(x, 0, line);
+  const int quad = tenon_runner->lane / 4, part = tenon_runner->lane % 4;
+  r = 0;
+  for (int i = 0; i < 2; ++i) r |= (unsigned)emulated::half_of(all.of[(part * 2 + i) * 4 + quad / 2], quad % 2) << 16 * i;
 }
 
 // A kernel's parameters, each behind a pointer.

@@ -13,6 +13,7 @@ bool can_attention(const KernelTarget& target, DType dtype, const Shape& q, cons
 
 std::vector<Launch> emit_attention(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                    const Dense& out, const Scratch& scratch) {
+  if (can_few_queries_matrix(target, x)) return emit_few_queries_matrix(target, x, rule, out, scratch);
   if (has_few_queries(x.q_shape, x.k_shape, x.v_shape)) return emit_few_queries(target, x, rule, out, scratch);
   if (x.q.stored == DType::f32) return {emit_attention_tiles_f32(target, x, rule, out)};
   if (can_attention_tiles_hopper(target, x, rule, out)) return {emit_attention_tiles_hopper(target, x, rule, out)};

@@ -3,7 +3,8 @@
 // Many queries: a work-group keeps its rows of q and their results, and walks over the keys in blocks; products of 16-bit types
 // run on the matrix units (tiles.cpp; tiles_hopper.cpp on cards of compute capability 9.0), those of f32 do not (tiles_f32.cpp).
 // Few queries: every key is read once, so the keys of a head are divided between work-groups, whose results a second kernel joins
-// (few_queries.cpp). Both keep a running largest score for each row, and scale what they have by it.
+// (few_queries.cpp; few_queries_matrix.cpp in 16-bit types on the matrix units). Both keep a running largest score for each row,
+// and scale what they have by it.
 #pragma once
 
 #include <functional>
@@ -68,6 +69,9 @@ bool has_few_queries(const Shape& q, const Shape& k, const Shape& v);
 inline bool takes_two_parts(const Shape& q, const Shape& k, const Shape& v) { return has_few_queries(q, k, v); }
 std::vector<Launch> emit_few_queries(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                      const Dense& out, const Scratch& scratch);
+bool can_few_queries_matrix(const KernelTarget& target, const AttentionOperands& x);
+std::vector<Launch> emit_few_queries_matrix(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
+                                            const Dense& out, const Scratch& scratch);
 Launch emit_attention_tiles(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule, const Dense& out);
 bool can_attention_tiles_hopper(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,
                                 const Dense& out);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/c/attention/attention.h"
+#include "codegen/c/attention/key_parts.h"
 #include "codegen/c/loops/geometry.h"
 #include "codegen/c/sort/keys.h"
 #include "tenon/error.h"
@@ -91,7 +92,7 @@ x = fmaf(sums[m][t], weight, x);
 const i32 c = t;
 const i64 line = ((i64)n * $HEADS + head_of[r]) * rows + row_of[r];
 $STORE
-$STORE_STATE
+if (t == 0) $STORE_STATE
 }
 }
 #undef INFINITY_F32
@@ -180,22 +181,6 @@ VSTORE(f32, EACH, v_late[0], $RENEWED_OUT + ((n * $LATE_HEADS + g + $V_FIRST) * 
 use_late(k_late, v_late, keys + start, keys + late_keys);
 })";
 
-constexpr std::string_view kJoin = R"(#define INFINITY_F32 AS_F32(0x7f800000u)
-const i64 line = j / $WIDTH, c = j % $WIDTH;
-f32 top = -INFINITY_F32, all = 0, x = 0;
-for (i64 s = 0; s < $SPLITS; ++s) top = fmaxf(top, $STATE[(line * $SPLITS + s) * 2]);
-const f32 base = top == -INFINITY_F32 ? 0.0f : top;
-for (i64 s = 0; s < $SPLITS; ++s) {
-f32 weight;
-asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"($STATE[(line * $SPLITS + s) * 2] - base));
-all = fmaf($STATE[(line * $SPLITS + s) * 2 + 1], weight, all);
-x = fmaf($PARTS[(line * $SPLITS + s) * $WIDTH + c], weight, x);
-}
-x = all == 0 ? 0.0f : x / all;
-$TO[j] = $VALUE;
-#undef INFINITY_F32
-)";
-
 // How many work-groups of 128 work-items a multiprocessor holds at once: what the registers of the compiled kernels allow, which
 // are 72, 80 and 128 in f32, 80, 112 and 168 in 16-bit types.
 int resident_groups(DType dtype, int together) {
@@ -232,28 +217,22 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
   const int threads = is_short && target.max_group_size >= 512 ? 512 : 128, teams = threads / lanes;
   const int together = is_short ? 1 : static_cast<int>(std::min<std::int64_t>(power_of_two_from(rows * shared), kTogether));
   const std::int64_t chunks = ceil_div(rows * shared, together), all = heads * chunks;
-  // The parts that take the fewest rounds of the work-groups that the device holds at once for their number, each with some keys
-  // for every team.
+  // Each part has some keys for every team.
   const int resident = is_short ? 1 : resident_groups(dtype, together);
   const int buffers = is_short ? 4 : 2;  // of keys and values that are fetched while those before are used
-  const std::int64_t held = std::int64_t{target.compute_units} * resident, step = teams * kAhead * 2;
+  const std::int64_t held = std::int64_t{target.compute_units} * resident, lines = x.q_shape[0] * x.q_shape[1] * rows;
   const std::int64_t limit = std::clamp<std::int64_t>(keys / (teams * 8), 1, std::max<std::int64_t>(held / all, 4));
-  std::int64_t most = 1;
-  for (std::int64_t parts = 2; parts <= limit; ++parts)
-    if (ceil_div(all * parts, held) * most < ceil_div(all * most, held) * parts) most = parts;
-  const std::int64_t split_keys = ceil_div(ceil_div(keys, most), step) * step, splits = ceil_div(keys, split_keys),
-                     lines = x.q_shape[0] * x.q_shape[1] * rows;
-  const int parts = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits * width) * 4) : -1;
-  const int state = splits > 1 ? scratch(static_cast<std::uint64_t>(lines * splits) * 8) : -1;
+  KeyParts parts = divided_keys(keys, all, held, limit, teams * kAhead * 2);
+  reserve_results(parts, lines, width, scratch);
 
   Parameters p(true);
   Body body(target, p);
   const auto value = [&](const std::string& element) {
     return dtype == DType::f16 ? fmt::format("widened({})", element) : body.loaded(dtype, element);
   };
-  std::map<std::string, std::string> names{{"SPLITS", p.whole_number(splits)},
+  std::map<std::string, std::string> names{{"SPLITS", p.whole_number(parts.count)},
                                            {"CHUNKS", p.whole_number(chunks)},
-                                           {"SPLIT_KEYS", p.whole_number(split_keys)},
+                                           {"SPLIT_KEYS", p.whole_number(parts.keys)},
                                            {"HEADS", p.whole_number(x.q_shape[1])},
                                            {"SHARED_HEADS", p.whole_number(x.k_shape[1])},
                                            {"SHARED", p.whole_number(shared)},
@@ -327,31 +306,15 @@ std::vector<Launch> emit_few_queries(const KernelTarget& target, const Attention
                                           fmt::format(kFetch, "if (begin + (b + 1) * SPAN <= early) ") + "WAIT_FOR_LAST;\n" +
                                           fmt::format(kFetch, "if (begin + (b + 1) * SPAN > early) ")
                                     : fmt::format(kFetch, "");
-  if (splits > 1) {
-    names["STORE"] = fmt::format("{}[(line * {} + split) * WIDTH + c] = x;", p.buffer("f32", parts), names["SPLITS"]);
-    names["STORE_STATE"] =
-        fmt::format("if (t == 0) {{ {0}[(line * {1} + split) * 2] = top; {0}[(line * {1} + split) * 2 + 1] = all; }}",
-                    p.buffer("f32", state), names["SPLITS"]);
-  } else {
-    names["STORE"] = fmt::format("x = all == 0 ? 0.0f : x / all;\n{}[line * WIDTH + c] = {};", p.output(out.stored, out.slot),
-                                 body.to_store(out.stored, "x"));
-    names["STORE_STATE"] = "";
-  }
+  add_result(names, body, parts, out);
   std::string text = fmt::format(
       "enum {{ WIDTH = {}, EACH = {}, LANES = {}, TEAMS = {}, THREADS = {}, R = {}, AHEAD = {}, SPAN = TEAMS * AHEAD, BUFFERS = "
       "{}, CAUSAL = {} }};\n",
       width, each, lanes, teams, threads, together, kAhead, buffers, int{rule.causal});
-  std::vector<Launch> launches{make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * splits), 1, 1},
-                                           (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), resident,
-                                           is_early)};
-  if (splits == 1) return launches;
-  Parameters second(true);
-  Body join(target, second);
-  const std::map<std::string, std::string> join_names{
-      {"WIDTH", second.whole_number(width)},        {"SPLITS", second.whole_number(splits)},
-      {"STATE", second.buffer("const f32", state)}, {"PARTS", second.buffer("const f32", parts)},
-      {"TO", second.output(out.stored, out.slot)},  {"VALUE", join.to_store(out.stored, "x")}};
-  launches.push_back(emit_items(join, lines * width, splits, filled(kJoin, join_names)));
+  std::vector<Launch> launches{
+      make_launch(body, {threads, 1, 1}, {static_cast<std::uint32_t>(heads * chunks * parts.count), 1, 1},
+                  (is_early ? "LET_NEXT_BEGIN;\n" : "") + text + filled(kText, names), resident, is_early)};
+  if (parts.count > 1) launches.push_back(emit_joined_parts(target, parts, lines, width, out));
   return launches;
 }
 

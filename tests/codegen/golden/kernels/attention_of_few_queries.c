@@ -289,7 +289,7 @@ KERNEL_LEAST(512, 1, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 a
       const i64 line = ((i64)n * arg3 + head_of[r]) * rows + row_of[r];
       x = all == 0 ? 0.0f : x / all;
       arg24[line * WIDTH + c] = x;
-      
+      if (t == 0) {}
     }
   }
   #undef INFINITY_F32
