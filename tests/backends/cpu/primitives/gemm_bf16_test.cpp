@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backends/cpu/plain.h"
+#include "backends/cpu/primitives/matmul/few_rows.h"
 #include "backends/cpu/primitives/matmul/gemm_bf16_blocks.h"
 
 namespace tenon::cpu {
@@ -187,8 +188,11 @@ TEST(Bf16Product, OfABatchWithOneRightOperandHasTheBitsOfEachAlone) {
 }
 
 // Numbers that the instructions take for zero make a matrix take another path, but not the other matrices of its batch.
-TEST(Bf16Product, OfAMatrixDoesNotDependOnSubnormalNumbersOfItsNeighbours) {
-  constexpr std::int64_t kCount = 3, kRows = 40, kDepth = 90, kCols = 70;
+class Bf16Batch : public testing::TestWithParam<std::int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Rows, Bf16Batch, testing::Values(40, 7));
+
+TEST_P(Bf16Batch, DoesNotMixSubnormalNumbersOfItsMatrices) {
+  const std::int64_t kCount = 3, kRows = GetParam(), kDepth = 90, kCols = 70;
   std::vector<Bf16Bits> a = bf16_numbers(kCount * kRows * kDepth, 5), b = bf16_numbers(kDepth * kCols, 6);
   a[kRows * kDepth + 7] = 0x0040;  // in the second one, which a huge factor makes count
   b[7 * kCols] = 0x7e80;
@@ -208,9 +212,51 @@ TEST(Bf16Product, OfAMatrixDoesNotDependOnSubnormalNumbersOfItsNeighbours) {
   });
 }
 
+TEST(Bf16Product, OfFewRowsIsTheProduct) {
+  if (!multiplies_few_rows()) GTEST_SKIP() << "the CPU has no instructions for bfloat16";
+  for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                {2, 40, 33},
+                                {3, 31, 100},
+                                {4, 128, 64},
+                                {5, 65, 31},
+                                {7, 1100, 70},
+                                {8, 64, 130},
+                                {11, 2050, 37},
+                                {16, 33, 200}})
+    for (const bool a_by_columns : {false, true})
+      for (const bool b_by_columns : {false, true})
+        for (const bool is_transposed : {false, true}) {
+          const std::vector<Bf16Bits> a = bf16_numbers(m * k, 1), b = bf16_numbers(k * n, 2);
+          const Matrix<Bf16Bits> left =
+              a_by_columns ? Matrix<Bf16Bits>{a.data(), m, k, 1, m} : Matrix<Bf16Bits>{a.data(), m, k, k, 1};
+          const Matrix<Bf16Bits> right =
+              b_by_columns ? Matrix<Bf16Bits>{b.data(), k, n, 1, k} : Matrix<Bf16Bits>{b.data(), k, n, n, 1};
+          const std::int64_t row_step = is_transposed ? 1 : n + 3, col_step = is_transposed ? m + 3 : 1;
+          std::vector<float> c(static_cast<std::size_t>((m + 3) * (n + 3)), -1.0f), parts = c;
+          EXPECT_FALSE(multiply_few_rows(left, right, c.data(), row_step, col_step));
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+              double sum = 0, size = 0;
+              for (std::int64_t p = 0; p < k; ++p) {
+                const double term = static_cast<double>(to_f32(left.data[i * left.row_stride + p * left.col_stride])) *
+                                    static_cast<double>(to_f32(right.data[p * right.row_stride + j * right.col_stride]));
+                sum += term;
+                size += std::abs(term);
+              }
+              ASSERT_NEAR(static_cast<double>(c[static_cast<std::size_t>(i * row_step + j * col_step)]), sum, 1e-6 * size)
+                  << m << " x " << k << " x " << n << " at " << i << ", " << j;
+            }
+          EXPECT_EQ(std::count(c.begin(), c.end(), -1.0f), (m + 3) * (n + 3) - m * n) << "wrote beside the product";
+          for (std::int64_t j = 0; j < n; j += 32)
+            multiply_few_rows(left, right.transposed().band(j, std::min(n, j + 32)).transposed(), parts.data() + j * col_step,
+                              row_step, col_step);
+          EXPECT_EQ(c, parts) << "in parts";
+        }
+}
+
 // The whole primitive, with every layout and with numbers that the instructions would take for zero.
 TEST(Bf16Product, AsAPrimitiveKeepsSubnormalNumbers) {
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 50}, {1, 300}, {300, 1}})
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 50}, {1, 300}, {300, 1}, {5, 200}, {200, 11}})
     for (const bool has_subnormal : {false, true})
       for (const bool transposed : {false, true}) {
         const std::int64_t k = 90;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/primitives/matmul/few_rows.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/matmul/gemm_bf16.h"
 #include "backends/cpu/primitives/matmul/gemm_blocked.h"
@@ -256,6 +257,29 @@ void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& given, const Matrix<
             });
 }
 
+// Few rows of a, or few columns of b if the product is transposed: |out| is then stepped through the other way round. Products of
+// the batch with subnormal numbers, which may matter, are left to |otherwise|: no result depends on the others.
+template <class Otherwise>
+void few_rows_product(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch, float* out,
+                      std::int64_t row_step, std::int64_t col_step, const Otherwise& otherwise) {
+  std::vector<std::atomic<bool>> has_subnormals(static_cast<std::size_t>(batch.count));
+  const std::int64_t parts = vector_parts(pool, b.cols, b.rows, batch.count);
+  for_ranges(pool, batch.count * parts, b.rows * b.cols / parts, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t n = task / parts;
+      const Range cols = part_of(b.cols, parts, task % parts, 32);
+      if (cols.begin == cols.end) continue;
+      const Matrix<Bf16Bits> left = shifted(a, offset_of(n, batch.shape, batch.a));
+      const Matrix<Bf16Bits> right = shifted(b, offset_of(n, batch.shape, batch.b));
+      if (multiply_few_rows(left, right.transposed().band(cols.begin, cols.end).transposed(),
+                            out + offset_of(n, batch.shape, batch.out) + cols.begin * col_step, row_step, col_step))
+        has_subnormals[static_cast<std::size_t>(n)].store(true, std::memory_order_relaxed);
+    }
+  });
+  for (std::int64_t n = 0; n < batch.count; ++n)
+    if (has_subnormals[static_cast<std::size_t>(n)].load()) otherwise(n);
+}
+
 // Products and sums wrap: unsigned arithmetic, wide enough that no small type is promoted to int.
 template <class T>
 using Wrapping = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
@@ -322,11 +346,16 @@ void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& 
   const Batch batch = batch_of(a, b, out);
   float* const to = static_cast<float*>(out.data);
   if (right.cols == 1 && ldc == 1) return vector_product16(pool, left, right, a.dtype, batch, to);
-  if (left.rows == 1) {
-    Batch swapped = batch;
-    std::swap(swapped.a, swapped.b);
-    return vector_product16(pool, right.transposed(), left.transposed(), a.dtype, swapped, to);
-  }
+  Batch swapped = batch;
+  std::swap(swapped.a, swapped.b);
+  if (left.rows == 1) return vector_product16(pool, right.transposed(), left.transposed(), a.dtype, swapped, to);
+  const auto packed = [&](std::int64_t n) {
+    bf16_product(pool, shifted(left, offset_of(n, batch.shape, batch.a)), shifted(right, offset_of(n, batch.shape, batch.b)), {},
+                 to + offset_of(n, batch.shape, batch.out), ldc);
+  };
+  if (multiplies_few_rows() && left.rows <= kFewRows) return few_rows_product(pool, left, right, batch, to, ldc, 1, packed);
+  if (multiplies_few_rows() && right.cols <= kFewRows)
+    return few_rows_product(pool, right.transposed(), left.transposed(), swapped, to, 1, ldc, packed);
   bf16_product(pool, left, right, batch, to, ldc);
 }
 
