@@ -29,8 +29,6 @@ inline constexpr std::int64_t kChunk = 1024;
 
 TENON_INLINE double max(double x, double y) { return x > y || x != x ? x : y; }
 TENON_INLINE double min(double x, double y) { return x < y || x != x ? x : y; }
-TENON_INLINE float max(float x, float y) { return x > y || x != x ? x : y; }
-TENON_INLINE float min(float x, float y) { return x < y || x != x ? x : y; }
 
 struct Sum {
   static constexpr double identity = -0.0;  // -0 + x is x, also for -0
@@ -469,37 +467,38 @@ void reduce_columns(const void* in, std::int64_t rows, std::int64_t row_stride, 
     }
   }
 }
-TENON_INLINE F32 load_f32(const float* p) { return load<F32>(p); }
-TENON_INLINE F32 load_f32(const std::uint16_t* p) { return Bf16Source{p}.lanes(0); }
-TENON_INLINE float as_f32(float x) { return x; }
-TENON_INLINE float as_f32(std::uint16_t x) { return __builtin_bit_cast(float, std::uint32_t{x} << 16); }
+
+// Combines |Vectors| vectors of columns of some rows in f32, and the result with |acc|: the first |columns| of one vector if not
+// all.
+template <class Op, class Source, int Vectors, bool is_whole, class T>
+TENON_INLINE void combine_columns(const T* in, std::int64_t rows, std::int64_t row_stride, std::int64_t columns,
+                                  Accumulator* acc) {
+  F32 lanes[Vectors];
+  for (auto& lane : lanes) lane = F32(static_cast<float>(Op::identity));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const Source row{in + r * row_stride};
+    for (int k = 0; k < Vectors; ++k)
+      lanes[k] = Op::combine(lanes[k], is_whole ? row.lanes(k * F32::kCount) : row.some(0, columns, 0));
+  }
+  float part[Vectors * F32::kCount];
+  for (int k = 0; k < Vectors; ++k) __builtin_memcpy(part + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
+  const std::int64_t count = is_whole ? Vectors * F32::kCount : columns;
+  for (std::int64_t k = 0; k < count; ++k) acc[k].f = Op::combine(acc[k].f, static_cast<double>(part[k]));
+}
 
 // Sixteen rows at a time are combined in f32: whole rows of sixteen, so that memory is read as it lies. T: float, or the bits of
 // bf16.
-template <class Op, class T>
+template <class Op, class Source, class T>
 void reduce_columns_in_f32(const void* in, std::int64_t rows, std::int64_t row_stride, std::int64_t n, Accumulator* acc) {
-  constexpr std::int64_t group = 16;
-  constexpr int block = kBlock<float>;
+  constexpr std::int64_t group = 16, width = F32::kCount;
   for (std::int64_t i = 0; i < rows; i += group) {
     const T* first = static_cast<const T*>(in) + i * row_stride;
     const std::int64_t count = i + group < rows ? group : rows - i;
     std::int64_t j = 0;
-    for (; j + block <= n; j += block) {
-      F32 lanes[kVectors];
-      for (auto& lane : lanes) lane = F32(static_cast<float>(Op::identity));
-      for (std::int64_t r = 0; r < count; ++r) {
-        const T* row = first + r * row_stride + j;
-        for (int k = 0; k < kVectors; ++k) lanes[k] = Op::combine(lanes[k], load_f32(row + k * F32::kCount));
-      }
-      float part[block];
-      for (int k = 0; k < kVectors; ++k) __builtin_memcpy(part + k * F32::kCount, &lanes[k].v, sizeof lanes[k].v);
-      for (int k = 0; k < block; ++k) acc[j + k].f = Op::combine(acc[j + k].f, static_cast<double>(part[k]));
-    }
-    for (; j < n; ++j) {
-      auto part = static_cast<float>(Op::identity);
-      for (std::int64_t r = 0; r < count; ++r) part = Op::combine(part, as_f32(first[r * row_stride + j]));
-      acc[j].f = Op::combine(acc[j].f, static_cast<double>(part));
-    }
+    for (; j + kVectors * width <= n; j += kVectors * width)
+      combine_columns<Op, Source, kVectors, true>(first + j, count, row_stride, 0, acc + j);
+    for (; j + width <= n; j += width) combine_columns<Op, Source, 1, true>(first + j, count, row_stride, 0, acc + j);
+    if (j < n) combine_columns<Op, Source, 1, false>(first + j, count, row_stride, n - j, acc + j);
   }
 }
 
@@ -560,9 +559,11 @@ void level::add_reduce_kernels(Kernels& table) {
   add_floats<double>(table, DType::f64);
   table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f32)] = product_of_f32;
   table.partial_reduce[static_cast<int>(ReduceKind::prod)][static_cast<int>(DType::f64)] = reduce_floats<Product, double>;
-#define TENON_X(kind, Op)                                                                                                \
-  table.column_reduce[static_cast<int>(kind)][static_cast<int>(DType::f32)] = reduce_columns_in_f32<Op, float>;          \
-  table.column_reduce[static_cast<int>(kind)][static_cast<int>(DType::bf16)] = reduce_columns_in_f32<Op, std::uint16_t>; \
+#define TENON_X(kind, Op)                                                      \
+  table.column_reduce[static_cast<int>(kind)][static_cast<int>(DType::f32)] =  \
+      reduce_columns_in_f32<Op, ElementSource<float, false>, float>;           \
+  table.column_reduce[static_cast<int>(kind)][static_cast<int>(DType::bf16)] = \
+      reduce_columns_in_f32<Op, Bf16Source, std::uint16_t>;                    \
   table.partial_reduce[static_cast<int>(kind)][static_cast<int>(DType::bf16)] = reduce_bf16<Op>;
   TENON_X(ReduceKind::sum, Sum)
   TENON_X(ReduceKind::max, Max)
