@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/elementwise.h"
 #include "graph/optimize/simplify.h"
 #include "tenon/ops.h"
 
@@ -48,6 +49,23 @@ TEST(Simplify, AxesThatAreNotNeighboursAreReducedOneAfterAnother) {
   ASSERT_EQ(s.size(), 3);
   EXPECT_EQ(s[1].shape, (Shape{2, 3, 1}));
   EXPECT_EQ(s[2].shape, (Shape{1, 3, 1}));
+}
+
+TEST(Simplify, WholePowersUpToTheFourthAreProducts) {
+  const auto count_of = [](double exponent, ElementwiseOp op) {
+    Graph g;
+    g.set_outputs({apply(g, "pow", {g.input("x", DType::f32, {8}), g.literal(exponent)})[0]});
+    const Graph s = simplify(g);
+    int count = 0;
+    for (NodeId id = 0; id < s.size(); ++id)
+      count += s[id].prim == Prim::elementwise && s[id].as<ElementwiseAttr>().op == op ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(count_of(2, ElementwiseOp::Mul), 1);
+  EXPECT_EQ(count_of(3, ElementwiseOp::Mul), 2);
+  EXPECT_EQ(count_of(4, ElementwiseOp::Mul), 2);
+  for (const double whole : {2.0, 3.0, 4.0}) EXPECT_EQ(count_of(whole, ElementwiseOp::Pow), 0) << whole;
+  for (const double other : {-1.0, 0.5, 2.5, 5.0}) EXPECT_EQ(count_of(other, ElementwiseOp::Pow), 1) << other;
 }
 
 TEST(Fusion, AChainOfElementwiseOpsIsOneStep) {

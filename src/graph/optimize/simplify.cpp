@@ -76,12 +76,20 @@ class Simplifier {
     }
   }
 
-  // x^2 is x * x, which is exact to the last bit and far cheaper.
+  // Whole powers up to the fourth are products: far cheaper, and as accurate as the op.
   NodeId place_elementwise(Node node) {
-    if (node.as<ElementwiseAttr>().op == ElementwiseOp::Pow && number_of(graph_, node.inputs[1]) == 2.0) {
-      node.inputs[1] = node.inputs[0];
-      node.attr = ElementwiseAttr{ElementwiseOp::Mul, {}};
+    if (node.as<ElementwiseAttr>().op == ElementwiseOp::Pow) {
+      const std::optional<double> exponent = number_of(graph_, node.inputs[1]);
+      if (exponent == 2.0 || exponent == 3.0 || exponent == 4.0) {
+        node.attr = ElementwiseAttr{ElementwiseOp::Mul, {}};
+        const NodeId x = node.inputs[0], square = product(node, x, x);
+        return exponent == 2.0 ? square : product(node, square, exponent == 3.0 ? x : square);
+      }
     }
+    return unique(std::move(node));
+  }
+  NodeId product(Node node, NodeId a, NodeId b) {
+    node.inputs = {a, b};
     return unique(std::move(node));
   }
 
