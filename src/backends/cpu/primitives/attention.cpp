@@ -7,8 +7,8 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/primitives/clones.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
 #include "backends/cpu/primitives/split.h"
 
 namespace tenon::cpu {

@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "backends/cpu/plain.h"
-#include "backends/cpu/primitives/matmul/few_rows.h"
-#include "backends/cpu/primitives/matmul/gemm_bf16_blocks.h"
+#include "backends/cpu/primitives/matmul/bf16/few_rows.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16_blocks.h"
 
 namespace tenon::cpu {
 namespace {

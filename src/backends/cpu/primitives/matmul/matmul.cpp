@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/primitives/matmul/few_rows.h"
+#include "backends/cpu/primitives/matmul/bf16/few_rows.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
 #include "backends/cpu/primitives/matmul/gemm_blocked.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/split.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/split.h"
 

@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 
 namespace tenon::cpu {
 namespace {

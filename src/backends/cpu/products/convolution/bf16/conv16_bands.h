@@ -15,7 +15,7 @@
 #include <cstring>
 #include <span>
 
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/products/convolution/planes.h"
 #include "backends/cpu/products/convolution/tile_pieces.h"

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
-#include "backends/cpu/primitives/matmul/pack_pairs.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/bf16/pack_pairs.h"
 
 namespace tenon::cpu::bf16 {
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/matmul/few_rows.h"
+#include "backends/cpu/primitives/matmul/bf16/few_rows.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,10 +1,10 @@
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 
 #include <algorithm>
 
 #include "backends/cpu/primitives/clones.h"
 #include "backends/cpu/primitives/matmul/amx_tiles.h"
-#include "backends/cpu/primitives/matmul/gemm_bf16_blocks.h"
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16_blocks.h"
 #include "backends/cpu/primitives/matmul/packing_memory.h"
 
 #if defined(__x86_64__) && defined(__linux__)

@@ -1,4 +1,4 @@
-#include "backends/cpu/primitives/matmul/pack_pairs.h"
+#include "backends/cpu/primitives/matmul/bf16/pack_pairs.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,13 +1,13 @@
 // Products of a few rows with a bfloat16 matrix, which is read once, where it lies: packing it would cost more than the product.
 //
-// Sums are formed in f32 by the dot products of AVX-512 BF16, which count subnormal numbers as zero. Every element of c is the same
-// sequence of operations, whatever part of a product is asked for at a time. Thread safety: as gemm.h.
+// Sums are formed in f32 by the dot products of AVX-512 BF16, which count subnormal numbers as zero. Every element of c is the
+// same sequence of operations, whatever part of a product is asked for at a time. Thread safety: as gemm.h.
 #pragma once
 
 #include <cstdint>
 
+#include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
-#include "backends/cpu/primitives/matmul/gemm_bf16.h"
 
 namespace tenon::cpu {
 
