@@ -46,6 +46,37 @@ class AxisLanes {
   Shape others_;
 };
 
+// The offsets of lanes one after the other, without a division for each.
+class LaneOffsets {
+ public:
+  LaneOffsets(const Shape& shape, int axis, const Strides& strides, std::int64_t lane)
+      : others_(shape.with(axis, 1)),
+        strides_(strides),
+        offset_(offset_of(lane, others_, strides)) {
+    for (int i = others_.rank() - 1; i >= 0; --i) {
+      place_[static_cast<std::size_t>(i)] = lane % others_[i];
+      lane /= others_[i];
+    }
+  }
+  std::int64_t next() {
+    const std::int64_t offset = offset_;
+    for (int i = others_.rank() - 1; i >= 0; --i) {
+      const auto axis = static_cast<std::size_t>(i);
+      offset_ += strides_[axis];
+      if (++place_[axis] < others_[i]) break;
+      offset_ -= strides_[axis] * others_[i];
+      place_[axis] = 0;
+    }
+    return offset;
+  }
+
+ private:
+  Shape others_;
+  Strides strides_;
+  Strides place_{};
+  std::int64_t offset_;
+};
+
 // The stride between adjacent lanes of a group.
 inline std::int64_t lane_stride(const Shape& shape, const Strides& strides) {
   return shape.rank() > 0 ? strides[static_cast<std::size_t>(shape.rank() - 1)] : 0;

@@ -40,7 +40,8 @@ using Types = testing::Types<float, double, std::uint8_t, std::int16_t, std::int
 TYPED_TEST_SUITE(Selection, Types);
 
 TYPED_TEST(Selection, IsPartOfTheSortedOrder) {
-  for (const Shape& shape : {Shape{1}, Shape{700}, Shape{9000}, Shape{5, 1000}, Shape{3, 1500, 2}}) {
+  for (const Shape& shape :
+       {Shape{1}, Shape{700}, Shape{9000}, Shape{5, 1000}, Shape{3, 1500, 2}, Shape{30, 9}, Shape{4, 64, 5}}) {
     auto values = plain::numbers<TypeParam>(shape.elements(), 5);
     for (std::size_t i = 0; i + 5 < values.size(); i += 5) values[i] = values[i + 5];  // ties
     for (int axis = 0; axis < shape.rank(); ++axis)

@@ -62,6 +62,19 @@ TYPED_TEST(ArgSort, IsStableAlongEveryAxisInBothDirections) {
   }
 }
 
+TYPED_TEST(ArgSort, OrdersManyShortLanesOfEveryLength) {
+  for (std::int64_t n = 1; n <= 66; ++n) {
+    std::vector<TypeParam> values = plain::numbers<TypeParam>(35 * n, static_cast<std::uint32_t>(n));
+    for (std::size_t i = 0; i + 5 < values.size(); i += 5) values[i] = values[i + 5];  // ties
+    if constexpr (std::is_floating_point_v<TypeParam>) {
+      for (std::size_t i = 3; i < values.size(); i += 11) values[i] = std::numeric_limits<TypeParam>::quiet_NaN();
+      for (std::size_t i = 1; i < values.size(); i += 7) values[i] = i % 2 == 0 ? TypeParam{0} : -TypeParam{0};
+    }
+    expect_sorted<TypeParam>(plain::view(values, {35, n}), 1, n % 2 == 0);
+    expect_sorted<TypeParam>(plain::view(values, {5, n, 7}), 1, n % 2 == 1);
+  }
+}
+
 TYPED_TEST(ArgSort, OrdersTheLimitsOfItsType) {
   using Limits = std::numeric_limits<TypeParam>;
   const std::vector<TypeParam> values{Limits::max(), TypeParam{1},  Limits::lowest(),

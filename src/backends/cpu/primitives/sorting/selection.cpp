@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/cpu/primitives/axis_lanes.h"
+#include "backends/cpu/primitives/sorting/short_lanes.h"
 #include "backends/cpu/primitives/sorting/sort_items.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
@@ -137,6 +138,12 @@ template <class T, class Item>
 void select_lanes(ThreadPool& pool, const View& x, const TopKAttr& attr, const Target& out, std::span<std::byte> scratch) {
   const AxisLanes lanes(x.shape, attr.axis), results(out.shape, attr.axis);
   const auto axis = static_cast<std::size_t>(attr.axis);
+  if (ShortLanes::takes(x.dtype, lanes)) {
+    const ShortLanes sorter(lanes.extent());
+    return for_ranges(pool, lanes.count(), 4 * lanes.extent(), [&](std::int64_t begin, std::int64_t end, int) {
+      sorter.sort<T>(x, out, attr.axis, attr.descending, attr.first, attr.count, begin, end);
+    });
+  }
   const std::size_t bytes = worker_bytes(x, attr);
   for_ranges(pool, lanes.count(), 4 * lanes.extent(), [&](std::int64_t begin, std::int64_t end, int worker) {
     auto* items = reinterpret_cast<Item*>(scratch.data() + bytes * static_cast<std::size_t>(worker));

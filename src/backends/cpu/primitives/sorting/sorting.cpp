@@ -4,6 +4,7 @@
 
 #include "backends/cpu/primitives/axis_lanes.h"
 #include "backends/cpu/primitives/primitives.h"
+#include "backends/cpu/primitives/sorting/short_lanes.h"
 #include "backends/cpu/primitives/sorting/sort_items.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
@@ -105,6 +106,12 @@ void sort_lanes(ThreadPool& pool, const View& x, const ArgSortAttr& attr, const 
   // With fewer lanes than threads there is memory for each lane, not for each thread.
   const bool by_lane = lanes.count() < pool.threads();
   const std::int64_t cost = 8 * lanes.extent();
+  if (ShortLanes::takes(x.dtype, lanes)) {
+    const ShortLanes sorter(lanes.extent());
+    return for_ranges(pool, lanes.count(), cost / 2, [&](std::int64_t begin, std::int64_t end, int) {
+      sorter.sort<T>(x, out, attr.axis, attr.descending, 0, lanes.extent(), begin, end);
+    });
+  }
   const auto sort_range = [&](std::int64_t begin, std::int64_t end, int slot) {
     auto* items = reinterpret_cast<Item*>(scratch.data() + per_thread * static_cast<std::size_t>(slot));
     for (std::int64_t lane = begin; lane < end; ++lane)
