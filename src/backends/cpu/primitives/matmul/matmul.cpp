@@ -344,19 +344,25 @@ void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& 
   const std::int64_t ldc = out.shape[rank - 2] == 1 ? out.shape[rank - 1] : out.strides[static_cast<std::size_t>(rank - 2)];
   const Matrix<Bf16Bits> left = last_two<Bf16Bits>(a, attr.transpose_a), right = last_two<Bf16Bits>(b, attr.transpose_b);
   const Batch batch = batch_of(a, b, out);
-  float* const to = static_cast<float*>(out.data);
-  if (right.cols == 1 && ldc == 1) return vector_product16(pool, left, right, a.dtype, batch, to);
   Batch swapped = batch;
   std::swap(swapped.a, swapped.b);
-  if (left.rows == 1) return vector_product16(pool, right.transposed(), left.transposed(), a.dtype, swapped, to);
-  const auto packed = [&](std::int64_t n) {
-    bf16_product(pool, shifted(left, offset_of(n, batch.shape, batch.a)), shifted(right, offset_of(n, batch.shape, batch.b)), {},
-                 to + offset_of(n, batch.shape, batch.out), ldc);
+  float* const to = static_cast<float*>(out.data);
+  const auto by_blocks = [&](const Matrix<Bf16Bits>& x, const Matrix<Bf16Bits>& y, const Batch& products, float* results) {
+    if (y.cols == 1 && ldc == 1) return vector_product16(pool, x, y, a.dtype, products, results);
+    if (x.rows > 1) return bf16_product(pool, x, y, products, results, ldc);
+    Batch others = products;
+    std::swap(others.a, others.b);
+    vector_product16(pool, y.transposed(), x.transposed(), a.dtype, others, results);
   };
-  if (multiplies_few_rows() && left.rows <= kFewRows) return few_rows_product(pool, left, right, batch, to, ldc, 1, packed);
-  if (multiplies_few_rows() && right.cols <= kFewRows)
-    return few_rows_product(pool, right.transposed(), left.transposed(), swapped, to, 1, ldc, packed);
-  bf16_product(pool, left, right, batch, to, ldc);
+  const auto alone = [&](std::int64_t n) {
+    by_blocks(shifted(left, offset_of(n, batch.shape, batch.a)), shifted(right, offset_of(n, batch.shape, batch.b)), {},
+              to + offset_of(n, batch.shape, batch.out));
+  };
+  const bool takes_few = a.dtype == DType::bf16 && multiplies_few_rows();
+  if (takes_few && left.rows <= kFewRows) return few_rows_product(pool, left, right, batch, to, ldc, 1, alone);
+  if (takes_few && right.cols <= kFewRows)
+    return few_rows_product(pool, right.transposed(), left.transposed(), swapped, to, 1, ldc, alone);
+  by_blocks(left, right, batch, to);
 }
 
 void matmul(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out) {

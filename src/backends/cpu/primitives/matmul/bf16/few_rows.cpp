@@ -201,7 +201,7 @@ bool multiply_few_rows(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, flo
                        std::int64_t col_step) {
   alignas(64) Bf16Bits padded[kFewRows * kRun];
   const std::int64_t rows = (a.rows + kTogether - 1) / kTogether * kTogether;
-  const bool by_columns = b.row_stride == 1 && b.rows > 1;
+  const bool by_columns = b.row_stride == 1 || b.rows == 1;
   bool found = range_of(a).has_subnormals;
   for (std::int64_t k = 0; k < a.cols && !found; k += kRun) {
     const std::int64_t terms = std::min(kRun, a.cols - k), whole = (terms + kPairs - 1) / kPairs * kPairs;
