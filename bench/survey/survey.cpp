@@ -74,13 +74,24 @@ std::string json_text(std::string_view text) {
   return json;
 }
 
-// Inputs by their description: making a large one takes longer than using it.
-using Inputs = std::map<std::string, std::unique_ptr<Buffer>>;
+// Inputs by their description: making a large one takes longer than using it. Between cases they are dropped when they are many.
+struct Inputs {
+  std::map<std::string, std::unique_ptr<Buffer>> buffers;
+  std::size_t bytes = 0;
+
+  void keep_at_most(std::size_t limit) {
+    if (bytes > limit) *this = {};
+  }
+};
 
 const Buffer* known_input(OpenDevice& device, Inputs& known, const Input& input, unsigned seed) {
   const std::string key = fmt::format("{} {} {} {}", name(input.type.dtype), to_string(input.type.shape), input.limit, seed);
-  std::unique_ptr<Buffer>& buffer = known[key];
-  if (!buffer) buffer = device.upload(content(input, seed));
+  std::unique_ptr<Buffer>& buffer = known.buffers[key];
+  if (!buffer) {
+    const HostArray array = content(input, seed);
+    known.bytes += array.bytes();
+    buffer = device.upload(array);
+  }
   return buffer.get();
 }
 
@@ -92,6 +103,7 @@ std::unique_ptr<Executable> compiled(OpenDevice& device, const std::string& expr
 
 double seconds(OpenDevice& device, Inputs& known, const std::string& expression, const std::vector<Input>& inputs) {
   const auto program = compiled(device, expression, inputs);
+  known.keep_at_most((device.info().kind == DeviceKind::cpu ? std::size_t{3} : std::size_t{24}) << 30);
   std::vector<std::unique_ptr<Buffer>> held;
   std::vector<const Buffer*> in;
   std::vector<Buffer*> out;
@@ -144,7 +156,7 @@ int run(const std::string& device_name, bool only_compiles) {
     std::fflush(stdout);
     if (device->is_lost()) return 1;
   }
-  known.clear();
+  known = {};
   device->close();
   return 0;
 }
