@@ -75,6 +75,7 @@ class Planner {
         products_(graph_, fused_, target_, options, values_, steps_) {
     if (options.library_matmul && options.fuse) epilogues_ = find_epilogues(graph_, fused_, values_);
     if (absorbs()) absorbed_ = find_absorbed(graph_, fused_);
+    if (fuses_ && !target_.is_cpu) values_.store_rounded(products_to_round());
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (has_two_parts(target_, graph_, graph_[id], values_))
         done_.insert({graph_[id].inputs[1], graph_[id].inputs[2]});
@@ -133,6 +134,27 @@ class Planner {
 
   // Only these have kernels that take groups over.
   bool absorbs() const { return target_.dialect == Dialect::cuda && fuses_; }
+
+  // Products of 16 bits that other kernels read from memory, where half the bytes count: not those of a few rows, and not those
+  // whose sums a cast asks for.
+  std::vector<NodeId> products_to_round() const {
+    constexpr std::int64_t kElements = std::int64_t{1} << 18, kRows = 32;
+    std::set<NodeId> found;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      const bool is_product =
+          node.prim == Prim::conv || (node.prim == Prim::matmul && node.shape[node.shape.rank() - 2] >= kRows);
+      if (is_product && (node.dtype == DType::bf16 || node.dtype == DType::f16) && node.shape.elements() >= kElements)
+        found.insert(id);
+    }
+    for (const auto& [group, tail] : absorbed_.tails) found.erase(tail.product);
+    for (const auto& [group, epilogue] : epilogues_)
+      if (found.contains(epilogue.product)) found.insert(epilogue.result);
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      if (graph_[id].prim == Prim::cast && (graph_[id].dtype == DType::f32 || graph_[id].dtype == DType::f64))
+        found.erase(fused_.views[at(graph_[id].inputs[0])].base);
+    return {found.begin(), found.end()};
+  }
 
   void add_node(NodeId id) {
     if (absorbed_.heads.contains(id)) return add_product(id, nullptr);

@@ -349,6 +349,35 @@ TEST(KernelPlan, AValueThatAProductAndAnotherNodeReadKeepsItsPrecisionForTheOthe
   EXPECT_EQ(products[1].a.stored, DType::bf16);
 }
 
+// Between kernels a large product of 16 bits is a tensor of 16 bits; sums that a cast asks for, and small ones, are not rounded.
+TEST(KernelPlan, ALargeProductOfSixteenBitsIsStoredInSixteenBits) {
+  const auto stored = [](std::int64_t rows, bool widens) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::bf16, {rows, 512}), w = graph.input("w", DType::bf16, {512, 512});
+    const NodeId product = widens ? graph.cast(graph.matmul(x, w), DType::f32) : graph.matmul(x, w);
+    const NodeId b = graph.input("b", widens ? DType::f32 : DType::bf16, {512});
+    graph.set_outputs(apply(graph, "gelu", {apply(graph, "add", {product, b})[0]}));
+    return library_products(graph).at(0).result.stored;
+  };
+  EXPECT_EQ(stored(512, false), DType::bf16);
+  EXPECT_EQ(stored(512, true), DType::f32);
+  EXPECT_EQ(stored(64, false), DType::f32);
+}
+
+TEST(KernelPlan, ALargeProductThatIsReadAndReturnedIsStoredOnce) {
+  Graph graph;
+  const NodeId x = graph.input("x", DType::bf16, {512, 512});
+  const NodeId product = graph.matmul(x, x);
+  graph.set_outputs({product, apply(graph, "gelu", {product})[0]});
+  const auto is_product = [](const PlanStep& step) { return std::holds_alternative<MatMulStep>(step); };
+  PlanOptions options;
+  options.library_matmul = [](const MatMulStep&) { return true; };
+  const KernelPlan plan = plan_kernels(graph, gpu(Dialect::cuda), options);
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_TRUE(is_product(plan.steps[0]));
+  EXPECT_EQ(std::get<MatMulStep>(plan.steps[0]).result.stored, DType::bf16);
+}
+
 TEST(KernelPlan, ALargeConvolutionIsAProductOfAllItsImages) {
   PlanOptions options;
   options.library_matmul = [](const MatMulStep&) { return true; };

@@ -104,6 +104,11 @@ void PlanValues::place_outputs() {
     direct_outputs_[base_of(graph_.outputs()[i])].push_back(i);
     is_direct_[i] = true;
   }
+  place_direct_outputs();
+}
+
+// A value that is stored as its output is has no other memory.
+void PlanValues::place_direct_outputs() {
   for (const auto& [id, indices] : direct_outputs_)
     if (memory_dtype_of(id) == graph_[id].dtype) sources_[id] = {steps_.output_slot(indices[0]), graph_[id].dtype};
 }
@@ -153,6 +158,13 @@ bool PlanValues::is_read_once(NodeId base) const {
 const Access* PlanValues::part(NodeId output) const {
   const auto found = parts_.find(output);
   return found == parts_.end() ? nullptr : &found->second;
+}
+
+void PlanValues::store_rounded(std::span<const NodeId> ids) {
+  for (const NodeId id : ids) fused_.rounded[at(id)] = true;
+  is_exact_.clear();
+  find_exact();
+  place_direct_outputs();
 }
 
 void PlanValues::place(NodeId id) {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "codegen/c/loops/loop.h"
@@ -40,6 +41,8 @@ class PlanValues final : public emit::GroupPlacement {
   bool is_computed_by_readers(NodeId id) const { return computed_by_readers_.contains(id); }
 
   // --- Writing ---
+  // The products |ids| are stored in their own 16 bits, whatever reads them. Call it before anything is placed.
+  void store_rounded(std::span<const NodeId> ids);
   // Allocates memory (memory_dtype) for a computed value that is read inside the program.
   void place(NodeId id);
   // The destination of a primitive: the memory that others read, or the graph's output, to whose dtype it rounds.
@@ -71,6 +74,7 @@ class PlanValues final : public emit::GroupPlacement {
   void find_computed_by_readers();
   void place_inputs();
   void place_outputs();
+  void place_direct_outputs();
 
   const Graph& graph_;
   Plan& fused_;
