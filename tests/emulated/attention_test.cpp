@@ -14,17 +14,18 @@ namespace tenon::emulated {
 namespace {
 
 struct Sizes {
-  std::int64_t batch = 1, heads = 4, shared = 4, rows = 1, keys = 100, width = 64;
+  std::int64_t batch = 1, heads = 4, shared = 4, rows = 1, keys = 100, width = 64, v_width = 0;  // 0: as wide as keys
 };
 
 double limit_of(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 2e-3 : 1.6e-2; }
 
 void add_attention(Cases& cases, const Sizes& s, DType dtype, bool has_mask, bool is_causal, int units, Numbers& numbers) {
   Graph graph;
-  const auto input = [&](const char* name, std::int64_t heads, std::int64_t rows) {
-    return graph.input(name, dtype, Shape{s.batch, heads, rows, s.width});
+  const auto input = [&](const char* name, std::int64_t heads, std::int64_t rows, std::int64_t width) {
+    return graph.input(name, dtype, Shape{s.batch, heads, rows, width});
   };
-  std::vector<NodeId> operands{input("q", s.heads, s.rows), input("k", s.shared, s.keys), input("v", s.shared, s.keys)};
+  std::vector<NodeId> operands{input("q", s.heads, s.rows, s.width), input("k", s.shared, s.keys, s.width),
+                               input("v", s.shared, s.keys, s.v_width == 0 ? s.width : s.v_width)};
   std::vector<HostArray> inputs;
   for (const NodeId id : operands) inputs.push_back(numbers.normal(dtype, graph[id].shape));
   if (has_mask) {
@@ -53,6 +54,29 @@ TEST(EmulatedAttention, OfFewQueriesIsThatOfTheReference) {
   // More than the cache holds.
   add_attention(cases, {.heads = 10, .shared = 5, .keys = 3400}, DType::f32, false, false, 6, numbers);
   add_attention(cases, {.heads = 20, .shared = 5, .keys = 3290}, DType::f32, true, false, 40, numbers);
+  cases.check();
+}
+
+// Rows that lanes divide unevenly, in words of any length, and values of another width than keys.
+TEST(EmulatedAttention, OfFewQueriesTakesRowsOfAnyWidth) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Numbers numbers(9);
+  Cases cases;
+  for (const std::int64_t width : {1, 7, 20, 80, 89, 140, 192, 256}) {
+    add_attention(cases, {.width = width}, DType::f32, true, false, 4, numbers);
+    add_attention(cases, {.batch = 2, .heads = 6, .shared = 2, .keys = 437, .width = width}, DType::f32, false, false, 40,
+                  numbers);
+  }
+  for (const std::int64_t width : {3, 36, 89, 140}) {
+    add_attention(cases, {.width = width}, DType::bf16, false, false, 4, numbers);
+    add_attention(cases, {.batch = 2, .heads = 6, .shared = 2, .keys = 437, .width = width}, DType::f16, true, true, 40, numbers);
+  }
+  // Several passes over keys of long rows, and one head of keys for many.
+  add_attention(cases, {.heads = 12, .shared = 4, .keys = 1200, .width = 236}, DType::f32, false, false, 6, numbers);
+  add_attention(cases, {.heads = 40, .shared = 1, .rows = 2, .keys = 90, .width = 96}, DType::f32, true, true, 4, numbers);
+  add_attention(cases, {.heads = 40, .shared = 1, .rows = 2, .keys = 90, .width = 96}, DType::bf16, true, true, 4, numbers);
+  add_attention(cases, {.keys = 120, .width = 48, .v_width = 72}, DType::f32, false, false, 4, numbers);
+  add_attention(cases, {.keys = 120, .width = 75, .v_width = 30}, DType::f16, false, false, 4, numbers);
   cases.check();
 }
 
@@ -144,7 +168,9 @@ TEST(EmulatedAttention, RenewsTheLastKeysAsTheReferenceDoes) {
   TENON_SKIP_WITHOUT_COMPILER();
   Numbers numbers(5);
   Cases cases;
-  for (const std::int64_t width : {32, 64, 128}) add_renewed(cases, {.batch = 2, .width = width, .halves = true}, numbers);
+  for (const std::int64_t width : {32, 64, 128, 20, 80, 256})
+    add_renewed(cases, {.batch = 2, .width = width, .halves = true}, numbers);
+  add_renewed(cases, {.heads = 4, .shared = 4, .from = 300, .late = 40, .width = 99, .units = 40}, numbers);
   // One key that was there, and late ones that are no multiple of what is read at once, or more than once.
   for (const std::int64_t late : {1, 5, 33, 150}) add_renewed(cases, {.from = 1, .late = late}, numbers);
   add_renewed(cases, {.heads = 4, .shared = 4, .from = 1500, .late = 40, .units = 40}, numbers);

@@ -15,11 +15,13 @@ SortRange range_of(const TopKAttr& attr) {
   return {.axis = attr.axis, .descending = attr.descending, .first = attr.first, .count = attr.count};
 }
 
-// As it is stored, if the kernels can read it so.
+// As it is stored, if the kernels can read it so, and no worse than a copy.
 Access rows_of(const KernelTarget& target, const Graph& graph, NodeId id, PlanValues& values, PlanSteps& steps) {
   const Node& node = graph[id];
   const Access stored = values.stored(id);
-  if (stored.stored == node.dtype && has_aligned_rows(stored)) return stored;
+  const Access dense = dense_access(0, node.dtype, node.shape);
+  if (stored.stored == node.dtype && stored.strides[3] == 1 && (has_aligned_rows(stored) || !has_aligned_rows(dense)))
+    return stored;
   const Access copy = dense_access(steps.temporary(node.dtype, node.shape), node.dtype, node.shape);
   steps.add(emit_copy(target, node.shape, stored, copy));
   return copy;

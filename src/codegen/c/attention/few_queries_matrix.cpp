@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kWarps = 4, kKeys = 16;  // keys of a warp at a time
 constexpr std::int64_t kWidest = 256;
-constexpr std::int64_t kMostRows = 32;  // of q, times the heads of queries that share one of keys
+constexpr std::int64_t kFew = 8, kMostRows = 32;  // rows of q, and those times the heads of queries that share one of keys
 
 // Scores are k q^T and results v^T p^T, by mma.m16n8k16, so that its 8 columns are rows of q: of NT * 8 rows none is padded
 // to 16. The order in which a product adds is free, so the fragments of k are the 16 bytes that each lane reads of a row, and
@@ -173,7 +173,7 @@ bool can_few_queries_matrix(const KernelTarget& target, const AttentionOperands&
   const std::int64_t width = x.q_shape[3], v_width = x.v_shape[3];
   if (width % 8 != 0 || v_width % 8 != 0 || width > kWidest || v_width > kWidest) return false;
   if (!has_aligned_rows(x.q) || !has_aligned_rows(x.k) || !has_aligned_rows(x.v)) return false;
-  return x.q_shape[2] * (x.q_shape[1] / x.k_shape[1]) <= kMostRows;
+  return x.q_shape[2] <= kFew || x.q_shape[2] * (x.q_shape[1] / x.k_shape[1]) <= kMostRows;
 }
 
 std::vector<Launch> emit_few_queries_matrix(const KernelTarget& target, const AttentionOperands& x, const AttentionRule& rule,

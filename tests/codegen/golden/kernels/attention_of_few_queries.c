@@ -171,16 +171,24 @@ KERNEL(256, 1, 1) kernel2(GLOBAL const f32* RESTRICT arg0, GLOBAL const f32* RES
 
 KERNEL_LEAST(512, 1, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, f32 arg8, GLOBAL const f32* RESTRICT arg9, i64 arg10, i64 arg11, i64 arg12, i64 arg13, GLOBAL const f32* RESTRICT arg14, i64 arg15, i64 arg16, i64 arg17, i64 arg18, GLOBAL const f32* RESTRICT arg19, i64 arg20, i64 arg21, i64 arg22, i64 arg23, GLOBAL f32* RESTRICT arg24) {
   STARTED;
-  enum { WIDTH = 64, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 2, SPAN = TEAMS * AHEAD, BUFFERS = 4, CAUSAL = 0 };
+  enum { E = 64, WIDTH = 64, VECTOR = 4, EACH = 4, LANES = 16, TEAMS = 32, THREADS = 512, R = 1, AHEAD = 2, SPAN = TEAMS * AHEAD, BUFFERS = 4, CAUSAL = 0 };
   #define INFINITY_F32 AS_F32(0x7f800000u)
   const i32 t = threadIdx.x, team = t / LANES, part = t % LANES;
   const u32 split = blockIdx.x % (u32)arg0, chunk = blockIdx.x / (u32)arg0 % (u32)arg1;
   const u32 shared_head = blockIdx.x / ((u32)arg0 * (u32)arg1), n = shared_head / (u32)arg4, g = shared_head % (u32)arg4;
   const i32 keys = (i32)arg7, rows = (i32)arg6, group = (i32)arg5;
   const i32 begin = (i32)((i64)split * arg2), end = begin + (i32)arg2 < keys ? begin + (i32)arg2 : keys;
-  const f32* const k = arg14 + arg15 + n * arg16 + g * arg17 + part * EACH;
-  const f32* const v = arg19 + arg20 + n * arg21 + g * arg22 + part * EACH;
+  const f32* const k = arg14 + arg15 + n * arg16 + g * arg17;
+  const f32* const v = arg19 + arg20 + n * arg21 + g * arg22;
   
+  const auto place_of = [&](const i32 i) -> i32 { return (i / VECTOR * LANES + part) * VECTOR + i % VECTOR; };
+  const auto is_in_row = [&](const i32 i, const i32 width) -> bool { return width == LANES * EACH || place_of(i) < width; };
+  const auto load_row = [&](f32* to, const f32* from, const i32 width) {
+    UNROLL for (i32 i = 0; i < EACH; i += VECTOR) {
+      if (is_in_row(i, width)) { VLOAD(f32, VECTOR, to + i, from + place_of(i)); }
+      else UNROLL for (i32 j = 0; j < VECTOR; ++j) to[i + j] = 0;
+    }
+  };
   const auto power = [](const f32 x) -> f32 { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; };
   
   VARRAY(f32, EACH, k_part[BUFFERS][AHEAD]);
@@ -189,8 +197,8 @@ KERNEL_LEAST(512, 1, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 a
     UNROLL for (i32 a = 0; a < AHEAD; ++a) {
       const i32 wanted = start + team + a * TEAMS;
       const i64 key = wanted < end ? wanted : end - 1;
-      VLOAD(f32, EACH, k_part[buffer][a], k + key * arg18);
-      VLOAD(f32, EACH, v_part[buffer][a], v + key * arg23);
+      load_row(k_part[buffer][a], k + key * arg18, E);
+      load_row(v_part[buffer][a], v + key * arg23, WIDTH);
     }
   };
   UNROLL for (i32 b = 0; b < BUFFERS; ++b) fetch(b, begin + b * SPAN);
@@ -202,11 +210,14 @@ KERNEL_LEAST(512, 1, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 a
     const i32 number = chunk * R + r, is_in = number < rows * group;
     row_of[r] = is_in ? number % rows : 0;
     head_of[r] = g * group + (is_in ? number / rows : 0);
-    const f32* const q = arg9 + arg10 + n * arg11 + head_of[r] * arg12 + row_of[r] * arg13 + part * EACH;
+    const f32* const q = arg9 + arg10 + n * arg11 + head_of[r] * arg12 + row_of[r] * arg13;
     UNROLL for (i32 i = 0; i < EACH; ++i) {
-      
-      query[r][i] = is_in ? q[i] * arg8 : 0.0f;
-      sum[r][i] = 0;
+      query[r][i] = sum[r][i] = 0;
+      if (is_in_row(i, E)) {
+        const i32 place = place_of(i);
+        
+        query[r][i] = is_in ? q[place] * arg8 : 0.0f;
+      }
     }
     largest[r] = -INFINITY_F32;
     total[r] = 0;
@@ -272,24 +283,23 @@ KERNEL_LEAST(512, 1, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 a
       largest[r] = top;
     }
     BARRIER;
-    if (t % 32 < LANES) UNROLL for (i32 i = 0; i < EACH; ++i) sums[t / 32][part * EACH + i] = sum[r][i];
+    if (t % 32 < LANES) UNROLL for (i32 i = 0; i < EACH; ++i) sums[t / 32][place_of(i)] = sum[r][i];
     if (t % 32 == 0) { tops[t / 32] = largest[r]; totals[t / 32] = total[r]; }
     BARRIER;
     const i32 number = chunk * R + r;
-    if (number < rows * group && t < WIDTH) {
+    if (number < rows * group) for (i32 c = t; c < WIDTH; c += THREADS) {
       f32 top = -INFINITY_F32, all = 0, x = 0;
       UNROLL for (i32 m = 0; m < THREADS / 32; ++m) top = fmaxf(top, tops[m]);
       const f32 base = top == -INFINITY_F32 ? 0.0f : top;
       UNROLL for (i32 m = 0; m < THREADS / 32; ++m) {
         const f32 weight = power(tops[m] - base);
         all = fmaf(totals[m], weight, all);
-        x = fmaf(sums[m][t], weight, x);
+        x = fmaf(sums[m][c], weight, x);
       }
-      const i32 c = t;
       const i64 line = ((i64)n * arg3 + head_of[r]) * rows + row_of[r];
       x = all == 0 ? 0.0f : x / all;
       arg24[line * WIDTH + c] = x;
-      if (t == 0) {}
+      if (c == 0) {}
     }
   }
   #undef INFINITY_F32

@@ -3,17 +3,16 @@ module @tenon {
   func.func public @main(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
     %1 = stablehlo.constant dense<0x40400000> : tensor<f32>
     %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<8xf32>
-    %3 = stablehlo.convert %arg0 : (tensor<8xf32>) -> tensor<8xf64>
-    %4 = stablehlo.convert %2 : (tensor<8xf32>) -> tensor<8xf64>
-    %5 = stablehlo.power %3, %4 : tensor<8xf64>
-    %6 = stablehlo.convert %5 : (tensor<8xf64>) -> tensor<8xf32>
-    %7 = stablehlo.constant dense<0x3F000000> : tensor<f32>
-    %8 = stablehlo.broadcast_in_dim %7, dims = [] : (tensor<f32>) -> tensor<8xf32>
-    %9 = stablehlo.convert %8 : (tensor<8xf32>) -> tensor<8xf64>
-    %10 = stablehlo.power %3, %9 : tensor<8xf64>
-    %11 = stablehlo.convert %10 : (tensor<8xf64>) -> tensor<8xf32>
-    %12 = stablehlo.power %3, %3 : tensor<8xf64>
-    %13 = stablehlo.convert %12 : (tensor<8xf64>) -> tensor<8xf32>
-    "func.return"(%6, %11, %13) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> ()
+    %3 = stablehlo.multiply %arg0, %arg0 : tensor<8xf32>
+    %4 = stablehlo.multiply %3, %arg0 : tensor<8xf32>
+    %5 = stablehlo.constant dense<0x3F000000> : tensor<f32>
+    %6 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<f32>) -> tensor<8xf32>
+    %7 = stablehlo.convert %arg0 : (tensor<8xf32>) -> tensor<8xf64>
+    %8 = stablehlo.convert %6 : (tensor<8xf32>) -> tensor<8xf64>
+    %9 = stablehlo.power %7, %8 : tensor<8xf64>
+    %10 = stablehlo.convert %9 : (tensor<8xf64>) -> tensor<8xf32>
+    %11 = stablehlo.power %7, %7 : tensor<8xf64>
+    %12 = stablehlo.convert %11 : (tensor<8xf64>) -> tensor<8xf32>
+    "func.return"(%4, %10, %12) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> ()
   }
 }
