@@ -9,7 +9,7 @@
 //   normal f32:  stream 3, b = i div 4, r, a = words[2 (i div 2 mod 2)], words[2 (i div 2 mod 2) + 1];
 //                v = r with bit 0 set, rounded towards zero to f32; x = bits 6 to 29 of a, as a signed number, with bit 0 set,
 //                2^-23; c, s = sqrt(-2 ln(v 2^-32)) (cos, sin)(pi / 4 x), both negated if bit 31 of a is set, exchanged if bit 30
-//                is set; c for even i, s for odd i, exact up to one ULP
+//                is set; c for even i, s for odd i, within 4 ULP
 //   normal f64:  stream 2, b = i, u = (((words[1] 2^32 + words[0]) >> 11) + 1) * 2^-53, v = ((words[3] 2^32 + words[2]) >> 11) *
 //   2^-53;
 //                sqrt(-2 ln u) cos(2 pi v)

@@ -177,7 +177,7 @@ class Bounds {
   void random() {
     if (!node_.as<RandomAttr>().normal) return;
     const bool wide = node_.dtype == DType::f64;
-    if (!wide) add_local(1);
+    if (!wide) add_local(4);
     for (double& e : error_) e += 0x1p-48;  // the angle 2 pi v is rounded before its cosine is taken
   }
 

@@ -98,7 +98,7 @@ subtraction, exp, a sum and a division. `tests/conformance/judge/bounds.h` has t
 | matmul, convolution, running sum of n products or terms | (4 + 2 sqrt n) u times the sum of magnitudes |
 | product of n factors, running product | n u, relative |
 | scatter_add of n terms | n u times the sum of magnitudes |
-| random normal | 1 ULP |
+| random normal | 4 ULP |
 
 NaN must be NaN, and infinities must have the same sign. The sign of zero is checked where IEEE 754 specifies it (neg, abs, copysign, add, sub, mul,
 div, sqrt). A device that declares that it flushes subnormal numbers to zero (XLA on CPUs and TPUs) may do so in operands and results, and in
