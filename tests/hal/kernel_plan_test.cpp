@@ -364,6 +364,15 @@ TEST(KernelPlan, ALargeProductOfSixteenBitsIsStoredInSixteenBits) {
   EXPECT_EQ(stored(64, false), DType::f32);
 }
 
+// |a|^2 + |b|^2 - 2 a.b cancels.
+TEST(KernelPlan, DistancesOfSixteenBitsKeepTheSumsOfTheirProduct) {
+  Graph graph;
+  const NodeId a = graph.input("a", DType::bf16, {1024, 16}), b = graph.input("b", DType::bf16, {1024, 16});
+  graph.set_outputs(apply(graph, "cdist", {a, b}));
+  EXPECT_EQ(graph[graph.outputs()[0]].dtype, DType::bf16);
+  EXPECT_EQ(library_products(graph).at(0).result.stored, DType::f32);
+}
+
 TEST(KernelPlan, ALargeProductThatIsReadAndReturnedIsStoredOnce) {
   Graph graph;
   const NodeId x = graph.input("x", DType::bf16, {512, 512});

@@ -63,9 +63,11 @@ Expr distances_by_product(Expr a, Expr b) {
     b = b - mean;
   }
   const auto squares = [](Expr x) { return sum_keep(square(x), one_axis(x.rank() - 1)); };
-  const Expr products = matmul(a, b, {.transpose_b = true});
-  const Expr b_squares = squares(b);
-  return sqrt(maximum(squares(a) + swap_axes(b_squares, b_squares.rank() - 2, b_squares.rank() - 1) - products * 2.0, 0.0));
+  const Expr product = matmul(a, b, {.transpose_b = true});
+  // Between steps of a program a device may round a product, of which little is left here.
+  const Expr exact = build::cast(product, compute_dtype(product.dtype())), b_squares = squares(b);
+  const Expr sum = squares(a) + swap_axes(b_squares, b_squares.rank() - 2, b_squares.rank() - 1) - exact * 2.0;
+  return build::cast(sqrt(maximum(sum, 0.0)), product.dtype());
 }
 
 Results cdist(const OpCall& call) {
