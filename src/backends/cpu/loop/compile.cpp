@@ -331,7 +331,7 @@ class LoopCompiler {
   // The bytes of a constant operand, as |type|.
   std::array<std::byte, 8> constant_bytes(NodeId node, DType type) {
     const Register& reg = program_.registers[at(*constant_operand(node))];
-    std::array<std::byte, 8> bytes{};
+    alignas(8) std::array<std::byte, 8> bytes{};
     kernels().convert[static_cast<int>(reg.dtype)][static_cast<int>(type)](program_.constants.data() + reg.offset, bytes.data(),
                                                                            1);
     return bytes;

@@ -84,7 +84,8 @@ struct Instruction {
     ElementwiseOp comparison{};
     std::int64_t first_number = 0;
     bool copies_inside = false, copies_outside = false;
-    std::array<std::byte, 8> inside{}, outside{};
+    alignas(8) std::array<std::byte, 8> inside{};  // a value of any type
+    alignas(8) std::array<std::byte, 8> outside{};
   } range;
   bool streaming = false;  // divide_rows: use streaming stores (elementwise kernels are chosen accordingly)
 };
