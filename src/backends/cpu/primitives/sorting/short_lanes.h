@@ -1,5 +1,5 @@
 // Many short lanes, sorted side by side: a network of comparisons, each of which orders two items of sixteen lanes at once.
-// Thread safety: sort_short_lanes() is const apart from the memory it is given.
+// Thread safety: sort() may run on several threads at once, for different lanes.
 #pragma once
 
 #include <cstdint>
