@@ -223,6 +223,26 @@ TEST_F(ProgramTest, RowValuesOnEitherSideOfTheirRows) {
   }
 }
 
+// From the second run on, weights are read in the order in which they were packed.
+TEST_F(ProgramTest, ProductsWithPartsOfWeightsAreTheSameInEveryRun) {
+  const NodeId x = input({5, 40}), weights = input({40, 90});
+  const std::int64_t start[] = {0, 3}, extent[] = {40, 40}, step[] = {1, 2};
+  expect({graph_.matmul(x, graph_.slice(weights, start, extent, step)), graph_.matmul(x, op("flip", {weights}))});
+}
+
+// Other steps may take them as zeros, which saves products a hundredfold time.
+TEST_F(ProgramTest, ActivationsOfProductsThatAreResultsKeepSubnormalNumbers) {
+  const NodeId x = input({4, 1}), weights = input({1, 32});
+  for (float& value : arrays_[0].mutable_view<float>()) value = -13.4F;
+  for (float& value : arrays_[1].mutable_view<float>()) value = 1;
+  graph_.set_outputs({op("gelu", {graph_.matmul(x, weights)})});
+  const auto device = cpu::open_with(process_pool());
+  const auto program = device->compile(graph_);
+  const auto a = device->upload(arrays_[0]), b = device->upload(arrays_[1]), out = device->allocate({DType::f32, {4, 32}});
+  program->run({a.get(), b.get()}, {out.get()});
+  EXPECT_NEAR(device->download(*out).value(7), -4.051e-40, 1e-42);
+}
+
 TEST_F(ProgramTest, SumsOfProductsThatNobodyElseNeedsAndThatSomebodyDoes) {
   for (const Shape& shape : {Shape{50, 30}, Shape{9, 5003}})
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32}) {

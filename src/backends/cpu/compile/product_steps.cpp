@@ -108,7 +108,7 @@ bool ExecutableCompiler::add_weight_matmul(NodeId id) {
   const int rank = node.shape.rank(), input = weight_input(node.inputs[1]);
   const std::int64_t cols = node.shape.elements() == 0 ? 0 : node.shape[rank - 1];
   if (input < 0 || node.dtype != DType::f32 || cols < 8 || !has_packed_gemm()) return false;
-  const ValueView& right = plan_.views[at(node.inputs[1])];
+  const ValueView right = plan_.views[at(node.inputs[1])];  // as it is in the input: copied() replaces it
   for (int axis = 0; axis < rank - 2; ++axis)
     if (right.shape[axis] != 1 && right.strides[at(axis)] != 0) return false;
   const std::int64_t depth = right.shape[attr.transpose_b ? rank - 1 : rank - 2], rows = node.shape.elements() / cols;

@@ -266,6 +266,10 @@ FusedGraph absorb_epilogues(const Graph& graph, const std::map<NodeId, IntegerPr
     for (NodeId node : chain.nodes) taken[at(node)] = true;
     chains.emplace(last, std::pair(id, std::move(chain)));
   }
+  for (NodeId id : graph.outputs()) {
+    while (is_view(graph[id].prim)) id = graph[id].inputs[0];
+    if (const auto chain = chains.find(id); chain != chains.end()) chain->second.second.epilogue.is_read = false;
+  }
   FusedGraph out;
   std::vector<NodeId> renamed(at(graph.size()), -1);
   for (NodeId id = 0; id < graph.size(); ++id) {

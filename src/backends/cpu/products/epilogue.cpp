@@ -43,14 +43,15 @@ bool may_vanish(ElementwiseOp op) {
          op == ElementwiseOp::Exp || op == ElementwiseOp::Softplus;
 }
 
-void apply_step(const EpilogueStep& step, const float* operand, bool is_number, const float* from, float* to, std::int64_t n) {
+void apply_step(const EpilogueStep& step, const float* operand, bool is_number, bool is_read, const float* from, float* to,
+                std::int64_t n) {
   const auto op = static_cast<std::size_t>(step.op);
   const ElementwiseKernel kernel = kernels().elementwise[op][static_cast<int>(DType::f32)];
   if (!operand) {
     if (step.op == ElementwiseOp::Hardswish) return hardswish(from, to, n);
     const void* const in[] = {from};
     kernel(in, to, n, step.params.data());
-    if (may_vanish(step.op)) flush_subnormals(to, n);
+    if (is_read && may_vanish(step.op)) flush_subnormals(to, n);
     return;
   }
   if (!is_number) {
@@ -87,7 +88,8 @@ void Finish::apply(const float* from, float* to, std::int64_t row, std::int64_t 
       case Operand::per_col: operand = operands[step.index] + col; break;
       case Operand::full: operand = operands[step.index] + row * cols + col; break;
     }
-    apply_step(step, operand, step.operand == Operand::scalar || step.operand == Operand::per_channel, from, to, n);
+    apply_step(step, operand, step.operand == Operand::scalar || step.operand == Operand::per_channel, epilogue->is_read, from,
+               to, n);
     from = to;
   }
 }

@@ -32,6 +32,8 @@ struct EpilogueStep {
 
 struct Epilogue {
   std::vector<EpilogueStep> steps;
+  // Another step reads the result: subnormal numbers of ops that decay to nothing are zero there.
+  bool is_read = true;
 
   bool empty() const { return steps.empty(); }
 };

@@ -1,0 +1,61 @@
+// Random programs on the CPU against the reference. TENON_RANDOM_PROGRAMS=N tries N of them, TENON_RANDOM_SEED=S those from S on.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/cpu/backend.h"
+#include "base/threads/thread_pool.h"
+#include "conformance/judge/compare.h"
+#include "conformance/random/random_program.h"
+
+namespace tenon::conformance {
+namespace {
+
+std::vector<HostArray> run_on(OpenDevice& device, const RandomProgram& program) {
+  const auto executable = device.compile(program.graph());
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<const Buffer*> in;
+  std::vector<Buffer*> out;
+  for (const HostArray& array : program.inputs()) in.push_back(buffers.emplace_back(device.upload(array)).get());
+  for (const TensorType& type : executable->output_types()) out.push_back(buffers.emplace_back(device.allocate(type)).get());
+  // Twice: the second run finds a used workspace.
+  executable->run(in, out);
+  executable->run(in, out);
+  std::vector<HostArray> results;
+  for (const Buffer* buffer : out) results.push_back(device.download(*buffer));
+  return results;
+}
+
+class RandomProgramsWithThreads : public testing::TestWithParam<int> {};
+
+TEST_P(RandomProgramsWithThreads, GiveOnTheCpuWhatTheReferenceGives) {
+  ThreadPool pool(GetParam());
+  const auto device = cpu::open_with(pool);
+  for (const std::uint32_t seed : random_seeds(200)) {
+    const RandomProgram program(seed, DType::f32);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.text()));
+    const std::vector<Bounded> expected = bounded_run(program.graph(), program.inputs());
+    ASSERT_EQ(what_differs(run_on(*device, program), expected), "") << program.graph().text();
+  }
+}
+
+// Bounds that say nothing would find nothing.
+TEST(RandomPrograms, HaveBounds) {
+  double known = 0, all = 0;
+  for (const std::uint32_t seed : random_seeds(200)) {
+    const RandomProgram program(seed, DType::f32);
+    for (const Bounded& expected : bounded_run(program.graph(), program.inputs())) {
+      const std::vector<double> values = expected.value.to_doubles();
+      for (std::int64_t i = 0; i < expected.value.elements(); ++i)
+        known += expected.error_at(i) <= 1e-2 * (1 + std::abs(values[static_cast<std::size_t>(i)])) ? 1 : 0;
+      all += static_cast<double>(expected.value.elements());
+    }
+  }
+  EXPECT_GT(known, 0.9 * all);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, RandomProgramsWithThreads, testing::Values(1, 2));
+
+}  // namespace
+}  // namespace tenon::conformance
