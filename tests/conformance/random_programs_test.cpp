@@ -27,13 +27,21 @@ std::vector<HostArray> run_on(OpenDevice& device, const RandomProgram& program) 
   return results;
 }
 
-class RandomProgramsWithThreads : public testing::TestWithParam<int> {};
+struct Way {
+  DType dtype;
+  int threads;
+};
+std::string name_of(const testing::TestParamInfo<Way>& info) {
+  return fmt::format("{}With{}", name(info.param.dtype), info.param.threads);
+}
 
-TEST_P(RandomProgramsWithThreads, GiveOnTheCpuWhatTheReferenceGives) {
-  ThreadPool pool(GetParam());
+class RandomProgramsOnTheCpu : public testing::TestWithParam<Way> {};
+
+TEST_P(RandomProgramsOnTheCpu, GiveWhatTheReferenceGives) {
+  ThreadPool pool(GetParam().threads);
   const auto device = cpu::open_with(pool);
-  for (const std::uint32_t seed : random_seeds(200)) {
-    const RandomProgram program(seed, DType::f32);
+  for (const std::uint32_t seed : random_seeds(150)) {
+    const RandomProgram program(seed, GetParam().dtype);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.text()));
     const std::vector<Bounded> expected = bounded_run(program.graph(), program.inputs());
     ASSERT_EQ(what_differs(run_on(*device, program), expected), "") << program.graph().text();
@@ -55,7 +63,10 @@ TEST(RandomPrograms, HaveBounds) {
   EXPECT_GT(known, 0.9 * all);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, RandomProgramsWithThreads, testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Ways, RandomProgramsOnTheCpu,
+                         testing::Values(Way{DType::f32, 1}, Way{DType::f32, 2}, Way{DType::f64, 2}, Way{DType::bf16, 2},
+                                         Way{DType::f16, 2}),
+                         name_of);
 
 }  // namespace
 }  // namespace tenon::conformance
