@@ -12,6 +12,7 @@
 #include "backends/opencl/backend.h"
 #include "cli/option_checks.h"
 #include "conformance/host_tensix.h"
+#include "conformance/random/random_program.h"
 #include "conformance/report/report.h"
 #include "conformance/report/support.h"
 #include "tenon/error.h"
@@ -25,7 +26,7 @@ struct Options {
   std::vector<std::string> ops, dtypes;
   bool matrix = false, markdown = false, list = false, quick = false, elementwise = false;
   std::optional<int> only_case;
-  int every = 1, sample = 0, types = 0;
+  int every = 1, sample = 0, types = 0, programs = 0;
   std::string save, check, support;
   std::string level;
   std::uint64_t seed = 1;
@@ -152,7 +153,38 @@ void save(const std::string& path, const Column& now) {
   if (!file.flush()) throw Error(ErrorCode::unavailable, fmt::format("{} cannot be written", path));
 }
 
+DType program_dtype(const Options& options) {
+  if (options.dtypes.empty()) return DType::f32;
+  const std::optional<DType> dtype = parse_dtype(options.dtypes[0]);
+  if (!dtype || !is_float(*dtype) || is_block(*dtype))
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} is not a floating-point type of programs", options.dtypes[0]));
+  return *dtype;
+}
+
+// Whole programs instead of ops. A failure names the seed that repeats it.
+int run_programs(const Options& options) {
+  const DeviceInfo info = requested_device(options, process_manager());
+  const std::shared_ptr<OpenDevice> device = open_device(options.backend.empty() ? info.backends.at(0) : options.backend, info);
+  int failed = 0;
+  for (int i = 0; i < options.programs; ++i) {
+    const auto seed = static_cast<std::uint32_t>(options.seed + static_cast<std::uint64_t>(i));
+    const RandomProgram program(seed, program_dtype(options));
+    std::string wrong;
+    try {
+      wrong = what_differs(run_twice(*device, program), bounded_run(program.graph(), program.inputs()));
+    } catch (const Error& error) {
+      wrong = error.what();
+    }
+    if (wrong.empty()) continue;
+    ++failed;
+    fmt::print("seed {}: {}\n  {}\n", seed, program.text(), wrong);
+  }
+  fmt::print("{} random programs on {}, {} failed\n", options.programs, info.id, failed);
+  return failed == 0 ? 0 : 1;
+}
+
 int run(const Options& options) {
+  if (options.programs > 0) return run_programs(options);
   if (options.list) {
     list(options);
     return 0;
@@ -214,7 +246,9 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   app.add_flag("--list", options.list, "list the cases");
   app.add_option("--level", options.level, "instruction set of the CPU backend: v2, v3, v4 (as TENON_ISA)");
-  app.add_option("--seed", options.seed, "of the random values (default: 1)");
+  app.add_option("--programs", options.programs, "run this many random programs of several ops instead, of the first --dtype")
+      ->check(count);
+  app.add_option("--seed", options.seed, "of the random values, or of the first random program (default: 1)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

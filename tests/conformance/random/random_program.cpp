@@ -321,6 +321,19 @@ std::vector<std::uint32_t> random_seeds(int count) {
   return seeds;
 }
 
+std::vector<HostArray> run_twice(OpenDevice& device, const RandomProgram& program) {
+  const auto executable = device.compile(program.graph());
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<const Buffer*> in;
+  std::vector<Buffer*> out;
+  for (const HostArray& array : program.inputs()) in.push_back(buffers.emplace_back(device.upload(array)).get());
+  for (const TensorType& type : executable->output_types()) out.push_back(buffers.emplace_back(device.allocate(type)).get());
+  for (int run = 0; run < 2; ++run) executable->run(in, out);
+  std::vector<HostArray> results;
+  for (const Buffer* buffer : out) results.push_back(device.download(*buffer));
+  return results;
+}
+
 std::string what_differs(std::span<const HostArray> results, std::span<const Bounded> expected) {
   if (results.size() != expected.size()) return fmt::format("{} results instead of {}", results.size(), expected.size());
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -16,6 +16,7 @@
 
 #include "conformance/judge/compare.h"
 #include "tenon/array.h"
+#include "tenon/backend.h"
 #include "tenon/graph.h"
 #include "tenon/ops.h"
 
@@ -70,6 +71,9 @@ class RandomProgram {
 
 // |count| seeds, or as many as TENON_RANDOM_PROGRAMS says, from 1 or TENON_RANDOM_SEED on.
 std::vector<std::uint32_t> random_seeds(int count);
+
+// Runs it on |device|, twice: the second run finds used memory and packed weights.
+std::vector<HostArray> run_twice(OpenDevice& device, const RandomProgram& program);
 
 // What is wrong with |results|; "" if nothing is. Bounds of long chains are estimates: twice the bound is allowed.
 std::string what_differs(std::span<const HostArray> results, std::span<const Bounded> expected);
