@@ -314,8 +314,11 @@ RunResult run_once(Execution& execution, std::span<const HostArray> inputs) {
   return result;
 }
 
+// A program whose device failed runs again at most so often: it may be the program that costs the devices.
+constexpr int kRepetitions = 2;
+
 // Another device for a program whose device failed, if the caller left the choice to us and there is one. A program has no
-// effects but its results, so that running it again is safe; once, because it may be the program that costs the devices.
+// effects but its results, so that running it again is safe.
 std::optional<Routing::Choice> choice_after(const Execution& execution, const Error& error) {
   const RunOptions& options = execution.options;
   if (error.code() != ErrorCode::unavailable || options.at_once || !execution.owner) return std::nullopt;
@@ -327,8 +330,10 @@ std::optional<Routing::Choice> choice_after(const Execution& execution, const Er
   Routing::Choice choice = execution.choose();
   if (choice.owner == execution.owner) return std::nullopt;
   auto decision = std::make_shared<Decision>(*choice.decision);
-  decision->warning = fmt::format("{} failed: {}; repeated on {}", failed.device().id, error.what(), decision->device.id);
-  logging::warn("{}", decision->warning);
+  const std::string warning = fmt::format("{} failed: {}; repeated on {}", failed.device().id, error.what(), decision->device.id);
+  logging::warn("{}", warning);
+  const std::string before = execution.decision ? execution.decision->warning : "";
+  decision->warning = before.empty() ? warning : fmt::format("{}; {}", before, warning);
   choice.decision = std::move(decision);
   return choice;
 }
@@ -351,16 +356,19 @@ EvaluateResult evaluate_once(Execution& execution, std::span<const std::shared_p
   return result;
 }
 
-// Runs |once|, and once more on another device if the first fails.
+// Runs |once|, and again on other devices if one fails.
 template <class Once>
-auto with_another_device(Execution execution, const Once& once) {
-  try {
-    return once(execution);
-  } catch (const Error& error) {
-    std::optional<Routing::Choice> other = choice_after(execution, error);
-    if (!other) throw;
-    Execution again{execution.state, execution.graph, execution.options, execution.moves_tensors, std::move(other)};
-    return once(again);
+auto with_another_device(Execution first, const Once& once) {
+  std::optional<Execution> again;
+  for (int repetitions = 0;; ++repetitions) {
+    Execution& execution = again ? *again : first;
+    try {
+      return once(execution);
+    } catch (const Error& error) {
+      std::optional<Routing::Choice> other = repetitions < kRepetitions ? choice_after(execution, error) : std::nullopt;
+      if (!other) throw;
+      again.emplace(Execution{first.state, first.graph, first.options, first.moves_tensors, std::move(other)});
+    }
   }
 }
 
