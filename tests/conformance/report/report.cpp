@@ -82,6 +82,9 @@ chain, and as the input of sums over the last, the first and all axes. Other ops
 For each run, outputs are filled with other values first, so that unwritten elements are detected; inputs, and tensors allocated next to the
 outputs, must be unchanged; and a second run must give the same bytes.
 
+What a backend makes of several ops is checked by random programs of about a dozen ops each, judged by the same bounds: `tenon_conformance --device ID
+--programs N` runs N of them, and a failure names the seed that repeats it. The tests run some on the CPU in four types and as CUDA kernels on the host.
+
 ## Limits
 
 Each primitive has a limit, and the limits of composed ops follow from them: every reference value carries an error bound, which is the limit of
