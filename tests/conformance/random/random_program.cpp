@@ -65,7 +65,7 @@ NodeId RandomProgram::add_indices(const Shape& shape, std::int64_t limit) {
 // One op of any kind; one that does not fit its operands is left out.
 void RandomProgram::add_step() {
   try {
-    switch (below(20)) {
+    switch (below(21)) {
       case 0:
       case 1:
       case 2:
@@ -85,7 +85,8 @@ void RandomProgram::add_step() {
       case 16: return add_lookup();
       case 17: return add_choice();
       case 18: return add_cast();
-      default: return add_image();
+      case 19: return add_image();
+      default: return add_attention();
     }
   } catch (const Error&) {
   }
@@ -289,7 +290,10 @@ void RandomProgram::add_image() {
       shape.rank() == 4 ? x : graph_.reshape(x, Shape{1, shape[0], shape[1], shape.elements() / shape[0] / shape[1]});
   const std::int64_t channels = shape_of(image)[1];
   if (channels > 64) return;
-  switch (below(4)) {
+  switch (below(5)) {
+    case 3:
+      return push("conv_transpose2d", {image, add_input({channels, 1 + below(9), 3, 3})},
+                  {{"stride", std::int64_t{1 + below(2)}}});
     case 0: return push("max_pool2d", {image}, {{"kernel", std::int64_t{2}}});
     case 1:
       return push("avg_pool2d", {image},
@@ -297,6 +301,28 @@ void RandomProgram::add_image() {
     case 2: return push("conv2d", {image, add_input({channels, 1, 3, 3})}, {{"padding", std::int64_t{1}}, {"groups", channels}});
     default: return push("conv2d", {image, add_input({1 + below(20), channels, 3, 3})}, {{"padding", std::int64_t{1}}});
   }
+}
+
+// As one op, or written out as exporters do.
+void RandomProgram::add_attention() {
+  static constexpr std::int64_t kWidths[] = {8, 16, 33, 64};
+  const std::int64_t batch = 1 + below(2), shared = 1 + below(2), heads = shared * (1 + below(3)),
+                     width = kWidths[below(std::size(kWidths))];
+  const std::int64_t rows = below(2) == 0 ? 1 + below(4) : 1 + below(40), keys = 1 + below(150);
+  const bool is_written_out = below(2) == 0;
+  const std::int64_t key_heads = is_written_out ? heads : shared;
+  // What is there already, if it has so many elements.
+  const NodeId x = any();
+  const Shape q_shape{batch, heads, rows, width};
+  const NodeId q = shape_of(x).elements() == q_shape.elements() ? graph_.reshape(x, q_shape) : add_input(q_shape);
+  const NodeId k = add_input({batch, key_heads, keys, width}), v = add_input({batch, key_heads, keys, width});
+  if (!is_written_out) {
+    if (below(2) == 0) return push("attention", {q, k, v}, {{"causal", below(2) == 0}});
+    return push("attention", {q, k, v, add_input({rows, keys})});
+  }
+  NodeId scores = apply(graph_, "mul", {graph_.matmul(q, k, {.transpose_b = true}), graph_.literal(0.25)})[0];
+  if (below(2) == 0) scores = apply(graph_, "add", {scores, add_input({rows, keys})})[0];
+  keep(graph_.matmul(apply(graph_, "softmax", {scores})[0], v), "attention written out", false);
 }
 
 void RandomProgram::push(const char* op, const std::vector<NodeId>& operands, const std::vector<NamedValue>& parameters,

@@ -56,6 +56,7 @@ class RandomProgram {
   void add_choice();
   void add_cast();
   void add_image();
+  void add_attention();
 
   void push(const char* op, const std::vector<NodeId>& operands, const std::vector<NamedValue>& parameters = {},
             bool is_exact = false);
