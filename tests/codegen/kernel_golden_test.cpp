@@ -24,6 +24,7 @@ constexpr GoldenCase kCases[] = {
     // loops/reduction.cpp, loops/lines.cpp, loops/columns.cpp
     {"reduction_of_all", "sum(x * y)"},
     {"reduction_of_a_long_vector", "sum(line)"},
+    {"reduction_of_narrow_elements", "sum(narrow_line)"},
     {"reduction_of_lines", "max(x, axis=0)"},
     // rows/
     {"rows", "softmax(wide)"},

@@ -77,6 +77,39 @@ TEST(EmulatedPrograms, ReductionsAndNormsAreThoseOfTheReference) {
   programs.check();
 }
 
+// Several of them a load, with ends that are no whole load, and rows that do not begin at one.
+TEST(EmulatedPrograms, ReductionsOfNarrowElementsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(15);
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const std::int64_t count : {70003, 65544, 300, 5}) {
+      programs.add_of(dtype, "sum", {Shape{count}}, {}, 8e-3);
+      programs.add_of(dtype, "dot", {Shape{count}, Shape{count}}, {}, 2e-2);
+      programs.add_of(dtype, "mse_loss", {Shape{count}, Shape{count}}, {}, 8e-3);
+    }
+    for (const std::int64_t columns : {70000, 70003}) {
+      programs.add_of(dtype, "max", {Shape{2, columns}}, {{"axis", std::int64_t{1}}}, 0);
+      Graph graph;
+      const NodeId x = graph.input("x", dtype, Shape{2, columns}), row = graph.input("row", dtype, Shape{columns}),
+                   column = graph.input("column", dtype, Shape{2, 1});
+      const NodeId scaled = apply(graph, "mul", {apply(graph, "sub", {x, column})[0], row})[0];
+      graph.set_outputs({graph.reduce(ReduceKind::sum, scaled, 2)});
+      std::vector<HostArray> inputs;
+      for (const NodeId id : {x, row, column}) inputs.push_back(programs.numbers().normal(dtype, graph[id].shape));
+      programs.add(fmt::format("scaled sums {} {}", name(dtype), columns), std::move(graph), std::move(inputs), 8e-3);
+    }
+    programs.add_of(dtype, "matmul", {Shape{2, 3, 300}, Shape{2, 300, 5}}, {}, 2e-2);
+  }
+  Graph mixed;
+  const NodeId x = mixed.input("x", DType::bf16, Shape{3, 400}), y = mixed.input("y", DType::f16, Shape{400, 2});
+  mixed.set_outputs(apply(mixed, "matmul", {x, y}));
+  programs.add("mixed product", std::move(mixed),
+               {programs.numbers().normal(DType::bf16, Shape{3, 400}), programs.numbers().normal(DType::f16, Shape{400, 2})},
+               1e-5);
+  programs.add("all", {programs.numbers().below(DType::boolean, Shape{70003}, 2)}, {});
+  programs.check();
+}
+
 TEST(EmulatedPrograms, ProductsOfFewResultsAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
   Programs programs(7);
