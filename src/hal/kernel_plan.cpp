@@ -220,6 +220,7 @@ class Planner {
     const Node& node = graph_[id];
     if (node.shape.elements() == 0) return values_.place(id);
     if (node.prim == Prim::arg_sort && add_sort(id)) return;
+    if (node.prim == Prim::region && add_selection(id)) return;
     if (values_.is_computed_by_readers(id)) return;
     // Sums that are formed in memory are rounded afterwards.
     const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node);
@@ -255,13 +256,13 @@ class Planner {
     }
   }
 
-  // The gather that brings the elements into the order that |sort| finds, if there is one: both are one op then.
-  NodeId gather_of(NodeId sort) const {
+  // The gather that brings the elements into the order that |sort| finds along |axis|, if there is one: both are one op then.
+  NodeId gather_of(NodeId sort, int axis) const {
     const Node& node = graph_[sort];
     for (NodeId id = sort + 1; id < graph_.size(); ++id) {
       const Node& reader = graph_[id];
       if (reader.prim == Prim::gather && reader.inputs[0] == node.inputs[0] && reader.inputs[1] == sort &&
-          reader.as<AxisAttr>().axis == node.as<ArgSortAttr>().axis)
+          reader.as<AxisAttr>().axis == axis)
         return id;
     }
     return -1;
@@ -269,13 +270,19 @@ class Planner {
 
   bool add_sort(NodeId id) {
     const ArgSortAttr& attr = graph_[id].as<ArgSortAttr>();
-    const NodeId gather = gather_of(id);
+    return add_order(id, {.axis = attr.axis, .descending = attr.descending});
+  }
+  bool add_selection(NodeId id) {
+    const auto* part = std::get_if<TopKAttr>(&graph_[id].as<RegionAttr>());
+    return part != nullptr && add_order(id, range_of(*part));
+  }
+  bool add_order(NodeId id, const SortRange& range) {
+    const NodeId gather = gather_of(id, range.axis);
     const Dense x = values_.dense(graph_[id].inputs[0]);
     SortResult to;
     if (gather < 0 || !values_.is_read_once(id)) to.indices = values_.result_of(id);
     if (gather >= 0) to.values = values_.result_of(gather);
-    auto launches = emit_radix_sort(target_, x, {.axis = attr.axis, .descending = attr.descending}, to,
-                                    [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
+    auto launches = emit_radix_sort(target_, x, range, to, [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
     if (!launches) return false;
     steps_.add(std::move(*launches));
     if (to.indices) values_.deliver(id, *to.indices);

@@ -57,6 +57,7 @@ constexpr GoldenCase kCases[] = {
     {"sort", "sort(x, axis=1)"},
     {"sort_of_a_long_line", "sort(line)"},
     {"selection", "top_k(wide, k=5)"},
+    {"selection_from_a_long_line", "top_k(line, k=5)"},
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},

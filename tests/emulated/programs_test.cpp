@@ -142,6 +142,28 @@ TEST(EmulatedPrograms, SortsScansAndLookupsAreThoseOfTheReference) {
   programs.check();
 }
 
+// Lines that several work-groups share, with equal elements in different parts, and with what is read of the result.
+TEST(EmulatedPrograms, SelectionsFromFewLinesAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(16);
+  Numbers& numbers = programs.numbers();
+  for (const bool largest : {false, true})
+    for (const std::int64_t k : {std::int64_t{30}, std::int64_t{400}, std::int64_t{1000}}) {
+      const Attributes attributes{{"k", k}, {"largest", largest}};
+      programs.add("top_k", {numbers.below(DType::i32, Shape{1, 30011}, 50)}, attributes, 0);
+      programs.add("top_k", {numbers.normal(DType::bf16, Shape{2, 17001})}, attributes, 0);
+      programs.add("top_k", {numbers.below(DType::i64, Shape{12345}, 3)}, attributes, 0);
+    }
+  programs.add("top_k", {Shape{70000}}, {{"k", std::int64_t{22}}}, 0);
+  for (const int result : {0, 1}) {
+    Graph graph;
+    const NodeId x = graph.input("x", DType::f32, Shape{2, 20000});
+    graph.set_outputs({apply(graph, find_op("top_k"), std::vector<NodeId>{x}, Attributes{{"k", std::int64_t{40}}})[result]});
+    programs.add(fmt::format("result {} of top_k", result), std::move(graph), {numbers.normal(DType::f32, Shape{2, 20000})}, 0);
+  }
+  programs.check();
+}
+
 TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
   Programs programs(4);
