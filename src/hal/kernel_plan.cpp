@@ -223,7 +223,7 @@ class Planner {
     if (node.prim == Prim::region && add_selection(id)) return;
     if (values_.is_computed_by_readers(id)) return;
     // Sums that are formed in memory are rounded afterwards.
-    const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node);
+    const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node) && !scatters_few(node);
     const Dense out = is_sum ? values_.unrounded_result_of(id) : values_.result_of(id);
     add_kernels(node, out);
     values_.deliver(id, out);
@@ -355,6 +355,9 @@ class Planner {
 
   void add_scatter(const Node& node, const Dense& out, const Scratch& scratch) {
     const Access x = values_.stored(node.inputs[0]);
+    if (scatters_few(node))
+      return steps_.add(emit_scatter_few(target_, x, values_.stored(node.inputs[1]), values_.dense(node.inputs[2]),
+                                         node.as<ScatterAttr>(), out, steps_.status(), scratch));
     if (scatters_rows(node)) return add_scatter_rows(node, x, out, scratch);
     const Dense indices = values_.dense(node.inputs[1]), updates = values_.dense(node.inputs[2]);
     if (scatters_lines(node))
@@ -378,6 +381,10 @@ class Planner {
     for (int i = 0; i < shape.rank(); ++i)
       if (i != attr.axis && shape[i] > 1 && strides[at(i)] != 0) return false;
     return true;
+  }
+  bool scatters_few(const Node& node) const {
+    return scatters_rows(node) &&
+           can_scatter_few(target_, graph_[node.inputs[1]].shape, node.as<ScatterAttr>(), node.shape, node.dtype);
   }
   void add_scatter_rows(const Node& node, const Access& x, const Dense& out, const Scratch& scratch) {
     const Shape& shape = graph_[node.inputs[1]].shape;

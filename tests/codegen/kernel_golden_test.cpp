@@ -47,13 +47,15 @@ constexpr GoldenCase kCases[] = {
     {"attention", "attention(heads, heads, heads)"},
     {"attention_on_matrix_units", "attention(half_heads, half_heads, half_heads)"},
     {"attention_of_few_queries", "attention(one_query, heads, heads)"},
-    // primitives/indexing.cpp, primitives/scatter.cpp, primitives/scatter_lines.cpp
+    // primitives/indexing.cpp, primitives/scatter.cpp, primitives/scatter_lines.cpp, _rows.cpp, _few.cpp
     {"take", "x[i]"},
     {"gather", "gather(v, i, axis=0)"},
     {"gather_of_many", "gather(square, places, axis=1)"},
     {"scatter", "scatter(v, i, [1.0, 2, 3], axis=0)"},
     {"scatter_add", "scatter_add(v, i, [1.0, 2, 3], axis=0)"},
     {"scatter_add_of_many", "scatter_add(square, places, square, axis=0)"},
+    {"scatter_add_of_rows", "scatter_add(square, broadcast_to(places[:, 0:1], [256, 256]), square, axis=0)"},
+    {"scatter_add_in_few_places", "scatter_add(square[0:4], broadcast_to(places[:, 0:1], [256, 256]), square, axis=0)"},
     {"sort", "sort(x, axis=1)"},
     {"sort_of_a_long_line", "sort(line)"},
     {"selection", "top_k(wide, k=5)"},

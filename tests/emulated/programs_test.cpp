@@ -142,6 +142,44 @@ TEST(EmulatedPrograms, SortsScansAndLookupsAreThoseOfTheReference) {
   programs.check();
 }
 
+// Sums of rows: in few places and in many, of one element and of several, with places that many updates share.
+TEST(EmulatedPrograms, SumsOfScatteredRowsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(17);
+  Numbers& numbers = programs.numbers();
+  const auto add = [&](DType dtype, std::int64_t places, std::int64_t length, std::int64_t count, double limit, bool repeats) {
+    Graph graph;
+    const Shape rows{places, length}, all{count, length};
+    const NodeId start = repeats ? graph.broadcast(graph.cast(graph.literal(2.0), dtype), rows) : graph.input("x", dtype, rows);
+    const NodeId index = graph.input("i", DType::i32, Shape{2 * count, 1}), update = graph.input("u", dtype, all);
+    const std::int64_t first[] = {1, 0}, extent[] = {count, 1}, step[] = {2, 1};
+    const NodeId places_of_rows = graph.broadcast(graph.slice(index, first, extent, step), all);
+    graph.set_outputs({graph.scatter(start, places_of_rows, update, 0, true)});
+    std::vector<HostArray> inputs;
+    if (!repeats) inputs.push_back(numbers.normal(dtype, rows));
+    inputs.push_back(numbers.below(DType::i32, Shape{2 * count, 1}, places));
+    inputs.push_back(is_float(dtype) ? numbers.normal(dtype, all) : numbers.below(dtype, all, 100));
+    if (!repeats && !is_float(dtype)) inputs[0] = numbers.below(dtype, rows, 100);
+    programs.add(fmt::format("{} {} of {} into {}", name(dtype), count, length, places), std::move(graph), std::move(inputs),
+                 limit);
+  };
+  for (const bool repeats : {false, true}) {
+    add(DType::f32, 5, 16, 3001, 1e-5, repeats);
+    add(DType::f32, 64, 33, 700, 1e-5, repeats);
+    add(DType::bf16, 17, 3, 1000, 8e-3, repeats);
+    add(DType::f64, 3, 1, 5000, 1e-12, repeats);
+    add(DType::i64, 7, 2, 900, 0, repeats);
+    // By sorting.
+    add(DType::f32, 100, 12, 700, 1e-5, repeats);
+    add(DType::f16, 90, 7, 400, 2e-3, repeats);
+  }
+  programs.add(
+      "scatter_add",
+      {numbers.normal(DType::f32, Shape{9}), numbers.below(DType::i64, Shape{4000}, 9), numbers.normal(DType::f32, Shape{4000})},
+      {{"axis", std::int64_t{0}}}, 1e-5);
+  programs.check();
+}
+
 // Lines that several work-groups share, with equal elements in different parts, and with what is read of the result.
 TEST(EmulatedPrograms, SelectionsFromFewLinesAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();

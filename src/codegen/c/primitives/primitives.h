@@ -71,6 +71,11 @@ Launch emit_scatter_lines(const KernelTarget& target, const Access& x, const Den
 bool can_scatter_rows(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Dense& out);
 std::vector<Launch> emit_scatter_rows(const KernelTarget& target, const Dense& indices, const Dense& updates,
                                       const ScatterAttr& attr, const Dense& out, int status, const Scratch& scratch);
+// The same sums from |x|, which |out| need not hold, of many rows in places few enough for local memory; |indices| has the shape
+// of the updates. Sums are rounded once, and formed in an order of their own, the same in every run. CUDA only.
+bool can_scatter_few(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Shape& out, DType dtype);
+std::vector<Launch> emit_scatter_few(const KernelTarget& target, const Access& x, const Access& indices, const Dense& updates,
+                                     const ScatterAttr& attr, const Dense& out, int status, const Scratch& scratch);
 std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
                                     const Scratch& scratch);
 std::vector<Launch> emit_cumulative(const KernelTarget& target, const Dense& x, const CumulativeAttr& attr, const Dense& out,
