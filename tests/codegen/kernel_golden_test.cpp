@@ -75,6 +75,7 @@ constexpr GoldenCase kCases[] = {
     {"random", "randn([64], seed=7)"},
     {"random_numbers_in_a_group", "where(x > rand([4, 8], seed=7), x, 0) * v"},
     {"random_doubles_in_a_group", "bernoulli([63], p=0.3, seed=7)"},
+    {"random_integers", "randint([63], low=-3, high=1000, seed=7)"},
     {"iota", "arange(64)"},
 };
 

@@ -314,8 +314,11 @@ TEST(EmulatedPrograms, GroupsOfRandomNumbersAreThoseOfTheReference) {
                    {{"shape", shape}, {"low", -1.0}, {"high", 1.0}, {"dtype", std::string(name(dtype))}}, 0);
     for (const DType dtype : {DType::f32, DType::boolean, DType::i64})
       programs.add("bernoulli", std::vector<HostArray>{}, {{"shape", shape}, {"p", 0.3}, {"dtype", std::string(name(dtype))}}, 0);
-    programs.add("randint", std::vector<HostArray>{},
-                 {{"shape", shape}, {"low", std::int64_t{-5}}, {"high", std::int64_t{70000}}}, 0);
+    // In integers where the range has up to 32 bits.
+    for (const std::int64_t high : {std::int64_t{-4}, std::int64_t{70000}, std::int64_t{0xfffffffa}, std::int64_t{1} << 45})
+      for (const std::string dtype : {"int64", "int32"})
+        programs.add("randint", std::vector<HostArray>{},
+                     {{"shape", shape}, {"low", std::int64_t{-5}}, {"high", high}, {"dtype", dtype}}, 0);
   }
   Numbers& numbers = programs.numbers();
   for (const DType dtype : {DType::f32, DType::f64})
