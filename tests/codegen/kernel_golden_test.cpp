@@ -69,8 +69,10 @@ constexpr GoldenCase kCases[] = {
     // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},
     {"short_copy", "pixel_shuffle(picture, 2)"},
+    {"every_second_column", "square[:, 0::2]"},
     {"reversed_copy", "flip(square, axis=1)"},
     {"fill", "full([100000000], 2.5)"},
+    {"eye", "eye(512)"},
     // primitives/random.cpp
     {"random", "randn([64], seed=7)"},
     {"random_numbers_in_a_group", "where(x > rand([4, 8], seed=7), x, 0) * v"},

@@ -59,6 +59,32 @@ TEST(EmulatedPrograms, ElementwiseAndMovedAreThoseOfTheReference) {
   programs.check();
 }
 
+// Rows that do not begin at a whole word, rows of which every few elements are read, and rows that are stored and hardly read.
+TEST(EmulatedPrograms, RowsOfEveryAlignmentAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(18);
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    const double limit = dtype == DType::bf16 ? 8e-3 : 4e-6;
+    programs.add_of(dtype, "add", {Shape{17, 1027}, Shape{1027}}, {}, limit);
+    programs.add_of(dtype, "mul", {Shape{9, 2051}, Shape{9, 1}}, {}, limit);
+    for (const std::int64_t step : {2, 3, 4, 5})
+      for (const std::int64_t extent : {1025, 64, 50}) {
+        Graph graph;
+        const NodeId x = graph.input("x", dtype, Shape{20, extent * step + 3});
+        const std::int64_t start[] = {1, 3}, extents[] = {18, extent}, steps[] = {1, step};
+        const NodeId part = graph.slice(x, start, extents, steps);
+        graph.set_outputs({part, apply(graph, "neg", {apply(graph, "flip", {part})[0]})[0]});
+        programs.add(fmt::format("{} every {} of {}", name(dtype), step, extent), std::move(graph),
+                     {programs.numbers().normal(dtype, Shape{20, extent * step + 3})}, 0);
+      }
+    programs.add_of(dtype, "diag", {Shape{260}}, {}, 0);
+    programs.add_of(dtype, "outer", {Shape{300}, Shape{130}}, {}, limit);
+    programs.add_of(dtype, "pixel_unshuffle", {Shape{2, 3, 32, 56}}, {{"factor", std::int64_t{2}}}, 0);
+  }
+  programs.add("eye", std::vector<HostArray>{}, {{"n", std::int64_t{515}}}, 0);
+  programs.check();
+}
+
 TEST(EmulatedPrograms, ReductionsAndNormsAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
   Programs programs(2);
