@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codegen/c/loops/geometry.h"
-#include "codegen/c/primitives/scatter.h"
+#include "codegen/c/primitives/scatter/scatter.h"
 #include "codegen/c/sort/keys.h"
 
 namespace tenon::emit {

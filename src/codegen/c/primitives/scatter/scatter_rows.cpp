@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codegen/c/primitives/primitives.h"
-#include "codegen/c/primitives/scatter.h"
+#include "codegen/c/primitives/scatter/scatter.h"
 #include "codegen/c/sort/sort.h"
 #include "tenon/error.h"
 
