@@ -42,12 +42,13 @@ constexpr GoldenCase kCases[] = {
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
     {"pooling", "max_pool2d(image, 2)"},
     {"pooling_of_volumes", "avg_pool3d(volume, 2)"},
-    {"pooling_by_long_windows", "adaptive_avg_pool1d(reshape(wide, [8, 8, 1000]), 7)"},
+    {"pooling_to_windows", "adaptive_avg_pool3d(volume, 3)"},
+    {"pooling_by_long_windows", "adaptive_avg_pool1d(reshape(very_wide, [8, 8, 40000]), 7)"},
     // attention/
     {"attention", "attention(heads, heads, heads)"},
     {"attention_on_matrix_units", "attention(half_heads, half_heads, half_heads)"},
     {"attention_of_few_queries", "attention(one_query, heads, heads)"},
-    // primitives/indexing.cpp, primitives/scatter.cpp, primitives/scatter_lines.cpp, _rows.cpp, _few.cpp
+    // primitives/indexing.cpp, primitives/scatter/
     {"take", "x[i]"},
     {"gather", "gather(v, i, axis=0)"},
     {"gather_of_many", "gather(square, places, axis=1)"},

@@ -276,6 +276,30 @@ TEST(EmulatedPrograms, PoolingIsThatOfTheReference) {
   programs.check();
 }
 
+// Windows that overlap and others, more windows than elements, rows that work-items share and rows that they have alone.
+TEST(EmulatedPrograms, PoolingToANumberOfWindowsIsThatOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(19);
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
+    for (const std::string kind : {"max", "avg"}) {
+      const double limit = kind == "max" ? 0 : dtype == DType::bf16 ? 8e-3 : 4e-6;
+      const auto add = [&](int axes, const Shape& shape, std::int64_t windows) {
+        programs.add_of(dtype, fmt::format("adaptive_{}_pool{}d", kind, axes).c_str(), {shape}, {{"output_size", windows}},
+                        limit);
+      };
+      add(1, Shape{2, 3, 1000}, 7);
+      add(1, Shape{2, 9, 12}, 4);
+      add(1, Shape{1, 2, 2050}, 3);
+      add(2, Shape{3, 5, 16, 16}, 4);
+      add(2, Shape{1, 3, 7, 70}, 9);
+      add(2, Shape{1, 2, 45, 300}, 2);
+      add(3, Shape{2, 3, 9, 10, 11}, 4);
+      add(3, Shape{1, 2, 17, 5, 33}, 2);
+      add(3, Shape{1, 2, 2, 3, 4}, 5);
+    }
+  programs.check();
+}
+
 TEST(EmulatedPrograms, PaddedOnesAreThoseOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();
   Programs programs(12);

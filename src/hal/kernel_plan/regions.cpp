@@ -71,6 +71,8 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
     return can_attention(target, graph[region.output].dtype, shape(0), shape(1), shape(2));
   if (const auto* conv = std::get_if<ConvTransposeAttr>(&region.attr))
     return PlanProducts::can_conv_transpose(target, graph[region.output].dtype, shape(1), *conv);
+  if (std::holds_alternative<AdaptivePoolAttr>(region.attr))
+    return can_adaptive_pool(target, shape(0), graph[region.output].shape, graph[region.output].dtype);
   if (const auto* quantized = std::get_if<QuantizedMatMulAttr>(&region.attr))
     return can_quantized_matmul(target, graph[region.output].shape, *quantized);
   return false;
@@ -81,6 +83,8 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
   const Scratch scratch = [&](std::uint64_t bytes) { return steps.temporary(bytes); };
   const RegionAttr& attr = node.as<RegionAttr>();
   if (const auto* conv = std::get_if<ConvTransposeAttr>(&attr)) return products.add_conv_transpose(node, *conv, out);
+  if (const auto* pool = std::get_if<AdaptivePoolAttr>(&attr))
+    return steps.add(emit_adaptive_pool(target, values.dense(node.inputs[0]), *pool, out));
   if (const auto* quantized = std::get_if<QuantizedMatMulAttr>(&attr)) {
     QuantizedOperands operands{values.dense(node.inputs[0]), values.dense(node.inputs[1]), values.dense(node.inputs[2]), {}};
     if (node.inputs.size() > 3) operands.minima = values.dense(node.inputs[3]);

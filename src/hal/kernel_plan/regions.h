@@ -1,5 +1,5 @@
-// Ops that run as a whole (Prim::region): selections of a sorted order, attention, transposed convolutions and products
-// with small integers.
+// Ops that run as a whole (Prim::region): selections of a sorted order, attention, transposed convolutions, products
+// with small integers and pooling to a number of windows.
 #pragma once
 
 #include "codegen/c/primitives/primitives.h"

@@ -59,6 +59,9 @@ std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, 
 std::optional<std::vector<Launch>> emit_warpgroup_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
                                                        const ConvAttr& attr, const Dense& out, const Scratch& scratch,
                                                        int& channels_last);
+// AdaptivePoolAttr as one kernel; CUDA only.
+bool can_adaptive_pool(const KernelTarget& target, const Shape& x, const Shape& out, DType dtype);
+Launch emit_adaptive_pool(const KernelTarget& target, const Dense& x, const AdaptivePoolAttr& attr, const Dense& out);
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);
