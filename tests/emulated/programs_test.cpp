@@ -54,6 +54,16 @@ TEST(EmulatedPrograms, ElementwiseAndMovedAreThoseOfTheReference) {
   programs.add("mul", {Shape{5, 1, 7}, Shape{3, 1}});
   programs.add_of(DType::f16, "silu", {Shape{1003}}, {}, 1e-3);
   programs.add_of(DType::bf16, "sigmoid", {Shape{1003}}, {}, 8e-3);
+  for (const char* op : {"logaddexp", "logaddexp2"}) {
+    programs.add_of(DType::bf16, op, {Shape{1003}, Shape{1003}}, {}, 8e-3);
+    const double infinity = std::numeric_limits<double>::infinity();
+    const std::vector<double> x = {0, 1, -0.69, infinity, infinity, -infinity, -infinity, NAN, 3, -80},
+                              y = {-30, 1, -0.695, infinity, -infinity, 2, -infinity, 1, 3, -0.0001};
+    const auto numbers = [](const std::vector<double>& values) {
+      return HostArray::from<double>(Shape{std::ssize(values)}, values).cast(DType::bf16);
+    };
+    programs.add(op, {numbers(x), numbers(y)}, {}, 8e-3);
+  }
   programs.add("tril", {Shape{3, 70, 65}}, {{"diagonal", std::int64_t{-2}}});
   programs.add("transpose", {Shape{67, 131}});
   programs.check();
