@@ -40,6 +40,7 @@ constexpr GoldenCase kCases[] = {
     {"transposed_convolution", "conv_transpose2d(picture, filters, stride=2)"},
     {"transposed_convolution_of_few_products", "conv_transpose2d(image, image_filter, stride=2, padding=1)"},
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
+    {"transposed_convolution_at_once", "conv_transpose2d(picture, filters, stride=3)"},
     {"pooling", "max_pool2d(image, 2)"},
     {"pooling_of_volumes", "avg_pool3d(volume, 2)"},
     {"pooling_to_windows", "adaptive_avg_pool3d(volume, 3)"},

@@ -257,6 +257,26 @@ TEST(EmulatedPrograms, ProductsAndPlanesAreThoseOfTheReference) {
   programs.check();
 }
 
+// By a convolution for all phases of the stride, and by one for each where these differ.
+TEST(EmulatedPrograms, TransposedConvolutionsAreThoseOfTheReference) {
+  TENON_SKIP_WITHOUT_COMPILER();
+  Programs programs(20);
+  const auto with = [](std::int64_t stride, std::int64_t padding, std::int64_t more = 0) {
+    return Attributes{{"stride", stride}, {"padding", padding}, {"output_padding", more}};
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const double limit = dtype == DType::f32 ? 1e-5 : 1e-2;
+    programs.add_of(dtype, "conv_transpose1d", {Shape{2, 32, 301}, Shape{32, 16, 4}}, with(2, 1), limit);
+    programs.add_of(dtype, "conv_transpose1d", {Shape{1, 32, 200}, Shape{32, 16, 6}}, with(3, 2, 1), limit);
+    programs.add_of(dtype, "conv_transpose2d", {Shape{1, 16, 24, 25}, Shape{16, 8, 4, 4}}, with(2, 1), limit);
+    programs.add_of(dtype, "conv_transpose2d", {Shape{1, 16, 24, 23}, Shape{16, 9, 2, 4}}, with(2, 0), limit);
+    programs.add_of(dtype, "conv_transpose2d", {Shape{1, 16, 24, 24}, Shape{16, 9, 3, 4}}, with(2, 1), limit);
+    programs.add_of(dtype, "conv_transpose3d", {Shape{1, 8, 6, 7, 8}, Shape{8, 9, 4, 4, 4}}, with(2, 1), limit);
+    programs.add_of(dtype, "conv_transpose3d", {Shape{2, 8, 5, 4, 6}, Shape{8, 9, 4, 4, 4}}, with(2, 3, 1), limit);
+  }
+  programs.check();
+}
+
 // Rows of whole words and others, windows that reach over every end.
 TEST(EmulatedPrograms, PoolingIsThatOfTheReference) {
   TENON_SKIP_WITHOUT_COMPILER();

@@ -43,6 +43,9 @@ bool can_conv_transpose_directly(const KernelTarget& target, const Shape& x, con
                                  const Dense& out);
 Launch emit_conv_transpose_directly(const KernelTarget& target, const Dense& x, const Dense& weight,
                                     const ConvTransposeAttr& attr, const Dense& out);
+// The result from the convolutions of all phases of the stride, [n, phases, outs, places...]: element q of an axis is number
+// (q + cut) / stride - cut / stride of phase (q + cut) % stride; cut is pad_low.
+Launch emit_phases(const KernelTarget& target, const Dense& all, const ConvTransposeAttr& attr, const Dense& out);
 
 // Elements of |parts|, each dense and of |shape|, in turn along the last axis: |to| places those of the first, and the others
 // follow.
