@@ -60,8 +60,8 @@ DEVICE Words philox(u64 seed, u64 block, u32 stream) {
   return words;
 }
 )"},
-    // floor(unit_f64(low, high) * range) for whole numbers from 1 on, in integers. The product of doubles is rounded to 53 bits, which
-    // reaches the next whole number from half a unit in the last place below it.
+    // floor(unit_f64(low, high) * range) for whole numbers from 1 on, in integers. The product of doubles is rounded to 53 bits,
+    // which reaches the next whole number from half a unit in the last place below it.
     {"unit_below", "philox", R"(
 DEVICE i64 unit_below(u32 low, u32 high, u32 range) {
   const u64 m = (((u64)high << 32) | low) >> 11;
