@@ -62,6 +62,26 @@ class RandomPlacement final : public GroupPlacement {
   const StoredValue drawn_;
 };
 
+// A reduction whose result an elementwise group takes over before it is stored: it has no memory.
+class EndPlacement final : public GroupPlacement {
+ public:
+  EndPlacement(PlanValues& values, NodeId reduction, DType dtype)
+      : values_(values),
+        reduction_(reduction),
+        result_{0, compute_dtype(dtype)} {}
+  void set_end(GroupReader* end) { end_ = end; }
+  StoredValue source(NodeId base) const override { return base == reduction_ ? result_ : values_.source(base); }
+  std::vector<StoredValue> targets(NodeId output) const override { return values_.targets(output); }
+  GroupReader* end(NodeId /*reduction*/) const override { return end_; }
+  int scratch(std::uint64_t bytes) override { return values_.scratch(bytes); }
+
+ private:
+  PlanValues& values_;
+  const NodeId reduction_;
+  const StoredValue result_;
+  GroupReader* end_ = nullptr;
+};
+
 // Walks the groups and the other primitives in order and adds their kernels.
 class Planner {
  public:
@@ -99,6 +119,8 @@ class Planner {
     for (const auto& [attention, keys] : absorbed_.renewed) left.insert(keys.group);
     std::erase_if(absorbed_.random, [&](const auto& of) { return left.contains(of.first) || epilogues_.contains(of.first); });
     for (const auto& [group, random] : absorbed_.random) waiting.insert(random);
+    if (fuses_ && !target_.is_cpu) find_ends(left);
+    for (const auto& [reduction, end] : ends_) left.insert(end);
     if (fuses_ && !target_.is_cpu) {
       std::set<int> others = left;  // groups whose results other kernels store
       for (const auto& [group, epilogue] : epilogues_) others.insert(group);
@@ -196,6 +218,44 @@ class Planner {
     if (tail) add_group(tail->group);
   }
 
+  // Elementwise groups that read nothing but numbers and the result of a reduction, which nothing else reads.
+  void find_ends(const std::set<int>& left) {
+    const auto is_busy = [&](int group) {
+      return left.contains(group) || epilogues_.contains(group) || absorbed_.tails.contains(group) ||
+             absorbed_.random.contains(group);
+    };
+    for (int index = 0; index < std::ssize(fused_.groups); ++index) {
+      const Group& group = fused_.groups[at(index)];
+      if (group.kind != Group::Kind::elementwise || group.nodes.empty() || is_busy(index)) continue;
+      NodeId reduction = -1;
+      bool fits = group.domain.elements() > 0;
+      for (NodeId n : group.nodes)
+        for (NodeId operand : graph_[n].inputs) {
+          const ValueView& view = fused_.views[at(operand)];
+          const Node& base = graph_[view.base];
+          if (member_behind(graph_, fused_, index, operand)) continue;
+          if (base.prim == Prim::constant && base.shape.elements() == 1) continue;
+          fits = fits && (reduction < 0 || reduction == view.base) && base.prim == Prim::reduce && is_dense(view) &&
+                 view.offset == 0 && base.shape.elements() == group.domain.elements() && !is_block(base.dtype);
+          reduction = view.base;
+        }
+      if (!fits || reduction < 0 || !values_.is_read_once(reduction)) continue;
+      const int from = fused_.group_of[at(reduction)];
+      if (from < 0 || from == index || is_busy(from)) continue;
+      const Group& sums = fused_.groups[at(from)];
+      if (sums.kind == Group::Kind::reduction && sums.outputs == std::vector<NodeId>{reduction}) ends_[from] = index;
+    }
+  }
+
+  void add_reduction_with_end(int index, int end) {
+    const NodeId reduction = fused_.groups[at(index)].outputs[0];
+    for (NodeId id : fused_.groups[at(end)].outputs) values_.place(id);
+    EndPlacement placement(values_, reduction, graph_[reduction].dtype);
+    GroupReader reader(graph_, fused_, end, placement);
+    placement.set_end(&reader);
+    steps_.add(emit_group(target_, graph_, fused_, index, placement));
+  }
+
   void add_group(int index) {
     const Group& group = fused_.groups[at(index)];
     const auto random = absorbed_.random.find(index);
@@ -204,6 +264,7 @@ class Planner {
       for (NodeId operand : graph_[n].inputs)
         if (!member_behind(graph_, fused_, index, operand) && !group_can_read(graph_, fused_, group, operand))
           values_.copied(operand);
+    if (const auto end = ends_.find(index); end != ends_.end()) return add_reduction_with_end(index, end->second);
     bool empty = true;
     for (NodeId id : group.outputs) {
       values_.place(id);
@@ -418,7 +479,8 @@ class Planner {
   PlanProducts products_;
   std::map<int, Epilogue> epilogues_;  // by group
   Absorbed absorbed_;
-  std::set<NodeId> done_;  // computed together with another node
+  std::map<int, int> ends_;  // of a reduction's group: the group of its result
+  std::set<NodeId> done_;    // computed together with another node
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ constexpr GoldenCase kCases[] = {
     {"reduction_of_a_long_vector", "sum(line)"},
     {"reduction_of_narrow_elements", "sum(narrow_line)"},
     {"reduction_of_lines", "max(x, axis=0)"},
+    {"mean_of_lines", "mean(square, axis=0)"},
     // rows/
     {"rows", "softmax(wide)"},
     {"rows_of_few_elements", "layer_norm(x)"},

@@ -106,6 +106,19 @@ TEST(EmulatedPrograms, ReductionsAndNormsAreThoseOfTheReference) {
     programs.add("var", {Shape{40, 90}}, {{"axis", axis}});
   }
   programs.add("sum", {Shape{100000}}, {}, 1e-5);
+  // What follows a sum is computed where that is stored, unless something else reads it.
+  programs.add("mean", {Shape{100003}}, {}, 1e-5);
+  programs.add("mean", {Shape{300, 40}}, {{"axis", std::int64_t{0}}}, 1e-5);
+  programs.add("mean", {Shape{3, 5, 7}}, {{"axis", std::int64_t{1}}}, 1e-5);
+  for (const bool is_read_twice : {false, true}) {
+    Graph graph;
+    const auto one = [&](const char* op, NodeId x) { return apply(graph, op, {x})[0]; };
+    const NodeId x = graph.input("x", DType::f32, Shape{900, 70});
+    const NodeId sum = graph.reduce(ReduceKind::sum, x, 1), flat = graph.reshape(sum, Shape{7, 10});
+    const NodeId root = one("sqrt", one("abs", one("neg", flat)));
+    graph.set_outputs(is_read_twice ? std::vector<NodeId>{root, sum} : std::vector<NodeId>{root, one("exp", root)});
+    programs.add("group after a sum", std::move(graph), {programs.numbers().normal(DType::f32, Shape{900, 70}, 0.1)}, 1e-5);
+  }
   programs.add("layer_norm", {Shape{9, 1000}, Shape{1000}, Shape{1000}});
   programs.add("rms_norm", {Shape{3, 4096}, Shape{4096}});
   programs.add("group_norm", {Shape{2, 12, 5, 7}}, {{"groups", std::int64_t{3}}});

@@ -210,9 +210,19 @@ class ReductionEmitter {
     std::string text;
     const NodeId id = reductions_[r];
     const std::string result = total_dtype(id) == dtype(id) ? value : "(f32)" + value;
+    if (GroupReader* const end = placement_.end(id)) return store_end(body, *end, result, place);
     for (const StoredValue& to : placement_.targets(id))
       text +=
           fmt::format("{}[{}] = {};\n", body.parameters().output(to.stored, to.slot), place, body.to_store(to.stored, result));
+    return text;
+  }
+
+  std::string store_end(Body& body, GroupReader& end, const std::string& result, const std::string& place) {
+    std::string text = element_text(end, body, [&](const External&) { return "(" + result + ")"; });
+    for (const NodeId output : end.group().outputs)
+      for (const StoredValue& to : placement_.targets(output))
+        text += fmt::format("{}[{}] = {};\n", body.parameters().output(to.stored, to.slot), place,
+                            body.to_store(to.stored, end.name(output)));
     return text;
   }
 
