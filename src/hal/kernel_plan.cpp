@@ -62,6 +62,26 @@ class RandomPlacement final : public GroupPlacement {
   const StoredValue drawn_;
 };
 
+// A reduction whose result an elementwise group takes over before it is stored: it has no memory.
+class EndPlacement final : public GroupPlacement {
+ public:
+  EndPlacement(PlanValues& values, NodeId reduction, DType dtype)
+      : values_(values),
+        reduction_(reduction),
+        result_{0, compute_dtype(dtype)} {}
+  void set_end(GroupReader* end) { end_ = end; }
+  StoredValue source(NodeId base) const override { return base == reduction_ ? result_ : values_.source(base); }
+  std::vector<StoredValue> targets(NodeId output) const override { return values_.targets(output); }
+  GroupReader* end(NodeId /*reduction*/) const override { return end_; }
+  int scratch(std::uint64_t bytes) override { return values_.scratch(bytes); }
+
+ private:
+  PlanValues& values_;
+  const NodeId reduction_;
+  const StoredValue result_;
+  GroupReader* end_ = nullptr;
+};
+
 // Walks the groups and the other primitives in order and adds their kernels.
 class Planner {
  public:
@@ -99,6 +119,8 @@ class Planner {
     for (const auto& [attention, keys] : absorbed_.renewed) left.insert(keys.group);
     std::erase_if(absorbed_.random, [&](const auto& of) { return left.contains(of.first) || epilogues_.contains(of.first); });
     for (const auto& [group, random] : absorbed_.random) waiting.insert(random);
+    if (fuses_ && !target_.is_cpu) find_ends(left);
+    for (const auto& [reduction, end] : ends_) left.insert(end);
     if (fuses_ && !target_.is_cpu) {
       std::set<int> others = left;  // groups whose results other kernels store
       for (const auto& [group, epilogue] : epilogues_) others.insert(group);
@@ -196,6 +218,44 @@ class Planner {
     if (tail) add_group(tail->group);
   }
 
+  // Elementwise groups that read nothing but numbers and the result of a reduction, which nothing else reads.
+  void find_ends(const std::set<int>& left) {
+    const auto is_busy = [&](int group) {
+      return left.contains(group) || epilogues_.contains(group) || absorbed_.tails.contains(group) ||
+             absorbed_.random.contains(group);
+    };
+    for (int index = 0; index < std::ssize(fused_.groups); ++index) {
+      const Group& group = fused_.groups[at(index)];
+      if (group.kind != Group::Kind::elementwise || group.nodes.empty() || is_busy(index)) continue;
+      NodeId reduction = -1;
+      bool fits = group.domain.elements() > 0;
+      for (NodeId n : group.nodes)
+        for (NodeId operand : graph_[n].inputs) {
+          const ValueView& view = fused_.views[at(operand)];
+          const Node& base = graph_[view.base];
+          if (member_behind(graph_, fused_, index, operand)) continue;
+          if (base.prim == Prim::constant && base.shape.elements() == 1) continue;
+          fits = fits && (reduction < 0 || reduction == view.base) && base.prim == Prim::reduce && is_dense(view) &&
+                 view.offset == 0 && base.shape.elements() == group.domain.elements() && !is_block(base.dtype);
+          reduction = view.base;
+        }
+      if (!fits || reduction < 0 || !values_.is_read_once(reduction)) continue;
+      const int from = fused_.group_of[at(reduction)];
+      if (from < 0 || from == index || is_busy(from)) continue;
+      const Group& sums = fused_.groups[at(from)];
+      if (sums.kind == Group::Kind::reduction && sums.outputs == std::vector<NodeId>{reduction}) ends_[from] = index;
+    }
+  }
+
+  void add_reduction_with_end(int index, int end) {
+    const NodeId reduction = fused_.groups[at(index)].outputs[0];
+    for (NodeId id : fused_.groups[at(end)].outputs) values_.place(id);
+    EndPlacement placement(values_, reduction, graph_[reduction].dtype);
+    GroupReader reader(graph_, fused_, end, placement);
+    placement.set_end(&reader);
+    steps_.add(emit_group(target_, graph_, fused_, index, placement));
+  }
+
   void add_group(int index) {
     const Group& group = fused_.groups[at(index)];
     const auto random = absorbed_.random.find(index);
@@ -204,6 +264,7 @@ class Planner {
       for (NodeId operand : graph_[n].inputs)
         if (!member_behind(graph_, fused_, index, operand) && !group_can_read(graph_, fused_, group, operand))
           values_.copied(operand);
+    if (const auto end = ends_.find(index); end != ends_.end()) return add_reduction_with_end(index, end->second);
     bool empty = true;
     for (NodeId id : group.outputs) {
       values_.place(id);
@@ -220,9 +281,10 @@ class Planner {
     const Node& node = graph_[id];
     if (node.shape.elements() == 0) return values_.place(id);
     if (node.prim == Prim::arg_sort && add_sort(id)) return;
+    if (node.prim == Prim::region && add_selection(id)) return;
     if (values_.is_computed_by_readers(id)) return;
     // Sums that are formed in memory are rounded afterwards.
-    const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node);
+    const bool is_sum = node.prim == Prim::scatter && node.as<ScatterAttr>().add && !scatters_lines(node) && !scatters_few(node);
     const Dense out = is_sum ? values_.unrounded_result_of(id) : values_.result_of(id);
     add_kernels(node, out);
     values_.deliver(id, out);
@@ -255,13 +317,13 @@ class Planner {
     }
   }
 
-  // The gather that brings the elements into the order that |sort| finds, if there is one: both are one op then.
-  NodeId gather_of(NodeId sort) const {
+  // The gather that brings the elements into the order that |sort| finds along |axis|, if there is one: both are one op then.
+  NodeId gather_of(NodeId sort, int axis) const {
     const Node& node = graph_[sort];
     for (NodeId id = sort + 1; id < graph_.size(); ++id) {
       const Node& reader = graph_[id];
       if (reader.prim == Prim::gather && reader.inputs[0] == node.inputs[0] && reader.inputs[1] == sort &&
-          reader.as<AxisAttr>().axis == node.as<ArgSortAttr>().axis)
+          reader.as<AxisAttr>().axis == axis)
         return id;
     }
     return -1;
@@ -269,13 +331,19 @@ class Planner {
 
   bool add_sort(NodeId id) {
     const ArgSortAttr& attr = graph_[id].as<ArgSortAttr>();
-    const NodeId gather = gather_of(id);
+    return add_order(id, {.axis = attr.axis, .descending = attr.descending});
+  }
+  bool add_selection(NodeId id) {
+    const auto* part = std::get_if<TopKAttr>(&graph_[id].as<RegionAttr>());
+    return part != nullptr && add_order(id, range_of(*part));
+  }
+  bool add_order(NodeId id, const SortRange& range) {
+    const NodeId gather = gather_of(id, range.axis);
     const Dense x = values_.dense(graph_[id].inputs[0]);
     SortResult to;
     if (gather < 0 || !values_.is_read_once(id)) to.indices = values_.result_of(id);
     if (gather >= 0) to.values = values_.result_of(gather);
-    auto launches = emit_radix_sort(target_, x, {.axis = attr.axis, .descending = attr.descending}, to,
-                                    [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
+    auto launches = emit_radix_sort(target_, x, range, to, [&](std::uint64_t bytes) { return steps_.temporary(bytes); });
     if (!launches) return false;
     steps_.add(std::move(*launches));
     if (to.indices) values_.deliver(id, *to.indices);
@@ -348,6 +416,9 @@ class Planner {
 
   void add_scatter(const Node& node, const Dense& out, const Scratch& scratch) {
     const Access x = values_.stored(node.inputs[0]);
+    if (scatters_few(node))
+      return steps_.add(emit_scatter_few(target_, x, values_.stored(node.inputs[1]), values_.dense(node.inputs[2]),
+                                         node.as<ScatterAttr>(), out, steps_.status(), scratch));
     if (scatters_rows(node)) return add_scatter_rows(node, x, out, scratch);
     const Dense indices = values_.dense(node.inputs[1]), updates = values_.dense(node.inputs[2]);
     if (scatters_lines(node))
@@ -371,6 +442,10 @@ class Planner {
     for (int i = 0; i < shape.rank(); ++i)
       if (i != attr.axis && shape[i] > 1 && strides[at(i)] != 0) return false;
     return true;
+  }
+  bool scatters_few(const Node& node) const {
+    return scatters_rows(node) &&
+           can_scatter_few(target_, graph_[node.inputs[1]].shape, node.as<ScatterAttr>(), node.shape, node.dtype);
   }
   void add_scatter_rows(const Node& node, const Access& x, const Dense& out, const Scratch& scratch) {
     const Shape& shape = graph_[node.inputs[1]].shape;
@@ -404,7 +479,8 @@ class Planner {
   PlanProducts products_;
   std::map<int, Epilogue> epilogues_;  // by group
   Absorbed absorbed_;
-  std::set<NodeId> done_;  // computed together with another node
+  std::map<int, int> ends_;  // of a reduction's group: the group of its result
+  std::set<NodeId> done_;    // computed together with another node
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 // Those that the CPU alone takes from here: cards have instructions or a library for them.
 #define TENON_FLOAT_ANGLES(X) X(Tan, tan) X(Asin, asin) X(Acos, acos) X(Atan, atan) X(Atanh, atanh)
 // Those for results of bf16 on cards, as TENON_SHORT_FLOAT_ACTIVATIONS of activations.h.
-#define TENON_SHORT_FLOAT_OPS(X) X(Logit, short_logit)
+#define TENON_SHORT_FLOAT_OPS(X) X(Logit, short_logit) X(LogAddExp, short_logaddexp) X(LogAddExp2, short_logaddexp2)
 
 namespace tenon::math {
 
@@ -264,6 +264,25 @@ template <class W, Float V>
 TENON_FORMULA V wide_logaddexp2(V x, V y) {
   const V sum = wide_log_of_sum<W>(x, y, 1.0, 0.6931471805599453, 1.4426950408889634,
                                    [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
+  return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
+}
+
+// Within a few units in the last place of f32, where the result is no small difference.
+template <Float V, class F>
+TENON_FORMULA V short_log_of_sum(V x, V y, float to_exponent, float from_log, F wide) {
+  const V larger = select(x > y, x, y), smaller = select(x > y, y, x);
+  const V e = short_exp2(select(x == y, V(0.0f), smaller - larger) * V(to_exponent));  // equal infinities are 0 apart
+  const V sum = fma(e * V(from_log), polynomial(e, coefficients::kLog1p), larger);
+  return replaced_where(abs(sum) < abs(larger) * V(0x1p-6f), sum, larger, smaller, wide);
+}
+template <Float V>
+TENON_FORMULA V short_logaddexp(V x, V y) {
+  return short_log_of_sum(x, y, kLog2EF, 1.0f, [](auto a, auto b) { return a + log1p(exp(b - a)); });
+}
+template <Float V>
+TENON_FORMULA V short_logaddexp2(V x, V y) {
+  const V sum = short_log_of_sum(x, y, 1.0f, kLog2EF,
+                                 [](auto a, auto b) { return a + log1p(exp2(b - a)) * decltype(a)(1.4426950408889634); });
   return select(x == y, x + V(1.0f), sum);  // log2(2) is exact
 }
 

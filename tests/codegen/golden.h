@@ -49,6 +49,7 @@ inline Graph golden_graph(const char* expression) {
       {"wide", DType::f32, {64, 1000}},
       {"very_wide", DType::f32, {64, 40'000}},
       {"line", DType::f32, {1 << 24}},
+      {"narrow_line", DType::bf16, {1 << 24}},
       {"heads", DType::f32, {1, 2, 100, 64}},
       {"half_heads", DType::bf16, {1, 2, 100, 64}},
       {"one_query", DType::f32, {1, 2, 1, 64}},

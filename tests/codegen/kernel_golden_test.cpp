@@ -24,7 +24,9 @@ constexpr GoldenCase kCases[] = {
     // loops/reduction.cpp, loops/lines.cpp, loops/columns.cpp
     {"reduction_of_all", "sum(x * y)"},
     {"reduction_of_a_long_vector", "sum(line)"},
+    {"reduction_of_narrow_elements", "sum(narrow_line)"},
     {"reduction_of_lines", "max(x, axis=0)"},
+    {"mean_of_lines", "mean(square, axis=0)"},
     // rows/
     {"rows", "softmax(wide)"},
     {"rows_of_few_elements", "layer_norm(x)"},
@@ -39,23 +41,28 @@ constexpr GoldenCase kCases[] = {
     {"transposed_convolution", "conv_transpose2d(picture, filters, stride=2)"},
     {"transposed_convolution_of_few_products", "conv_transpose2d(image, image_filter, stride=2, padding=1)"},
     {"transposed_convolution_of_equal_parts", "conv_transpose2d(picture, filters, stride=2, padding=1, output_padding=1)"},
+    {"transposed_convolution_at_once", "conv_transpose2d(picture, filters, stride=3)"},
     {"pooling", "max_pool2d(image, 2)"},
     {"pooling_of_volumes", "avg_pool3d(volume, 2)"},
-    {"pooling_by_long_windows", "adaptive_avg_pool1d(reshape(wide, [8, 8, 1000]), 7)"},
+    {"pooling_to_windows", "adaptive_avg_pool3d(volume, 3)"},
+    {"pooling_by_long_windows", "adaptive_avg_pool1d(reshape(very_wide, [8, 8, 40000]), 7)"},
     // attention/
     {"attention", "attention(heads, heads, heads)"},
     {"attention_on_matrix_units", "attention(half_heads, half_heads, half_heads)"},
     {"attention_of_few_queries", "attention(one_query, heads, heads)"},
-    // primitives/indexing.cpp, primitives/scatter.cpp, primitives/scatter_lines.cpp
+    // primitives/indexing.cpp, primitives/scatter/
     {"take", "x[i]"},
     {"gather", "gather(v, i, axis=0)"},
     {"gather_of_many", "gather(square, places, axis=1)"},
     {"scatter", "scatter(v, i, [1.0, 2, 3], axis=0)"},
     {"scatter_add", "scatter_add(v, i, [1.0, 2, 3], axis=0)"},
     {"scatter_add_of_many", "scatter_add(square, places, square, axis=0)"},
+    {"scatter_add_of_rows", "scatter_add(square, broadcast_to(places[:, 0:1], [256, 256]), square, axis=0)"},
+    {"scatter_add_in_few_places", "scatter_add(square[0:4], broadcast_to(places[:, 0:1], [256, 256]), square, axis=0)"},
     {"sort", "sort(x, axis=1)"},
     {"sort_of_a_long_line", "sort(line)"},
     {"selection", "top_k(wide, k=5)"},
+    {"selection_from_a_long_line", "top_k(line, k=5)"},
     {"cumulative", "cumsum(x, axis=1)"},
     {"argmax", "argmax(x, axis=1)"},
     {"argmax_of_columns", "argmax(square, axis=0)"},
@@ -65,12 +72,15 @@ constexpr GoldenCase kCases[] = {
     // primitives/transposed_copy.cpp, loops/short_copy.cpp
     {"transposed_copy", "reshape(square.T, [65536])"},
     {"short_copy", "pixel_shuffle(picture, 2)"},
+    {"every_second_column", "square[:, 0::2]"},
     {"reversed_copy", "flip(square, axis=1)"},
     {"fill", "full([100000000], 2.5)"},
+    {"eye", "eye(512)"},
     // primitives/random.cpp
     {"random", "randn([64], seed=7)"},
     {"random_numbers_in_a_group", "where(x > rand([4, 8], seed=7), x, 0) * v"},
     {"random_doubles_in_a_group", "bernoulli([63], p=0.3, seed=7)"},
+    {"random_integers", "randint([63], low=-3, high=1000, seed=7)"},
     {"iota", "arange(64)"},
 };
 

@@ -60,6 +60,21 @@ DEVICE Words philox(u64 seed, u64 block, u32 stream) {
   return words;
 }
 )"},
+    // floor(unit_f64(low, high) * range) for whole numbers from 1 on, in integers. The product of doubles is rounded to 53 bits,
+    // which reaches the next whole number from half a unit in the last place below it.
+    {"unit_below", "philox", R"(
+DEVICE i64 unit_below(u32 low, u32 high, u32 range) {
+  const u64 m = (((u64)high << 32) | low) >> 11;
+  const u64 below = wide_product((u32)m, range), above = wide_product((u32)(m >> 32), range) + (below >> 32);
+  u32 whole = (u32)(above >> 21);
+  if ((~(u32)above & 0x1fffffu) == 0u && whole != 0u) {
+    u32 bits = whole | whole >> 1;
+    bits |= bits >> 2; bits |= bits >> 4; bits |= bits >> 8; bits |= bits >> 16;
+    whole += (u32)(((u64)(u32)below + (bits - (bits >> 1))) >> 32);
+  }
+  return (i64)whole;
+}
+)"},
     {"f32_towards_zero", "", "DEVICE f32 f32_towards_zero(u32 x) { return __uint2float_rz(x); }\n"},
     // The instructions forget the sign of what is no number.
     {"half_to_f32", "", R"(

@@ -285,6 +285,7 @@ void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr&
   const Dense x = in_declared_dtype(node.inputs[0]), weight = in_declared_dtype(node.inputs[1]);
   if (can_conv_transpose_directly(target_, x.shape, weight.shape, attr, out))
     return steps_.add(emit_conv_transpose_directly(target_, x, weight, attr, out));
+  if (add_conv_transpose_at_once(node.dtype, attr, x, weight, out)) return;
   const int axes = x.shape.rank() - 2;
   int channels_last = -1;  // of all parts
   std::int64_t rows = 1;   // parts that differ in axes other than the last
@@ -310,6 +311,76 @@ void PlanProducts::add_conv_transpose(const Node& node, const ConvTransposeAttr&
     }
     if (alternate) steps_.add(emit_interleaved(target_, parts[0].result, computed, parts[0].places));
   }
+}
+
+namespace {
+
+// The smallest extents from |extents| on, of up to three axes, whose product is a multiple of 8: a plane of them is stored by
+// words of 16 bytes.
+void lengthen_to_whole_words(std::span<std::int64_t> extents) {
+  std::vector<std::int64_t> best;
+  std::int64_t least = 0;
+  for (std::int64_t number = 0; number < std::int64_t{1} << (3 * extents.size()); ++number) {
+    std::vector<std::int64_t> tried(extents.begin(), extents.end());
+    std::int64_t product = 1;
+    for (std::size_t d = 0; d < tried.size(); ++d) product *= tried[d] += number >> (3 * d) & 7;
+    if (product % 8 != 0 || (!best.empty() && product >= least)) continue;
+    best = tried;
+    least = product;
+  }
+  std::ranges::copy(best, extents.begin());
+}
+
+}  // namespace
+
+// Where all phases have equally many elements of the window, they differ in the place where they begin to read x: a convolution
+// that begins at the first of these places has the results of all phases as channels. Each kernel of a part is too short for a
+// card otherwise; for large results the places that no phase needs, and one more order of the memory, count more.
+bool PlanProducts::add_conv_transpose_at_once(DType dtype, const ConvTransposeAttr& attr, const Dense& x, const Dense& weight,
+                                              const Dense& out) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 25, kSmall = 1 << 20;
+  const int axes = x.shape.rank() - 2;
+  if (attr.groups != 1 || out.shape.elements() > kMost) return false;
+  const Access all = dense_access(weight.slot, weight.stored, weight.shape);
+  ConvAttr conv;
+  std::vector<std::int64_t> phases, taps, places{x.shape[0], weight.shape[1]}, phase_strides, tap_strides;
+  Access window{weight.slot, weight.stored, 0, {}};
+  for (int d = 0; d < axes; ++d) {
+    const std::int64_t stride = attr.stride[at(d)], cut = attr.pad_low[at(d)], extent = out.shape[d + 2];
+    if (attr.dilation[at(d)] != 1 || cut < 0 || extent < stride || weight.shape[d + 2] % stride != 0) return false;
+    const std::int64_t reach = weight.shape[d + 2] / stride - 1, first = cut / stride;
+    places.push_back((extent - 1 + cut) / stride - first + 1);
+    places[1] *= stride;
+    conv.pad_low[at(d)] = reach - first;
+    phases.push_back(stride);
+    taps.push_back(reach + 1);
+    window.offset += reach * stride * all.strides[at(d + 2)];
+    phase_strides.push_back(all.strides[at(d + 2)]);
+    tap_strides.push_back(-stride * all.strides[at(d + 2)]);
+  }
+  lengthen_to_whole_words(std::span(places).subspan(2));
+  for (int d = 0; d < axes; ++d)
+    conv.pad_high[at(d)] = places[at(d + 2)] + taps[at(d)] - 1 - x.shape[d + 2] - conv.pad_low[at(d)];
+  const Shape results{std::span<const std::int64_t>(places)};
+  const std::int64_t most = out.shape.elements() <= kSmall ? out.shape.elements() * 2 : out.shape.elements() * 3 / 2;
+  if (places[1] == weight.shape[1] || results.elements() > most) return false;
+  // The window as [phases..., outs, channels, taps...].
+  std::vector<std::int64_t> extents = phases, turned_shape{places[1], weight.shape[0]};
+  extents.insert(extents.end(), {weight.shape[1], weight.shape[0]});
+  extents.insert(extents.end(), taps.begin(), taps.end());
+  turned_shape.insert(turned_shape.end(), taps.begin(), taps.end());
+  window.strides = phase_strides;
+  window.strides.insert(window.strides.end(), {all.strides[1], all.strides[0]});
+  window.strides.insert(window.strides.end(), tap_strides.begin(), tap_strides.end());
+  const Shape window_shape{std::span<const std::int64_t>(extents)};
+  const Dense turned{steps_.temporary(weight.stored, window_shape), weight.stored,
+                     Shape(std::span<const std::int64_t>(turned_shape))};
+  steps_.add(emit_copy(target_, window_shape, window, dense_access(turned.slot, turned.stored, window_shape)));
+  const Dense computed{steps_.temporary(out.stored, results), out.stored, results};
+  int channels_last = -1;
+  add_conv_of(dtype, conv, x, turned, computed, channels_last);
+  steps_.add(emit_phases(target_, computed, attr, out));
+  return true;
 }
 
 std::optional<PlanProducts::ConvTransposePart> PlanProducts::conv_transpose_part(const ConvTransposeAttr& attr,

@@ -69,6 +69,9 @@ class PlanProducts {
   static std::optional<ConvTransposePart> conv_transpose_part(const ConvTransposeAttr& attr, std::int64_t number, const Shape& x,
                                                               const emit::Dense& weight, const emit::Dense& out);
   emit::Dense conv_transpose_weights(const ConvTransposePart& part, const emit::Dense& weight);
+  // All parts as one convolution, if that is possible and has little more to compute.
+  bool add_conv_transpose_at_once(DType dtype, const ConvTransposeAttr& attr, const emit::Dense& x, const emit::Dense& weight,
+                                  const emit::Dense& out);
   bool is_worth_a_product(const ConvStep& step) const;
   static bool is_product(const ConvStep& step);
   static bool is_library_product(const ConvStep& step);

@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include "codegen/c/attention/attention.h"
-#include "codegen/c/sort/sort.h"
 #include "tenon/error.h"
 
 namespace tenon {
 namespace {
 
 using namespace emit;
-
-SortRange range_of(const TopKAttr& attr) {
-  return {.axis = attr.axis, .descending = attr.descending, .first = attr.first, .count = attr.count};
-}
 
 // As it is stored, if the kernels can read it so, and no worse than a copy.
 Access rows_of(const KernelTarget& target, const Graph& graph, NodeId id, PlanValues& values, PlanSteps& steps) {
@@ -50,6 +45,10 @@ AttentionOperands::Rest renewed_rest(const AttentionGroups& groups, std::int64_t
 
 }  // namespace
 
+SortRange range_of(const TopKAttr& attr) {
+  return {.axis = attr.axis, .descending = attr.descending, .first = attr.first, .count = attr.count};
+}
+
 // Keys and values that were put together for nothing else, both in the same way.
 bool has_two_parts(const KernelTarget& target, const Graph& graph, const Node& node, const PlanValues& values) {
   if (node.prim != Prim::region || !std::holds_alternative<AttentionAttr>(node.as<RegionAttr>())) return false;
@@ -72,6 +71,8 @@ bool takes_region(const KernelTarget& target, const Graph& graph, const Region& 
     return can_attention(target, graph[region.output].dtype, shape(0), shape(1), shape(2));
   if (const auto* conv = std::get_if<ConvTransposeAttr>(&region.attr))
     return PlanProducts::can_conv_transpose(target, graph[region.output].dtype, shape(1), *conv);
+  if (std::holds_alternative<AdaptivePoolAttr>(region.attr))
+    return can_adaptive_pool(target, shape(0), graph[region.output].shape, graph[region.output].dtype);
   if (const auto* quantized = std::get_if<QuantizedMatMulAttr>(&region.attr))
     return can_quantized_matmul(target, graph[region.output].shape, *quantized);
   return false;
@@ -81,13 +82,9 @@ void add_region(const KernelTarget& target, const Graph& graph, const Node& node
                 PlanSteps& steps, PlanProducts& products, const AttentionGroups& groups) {
   const Scratch scratch = [&](std::uint64_t bytes) { return steps.temporary(bytes); };
   const RegionAttr& attr = node.as<RegionAttr>();
-  if (const auto* part = std::get_if<TopKAttr>(&attr)) {
-    const Dense x = values.dense(node.inputs[0]);
-    auto launches = emit_radix_sort(target, x, range_of(*part), {.indices = out}, scratch);
-    if (!launches) throw Error(ErrorCode::internal, "a selection was planned that cannot be sorted");
-    return steps.add(std::move(*launches));
-  }
   if (const auto* conv = std::get_if<ConvTransposeAttr>(&attr)) return products.add_conv_transpose(node, *conv, out);
+  if (const auto* pool = std::get_if<AdaptivePoolAttr>(&attr))
+    return steps.add(emit_adaptive_pool(target, values.dense(node.inputs[0]), *pool, out));
   if (const auto* quantized = std::get_if<QuantizedMatMulAttr>(&attr)) {
     QuantizedOperands operands{values.dense(node.inputs[0]), values.dense(node.inputs[1]), values.dense(node.inputs[2]), {}};
     if (node.inputs.size() > 3) operands.minima = values.dense(node.inputs[3]);

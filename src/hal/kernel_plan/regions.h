@@ -1,8 +1,9 @@
-// Ops that run as a whole (Prim::region): selections of a sorted order, attention, transposed convolutions and products
-// with small integers.
+// Ops that run as a whole (Prim::region): selections of a sorted order, attention, transposed convolutions, products
+// with small integers and pooling to a number of windows.
 #pragma once
 
 #include "codegen/c/primitives/primitives.h"
+#include "codegen/c/sort/sort.h"
 #include "hal/kernel_plan/absorbed.h"
 #include "hal/kernel_plan/products.h"
 #include "hal/kernel_plan/steps.h"
@@ -22,7 +23,9 @@ struct AttentionGroups {
   RenewedKeys keys;
   emit::Dense to;
 };
-// Adds the steps of |node|, a region that was taken.
+// The part of the sorted order that a selection wants; the planner adds its kernels, with those of the elements themselves.
+emit::SortRange range_of(const TopKAttr& attr);
+// Adds the steps of |node|, any other region that was taken.
 void add_region(const KernelTarget& target, const Graph& graph, const Node& node, const emit::Dense& out, PlanValues& values,
                 PlanSteps& steps, PlanProducts& products, const AttentionGroups& groups);
 

@@ -33,9 +33,11 @@ bool is_better_as_sum(const Graph& graph, const Node& node) {
          size.batches * size.m * size.n * size.k <= kMostWork;
 }
 
-// An operand as [batches..., rows, columns, terms] of |dtype|, |rows| or |columns| repeated.
+// An operand as [batches..., rows, columns, terms] of |dtype|, |rows| or |columns| repeated. It is converted last: a conversion
+// in front of the views would be a kernel of its own.
 NodeId with_terms_last(Graph& graph, NodeId x, bool terms_are_last, bool is_left, const Shape& to, DType dtype) {
-  x = graph.cast(x, dtype);
+  const auto is_narrow = [&](NodeId id) { return graph[id].dtype == DType::f16 || graph[id].dtype == DType::bf16; };
+  if (graph[x].prim == Prim::cast && is_narrow(graph[x].inputs[0]) && !is_narrow(x)) x = graph[x].inputs[0];
   if (!terms_are_last) {
     std::vector<int> axes;
     const int rank = graph[x].shape.rank();
@@ -46,20 +48,21 @@ NodeId with_terms_last(Graph& graph, NodeId x, bool terms_are_last, bool is_left
   const Shape lines = graph[x].shape;
   std::vector<std::int64_t> extents(lines.begin(), lines.end());
   extents.insert(extents.end() - (is_left ? 1 : 2), 1);
-  return graph.broadcast(graph.reshape(x, Shape(std::span<const std::int64_t>(extents))), to);
+  x = graph.broadcast(graph.reshape(x, Shape(std::span<const std::int64_t>(extents))), to);
+  return graph[x].dtype == dtype ? x : graph.cast(x, dtype);
 }
 
+// Groups compute 16-bit floats in f32 and round what they store.
 NodeId as_sum(Graph& graph, const Node& product) {
   const MatMulAttr& attr = product.as<MatMulAttr>();
-  const DType dtype = product.dtype == DType::f64 ? DType::f64 : DType::f32;
   std::vector<std::int64_t> extents(product.shape.begin(), product.shape.end());
   extents.push_back(size_of(graph, product).k);
   const Shape terms{std::span<const std::int64_t>(extents)};
-  const std::array factors{with_terms_last(graph, product.inputs[0], !attr.transpose_a, true, terms, dtype),
-                           with_terms_last(graph, product.inputs[1], attr.transpose_b, false, terms, dtype)};
+  const std::array factors{with_terms_last(graph, product.inputs[0], !attr.transpose_a, true, terms, product.dtype),
+                           with_terms_last(graph, product.inputs[1], attr.transpose_b, false, terms, product.dtype)};
   const NodeId products = graph.elementwise(ElementwiseOp::Mul, factors);
   const NodeId sum = graph.reduce(ReduceKind::sum, products, static_cast<AxisSet>(1u << (terms.rank() - 1)));
-  return graph.cast(graph.reshape(sum, product.shape), product.dtype);
+  return graph.reshape(sum, product.shape);
 }
 
 }  // namespace

@@ -144,6 +144,11 @@ bool GroupReader::is_number(NodeId operand) const {
   return base.prim == Prim::constant && base.shape.elements() == 1;
 }
 
+std::optional<double> GroupReader::number_value(NodeId operand) const {
+  if (!is_number(operand)) return std::nullopt;
+  return graph_[plan_.views[at(operand)].base].as<ConstantAttr>().value.value(0);
+}
+
 int GroupReader::external_index(NodeId operand) const {
   for (std::size_t k = 0; k < externals_.size(); ++k)
     if (externals_[k].operand == operand) return static_cast<int>(k);
@@ -185,7 +190,8 @@ std::string GroupReader::statement(Body& body, NodeId id, const std::function<st
   return body.elementwise(node, graph_[node.inputs.back()].dtype, operands, name(id), params_[id]);
 }
 
-std::string element_text(GroupReader& reader, Body& body, const std::function<std::string(const External&)>& load) {
+std::string element_text(GroupReader& reader, Body& body, const std::function<std::string(const External&)>& load,
+                         const std::map<NodeId, std::string>& known) {
   std::string text;
   for (std::size_t k = 0; k < reader.externals().size(); ++k) {
     const External& e = reader.externals()[k];
@@ -195,7 +201,13 @@ std::string element_text(GroupReader& reader, Body& body, const std::function<st
     if (const auto m = reader.member(operand)) return reader.name(*m);
     return reader.is_number(operand) ? reader.number(body, operand) : fmt::format("x{}", reader.external_index(operand));
   };
-  for (const NodeId id : reader.group().nodes) text += reader.statement(body, id, variable);
+  for (const NodeId id : reader.group().nodes) {
+    const auto found = known.find(id);
+    if (found == known.end())
+      text += reader.statement(body, id, variable);
+    else if (!found->second.empty())
+      text += fmt::format("const {} {} = {};\n", variable_type(reader.graph()[id].dtype), reader.name(id), found->second);
+  }
   return text;
 }
 

@@ -46,6 +46,7 @@ class GroupReader {
   std::span<const External> externals() const { return externals_; }
   // A number instead of memory: a constant of one element.
   bool is_number(NodeId operand) const;
+  std::optional<double> number_value(NodeId operand) const;
   std::optional<NodeId> member(NodeId operand) const { return member_behind(graph_, plan_, index_, operand); }
   int external_index(NodeId operand) const;
   bool is_row(NodeId member) const;
@@ -66,8 +67,9 @@ class GroupReader {
 };
 
 // Statements that compute the nodes of an elementwise group for one element, within a kernel of something else; |load| gives the
-// value of what is read from outside.
-std::string element_text(GroupReader& reader, Body& body, const std::function<std::string(const External&)>& load);
+// value of what is read from outside. Nodes of |known| have that value instead of their op's, or none if it is empty.
+std::string element_text(GroupReader& reader, Body& body, const std::function<std::string(const External&)>& load,
+                         const std::map<NodeId, std::string>& known = {});
 
 std::vector<Launch> emit_rows(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement);
 std::vector<Launch> emit_reduction(const KernelTarget& target, GroupReader& reader, GroupPlacement& placement);

@@ -59,6 +59,7 @@ std::optional<Launch> emit_short_copy(const KernelTarget& target, const Shape& s
 Launch emit_copy(const KernelTarget& target, const Shape& shape, const Access& from, const Access& to);
 
 // --- Groups ---
+class GroupReader;
 struct StoredValue {
   int slot = 0;
   DType stored = DType::f32;
@@ -72,6 +73,9 @@ class GroupPlacement {
   virtual std::vector<StoredValue> targets(NodeId output) const = 0;
   // A part of other memory that an output of an elementwise group is to be written to besides, or null.
   virtual const Access* part(NodeId /*output*/) const { return nullptr; }
+  // An elementwise group that the kernel which stores a reduction's result computes of it, element by element, and stores
+  // instead; or null.
+  virtual GroupReader* end(NodeId /*reduction*/) const { return nullptr; }
   // A slot of temporary memory, for this group alone.
   virtual int scratch(std::uint64_t bytes) = 0;
 };

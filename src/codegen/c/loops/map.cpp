@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/c/loops/geometry.h"
 #include "codegen/c/loops/loop.h"
@@ -125,18 +126,23 @@ class MapEmitter {
   // An input whose neighbours are read from the last to the first.
   bool is_reversed(std::size_t k) const { return k < inputs_.size() && inner_strides_[k] == -1; }
 
+  // An input of which every second, third or fourth element is read: each by itself, from lines that the others read, too.
+  bool is_spread(std::size_t k) const {
+    return k < inputs_.size() && std::abs(inner_strides_[k]) >= 2 && std::abs(inner_strides_[k]) <= 4 && !is_numbers(k);
+  }
+
   // Elements a work-item takes at once, by loads and stores of 16 bytes.
   int vector_width() const {
     std::size_t largest = 1;
     for (std::size_t k = 0; k < inner_strides_.size(); ++k) {
       if ((inner_strides_[k] == 0 && k < inputs_.size()) || is_numbers(k)) continue;
-      if (inner_strides_[k] != 1 && !is_reversed(k)) return 1;
+      if (inner_strides_[k] != 1 && !is_reversed(k) && !is_spread(k)) return 1;
       largest = std::max(largest, element_bytes(k < inputs_.size() ? inputs_[k].stored : outputs_[k - inputs_.size()].stored));
     }
     const int width = static_cast<int>(std::clamp<std::size_t>(16 / largest, 1, 8));
     if (inner_ < 4 * width || (!flat_ && inner_ % width != 0)) return 1;
     for (std::size_t k = 0; k < inner_strides_.size(); ++k) {
-      if (inner_strides_[k] == 0 || is_numbers(k)) continue;
+      if (inner_strides_[k] == 0 || is_numbers(k) || is_spread(k)) continue;
       if ((offsets_[k] + (is_reversed(k) ? 1 : 0)) % width != 0) return 1;
       for (std::int64_t stride : axes_.strides[k])
         if (stride % width != 0) return 1;
@@ -150,6 +156,11 @@ class MapEmitter {
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inner_strides_[k] == 0 || is_numbers(k)) continue;
       const std::string type = stored_type(inputs_[k].stored), a = array("p", k);
+      if (is_spread(k)) {
+        text += fmt::format("{0} {1}[{2}];\nUNROLL for (i32 l = 0; l < {2}; ++l) {1}[l] = i + l < {3} ? {4} : 0;\n", type, a,
+                            width, n_, place(k, "(i + l)"));
+        continue;
+      }
       const bool reversed = is_reversed(k);
       text += fmt::format("VARRAY({0}, {1}, {2});\nif (whole) {{ VLOAD({0}, {1}, {2}, {3} + o{4} {5}); }}\n", type, width, a,
                           pointers_[k], k, reversed ? fmt::format("- i - {}", width - 1) : "+ i");
@@ -178,12 +189,49 @@ class MapEmitter {
     return text;
   }
 
+  // Elements of rows that are read and written one by one: a work-item has several on their way at once.
+  static constexpr int kAhead = 4;
+  bool takes_several(int threads) const {
+    return inner_ >= kAhead * threads && rows_ * inner_ >= std::int64_t{target_.compute_units} * 4096;
+  }
+  std::string several_elements(int threads) {
+    const std::string c = fmt::format("const {0} c = i + k * {1};\nif (c < {2}) {{\n", ix(), threads, n_);
+    std::string text, loads;
+    const auto is_loaded = [&](std::size_t k) { return inner_strides_[k] != 0 && !is_numbers(k); };
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      if (!is_loaded(k)) continue;
+      text += fmt::format("{} p{}[{}];\n", stored_type(inputs_[k].stored), k, kAhead);
+      loads += fmt::format("p{}[k] = {};\n", k, place(k, "c"));
+    }
+    const std::string each = fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\n", kAhead) + c;
+    if (!loads.empty()) text += each + loads + "}\n}\n";
+    text += each + element(
+                       "c", [&](std::size_t k) { return is_loaded(k) ? fmt::format("p{}[k]", k) : place(k, "c"); },
+                       [&](std::size_t k, const std::string& value) {
+                         return fmt::format("{} = {};\n", place(inputs_.size() + k, "c"), value);
+                       });
+    return text + "}\n}\n";
+  }
+
   // Where nothing is read but numbers, groups that stay and go on to the next stretch keep the memory busier than new ones.
   std::int64_t most_groups(int stretch) const {
     bool only_stores = flat_;
     for (std::size_t k = 0; k < inputs_.size(); ++k) only_stores = only_stores && (inner_strides_[k] == 0 || is_numbers(k));
     if (!only_stores) return 1 << 30;
     return std::min<std::int64_t>(target_.compute_units * 8, (1 << 24) / stretch);
+  }
+  // The same for rows, where little is read besides: what is repeated along rows or columns.
+  std::int64_t most_rows(std::int64_t groups) const {
+    constexpr std::int64_t kLimit = 65535, kRepeats = 32;
+    std::int64_t read = 0;
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      std::int64_t elements = inner_strides_[k] == 0 ? 1 : inner_;
+      for (std::size_t d = 0; d < axes_.extents.size(); ++d)
+        if (axes_.strides[k][d] != 0) elements *= axes_.extents[d];
+      read += elements;
+    }
+    if (flat_ || read * kRepeats > rows_ * inner_) return kLimit;
+    return std::clamp<std::int64_t>(target_.compute_units * 8 / std::max<std::int64_t>(groups, 1), 1, kLimit);
   }
 
   Launch on_gpu() {
@@ -192,8 +240,10 @@ class MapEmitter {
     const int threads = std::min(256, target_.max_group_size);
     const int bx = static_cast<int>(std::min<std::int64_t>(threads, power_of_two_from(steps)));
     const int by = flat_ ? 1 : threads / bx;
-    const std::uint32_t gx = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(steps, bx), most_groups(bx * width)));
-    const std::uint32_t gy = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(rows_, by), 65535));
+    const bool several = width == 1 && takes_several(bx);
+    const int stretch = bx * (several ? kAhead : width);  // of a group
+    const std::uint32_t gx = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(inner_, stretch), most_groups(stretch)));
+    const std::uint32_t gy = static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div(rows_, by), most_rows(gx)));
     std::string text;
     if (flat_) {
       text += row_offsets("0");
@@ -205,10 +255,11 @@ class MapEmitter {
     }
     // Where the groups reach the end by themselves a step further could pass 31 bits.
     const std::string further =
-        gx < ceil_div(steps, bx) ? fmt::format("i += ({})group_count(0) * {}", ix(), bx * width) : "i = " + n_;
-    text += fmt::format("for ({0} i = (({0})group_id(0) * {1} + local_id(0)) * {2}; i < {3}; {4}) {{\n", ix(), bx, width, n_,
-                        further);
-    text += width > 1 ? vector_element(width) : scalar_element();
+        gx < ceil_div(inner_, stretch) ? fmt::format("i += ({})group_count(0) * {}", ix(), stretch) : "i = " + n_;
+    const std::string begin = several ? fmt::format("({})group_id(0) * {} + local_id(0)", ix(), stretch)
+                                      : fmt::format("(({})group_id(0) * {} + local_id(0)) * {}", ix(), bx, width);
+    text += fmt::format("for ({0} i = {1}; i < {2}; {3}) {{\n", ix(), begin, n_, further);
+    text += several ? several_elements(bx) : width > 1 ? vector_element(width) : scalar_element();
     text += flat_ ? "}\n" : "}\n}\n";
     return make_launch(body_, {bx, by, 1}, {gx, gy, 1}, text);
   }

@@ -116,9 +116,35 @@ class ReductionEmitter {
     segments_ =
         std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(parallel, 1), 1, std::max<std::int64_t>(reduced_ / shortest, 1));
     segments_ = std::min<std::int64_t>(segments_, target_.is_cpu ? 4096 : kMostSegments);
-    segment_ = ceil_div(reduced_, segments_);
+    vector_ = vector_width();
+    segment_ = ceil_div(ceil_div(reduced_, segments_), vector_) * vector_;
+    // Whole steps: the last one would have a few work-items only.
+    const std::int64_t step = std::int64_t{threads_} * (vector_ > 1 ? vector_ * vector_loads() : unroll_);
+    if (!target_.is_cpu && inner_ == 1 && segments_ > 1 && segment_ > step) segment_ = (segment_ + step / 2) / step * step;
     if (segment_ > 0) segments_ = ceil_div(reduced_, segment_);
     segments_ = std::max<std::int64_t>(segments_, 1);
+  }
+
+  // Elements of 16 bits and less that a work-item reads by one load (CUDA): a warp's loads of single ones are too short to keep
+  // the memory busy.
+  int vector_width() const {
+    if (target_.dialect != Dialect::cuda || inner_ != 1 || reader_.externals().empty()) return 1;
+    for (NodeId id : group_.outputs)
+      if (graph_[id].prim != Prim::reduce) return 1;
+    std::size_t largest = 0;
+    for (std::size_t k = 0; k < reduced_strides_.size(); ++k) {
+      if (reduced_strides_[k] == 0) continue;
+      if (reduced_strides_[k] != 1) return 1;
+      largest = std::max(largest, element_bytes(reader_.externals()[k].from.stored));
+    }
+    if (largest == 0 || largest > 2) return 1;
+    constexpr int kWidth = 8;
+    for (std::size_t k = 0; k < reduced_strides_.size(); ++k) {
+      if (reduced_strides_[k] == 0) continue;
+      const auto fits = [](std::int64_t distance) { return distance % kWidth == 0; };
+      if (!fits(offsets_[k]) || !std::ranges::all_of(outer_.strides[k], fits)) return 1;
+    }
+    return kWidth;
   }
 
   // --- Values ---
@@ -184,9 +210,19 @@ class ReductionEmitter {
     std::string text;
     const NodeId id = reductions_[r];
     const std::string result = total_dtype(id) == dtype(id) ? value : "(f32)" + value;
+    if (GroupReader* const end = placement_.end(id)) return store_end(body, *end, result, place);
     for (const StoredValue& to : placement_.targets(id))
       text +=
           fmt::format("{}[{}] = {};\n", body.parameters().output(to.stored, to.slot), place, body.to_store(to.stored, result));
+    return text;
+  }
+
+  std::string store_end(Body& body, GroupReader& end, const std::string& result, const std::string& place) {
+    std::string text = element_text(end, body, [&](const External&) { return "(" + result + ")"; });
+    for (const NodeId output : end.group().outputs)
+      for (const StoredValue& to : placement_.targets(output))
+        text += fmt::format("{}[{}] = {};\n", body.parameters().output(to.stored, to.slot), place,
+                            body.to_store(to.stored, end.name(output)));
     return text;
   }
 
@@ -337,14 +373,45 @@ class ReductionEmitter {
     return text;
   }
 
+  // The same with |vector_| neighbours a load, for |threads_| work-items.
+  std::string vector_stretch() {
+    const auto add = [&](std::size_t r, const std::string& value) {
+      return fmt::format("{} = {};\n", sum(r), combine(r, sum(r), value, dtype(reductions_[r])));
+    };
+    const int loads = vector_loads(), step = threads_ * vector_;
+    std::string text = fmt::format("if (b <= end - {}) {{\n", (loads - 1) * step + vector_), words;
+    for (std::size_t k = 0; k < reader_.externals().size(); ++k) {
+      const std::string type = stored_type(reader_.externals()[k].from.stored);
+      if (reduced_strides_[k] == 0) {
+        text += fmt::format("const {} p{} = {};\n", type, k, place(k));
+      } else {
+        text += fmt::format("VARRAY({}, {}, p{});\n", type, loads * vector_, k);
+        words += fmt::format("VLOAD({}, {}, p{} + k * {}, {} + o{} + n);\n", type, vector_, k, vector_, pointers_[k], k);
+      }
+    }
+    text += fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst {} n = b + k * {};\n{}}}\n", loads, ix(), step, words);
+    text += fmt::format(
+        "UNROLL for (i32 k = 0; k < {}; ++k) {{\n{}}}\n}} else {{\n", loads * vector_,
+        element(add, [&](std::size_t k) { return reduced_strides_[k] == 0 ? fmt::format("p{}", k) : fmt::format("p{}[k]", k); }));
+    text +=
+        fmt::format("for ({0} first = b; first < end; first += {1})\nfor ({0} n = first; n < end && n < first + {2}; ++n) {{\n",
+                    ix(), step, vector_);
+    return text + element(add) + "}\n}\n";
+  }
+  int vector_loads() const { return std::max(1, unroll_ / vector_); }
+
   Launch gpu_rows() {
     std::string text = "const i32 lane = local_id(0), line = 0;\n" + shared_arrays(threads_);
     text += fmt::format("const {0} i = 0, begin = ({0})group_id(0) * {1}, end = begin + {1} < {2} ? begin + {1} : {2};\n", ix(),
                         segment_text_, n_);
     text += fmt::format("for ({0} row = group_id(1); row < {1}; row += group_count(1)) {{\n", ix(), rows_text_);
     text += offset_text(parameters_, outer_, offsets_, "row") + declare("t", true);
-    text += fmt::format("for ({} b = begin + lane; b < end; b += {}) {{\n", ix(), threads_ * unroll_) + declare("s", false);
-    text += stretch(threads_) + join_stretch() + "}\n";
+    if (vector_ > 1)
+      text += fmt::format("for ({} b = begin + lane * {}; b < end; b += {}) {{\n", ix(), vector_,
+                          threads_ * vector_ * vector_loads());
+    else
+      text += fmt::format("for ({} b = begin + lane; b < end; b += {}) {{\n", ix(), threads_ * unroll_);
+    text += declare("s", false) + (vector_ > 1 ? vector_stretch() : stretch(threads_)) + join_stretch() + "}\n";
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       text += across_lanes(kind(reductions_[r]), total_dtype(reductions_[r]), total(r), fmt::format("shared{}", r), threads_, 1,
                            false);
@@ -445,6 +512,7 @@ class ReductionEmitter {
   int threads_ = 1, lanes_ = 1;
   int width_ = kProcessorWidth;
   int unroll_ = 4;
+  int vector_ = 1;
   std::vector<std::string> pointers_, partials_;
   std::map<int, std::string> output_pointers_;  // by slot
   std::vector<int> partial_slots_;

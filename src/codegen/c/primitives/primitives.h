@@ -43,6 +43,9 @@ bool can_conv_transpose_directly(const KernelTarget& target, const Shape& x, con
                                  const Dense& out);
 Launch emit_conv_transpose_directly(const KernelTarget& target, const Dense& x, const Dense& weight,
                                     const ConvTransposeAttr& attr, const Dense& out);
+// The result from the convolutions of all phases of the stride, [n, phases, outs, places...]: element q of an axis is number
+// (q + cut) / stride - cut / stride of phase (q + cut) % stride; cut is pad_low.
+Launch emit_phases(const KernelTarget& target, const Dense& all, const ConvTransposeAttr& attr, const Dense& out);
 
 // Elements of |parts|, each dense and of |shape|, in turn along the last axis: |to| places those of the first, and the others
 // follow.
@@ -59,6 +62,9 @@ std::optional<std::vector<Launch>> emit_matrix_conv(const KernelTarget& target, 
 std::optional<std::vector<Launch>> emit_warpgroup_conv(const KernelTarget& target, const Dense& x, const Dense& weight,
                                                        const ConvAttr& attr, const Dense& out, const Scratch& scratch,
                                                        int& channels_last);
+// AdaptivePoolAttr as one kernel; CUDA only.
+bool can_adaptive_pool(const KernelTarget& target, const Shape& x, const Shape& out, DType dtype);
+Launch emit_adaptive_pool(const KernelTarget& target, const Dense& x, const AdaptivePoolAttr& attr, const Dense& out);
 // Into |out|, which holds the values to start from.
 std::vector<Launch> emit_scatter(const KernelTarget& target, const Dense& indices, const Dense& updates, const ScatterAttr& attr,
                                  const Dense& out, int status, const Scratch& scratch);
@@ -71,6 +77,11 @@ Launch emit_scatter_lines(const KernelTarget& target, const Access& x, const Den
 bool can_scatter_rows(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Dense& out);
 std::vector<Launch> emit_scatter_rows(const KernelTarget& target, const Dense& indices, const Dense& updates,
                                       const ScatterAttr& attr, const Dense& out, int status, const Scratch& scratch);
+// The same sums from |x|, which |out| need not hold, of many rows in places few enough for local memory; |indices| has the shape
+// of the updates. Sums are rounded once, and formed in an order of their own, the same in every run. CUDA only.
+bool can_scatter_few(const KernelTarget& target, const Shape& indices, const ScatterAttr& attr, const Shape& out, DType dtype);
+std::vector<Launch> emit_scatter_few(const KernelTarget& target, const Access& x, const Access& indices, const Dense& updates,
+                                     const ScatterAttr& attr, const Dense& out, int status, const Scratch& scratch);
 std::vector<Launch> emit_arg_reduce(const KernelTarget& target, const Dense& x, const ArgReduceAttr& attr, const Dense& out,
                                     const Scratch& scratch);
 std::vector<Launch> emit_cumulative(const KernelTarget& target, const Dense& x, const CumulativeAttr& attr, const Dense& out,

@@ -34,6 +34,7 @@ class RadixSort {
         x_(x),
         to_(to),
         keys_{x.stored, range.descending, used_bits(x.stored, range.limit)},
+        range_(range),
         first_(range.first) {
     lines_.extent = x.shape[range.axis];
     for (int i = range.axis + 1; i < x.shape.rank(); ++i) lines_.inner *= x.shape[i];
@@ -48,6 +49,7 @@ class RadixSort {
 
   std::vector<Launch> run(const Scratch& scratch) {
     if (lines_.extent <= kBlockLine) return {sort_lines()};
+    if (const std::int64_t parts = parts_of_line(); parts > 1) return select_in_parts(parts, scratch);
     if (count_ <= kSelected && count_ * 8 <= lines_.extent &&
         (lines_.extent <= (1 << 16) || lines_.count * 2 >= target_.compute_units))
       return {emit_select_lines(target_, x_, keys_, {lines_.count, lines_.extent, lines_.inner, first_, count_}, to_)};
@@ -58,6 +60,28 @@ class RadixSort {
   int items() const { return keys_.bits() == 64 ? 8 : 16; }
   std::int64_t tile() const { return std::int64_t{kSortThreads} * items(); }
   std::int64_t tiles() const { return ceil_div(lines_.extent, tile()); }
+
+  // Parts of a line that are worth a work-group each, whose first elements one work-group can sort.
+  std::int64_t parts_of_line() const {
+    constexpr std::int64_t kShortest = 2048, kFewest = 3;
+    if (first_ != 0 || lines_.inner != 1 || range_.numbers >= 0 || lines_.count * 2 > target_.compute_units) return 1;
+    const std::int64_t parts = std::min({ceil_div(std::int64_t{target_.compute_units} * 2, lines_.count), kBlockLine / count_,
+                                         lines_.extent / std::max(kShortest, count_ * 4)});
+    return parts >= kFewest && parts * count_ > kShortLine ? parts : 1;
+  }
+
+  std::vector<Launch> select_in_parts(std::int64_t parts, const Scratch& scratch) const {
+    const Shape shape{lines_.count, parts * count_};
+    const std::int64_t all = shape.elements();
+    const Dense elements{scratch(bytes_of(all, static_cast<int>(element_bytes(x_.stored)))), x_.stored, shape},
+        numbers{scratch(bytes_of(all, 8)), DType::i64, shape};
+    std::vector<Launch> launches{emit_select_lines(target_, x_, keys_, {lines_.count, lines_.extent, 1, 0, count_, parts},
+                                                   {.indices = numbers, .values = elements})};
+    const SortRange range{
+        .axis = 1, .descending = range_.descending, .count = count_, .limit = range_.limit, .numbers = numbers.slot};
+    for (Launch& launch : RadixSort(target_, elements, range, to_).run(scratch)) launches.push_back(std::move(launch));
+    return launches;
+  }
 
   // Statements that store the element with this key and index at a place of the sorted line.
   std::string store(Body& body, const std::map<std::string, std::string>& names) const {
@@ -71,7 +95,11 @@ if (at >= 0 && at < $COUNT) {
 const i64 into = (line / $INNER * $COUNT + at) * $INNER + line % $INNER;
 )",
                    all);
-    if (to_.indices) text += fmt::format("{}[into] = (i64){};\n", p.output(DType::i64, to_.indices->slot), names.at("INDEX"));
+    if (to_.indices) {
+      std::string number = "(i64)" + names.at("INDEX");
+      if (range_.numbers >= 0) number = fmt::format("{}[from + {}]", p.input(DType::i64, range_.numbers), number);
+      text += fmt::format("{}[into] = {};\n", p.output(DType::i64, to_.indices->slot), number);
+    }
     if (to_.values) {
       all["TO"] = p.output(to_.values->stored, to_.values->slot);
       text += filled("const auto element = is_ambiguous($VALUE) ? $IN[from + (i64)$INDEX * $INNER] : element_of($VALUE);\n", all);
@@ -277,6 +305,7 @@ const u32 index = ((u32*)exchange)[k * 256 + t];
   const SortResult& to_;
   Keys keys_;
   Lines lines_;
+  const SortRange range_;
   std::int64_t first_, count_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // A work-group takes a line. It finds the keys of the first and the last wanted rank, eleven bits at a time: in each round it
 // counts the digits of the keys that agree with the bits known so far. Then it collects the elements between the two, of those
-// equal to either as many as belong to the range, in the order of their indices, and sorts them.
+// equal to either as many as belong to the range, in the order of their indices, and sorts them. Where there are few lines, a
+// work-group takes a part of one, and the parts' first ones are sorted afterwards (radix_sort.cpp).
 #include "codegen/c/sort/select.h"
 
 #include <fmt/format.h>
@@ -135,16 +136,24 @@ Launch emit_select_lines(const KernelTarget& target, const Dense& x, const Keys&
   const std::int64_t each = power_of_two_from(ceil_div(lines.wanted, kSortThreads));
   const std::map<std::string, std::string> names{
       {"IN", p.input(x.stored, x.slot)},
-      {"EXTENT", p.whole_number(lines.extent)},
+      {"EXTENT", lines.parts > 1 ? "extent" : p.whole_number(lines.extent)},
       {"INNER", lines.inner == 1 ? "1" : p.whole_number(lines.inner)},
       {"FIRST", p.whole_number(lines.first)},
       {"WANTED", p.whole_number(lines.wanted)},
   };
   std::string text = fmt::format("typedef {} KEY;\nenum {{ ITEMS = {}, BITS = {} }};\n", keys.type(), each, keys.bits());
   text += group_text() + keys.functions() + rank_text();
-  text += filled("const i64 line = (i64)blockIdx.x, from = line / $INNER * $EXTENT * $INNER + line % $INNER;\n", names);
+  if (lines.parts > 1) {
+    const std::string extent = p.whole_number(lines.extent), parts = p.whole_number(lines.parts);
+    text += fmt::format("const i64 line = (i64)blockIdx.x, part = line % {1}, start = {0} * part / {1};\n", extent, parts);
+    text += fmt::format("const i64 extent = {0} * (part + 1) / {1} - start, from = line / {1} * {0} + start;\n", extent, parts);
+  } else {
+    text += filled("const i64 line = (i64)blockIdx.x, from = line / $INNER * $EXTENT * $INNER + line % $INNER;\n", names);
+  }
   text += filled(kFind, names) + filled(kCollect, names);
-  if (to.indices) text += fmt::format("{}[into] = (i64)index[k];\n", p.output(DType::i64, to.indices->slot));
+  if (to.indices)
+    text +=
+        fmt::format("{}[into] = {}(i64)index[k];\n", p.output(DType::i64, to.indices->slot), lines.parts > 1 ? "start + " : "");
   if (to.values) {
     text +=
         filled("const auto element = is_ambiguous(key[k]) ? $IN[from + (i64)index[k] * $INNER] : element_of(key[k]);\n", names);
@@ -152,7 +161,7 @@ Launch emit_select_lines(const KernelTarget& target, const Dense& x, const Keys&
         to.values->stored == x.stored ? "element" : body.to_store(to.values->stored, body.loaded(x.stored, "element"));
     text += fmt::format("{}[into] = {};\n", p.output(to.values->stored, to.values->slot), moved);
   }
-  return make_launch(body, {kSortThreads, 1, 1}, {static_cast<std::uint32_t>(lines.count), 1, 1}, text + "}\n}\n");
+  return make_launch(body, {kSortThreads, 1, 1}, {static_cast<std::uint32_t>(lines.count * lines.parts), 1, 1}, text + "}\n}\n");
 }
 
 }  // namespace tenon::emit

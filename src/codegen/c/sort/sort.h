@@ -3,7 +3,7 @@
 // A key is an element as an unsigned number in the wanted order: NaN last, -0 equal to 0, equal keys in the order of their
 // indices. Lines of up to kBlockLine elements are sorted by one work-group in local memory; longer ones by passes of eight bits
 // over tiles, each a count, a running sum and a stable distribution. A few elements of a long line are found by counting the keys
-// eleven bits at a time.
+// eleven bits at a time; where there are few lines, the first ones of their parts are found so and then sorted.
 #pragma once
 
 #include <optional>
@@ -24,6 +24,7 @@ struct SortRange {
   bool descending = false;
   std::int64_t first = 0, count = -1;
   std::int64_t limit = 0;  // unsigned elements in ascending order are below it; 0: any value
+  int numbers = -1;        // the slot of the i64 that are stored for the indices of the elements; or none
 };
 
 // False for lines that are too short or too long, and for targets without the instructions.

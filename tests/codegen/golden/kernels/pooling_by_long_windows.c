@@ -1,38 +1,38 @@
-// adaptive_avg_pool1d(reshape(wide, [8, 8, 1000]), 7)
+// adaptive_avg_pool1d(reshape(very_wide, [8, 8, 40000]), 7)
 
 // --- OpenCL
-// workspace 14848 bytes
-// kernel0<112x1x1 of 64x4x1>(input0, 137, 448, 7, 5, 1000, 142, workspace+12800)
-// kernel1<13x1x1 of 256x1x1>(input0, constants+0, workspace+0, status+0, 49, 1, 1000, 3136)
-// kernel2<4x1x1 of 2x128x1>(constants+512, workspace+0, workspace+12800, constants+1024, 7, 448, 7, 7, 49, 7, 7, 0, output0)
+// workspace 7680 bytes
+// kernel0<448x1x1 of 1024x1x1>(input0, 5713, 448, 7, 1, 40000, 5714, workspace+5632)
+// kernel1<6x1x1 of 256x1x1>(input0, constants+0, workspace+0, status+0, 21, 1, 40000, 1344)
+// kernel2<2x1x1 of 1x256x1>(constants+512, workspace+0, workspace+5632, constants+1024, 3, 448, 7, 3, 21, 3, 7, 0, output0)
 
-KERNEL(64, 4, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, GLOBAL f32* RESTRICT arg7) {
+KERNEL(1024, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, GLOBAL f32* RESTRICT arg7) {
   const i32 lane = local_id(0), line = local_id(1);
-  LOCAL f32 shared_sv0[256];
-  for (i32 base = (i32)group_id(0) * 4; base < arg2; base += (i32)group_count(0) * 4) {
+  LOCAL f32 shared_sv0[1024];
+  for (i32 base = (i32)group_id(0) * 1; base < arg2; base += (i32)group_count(0) * 1) {
     i32 row = base + line < arg2 ? base + line : arg2 - 1;
     const i32 active = base + line < arg2;
     i32 i1 = (u32)row % (u32)arg3, r1 = (u32)row / (u32)arg3;
     i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
     f32 sv0 = 0.0f;
-    UNROLL for (i32 k = 0; k < 4; ++k) {
-      const i32 i = lane + k * 64;
+    UNROLL for (i32 k = 0; k < 8; ++k) {
+      const i32 i = lane + k * 1024;
       if (i < arg1) {
         f32 x0 = arg0[o0 + i];
         sv0 = sv0 + x0;
       }
     }
     BARRIER;
-    shared_sv0[line * 64 + lane] = sv0;
+    shared_sv0[line * 1024 + lane] = sv0;
     BARRIER;
-    for (i32 distance = 32; distance > 0; distance /= 2) {
+    for (i32 distance = 512; distance > 0; distance /= 2) {
       if (lane < distance) {
-        const f32 other = shared_sv0[line * 64 + lane + distance]; sv0 = sv0 + other;
-        shared_sv0[line * 64 + lane] = sv0;
+        const f32 other = shared_sv0[line * 1024 + lane + distance]; sv0 = sv0 + other;
+        shared_sv0[line * 1024 + lane] = sv0;
       }
       BARRIER;
     }
-    sv0 = shared_sv0[line * 64];
+    sv0 = shared_sv0[line * 1024];
     f32 v0 = sv0;
     if (lane == 0 && active) arg7[row] = v0;
   }
@@ -46,10 +46,9 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RES
   }
 }
 
-KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, f32 arg11, GLOBAL f32* RESTRICT arg12) {
+KERNEL(1, 256, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, f32 arg11, GLOBAL f32* RESTRICT arg12) {
   const i32 lane = local_id(0), line = local_id(1);
-  LOCAL f32 shared_sv1[256];
-  for (i32 base = (i32)group_id(0) * 128; base < arg5; base += (i32)group_count(0) * 128) {
+  for (i32 base = (i32)group_id(0) * 256; base < arg5; base += (i32)group_count(0) * 256) {
     i32 row = base + line < arg5 ? base + line : arg5 - 1;
     const i32 active = base + line < arg5;
     i32 i1 = (u32)row % (u32)arg6, r1 = (u32)row / (u32)arg6;
@@ -61,7 +60,7 @@ KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* REST
     f32 x3 = arg3[o3];
     f32 sv1 = 0.0f;
     UNROLL for (i32 k = 0; k < 4; ++k) {
-      const i32 i = lane + k * 2;
+      const i32 i = lane + k * 1;
       if (i < arg4) {
         f32 x1 = arg1[o1 + i];
         i32 x0 = (i32)arg0[o0 + i];
@@ -70,17 +69,6 @@ KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* REST
         sv1 = sv1 + v0;
       }
     }
-    BARRIER;
-    shared_sv1[line * 2 + lane] = sv1;
-    BARRIER;
-    for (i32 distance = 1; distance > 0; distance /= 2) {
-      if (lane < distance) {
-        const f32 other = shared_sv1[line * 2 + lane + distance]; sv1 = sv1 + other;
-        shared_sv1[line * 2 + lane] = sv1;
-      }
-      BARRIER;
-    }
-    sv1 = shared_sv1[line * 2];
     f32 v1 = sv1;
     f32 v2_2 = v1 + x2;
     f32 v2 = v2_2;
@@ -91,23 +79,23 @@ KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* REST
 }
 
 // --- CUDA
-// workspace 14848 bytes
-// kernel0<112x1x1 of 64x4x1>(input0, 137, 448, 7, 5, 1000, 142, workspace+12800)
-// kernel1<4x1x1 of 256x1x1>(input0, constants+0, workspace+0, status+0, 3136, 1, 1000, 49)
-// kernel2<4x1x1 of 2x128x1>(constants+512, workspace+0, workspace+12800, constants+1024, 7, 448, 7, 7, 49, 7, 7, 0, output0)
+// workspace 7680 bytes
+// kernel0<448x1x1 of 1024x1x1>(input0, 5713, 448, 7, 1, 40000, 5714, workspace+5632)
+// kernel1<2x1x1 of 256x1x1>(input0, constants+0, workspace+0, status+0, 1344, 1, 40000, 21)
+// kernel2<2x1x1 of 1x256x1>(constants+512, workspace+0, workspace+5632, constants+1024, 3, 448, 7, 3, 21, 3, 7, 0, output0)
 
-KERNEL(64, 4, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, GLOBAL f32* RESTRICT arg7) {
+KERNEL(1024, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, i32 arg5, i32 arg6, GLOBAL f32* RESTRICT arg7) {
   STARTED;
   const i32 lane = local_id(0), line = local_id(1);
-  LOCAL f32 shared_sv0[8];
-  for (i32 base = (i32)group_id(0) * 4; base < arg2; base += (i32)group_count(0) * 4) {
+  LOCAL f32 shared_sv0[32];
+  for (i32 base = (i32)group_id(0) * 1; base < arg2; base += (i32)group_count(0) * 1) {
     i32 row = base + line < arg2 ? base + line : arg2 - 1;
     const i32 active = base + line < arg2;
     i32 i1 = (u32)row % (u32)arg3, r1 = (u32)row / (u32)arg3;
     i32 o0 = arg4 + r1 * arg5 + i1 * arg6;
     f32 sv0 = 0.0f;
-    UNROLL for (i32 k = 0; k < 4; ++k) {
-      const i32 i = lane + k * 64;
+    UNROLL for (i32 k = 0; k < 8; ++k) {
+      const i32 i = lane + k * 1024;
       if (i < arg1) {
         f32 x0 = arg0[o0 + i];
         sv0 = sv0 + x0;
@@ -119,9 +107,13 @@ KERNEL(64, 4, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i3
     { const f32 other = (f32)SHUFFLE(sv0, 2); sv0 = sv0 + other; }
     { const f32 other = (f32)SHUFFLE(sv0, 1); sv0 = sv0 + other; }
     BARRIER;
-    if (lane % 32 == 0) shared_sv0[line * 2 + lane / 32] = sv0;
+    if (lane % 32 == 0) shared_sv0[line * 32 + lane / 32] = sv0;
     BARRIER;
-    sv0 = shared_sv0[line * 2 + lane % 2];
+    sv0 = shared_sv0[line * 32 + lane % 32];
+    { const f32 other = (f32)SHUFFLE(sv0, 16); sv0 = sv0 + other; }
+    { const f32 other = (f32)SHUFFLE(sv0, 8); sv0 = sv0 + other; }
+    { const f32 other = (f32)SHUFFLE(sv0, 4); sv0 = sv0 + other; }
+    { const f32 other = (f32)SHUFFLE(sv0, 2); sv0 = sv0 + other; }
     { const f32 other = (f32)SHUFFLE(sv0, 1); sv0 = sv0 + other; }
     f32 v0 = sv0;
     if (lane == 0 && active) arg7[row] = v0;
@@ -143,10 +135,10 @@ KERNEL(256, 1, 1) kernel1(GLOBAL const u32* arg0, GLOBAL const i64* RESTRICT arg
   UNROLL for (u32 k = 0; k < 4; ++k) if (first + k * 256 < (u32)arg4) arg2[first + k * 256] = moved[k];
 }
 
-KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, f32 arg11, GLOBAL f32* RESTRICT arg12) {
+KERNEL(1, 256, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* RESTRICT arg1, GLOBAL const f32* RESTRICT arg2, GLOBAL const f32* RESTRICT arg3, i32 arg4, i32 arg5, i32 arg6, i32 arg7, i32 arg8, i32 arg9, i32 arg10, f32 arg11, GLOBAL f32* RESTRICT arg12) {
   STARTED;
   const i32 lane = local_id(0), line = local_id(1);
-  for (i32 base = (i32)group_id(0) * 128; base < arg5; base += (i32)group_count(0) * 128) {
+  for (i32 base = (i32)group_id(0) * 256; base < arg5; base += (i32)group_count(0) * 256) {
     i32 row = base + line < arg5 ? base + line : arg5 - 1;
     const i32 active = base + line < arg5;
     i32 i1 = (u32)row % (u32)arg6, r1 = (u32)row / (u32)arg6;
@@ -158,7 +150,7 @@ KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* REST
     f32 x3 = arg3[o3];
     f32 sv1 = 0.0f;
     UNROLL for (i32 k = 0; k < 4; ++k) {
-      const i32 i = lane + k * 2;
+      const i32 i = lane + k * 1;
       if (i < arg4) {
         f32 x1 = arg1[o1 + i];
         i32 x0 = (i32)arg0[o0 + i];
@@ -167,7 +159,6 @@ KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* REST
         sv1 = sv1 + v0;
       }
     }
-    { const f32 other = (f32)SHUFFLE(sv1, 1); sv1 = sv1 + other; }
     f32 v1 = sv1;
     f32 v2_2 = v1 + x2;
     f32 v2 = v2_2;
@@ -178,10 +169,10 @@ KERNEL(2, 128, 1) kernel2(GLOBAL const u8* RESTRICT arg0, GLOBAL const f32* REST
 }
 
 // --- Tenstorrent
-// workspace 14848 bytes
-// kernel0<448x1x1 of 1x1x1>(input0, 137, 448, 1, 7, 5, 1000, 142, workspace+12800)
-// kernel1<98x1x1 of 1x1x1>(input0, constants+0, workspace+0, status+0, 49, 1, 1000, 3136, 32)
-// kernel2<90x1x1 of 1x1x1>(constants+512, workspace+0, workspace+12800, constants+1024, 7, 448, 5, 7, 7, 49, 7, 7, 0, output0)
+// workspace 7680 bytes
+// kernel0<448x1x1 of 1x1x1>(input0, 5713, 448, 1, 7, 1, 40000, 5714, workspace+5632)
+// kernel1<42x1x1 of 1x1x1>(input0, constants+0, workspace+0, status+0, 21, 1, 40000, 1344, 32)
+// kernel2<41x1x1 of 1x1x1>(constants+512, workspace+0, workspace+5632, constants+1024, 3, 448, 11, 7, 3, 21, 3, 7, 0, output0)
 
 KERNEL(1, 1, 1) kernel0(Global<const f32> arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, Global<f32> arg8) {
   i64 first = (i64)group_id(0) * arg3, last = first + arg3 < arg2 ? first + arg3 : arg2;

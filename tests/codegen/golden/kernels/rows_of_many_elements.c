@@ -1,12 +1,12 @@
 // log_softmax(very_wide)
 
 // --- OpenCL
-// workspace 10245120 bytes
-// kernel0<9x64x1 of 256x1x1>(input0, 40000, 1, 4445, 64, workspace+0, 40000)
-// kernel1<64x1x1 of 16x1x1>(workspace+0, 64, 9, workspace+10244608)
-// kernel2<9x64x1 of 256x1x1>(input0, workspace+10244608, 40000, 1, 4445, 64, workspace+10240000, 40000, workspace+0)
-// kernel3<64x1x1 of 16x1x1>(workspace+10240000, 64, 9, workspace+10244608)
-// kernel4<1x1x1 of 16x1x1>(workspace+10244608, workspace+10240000, 64)
+// workspace 10245632 bytes
+// kernel0<10x64x1 of 256x1x1>(input0, 40000, 1, 4096, 64, workspace+0, 40000)
+// kernel1<64x1x1 of 16x1x1>(workspace+0, 64, 10, workspace+10245120)
+// kernel2<10x64x1 of 256x1x1>(input0, workspace+10245120, 40000, 1, 4096, 64, workspace+10240000, 40000, workspace+0)
+// kernel3<64x1x1 of 16x1x1>(workspace+10240000, 64, 10, workspace+10245120)
+// kernel4<1x1x1 of 16x1x1>(workspace+10245120, workspace+10240000, 64)
 // kernel5<40x64x1 of 256x1x1>(workspace+0, workspace+10240000, output0, 40000, 64, 40000, 40000)
 
 KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i32 arg1, i32 arg2, i32 arg3, i32 arg4, GLOBAL f32* arg5, i32 arg6) {

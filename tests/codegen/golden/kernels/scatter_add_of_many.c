@@ -123,14 +123,21 @@ KERNEL(256, 1, 1) kernel0(i64 arg0, i64 arg1, i64 arg2, i64 arg3, i64 arg4, GLOB
     i64 o1 = line;
     i64 o2 = line;
     
-    for (i32 begin = 0; begin < (i32)arg2; begin += 32 * TOGETHER) {
-      i64 wanted[TOGETHER];
-      f32 update[TOGETHER];
+    i64 next_wanted[TOGETHER];
+    f32 next_update[TOGETHER];
+    const auto load = [&](const i32 begin) {
       UNROLL for (i32 k = 0; k < TOGETHER; ++k) {
         const i32 n = begin + k * 32 + lane;
         const i64 from = o0 + (i64)n * arg3;
-        if (n < (i32)arg2) { wanted[k] = arg5[from]; update[k] = arg6[from]; }
+        if (n < (i32)arg2) { next_wanted[k] = arg5[from]; next_update[k] = arg6[from]; }
       }
+    };
+    load(0);
+    for (i32 begin = 0; begin < (i32)arg2; begin += 32 * TOGETHER) {
+      i64 wanted[TOGETHER];
+      f32 update[TOGETHER];
+      UNROLL for (i32 k = 0; k < TOGETHER; ++k) { wanted[k] = next_wanted[k]; update[k] = next_update[k]; }
+      load(begin + 32 * TOGETHER);
       UNROLL for (i32 k = 0; k < TOGETHER; ++k) {
         const i32 is_there = begin + k * 32 + lane < (i32)arg2;
         const i32 place = is_there ? (i32)resolve(wanted[k], arg10, arg11) : -1 - lane;

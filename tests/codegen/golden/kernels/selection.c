@@ -90,10 +90,9 @@ KERNEL(256, 1, 1) kernel4(GLOBAL const i64* RESTRICT arg0, GLOBAL i64* RESTRICT 
 
 // --- CUDA
 // workspace 0 bytes
-// kernel0<64x1x1 of 256x1x1>(input0, 1000, 0, 5, output1)
-// kernel1<2x1x1 of 256x1x1>(input0, output1, output0, status+0, 5, 1000, 1000, 1, 320)
+// kernel0<64x1x1 of 256x1x1>(input0, 1000, 0, 5, output1, output0)
 
-KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i64 arg3, GLOBAL i64* RESTRICT arg4) {
+KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i64 arg3, GLOBAL i64* RESTRICT arg4, GLOBAL f32* RESTRICT arg5) {
   STARTED;
   typedef u32 KEY;
   enum { ITEMS = 4, PASSES = 4 };
@@ -176,19 +175,10 @@ KERNEL(256, 1, 1) kernel0(GLOBAL const f32* RESTRICT arg0, i64 arg1, i64 arg2, i
       if (at >= 0 && at < arg3) {
         const i64 into = (line / 1 * arg3 + at) * 1 + line % 1;
         arg4[into] = (i64)index[k];
+        const auto element = is_ambiguous(key[k]) ? arg0[from + (i64)index[k] * 1] : element_of(key[k]);
+        arg5[into] = element;
       }
     }
-  }
-}
-
-// calls resolve
-KERNEL(256, 1, 1) kernel1(GLOBAL const f32* RESTRICT arg0, GLOBAL const i64* RESTRICT arg1, GLOBAL f32* RESTRICT arg2, GLOBAL i64* arg3, i64 arg4, i64 arg5, i64 arg6, i64 arg7, i64 arg8) {
-  STARTED;
-  for (i64 j = (i64)group_id(0) * 256 + local_id(0); j < arg8; j += (i64)group_count(0) * 256) {
-    i64 i1 = j % arg4, r1 = j / arg4;
-    i64 o0 = r1 * arg5;
-    const i64 from = o0 + resolve(arg1[j], arg6, arg3) * arg7;
-    arg2[j] = arg0[from];
   }
 }
 

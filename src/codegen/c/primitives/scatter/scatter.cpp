@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "codegen/c/loops/geometry.h"
-#include "codegen/c/primitives/scatter.h"
+#include "codegen/c/primitives/scatter/scatter.h"
 
 namespace tenon::emit {
 namespace {

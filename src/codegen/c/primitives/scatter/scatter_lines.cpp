@@ -1,12 +1,12 @@
 // Scatter with an index for each element, on NVIDIA GPUs: a warp takes a line of the result, keeps it in local memory, and goes
-// through the line's updates in their order, 32 at a time. Those of one place among the 32 take turns, so that sums are formed in
-// the order of the indices and the last update wins, without a sort and without atomics.
+// through the line's updates in their order, 32 at a time, while the next ones are on their way. Those of one place among the 32
+// take turns, so that sums are formed in the order of the indices and the last update wins, without a sort and without atomics.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "codegen/c/loops/geometry.h"
-#include "codegen/c/primitives/scatter.h"
+#include "codegen/c/primitives/scatter/scatter.h"
 #include "codegen/c/sort/keys.h"
 
 namespace tenon::emit {
@@ -32,14 +32,21 @@ if (t / 32 < lines) {
 const i64 line = first + t / 32;
 $TYPE* const values = all + t / 32 * LENGTH;
 $OFFSETS
-for (i32 begin = 0; begin < (i32)$UPDATES; begin += 32 * TOGETHER) {
-$INDEX wanted[TOGETHER];
-$STORED update[TOGETHER];
+$INDEX next_wanted[TOGETHER];
+$STORED next_update[TOGETHER];
+const auto load = [&](const i32 begin) {
 UNROLL for (i32 k = 0; k < TOGETHER; ++k) {
 const i32 n = begin + k * 32 + lane;
 const i64 from = o0 + (i64)n * $STEP;
-if (n < (i32)$UPDATES) { wanted[k] = $INDICES[from]; update[k] = $VALUES[from]; }
+if (n < (i32)$UPDATES) { next_wanted[k] = $INDICES[from]; next_update[k] = $VALUES[from]; }
 }
+};
+load(0);
+for (i32 begin = 0; begin < (i32)$UPDATES; begin += 32 * TOGETHER) {
+$INDEX wanted[TOGETHER];
+$STORED update[TOGETHER];
+UNROLL for (i32 k = 0; k < TOGETHER; ++k) { wanted[k] = next_wanted[k]; update[k] = next_update[k]; }
+load(begin + 32 * TOGETHER);
 UNROLL for (i32 k = 0; k < TOGETHER; ++k) {
 const i32 is_there = begin + k * 32 + lane < (i32)$UPDATES;
 const i32 place = is_there ? (i32)$RESOLVED : -1 - lane;

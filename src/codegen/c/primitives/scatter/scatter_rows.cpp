@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codegen/c/primitives/primitives.h"
-#include "codegen/c/primitives/scatter.h"
+#include "codegen/c/primitives/scatter/scatter.h"
 #include "codegen/c/sort/sort.h"
 #include "tenon/error.h"
 
@@ -33,6 +33,8 @@ struct Updates {
   std::int64_t length = 1, places = 1;
 };
 
+constexpr int kAhead = 4;
+
 std::vector<Launch> add_in_order(const KernelTarget& target, const Updates& to_do, const Dense& updates, bool adds,
                                  const Dense& out, const Scratch& scratch) {
   const std::int64_t count = to_do.keys.shape.elements(), length = to_do.length;
@@ -56,10 +58,19 @@ std::vector<Launch> add_in_order(const KernelTarget& target, const Updates& to_d
   if (adds) {
     text += fmt::format("{} sum[{}];\nVLOAD({}, {}, r, place);\n", variable_type(out.stored), width, stored, width);
     text += fmt::format("UNROLL for (i32 l = 0; l < {}; ++l) sum[l] = {};\n", width, body.loaded(out.stored, "r[l]"));
-    text += fmt::format("for (i64 m = n; m < {0} && {1}[m] == key; ++m) {{\nVLOAD({2}, {3}, u, {4} + {5}[m] * {6} + c);\n", all,
-                        known, update, width, in, numbers, row);
-    text += fmt::format("UNROLL for (i32 l = 0; l < {}; ++l) sum[l] = {};\n}}\n", width,
-                        sum_text(out.stored, "sum[l]", body.loaded(updates.stored, "u[l]")));
+    // Several are on their way at once; a place with many updates would wait for each of them otherwise.
+    text += fmt::format("for (i64 m = n, more = 1; more; m += {0}) {{\ni64 number[{0}];\n{1} next[{0}][{2}];\n", kAhead, update,
+                        width);
+    text += fmt::format("UNROLL for (i32 k = 0; k < {}; ++k) number[k] = m + k < {} && {}[m + k] == key ? {}[m + k] : -1;\n",
+                        kAhead, all, known, numbers);
+    text += fmt::format(
+        "UNROLL for (i32 k = 0; k < {0}; ++k)\nif (number[k] >= 0) {{\nVLOAD({1}, {2}, u, {3} + number[k] * {4} + c);\n", kAhead,
+        update, width, in, row);
+    text += fmt::format("UNROLL for (i32 l = 0; l < {}; ++l) next[k][l] = u[l];\n}}\n", width);
+    text +=
+        fmt::format("UNROLL for (i32 k = 0; k < {}; ++k)\nif (number[k] >= 0) UNROLL for (i32 l = 0; l < {}; ++l) sum[l] = {};\n",
+                    kAhead, width, sum_text(out.stored, "sum[l]", body.loaded(updates.stored, "next[k][l]")));
+    text += fmt::format("more = number[{}] >= 0;\n}}\n", kAhead - 1);
     text += fmt::format("UNROLL for (i32 l = 0; l < {}; ++l) r[l] = {};\n", width, body.to_store(out.stored, "sum[l]"));
   } else {
     text += fmt::format("i64 m = n;\nwhile (m + 1 < {0} && {1}[m + 1] == key) ++m;\n", all, known);
