@@ -107,7 +107,7 @@ void depthwise(ThreadPool& pool, const View& x, const float* weight, const Shape
   const auto run = [&](std::int64_t task, float* memory, float* result, const std::int64_t* offsets) {
     const std::int64_t first = task % bands * planes.band, rows = std::min(planes.band, at.out[1] - first);
     const std::int64_t channel = task / bands % plan.channels, image = task / bands / plan.channels;
-    planes.fill(static_cast<const float*>(x.data) + image * x.strides[0] + channel * x.strides[1], 0, first, rows, memory);
+    planes.fill(static_cast<const float*>(x.data) + image * x.strides[0] + channel * x.strides[1], 0, 1, first, rows, memory);
     const std::int64_t row = image * plan.channels + channel;
     float* const place = to + row * at.out[1] * at.out[2] + first * at.out[2];
     const float* const factors = weight + channel * plan.taps;

@@ -25,8 +25,8 @@ namespace tenon::cpu {
 using Bf16Pair = std::uint32_t;
 
 // The planes (planes.h) of channels |even| and |odd| of an image; no |odd|: zeros. The image is dense.
-void fill_pair_planes(const Planes& planes, const Bf16Bits* even, const Bf16Bits* odd, std::int64_t slice, std::int64_t first,
-                      std::int64_t rows, Bf16Pair* words);
+void fill_pair_planes(const Planes& planes, const Bf16Bits* even, const Bf16Bits* odd, std::int64_t slice, std::int64_t count,
+                      std::int64_t first, std::int64_t rows, Bf16Pair* words);
 
 // Adds a tile to the result, or stores it.
 void store_tile_rows(const float* tile, std::int64_t rows, const Piece* pieces, int count, float* c, std::int64_t ldc, bool add);
@@ -58,6 +58,11 @@ class Conv16Plan {
     bands_ = (at.out[1] + band - 1) / band;
     planes_.set_band((at.out[1] + bands_ - 1) / bands_);
     bands_ = (at.out[1] + planes_.band - 1) / planes_.band;
+    if (bands_ > 1 || !planes_.has_slices()) return;
+    const std::int64_t whole = kBandWords / (row_words / at.size[0] * planes_.rows_for(at.out[1]));
+    std::int64_t together = std::clamp<std::int64_t>((whole - at.size[0]) / at.stride[0] + 1, 1, at.out[0]);
+    if (threads > 1) together = std::min(together, std::max<std::int64_t>(1, tasks / wanted));
+    planes_.set_band(planes_.band, together);
   }
 
   const Planes& planes() const { return planes_; }
@@ -82,7 +87,7 @@ class Conv16Plan {
     for_ranges(pool, groups_ * row_blocks_, steps_ * rows_ * pairs_ * 2, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t block = begin; block < end; ++block) pack(weight, block, packed);
     });
-    pool.for_each(images_ * groups_ * planes_.at.out[0] * bands_, [&](std::int64_t task, int worker) {
+    pool.for_each(images_ * groups_ * slice_tasks() * bands_, [&](std::int64_t task, int worker) {
       band(task, x, packed, offsets, out,
            reinterpret_cast<Bf16Pair*>(scratch + worker_bytes() * static_cast<std::size_t>(worker)));
     });
@@ -105,11 +110,14 @@ class Conv16Plan {
             to[c] = from[r * depth + (first + c) * window + tap];
   }
 
+  std::int64_t slice_tasks() const { return (planes_.at.out[0] + planes_.slices - 1) / planes_.slices; }
+
   void band(std::int64_t task, const Bf16Bits* x, const Bf16Bits* packed, const std::int32_t* offsets, float* out,
             Bf16Pair* words) const {
     const Sliding& at = planes_.at;
-    const std::int64_t number = task % bands_, slice = task / bands_ % at.out[0], group = task / bands_ / at.out[0] % groups_,
-                       image = task / bands_ / at.out[0] / groups_;
+    const std::int64_t of_slices = slice_tasks(), number = task % bands_, slice = task / bands_ % of_slices * planes_.slices,
+                       slices = std::min(planes_.slices, at.out[0] - slice), group = task / bands_ / of_slices % groups_,
+                       image = task / bands_ / of_slices / groups_;
     const std::int64_t first = number * planes_.band, rows = std::min(planes_.band, at.out[1] - first);
     const Bf16Bits* const from = x + image * image_strides_[0] + group * in_channels_ * image_strides_[1];
     const std::int64_t all = plane_words() / planes_.elements;
@@ -119,20 +127,20 @@ class Conv16Plan {
       if (2 * pair >= in_channels_)
         std::fill_n(to, planes_.elements, Bf16Pair{0});
       else
-        fill_pair_planes(planes_, even, 2 * pair + 1 < in_channels_ ? even + image_strides_[1] : nullptr, slice, first, rows, to);
+        fill_pair_planes(planes_, even, 2 * pair + 1 < in_channels_ ? even + image_strides_[1] : nullptr, slice, slices, first,
+                         rows, to);
     }
     const std::int64_t places = at.places();
     float* const to = out + (image * groups_ + group) * out_channels_ * places + (slice * at.out[1] + first) * at.out[2];
     const typename Unit::Use use(pairs_);
     for (std::int64_t s = 0; s < steps_; s += kSteps)
-      tiles(packed + group * row_blocks_ * steps_ * rows_ * pairs_ * 2, s, std::min(kSteps, steps_ - s), words, offsets, rows,
-            to);
+      tiles(packed + group * row_blocks_ * steps_ * rows_ * pairs_ * 2, s, std::min(kSteps, steps_ - s), words, offsets,
+            TileWalk(planes_, rows, slices), to);
   }
 
   // All tiles of the band, for steps [s, s + count).
   void tiles(const Bf16Bits* weights, std::int64_t s, std::int64_t count, const Bf16Pair* words, const std::int32_t* offsets,
-             std::int64_t rows, float* to) const {
-    const TileWalk walk(planes_, rows);
+             const TileWalk& walk, float* to) const {
     const std::int64_t places = planes_.at.places();
     alignas(64) float sums[32 * kTileCols];
     for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
