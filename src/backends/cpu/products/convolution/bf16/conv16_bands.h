@@ -103,6 +103,19 @@ class Conv16Plan {
     const Bf16Bits* const from = weight + (number / row_blocks_ * out_channels_ + block * rows_) * depth;
     const std::int64_t rows = std::min(rows_, out_channels_ - block * rows_);
     std::memset(to, 0, static_cast<std::size_t>(steps_ * rows_ * pairs_) * sizeof(Bf16Pair));
+    if (pairs_ == 1) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t first = 0; first < in_channels_; first += 2) {
+          const Bf16Bits *const even = from + r * depth + first * window, *const odd = even + window;
+          Bf16Bits* pair = to + (first / 2 * window * rows_ + r) * 2;
+          const bool has_odd = first + 1 < in_channels_;
+          for (std::int64_t tap = 0; tap < window; ++tap, pair += 2 * rows_) {
+            pair[0] = even[tap];
+            if (has_odd) pair[1] = odd[tap];
+          }
+        }
+      return;
+    }
     for (std::int64_t first = 0; first < in_channels_; first += 2 * pairs_)
       for (std::int64_t tap = 0; tap < window; ++tap)
         for (std::int64_t r = 0; r < rows_; ++r, to += 2 * pairs_)
