@@ -52,7 +52,11 @@ class Conv16Plan {
     const std::int64_t row_words = pairs_ * blocks * planes_.pitch * at.size[0] * at.stride[1] * at.stride[2];
     const std::int64_t halo = planes_.rows_for(0);
     std::int64_t band = std::clamp<std::int64_t>(kBandWords / row_words - halo, std::min<std::int64_t>(2, at.out[1]), at.out[1]);
-    const std::int64_t tasks = images_ * groups_ * at.out[0], wanted = std::int64_t{2} * threads;
+    std::int64_t tasks = images_ * groups_ * at.out[0];
+    const std::int64_t wanted = std::int64_t{2} * threads;
+    if (threads > 1 && tasks < wanted)
+      parts_ = std::clamp<std::int64_t>(std::min((wanted + tasks - 1) / tasks, out_channels_ / kPartChannels), 1, row_blocks_);
+    tasks *= parts_;
     if (threads > 1 && tasks < wanted)
       band = std::clamp<std::int64_t>(at.out[1] * tasks / wanted, std::min<std::int64_t>(2, band), band);
     bands_ = (at.out[1] + band - 1) / band;
@@ -87,7 +91,7 @@ class Conv16Plan {
     for_ranges(pool, groups_ * row_blocks_, steps_ * rows_ * pairs_ * 2, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t block = begin; block < end; ++block) pack(weight, block, packed);
     });
-    pool.for_each(images_ * groups_ * slice_tasks() * bands_, [&](std::int64_t task, int worker) {
+    pool.for_each(images_ * groups_ * slice_tasks() * bands_ * parts_, [&](std::int64_t task, int worker) {
       band(task, x, packed, offsets, out,
            reinterpret_cast<Bf16Pair*>(scratch + worker_bytes() * static_cast<std::size_t>(worker)));
     });
@@ -96,6 +100,9 @@ class Conv16Plan {
  private:
   // Steps whose sums are formed at a time: of about a thousand terms.
   static constexpr std::int64_t kSteps = std::max<std::int64_t>(1, 512 / Unit::kPairs);
+
+  // A part of the channels has at least so many that laying out planes for each part costs little.
+  static constexpr std::int64_t kPartChannels = 64;
 
   void pack(const Bf16Bits* weight, std::int64_t number, Bf16Bits* packed) const {
     const std::int64_t window = planes_.at.window(), depth = in_channels_ * window, block = number % row_blocks_;
@@ -125,9 +132,11 @@ class Conv16Plan {
 
   std::int64_t slice_tasks() const { return (planes_.at.out[0] + planes_.slices - 1) / planes_.slices; }
 
-  void band(std::int64_t task, const Bf16Bits* x, const Bf16Bits* packed, const std::int32_t* offsets, float* out,
+  void band(std::int64_t of_part, const Bf16Bits* x, const Bf16Bits* packed, const std::int32_t* offsets, float* out,
             Bf16Pair* words) const {
     const Sliding& at = planes_.at;
+    const std::int64_t task = of_part / parts_;
+    const Range blocks = part_of(row_blocks_, parts_, of_part % parts_);
     const std::int64_t of_slices = slice_tasks(), number = task % bands_, slice = task / bands_ % of_slices * planes_.slices,
                        slices = std::min(planes_.slices, at.out[0] - slice), group = task / bands_ / of_slices % groups_,
                        image = task / bands_ / of_slices / groups_;
@@ -148,25 +157,31 @@ class Conv16Plan {
     const typename Unit::Use use(pairs_);
     for (std::int64_t s = 0; s < steps_; s += kSteps)
       tiles(packed + group * row_blocks_ * steps_ * rows_ * pairs_ * 2, s, std::min(kSteps, steps_ - s), words, offsets,
-            TileWalk(planes_, rows, slices), to);
+            TileWalk(planes_, rows, slices), blocks, to);
   }
 
   // All tiles of the band, for steps [s, s + count).
   void tiles(const Bf16Bits* weights, std::int64_t s, std::int64_t count, const Bf16Pair* words, const std::int32_t* offsets,
-             const TileWalk& walk, float* to) const {
+             const TileWalk& walk, const Range& blocks, float* to) const {
     const std::int64_t places = planes_.at.places();
     alignas(64) float sums[32 * kTileCols];
-    for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
-      Piece pieces[kMostPieces];
-      const int parts = walk.pieces(v, pieces);
-      if (parts == 0) continue;
+    Piece pieces[kMostPieces];
+    const auto one = [&](std::int64_t v, int parts, std::int64_t block) {
       const Bf16Pair* const from[] = {words + walk.place(v), words + walk.second_place(v)};
-      for (std::int64_t block = 0; block < row_blocks_; ++block) {
-        const Bf16Bits* const own = weights + (block * steps_ + s) * rows_ * pairs_ * 2;
-        Unit::tile(own, rows_, pairs_, from, planes_.elements, offsets + s, count, sums);
-        store_tile_rows(sums, std::min(rows_, out_channels_ - block * rows_), pieces, parts, to + block * rows_ * places, places,
-                        s > 0);
-      }
+      const Bf16Bits* const own = weights + (block * steps_ + s) * rows_ * pairs_ * 2;
+      Unit::tile(own, rows_, pairs_, from, planes_.elements, offsets + s, count, sums);
+      store_tile_rows(sums, std::min(rows_, out_channels_ - block * rows_), pieces, parts, to + block * rows_ * places, places,
+                      s > 0);
+    };
+    // The larger operand is read once.
+    const bool by_blocks = (blocks.end - blocks.begin) * rows_ * 2 > walk.vectors() * 16;
+    for (std::int64_t block = blocks.begin; by_blocks && block < blocks.end; ++block)
+      for (std::int64_t v = 0; v < walk.vectors(); v += 2)
+        if (const int parts = walk.pieces(v, pieces); parts > 0) one(v, parts, block);
+    if (by_blocks) return;
+    for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
+      const int parts = walk.pieces(v, pieces);
+      for (std::int64_t block = blocks.begin; parts > 0 && block < blocks.end; ++block) one(v, parts, block);
     }
   }
 
@@ -174,6 +189,7 @@ class Conv16Plan {
   Planes planes_;
   std::int64_t image_strides_[2];
   std::int64_t pairs_ = 1, steps_ = 0, rows_ = 1, row_blocks_ = 0, bands_ = 0;
+  std::int64_t parts_ = 1;  // of the channels of a result, where there are too few bands for the threads
 };
 
 }  // namespace tenon::cpu
