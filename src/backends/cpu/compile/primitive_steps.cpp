@@ -196,7 +196,7 @@ void ExecutableCompiler::add_adaptive_pool(NodeId id) {
   const Result out = result_of(id);
   touch(x.location);
   const AdaptivePoolAttr attr = std::get<AdaptivePoolAttr>(node.as<RegionAttr>());
-  const std::size_t bytes = adaptive_pool_scratch_bytes(program_.pool_, x.view.shape);
+  const std::size_t bytes = adaptive_pool_scratch_bytes(program_.pool_, x.view.shape, node.shape);
   reserve_scratch(bytes);
   add_step([=](const StepContext& c) { adaptive_pool(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
 }
