@@ -58,7 +58,7 @@ void ExecutableCompiler::add_primitive(NodeId id) {
     case Prim::region: add_region(id); break;
     default: throw Error(ErrorCode::internal, std::string("the CPU has no step for ") + std::string(name(node.prim)));
   }
-  if (plan_.rounded[at(id)]) round_value(id);
+  if (plan_.rounded[at(id)] && sources_.at(id).stored != graph_[id].dtype) round_value(id);
   deliver_converted(id);
 }
 

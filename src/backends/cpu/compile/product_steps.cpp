@@ -66,7 +66,9 @@ bool ExecutableCompiler::add_matmul16(NodeId id) {
   const MatMulAttr attr = node.as<MatMulAttr>();
   if (!has_matmul16(node.dtype, a.view, b.view, attr, node.shape) || !is_blas_layout(a.view) || !is_blas_layout(b.view))
     return false;
-  const Result out = result_of(id);
+  const bool can_narrow = stores_matmul16(program_.pool_, a.view, b.view, attr, node.shape);
+  const std::optional<Result> narrow = can_narrow ? narrow_result_of(id) : std::nullopt;
+  const Result out = narrow ? *narrow : result_of(id);
   touch(a.location);
   touch(b.location);
   add_step([=](const StepContext& c) { matmul16(c.pool, a.bind(c), b.bind(c), attr, out.bind(c)); });

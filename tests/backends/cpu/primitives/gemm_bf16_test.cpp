@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -208,6 +209,28 @@ TEST_P(Bf16Batch, DoesNotMixSubnormalNumbersOfItsMatrices) {
       matmul16(pool, dense_view(a.data() + i * kRows * kDepth, DType::bf16, {kRows, kDepth}),
                dense_view(b.data(), DType::bf16, {kDepth, kCols}), {}, plain::target(alone, {kRows, kCols}));
       EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + i * kRows * kCols)) << i;
+    }
+  });
+}
+
+TEST(Bf16Product, OfManyMatricesIsRoundedAsTheResultsInFloat32) {
+  const std::int64_t kCount = 9, kRows = 33, kDepth = 40, kCols = 49;
+  std::vector<Bf16Bits> a = bf16_numbers(kCount * kRows * kDepth, 5), b = bf16_numbers(kCount * kDepth * kCols, 6);
+  a[kRows * kDepth + 7] = 0x0040;  // in the second one, which a huge factor makes count
+  b[kDepth * kCols + 7 * kCols] = 0x7e80;
+  const View left = dense_view(a.data(), DType::bf16, {kCount, kRows, kDepth}),
+             right = dense_view(b.data(), DType::bf16, {kCount, kDepth, kCols});
+  const Shape out{kCount, kRows, kCols};
+  if (!has_matmul16(DType::bf16, left, right, {}, out)) GTEST_SKIP() << "this CPU has no bfloat16 products";
+  plain::with_pools([&](ThreadPool& pool) {
+    ASSERT_TRUE(stores_matmul16(pool, left, right, {}, out));
+    std::vector<float> wide;
+    std::vector<Bf16Bits> narrow(static_cast<std::size_t>(out.elements()));
+    matmul16(pool, left, right, {}, plain::target(wide, out));
+    matmul16(pool, left, right, {}, dense_target(narrow.data(), DType::bf16, out));
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(wide[i]);
+      ASSERT_EQ(narrow[i], static_cast<Bf16Bits>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)) << i;
     }
   });
 }

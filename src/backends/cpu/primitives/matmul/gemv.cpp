@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/primitives/matmul/gemm.h"
 
@@ -11,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache
+constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache; kDotPiece is a multiple
 constexpr std::int64_t kRows = 64;       // rows whose sums are kept at the same time
 constexpr std::int64_t kShortRun = 128;  // terms added in T before they go to double
 constexpr std::int64_t kColumns = 256;   // results at a time if the matrix is stored by columns
@@ -46,6 +47,12 @@ struct Vectors<double> {
         std::memcpy(&y, b + i + v * kLanes, sizeof y);                                                                        \
         sums[v] += x * y;                                                                                                     \
       }                                                                                                                       \
+    for (int v = 0; i + kLanes <= n; i += kLanes, ++v) {                                                                      \
+      Lanes x, y;                                                                                                             \
+      std::memcpy(&x, a + i, sizeof x);                                                                                       \
+      std::memcpy(&y, b + i, sizeof y);                                                                                       \
+      sums[v] += x * y;                                                                                                       \
+    }                                                                                                                         \
     const Wide all = (__builtin_convertvector(sums[0], Wide) + __builtin_convertvector(sums[1], Wide)) +                      \
                      (__builtin_convertvector(sums[2], Wide) + __builtin_convertvector(sums[3], Wide));                       \
     double sum = 0;                                                                                                           \
@@ -101,7 +108,7 @@ void by_dots(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
   T gathered[kRun];
   for (std::int64_t i = 0; i < a.rows; i += kRows) {
     const std::int64_t rows = std::min(kRows, a.rows - i);
-    double sums[kRows] = {};
+    double sums[kRows] = {}, piece[kRows] = {};
     for (std::int64_t p = 0; p < a.cols; p += kRun) {
       const std::int64_t n = std::min(kRun, a.cols - p);
       const T* part = x + p * x_stride;
@@ -109,10 +116,21 @@ void by_dots(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
         for (std::int64_t q = 0; q < n; ++q) gathered[q] = part[q * x_stride];
         part = gathered;
       }
-      for (std::int64_t r = 0; r < rows; ++r) sums[r] += dot(a.data + (i + r) * a.row_stride + p, part, n);
+      for (std::int64_t r = 0; r < rows; ++r) piece[r] += dot(a.data + (i + r) * a.row_stride + p, part, n);
+      if ((p + kRun) % kDotPiece != 0 && p + kRun < a.cols) continue;
+      for (std::int64_t r = 0; r < rows; ++r) sums[r] += std::exchange(piece[r], 0);
     }
     for (std::int64_t r = 0; r < rows; ++r) y[i + r] = static_cast<T>(sums[r]);
   }
+}
+
+// Runs of kRun terms, in their order.
+template <class T>
+double long_dot(const T* a, const T* b, std::int64_t n) {
+  const auto dot = loops<T>().dot;
+  double sum = 0;
+  for (std::int64_t p = 0; p < n; p += kRun) sum += dot(a + p, b + p, std::min(kRun, n - p));
+  return sum;
 }
 
 // Columns of the matrix are contiguous.
@@ -141,5 +159,8 @@ void product(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
 
 void gemv(const Matrix<float>& a, const float* x, std::int64_t x_stride, float* y) { product(a, x, x_stride, y); }
 void gemv(const Matrix<double>& a, const double* x, std::int64_t x_stride, double* y) { product(a, x, x_stride, y); }
+
+double dot(const float* a, const float* b, std::int64_t n) { return long_dot(a, b, n); }
+double dot(const double* a, const double* b, std::int64_t n) { return long_dot(a, b, n); }
 
 }  // namespace tenon::cpu
