@@ -220,7 +220,9 @@ void ExecutableCompiler::add_attention(NodeId id) {
   const Operand q = rows_of(node.inputs[0]), k = rows_of(node.inputs[1]), v = rows_of(node.inputs[2]);
   const bool has_mask = node.inputs.size() > 3;
   const Operand mask = has_mask ? value(node.inputs[3]) : Operand{};
-  const Result out = result_of(id);
+  const std::optional<Result> narrow =
+      node.dtype == DType::bf16 || node.dtype == DType::f16 ? narrow_result_of(id) : std::nullopt;
+  const Result out = narrow ? *narrow : result_of(id);
   for (const Operand* operand : {&q, &k, &v}) touch(operand->location);
   if (has_mask) touch(mask.location);
   const std::size_t bytes = attention_scratch_bytes(program_.pool_, q.view.shape, k.view.shape, v.view.shape, node.dtype);
