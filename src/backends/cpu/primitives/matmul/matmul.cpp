@@ -302,15 +302,50 @@ void bf16_products_each(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matri
             });
 }
 
+// Whether products are so short that writing them in f32 and rounding them later would take longer than they do.
+bool are_short(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b) {
+  constexpr std::int64_t kShort = 96, kLarge = 128 * 1024;
+  return a.cols <= kShort && a.rows * b.cols >= kLarge;
+}
+
+// Short products as bf16: blocks of the result are rounded while they are in a cache. |out| is dense.
+void rounded_short_products(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch,
+                            Bf16Bits* out, std::int64_t ldc) {
+  constexpr std::int64_t kBlockRows = 42, kBlockCols = 192;
+  const ConvertKernel convert = kernels().convert[static_cast<int>(DType::f32)][static_cast<int>(DType::bf16)];
+  const std::int64_t high = (a.rows + kBlockRows - 1) / kBlockRows, wide = (b.cols + kBlockCols - 1) / kBlockCols;
+  for_parts(pool, a, b, batch, out, high * wide, a.rows * b.cols * a.cols / 16,
+            [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, Bf16Bits* to, std::int64_t part) {
+              const Range rows = part_of(left.rows, high, part / wide, 14), cols = part_of(right.cols, wide, part % wide, 32);
+              const std::int64_t count = rows.end - rows.begin, width = cols.end - cols.begin;
+              if (count == 0 || width == 0) return;
+              PackingMemory<kBlockRows * kBlockCols * sizeof(float)> memory;
+              float* const block = memory.get<float>(count * width);
+              gemm_bf16(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(), block,
+                        width);
+              for (std::int64_t row = 0; row < count; ++row)
+                convert(block + row * width, to + (rows.begin + row) * ldc + cols.begin, width);
+            });
+}
+
 void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& given, const Matrix<Bf16Bits>& b, const Batch& given_batch,
                   const Target& target, std::int64_t ldc) {
   Matrix<Bf16Bits> a = given;
   Batch batch = given_batch;
   merge_rows(a, batch, ldc);
   if (are_many(pool, a, b, batch)) return bf16_products_each(pool, a, b, batch, target, ldc);
+  const bool is_exact = needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b));
+  if (target.dtype == DType::bf16) {
+    auto* const rounded = static_cast<Bf16Bits*>(target.data);
+    if (!is_exact) return rounded_short_products(pool, a, b, batch, rounded, ldc);
+    // Rare, so memory is taken when it happens.
+    const std::int64_t elements = target.shape.elements();
+    std::vector<float> wide(static_cast<std::size_t>(elements));
+    bf16_product_with_subnormals(pool, given, b, given_batch, wide.data(), ldc);
+    return kernels().convert[static_cast<int>(DType::f32)][static_cast<int>(DType::bf16)](wide.data(), rounded, elements);
+  }
   float* const out = static_cast<float*>(target.data);
-  if (needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b)))
-    return bf16_product_with_subnormals(pool, given, b, given_batch, out, ldc);
+  if (is_exact) return bf16_product_with_subnormals(pool, given, b, given_batch, out, ldc);
   const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
   for_parts(pool, a, b, batch, out, cut.parts(), a.rows * a.cols * b.cols / 16,
             [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
@@ -418,7 +453,7 @@ bool stores_matmul16(const ThreadPool& pool, const View& a, const View& b, const
   if (multiplies_few_rows() && (are_few_rows(left.rows, right) || are_few_rows(right.cols, left))) return false;
   Batch batch = batch_of(a, b, dense_target(nullptr, DType::bf16, out));
   merge_rows(left, batch, out[rank - 1]);
-  return are_many(pool, left, right, batch);
+  return are_many(pool, left, right, batch) || are_short(left, right);
 }
 
 void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out) {
