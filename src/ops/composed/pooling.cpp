@@ -187,17 +187,20 @@ Results adaptive_pool(const OpCall& call) {
   if constexpr (!max) pool.x = floating(pool.x);
   const Spatial out = spatial(call, "output_size", n, 1);
   const bool is_global = std::all_of(out.begin(), out.begin() + n, [](std::int64_t places) { return places == 1; });
+  for (int i = 0; i < n; ++i)
+    if (pool.x.extent(i + 2) == 0) call.fail("a spatial axis is empty, so there is nothing to pool");
+  if (is_global) {
+    const auto axes = static_cast<AxisSet>(all_axes(n + 2) & ~3u);
+    return pool.result(max ? max_keep(pool.x, axes) : mean_keep(pool.x, axes));
+  }
   // Means of means are rounded once.
   const DType dtype = pool.x.dtype();
-  Expr y = max || is_global ? pool.x : cast(pool.x, compute_dtype(dtype));
-  for (int i = 0; i < n; ++i) {
-    if (y.extent(i + 2) == 0) call.fail("a spatial axis is empty, so there is nothing to pool");
-    y = adaptive_axis<max>(y, i + 2, out[static_cast<std::size_t>(i)]);
-  }
+  Expr y = max ? pool.x : cast(pool.x, compute_dtype(dtype));
+  for (int i = 0; i < n; ++i) y = adaptive_axis<max>(y, i + 2, out[static_cast<std::size_t>(i)]);
   y = cast(y, dtype);
   constexpr std::int64_t kLongest = std::int64_t{1} << 31;
   const bool fits = std::ranges::all_of(dims(pool.x.shape()), [](std::int64_t extent) { return extent <= kLongest; });
-  if (!is_global && is_float(dtype) && fits) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
+  if (is_float(dtype) && fits) call.graph().mark({{pool.x.id()}, y.id(), AdaptivePoolAttr{max}});
   return pool.result(y);
 }
 

@@ -304,6 +304,19 @@ Result ExecutableCompiler::result_of(NodeId id) {
   return {sources_[id].location, sources_[id].stored, graph_[id].shape};
 }
 
+std::optional<Result> ExecutableCompiler::narrow_result_of(NodeId id) {
+  const DType dtype = graph_[id].dtype;
+  const auto direct = direct_outputs_.find(id);
+  if (direct != direct_outputs_.end() && !readers_.count(id))
+    sources_[id] = {output_location(direct->second[0]), dtype};
+  else if (plan_.rounded[at(id)])
+    sources_[id] = {new_temporary(dtype, graph_[id].shape), dtype};
+  else
+    return std::nullopt;
+  touch(sources_[id].location);
+  return Result{sources_[id].location, dtype, graph_[id].shape};
+}
+
 void ExecutableCompiler::deliver_converted(NodeId id) {
   const auto direct = direct_outputs_.find(id);
   if (direct == direct_outputs_.end()) return;

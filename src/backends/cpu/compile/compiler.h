@@ -109,6 +109,8 @@ class ExecutableCompiler final : public ValuePlacement {
   // Copies the value; later readers of |id| use the copy.
   Operand copied(NodeId id, const Operand& operand);
   Result result_of(NodeId id);
+  // In its own dtype, 16 bits: only if nobody reads more of it.
+  std::optional<Result> narrow_result_of(NodeId id);
 
   // --- Steps ---
 

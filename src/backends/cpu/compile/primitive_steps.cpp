@@ -58,7 +58,7 @@ void ExecutableCompiler::add_primitive(NodeId id) {
     case Prim::region: add_region(id); break;
     default: throw Error(ErrorCode::internal, std::string("the CPU has no step for ") + std::string(name(node.prim)));
   }
-  if (plan_.rounded[at(id)]) round_value(id);
+  if (plan_.rounded[at(id)] && sources_.at(id).stored != graph_[id].dtype) round_value(id);
   deliver_converted(id);
 }
 
@@ -196,7 +196,7 @@ void ExecutableCompiler::add_adaptive_pool(NodeId id) {
   const Result out = result_of(id);
   touch(x.location);
   const AdaptivePoolAttr attr = std::get<AdaptivePoolAttr>(node.as<RegionAttr>());
-  const std::size_t bytes = adaptive_pool_scratch_bytes(program_.pool_, x.view.shape);
+  const std::size_t bytes = adaptive_pool_scratch_bytes(program_.pool_, x.view.shape, node.shape);
   reserve_scratch(bytes);
   add_step([=](const StepContext& c) { adaptive_pool(c.pool, x.bind(c), attr, out.bind(c), {c.scratch, bytes}); });
 }

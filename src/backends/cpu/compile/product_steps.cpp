@@ -4,6 +4,7 @@
 #include "backends/cpu/primitives/matmul/quantized_matmul.h"
 #include "backends/cpu/primitives/spatial/conv_transpose.h"
 #include "backends/cpu/products/convolution/conv_packed.h"
+#include "backends/cpu/products/convolution/transposed_phases.h"
 #include "backends/cpu/products/integer/matmul_int8.h"
 #include "backends/cpu/products/matmul_packed.h"
 #include "tenon/error.h"
@@ -11,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8, kBlockedConv, kPackedForest };
+enum PackedKind : std::int64_t { kPackedRight, kPackedConv, kPackedInt8, kBlockedConv, kPackedForest, kTransposedPhases };
 
 // What the packed weights of a convolution depend on besides their shape. Which elements are a phase of a transposed one follows
 // from its steps, which can_block limits, and from its dilations modulo those.
@@ -22,6 +23,13 @@ std::int64_t weight_order(const BlockedConv& conv) {
     order = (order << 11 | conv.attr.stride[axis]) << 11 | conv.attr.dilation[axis] % conv.attr.stride[axis];
   return order;
 }
+
+Spatial spatial_extents(const Shape& weight) {
+  Spatial extents{1, 1, 1};
+  for (int i = 2; i < weight.rank(); ++i) extents[static_cast<std::size_t>(i - 2)] = weight[i];
+  return extents;
+}
+std::int64_t packed_extents(const Spatial& extents) { return (extents[0] << 21 | extents[1]) << 21 | extents[2]; }
 
 // The distance of rows if all axes but the last are one, and the last has unit stride.
 std::optional<std::int64_t> merged_rows(const View& view) {
@@ -58,7 +66,9 @@ bool ExecutableCompiler::add_matmul16(NodeId id) {
   const MatMulAttr attr = node.as<MatMulAttr>();
   if (!has_matmul16(node.dtype, a.view, b.view, attr, node.shape) || !is_blas_layout(a.view) || !is_blas_layout(b.view))
     return false;
-  const Result out = result_of(id);
+  const bool can_narrow = stores_matmul16(program_.pool_, a.view, b.view, attr, node.shape);
+  const std::optional<Result> narrow = can_narrow ? narrow_result_of(id) : std::nullopt;
+  const Result out = narrow ? *narrow : result_of(id);
   touch(a.location);
   touch(b.location);
   add_step([=](const StepContext& c) { matmul16(c.pool, a.bind(c), b.bind(c), attr, out.bind(c)); });
@@ -210,7 +220,9 @@ void ExecutableCompiler::add_attention(NodeId id) {
   const Operand q = rows_of(node.inputs[0]), k = rows_of(node.inputs[1]), v = rows_of(node.inputs[2]);
   const bool has_mask = node.inputs.size() > 3;
   const Operand mask = has_mask ? value(node.inputs[3]) : Operand{};
-  const Result out = result_of(id);
+  const std::optional<Result> narrow =
+      node.dtype == DType::bf16 || node.dtype == DType::f16 ? narrow_result_of(id) : std::nullopt;
+  const Result out = narrow ? *narrow : result_of(id);
   for (const Operand* operand : {&q, &k, &v}) touch(operand->location);
   if (has_mask) touch(mask.location);
   const std::size_t bytes = attention_scratch_bytes(program_.pool_, q.view.shape, k.view.shape, v.view.shape, node.dtype);
@@ -337,8 +349,31 @@ void ExecutableCompiler::add_conv_transpose(NodeId id) {
   const ConvTransposeAttr attr = std::get<ConvTransposeAttr>(node.as<RegionAttr>());
   const std::size_t bytes = conv_transpose_scratch_bytes(program_.pool_, x.view.shape, w.view.shape, attr);
   reserve_scratch(bytes);
-  add_step([=](const StepContext& c) {
+  const auto general = [=](const StepContext& c) {
     conv_transpose(c.pool, x.bind(c), w.bind(c), attr, out.bind(c), {c.scratch, bytes});
+    epilogue.run_alone(c, out);
+  };
+  const Shape weight = w.view.shape;
+  const TransposedPhases phases(x.view.shape, weight, attr, node.shape, x.view.dtype);
+  if (!phases.is_better()) return add_step(general);
+  const std::size_t own_bytes = phases.scratch_bytes(program_.pool_);
+  reserve_scratch(own_bytes);
+  const bool is_weight = w.location < static_cast<int>(inputs_);
+  const PackedWeights::Key key{kTransposedPhases,
+                               weight[0],
+                               weight[1],
+                               packed_extents(spatial_extents(weight)),
+                               packed_extents(attr.stride),
+                               packed_extents(attr.dilation),
+                               attr.groups,
+                               static_cast<std::int64_t>(w.offset_bytes)};
+  add_step([=](const StepContext& c) {
+    const auto order = [&](float* to) { return phases.order_weights(w.bind(c).data, to); };
+    PackedWeights own;  // of weights that were computed
+    PackedWeights& place = is_weight ? static_cast<const CpuBuffer&>(*c.inputs[at(w.location)]).packed() : own;
+    const std::shared_ptr<const float> ordered = place.get(key, 1, phases.weight_elements(), order);
+    if (!ordered) return general(c);
+    phases.run(c.pool, x.bind(c), ordered.get(), out.bind(c), {c.scratch, own_bytes});
     epilogue.run_alone(c, out);
   });
 }

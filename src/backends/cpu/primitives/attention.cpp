@@ -312,13 +312,18 @@ void combine(const Division& d, std::int64_t rows, const State& state, const Sta
 }
 
 // Divides by the sum of the probabilities. A row without any is zero where a mask may have hidden all keys, NaN otherwise.
-void store(const Division& d, std::int64_t first_row, std::int64_t rows, const State& state, bool has_mask, float* out) {
+// |first|: of the rows in the result.
+void store(const Division& d, std::int64_t first, std::int64_t rows, const State& state, bool has_mask, const Target& out) {
+  const bool is_wide = out.dtype == DType::f32;
   for (std::int64_t row = 0; row < rows; ++row) {
     const float total = state.total[row] == 0 && has_mask ? 1.0f : state.total[row];
-    const float* from = state.result + row * d.values;
-    float* to = out + (first_row + row) * d.values;
+    float* const from = state.result + row * d.values;
+    float* const to = is_wide ? static_cast<float*>(out.data) + (first + row) * d.values : from;
     for (std::int64_t j = 0; j < d.values; ++j) to[j] = from[j] / total;
   }
+  if (is_wide) return;
+  std::byte* const to = static_cast<std::byte*>(out.data) + at(first * d.values) * element_bytes(out.dtype);
+  convert_values(DType::f32, state.result, out.dtype, to, rows * d.values);
 }
 
 }  // namespace
@@ -334,7 +339,6 @@ void attention(ThreadPool& pool, const AttentionOperands& operands, const Attent
   const Division d(operands.q.shape, operands.k.shape, operands.v.shape, operands.rounded, pool.threads());
   float* const workers = reinterpret_cast<float*>(scratch.data());
   float* const states = workers + pool.threads() * d.worker_floats();
-  float* const result = static_cast<float*>(out.data);
   const std::int64_t tiles = d.batches * d.heads * d.tiles;
   const auto run = [&](std::int64_t tile, std::int64_t part, int worker, const State& state) {
     const std::int64_t head = tile / d.tiles, begin = part * d.part_keys;
@@ -343,7 +347,7 @@ void attention(ThreadPool& pool, const AttentionOperands& operands, const Attent
   };
   const auto finish = [&](std::int64_t tile, const State& state) {
     const std::int64_t first = tile % d.tiles * d.tile_rows;
-    store(d, first, std::min(d.tile_rows, d.rows - first), state, operands.has_mask, result + tile / d.tiles * d.rows * d.values);
+    store(d, tile / d.tiles * d.rows + first, std::min(d.tile_rows, d.rows - first), state, operands.has_mask, out);
   };
   if (d.parts == 1) {
     pool.for_each(tiles, [&](std::int64_t tile, int worker) {

@@ -20,6 +20,7 @@ struct AttentionOperands {
 
 // |dtype|: AttentionOperands::rounded.
 std::size_t attention_scratch_bytes(const ThreadPool& pool, const Shape& q, const Shape& k, const Shape& v, DType dtype);
+// out: f32, or rounded to 16 bits as it is stored.
 void attention(ThreadPool& pool, const AttentionOperands& operands, const AttentionAttr& attr, const Target& out,
                std::span<std::byte> scratch);
 

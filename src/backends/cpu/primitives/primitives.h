@@ -50,6 +50,8 @@ void matmul(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& at
 // the instructions the CPU has for them (gemm_bf16.h). Only where has_matmul16() says so; else convert the operands first.
 bool has_matmul16(DType dtype, const View& a, const View& b, const MatMulAttr& attr, const Shape& out);
 void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out);
+// Whether the result may be bf16 instead: many products, or short ones, rounded while they are in a cache.
+bool stores_matmul16(const ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Shape& out);
 
 std::size_t conv_scratch_bytes(const ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Shape& out);
 void conv(ThreadPool& pool, const View& x, const View& weight, const ConvAttr& attr, const Target& out,

@@ -127,7 +127,7 @@ void right_product(const Matrix<float>& a, const float* packed, std::int64_t col
   constexpr std::int64_t kBlockRows = 240, kWorthPacking = 4;
   const std::int64_t padded = rounded_up(cols, Isa::kCols);
   const bool packs = last - first >= kWorthPacking * Isa::kCols && a.rows >= Isa::kRows;
-  PackingMemory memory;
+  PackingMemory<> memory;
   float* const panels = packs ? memory.get<float>(rounded_up(std::min(kBlockRows, a.rows), Isa::kRows) * kDepth) : nullptr;
   for (std::int64_t row = 0; row < a.rows; row += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, a.rows - row);

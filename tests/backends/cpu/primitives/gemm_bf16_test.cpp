@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -210,6 +211,34 @@ TEST_P(Bf16Batch, DoesNotMixSubnormalNumbersOfItsMatrices) {
       EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + i * kRows * kCols)) << i;
     }
   });
+}
+
+// Many matrices, and a large result of short products.
+TEST(Bf16Product, IsStoredAsTheRoundedResultInFloat32) {
+  for (const auto& [count, rows, depth, cols] : {std::array<std::int64_t, 4>{9, 33, 40, 49}, {1, 370, 7, 390}}) {
+    std::vector<Bf16Bits> a = bf16_numbers(count * rows * depth, 5), b = bf16_numbers(count * depth * cols, 6);
+    const View left = dense_view(a.data(), DType::bf16, {count, rows, depth}),
+               right = dense_view(b.data(), DType::bf16, {count, depth, cols});
+    const Shape out{count, rows, cols};
+    if (!has_matmul16(DType::bf16, left, right, {}, out)) GTEST_SKIP() << "this CPU has no bfloat16 products";
+    for (const bool has_subnormals : {false, true}) {
+      if (has_subnormals) {
+        a[static_cast<std::size_t>((count - 1) * rows * depth + 3)] = 0x0040;  // which a huge factor makes count
+        b[static_cast<std::size_t>((count - 1) * depth * cols + 3 * cols)] = 0x7e80;
+      }
+      plain::with_pools([&](ThreadPool& pool) {
+        ASSERT_TRUE(stores_matmul16(pool, left, right, {}, out));
+        std::vector<float> wide;
+        std::vector<Bf16Bits> narrow(static_cast<std::size_t>(out.elements()));
+        matmul16(pool, left, right, {}, plain::target(wide, out));
+        matmul16(pool, left, right, {}, dense_target(narrow.data(), DType::bf16, out));
+        for (std::size_t i = 0; i < wide.size(); ++i) {
+          const auto bits = std::bit_cast<std::uint32_t>(wide[i]);
+          ASSERT_EQ(narrow[i], static_cast<Bf16Bits>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)) << i;
+        }
+      });
+    }
+  }
 }
 
 TEST(Bf16Product, OfFewRowsIsTheProduct) {

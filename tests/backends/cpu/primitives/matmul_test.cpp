@@ -159,6 +159,33 @@ TEST(MatMulOfFloats, LongInnerSumsStayAccurate) {
   EXPECT_NEAR(out[0], expected, 1e-6 * expected);
 }
 
+TEST(MatMulOfFloats, LongRowsAreDividedAmongThreads) {
+  const std::int64_t depth = 3 * 32 * 1024 + 77;
+  const std::vector<float> a = plain::numbers<float>(2 * depth), b = plain::numbers<float>(depth, 2);
+  double expected[2] = {};
+  for (std::size_t i = 0; i < a.size(); ++i)
+    expected[i / static_cast<std::size_t>(depth)] += static_cast<double>(a[i]) * static_cast<double>(b[i % b.size()]);
+  std::vector<float> first;
+  with_pools([&](ThreadPool& pool) {
+    std::vector<float> out;
+    matmul(pool, plain::view(a, {2, depth}), plain::view(b, {depth, 1}), {}, plain::target(out, {2, 1}));
+    for (std::size_t i = 0; i < 2; ++i) ASSERT_NEAR(static_cast<double>(out[i]), expected[i], 1e-3) << pool.threads();
+    if (first.empty()) first = out;
+    ASSERT_EQ(out, first) << pool.threads();
+  });
+}
+
+TEST(MatMulOfFloats, OfManyNarrowMatricesAreThoseOfEach) {
+  for (const std::int64_t n : {1, 3, 16, 17, 31, 32, 33})
+    for (const std::int64_t m : {1, 2, 5, 15}) {
+      const Shape left{9, m, 21}, right{9, 21, n};
+      const std::vector<float> a = plain::numbers<float>(left.elements()), b = plain::numbers<float>(right.elements(), 2);
+      expect_product<float>(plain::view(a, left), plain::view(b, right), {}, {9, m, n});
+      const std::vector<float> turned = plain::numbers<float>(right.elements(), 3);
+      expect_product<float>(plain::view(a, left), permuted(plain::view(turned, {9, n, 21}), {0, 2, 1}), {false, true}, {9, m, n});
+    }
+}
+
 TEST(BlasLayout, NeedsAUnitStrideAndLinesApart) {
   const std::vector<float> memory(100);
   View x = plain::view(memory, {4, 5});

@@ -7,6 +7,7 @@
 #include "base/threads/stop_scope.h"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 #define TENON_AVX2 [[gnu::target("avx2,fma")]]
 #else
 #define TENON_AVX2
@@ -112,8 +113,64 @@ TENON_AVX2 void small_product(const Matrix<T>& a, const Matrix<T>& b, T* c, std:
   }
 }
 
+// At most 32 columns: one or two vectors a row, without packing where b is stored by rows.
+constexpr std::int64_t kNarrow = 32;
+
+bool narrow_product(const Matrix<double>&, const Matrix<double>&, double*, std::int64_t) { return false; }
+
+#if defined(__x86_64__)
+template <int Rows, int Vectors>
+[[gnu::target("avx512f")]] void narrow_rows(const Matrix<float>& a, const float* b, std::int64_t step, __mmask16 last, float* c,
+                                            std::int64_t ldc) {
+  __m512 sums[Rows][Vectors];
+  _Pragma("GCC unroll 8") for (int r = 0; r < Rows; ++r) for (int v = 0; v < Vectors; ++v) sums[r][v] = _mm512_setzero_ps();
+  const float* column = a.data;
+  for (std::int64_t p = 0; p < a.cols; ++p, b += step, column += a.col_stride) {
+    __m512 line[Vectors];
+    for (int v = 0; v < Vectors; ++v)
+      line[v] = v + 1 < Vectors ? _mm512_loadu_ps(b + 16 * v) : _mm512_maskz_loadu_ps(last, b + 16 * v);
+    _Pragma("GCC unroll 8") for (int r = 0; r < Rows; ++r) {
+      const __m512 factor = _mm512_set1_ps(column[r * a.row_stride]);
+      for (int v = 0; v < Vectors; ++v) sums[r][v] = _mm512_fmadd_ps(factor, line[v], sums[r][v]);
+    }
+  }
+  _Pragma("GCC unroll 8") for (int r = 0; r < Rows; ++r) for (int v = 0; v < Vectors; ++v)
+      _mm512_mask_storeu_ps(c + r * ldc + 16 * v, v + 1 < Vectors ? static_cast<__mmask16>(0xffff) : last, sums[r][v]);
+}
+
+template <int Vectors>
+[[gnu::target("avx512f")]] void narrow_blocks(const Matrix<float>& a, const float* b, std::int64_t step, __mmask16 last, float* c,
+                                              std::int64_t ldc) {
+  std::int64_t i = 0;
+  for (; i + 8 <= a.rows; i += 8) narrow_rows<8, Vectors>(a.band(i, i + 8), b, step, last, c + i * ldc, ldc);
+  for (; i + 4 <= a.rows; i += 4) narrow_rows<4, Vectors>(a.band(i, i + 4), b, step, last, c + i * ldc, ldc);
+  for (; i + 2 <= a.rows; i += 2) narrow_rows<2, Vectors>(a.band(i, i + 2), b, step, last, c + i * ldc, ldc);
+  if (i < a.rows) narrow_rows<1, Vectors>(a.band(i, i + 1), b, step, last, c + i * ldc, ldc);
+}
+
+[[gnu::target("avx512f")]] bool narrow_product(const Matrix<float>& a, const Matrix<float>& b, float* c, std::int64_t ldc) {
+  static const bool has = __builtin_cpu_supports("avx512f");
+  if (!has) return false;
+  const float* from = b.data;
+  std::int64_t step = b.row_stride;
+  float packed[kSmallInner * kNarrow];
+  if (b.col_stride != 1) {
+    for (std::int64_t q = 0; q < b.cols; ++q)
+      for (std::int64_t p = 0; p < b.rows; ++p) packed[p * kNarrow + q] = b.data[q * b.col_stride + p * b.row_stride];
+    from = packed;
+    step = kNarrow;
+  }
+  const auto last = static_cast<__mmask16>((1u << (b.cols > 16 ? b.cols - 16 : b.cols)) - 1);
+  (b.cols > 16 ? narrow_blocks<2> : narrow_blocks<1>)(a, from, step, last, c, ldc);
+  return true;
+}
+#else
+bool narrow_product(const Matrix<float>&, const Matrix<float>&, float*, std::int64_t) { return false; }
+#endif
+
 template <class T>
 void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
+  if (b.cols <= kNarrow && a.cols <= kSmallInner && narrow_product(a, b, c, ldc)) return;
   const std::int64_t work = a.rows * b.cols * a.cols;
   if (work <= kTinyProduct || !has_blocked_gemm()) return plain_product(a, b, c, ldc);
   const std::int64_t limit = b.col_stride == 1 ? kSmallProduct : kSmallTransposed;

@@ -110,7 +110,7 @@ void pack(const T* from, std::int64_t line_stride, std::int64_t step_stride, std
 template <class Isa, class T>
 void product(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t ldc) {
   constexpr int kRows = Isa::kRows, kCols = Isa::template kCols<T>;
-  PackingMemory memory_a, memory_b;
+  PackingMemory<> memory_a, memory_b;
   const std::int64_t depth_limit = std::min(kDepth<T>, a.cols);
   const std::int64_t panels = (a.rows + kRows - 1) / kRows, block_panels = std::min(panels, kBlockPanels);
   const std::int64_t block_cols = std::min(kBlockCols, (b.cols + kCols - 1) / kCols * kCols);

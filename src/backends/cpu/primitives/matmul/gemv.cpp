@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/primitives/matmul/gemm.h"
 
@@ -11,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache
+constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache; kDotPiece is a multiple
 constexpr std::int64_t kRows = 64;       // rows whose sums are kept at the same time
 constexpr std::int64_t kShortRun = 128;  // terms added in T before they go to double
 constexpr std::int64_t kColumns = 256;   // results at a time if the matrix is stored by columns
@@ -32,42 +33,56 @@ struct Vectors<double> {
 
 // The same two loops are compiled twice: a macro, because an attribute cannot be a template argument, and because a shared inline
 // function compiled for AVX2 could be the one the linker keeps for everybody.
-#define TENON_GEMV_LOOPS(suffix, attribute)                                                                                   \
-  template <class T>                                                                                                          \
-  attribute double dot_##suffix(const T* a, const T* b, std::int64_t n) {                                                     \
-    constexpr int kLanes = 32 / sizeof(T);                                                                                    \
-    using Lanes = typename Vectors<T>::Lanes;                                                                                 \
-    using Wide = typename Vectors<T>::Wide;                                                                                   \
-    Lanes sums[4] = {};                                                                                                       \
-    std::int64_t i = 0;                                                                                                       \
-    for (; i + 4 * kLanes <= n; i += 4 * kLanes) _Pragma("GCC unroll 4") for (int v = 0; v < 4; ++v) {                        \
-        Lanes x, y;                                                                                                           \
-        std::memcpy(&x, a + i + v * kLanes, sizeof x);                                                                        \
-        std::memcpy(&y, b + i + v * kLanes, sizeof y);                                                                        \
-        sums[v] += x * y;                                                                                                     \
-      }                                                                                                                       \
-    const Wide all = (__builtin_convertvector(sums[0], Wide) + __builtin_convertvector(sums[1], Wide)) +                      \
-                     (__builtin_convertvector(sums[2], Wide) + __builtin_convertvector(sums[3], Wide));                       \
-    double sum = 0;                                                                                                           \
-    _Pragma("GCC unroll 8") for (int l = 0; l < kLanes; l += 2) sum += all[l] + all[l + 1];                                   \
-    for (; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);                                          \
-    return sum;                                                                                                               \
-  }                                                                                                                           \
-  template <class T>                                                                                                          \
-  attribute void add_rows_##suffix(const T* rows, std::int64_t stride, const T* x, std::int64_t x_stride, std::int64_t count, \
-                                   std::int64_t n, double* sums) {                                                            \
-    T run[kColumns] = {};                                                                                                     \
-    std::int64_t p = 0;                                                                                                       \
-    for (; p + 4 <= count; p += 4, rows += 4 * stride) {                                                                      \
-      const T x0 = x[p * x_stride], x1 = x[(p + 1) * x_stride], x2 = x[(p + 2) * x_stride], x3 = x[(p + 3) * x_stride];       \
-      const T *r0 = rows, *r1 = rows + stride, *r2 = rows + 2 * stride, *r3 = rows + 3 * stride;                              \
-      for (std::int64_t j = 0; j < n; ++j) run[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j]);                   \
-    }                                                                                                                         \
-    for (; p < count; ++p, rows += stride) {                                                                                  \
-      const T x0 = x[p * x_stride];                                                                                           \
-      for (std::int64_t j = 0; j < n; ++j) run[j] += x0 * rows[j];                                                            \
-    }                                                                                                                         \
-    for (std::int64_t j = 0; j < n; ++j) sums[j] += static_cast<double>(run[j]);                                              \
+#define TENON_GEMV_LOOPS(suffix, attribute)                                                                                      \
+  template <class T>                                                                                                             \
+  attribute double dot_##suffix(const T* a, const T* b, std::int64_t n) {                                                        \
+    constexpr int kLanes = 32 / sizeof(T);                                                                                       \
+    using Lanes = typename Vectors<T>::Lanes;                                                                                    \
+    using Wide = typename Vectors<T>::Wide;                                                                                      \
+    Lanes sums[4] = {};                                                                                                          \
+    std::int64_t i = 0;                                                                                                          \
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) _Pragma("GCC unroll 4") for (int v = 0; v < 4; ++v) {                           \
+        Lanes x, y;                                                                                                              \
+        std::memcpy(&x, a + i + v * kLanes, sizeof x);                                                                           \
+        std::memcpy(&y, b + i + v * kLanes, sizeof y);                                                                           \
+        sums[v] += x * y;                                                                                                        \
+      }                                                                                                                          \
+    for (int v = 0; i + kLanes <= n; i += kLanes, ++v) {                                                                         \
+      Lanes x, y;                                                                                                                \
+      std::memcpy(&x, a + i, sizeof x);                                                                                          \
+      std::memcpy(&y, b + i, sizeof y);                                                                                          \
+      sums[v] += x * y;                                                                                                          \
+    }                                                                                                                            \
+    const Wide all = __builtin_convertvector((sums[0] + sums[1]) + (sums[2] + sums[3]), Wide);                                   \
+    double sum = 0;                                                                                                              \
+    _Pragma("GCC unroll 8") for (int l = 0; l < kLanes; l += 2) sum += all[l] + all[l + 1];                                      \
+    for (; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);                                             \
+    return sum;                                                                                                                  \
+  }                                                                                                                              \
+  template <class T>                                                                                                             \
+  attribute void add_rows_##suffix(const T* rows, std::int64_t stride, const T* x, std::int64_t x_stride, std::int64_t count,    \
+                                   std::int64_t n, double* sums) {                                                               \
+    T run[kColumns] = {};                                                                                                        \
+    std::int64_t p = 0;                                                                                                          \
+    for (; p + 4 <= count; p += 4, rows += 4 * stride) {                                                                         \
+      const T x0 = x[p * x_stride], x1 = x[(p + 1) * x_stride], x2 = x[(p + 2) * x_stride], x3 = x[(p + 3) * x_stride];          \
+      const T *r0 = rows, *r1 = rows + stride, *r2 = rows + 2 * stride, *r3 = rows + 3 * stride;                                 \
+      for (std::int64_t j = 0; j < n; ++j) run[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j]);                      \
+    }                                                                                                                            \
+    for (; p < count; ++p, rows += stride) {                                                                                     \
+      const T x0 = x[p * x_stride];                                                                                              \
+      for (std::int64_t j = 0; j < n; ++j) run[j] += x0 * rows[j];                                                               \
+    }                                                                                                                            \
+    for (std::int64_t j = 0; j < n; ++j) sums[j] += static_cast<double>(run[j]);                                                 \
+  }                                                                                                                              \
+  /* Rows of a few terms each. */                                                                                                \
+  template <class T>                                                                                                             \
+  attribute void short_dots_##suffix(const T* rows, std::int64_t stride, const T* x, std::int64_t n, std::int64_t count, T* y) { \
+    for (std::int64_t i = 0; i < count; ++i, rows += stride) {                                                                   \
+      T sum = 0;                                                                                                                 \
+      for (std::int64_t p = 0; p < n; ++p) sum += rows[p] * x[p];                                                                \
+      y[i] = sum;                                                                                                                \
+    }                                                                                                                            \
   }
 
 TENON_GEMV_LOOPS(base, )
@@ -80,16 +95,17 @@ struct Loops {
   double (*dot)(const T* a, const T* b, std::int64_t n);
   void (*add_rows)(const T* rows, std::int64_t stride, const T* x, std::int64_t x_stride, std::int64_t count, std::int64_t n,
                    double* sums);
+  void (*short_dots)(const T* rows, std::int64_t stride, const T* x, std::int64_t n, std::int64_t count, T* y);
 };
 
 template <class T>
 const Loops<T>& loops() {
 #if defined(__x86_64__)
   static const Loops<T> best = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-                                   ? Loops<T>{dot_avx2<T>, add_rows_avx2<T>}
-                                   : Loops<T>{dot_base<T>, add_rows_base<T>};
+                                   ? Loops<T>{dot_avx2<T>, add_rows_avx2<T>, short_dots_avx2<T>}
+                                   : Loops<T>{dot_base<T>, add_rows_base<T>, short_dots_base<T>};
 #else
-  static const Loops<T> best{dot_base<T>, add_rows_base<T>};
+  static const Loops<T> best{dot_base<T>, add_rows_base<T>, short_dots_base<T>};
 #endif
   return best;
 }
@@ -99,9 +115,14 @@ template <class T>
 void by_dots(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
   const auto dot = loops<T>().dot;
   T gathered[kRun];
+  constexpr std::int64_t kShortRow = 8;
+  if (a.cols < kShortRow) {
+    for (std::int64_t q = 0; q < a.cols; ++q) gathered[q] = x[q * x_stride];
+    return loops<T>().short_dots(a.data, a.row_stride, gathered, a.cols, a.rows, y);
+  }
   for (std::int64_t i = 0; i < a.rows; i += kRows) {
     const std::int64_t rows = std::min(kRows, a.rows - i);
-    double sums[kRows] = {};
+    double sums[kRows] = {}, piece[kRows] = {};
     for (std::int64_t p = 0; p < a.cols; p += kRun) {
       const std::int64_t n = std::min(kRun, a.cols - p);
       const T* part = x + p * x_stride;
@@ -109,10 +130,21 @@ void by_dots(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
         for (std::int64_t q = 0; q < n; ++q) gathered[q] = part[q * x_stride];
         part = gathered;
       }
-      for (std::int64_t r = 0; r < rows; ++r) sums[r] += dot(a.data + (i + r) * a.row_stride + p, part, n);
+      for (std::int64_t r = 0; r < rows; ++r) piece[r] += dot(a.data + (i + r) * a.row_stride + p, part, n);
+      if ((p + kRun) % kDotPiece != 0 && p + kRun < a.cols) continue;
+      for (std::int64_t r = 0; r < rows; ++r) sums[r] += std::exchange(piece[r], 0);
     }
     for (std::int64_t r = 0; r < rows; ++r) y[i + r] = static_cast<T>(sums[r]);
   }
+}
+
+// Runs of kRun terms, in their order.
+template <class T>
+double long_dot(const T* a, const T* b, std::int64_t n) {
+  const auto dot = loops<T>().dot;
+  double sum = 0;
+  for (std::int64_t p = 0; p < n; p += kRun) sum += dot(a + p, b + p, std::min(kRun, n - p));
+  return sum;
 }
 
 // Columns of the matrix are contiguous.
@@ -130,7 +162,7 @@ void by_columns(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
 
 template <class T>
 void product(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
-  if (a.col_stride == 1 || a.cols == 1) {
+  if (a.col_stride == 1 || (a.cols == 1 && a.row_stride != 1)) {
     by_dots(a, x, x_stride, y);
   } else {
     by_columns(a, x, x_stride, y);
@@ -141,5 +173,8 @@ void product(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
 
 void gemv(const Matrix<float>& a, const float* x, std::int64_t x_stride, float* y) { product(a, x, x_stride, y); }
 void gemv(const Matrix<double>& a, const double* x, std::int64_t x_stride, double* y) { product(a, x, x_stride, y); }
+
+double dot(const float* a, const float* b, std::int64_t n) { return long_dot(a, b, n); }
+double dot(const double* a, const double* b, std::int64_t n) { return long_dot(a, b, n); }
 
 }  // namespace tenon::cpu

@@ -10,6 +10,7 @@
 #include "backends/cpu/primitives/matmul/bf16/gemm_bf16.h"
 #include "backends/cpu/primitives/matmul/gemm.h"
 #include "backends/cpu/primitives/matmul/gemm_blocked.h"
+#include "backends/cpu/primitives/matmul/packing_memory.h"
 #include "backends/cpu/primitives/primitives.h"
 #include "backends/cpu/primitives/split.h"
 #include "backends/cpu/primitives/typed.h"
@@ -44,6 +45,11 @@ Matrix<T> last_two(const View& view, bool transpose) {
   Matrix<T> matrix{static_cast<const T*>(view.data), view.shape[rank - 2], view.shape[rank - 1], view.strides[row],
                    view.strides[col]};
   return transpose ? matrix.transposed() : matrix;
+}
+
+// Of product |n|.
+std::int64_t place_of(std::int64_t n, const Batch& batch, const Strides& strides) {
+  return batch.shape.rank() == 1 ? n * strides[0] : offset_of(n, batch.shape, strides);
 }
 
 template <class T>
@@ -84,8 +90,8 @@ template <class T, class Out, class Body>
 void for_parts(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, Out* out, std::int64_t parts,
                std::int64_t cost, Body&& body) {
   const auto run = [&](std::int64_t n, std::int64_t part) {
-    body(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)),
-         out + offset_of(n, batch.shape, batch.out), part);
+    body(shifted(a, place_of(n, batch, batch.a)), shifted(b, place_of(n, batch, batch.b)), out + place_of(n, batch, batch.out),
+         part);
   };
   if (parts > 1) {
     pool.for_each(batch.count * parts, [&](std::int64_t chunk, int) { run(chunk / parts, chunk % parts); });
@@ -102,10 +108,31 @@ std::int64_t vector_parts(const ThreadPool& pool, std::int64_t rows, std::int64_
   return std::clamp<std::int64_t>(std::min(rows * cols / kGrain, rows / 32), 1, 4 * pool.threads());
 }
 
+// Fewer rows than threads, and long ones: the threads sum pieces of them, which are then added in order, as gemv() does.
+template <class T>
+void long_dots(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
+  const std::int64_t pieces = (matrix.cols + kDotPiece - 1) / kDotPiece;
+  std::vector<double> sums(static_cast<std::size_t>(batch.count * matrix.rows * pieces));
+  pool.for_each(static_cast<std::int64_t>(sums.size()), [&](std::int64_t task, int) {
+    const std::int64_t first = task % pieces * kDotPiece, row = task / pieces % matrix.rows, n = task / pieces / matrix.rows;
+    const T* const left = matrix.data + place_of(n, batch, batch.a) + row * matrix.row_stride + first;
+    const T* const right = vector.data + place_of(n, batch, batch.b) + first;
+    sums[static_cast<std::size_t>(task)] = dot(left, right, std::min(kDotPiece, matrix.cols - first));
+  });
+  for (std::int64_t i = 0; i < batch.count * matrix.rows; ++i) {
+    double sum = 0;
+    for (std::int64_t p = 0; p < pieces; ++p) sum += sums[static_cast<std::size_t>(i * pieces + p)];
+    out[place_of(i / matrix.rows, batch, batch.out) + i % matrix.rows] = static_cast<T>(sum);
+  }
+}
+
 // Rows of |matrix| times one vector each; cutting rows changes no result.
 template <class T>
 void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
   const std::int64_t work = matrix.rows * matrix.cols;
+  if (batch.count * matrix.rows < pool.threads() && matrix.col_stride == 1 && vector.row_stride == 1 &&
+      matrix.cols > 2 * kDotPiece)
+    return long_dots(pool, matrix, vector, batch, out);
   const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, work,
             [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
@@ -116,8 +143,10 @@ void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& 
 
 template <class T>
 void float_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, const Batch& batch, T* out, std::int64_t ldc) {
+  // A row times a small matrix is multiplied like several.
+  const bool is_small_row = a.rows == 1 && b.cols > 1 && b.col_stride == 1 && a.cols <= 128 && b.cols <= 128;
   if (b.cols == 1 && ldc == 1) return vector_product(pool, a, b, batch, out);
-  if (a.rows == 1) {
+  if (a.rows == 1 && !is_small_row) {
     Batch swapped = batch;
     std::swap(swapped.a, swapped.b);
     return vector_product(pool, b.transposed(), a.transposed(), swapped, out);
@@ -126,6 +155,7 @@ void float_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, con
   const std::int64_t cost = a.rows * a.cols * b.cols / 8;
   for_parts(pool, a, b, batch, out, cut.parts(), cost,
             [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
+              if (cut.parts() == 1) return gemm(left, right, to, ldc);
               const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
               const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 16);
               if (rows.begin == rows.end || cols.begin == cols.end) return;
@@ -210,6 +240,13 @@ void merge_rows(Matrix<Bf16Bits>& a, Batch& batch, std::int64_t ldc) {
   batch = {};
 }
 
+// Both operands in f32; at most a part of a product at a time.
+void exact_product(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* out, std::int64_t ldc) {
+  std::vector<float> wide_a, wide_b;  // of this product alone: a thread would keep them for long
+  gemm(widened_matrix(a, DType::bf16, 0, 0, a.rows, a.cols, wide_a), widened_matrix(b, DType::bf16, 0, 0, b.rows, b.cols, wide_b),
+       out, ldc);
+}
+
 // Some subnormal number matters: the matrices with one are multiplied in f32, each for itself, so that no result depends on the
 // other matrices of the batch.
 void bf16_product_with_subnormals(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch,
@@ -220,32 +257,95 @@ void bf16_product_with_subnormals(ThreadPool& pool, const Matrix<Bf16Bits>& a, c
   std::vector<char> is_exact(static_cast<std::size_t>(batch.count));
   for_ranges(pool, batch.count, a.rows * a.cols / 16, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t n = begin; n < end; ++n)
-      is_exact[static_cast<std::size_t>(n)] = needs_subnormals(range_of(shifted(a, offset_of(n, batch.shape, batch.a))),
-                                                               range_of(shifted(b, offset_of(n, batch.shape, batch.b))));
+      is_exact[static_cast<std::size_t>(n)] =
+          needs_subnormals(range_of(shifted(a, place_of(n, batch, batch.a))), range_of(shifted(b, place_of(n, batch, batch.b))));
   });
   pool.for_each(batch.count * cut.parts(), [&](std::int64_t task, int) {
     const std::int64_t n = task / cut.parts(), part = task % cut.parts();
-    const Matrix<Bf16Bits> left = shifted(a, offset_of(n, batch.shape, batch.a));
-    const Matrix<Bf16Bits> right = shifted(b, offset_of(n, batch.shape, batch.b));
+    const Matrix<Bf16Bits> left = shifted(a, place_of(n, batch, batch.a));
+    const Matrix<Bf16Bits> right = shifted(b, place_of(n, batch, batch.b));
     const Range rows = part_of(left.rows, cut.rows, part / cut.cols, 2);
     const Range cols = part_of(right.cols, cut.cols, part % cut.cols, 32);
     if (rows.begin == rows.end || cols.begin == cols.end) return;
-    float* const corner = out + offset_of(n, batch.shape, batch.out) + rows.begin * ldc + cols.begin;
+    float* const corner = out + place_of(n, batch, batch.out) + rows.begin * ldc + cols.begin;
     const Matrix<Bf16Bits> right_part = right.transposed().band(cols.begin, cols.end).transposed();
     if (is_exact[static_cast<std::size_t>(n)] == 0) return gemm_bf16(left.band(rows.begin, rows.end), right_part, corner, ldc);
-    std::vector<float> wide_left, wide_right;  // of this product alone: a thread would keep them for long
-    gemm(widened_matrix(left, DType::bf16, rows.begin, 0, rows.end - rows.begin, left.cols, wide_left),
-         widened_matrix(right_part, DType::bf16, 0, 0, right.rows, right_part.cols, wide_right), corner, ldc);
+    exact_product(left.band(rows.begin, rows.end), right_part, corner, ldc);
   });
 }
 
+// Whether there are many products of one thread each, which looks for subnormal numbers itself: operands are then in its cache.
+bool are_many(const ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch) {
+  constexpr std::int64_t kSmall = 512 * 512;
+  return std::max({a.rows * a.cols, b.cols * a.cols, a.rows * b.cols}) <= kSmall && batch.count >= 2 * pool.threads();
+}
+
+// |out| is f32, or bf16 and dense.
+void bf16_products_each(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch,
+                        const Target& out, std::int64_t ldc) {
+  const ConvertKernel convert = kernels().convert[static_cast<int>(DType::f32)][static_cast<int>(DType::bf16)];
+  const auto multiply = [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to) {
+    if (needs_subnormals(range_of(left), range_of(right))) return exact_product(left, right, to, ldc);
+    gemm_bf16(left, right, to, ldc);
+  };
+  const std::int64_t cost = a.rows * a.cols * b.cols / 16;
+  if (out.dtype == DType::f32)
+    return for_parts(
+        pool, a, b, batch, static_cast<float*>(out.data), 1, cost,
+        [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t) { multiply(left, right, to); });
+  for_parts(pool, a, b, batch, static_cast<Bf16Bits*>(out.data), 1, cost,
+            [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, Bf16Bits* to, std::int64_t) {
+              PackingMemory<(16 << 10)> memory;
+              float* const wide = memory.get<float>(left.rows * ldc);
+              multiply(left, right, wide);
+              convert(wide, to, left.rows * ldc);
+            });
+}
+
+// Whether products are so short that writing them in f32 and rounding them later would take longer than they do.
+bool are_short(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b) {
+  constexpr std::int64_t kShort = 96, kLarge = 128 * 1024;
+  return a.cols <= kShort && a.rows * b.cols >= kLarge;
+}
+
+// Short products as bf16: blocks of the result are rounded while they are in a cache. |out| is dense.
+void rounded_short_products(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, const Batch& batch,
+                            Bf16Bits* out, std::int64_t ldc) {
+  constexpr std::int64_t kBlockRows = 42, kBlockCols = 192;
+  const ConvertKernel convert = kernels().convert[static_cast<int>(DType::f32)][static_cast<int>(DType::bf16)];
+  const std::int64_t high = (a.rows + kBlockRows - 1) / kBlockRows, wide = (b.cols + kBlockCols - 1) / kBlockCols;
+  for_parts(pool, a, b, batch, out, high * wide, a.rows * b.cols * a.cols / 16,
+            [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, Bf16Bits* to, std::int64_t part) {
+              const Range rows = part_of(left.rows, high, part / wide, 14), cols = part_of(right.cols, wide, part % wide, 32);
+              const std::int64_t count = rows.end - rows.begin, width = cols.end - cols.begin;
+              if (count == 0 || width == 0) return;
+              PackingMemory<kBlockRows * kBlockCols * sizeof(float)> memory;
+              float* const block = memory.get<float>(count * width);
+              gemm_bf16(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(), block,
+                        width);
+              for (std::int64_t row = 0; row < count; ++row)
+                convert(block + row * width, to + (rows.begin + row) * ldc + cols.begin, width);
+            });
+}
+
 void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& given, const Matrix<Bf16Bits>& b, const Batch& given_batch,
-                  float* out, std::int64_t ldc) {
+                  const Target& target, std::int64_t ldc) {
   Matrix<Bf16Bits> a = given;
   Batch batch = given_batch;
   merge_rows(a, batch, ldc);
-  if (needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b)))
-    return bf16_product_with_subnormals(pool, given, b, given_batch, out, ldc);
+  if (are_many(pool, a, b, batch)) return bf16_products_each(pool, a, b, batch, target, ldc);
+  const bool is_exact = needs_subnormals(range_of(pool, a, batch, batch.a), range_of(pool, b, batch, batch.b));
+  if (target.dtype == DType::bf16) {
+    auto* const rounded = static_cast<Bf16Bits*>(target.data);
+    if (!is_exact) return rounded_short_products(pool, a, b, batch, rounded, ldc);
+    // Rare, so memory is taken when it happens.
+    const std::int64_t elements = target.shape.elements();
+    std::vector<float> wide(static_cast<std::size_t>(elements));
+    bf16_product_with_subnormals(pool, given, b, given_batch, wide.data(), ldc);
+    return kernels().convert[static_cast<int>(DType::f32)][static_cast<int>(DType::bf16)](wide.data(), rounded, elements);
+  }
+  float* const out = static_cast<float*>(target.data);
+  if (is_exact) return bf16_product_with_subnormals(pool, given, b, given_batch, out, ldc);
   const Cut cut = cut_of(a.rows, a.cols, b.cols, batch.count, pool.threads());
   for_parts(pool, a, b, batch, out, cut.parts(), a.rows * a.cols * b.cols / 16,
             [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
@@ -255,6 +355,12 @@ void bf16_product(ThreadPool& pool, const Matrix<Bf16Bits>& given, const Matrix<
               gemm_bf16(left.band(rows.begin, rows.end), right.transposed().band(cols.begin, cols.end).transposed(),
                         to + rows.begin * ldc + cols.begin, ldc);
             });
+}
+
+// Of small matrices packing is fast, unless there are a row or two.
+bool are_few_rows(std::int64_t rows, const Matrix<Bf16Bits>& other) {
+  constexpr std::int64_t kLarge = 96 * 96, kAlways = 2;
+  return rows <= kAlways || (rows <= kFewRows && other.rows * other.cols >= kLarge);
 }
 
 // Few rows of a, or few columns of b if the product is transposed: |out| is then stepped through the other way round. Products of
@@ -269,10 +375,10 @@ void few_rows_product(ThreadPool& pool, const Matrix<Bf16Bits>& a, const Matrix<
       const std::int64_t n = task / parts;
       const Range cols = part_of(b.cols, parts, task % parts, 32);
       if (cols.begin == cols.end) continue;
-      const Matrix<Bf16Bits> left = shifted(a, offset_of(n, batch.shape, batch.a));
-      const Matrix<Bf16Bits> right = shifted(b, offset_of(n, batch.shape, batch.b));
+      const Matrix<Bf16Bits> left = shifted(a, place_of(n, batch, batch.a));
+      const Matrix<Bf16Bits> right = shifted(b, place_of(n, batch, batch.b));
       if (multiply_few_rows(left, right.transposed().band(cols.begin, cols.end).transposed(),
-                            out + offset_of(n, batch.shape, batch.out) + cols.begin * col_step, row_step, col_step))
+                            out + place_of(n, batch, batch.out) + cols.begin * col_step, row_step, col_step))
         has_subnormals[static_cast<std::size_t>(n)].store(true, std::memory_order_relaxed);
     }
   });
@@ -315,8 +421,8 @@ void integer_product(ThreadPool& pool, const Matrix<T>& a, const Matrix<T>& b, c
   for_ranges(pool, batch.count * a.rows, a.cols * b.cols / 2, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t n = i / a.rows, row = i % a.rows;
-      integer_row(shifted(a, offset_of(n, batch.shape, batch.a)), shifted(b, offset_of(n, batch.shape, batch.b)), row,
-                  out + offset_of(n, batch.shape, batch.out) + row * ldc);
+      integer_row(shifted(a, place_of(n, batch, batch.a)), shifted(b, place_of(n, batch, batch.b)), row,
+                  out + place_of(n, batch, batch.out) + row * ldc);
     }
   });
 }
@@ -330,13 +436,24 @@ bool is_blas_layout(const View& matrix) {
 }
 
 bool has_matmul16(DType dtype, const View& a, const View& b, const MatMulAttr& attr, const Shape& out) {
-  constexpr std::int64_t kWorthIt = 32 * 32 * 32;
+  constexpr std::int64_t kWorthIt = 16 * 16 * 16;
   const int rank = out.rank();
   const std::int64_t m = out[rank - 2], n = out[rank - 1], k = a.shape[attr.transpose_a ? rank - 2 : rank - 1];
   if (out.elements() == 0 || k == 0 || a.dtype != dtype || b.dtype != dtype || (dtype != DType::bf16 && dtype != DType::f16))
     return false;
   if (m == 1 || n == 1) return m * n * k >= 1024 && has_blocked_gemm();
   return dtype == DType::bf16 && bf16_unit() != Bf16Unit::none && m * n * k >= kWorthIt;
+}
+
+bool stores_matmul16(const ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Shape& out) {
+  const int rank = out.rank();
+  Matrix<Bf16Bits> left = last_two<Bf16Bits>(a, attr.transpose_a);
+  const Matrix<Bf16Bits> right = last_two<Bf16Bits>(b, attr.transpose_b);
+  if (a.dtype != DType::bf16 || left.rows == 1 || right.cols == 1) return false;
+  if (multiplies_few_rows() && (are_few_rows(left.rows, right) || are_few_rows(right.cols, left))) return false;
+  Batch batch = batch_of(a, b, dense_target(nullptr, DType::bf16, out));
+  merge_rows(left, batch, out[rank - 1]);
+  return are_many(pool, left, right, batch) || are_short(left, right);
 }
 
 void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& attr, const Target& out) {
@@ -349,18 +466,20 @@ void matmul16(ThreadPool& pool, const View& a, const View& b, const MatMulAttr& 
   float* const to = static_cast<float*>(out.data);
   const auto by_blocks = [&](const Matrix<Bf16Bits>& x, const Matrix<Bf16Bits>& y, const Batch& products, float* results) {
     if (y.cols == 1 && ldc == 1) return vector_product16(pool, x, y, a.dtype, products, results);
-    if (x.rows > 1) return bf16_product(pool, x, y, products, results, ldc);
+    Target to_results = out;
+    to_results.data = results;
+    if (x.rows > 1) return bf16_product(pool, x, y, products, to_results, ldc);
     Batch others = products;
     std::swap(others.a, others.b);
     vector_product16(pool, y.transposed(), x.transposed(), a.dtype, others, results);
   };
   const auto alone = [&](std::int64_t n) {
-    by_blocks(shifted(left, offset_of(n, batch.shape, batch.a)), shifted(right, offset_of(n, batch.shape, batch.b)), {},
-              to + offset_of(n, batch.shape, batch.out));
+    by_blocks(shifted(left, place_of(n, batch, batch.a)), shifted(right, place_of(n, batch, batch.b)), {},
+              to + place_of(n, batch, batch.out));
   };
   const bool takes_few = a.dtype == DType::bf16 && multiplies_few_rows();
-  if (takes_few && left.rows <= kFewRows) return few_rows_product(pool, left, right, batch, to, ldc, 1, alone);
-  if (takes_few && right.cols <= kFewRows)
+  if (takes_few && are_few_rows(left.rows, right)) return few_rows_product(pool, left, right, batch, to, ldc, 1, alone);
+  if (takes_few && are_few_rows(right.cols, left))
     return few_rows_product(pool, right.transposed(), left.transposed(), swapped, to, 1, ldc, alone);
   by_blocks(left, right, batch, to);
 }

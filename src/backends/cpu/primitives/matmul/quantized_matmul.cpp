@@ -350,7 +350,7 @@ class AmxProduct {
 
   const Rows& x_;
   const QuantizedMatMulAttr& attr_;
-  PackingMemory memory_;  // of a widened panel
+  PackingMemory<> memory_;  // of a widened panel
   std::uint8_t* codes_ = nullptr;
   float *scales_ = nullptr, *minima_ = nullptr;
 };

@@ -26,6 +26,12 @@ struct Spaces {
       in[to] = x[axis];
       out[to] = y[axis];
     }
+    // Rows of which one window each has all are one long row.
+    constexpr std::int64_t kLongest = 32 * 1024;
+    for (int i = 0; i < 2 && out[2] == 1 && out[1] == 1 && in[1] * in[2] <= kLongest; ++i) {
+      in = {1, in[0], in[1] * in[2]};
+      out = {1, out[0], 1};
+    }
   }
 };
 
@@ -64,6 +70,16 @@ double sum_of(const double* from, std::int64_t n) {
     for (std::int64_t l = 0; l < 4; ++l) sums[l] += from[i + l];
   for (; i < n; ++i) sums[0] += from[i];
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// The same for maxima.
+float largest_of(const float* from, std::int64_t n) {
+  float most[4] = {from[0], from[0], from[0], from[0]};
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (std::int64_t l = 0; l < 4; ++l) most[l] = larger(most[l], from[i + l]);
+  for (; i < n; ++i) most[0] = larger(most[0], from[i]);
+  return larger(larger(most[0], most[1]), larger(most[2], most[3]));
 }
 
 class Runner {
@@ -127,9 +143,7 @@ class Runner {
         to[i] = static_cast<float>(reduce(row + window.begin, window.end - window.begin).f);
         continue;
       }
-      float most = row[window.begin];
-      for (std::int64_t j = window.begin + 1; j < window.end; ++j) most = larger(most, row[j]);
-      to[i] = most;
+      to[i] = largest_of(row + window.begin, window.end - window.begin);
     }
   }
 
@@ -153,8 +167,8 @@ class Runner {
 
 }  // namespace
 
-std::size_t adaptive_pool_scratch_bytes(const ThreadPool& pool, const Shape& x) {
-  return RowMemory::bytes(x[x.rank() - 1]) * static_cast<std::size_t>(pool.threads());
+std::size_t adaptive_pool_scratch_bytes(const ThreadPool& pool, const Shape& x, const Shape& out) {
+  return RowMemory::bytes(Spaces(x, out).in[2]) * static_cast<std::size_t>(pool.threads());
 }
 
 void adaptive_pool(ThreadPool& pool, const View& x, const AdaptivePoolAttr& attr, const Target& out,

@@ -8,7 +8,7 @@
 
 namespace tenon::cpu {
 
-std::size_t adaptive_pool_scratch_bytes(const ThreadPool& pool, const Shape& x);
+std::size_t adaptive_pool_scratch_bytes(const ThreadPool& pool, const Shape& x, const Shape& out);
 // x is dense, of f32, f16 or bf16; out is f32.
 void adaptive_pool(ThreadPool& pool, const View& x, const AdaptivePoolAttr& attr, const Target& out,
                    std::span<std::byte> scratch);

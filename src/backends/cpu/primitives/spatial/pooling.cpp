@@ -64,77 +64,151 @@ typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t pl
   return Kind::join(Kind::join(totals[0], totals[1]), Kind::join(totals[2], totals[3]));
 }
 
-// Maxima of f32 windows: first of the rows, then along the row. A window that contains a NaN gives NaN, as in WindowMax.
-TENON_CLONES void max_into(float* __restrict to, const float* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[i] <= to[i] ? to[i] : from[i];
-}
-TENON_CLONES void max_pairs_into(float* __restrict to, const float* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] != to[i] || from[2 * i] <= to[i] ? to[i] : from[2 * i];
-}
+// Windows of f32 by rows: first of the rows of a window, then along that row, whose elements are split by their remainder by the
+// stride, so that every tap reads neighbours.
+constexpr std::int64_t kLine = 1024;     // elements of a row of the input at a time
+constexpr std::int64_t kMostStride = 4;  // along a row
+constexpr std::int64_t kMostTaps = 64;   // along a row
 
-constexpr std::int64_t kLine = 1024;  // elements of a row of the input at a time
+#define TENON_SPLIT_ROW(T)                                                                                     \
+  TENON_CLONES void split_row(const T* from, std::int64_t step, std::int64_t n, T* parts, std::int64_t room) { \
+    if (step == 2) {                                                                                           \
+      T *even = parts, *odd = parts + room;                                                                    \
+      for (std::int64_t i = 0; i < n; ++i) {                                                                   \
+        even[i] = from[2 * i];                                                                                 \
+        odd[i] = from[2 * i + 1];                                                                              \
+      }                                                                                                        \
+    } else if (step == 3) {                                                                                    \
+      T *first = parts, *second = parts + room, *third = parts + 2 * room;                                     \
+      for (std::int64_t i = 0; i < n; ++i) {                                                                   \
+        first[i] = from[3 * i];                                                                                \
+        second[i] = from[3 * i + 1];                                                                           \
+        third[i] = from[3 * i + 2];                                                                            \
+      }                                                                                                        \
+    } else {                                                                                                   \
+      for (std::int64_t p = 0; p < step; ++p)                                                                  \
+        for (std::int64_t i = 0; i < n; ++i) parts[p * room + i] = from[step * i + p];                         \
+    }                                                                                                          \
+  }
+TENON_SPLIT_ROW(float)
+TENON_SPLIT_ROW(double)
 
-TENON_CLONES void add_into(double* __restrict to, const float* from, std::int64_t n) {
+// A window that contains a NaN gives NaN, as in WindowMax.
+TENON_CLONES void join_rows(const float* a, const float* b, std::int64_t n, float* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = WindowMax<float>::join(a[i], b[i]);
+}
+TENON_CLONES void widen_row(const float* from, std::int64_t n, double* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<double>(from[i]);
+}
+TENON_CLONES void add_row(const float* from, std::int64_t n, double* to) {
   for (std::int64_t i = 0; i < n; ++i) to[i] += static_cast<double>(from[i]);
 }
-TENON_CLONES void sum_windows(const double* line, std::int64_t step, std::int64_t taps, std::int64_t dilation, std::int64_t n,
-                              float* out) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (std::int64_t tap = 0; tap < taps; ++tap) sum += line[i * step + tap * dilation];
-    out[i] = static_cast<float>(sum);
+
+// out[i] = sources[0][i] joined with sources[1][i] and so on, for |Block| neighbours.
+template <class Kind, int Block, class T>
+[[gnu::always_inline]] inline void join_block(const T* const* sources, std::int64_t taps, std::int64_t i, float* out) {
+  T totals[Block];
+  for (int l = 0; l < Block; ++l) totals[l] = sources[0][i + l];
+  for (std::int64_t tap = 1; tap < taps; ++tap)
+    for (int l = 0; l < Block; ++l) totals[l] = Kind::join(totals[l], sources[tap][i + l]);
+  for (int l = 0; l < Block; ++l) out[i + l] = static_cast<float>(totals[l]);
+}
+#define TENON_JOIN_TAPS(Kind, T)                                                                           \
+  TENON_CLONES void join_taps_of(const T* const* sources, std::int64_t taps, std::int64_t n, float* out) { \
+    std::int64_t i = 0;                                                                                    \
+    for (; i + 32 <= n; i += 32) join_block<Kind<float>, 32>(sources, taps, i, out);                       \
+    for (; i + 8 <= n; i += 8) join_block<Kind<float>, 8>(sources, taps, i, out);                          \
+    for (; i < n; ++i) join_block<Kind<float>, 1>(sources, taps, i, out);                                  \
   }
+TENON_JOIN_TAPS(WindowMax, float)
+TENON_JOIN_TAPS(WindowSum, double)
+
+// The rows, each |n| elements, joined: one of maxima is read where it is.
+const float* joined(const float* const* rows, std::int64_t count, std::int64_t n, float* line) {
+  if (count == 1) return rows[0];
+  join_rows(rows[0], rows[1], n, line);
+  for (std::int64_t r = 2; r < count; ++r) join_rows(line, rows[r], n, line);
+  return line;
+}
+const double* joined(const float* const* rows, std::int64_t count, std::int64_t n, double* line) {
+  widen_row(rows[0], n, line);
+  for (std::int64_t r = 1; r < count; ++r) add_row(rows[r], n, line);
+  return line;
 }
 
 bool has_fast_row(const Sliding& at) {
-  return at.steps[2] == 1 && at.stride[2] <= 2 && at.out[2] >= 4 && (at.size[2] - 1) * at.dilation[2] < kLine / 4;
+  return at.steps[2] == 1 && at.stride[2] <= kMostStride && at.out[2] >= 2 && at.size[2] <= kMostTaps &&
+         at.size[0] * at.size[1] <= kMostTaps && (at.size[2] - 1) * at.dilation[2] < kLine / 4;
 }
 
-void max_row(const Sliding& at, const float* image, std::int64_t place0, std::int64_t place1, float* out) {
-  constexpr float kLeast = -std::numeric_limits<float>::infinity();
-  alignas(64) float line[kLine + 2];
-  const std::int64_t reach = (at.size[2] - 1) * at.dilation[2] + 1, step = at.stride[2];
-  const std::int64_t places = (kLine - reach) / step + 1;
-  for (std::int64_t begin = 0; begin < at.out[2]; begin += places) {
-    const std::int64_t n = std::min(places, at.out[2] - begin), first = at.source(2, begin, 0), extent = (n - 1) * step + reach;
-    std::fill_n(line, extent + 1, kLeast);
-    const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at.in[2] - first, from, extent);
+// One row of the result, a part at a time.
+template <class Kind>
+class RowOfWindows {
+  using Total = typename Kind::Total;
+
+ public:
+  RowOfWindows(const Sliding& at, const float* image, std::int64_t place0, std::int64_t place1) : at_(at) {
     for (std::int64_t tap0 = 0; tap0 < at.size[0]; ++tap0) {
       const std::int64_t slice = at.source(0, place0, tap0);
       if (!at.is_inside(0, slice)) continue;
       for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
         const std::int64_t row = at.source(1, place1, tap);
-        if (!at.is_inside(1, row)) continue;
-        max_into(line + from, image + slice * at.steps[0] + row * at.steps[1] + first + from, to - from);
+        if (at.is_inside(1, row)) rows_[count_++] = image + slice * at.steps[0] + row * at.steps[1];
       }
     }
-    std::fill_n(out + begin, n, kLeast);
-    for (std::int64_t tap = 0; tap < at.size[2]; ++tap)
-      (step == 1 ? max_into : max_pairs_into)(out + begin, line + tap * at.dilation[2], n);
   }
-}
 
-// Sums likewise, in double.
-void sum_row(const Sliding& at, const float* image, std::int64_t place0, std::int64_t place1, float* out) {
-  alignas(64) double line[kLine];
-  const std::int64_t reach = (at.size[2] - 1) * at.dilation[2] + 1, step = at.stride[2];
-  const std::int64_t places = (kLine - reach) / step + 1;
-  for (std::int64_t begin = 0; begin < at.out[2]; begin += places) {
-    const std::int64_t n = std::min(places, at.out[2] - begin), first = at.source(2, begin, 0), extent = (n - 1) * step + reach;
-    std::fill_n(line, extent, 0.0);
-    const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at.in[2] - first, from, extent);
-    for (std::int64_t tap0 = 0; tap0 < at.size[0]; ++tap0) {
-      const std::int64_t slice = at.source(0, place0, tap0);
-      if (!at.is_inside(0, slice)) continue;
-      for (std::int64_t tap = 0; tap < at.size[1]; ++tap) {
-        const std::int64_t row = at.source(1, place1, tap);
-        if (!at.is_inside(1, row)) continue;
-        add_into(line + from, image + slice * at.steps[0] + row * at.steps[1] + first + from, to - from);
-      }
+  void run(float* out) {
+    if (count_ == 0) return void(std::fill_n(out, at_.out[2], static_cast<float>(Kind::kStart)));
+    const std::int64_t reach = (at_.size[2] - 1) * at_.dilation[2] + 1, step = at_.stride[2], places = (kLine - reach) / step + 1;
+    for (std::int64_t begin = 0; begin < at_.out[2]; begin += places) {
+      const std::int64_t n = std::min(places, at_.out[2] - begin), first = at_.source(2, begin, 0);
+      run_part(first, (n - 1) * step + reach, n, out + begin);
     }
-    sum_windows(line, step, at.size[2], at.dilation[2], n, out + begin);
   }
-}
+
+ private:
+  // |n| windows, the first from element |first| of the row on; they reach over |extent| elements.
+  void run_part(std::int64_t first, std::int64_t extent, std::int64_t n, float* out) {
+    const std::int64_t step = at_.stride[2], taps = at_.size[2], dilation = at_.dilation[2], reach = (taps - 1) * dilation + 1;
+    const std::int64_t from = std::clamp<std::int64_t>(-first, 0, extent), to = std::clamp(at_.in[2] - first, from, extent);
+    const float* inside[kMostTaps];
+    for (std::int64_t r = 0; r < count_; ++r) inside[r] = rows_[r] + (first + from);
+    const Total* const line = joined(inside, count_, to - from, line_);  // element i is line[i - from]
+    // Windows that lie inside, and those that reach over an end.
+    const std::int64_t low = std::min(n, (from + step - 1) / step);
+    const std::int64_t high = to - reach < low * step ? low : std::min(n, (to - reach) / step + 1);
+    const auto at_edge = [&](std::int64_t i) {
+      Total total = Kind::kStart;
+      for (std::int64_t tap = 0; tap < taps; ++tap)
+        if (const std::int64_t place = i * step + tap * dilation; place >= from && place < to)
+          total = Kind::join(total, line[place - from]);
+      out[i] = static_cast<float>(total);
+    };
+    for (std::int64_t i = 0; i < low; ++i) at_edge(i);
+    for (std::int64_t i = high; i < n; ++i) at_edge(i);
+    if (low == high) return;
+    const Total* const windows = line + (low * step - from);
+    const Total* sources[kMostTaps];
+    if (step == 1) {
+      for (std::int64_t tap = 0; tap < taps; ++tap) sources[tap] = windows + tap * dilation;
+    } else {
+      constexpr std::int64_t kPart = kLine / 2 + 2;
+      // As many whole groups as there are, and the elements that are left.
+      const std::int64_t elements = (high - low - 1) * step + reach, groups = elements / step;
+      split_row(windows, step, groups, parts_, kPart);
+      for (std::int64_t rest = groups * step; rest < elements; ++rest) parts_[rest % step * kPart + groups] = windows[rest];
+      for (std::int64_t tap = 0; tap < taps; ++tap) sources[tap] = parts_ + tap * dilation % step * kPart + tap * dilation / step;
+    }
+    join_taps_of(sources, taps, high - low, out + low);
+  }
+
+  const Sliding& at_;
+  const float* rows_[kMostTaps];
+  std::int64_t count_ = 0;
+  alignas(64) Total line_[kLine];
+  alignas(64) Total parts_[kMostStride * (kLine / 2 + 2)];
+};
 
 // Windows that do not slide along the last axis, of f32: images with their channels in blocks at the end. |Kind| is joined for 16
 // neighbours at a time.
@@ -211,8 +285,7 @@ void pool_images(ThreadPool& pool, const View& x, const Sliding& at, T* out) {
         }
       if constexpr (std::is_same_v<T, float>)
         if (fast) {
-          constexpr auto pool_line = std::is_same_v<Kind, WindowMax<float>> ? max_row : sum_row;
-          pool_line(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);
+          RowOfWindows<Kind>(at, from, row / at.out[1], row % at.out[1]).run(out + i * at.out[2]);
           continue;
         }
       pool_row<Kind>(at, from, row / at.out[1], row % at.out[1], out + i * at.out[2]);

@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kLanes = 16, kRows = 12;  // AVX-512 only
 // The planes of all channels of a band: about half of an L2 cache.
 constexpr std::int64_t kBandElements = 160 * 1024;
+// A part of the channels has at least so many that laying out planes for each part costs little.
+constexpr std::int64_t kPartChannels = 60;
 
 // Rows x 32 sums into |tile|: two vectors of places, at |left_place| and |right_place|; step p reads |offsets|[p] further on.
 using Micro = void (*)(const float* weights, const float* left_place, const float* right_place, const std::int32_t* offsets,
@@ -62,6 +64,7 @@ struct DirectPlan {
   std::int64_t images, groups, in_channels, out_channels, depth;
   Planes planes;
   std::int64_t bands;
+  std::int64_t parts = 1;  // of the channels of a result, where there are too few bands for the threads
 
   DirectPlan(const View& x, const Shape& weight, const ConvAttr& attr, const Shape& out, int threads)
       : images(x.shape[0]),
@@ -72,15 +75,26 @@ struct DirectPlan {
         planes(sliding_of(x, weight, attr, out), 1) {
     const Sliding& at = planes.at;
     const std::int64_t halo = (at.size[1] - 1) * at.dilation[1] / at.stride[1];
-    const std::int64_t rows =
-        kBandElements / std::max<std::int64_t>(1, in_channels * planes.pitch * at.size[0] * at.stride[1] * at.stride[2]);
+    const std::int64_t row_elements = std::max<std::int64_t>(1, in_channels * planes.pitch * at.stride[1] * at.stride[2]);
+    const std::int64_t rows = kBandElements / (row_elements * at.size[0]);
     std::int64_t band = std::clamp<std::int64_t>(rows - halo, 2, at.out[1]);
-    const std::int64_t tasks = images * groups * at.out[0], wanted = std::int64_t{2} * threads;
+    std::int64_t tasks = images * groups * at.out[0];
+    const std::int64_t wanted = std::int64_t{2} * threads;
+    if (threads > 1 && tasks < wanted)
+      parts = std::max<std::int64_t>(1, std::min((wanted + tasks - 1) / tasks, out_channels / kPartChannels));
+    tasks *= parts;
     if (threads > 1 && tasks < wanted) band = std::min(band, std::max<std::int64_t>(2, at.out[1] * tasks / wanted));
     bands = (at.out[1] + band - 1) / band;
     planes.set_band((at.out[1] + bands - 1) / bands);
     bands = (at.out[1] + planes.band - 1) / planes.band;
+    if (bands > 1 || !planes.has_slices()) return;
+    const std::int64_t whole = kBandElements / (row_elements * planes.rows_for(at.out[1]));
+    std::int64_t together = std::clamp<std::int64_t>((whole - at.size[0]) / at.stride[0] + 1, 1, at.out[0]);
+    if (threads > 1) together = std::min(together, std::max<std::int64_t>(1, tasks / wanted));
+    planes.set_band(planes.band, together);
   }
+
+  std::int64_t slice_tasks() const { return (planes.at.out[0] + planes.slices - 1) / planes.slices; }
 
   std::size_t offset_bytes() const { return (static_cast<std::size_t>(depth) * sizeof(std::int32_t) + 63) / 64 * 64; }
   std::size_t worker_bytes() const {
@@ -104,15 +118,19 @@ class BandRunner {
       offsets_[p] = static_cast<std::int32_t>(p / window * plan.planes.elements + plan.planes.offset(p % window));
   }
 
-  void run(std::int64_t task) {
-    const std::int64_t band = task % plan_.bands, slice = task / plan_.bands % at_.out[0],
-                       group = task / plan_.bands / at_.out[0] % plan_.groups,
-                       image = task / plan_.bands / at_.out[0] / plan_.groups;
+  void run(std::int64_t of_part) {
+    const std::int64_t task = of_part / plan_.parts;
+    const Range channels = part_of(plan_.out_channels, plan_.parts, of_part % plan_.parts, kRows);
+    const std::int64_t of_slices = plan_.slice_tasks(), band = task % plan_.bands,
+                       slice = task / plan_.bands % of_slices * plan_.planes.slices,
+                       slices = std::min(plan_.planes.slices, at_.out[0] - slice),
+                       group = task / plan_.bands / of_slices % plan_.groups,
+                       image = task / plan_.bands / of_slices / plan_.groups;
     const std::int64_t first = band * plan_.planes.band, rows = std::min(plan_.planes.band, at_.out[1] - first);
     const auto* const from =
         static_cast<const float*>(x_.data) + image * x_.strides[0] + group * plan_.in_channels * x_.strides[1];
     for (std::int64_t c = 0; c < plan_.in_channels; ++c)
-      plan_.planes.fill(from + c * x_.strides[1], slice, first, rows, planes_ + c * plan_.planes.elements);
+      plan_.planes.fill(from + c * x_.strides[1], slice, slices, first, rows, planes_ + c * plan_.planes.elements);
     const std::int64_t places = at_.places(), first_channel = group * plan_.out_channels;
     const std::int64_t first_row = image * plan_.groups * plan_.out_channels + first_channel;
     const std::int64_t first_place = (slice * at_.out[1] + first) * at_.out[2];
@@ -123,30 +141,36 @@ class BandRunner {
     for (std::int64_t p = 0; p < plan_.depth; p += limit) {
       const std::int64_t depth = std::min(limit, plan_.depth - p);
       const bool is_last = p + depth == plan_.depth;
-      tiles(weights, p, depth, rows, to, places, is_last && !end.empty() ? &end : nullptr);
+      tiles(weights, p, depth, TileWalk(plan_.planes, rows, slices), channels, to, places,
+            is_last && !end.empty() ? &end : nullptr);
     }
     if (finish_.is_empty()) return;
-    for (std::int64_t c = 0; c < plan_.out_channels; ++c)
-      finish_.apply(to + c * places, to + c * places, first_row + c, first_place, rows * at_.out[2]);
+    for (std::int64_t c = channels.begin; c < channels.end; ++c)
+      finish_.apply(to + c * places, to + c * places, first_row + c, first_place,
+                    ((slices - 1) * at_.out[1] + rows) * at_.out[2]);
   }
 
  private:
   // All tiles of the band, for steps [p, p + depth).
-  void tiles(const float* weights, std::int64_t p, std::int64_t depth, std::int64_t rows, float* to, std::int64_t ldc,
-             const TileEnd* end) {
-    const TileWalk walk(plan_.planes, rows);
+  void tiles(const float* weights, std::int64_t p, std::int64_t depth, const TileWalk& walk, const Range& channels, float* to,
+             std::int64_t ldc, const TileEnd* end) {
     const float* const block = weights + p * ((plan_.out_channels + kRows - 1) / kRows * kRows);
     alignas(64) float tile[kRows * kTileCols];
+    Piece pieces[kMostPieces];
+    const auto one = [&](std::int64_t v, int count, std::int64_t i) {
+      const std::int64_t n = std::min(kRows, plan_.out_channels - i);
+      micro_for(n)(block + i * depth, planes_ + walk.place(v), planes_ + walk.second_place(v), offsets_ + p, depth, tile);
+      store_rows(tile, n, pieces, count, to + i * ldc, ldc, p > 0, end, i);
+    };
+    // The larger operand is read once.
+    const bool by_rows = (channels.end - channels.begin) * 2 > walk.vectors() * kLanes;
+    for (std::int64_t i = channels.begin; by_rows && i < channels.end; i += kRows)
+      for (std::int64_t v = 0; v < walk.vectors(); v += 2)
+        if (const int count = walk.pieces(v, pieces); count > 0) one(v, count, i);
+    if (by_rows) return;
     for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
-      Piece pieces[kMostPieces];
       const int count = walk.pieces(v, pieces);
-      if (count == 0) continue;
-      const float *left = planes_ + walk.place(v), *right = planes_ + walk.second_place(v);
-      for (std::int64_t i = 0; i < plan_.out_channels; i += kRows) {
-        const std::int64_t n = std::min(kRows, plan_.out_channels - i);
-        micro_for(n)(block + i * depth, left, right, offsets_ + p, depth, tile);
-        store_rows(tile, n, pieces, count, to + i * ldc, ldc, p > 0, end, i);
-      }
+      for (std::int64_t i = channels.begin; count > 0 && i < channels.end; i += kRows) one(v, count, i);
     }
   }
 
@@ -166,11 +190,10 @@ bool has_direct_conv(const View& x, const Shape& weight, const ConvAttr& attr, c
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
   if (!has || !has_packed_gemm() || is_depthwise(weight, attr) || out.elements() == 0) return false;
   const Sliding at = sliding_of(x, weight, attr, out);
-  if (at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2 || at.out[2] < 12) return false;
+  if (at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2) return false;
   const Planes planes(at, 1);
-  // Places that are computed in vain, and offsets of 32 bits.
-  if (TileWalk(planes, at.out[1]).vectors() * 64 > at.out[1] * at.out[2] * 5 || weight[1] > 4096 || planes.pitch > 1 << 16)
-    return false;
+  // Offsets of 32 bits.
+  if (!are_tiles_better(planes, weight[0] / attr.groups, 1) || weight[1] > 4096 || planes.pitch > 1 << 16) return false;
   const DirectPlan plan(x, weight, attr, out, 1);
   return plan.planes.elements * plan.in_channels < (std::int64_t{1} << 24);
 }
@@ -183,7 +206,7 @@ std::size_t direct_conv_scratch_bytes(const ThreadPool& pool, const View& x, con
 void direct_conv(ThreadPool& pool, const View& x, const float* packed, const Shape& weight, const ConvAttr& attr,
                  const Target& out, const Finish& finish, std::span<std::byte> scratch) {
   const DirectPlan plan(x, weight, attr, out.shape, pool.threads());
-  pool.for_each(plan.images * plan.groups * plan.planes.at.out[0] * plan.bands, [&](std::int64_t task, int worker) {
+  pool.for_each(plan.images * plan.groups * plan.slice_tasks() * plan.bands * plan.parts, [&](std::int64_t task, int worker) {
     std::byte* const own = scratch.data() + plan.worker_bytes() * static_cast<std::size_t>(worker);
     BandRunner(plan, x, packed, static_cast<float*>(out.data), finish, own).run(task);
   });

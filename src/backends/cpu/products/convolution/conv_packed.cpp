@@ -345,7 +345,7 @@ TENON_CLONES bool is_finite(const float* weights, std::int64_t n) {
 }
 
 bool is_depthwise(const Shape& weight, const ConvAttr& attr) {
-  return weight[1] == 1 && attr.groups > 1 && weight[0] == attr.groups && weight.rank() <= 4;
+  return weight[1] == 1 && attr.groups > 1 && weight[0] == attr.groups;
 }
 
 bool has_packed_conv(const Shape& weight, const ConvAttr& attr) {

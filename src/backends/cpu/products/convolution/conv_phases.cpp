@@ -14,6 +14,17 @@ constexpr std::int64_t kHeader = 16;  // floats before the packed weights; the f
 std::int64_t divided_down(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return -divided_down(-a, b); }
 
+PhaseAxis plain_phase(const ConvAttr& attr, std::size_t axis, std::int64_t size, std::int64_t out) {
+  return {.count = out, .taps = size, .stride = attr.stride[axis], .dilation = attr.dilation[axis], .pad = attr.pad_low[axis]};
+}
+
+// Channels of the input that a tap of the packed weights has side by side.
+std::int64_t unit_of(const BlockedConv& conv) { return conv.is_plain || is_depthwise(conv.weight, conv.attr) ? 1 : kBlock; }
+
+std::int64_t rows_of(const BlockedConv& conv) { return channel_blocks(conv.outs()) * kBlock; }
+
+}  // namespace
+
 // Element k of the kernel carries input i to place i * step + k * dilation - pad.
 PhaseAxis transposed_phase(const ConvAttr& attr, std::size_t axis, std::int64_t size, std::int64_t out, std::int64_t phase) {
   const std::int64_t step = attr.stride[axis], dilation = attr.dilation[axis], pad = attr.pad_low[axis];
@@ -32,17 +43,6 @@ PhaseAxis transposed_phase(const ConvAttr& attr, std::size_t axis, std::int64_t 
   p.pad = (p.tap * dilation - phase) / step - begin;
   return p;
 }
-
-PhaseAxis plain_phase(const ConvAttr& attr, std::size_t axis, std::int64_t size, std::int64_t out) {
-  return {.count = out, .taps = size, .stride = attr.stride[axis], .dilation = attr.dilation[axis], .pad = attr.pad_low[axis]};
-}
-
-// Channels of the input that a tap of the packed weights has side by side.
-std::int64_t unit_of(const BlockedConv& conv) { return conv.is_plain || is_depthwise(conv.weight, conv.attr) ? 1 : kBlock; }
-
-std::int64_t rows_of(const BlockedConv& conv) { return channel_blocks(conv.outs()) * kBlock; }
-
-}  // namespace
 
 std::vector<ConvPhase> phases_of(const BlockedConv& conv, std::int64_t out_h, std::int64_t out_w) {
   const std::int64_t size_h = conv.weight[2], size_w = conv.weight[3];

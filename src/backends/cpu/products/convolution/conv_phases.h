@@ -27,6 +27,10 @@ struct ConvPhase {
   std::int64_t window() const { return h.taps * w.taps; }
 };
 
+// What phase |phase| of a transposed convolution is along an axis of |size| elements of the kernel and |out| of the result.
+// |taps| is 0 where no element belongs to it. The elements do not depend on the padding and the result.
+PhaseAxis transposed_phase(const ConvAttr& attr, std::size_t axis, std::int64_t size, std::int64_t out, std::int64_t phase);
+
 // In the order of their packed weights. |out|: extents of the result along the two axes. Phases without results are among them.
 std::vector<ConvPhase> phases_of(const BlockedConv& conv, std::int64_t out_h, std::int64_t out_w);
 

@@ -3,8 +3,8 @@
 // A channel's image is copied with its padding to memory where the places that
 // one tap reads are neighbours: one plane for each remainder of the position by
 // the stride. A result is then a sum of vectors at fixed distances, over rows'
-// ends, and the epilogue runs over the whole plane. f32, one or two spatial
-// axes. Thread safety and scratch memory as primitives.h.
+// ends, or of rows that share what they read, and the epilogue runs over the
+// whole plane. f32. Thread safety and scratch memory as primitives.h.
 #pragma once
 
 #include "backends/cpu/primitives/primitives.h"

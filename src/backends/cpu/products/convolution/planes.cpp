@@ -111,11 +111,12 @@ Planes::Planes(const Sliding& sliding, std::int64_t most) : at(sliding) {
   set_band(std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, pitch), 1, at.out[1]));
 }
 
-void Planes::set_band(std::int64_t rows) {
+void Planes::set_band(std::int64_t rows, std::int64_t slice_count) {
   band = rows;
+  slices = slice_count;
   plane_elements = (rows_for(band) * pitch + kSlack + 15) / 16 * 16;
   slice_elements = plane_elements * at.stride[1] * at.stride[2];
-  elements = slice_elements * at.size[0];
+  elements = slice_elements * slices_for(slices);
 }
 
 std::int64_t Planes::offset(std::int64_t tap) const {
@@ -130,8 +131,9 @@ Range Planes::columns_inside(std::int64_t rx) const {
   return {begin, std::clamp<std::int64_t>(reach < 0 ? 0 : reach / at.stride[2] + 1, begin, pitch)};
 }
 
-void Planes::fill(const float* image, std::int64_t slice, std::int64_t first, std::int64_t rows, float* planes) const {
-  for (std::int64_t tap = 0; tap < at.size[0]; ++tap, planes += slice_elements) {
+void Planes::fill(const float* image, std::int64_t slice, std::int64_t count, std::int64_t first, std::int64_t rows,
+                  float* planes) const {
+  for (std::int64_t tap = 0; tap < slices_for(count); ++tap, planes += slice_elements) {
     const std::int64_t source = at.source(0, slice, tap);
     if (at.is_inside(0, source))
       fill_slice(image + source * at.steps[0], first, rows, planes);

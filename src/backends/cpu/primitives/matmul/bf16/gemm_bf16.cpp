@@ -51,6 +51,12 @@ Bf16Range range_of(const Matrix<Bf16Bits>& matrix) {
   const std::int64_t lines = by_rows ? matrix.rows : matrix.cols, length = by_rows ? matrix.cols : matrix.rows;
   const std::int64_t stride = by_rows ? matrix.row_stride : matrix.col_stride, step = by_rows ? 1 : matrix.row_stride;
   Bf16Range range;
+  if (stride == length && step == 1) {
+    // Dense: short lines one by one take longer, and are of interest only if there are subnormal numbers.
+    unsigned subnormals = 0;
+    const unsigned largest = search_line(matrix.data, lines * length, 1, &subnormals);
+    if (subnormals == 0) return {false, false, largest >= kHuge};
+  }
   for (std::int64_t i = 0; i < lines; ++i) {
     unsigned subnormals = 0;
     const unsigned largest = search_line(matrix.data + i * stride, length, step, &subnormals);
@@ -66,7 +72,7 @@ bool needs_subnormals(const Bf16Range& a, const Bf16Range& b) {
 #if defined(__x86_64__) && defined(__linux__)
 namespace {
 
-// Rows x 32 results in registers: two vectors a row, and three more for b and the factor.
+// Rows x 32 results in registers: two vectors a row, or one at the right edge, and three more for b and the factor.
 struct Avx512Unit {
   static constexpr std::int64_t kRows = 14, kSteps = 2;
 
@@ -75,39 +81,41 @@ struct Avx512Unit {
     bf16::pack_pairs<14>({from, line_stride, step_stride, lines, depth}, padded / 2, to);
   }
 
-  template <int Rows>
+  // The first |rows| rows and |cols| columns are stored.
+  template <int Rows, int Vectors>
   [[gnu::target("avx512f,avx512bf16")]] static void rows_of(const Bf16Bits* a, const Bf16Bits* b, std::int64_t pairs, float* c,
-                                                            std::int64_t ldc, bool add) {
-    __m512 sums[Rows][2];
-    for (int r = 0; r < Rows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
+                                                            std::int64_t ldc, std::int64_t rows, std::int64_t cols, bool add) {
+    __m512 sums[Rows][Vectors];
+    _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) for (int v = 0; v < Vectors; ++v) sums[r][v] = _mm512_setzero_ps();
     for (std::int64_t p = 0; p < pairs; ++p, a += 2 * kRows, b += 64) {
-      const auto left = (__m512bh)_mm512_load_si512(b), right = (__m512bh)_mm512_load_si512(b + 32);
-      for (int r = 0; r < Rows; ++r) {
+      __m512bh right[Vectors];
+      for (int v = 0; v < Vectors; ++v) right[v] = (__m512bh)_mm512_load_si512(b + 32 * v);
+      _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {
         int pair = 0;
         std::memcpy(&pair, a + 2 * r, sizeof pair);
         const auto factor = (__m512bh)_mm512_set1_epi32(pair);
-        sums[r][0] = _mm512_dpbf16_ps(sums[r][0], factor, left);
-        sums[r][1] = _mm512_dpbf16_ps(sums[r][1], factor, right);
+        for (int v = 0; v < Vectors; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], factor, right[v]);
       }
     }
-    for (int r = 0; r < Rows; ++r)
-      for (int v = 0; v < 2; ++v) {
-        float* to = c + r * ldc + 16 * v;
-        _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), sums[r][v]) : sums[r][v]);
+    const std::int64_t last = cols - 16 * (Vectors - 1);
+    const auto mask = static_cast<__mmask16>(last >= 16 ? 0xffffu : (1u << last) - 1);
+    _Pragma("GCC unroll 16") for (int r = 0; r < Rows; ++r) {
+      if (r >= rows) break;
+      for (int v = 0; v < Vectors; ++v) {
+        float* const to = c + r * ldc + 16 * v;
+        const __mmask16 stored = v + 1 < Vectors ? static_cast<__mmask16>(0xffff) : mask;
+        _mm512_mask_storeu_ps(to, stored, add ? _mm512_add_ps(_mm512_maskz_loadu_ps(stored, to), sums[r][v]) : sums[r][v]);
       }
+    }
   }
 
   static void tile(const Bf16Bits* a, const Bf16Bits* b, std::int64_t depth, float* c, std::int64_t ldc, std::int64_t rows,
                    std::int64_t cols, bool add) {
-    if (rows == kRows && cols == bf16::kCols) return rows_of<kRows>(a, b, depth / 2, c, ldc, add);
-    alignas(64) float sums[kRows * bf16::kCols];
-    if (rows > 8)
-      rows_of<kRows>(a, b, depth / 2, sums, bf16::kCols, false);
-    else if (rows > 4)
-      rows_of<8>(a, b, depth / 2, sums, bf16::kCols, false);
-    else
-      rows_of<4>(a, b, depth / 2, sums, bf16::kCols, false);
-    bf16::store_edge(sums, c, ldc, rows, cols, add);
+    using Tile = void (*)(const Bf16Bits*, const Bf16Bits*, std::int64_t, float*, std::int64_t, std::int64_t, std::int64_t, bool);
+    static constexpr Tile tiles[2][5] = {{rows_of<2, 1>, rows_of<4, 1>, rows_of<6, 1>, rows_of<10, 1>, rows_of<kRows, 1>},
+                                         {rows_of<2, 2>, rows_of<4, 2>, rows_of<6, 2>, rows_of<10, 2>, rows_of<kRows, 2>}};
+    const int size = rows > 10 ? 4 : rows > 6 ? 3 : rows > 4 ? 2 : rows > 2 ? 1 : 0;
+    tiles[cols > 16 ? 1 : 0][size](a, b, depth / 2, c, ldc, rows, cols, add);
   }
 };
 
@@ -157,7 +165,7 @@ Bf16Unit bf16_unit() {
 }
 
 void gemm_bf16(const Matrix<Bf16Bits>& a, const Matrix<Bf16Bits>& b, float* c, std::int64_t ldc) {
-  PackingMemory memory[2];
+  PackingMemory<(16 << 10)> memory[2];
   const auto memory_a = [&](std::int64_t elements) { return memory[0].get<Bf16Bits>(elements); };
   const auto memory_b = [&](std::int64_t elements) { return memory[1].get<Bf16Bits>(elements); };
   if (bf16_unit() == Bf16Unit::avx512) return bf16::product(Avx512Unit{}, a, b, c, ldc, memory_a, memory_b);

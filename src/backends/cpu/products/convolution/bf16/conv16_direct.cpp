@@ -57,12 +57,12 @@ FillRow fill_row() { return fill_row_plain; }
 
 }  // namespace
 
-void fill_pair_planes(const Planes& planes, const Bf16Bits* even, const Bf16Bits* odd, std::int64_t slice, std::int64_t first,
-                      std::int64_t rows, Bf16Pair* words) {
+void fill_pair_planes(const Planes& planes, const Bf16Bits* even, const Bf16Bits* odd, std::int64_t slice, std::int64_t count,
+                      std::int64_t first, std::int64_t rows, Bf16Pair* words) {
   const Sliding& at = planes.at;
   const FillRow fill_one = fill_row();
   const std::int64_t needed = planes.rows_for(rows);
-  for (std::int64_t tap = 0; tap < at.size[0]; ++tap, words += planes.slice_elements) {
+  for (std::int64_t tap = 0; tap < planes.slices_for(count); ++tap, words += planes.slice_elements) {
     const std::int64_t depth = at.source(0, slice, tap);
     if (!at.is_inside(0, depth)) {
       std::fill_n(words, planes.slice_elements, Bf16Pair{0});
@@ -205,9 +205,9 @@ bool has_direct_conv16(const View& x, const Shape& weight, const ConvAttr& attr,
   if (bf16_unit() == Bf16Unit::none || weight[1] < 2 || out.elements() == 0) return false;
   const Planes planes(sliding_of(x, weight, attr, out), 1);
   const Sliding& at = planes.at;
-  if (at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2 || at.out[2] < 12) return false;
-  // Places that are computed in vain, and rows of elements that are not neighbours.
-  if (TileWalk(planes, at.out[1]).vectors() * 64 > at.out[1] * at.out[2] * 5 || (at.in[2] > 1 && at.steps[2] != 1)) return false;
+  if (at.window() == 1 || at.stride[1] > 2 || at.stride[2] > 2) return false;
+  // Rows of elements that are not neighbours.
+  if (!are_tiles_better(planes, weight[0] / attr.groups, 4) || (at.in[2] > 1 && at.steps[2] != 1)) return false;
   return with_plan(x, weight, attr, out, 1, [](const auto& plan) { return plan.plane_words() <= kMostWords; });
 }
 
