@@ -99,6 +99,9 @@ struct Kernels {
   ElementwiseKernel deviation_with[kElementwiseCount][kStorageTypes];
   ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
   // Of f32, also with streaming stores, and from bf16 to bf16. nullptr without FMA instructions.
+  // From f32 to i8 or u8: min(max(rint(x / params[0]) + params[1], params[2]), params[3]) as doubles give it, 0 for NaN. The
+  // divisor is positive, the others are whole numbers within +-256.
+  ElementwiseKernel quantize;
   NormalizeKernel normalize, streaming_normalize, normalize_bf16;
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   // Also sums, largest and smallest elements of bf16, as of the same numbers in f32.

@@ -162,6 +162,8 @@ class LoopCompiler {
         } else if (phase_[id] == current_phase_) {
           if (absorbed_.ranges.count(id))
             emit_range(id);
+          else if (absorbed_.quantizations.count(id))
+            emit_quantization(id);
           else if (node.prim == Prim::cast)
             emit_cast(id);
           else
@@ -377,6 +379,18 @@ class LoopCompiler {
       const std::vector<NodeId>& both = graph_[node].inputs;
       return both[0] == operand ? both[1] : both[0];
     };
+  void emit_quantization(NodeId id) {
+    const Quantization& of = absorbed_.quantizations.at(id);
+    Instruction instruction;
+    instruction.code = Code::elementwise;
+    instruction.params = of.params;
+    instruction.kernel = kernels().quantize;
+    instruction.in[0] = operand(of.source, false);
+    instruction.out = define(id, false);
+    program_.cost += 2;
+    body().push_back(instruction);
+  }
+
     const bool narrow = is_stored_as_bf16(id) && is_read_as_bf16(x) && !loaded_.count({x, false});
     Instruction instruction;
     instruction.code = Code::normalize;

@@ -455,5 +455,31 @@ TEST(Kernels, AreTheBestThisMachineRunsWithinTheLimitAsked) {
   EXPECT_EQ(kernels_for_level(5), nullptr);
 }
 
+// Inputs close to half-way between two integers, and any others.
+TEST(ElementwiseKernels, QuantizeAsDoublesDo) {
+  constexpr double kLimits[][3] = {{0, -128, 127}, {0, 0, 255}, {3, -128, 127}, {200, 0, 255}, {-128, -128, 127}};
+  for (const double scale : {0.01, 0.1, 1.0, 0.25, 1 / 3.0, 0.0078125, 3.9, 1e-6, 7e4, 1e-33, 1e33, 1e-42, 1e60, 1e-60}) {
+    std::vector<float> in = varied_floats(5'000, 1);
+    for (int i = -420; i <= 420; ++i) {
+      float x = static_cast<float>(scale * (i + 0.5));
+      for (int k = 0; k < 4; ++k) x = std::nextafter(x, -std::numeric_limits<float>::infinity());
+      for (int k = 0; k < 9; ++k, x = std::nextafter(x, std::numeric_limits<float>::infinity())) in.push_back(x);
+    }
+    for (const auto& [zero, low, high] : kLimits) {
+      const double params[] = {scale, zero, low, high};
+      const void* const pointers[] = {in.data()};
+      for (const Kernels* table : tables()) {
+        std::vector<std::uint8_t> got(in.size());
+        table->quantize(pointers, got.data(), static_cast<std::int64_t>(in.size()), params);
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          const double steps = std::min(std::max(std::rint(static_cast<double>(in[i]) / scale) + zero, low), high);
+          const int expected = std::isnan(in[i]) ? 0 : static_cast<int>(steps);
+          ASSERT_EQ(got[i], static_cast<std::uint8_t>(expected)) << table->isa << " of " << in[i] << " / " << scale;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cpu
