@@ -83,6 +83,7 @@ struct Kernels {
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
   // Inputs and results in bf16, [op]: computed in f32 and rounded once. nullptr for all but cheap ops.
   ElementwiseKernel elementwise_bf16[kElementwiseCount];
+  ElementwiseKernel elementwise_f16[kElementwiseCount];  // likewise; none without instructions that convert
   // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
   ElementwiseKernel after_multiply_add[kElementwiseCount];
   // The same two for f32, and the first for f64, with streaming stores, for results that will not be read soon; nullptr

@@ -116,7 +116,7 @@ class LoopCompiler {
   bool reads_and_writes_directly(const std::set<NodeId>& externals) const {
     const NodeId id = group_.nodes.back();
     if (graph_[id].prim != Prim::elementwise || group_.outputs.size() != 1 || placement_.targets(id).size() != 1) return false;
-    if (takes_bf16(id, kernel_of(id))) return true;
+    if (kernel_of_16_bits(id, kernel_of(id))) return true;
     const auto is_direct = [&](NodeId node) {
       const External external = external_of(node);
       return external.place.stored == compute_dtype(graph_[node].dtype) && is_pointed_at(external);
@@ -225,7 +225,7 @@ class LoopCompiler {
     if (absorbed_.reduced_by.count(id)) return emit_reduced_op(id);
     const Kernel kernel = kernel_of(id);
     if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
-    if (!row && (emit_bf16(id, kernel) || emit_with_rows(id, kernel))) return;
+    if (!row && (emit_of_16_bits(id, kernel) || emit_with_rows(id, kernel))) return;
     Instruction instruction;
     instruction.code = row ? Code::row_values : Code::elementwise;
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
@@ -241,46 +241,53 @@ class LoopCompiler {
     (row ? head() : body()).push_back(instruction);
   }
 
-  // All operands are read where they are, the result is needed in one place, all in bf16, and the op has a kernel for it.
-  bool takes_bf16(NodeId id, const Kernel& kernel) const {
-    if (!kernels().elementwise_bf16[static_cast<int>(kernel.op)] || absorbed_.multiply_add_of.count(id)) return false;
+  // The kernel of an op whose operands are read where they are and whose result is needed in one place, all in bf16 or all in
+  // f16; nullptr otherwise.
+  ElementwiseKernel kernel_of_16_bits(NodeId id, const Kernel& kernel) const {
+    const DType type = graph_[id].dtype;
+    if ((type != DType::bf16 && type != DType::f16) || absorbed_.multiply_add_of.count(id)) return nullptr;
     // A factor could take a number below the normal ones, where it loses digits.
-    if (kernel.op == ElementwiseOp::AddCDiv && graph_[id].as<ElementwiseAttr>().params[0] != 1) return false;
-    return is_stored_as_bf16(id) &&
-           std::ranges::all_of(kernel.operands, [&](NodeId operand) { return is_read_as_bf16(operand); });
+    if (kernel.op == ElementwiseOp::AddCDiv && graph_[id].as<ElementwiseAttr>().params[0] != 1) return nullptr;
+    if (!is_stored_as(type, id) || !std::ranges::all_of(kernel.operands, [&](NodeId in) { return is_read_as(type, in); }))
+      return nullptr;
+    const auto& table = type == DType::bf16 ? kernels().elementwise_bf16 : kernels().elementwise_f16;
+    return table[static_cast<int>(kernel.op)];
   }
   // As it is, if it is read as bf16, or in its compute type.
-  int operand_or_bf16(NodeId node) { return is_read_as_bf16(node) ? input_register(external_of(node)) : operand(node, false); }
-  // From outside, in bf16, where it is.
-  bool is_read_as_bf16(NodeId operand) const {
-    if (member(operand) || graph_[operand].dtype != DType::bf16) return false;
+  int operand_or_bf16(NodeId node) {
+    return is_read_as(DType::bf16, node) ? input_register(external_of(node)) : operand(node, false);
+  }
+  // From outside, in its own |type|, where it is.
+  bool is_read_as(DType type, NodeId operand) const {
+    if (member(operand) || graph_[operand].dtype != type) return false;
     const External external = external_of(operand);
-    return external.place.stored == DType::bf16 && is_pointed_at(external);
+    return external.place.stored == type && is_pointed_at(external);
   }
 
-  bool emit_bf16(NodeId id, const Kernel& kernel) {
-    if (!takes_bf16(id, kernel)) return false;
+  bool emit_of_16_bits(NodeId id, const Kernel& kernel) {
     Instruction instruction;
+    instruction.kernel = kernel_of_16_bits(id, kernel);
+    if (!instruction.kernel) return false;
     instruction.code = Code::elementwise;
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
-    instruction.kernel = kernels().elementwise_bf16[static_cast<int>(kernel.op)];
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = input_register(external_of(kernel.operands[i]));
-    instruction.out = define_bf16(id);
+    instruction.out = define_as_stored(id);
     program_.cost += cost_of(kernel.op);
     body().push_back(instruction);
     return true;
   }
 
-  // The register of a result that is only stored, as bf16: the output's memory unless that is written with streaming stores.
-  int define_bf16(NodeId id) {
-    const int reg = register_of_[id] = new_register(DType::bf16, program_.stream ? Home::block : Home::output);
+  // The register of a result that is only stored, in its own type: the output's memory unless that is written with streaming
+  // stores.
+  int define_as_stored(NodeId id) {
+    const int reg = register_of_[id] = new_register(graph_[id].dtype, program_.stream ? Home::block : Home::output);
     if (program_.stream) return reg;
     program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);
     written_directly_[id] = 0;
     return reg;
   }
-  bool is_stored_as_bf16(NodeId id) const {
-    return graph_[id].dtype == DType::bf16 && !is_row(id) && is_only_stored(id) && placement_.targets(id).size() == 1;
+  bool is_stored_as(DType type, NodeId id) const {
+    return graph_[id].dtype == type && !is_row(id) && is_only_stored(id) && placement_.targets(id).size() == 1;
   }
 
   // The reduction that node |id| is, fed by the current phase.
@@ -354,7 +361,7 @@ class LoopCompiler {
       instruction.range.copies_inside = copied == node.inputs[1];
       instruction.range.copies_outside = copied == node.inputs[2];
     }
-    const bool narrow = is_stored_as_bf16(id) && (!copied || is_read_as_bf16(*copied));
+    const bool narrow = is_stored_as(DType::bf16, id) && (!copied || is_read_as(DType::bf16, *copied));
     const DType type = narrow ? DType::bf16 : compute_dtype(node.dtype);
     if (copied) instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
     if (node.prim == Prim::cast) {
@@ -364,7 +371,7 @@ class LoopCompiler {
       if (!instruction.range.copies_inside) instruction.range.inside = constant_bytes(node.inputs[1], type);
       if (!instruction.range.copies_outside) instruction.range.outside = constant_bytes(node.inputs[2], type);
     }
-    instruction.out = narrow ? define_bf16(id) : define(id, false);
+    instruction.out = narrow ? define_as_stored(id) : define(id, false);
     program_.cost += 1;
     body().push_back(instruction);
   }
@@ -391,7 +398,14 @@ class LoopCompiler {
     body().push_back(instruction);
   }
 
-    const bool narrow = is_stored_as_bf16(id) && is_read_as_bf16(x) && !loaded_.count({x, false});
+  void emit_normalized(NodeId id) {
+    const NodeId quotient = absorbed_.normalized.at(id), difference = absorbed_.deviation_of.at(quotient),
+                 product = absorbed_.product_of.at(id), x = graph_[difference].inputs[0];
+    const auto other = [&](NodeId node, NodeId operand) {
+      const std::vector<NodeId>& both = graph_[node].inputs;
+      return both[0] == operand ? both[1] : both[0];
+    };
+    const bool narrow = is_stored_as(DType::bf16, id) && is_read_as(DType::bf16, x) && !loaded_.count({x, false});
     Instruction instruction;
     instruction.code = Code::normalize;
     instruction.in = {narrow ? input_register(external_of(x)) : operand(x, false), row_register(graph_[difference].inputs[1]),
@@ -399,7 +413,7 @@ class LoopCompiler {
                       row_register(other(id, product))};
     if (narrow) {
       instruction.normalize = kernels().normalize_bf16;
-      instruction.out = define_bf16(id);
+      instruction.out = define_as_stored(id);
     } else {
       const bool streams = can_stream(id);
       instruction.normalize = streams ? kernels().streaming_normalize : kernels().normalize;
@@ -530,7 +544,7 @@ class LoopCompiler {
     } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
       reduction.input = operand_or_bf16(graph_[size->second].inputs[0]);
       type = static_cast<int>(program_.registers[at(reduction.input)].dtype);
-    } else if (is_read_as_bf16(graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
+    } else if (is_read_as(DType::bf16, graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
       reduction.input = operand_or_bf16(graph_[id].inputs[0]);
       type = static_cast<int>(DType::bf16);
     } else {
