@@ -99,10 +99,10 @@ struct Kernels {
   // where that is a normal number: several times faster, half an ULP less exact.
   ElementwiseKernel deviation_with[kElementwiseCount][kStorageTypes];
   ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
-  // Of f32, also with streaming stores, and from bf16 to bf16. nullptr without FMA instructions.
   // From f32 to i8 or u8: min(max(rint(x / params[0]) + params[1], params[2]), params[3]) as doubles give it, 0 for NaN. The
   // divisor is positive, the others are whole numbers within +-256.
   ElementwiseKernel quantize;
+  // Of f32, also with streaming stores, and from bf16 to bf16. nullptr without FMA instructions.
   NormalizeKernel normalize, streaming_normalize, normalize_bf16;
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   // Also sums, largest and smallest elements of bf16, as of the same numbers in f32.
@@ -114,6 +114,7 @@ struct Kernels {
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];  // bf16 likewise
   ProductSumKernel product_sum[kStorageTypes];                    // f32 and f64; nullptr for the others
+  ProductSumKernel far_product_sum[kStorageTypes];                // prefetches, as far_reduce
   DifferenceReduce difference_reduce[kStorageTypes];              // f32 and f64
   // f32 and f64; Add, Sub and Mul; nullptr for the others.
   SquaredDeviationsKernel sum_of_squared_deviations[kStorageTypes];

@@ -379,13 +379,6 @@ class LoopCompiler {
     return !member(node) && view_.is_constant(node) && !is_block(graph_[node].dtype) && is_uniform(node);
   }
 
-  void emit_normalized(NodeId id) {
-    const NodeId quotient = absorbed_.normalized.at(id), difference = absorbed_.deviation_of.at(quotient),
-                 product = absorbed_.product_of.at(id), x = graph_[difference].inputs[0];
-    const auto other = [&](NodeId node, NodeId operand) {
-      const std::vector<NodeId>& both = graph_[node].inputs;
-      return both[0] == operand ? both[1] : both[0];
-    };
   void emit_quantization(NodeId id) {
     const Quantization& of = absorbed_.quantizations.at(id);
     Instruction instruction;
@@ -541,6 +534,9 @@ class LoopCompiler {
       reduction.products = kernels().product_sum[type];
       reduction.input = operand(factors[0], false);
       instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
+      const auto is_input = [&](int reg) { return program_.registers[at(reg)].home == Home::input; };
+      if (group_.kind == Group::Kind::reduction && program_.prefetch && is_input(reduction.input) && is_input(instruction.in[1]))
+        reduction.products = kernels().far_product_sum[type];
     } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
       reduction.input = operand_or_bf16(graph_[size->second].inputs[0]);
       type = static_cast<int>(program_.registers[at(reduction.input)].dtype);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -102,9 +103,33 @@ std::int64_t vector_parts(const ThreadPool& pool, std::int64_t rows, std::int64_
   return std::clamp<std::int64_t>(std::min(rows * cols / kGrain, rows / 32), 1, 4 * pool.threads());
 }
 
+// A few long rows: parts of them are summed side by side. Their number depends on the shape alone, and so do results.
+constexpr std::int64_t kPartElements = 32768, kMaxParts = 1024;
+template <class T>
+bool is_long_dot(const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch) {
+  return batch.count == 1 && matrix.rows > 0 && matrix.rows < 32 && matrix.cols >= 2 * kPartElements && matrix.col_stride == 1 &&
+         vector.row_stride == 1;
+}
+template <class T>
+void long_dots(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, T* out) {
+  const ProductSumKernel kernel = kernels().far_product_sum[static_cast<int>(std::is_same_v<T, float> ? DType::f32 : DType::f64)];
+  const std::int64_t parts = std::min((matrix.cols + kPartElements - 1) / kPartElements, kMaxParts / matrix.rows);
+  double sums[kMaxParts];
+  for_ranges(pool, matrix.rows * parts, matrix.cols / parts, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Range cols = part_of(matrix.cols, parts, i % parts, 1024);
+      sums[i] =
+          kernel(matrix.data + i / parts * matrix.row_stride + cols.begin, vector.data + cols.begin, cols.end - cols.begin).f;
+    }
+  });
+  for (std::int64_t row = 0; row < matrix.rows; ++row)
+    out[row] = static_cast<T>(std::accumulate(sums + row * parts, sums + (row + 1) * parts, -0.0));
+}
+
 // Rows of |matrix| times one vector each; cutting rows changes no result.
 template <class T>
 void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
+  if (is_long_dot(matrix, vector, batch)) return long_dots(pool, matrix, vector, out + offset_of(0, batch.shape, batch.out));
   const std::int64_t work = matrix.rows * matrix.cols;
   const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, work,
