@@ -110,26 +110,28 @@ bool is_long_dot(const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& 
   return batch.count == 1 && matrix.rows > 0 && matrix.rows < 32 && matrix.cols >= 2 * kPartElements && matrix.col_stride == 1 &&
          vector.row_stride == 1;
 }
-template <class T>
-void long_dots(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, T* out) {
-  const ProductSumKernel kernel = kernels().far_product_sum[static_cast<int>(std::is_same_v<T, float> ? DType::f32 : DType::f64)];
+// sum_of(a, b, n) is the sum of n products.
+template <class T, class Out, class SumOf>
+void long_dots(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, Out* out, SumOf sum_of) {
   const std::int64_t parts = std::min((matrix.cols + kPartElements - 1) / kPartElements, kMaxParts / matrix.rows);
   double sums[kMaxParts];
   for_ranges(pool, matrix.rows * parts, matrix.cols / parts, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const Range cols = part_of(matrix.cols, parts, i % parts, 1024);
-      sums[i] =
-          kernel(matrix.data + i / parts * matrix.row_stride + cols.begin, vector.data + cols.begin, cols.end - cols.begin).f;
+      sums[i] = sum_of(matrix.data + i / parts * matrix.row_stride + cols.begin, vector.data + cols.begin, cols.end - cols.begin);
     }
   });
   for (std::int64_t row = 0; row < matrix.rows; ++row)
-    out[row] = static_cast<T>(std::accumulate(sums + row * parts, sums + (row + 1) * parts, -0.0));
+    out[row] = static_cast<Out>(std::accumulate(sums + row * parts, sums + (row + 1) * parts, -0.0));
 }
 
 // Rows of |matrix| times one vector each; cutting rows changes no result.
 template <class T>
 void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
-  if (is_long_dot(matrix, vector, batch)) return long_dots(pool, matrix, vector, out + offset_of(0, batch.shape, batch.out));
+  if (is_long_dot(matrix, vector, batch))
+    return long_dots(pool, matrix, vector, out, [](const T* a, const T* b, std::int64_t n) {
+      return kernels().far_product_sum[static_cast<int>(std::is_same_v<T, float> ? DType::f32 : DType::f64)](a, b, n).f;
+    });
   const std::int64_t work = matrix.rows * matrix.cols;
   const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, work,
@@ -181,6 +183,20 @@ Matrix<float> widened_matrix(const Matrix<Bf16Bits>& from, DType dtype, std::int
 void vector_product16(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Matrix<Bf16Bits>& vector, DType dtype,
                       const Batch& batch, float* out) {
   constexpr std::int64_t kInner = 512, kRows = 32;
+  if (is_long_dot(matrix, vector, batch))
+    return long_dots(pool, matrix, vector, out, [&](const Bf16Bits* a, const Bf16Bits* b, std::int64_t n) {
+      constexpr std::int64_t kBlock = 1024;
+      const ConvertKernel convert = kernels().convert[static_cast<int>(dtype)][static_cast<int>(DType::f32)];
+      float x[kBlock], y[kBlock];
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; i += kBlock) {
+        const std::int64_t count = std::min(kBlock, n - i);
+        convert(a + i, x, count);
+        convert(b + i, y, count);
+        sum += kernels().product_sum[static_cast<int>(DType::f32)](x, y, count).f;
+      }
+      return sum;
+    });
   const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, matrix.rows * matrix.cols,
             [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
