@@ -64,6 +64,9 @@ struct DifferenceReduce {
 // The sum of (in[i] - *shift)^2, rounded like a partial reduction of them: a variance without a pass for the deviations.
 using SquaredDeviationsKernel = Accumulator (*)(const void* in, const void* shift, std::int64_t n, Ahead ahead);
 
+// The largest |in[i]| and the sum of in[i]^2, each as a partial reduction gives it.
+using LargestAndSquaresKernel = void (*)(const void* in, std::int64_t n, Accumulator* largest, Accumulator* squares);
+
 // out[i] = op(a[i], b[i]), and what a partial reduction of these gives.
 using StoreAndReduceKernel = Accumulator (*)(const void* a, const void* b, void* out, std::int64_t n);
 
@@ -120,6 +123,7 @@ struct Kernels {
   SquaredDeviationsKernel sum_of_squared_deviations[kStorageTypes];
   // (in[i] / *shift)^2, by the reciprocal like deviation_with: f32, and bf16 by an f32.
   SquaredDeviationsKernel sum_of_squared_quotients[kStorageTypes];
+  LargestAndSquaresKernel largest_and_squares[kStorageTypes];  // f32 and bf16
   StoreAndReduceKernel store_and_sum[kElementwiseCount][kStorageTypes];
   StoreAndReduceKernel store_and_max[kElementwiseCount][kStorageTypes];
   ExpSumKernel exp_sum;

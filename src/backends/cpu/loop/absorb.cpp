@@ -33,6 +33,7 @@ class Finder {
         if (const auto sum = exp_sum(id, first)) absorb_exp_sum(id, first, *sum);
       }
     }
+    find_squares_with_largest();
     for (NodeId id : view_.group().nodes) find_range(id);
     for (NodeId id : view_.group().nodes) find_quantization(id);
     if (geometry_.cols < kShort) return found_;
@@ -111,6 +112,14 @@ class Finder {
     if (view_.row_member(graph_[quotient].inputs[0])) return;
     found_.into[quotient] = id;
     found_.quotients[id] = quotient;
+  }
+
+  // max(|x|) and sum((x / row)^2) of the same x, as in a norm.
+  void find_squares_with_largest() {
+    if (view_.group().kind != Group::Kind::rows) return;
+    for (const auto& [sum, quotient] : found_.quotients)
+      for (const auto& [largest, size] : found_.magnitudes)
+        if (graph_[size].inputs[0] == graph_[quotient].inputs[0]) found_.squares_with[largest] = sum;
   }
 
   // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.

@@ -33,6 +33,7 @@ struct Absorbed {
   std::map<NodeId, NodeId> distances;                    // a reduction -> the difference whose size or square it reduces
   std::map<NodeId, NodeId> magnitudes;                   // a maximum -> the absolute values it is of
   std::map<NodeId, NodeId> quotients;                    // a product sum -> the quotient x / row that it sums the squares of
+  std::map<NodeId, NodeId> squares_with;                 // a maximum of magnitudes -> the sum of squares of quotients x / row
   std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums;  // an exponential -> the difference it is of, the reduction that sums it
   std::map<NodeId, NodeId> reduced_by;                   // an op of two arrays -> the reduction over it
   std::map<NodeId, NodeId> deviation_of;                 // an op or a product sum -> the difference x - row it works on

@@ -517,8 +517,13 @@ class LoopCompiler {
       squares.in[0] = operand_or_bf16(graph_[quotient].inputs[0]);
       squares.in[1] = row_register(graph_[quotient].inputs[1]);
       squares.squares = kernels().sum_of_squared_quotients[static_cast<int>(program_.registers[at(squares.in[0])].dtype)];
+      if (const auto known = squares_of_.find(id); known != squares_of_.end() && known->second.phase < current_phase_) {
+        squares.in[2] = known->second.squares;
+        squares.in[3] = known->second.largest;
+      }
       return emit_reduction(squares, new_reduction(id), 2);
     }
+    if (absorbed_.squares_with.count(id)) return emit_largest_and_squares(id);
     Instruction instruction;
     instruction.code = Code::reduce;
     Reduction reduction = new_reduction(id);
@@ -554,6 +559,21 @@ class LoopCompiler {
     instruction.in[0] = reduction.input;
     instruction.out = reduction.result;
     emit_reduction(instruction, std::move(reduction), 1);
+  }
+
+  void emit_largest_and_squares(NodeId id) {
+    Instruction instruction;
+    instruction.code = Code::largest_and_squares;
+    instruction.in[0] = operand_or_bf16(graph_[absorbed_.magnitudes.at(id)].inputs[0]);
+    Reduction largest = new_reduction(id), squares;
+    largest.input = instruction.in[0];
+    squares.kind = ReduceKind::sum;
+    squares.phase = current_phase_;
+    squares.input = instruction.in[0];
+    squares.result = new_register(DType::f32, Home::row_value);
+    squares_of_[absorbed_.squares_with.at(id)] = {squares.result, largest.result, current_phase_};
+    emit_reduction(instruction, std::move(largest), 2);
+    program_.reductions.push_back(std::move(squares));
   }
 
   // An output that no member reads, in its own type wherever it goes.
@@ -799,6 +819,12 @@ class LoopCompiler {
   std::map<NodeId, int> written_directly_;  // output -> index of the target its register is
   std::map<std::pair<NodeId, bool>, int> loaded_;
   std::map<NodeId, int> expanded_;
+  // A sum of squares of quotients x / row -> what is known of x from an earlier phase.
+  struct SquaresOf {
+    int squares, largest;  // registers
+    int phase;
+  };
+  std::map<NodeId, SquaresOf> squares_of_;
 };
 
 }  // namespace

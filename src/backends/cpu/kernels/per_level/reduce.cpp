@@ -323,6 +323,42 @@ template <class T, class Source, class Stored = T>
 Accumulator largest_magnitude(const void* in, std::int64_t n) {
   return reduce_source<MaxOfMagnitudes, T>(MagnitudeSource<Source>{{static_cast<const Stored*>(in)}}, n);
 }
+template <class Source, class T>
+void largest_and_squares(const void* in, std::int64_t n, Accumulator* largest, Accumulator* squares) {
+  constexpr int width = 16;
+  Source source{static_cast<const T*>(in)};
+  double top[width], total[width], part[width];
+  for (double& t : top) t = MaxOfMagnitudes::identity;
+  for (double& t : total) t = 0;
+  while (n > 0) {
+    const std::int64_t chunk = n < kChunk ? n : kChunk;
+    F32 tops[kVectors], sums[kVectors];
+    for (F32& lane : tops) lane = F32(0.0f);
+    for (F32& lane : sums) lane = F32(0.0f);
+    const auto take = [&](int k, F32 x) {
+      tops[k] = MaxOfMagnitudes::combine(tops[k], abs(x));
+      sums[k] = sums[k] + x * x;
+    };
+    std::int64_t i = 0;
+    for (; i + kBlock<float> <= chunk; i += kBlock<float>)
+      for (int k = 0; k < kVectors; ++k) take(k, source.lanes(i + k * F32::kCount));
+    for (int k = 0; k < kVectors && i < chunk; ++k, i += F32::kCount)
+      take(k, i + F32::kCount <= chunk ? source.lanes(i) : source.some(i, chunk - i, 0.0f));
+    fold<MaxOfMagnitudes>(tops, part);
+    for (int j = 0; j < width; ++j) top[j] = MaxOfMagnitudes::combine(top[j], part[j]);
+    fold<Sum>(sums, part);
+    for (int j = 0; j < width; ++j) total[j] += part[j];
+    source = source.from(chunk);
+    n -= chunk;
+  }
+  for (int w = width / 2; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) {
+      top[j] = MaxOfMagnitudes::combine(top[j], top[j + w]);
+      total[j] += total[j + w];
+    }
+  largest->f = top[0];
+  squares->f = total[0];
+}
 template <class Reduce, class Op, class T>
 Accumulator store_and_reduce(const void* a, const void* b, void* out, std::int64_t n) {
   if (n == 0) return {.f = std::is_same_v<Reduce, Sum> ? 0 : Reduce::identity};
@@ -379,7 +415,7 @@ Accumulator product_of_f32(const void* in, std::int64_t n) {
       lanes[k] = lanes[k] * widen(x);
     }
   for (int k = 0; i < n; ++k, i += Wide::kCount) {
-    HalfFloatV x = 1 - HalfFloatV{};
+    HalfFloatV x = 1.0f - HalfFloatV{};
     const std::int64_t left = n - i < Wide::kCount ? n - i : Wide::kCount;
     __builtin_memcpy(&x, p + i, static_cast<std::size_t>(left) * sizeof(float));
     lanes[k] = lanes[k] * widen(x);
@@ -595,6 +631,8 @@ void level::add_reduce_kernels(Kernels& table) {
 #undef TENON_X
   table.sum_short_rows = sum_short_rows;
   table.largest_magnitude[static_cast<int>(DType::bf16)] = largest_magnitude<float, Bf16Source, std::uint16_t>;
+  table.largest_and_squares[static_cast<int>(DType::f32)] = largest_and_squares<ElementSource<float, false>, float>;
+  table.largest_and_squares[static_cast<int>(DType::bf16)] = largest_and_squares<Bf16Source, std::uint16_t>;
   table.sum_of_squared_quotients[static_cast<int>(DType::f32)] = sum_of_squared_quotients<ElementSource<float, false>, float>;
   table.sum_of_squared_quotients[static_cast<int>(DType::bf16)] = sum_of_squared_quotients<Bf16Source, std::uint16_t>;
 }
