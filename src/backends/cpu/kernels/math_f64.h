@@ -11,6 +11,7 @@
 #include "math/double.h"
 #include "math/double_functions.h"
 #include "math/double_special.h"
+#include "math/special.h"
 
 #if TENON_CPU_LEVEL == 4
 #define TENON_NATIVE_V __m512d
@@ -128,8 +129,8 @@ TENON_INLINE Wide whole_quotient(Wide x, Wide y, LaneMask<double> upwards, F oth
   return any(other) ? select(other, otherwise(x, y), result) : result;
 }
 TENON_INLINE Wide lgamma(Wide x) { return per_lane(x, lgamma_of); }
-TENON_INLINE Wide erfinv(Wide x) { return per_lane(x, erfinv_of); }
-TENON_INLINE Wide i0(Wide x) { return per_lane(x, i0_of); }
+TENON_INLINE Wide erfinv(Wide x) { return math::erfinv_of_platform(x); }
+TENON_INLINE Wide i0(Wide x) { return math::i0_of_platform(x); }
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -337,6 +337,7 @@ bool calls_functions_of_vectors(ElementwiseOp op) {
   return !traits(op).cancels && std::ranges::any_of(expand(op).nodes, [](const SymbolicNode& node) {
     constexpr std::string_view names[] = {"exp", "exp2",
 #ifdef TENON_HAS_VECTOR_FUNCTIONS
+                                          "erfinv", "i0",
 #define TENON_X(name) #name,
                                           TENON_OWN_VECTOR_FUNCTIONS(TENON_X) TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
                                               TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X) TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
@@ -395,6 +396,26 @@ TEST(ElementwiseKernels, FunctionsOfF64AreWithinFourUlp) {
       const bool is_own = is_own_function(name(op)) && std::string_view(table->isa) == "x86-64-v4";
       const double limit = op == Exp || op == Exp2 ? 1 : is_own ? 2.5 : kUlpLimit;
       EXPECT_LE(worst, limit) << name(op) << '(' << at << ") on " << table->isa;
+    }
+}
+
+TEST(ElementwiseKernels, ErfinvAndI0OfF64AreWithinFourUlpOfThoseOfOneNumber) {
+  std::vector<double> in = varied_doubles(20'000, 6);
+  for (int exponent = -1074; exponent <= 0; ++exponent) in.push_back(std::ldexp(0.9, exponent));
+  for (double x = -1; x <= 1; x += 0.00037) in.push_back(x);
+  for (double x = -720; x <= 720; x += 0.37) in.push_back(x);
+  for (int exponent = 1; exponent < 53; ++exponent) in.push_back(1 - std::ldexp(1.0, -exponent));
+  std::vector<double> got(in.size());
+  const void* const pointer = in.data();
+  for (const Kernels* table : tables())
+    for (const ElementwiseOp op : {ElementwiseOp::Erfinv, ElementwiseOp::I0}) {
+      kernel(*table, op, DType::f64)(&pointer, got.data(), static_cast<std::int64_t>(in.size()), nullptr);
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        const double wanted = op == ElementwiseOp::I0 ? i0_of(in[i]) : erfinv_of(in[i]);
+        EXPECT_TRUE(got[i] == wanted || (std::isnan(got[i]) && std::isnan(wanted)) ||
+                    std::abs(got[i] - wanted) <= std::max(std::abs(wanted) * 0x1p-50, 0x1p-1074))
+            << name(op) << '(' << in[i] << ") on " << table->isa << ": " << got[i] << ", not " << wanted;
+      }
     }
 }
 
