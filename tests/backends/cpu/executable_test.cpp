@@ -153,6 +153,47 @@ TEST_F(ProgramTest, RowsNormalizedInOnePassAlsoWhereTheResultIsReadAgain) {
       }
 }
 
+TEST_F(ProgramTest, NormsOfRowsWithSmallLargeAndNoNumbers) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const std::int64_t width : {31, 700, 2047, 2100, 9001}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input({5, width}, dtype);
+      std::vector<float> sizes{1, 1e-3f, 0, 0.5f, 2};
+      if (dtype != DType::f16) sizes = {1, 1e-30f, 0, 1e-12f, 1e30f};
+      arrays_.push_back(HostArray::from<float>({5, 1}, std::span<const float>(sizes)).cast(dtype));
+      const NodeId scaled = op("mul", {x, graph_.input("size", dtype, {5, 1})});
+      arrays_.push_back(arrays_[0]);
+      const NodeId plain = graph_.input("plain", dtype, {5, width});
+      expect({op("norm", {scaled}, {{"axis", std::int64_t{1}}}), op("normalize", {scaled}), op("normalize", {plain}),
+              op("norm", {plain}, {{"axis", std::int64_t{1}}})},
+             dtype == DType::f32 ? 2e-5 : 1e-2);
+    }
+}
+
+TEST_F(ProgramTest, CheapOpsOf16BitsAreRoundedOnce) {
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const Shape& shape : {Shape{7}, Shape{1000}, Shape{3, 37}, Shape{70'001}}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input(shape, dtype), y = input(shape, dtype), z = input(shape, dtype);
+      expect(
+          {op("add", {x, y}), op("mul", {x, y}), op("div", {x, y}), op("mac", {x, y, z}), op("lerp", {x, y, z}), op("abs", {x}),
+           op("reciprocal", {z}), op("copysign", {x, z}), op("addalpha", {x, y}, {{"alpha", 0.25}}), op("addcdiv", {x, y, z})},
+          dtype == DType::f16 ? 1e-3 : 8e-3);
+    }
+}
+
+TEST_F(ProgramTest, LongDotsOfEveryFloat) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    graph_ = Graph();
+    arrays_.clear();
+    expect({op("dot", {input({100'003}, dtype), input({100'003}, dtype)}),
+            op("mv", {input({3, 70'000}, dtype), input({70'000}, dtype)})},
+           is_float(dtype) && element_bytes(dtype) == 2 ? 2e-2 : 1e-4);
+  }
+}
+
 TEST_F(ProgramTest, PoolingToANumberOfWindowsOfAnySize) {
   const std::pair<Shape, std::int64_t> cases[] = {{{2, 3, 40'007}, 7}, {{2, 3, 64}, 4},     {{1, 2, 5}, 9},
                                                   {{2, 5, 33, 47}, 6}, {{1, 2, 90, 12}, 4}, {{1, 2, 9, 40, 11}, 3},

@@ -64,6 +64,9 @@ struct DifferenceReduce {
 // The sum of (in[i] - *shift)^2, rounded like a partial reduction of them: a variance without a pass for the deviations.
 using SquaredDeviationsKernel = Accumulator (*)(const void* in, const void* shift, std::int64_t n, Ahead ahead);
 
+// The largest |in[i]| and the sum of in[i]^2, each as a partial reduction gives it.
+using LargestAndSquaresKernel = void (*)(const void* in, std::int64_t n, Accumulator* largest, Accumulator* squares);
+
 // out[i] = op(a[i], b[i]), and what a partial reduction of these gives.
 using StoreAndReduceKernel = Accumulator (*)(const void* a, const void* b, void* out, std::int64_t n);
 
@@ -83,6 +86,7 @@ struct Kernels {
   ElementwiseKernel elementwise[kElementwiseCount][kStorageTypes];
   // Inputs and results in bf16, [op]: computed in f32 and rounded once. nullptr for all but cheap ops.
   ElementwiseKernel elementwise_bf16[kElementwiseCount];
+  ElementwiseKernel elementwise_f16[kElementwiseCount];  // likewise; none without instructions that convert
   // f32, [op]: op(in[0] * in[1] + in[2]), the product unrounded. nullptr for all but the common activations.
   ElementwiseKernel after_multiply_add[kElementwiseCount];
   // The same two for f32, and the first for f64, with streaming stores, for results that will not be read soon; nullptr
@@ -98,6 +102,9 @@ struct Kernels {
   // where that is a normal number: several times faster, half an ULP less exact.
   ElementwiseKernel deviation_with[kElementwiseCount][kStorageTypes];
   ElementwiseKernel streaming_deviation_with[kElementwiseCount][kStorageTypes];
+  // From f32 to i8 or u8: min(max(rint(x / params[0]) + params[1], params[2]), params[3]) as doubles give it, 0 for NaN. The
+  // divisor is positive, the others are whole numbers within +-256.
+  ElementwiseKernel quantize;
   // Of f32, also with streaming stores, and from bf16 to bf16. nullptr without FMA instructions.
   NormalizeKernel normalize, streaming_normalize, normalize_bf16;
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
@@ -110,11 +117,13 @@ struct Kernels {
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];
   ColumnReduceKernel column_reduce[kReduceKinds][kStorageTypes];  // bf16 likewise
   ProductSumKernel product_sum[kStorageTypes];                    // f32 and f64; nullptr for the others
+  ProductSumKernel far_product_sum[kStorageTypes];                // prefetches, as far_reduce
   DifferenceReduce difference_reduce[kStorageTypes];              // f32 and f64
   // f32 and f64; Add, Sub and Mul; nullptr for the others.
   SquaredDeviationsKernel sum_of_squared_deviations[kStorageTypes];
   // (in[i] / *shift)^2, by the reciprocal like deviation_with: f32, and bf16 by an f32.
   SquaredDeviationsKernel sum_of_squared_quotients[kStorageTypes];
+  LargestAndSquaresKernel largest_and_squares[kStorageTypes];  // f32 and bf16
   StoreAndReduceKernel store_and_sum[kElementwiseCount][kStorageTypes];
   StoreAndReduceKernel store_and_max[kElementwiseCount][kStorageTypes];
   ExpSumKernel exp_sum;

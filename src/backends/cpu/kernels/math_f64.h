@@ -11,6 +11,7 @@
 #include "math/double.h"
 #include "math/double_functions.h"
 #include "math/double_special.h"
+#include "math/special.h"
 
 #if TENON_CPU_LEVEL == 4
 #define TENON_NATIVE_V __m512d
@@ -59,7 +60,9 @@ TENON_CALLED_VECTOR_FUNCTIONS(TENON_X)
         .v;                                                                                                  \
   }                                                                                                          \
   FunctionOfTwoVectors name##_of_vectors = name##_by_lanes;                                                  \
-  TENON_INLINE Wide name(Wide x, Wide y) { return Wide((DoubleV)name##_of_vectors((TENON_NATIVE_V)x.v, (TENON_NATIVE_V)y.v)); }
+  TENON_INLINE Wide library_##name(Wide x, Wide y) {                                                         \
+    return Wide((DoubleV)name##_of_vectors((TENON_NATIVE_V)x.v, (TENON_NATIVE_V)y.v));                       \
+  }
 TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
 #undef TENON_X
 
@@ -90,12 +93,44 @@ TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
 #endif
 #undef TENON_X
 
+TENON_INLINE Wide atan2(Wide y, Wide x) { return library_atan2(y, x); }
+// Of magnitudes: bases below 0, and 0, the library computes one by one, many times slower.
+TENON_INLINE Wide pow(Wide x, Wide y) {
+  const Wide zero(0.0), one(1.0), half = y * Wide(0.5);
+  const LaneMask<double> is_zero = x == zero, is_integer = trunc(y) == y, is_odd = is_integer & (trunc(half) != half);
+  const Wide power = library_pow(select(is_zero, one, abs(x)), y);
+  const Wide infinity(std::numeric_limits<double>::infinity()), nan(std::numeric_limits<double>::quiet_NaN());
+  const Wide of_zero = select(y < zero, infinity, select(y > zero, zero, select(y == zero, one, y)));
+  const Wide size = select(is_zero, of_zero, power);
+  const LaneMask<double> is_undefined = (x < zero) & (x > -infinity) & !is_integer;
+  return select(is_undefined, nan, select(is_odd, copysign(size, x), size));
+}
+// Exact: the product with the quotient's integer part is in one operation with the difference, which a double holds. The integer
+// part may be one too large. Quotients that are no such number go to the C library.
 TENON_INLINE Wide fmod(Wide x, Wide y) {
-  return per_lane(x, y, [](double a, double b) { return __builtin_fmod(a, b); });
+  const auto of_lanes = [](double a, double b) { return __builtin_fmod(a, b); };
+  if constexpr (!kLevelHasFma) return per_lane(x, y, of_lanes);
+  const Wide a = abs(x), b = abs(y), zero(0.0), quotient = a / b;
+  const Wide rest = select(quotient < Wide(1.0), a, fma(-trunc(quotient), b, a));  // not 0 * infinity
+  const Wide at_least_zero = select(rest < zero, rest + b, rest);
+  const Wide result = copysign(select(at_least_zero >= b, at_least_zero - b, at_least_zero), x);
+  const LaneMask<double> large = !(quotient < Wide(0x1p52));
+  return any(large) ? select(large, per_lane(x, y, of_lanes), result) : result;
+}
+// The integer part of a quotient, rounded away from 0 where |upwards|: with one division. Other quotients go to |otherwise|.
+template <class F>
+TENON_INLINE Wide whole_quotient(Wide x, Wide y, LaneMask<double> upwards, F otherwise) {
+  const Wide a = abs(x), b = abs(y), zero(0.0), one(1.0), quotient = a / b, t = trunc(quotient);
+  const Wide rest = fma(-t, b, a);  // below 0 if the quotient was rounded up to an integer
+  const LaneMask<double> is_above = rest < zero, is_between = (select(is_above, rest + b, rest) != zero) & upwards;
+  const Wide size = t + select(is_between, one, zero) - select(is_above, one, zero);
+  const LaneMask<double> other = !(quotient < Wide(0x1p52)) | is_inf(y);
+  const Wide result = from_bits<double>(bits(size) ^ ((bits(x) ^ bits(y)) & LaneTypes<double>::kSign));
+  return any(other) ? select(other, otherwise(x, y), result) : result;
 }
 TENON_INLINE Wide lgamma(Wide x) { return per_lane(x, lgamma_of); }
-TENON_INLINE Wide erfinv(Wide x) { return per_lane(x, erfinv_of); }
-TENON_INLINE Wide i0(Wide x) { return per_lane(x, i0_of); }
+TENON_INLINE Wide erfinv(Wide x) { return math::erfinv_of_platform(x); }
+TENON_INLINE Wide i0(Wide x) { return math::i0_of_platform(x); }
 
 }  // namespace
 }  // namespace tenon::cpu

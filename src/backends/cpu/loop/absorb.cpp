@@ -1,6 +1,9 @@
 #include "backends/cpu/loop/absorb.h"
 
 #include <optional>
+#include <vector>
+
+#include "graph/view.h"
 
 namespace tenon::cpu {
 namespace {
@@ -30,7 +33,9 @@ class Finder {
         if (const auto sum = exp_sum(id, first)) absorb_exp_sum(id, first, *sum);
       }
     }
+    find_squares_with_largest();
     for (NodeId id : view_.group().nodes) find_range(id);
+    for (NodeId id : view_.group().nodes) find_quantization(id);
     if (geometry_.cols < kShort) return found_;
     for (NodeId id : view_.group().nodes) find_deviation(id);
     for (NodeId id : view_.group().nodes) find_normalized(id);
@@ -107,6 +112,14 @@ class Finder {
     if (view_.row_member(graph_[quotient].inputs[0])) return;
     found_.into[quotient] = id;
     found_.quotients[id] = quotient;
+  }
+
+  // max(|x|) and sum((x / row)^2) of the same x, as in a norm.
+  void find_squares_with_largest() {
+    if (view_.group().kind != Group::Kind::rows) return;
+    for (const auto& [sum, quotient] : found_.quotients)
+      for (const auto& [largest, size] : found_.magnitudes)
+        if (graph_[size].inputs[0] == graph_[quotient].inputs[0]) found_.squares_with[largest] = sum;
   }
 
   // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.
@@ -221,6 +234,41 @@ class Finder {
     for (std::int64_t i = 1; i < geometry_.cols; ++i)
       if (numbers[i] != numbers[0] + i) return std::nullopt;
     return numbers[0];
+  }
+
+  // A member's operand that is |op| of another member and a number, which nobody else needs: the first, and the number.
+  std::optional<double> number_in(ElementwiseOp op, NodeId& id) const {
+    if (!view_.is_op(id, op) || !view_.is_used_once(id) || !view_.is_whole(id)) return std::nullopt;
+    const std::optional<double> number = number_of(graph_, graph_[id].inputs[1]);
+    if (number) id = graph_[id].inputs[0];
+    return number;
+  }
+
+  // cast(min(max(round(cast(x, f64) / scale) + zero, low), high), i8): one pass, and hardly a division.
+  void find_quantization(NodeId id) {
+    const Node& node = graph_[id];
+    if (node.prim != Prim::cast || (node.dtype != DType::i8 && node.dtype != DType::u8) || !view_.is_whole(id)) return;
+    NodeId at = node.inputs[0];
+    std::vector<NodeId> chain;
+    const auto number = [&](ElementwiseOp op) {
+      const NodeId before = at;
+      const std::optional<double> found = number_in(op, at);
+      if (found) chain.push_back(before);
+      return found;
+    };
+    const std::optional<double> high = number(ElementwiseOp::Minimum), low = number(ElementwiseOp::Maximum);
+    const std::optional<double> zero = number(ElementwiseOp::Add);
+    if (!high || !low || !view_.is_op(at, ElementwiseOp::Round) || !view_.is_used_once(at)) return;
+    chain.push_back(at);
+    at = graph_[at].inputs[0];
+    const std::optional<double> scale = number(ElementwiseOp::Div);
+    const auto is_small = [](double limit) { return limit >= -256 && limit <= 256; };
+    if (!scale || !(*scale > 0) || !is_small(*low) || !is_small(*high) || !is_small(zero.value_or(0))) return;
+    if (graph_[at].prim != Prim::cast || graph_[at].dtype != DType::f64 || !view_.is_used_once(at)) return;
+    if (type(graph_[at].inputs[0]) != DType::f32 || view_.row_member(graph_[at].inputs[0])) return;
+    chain.push_back(at);
+    for (const NodeId part : chain) found_.into[part] = id;
+    found_.quantizations[id] = {graph_[at].inputs[0], {*scale, zero.value_or(0), *low, *high}};
   }
 
   // (x - row) / row * row + row: one pass.

@@ -1,6 +1,7 @@
 // Nodes that become part of another one's instruction, so that fewer passes are made over a tile.
 #pragma once
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -17,6 +18,13 @@ struct ColumnRange {
   NodeId row;
 };
 
+// A cast to bytes of floats that are divided in double, rounded, shifted and limited: what is rounded, and the parameters of
+// Kernels::quantize.
+struct Quantization {
+  NodeId source;
+  std::array<double, 4> params;
+};
+
 struct Absorbed {
   std::map<NodeId, NodeId> into;                         // node -> one whose instruction computes it, too
   std::map<NodeId, NodeId> product_of;                   // a sum -> the product in it: a * b + c
@@ -25,10 +33,12 @@ struct Absorbed {
   std::map<NodeId, NodeId> distances;                    // a reduction -> the difference whose size or square it reduces
   std::map<NodeId, NodeId> magnitudes;                   // a maximum -> the absolute values it is of
   std::map<NodeId, NodeId> quotients;                    // a product sum -> the quotient x / row that it sums the squares of
+  std::map<NodeId, NodeId> squares_with;                 // a maximum of magnitudes -> the sum of squares of quotients x / row
   std::map<NodeId, std::pair<NodeId, NodeId>> exp_sums;  // an exponential -> the difference it is of, the reduction that sums it
   std::map<NodeId, NodeId> reduced_by;                   // an op of two arrays -> the reduction over it
   std::map<NodeId, NodeId> deviation_of;                 // an op or a product sum -> the difference x - row it works on
   std::map<NodeId, NodeId> normalized;                   // a sum, its product absorbed -> the quotient of a difference in that
+  std::map<NodeId, Quantization> quantizations;          // a cast to bytes -> what it rounds
   std::map<NodeId, ColumnRange> ranges;                  // a choice, or a cast of a bool -> the comparison it is of
 };
 

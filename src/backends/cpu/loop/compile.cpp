@@ -116,7 +116,7 @@ class LoopCompiler {
   bool reads_and_writes_directly(const std::set<NodeId>& externals) const {
     const NodeId id = group_.nodes.back();
     if (graph_[id].prim != Prim::elementwise || group_.outputs.size() != 1 || placement_.targets(id).size() != 1) return false;
-    if (takes_bf16(id, kernel_of(id))) return true;
+    if (kernel_of_16_bits(id, kernel_of(id))) return true;
     const auto is_direct = [&](NodeId node) {
       const External external = external_of(node);
       return external.place.stored == compute_dtype(graph_[node].dtype) && is_pointed_at(external);
@@ -162,6 +162,8 @@ class LoopCompiler {
         } else if (phase_[id] == current_phase_) {
           if (absorbed_.ranges.count(id))
             emit_range(id);
+          else if (absorbed_.quantizations.count(id))
+            emit_quantization(id);
           else if (node.prim == Prim::cast)
             emit_cast(id);
           else
@@ -223,7 +225,7 @@ class LoopCompiler {
     if (absorbed_.reduced_by.count(id)) return emit_reduced_op(id);
     const Kernel kernel = kernel_of(id);
     if (is_op(id, ElementwiseOp::Div) && !row && emit_division(id, kernel.operands)) return;
-    if (!row && (emit_bf16(id, kernel) || emit_with_rows(id, kernel))) return;
+    if (!row && (emit_of_16_bits(id, kernel) || emit_with_rows(id, kernel))) return;
     Instruction instruction;
     instruction.code = row ? Code::row_values : Code::elementwise;
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
@@ -239,46 +241,53 @@ class LoopCompiler {
     (row ? head() : body()).push_back(instruction);
   }
 
-  // All operands are read where they are, the result is needed in one place, all in bf16, and the op has a kernel for it.
-  bool takes_bf16(NodeId id, const Kernel& kernel) const {
-    if (!kernels().elementwise_bf16[static_cast<int>(kernel.op)] || absorbed_.multiply_add_of.count(id)) return false;
+  // The kernel of an op whose operands are read where they are and whose result is needed in one place, all in bf16 or all in
+  // f16; nullptr otherwise.
+  ElementwiseKernel kernel_of_16_bits(NodeId id, const Kernel& kernel) const {
+    const DType type = graph_[id].dtype;
+    if ((type != DType::bf16 && type != DType::f16) || absorbed_.multiply_add_of.count(id)) return nullptr;
     // A factor could take a number below the normal ones, where it loses digits.
-    if (kernel.op == ElementwiseOp::AddCDiv && graph_[id].as<ElementwiseAttr>().params[0] != 1) return false;
-    return is_stored_as_bf16(id) &&
-           std::ranges::all_of(kernel.operands, [&](NodeId operand) { return is_read_as_bf16(operand); });
+    if (kernel.op == ElementwiseOp::AddCDiv && graph_[id].as<ElementwiseAttr>().params[0] != 1) return nullptr;
+    if (!is_stored_as(type, id) || !std::ranges::all_of(kernel.operands, [&](NodeId in) { return is_read_as(type, in); }))
+      return nullptr;
+    const auto& table = type == DType::bf16 ? kernels().elementwise_bf16 : kernels().elementwise_f16;
+    return table[static_cast<int>(kernel.op)];
   }
   // As it is, if it is read as bf16, or in its compute type.
-  int operand_or_bf16(NodeId node) { return is_read_as_bf16(node) ? input_register(external_of(node)) : operand(node, false); }
-  // From outside, in bf16, where it is.
-  bool is_read_as_bf16(NodeId operand) const {
-    if (member(operand) || graph_[operand].dtype != DType::bf16) return false;
+  int operand_or_bf16(NodeId node) {
+    return is_read_as(DType::bf16, node) ? input_register(external_of(node)) : operand(node, false);
+  }
+  // From outside, in its own |type|, where it is.
+  bool is_read_as(DType type, NodeId operand) const {
+    if (member(operand) || graph_[operand].dtype != type) return false;
     const External external = external_of(operand);
-    return external.place.stored == DType::bf16 && is_pointed_at(external);
+    return external.place.stored == type && is_pointed_at(external);
   }
 
-  bool emit_bf16(NodeId id, const Kernel& kernel) {
-    if (!takes_bf16(id, kernel)) return false;
+  bool emit_of_16_bits(NodeId id, const Kernel& kernel) {
     Instruction instruction;
+    instruction.kernel = kernel_of_16_bits(id, kernel);
+    if (!instruction.kernel) return false;
     instruction.code = Code::elementwise;
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
-    instruction.kernel = kernels().elementwise_bf16[static_cast<int>(kernel.op)];
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = input_register(external_of(kernel.operands[i]));
-    instruction.out = define_bf16(id);
+    instruction.out = define_as_stored(id);
     program_.cost += cost_of(kernel.op);
     body().push_back(instruction);
     return true;
   }
 
-  // The register of a result that is only stored, as bf16: the output's memory unless that is written with streaming stores.
-  int define_bf16(NodeId id) {
-    const int reg = register_of_[id] = new_register(DType::bf16, program_.stream ? Home::block : Home::output);
+  // The register of a result that is only stored, in its own type: the output's memory unless that is written with streaming
+  // stores.
+  int define_as_stored(NodeId id) {
+    const int reg = register_of_[id] = new_register(graph_[id].dtype, program_.stream ? Home::block : Home::output);
     if (program_.stream) return reg;
     program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);
     written_directly_[id] = 0;
     return reg;
   }
-  bool is_stored_as_bf16(NodeId id) const {
-    return graph_[id].dtype == DType::bf16 && !is_row(id) && is_only_stored(id) && placement_.targets(id).size() == 1;
+  bool is_stored_as(DType type, NodeId id) const {
+    return graph_[id].dtype == type && !is_row(id) && is_only_stored(id) && placement_.targets(id).size() == 1;
   }
 
   // The reduction that node |id| is, fed by the current phase.
@@ -352,7 +361,7 @@ class LoopCompiler {
       instruction.range.copies_inside = copied == node.inputs[1];
       instruction.range.copies_outside = copied == node.inputs[2];
     }
-    const bool narrow = is_stored_as_bf16(id) && (!copied || is_read_as_bf16(*copied));
+    const bool narrow = is_stored_as(DType::bf16, id) && (!copied || is_read_as(DType::bf16, *copied));
     const DType type = narrow ? DType::bf16 : compute_dtype(node.dtype);
     if (copied) instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
     if (node.prim == Prim::cast) {
@@ -362,12 +371,24 @@ class LoopCompiler {
       if (!instruction.range.copies_inside) instruction.range.inside = constant_bytes(node.inputs[1], type);
       if (!instruction.range.copies_outside) instruction.range.outside = constant_bytes(node.inputs[2], type);
     }
-    instruction.out = narrow ? define_bf16(id) : define(id, false);
+    instruction.out = narrow ? define_as_stored(id) : define(id, false);
     program_.cost += 1;
     body().push_back(instruction);
   }
   bool is_known(NodeId node) const {
     return !member(node) && view_.is_constant(node) && !is_block(graph_[node].dtype) && is_uniform(node);
+  }
+
+  void emit_quantization(NodeId id) {
+    const Quantization& of = absorbed_.quantizations.at(id);
+    Instruction instruction;
+    instruction.code = Code::elementwise;
+    instruction.params = of.params;
+    instruction.kernel = kernels().quantize;
+    instruction.in[0] = operand(of.source, false);
+    instruction.out = define(id, false);
+    program_.cost += 2;
+    body().push_back(instruction);
   }
 
   void emit_normalized(NodeId id) {
@@ -377,7 +398,7 @@ class LoopCompiler {
       const std::vector<NodeId>& both = graph_[node].inputs;
       return both[0] == operand ? both[1] : both[0];
     };
-    const bool narrow = is_stored_as_bf16(id) && is_read_as_bf16(x) && !loaded_.count({x, false});
+    const bool narrow = is_stored_as(DType::bf16, id) && is_read_as(DType::bf16, x) && !loaded_.count({x, false});
     Instruction instruction;
     instruction.code = Code::normalize;
     instruction.in = {narrow ? input_register(external_of(x)) : operand(x, false), row_register(graph_[difference].inputs[1]),
@@ -385,7 +406,7 @@ class LoopCompiler {
                       row_register(other(id, product))};
     if (narrow) {
       instruction.normalize = kernels().normalize_bf16;
-      instruction.out = define_bf16(id);
+      instruction.out = define_as_stored(id);
     } else {
       const bool streams = can_stream(id);
       instruction.normalize = streams ? kernels().streaming_normalize : kernels().normalize;
@@ -496,8 +517,13 @@ class LoopCompiler {
       squares.in[0] = operand_or_bf16(graph_[quotient].inputs[0]);
       squares.in[1] = row_register(graph_[quotient].inputs[1]);
       squares.squares = kernels().sum_of_squared_quotients[static_cast<int>(program_.registers[at(squares.in[0])].dtype)];
+      if (const auto known = squares_of_.find(id); known != squares_of_.end() && known->second.phase < current_phase_) {
+        squares.in[2] = known->second.squares;
+        squares.in[3] = known->second.largest;
+      }
       return emit_reduction(squares, new_reduction(id), 2);
     }
+    if (absorbed_.squares_with.count(id)) return emit_largest_and_squares(id);
     Instruction instruction;
     instruction.code = Code::reduce;
     Reduction reduction = new_reduction(id);
@@ -513,10 +539,13 @@ class LoopCompiler {
       reduction.products = kernels().product_sum[type];
       reduction.input = operand(factors[0], false);
       instruction.in[1] = factors.size() > 1 ? operand(factors[1], false) : reduction.input;
+      const auto is_input = [&](int reg) { return program_.registers[at(reg)].home == Home::input; };
+      if (group_.kind == Group::Kind::reduction && program_.prefetch && is_input(reduction.input) && is_input(instruction.in[1]))
+        reduction.products = kernels().far_product_sum[type];
     } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
       reduction.input = operand_or_bf16(graph_[size->second].inputs[0]);
       type = static_cast<int>(program_.registers[at(reduction.input)].dtype);
-    } else if (is_read_as_bf16(graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
+    } else if (is_read_as(DType::bf16, graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
       reduction.input = operand_or_bf16(graph_[id].inputs[0]);
       type = static_cast<int>(DType::bf16);
     } else {
@@ -530,6 +559,21 @@ class LoopCompiler {
     instruction.in[0] = reduction.input;
     instruction.out = reduction.result;
     emit_reduction(instruction, std::move(reduction), 1);
+  }
+
+  void emit_largest_and_squares(NodeId id) {
+    Instruction instruction;
+    instruction.code = Code::largest_and_squares;
+    instruction.in[0] = operand_or_bf16(graph_[absorbed_.magnitudes.at(id)].inputs[0]);
+    Reduction largest = new_reduction(id), squares;
+    largest.input = instruction.in[0];
+    squares.kind = ReduceKind::sum;
+    squares.phase = current_phase_;
+    squares.input = instruction.in[0];
+    squares.result = new_register(DType::f32, Home::row_value);
+    squares_of_[absorbed_.squares_with.at(id)] = {squares.result, largest.result, current_phase_};
+    emit_reduction(instruction, std::move(largest), 2);
+    program_.reductions.push_back(std::move(squares));
   }
 
   // An output that no member reads, in its own type wherever it goes.
@@ -775,6 +819,12 @@ class LoopCompiler {
   std::map<NodeId, int> written_directly_;  // output -> index of the target its register is
   std::map<std::pair<NodeId, bool>, int> loaded_;
   std::map<NodeId, int> expanded_;
+  // A sum of squares of quotients x / row -> what is known of x from an earlier phase.
+  struct SquaresOf {
+    int squares, largest;  // registers
+    int phase;
+  };
+  std::map<NodeId, SquaresOf> squares_of_;
 };
 
 }  // namespace

@@ -135,7 +135,7 @@ class Shaper {
     const bool reduces_columns = group_.kind == Group::Kind::reduction && !geometry_.keeps_columns;
     geometry_.block = group_.nodes.size() <= 6 ? 2048 : 1024;
     if (reduces_columns && group_.nodes.size() == 1) geometry_.block = kPartElements;
-    if (group_.kind == Group::Kind::rows && gives_only_row_values()) geometry_.block = 8192;
+    if (group_.kind == Group::Kind::rows) geometry_.block = gives_only_row_values() ? 8192 : segment_of_row();
     if (geometry_.rows <= 1 || geometry_.between != 1 || reduces_columns) return;
     // Rows that fit into a tile together share the work on one value per row. Where rows only have such results, no tile of
     // elements has to stay in the cache. Without reductions segments of one row are better, which are read where they are, also
@@ -144,6 +144,15 @@ class Shaper {
     const std::int64_t limit = group_.kind == Group::Kind::rows ? std::max<std::int64_t>(geometry_.block, 2048) : geometry_.block;
     if (geometry_.cols * least <= limit)
       geometry_.tile_rows = std::min(geometry_.rows, limit / std::max<std::int64_t>(geometry_.cols, 1));
+  }
+
+  // A whole row if it fits into the L1 cache with the other values, so that what all rows share is loaded once; else segments of
+  // equal size, none of which is short.
+  std::int64_t segment_of_row() const {
+    constexpr std::int64_t kWholeRow = 2048, kVector = 64;
+    if (geometry_.cols <= kWholeRow) return std::max(geometry_.block, geometry_.cols);
+    const std::int64_t segments = (geometry_.cols + geometry_.block - 1) / geometry_.block;
+    return (geometry_.cols + segments * kVector - 1) / (segments * kVector) * kVector;
   }
 
   bool gives_only_row_values() const {

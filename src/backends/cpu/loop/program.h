@@ -58,10 +58,12 @@ struct Instruction {
     divide_rows,   // all elements by one per row
     reduce,        // all elements, or products of two -> one per row, or into an accumulator
     // Two at once, the reduction as reduce gives it:
-    store_and_reduce,    // elementwise on all elements of two, and its reduction
-    exp_sum,             // exp(elements - one per row), stored if |out|, and its sum
-    squared_deviations,  // the sum of (elements - one per row)^2, or of (elements / one per row)^2
-    deviation_with,      // elementwise on (elements - one per row) and another one per row
+    store_and_reduce,     // elementwise on all elements of two, and its reduction
+    exp_sum,              // exp(elements - one per row), stored if |out|, and its sum
+    squared_deviations,   // the sum of (elements - one per row)^2, or of (elements / one per row)^2: that from the sum of the
+                          // elements' squares, in[2], where their largest magnitude, in[3], is not extreme
+    largest_and_squares,  // the largest magnitude, and the sum of squares, which is the next reduction
+    deviation_with,       // elementwise on (elements - one per row) and another one per row
     select_range,  // elements where a number that counts columns compares with one per row, a constant elsewhere; or conversely
     normalize,     // (elements - one per row) / a second * a third + a fourth
     store,         // to an external, with streaming stores if the loop uses them

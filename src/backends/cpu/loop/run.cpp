@@ -313,6 +313,7 @@ class LoopRunner {
       case Code::store_and_reduce: store_and_reduce(i); break;
       case Code::exp_sum: exp_sum(i); break;
       case Code::squared_deviations: squared_deviations(i); break;
+      case Code::largest_and_squares: largest_and_squares(i); break;
       case Code::deviation_with: deviation_with(i); break;
       case Code::select_range: select_range(i); break;
       case Code::normalize: normalize(i); break;
@@ -426,17 +427,17 @@ class LoopRunner {
       if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
       return reduction.partial(pointers_[i.in[0]] + first, tile_.columns);
     };
-    for (std::int64_t r = 0; r < tile_.rows; ++r) add_to_row(i, r, row(r));
+    for (std::int64_t r = 0; r < tile_.rows; ++r) add_to_row(i.reduction, r, row(r));
   }
 
   // What a reduction gives for row |r| of the tile: all of it, or one segment's part.
-  void add_to_row(const Instruction& i, std::int64_t r, Accumulator value) {
-    const Reduction& reduction = loop_.reductions[at(i.reduction)];
+  void add_to_row(int index, std::int64_t r, Accumulator value) {
+    const Reduction& reduction = loop_.reductions[at(index)];
     if (loop_.geometry.tile_rows > 1) {
       store(value, reduction.dtype, pointers_[reduction.result] + at(r) * element_bytes(reduction.dtype));
       return;
     }
-    Accumulator& acc = accumulators_[i.reduction];
+    Accumulator& acc = accumulators_[index];
     acc = combine(reduction.kind, accumulator_class(reduction.dtype), acc, value);
   }
 
@@ -445,7 +446,7 @@ class LoopRunner {
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const std::size_t first = at(r * tile_.columns) * size;
       add_to_row(
-          i, r,
+          i.reduction, r,
           i.store_and_reduce(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, pointers_[i.out] + first, tile_.columns));
     }
   }
@@ -464,7 +465,7 @@ class LoopRunner {
       const std::size_t first = at(r * tile_.columns) * sizeof(float);
       const std::byte* in = pointers_[i.in[0]] + first;
       float* out = i.out < 0 ? nullptr : reinterpret_cast<float*>(pointers_[i.out] + first);
-      add_to_row(i, r,
+      add_to_row(i.reduction, r,
                  (out ? kernels().exp_sum : kernels().exp_sum_alone)(reinterpret_cast<const float*>(in), shifts[r], out,
                                                                      tile_.columns, ahead_of(i, in)));
     }
@@ -474,8 +475,28 @@ class LoopRunner {
     const std::size_t size = element_bytes(loop_.registers[at(i.in[0])].dtype);
     const std::size_t one = element_bytes(loop_.registers[at(i.in[1])].dtype);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      if (i.in[2] >= 0) {
+        // All in doubles, in which no square is out of range.
+        const auto value = [&](int reg) { return static_cast<double>(reinterpret_cast<const float*>(pointers_[reg])[r]); };
+        const double largest = value(i.in[3]), divisor = value(i.in[1]);
+        if (largest > 0x1p-40 && largest < 0x1p40 && std::abs(divisor) > 0x1p-100) {
+          add_to_row(i.reduction, r, {.f = tile_.column == 0 ? value(i.in[2]) / (divisor * divisor) : 0});
+          continue;
+        }
+      }
       const std::byte* in = pointers_[i.in[0]] + at(r * tile_.columns) * size;
-      add_to_row(i, r, i.squares(in, pointers_[i.in[1]] + at(r) * one, tile_.columns, ahead_of(i, in)));
+      add_to_row(i.reduction, r, i.squares(in, pointers_[i.in[1]] + at(r) * one, tile_.columns, ahead_of(i, in)));
+    }
+  }
+
+  void largest_and_squares(const Instruction& i) {
+    const DType type = loop_.registers[at(i.in[0])].dtype;
+    const LargestAndSquaresKernel kernel = kernels().largest_and_squares[static_cast<int>(type)];
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      Accumulator largest, squares;
+      kernel(pointers_[i.in[0]] + at(r * tile_.columns) * element_bytes(type), tile_.columns, &largest, &squares);
+      add_to_row(i.reduction, r, largest);
+      add_to_row(i.reduction + 1, r, squares);
     }
   }
 

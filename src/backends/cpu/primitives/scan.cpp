@@ -26,6 +26,8 @@ struct RunningSum {
   static constexpr bool kMultiplies = false;
   static Total combined(Total x, Total y) { return x + y; }
   Total total = 0;
+  void add_all(const RunningSum& other) { total += other.total; }
+  bool is_finite() const { return std::isfinite(total); }
   bool is_plain() const { return true; }
   void settle() {}
   T value(Total sum) const { return static_cast<T>(sum); }
@@ -39,11 +41,16 @@ struct RunningSum {
 template <>
 struct RunningSum<double> {
   double total = 0, lost = 0;
+  void add_all(const RunningSum& other) {
+    add(other.total);
+    lost += other.lost;
+  }
+  bool is_finite() const { return std::isfinite(total) && std::isfinite(lost); }
   double add(double x) {
     const double next = total + x, part = next - total;
     lost += (total - (next - part)) + (x - part);
     total = next;
-    return std::isfinite(total) && std::isfinite(lost) ? total + lost : total;
+    return is_finite() ? total + lost : total;
   }
 };
 
@@ -91,12 +98,13 @@ struct RunningProduct<float> {
 // Four neighbours of a lane are combined with each other first: the total then waits for one operation of four. Returns how many
 // elements are done.
 template <class Running>
-[[gnu::always_inline]] inline std::int64_t scan_fours(const float* in, float* out, std::int64_t extent, Running& running) {
+[[gnu::always_inline]] inline std::int64_t scan_fours(const float* in, float* out, std::int64_t extent, Running& total) {
   typedef double Four __attribute__((vector_size(32)));
   typedef float FourFloats __attribute__((vector_size(16)));
   constexpr bool multiplies = Running::kMultiplies;
   constexpr double identity = multiplies ? 1 : 0;
   const Four none = {identity, identity, identity, identity};
+  Running running = total;  // its own: for all the compiler knows, a store could change the caller's
   std::int64_t i = 0;
   for (; i + 4 <= extent; i += 4) {
     FourFloats loaded;
@@ -114,6 +122,32 @@ template <class Running>
     }
     running.settle();
   }
+  total = running;
+  return i;
+}
+// Eight of f64: what the total loses is summed, what the sums of eight lose is not. It stops where something is not finite.
+[[gnu::always_inline]] inline std::int64_t scan_eights(const double* in, double* out, std::int64_t extent,
+                                                       RunningSum<double>& running) {
+  typedef double Eight __attribute__((vector_size(64)));
+  const Eight none{};
+  Eight total = none + running.total, total_lost = none + running.lost;
+  std::int64_t i = 0;
+  for (; i + 8 <= extent; i += 8) {
+    Eight sum;
+    std::memcpy(&sum, in + i, sizeof sum);
+    sum += __builtin_shufflevector(none, sum, 0, 8, 9, 10, 11, 12, 13, 14);
+    sum += __builtin_shufflevector(none, sum, 0, 1, 8, 9, 10, 11, 12, 13);
+    sum += __builtin_shufflevector(none, sum, 0, 1, 2, 3, 8, 9, 10, 11);
+    const Eight next = total + sum, part = next - total;
+    const Eight lost = total_lost + ((total - (next - part)) + (sum - part));
+    if (!std::isfinite(next[7]) || !std::isfinite(lost[7])) break;
+    const Eight result = next + lost;
+    std::memcpy(out + i, &result, sizeof result);
+    total = __builtin_shufflevector(next, next, 7, 7, 7, 7, 7, 7, 7, 7);
+    total_lost = __builtin_shufflevector(lost, lost, 7, 7, 7, 7, 7, 7, 7, 7);
+  }
+  running.total = total[0];
+  running.lost = total_lost[0];
   return i;
 }
 TENON_CLONES std::int64_t scan_neighbours(const float* in, float* out, std::int64_t extent, RunningSum<float>& running) {
@@ -122,14 +156,17 @@ TENON_CLONES std::int64_t scan_neighbours(const float* in, float* out, std::int6
 TENON_CLONES std::int64_t scan_neighbours(const float* in, float* out, std::int64_t extent, RunningProduct<float>& running) {
   return scan_fours(in, out, extent, running);
 }
+TENON_CLONES std::int64_t scan_neighbours(const double* in, double* out, std::int64_t extent, RunningSum<double>& running) {
+  return scan_eights(in, out, extent, running);
+}
 
-// A lane alone, four floats at a time as above.
+// A lane alone, after what |running| has, four floats at a time as above.
 template <class Running, class T>
-void scan_one(Group<const T> in, Group<T> out, std::int64_t extent) {
-  Running running;
+void scan_one(Group<const T> in, Group<T> out, std::int64_t extent, Running running) {
   std::int64_t i = 0;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (requires { scan_neighbours(in.data, out.data, extent, running); })
     if (in.step == 1 && out.step == 1) i = scan_neighbours(in.data, out.data, extent, running);
+  if constexpr (std::is_same_v<T, float>) {
     for (; i + 4 <= extent; i += 4) {
       double x[4];
       for (std::int64_t k = 0; k < 4; ++k) x[k] = static_cast<double>(in.data[(i + k) * in.step]);
@@ -151,10 +188,81 @@ void scan_one(Group<const T> in, Group<T> out, std::int64_t extent) {
 
 template <class Running, class T>
 void scan(Group<const T> in, Group<T> out, std::int64_t extent, std::int64_t lanes) {
-  if (lanes == 1) return scan_one<Running>(in, out, extent);
+  if (lanes == 1) return scan_one<Running>(in, out, extent, {});
   Running running[kLaneGroup];
   for (std::int64_t i = 0; i < extent; ++i, in.data += in.step, out.data += out.step)
     for (std::int64_t l = 0; l < lanes; ++l) out.data[l * out.across] = running[l].add(in.data[l * in.across]);
+}
+
+// --- Long lanes, in parts that are summed first, so that they can be scanned side by side ---
+// Fixed, so that results do not depend on the number of threads.
+constexpr std::int64_t kPartElements = 32768;
+
+[[gnu::always_inline]] inline void sum_side_by_side(const float* in, std::int64_t n, RunningSum<float>& sum) {
+  constexpr std::int64_t kWidth = 16;
+  double totals[kWidth] = {};
+  std::int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth)
+    for (std::int64_t k = 0; k < kWidth; ++k) totals[k] += static_cast<double>(in[i + k]);
+  for (std::int64_t k = 0; i < n; ++i, ++k) totals[k] += static_cast<double>(in[i]);
+  for (std::int64_t width = kWidth / 2; width > 0; width /= 2)
+    for (std::int64_t k = 0; k < width; ++k) totals[k] += totals[k + width];
+  sum.total = totals[0];
+}
+[[gnu::always_inline]] inline void sum_side_by_side(const double* in, std::int64_t n, RunningSum<double>& sum) {
+  constexpr std::int64_t kWidth = 16;
+  double totals[kWidth] = {}, lost[kWidth] = {};
+  std::int64_t i = 0;
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth)
+    for (std::int64_t k = 0; k < kWidth; ++k) {
+      const double* const p = in + i + k;
+      const double x = (p[0] + p[kWidth]) + (p[2 * kWidth] + p[3 * kWidth]), next = totals[k] + x, part = next - totals[k];
+      lost[k] += (totals[k] - (next - part)) + (x - part);
+      totals[k] = next;
+    }
+  for (std::int64_t k = 0; k < kWidth; ++k) {
+    sum.add(totals[k]);
+    sum.lost += lost[k];
+  }
+  for (; i < n; ++i) sum.add(in[i]);
+}
+TENON_CLONES void sum_of_part(const float* in, std::int64_t n, RunningSum<float>& sum) { sum_side_by_side(in, n, sum); }
+TENON_CLONES void sum_of_part(const double* in, std::int64_t n, RunningSum<double>& sum) { sum_side_by_side(in, n, sum); }
+
+// Returns false if something is not finite, which sums in another order could be without need.
+template <class T>
+bool scan_parts(ThreadPool& pool, const T* in, T* out, std::int64_t extent) {
+  using Running = RunningSum<T>;
+  const std::int64_t parts = (extent + kPartElements - 1) / kPartElements;
+  const auto size_of = [&](std::int64_t part) { return std::min(kPartElements, extent - part * kPartElements); };
+  // What a part starts from is kept where its results will be.
+  const auto put = [&](std::int64_t part, const Running& sum) { std::memcpy(out + part * kPartElements, &sum, sizeof sum); };
+  const auto get = [&](std::int64_t part) {
+    Running sum;
+    std::memcpy(&sum, out + part * kPartElements, sizeof sum);
+    return sum;
+  };
+  for_ranges(pool, parts - 1, kPartElements, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      Running sum;
+      sum_of_part(in + part * kPartElements, size_of(part), sum);
+      put(part, sum);
+    }
+  });
+  Running total;
+  for (std::int64_t part = 0; part + 1 < parts; ++part) {
+    const Running more = get(part);
+    put(part, total);
+    total.add_all(more);
+  }
+  if (!total.is_finite()) return false;
+  const Running last = total;
+  for_ranges(pool, parts, 2 * kPartElements, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t part = begin; part < end; ++part)
+      scan_one<Running, T>({in + part * kPartElements, 1, 0}, {out + part * kPartElements, 1, 0}, size_of(part),
+                           part + 1 < parts ? get(part) : last);
+  });
+  return true;
 }
 
 // True when |a| comes before |b|, which was seen earlier.
@@ -281,6 +389,9 @@ void cumulative(ThreadPool& pool, const View& x, const CumulativeAttr& attr, con
     const AxisLanes lanes(x.shape, attr.axis);
     const auto axis = static_cast<std::size_t>(attr.axis);
     const std::int64_t in_across = lane_stride(x.shape, x.strides), out_across = lane_stride(out.shape, out.strides);
+    if constexpr (std::is_floating_point_v<T>)
+      if (!attr.product && lanes.count() == 1 && lanes.extent() > kPartElements && x.strides[axis] == 1 && out.strides[axis] == 1)
+        if (scan_parts(pool, static_cast<const T*>(x.data), static_cast<T*>(out.data), lanes.extent())) return;
     lanes.for_groups(pool, 2, [&](std::int64_t lane, std::int64_t count, int) {
       const Group<const T> in{static_cast<const T*>(x.data) + lanes.first(lane, x.strides), x.strides[axis], in_across};
       const Group<T> to{static_cast<T*>(out.data) + lanes.first(lane, out.strides), out.strides[axis], out_across};

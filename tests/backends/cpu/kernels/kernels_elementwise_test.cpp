@@ -337,6 +337,7 @@ bool calls_functions_of_vectors(ElementwiseOp op) {
   return !traits(op).cancels && std::ranges::any_of(expand(op).nodes, [](const SymbolicNode& node) {
     constexpr std::string_view names[] = {"exp", "exp2",
 #ifdef TENON_HAS_VECTOR_FUNCTIONS
+                                          "erfinv", "i0",
 #define TENON_X(name) #name,
                                           TENON_OWN_VECTOR_FUNCTIONS(TENON_X) TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
                                               TENON_LIBRARY_VECTOR_FUNCTIONS(TENON_X) TENON_VECTOR_FUNCTIONS_OF_TWO(TENON_X)
@@ -398,6 +399,26 @@ TEST(ElementwiseKernels, FunctionsOfF64AreWithinFourUlp) {
     }
 }
 
+TEST(ElementwiseKernels, ErfinvAndI0OfF64AreWithinFourUlpOfThoseOfOneNumber) {
+  std::vector<double> in = varied_doubles(20'000, 6);
+  for (int exponent = -1074; exponent <= 0; ++exponent) in.push_back(std::ldexp(0.9, exponent));
+  for (double x = -1; x <= 1; x += 0.00037) in.push_back(x);
+  for (double x = -720; x <= 720; x += 0.37) in.push_back(x);
+  for (int exponent = 1; exponent < 53; ++exponent) in.push_back(1 - std::ldexp(1.0, -exponent));
+  std::vector<double> got(in.size());
+  const void* const pointer = in.data();
+  for (const Kernels* table : tables())
+    for (const ElementwiseOp op : {ElementwiseOp::Erfinv, ElementwiseOp::I0}) {
+      kernel(*table, op, DType::f64)(&pointer, got.data(), static_cast<std::int64_t>(in.size()), nullptr);
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        const double wanted = op == ElementwiseOp::I0 ? i0_of(in[i]) : erfinv_of(in[i]);
+        EXPECT_TRUE(got[i] == wanted || (std::isnan(got[i]) && std::isnan(wanted)) ||
+                    std::abs(got[i] - wanted) <= std::max(std::abs(wanted) * 0x1p-50, 0x1p-1074))
+            << name(op) << '(' << in[i] << ") on " << table->isa << ": " << got[i] << ", not " << wanted;
+      }
+    }
+}
+
 TEST(ElementwiseKernels, FunctionsOfTwoF64AreWithinFourUlpForEveryPairOfSpecialValues) {
   using enum ElementwiseOp;
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -453,6 +474,32 @@ TEST(Kernels, AreTheBestThisMachineRunsWithinTheLimitAsked) {
   EXPECT_EQ(&kernels(), tables().back());
   EXPECT_EQ(kernels_for_level(1), nullptr);
   EXPECT_EQ(kernels_for_level(5), nullptr);
+}
+
+// Inputs close to half-way between two integers, and any others.
+TEST(ElementwiseKernels, QuantizeAsDoublesDo) {
+  constexpr double kLimits[][3] = {{0, -128, 127}, {0, 0, 255}, {3, -128, 127}, {200, 0, 255}, {-128, -128, 127}};
+  for (const double scale : {0.01, 0.1, 1.0, 0.25, 1 / 3.0, 0.0078125, 3.9, 1e-6, 7e4, 1e-33, 1e33, 1e-42, 1e60, 1e-60}) {
+    std::vector<float> in = varied_floats(5'000, 1);
+    for (int i = -420; i <= 420; ++i) {
+      float x = static_cast<float>(scale * (i + 0.5));
+      for (int k = 0; k < 4; ++k) x = std::nextafter(x, -std::numeric_limits<float>::infinity());
+      for (int k = 0; k < 9; ++k, x = std::nextafter(x, std::numeric_limits<float>::infinity())) in.push_back(x);
+    }
+    for (const auto& [zero, low, high] : kLimits) {
+      const double params[] = {scale, zero, low, high};
+      const void* const pointers[] = {in.data()};
+      for (const Kernels* table : tables()) {
+        std::vector<std::uint8_t> got(in.size());
+        table->quantize(pointers, got.data(), static_cast<std::int64_t>(in.size()), params);
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          const double steps = std::min(std::max(std::rint(static_cast<double>(in[i]) / scale) + zero, low), high);
+          const int expected = std::isnan(in[i]) ? 0 : static_cast<int>(steps);
+          ASSERT_EQ(got[i], static_cast<std::uint8_t>(expected)) << table->isa << " of " << in[i] << " / " << scale;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

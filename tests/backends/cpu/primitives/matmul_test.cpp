@@ -134,8 +134,8 @@ TEST(MatMulOfFloats, InfinitiesAndNaNsComeThrough) {
 }
 
 TEST(MatMulOfFloats, AreTheSameForAnyNumberOfThreads) {
-  constexpr int sizes[][3] = {{64, 130, 48},  {130, 16, 513}, {300, 48, 17},  {7, 700, 300},
-                              {1, 4000, 700}, {700, 4000, 1}, {400, 100, 400}};
+  constexpr int sizes[][3] = {{64, 130, 48},  {130, 16, 513},  {300, 48, 17},  {7, 700, 300},   {1, 4000, 700},
+                              {700, 4000, 1}, {400, 100, 400}, {1, 70'001, 1}, {5, 131'072, 1}, {1, 99'999, 3}};
   for (const auto& [m, k, n] : sizes) {
     const auto a = plain::numbers<float>(m * k, 1), b = plain::numbers<float>(k * n, 2);
     std::vector<float> first;

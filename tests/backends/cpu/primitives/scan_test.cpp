@@ -101,6 +101,37 @@ TEST(Cumulative, LongSumsOfFloatsDoNotDrift) {
 }
 
 template <class T>
+void expect_long_sums(std::int64_t n, T infinity) {
+  std::vector<T> values = plain::numbers<T>(n);
+  if (infinity != 0) values[static_cast<std::size_t>(n / 2)] = infinity;
+  std::vector<T> first;
+  with_pools([&](ThreadPool& pool) {
+    std::vector<T> out;
+    cumulative(pool, plain::view(values, {n}), {0, false}, plain::target(out, {n}));
+    long double sum = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      sum += static_cast<long double>(values[i]);
+      if (std::isinf(sum))
+        ASSERT_EQ(out[i], static_cast<T>(sum)) << i;
+      else
+        ASSERT_NEAR(static_cast<double>(out[i]), static_cast<double>(sum),
+                    1e-13 + static_cast<double>(std::numeric_limits<T>::epsilon()) * static_cast<double>(std::abs(sum)))
+            << n << " at " << i;
+    }
+    if (first.empty()) first = out;
+    ASSERT_TRUE(first == out) << "with " << pool.threads() << " threads";
+  });
+}
+TEST(Cumulative, LongLanesAreSummedInPartsWithTheSameResultForAnyNumberOfThreads) {
+  for (const std::int64_t n : {32'768, 32'769, 65'536, 100'003, 262'151}) {
+    expect_long_sums<float>(n, 0);
+    expect_long_sums<double>(n, 0);
+    expect_long_sums<float>(n, std::numeric_limits<float>::infinity());
+    expect_long_sums<double>(n, -std::numeric_limits<double>::infinity());
+  }
+}
+
+template <class T>
 std::vector<std::int64_t> plain_arg(const View& x, int axis, bool largest) {
   std::vector<std::int64_t> result;
   const Shape kept = x.shape.with(axis, 1);

@@ -1,5 +1,5 @@
-// Elementwise kernels that read and write bf16 and compute in f32 lanes: for cheap ops, whose time would otherwise go into passes
-// that convert. Compiled once per instruction set (kernels.cmake).
+// Elementwise kernels that read and write bf16 or f16 and compute in f32 lanes: for cheap ops, whose time would otherwise go into
+// passes that convert. Compiled once per instruction set (kernels.cmake).
 //
 // A vector holds pairs of bf16. Those in the upper halves of its words are f32 numbers once the lower halves are cleared, those
 // in the lower halves once they are shifted up, so that no element has to change places.
@@ -41,40 +41,71 @@ inline constexpr bool kIsExact<elementwise::Round> = true;
 
 TENON_INLINE Uint32V rounded_pairs(F32 lower, F32 upper) { return (rounded(lower) >> 16) | (rounded(upper) & kUpper); }
 
-template <class Op>
-TENON_INLINE Uint32V pairs_of(F32 lower, F32 upper) {
-  if constexpr (kIsExact<Op>)
-    return ((Uint32V)lower.v >> 16) | (Uint32V)upper.v;
-  else
-    return rounded_pairs(lower, upper);
-}
+// Two vectors of f32 from one of a format's elements, and back.
+struct Bf16Pairs {
+  static constexpr std::uint32_t kOnes = 0x3f80'3f80u;
+  static constexpr bool kOverflows = true;  // it has the exponents of f32
+  TENON_INLINE static F32 first(Uint32V pairs) { return lower_half(pairs); }
+  TENON_INLINE static F32 second(Uint32V pairs) { return upper_half(pairs); }
+  template <class Op>
+  TENON_INLINE static Uint32V of(F32 lower, F32 upper) {
+    if constexpr (kIsExact<Op>)
+      return ((Uint32V)lower.v >> 16) | (Uint32V)upper.v;
+    else
+      return rounded_pairs(lower, upper);
+  }
+};
+#if TENON_CPU_LEVEL >= 3
+struct F16Halves {
+  static constexpr std::uint32_t kOnes = 0x3c00'3c00u;
+  static constexpr bool kOverflows = false;
+#if TENON_CPU_LEVEL == 4
+  TENON_INLINE static F32 first(Uint32V x) { return F32((FloatV)_mm512_cvtph_ps(_mm512_castsi512_si256((__m512i)x))); }
+  TENON_INLINE static F32 second(Uint32V x) { return F32((FloatV)_mm512_cvtph_ps(_mm512_extracti64x4_epi64((__m512i)x, 1))); }
+  template <class Op>
+  TENON_INLINE static Uint32V of(F32 first, F32 second) {
+    const __m256i low = _mm512_cvtps_ph((__m512)first.v, 0), high = _mm512_cvtps_ph((__m512)second.v, 0);
+    return (Uint32V)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+#else
+  TENON_INLINE static F32 first(Uint32V x) { return F32((FloatV)_mm256_cvtph_ps(_mm256_castsi256_si128((__m256i)x))); }
+  TENON_INLINE static F32 second(Uint32V x) { return F32((FloatV)_mm256_cvtph_ps(_mm256_extracti128_si256((__m256i)x, 1))); }
+  template <class Op>
+  TENON_INLINE static Uint32V of(F32 first, F32 second) {
+    const __m128i low = _mm256_cvtps_ph((__m256)first.v, 0), high = _mm256_cvtps_ph((__m256)second.v, 0);
+    return (Uint32V)_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+  }
+#endif
+};
+#endif
 
-// bf16 has the exponents of f32: of several operations one may overflow where the result does not. Those lanes are wide.
-template <class Op, class... V>
+// Of several operations one may overflow where the result does not, if |overflows|. Those lanes are wide.
+template <class Op, bool overflows, class... V>
 TENON_INLINE F32 apply_in_f32(V... values) {
   const F32 result = [&] {
     if constexpr (std::is_same_v<Op, elementwise::Lerp>)
-      return Op::apply(values...);  // bf16 does not show what the native one corrects
+      return Op::apply(values...);  // 16 bits do not show what the native one corrects
     else
       return apply_body<Op>(values...);
   }();
-  if constexpr (Op::traits.wide && !(kLevelHasFma && std::is_same_v<Op, elementwise::Mac>)) {
-    const LaneMask<float> overflows = !(abs(result) <= F32(std::numeric_limits<float>::max()));
-    if (any(overflows)) {
+  if constexpr (overflows && Op::traits.wide && !(kLevelHasFma && std::is_same_v<Op, elementwise::Mac>)) {
+    const LaneMask<float> infinite = !(abs(result) <= F32(std::numeric_limits<float>::max()));
+    if (any(infinite)) {
       const F32 wide(join(narrow(Op::apply(widen(low_half(values.v))...)), narrow(Op::apply(widen(high_half(values.v))...))));
-      return select(overflows, wide, result);
+      return select(infinite, wide, result);
     }
   }
   return result;
 }
 
-template <class Op, std::size_t... I, std::size_t... P>
+template <class Op, class Format, std::size_t... I, std::size_t... P>
 TENON_INLINE Uint32V apply_to_pairs(const Uint32V* in, const F32* params, std::index_sequence<I...>, std::index_sequence<P...>) {
-  return pairs_of<Op>(apply_in_f32<Op>(lower_half(in[I])..., params[P]...), apply_in_f32<Op>(upper_half(in[I])..., params[P]...));
+  return Format::template of<Op>(apply_in_f32<Op, Format::kOverflows>(Format::first(in[I])..., params[P]...),
+                                 apply_in_f32<Op, Format::kOverflows>(Format::second(in[I])..., params[P]...));
 }
 
-template <class Op>
-void kernel_of_bf16(const void* const* in, void* out, std::int64_t n, const double* params) {
+template <class Op, class Format>
+void kernel_of_16_bits(const void* const* in, void* out, std::int64_t n, const double* params) {
   constexpr std::int64_t count = 2 * F32::kCount;
   constexpr int inputs = Op::traits.inputs;
   constexpr auto operands = std::make_index_sequence<inputs>();
@@ -88,12 +119,12 @@ void kernel_of_bf16(const void* const* in, void* out, std::int64_t n, const doub
   std::int64_t i = 0;
   for (; i + count <= n; i += count) {
     for (int k = 0; k < inputs; ++k) pairs[k] = load_vector<Uint32V>(sources[k] + i);
-    store_vector(result + i, apply_to_pairs<Op>(pairs, constants, operands, parameters));
+    store_vector(result + i, apply_to_pairs<Op, Format>(pairs, constants, operands, parameters));
   }
   if (i == n) return;
   const std::int64_t bytes = 2 * (n - i);
-  for (int k = 0; k < inputs; ++k) pairs[k] = load_first<Uint32V>(sources[k] + i, bytes, Uint32V{} + 0x3f80'3f80u);  // ones
-  store_first(result + i, bytes, apply_to_pairs<Op>(pairs, constants, operands, parameters));
+  for (int k = 0; k < inputs; ++k) pairs[k] = load_first<Uint32V>(sources[k] + i, bytes, Uint32V{} + Format::kOnes);
+  store_first(result + i, bytes, apply_to_pairs<Op, Format>(pairs, constants, operands, parameters));
 }
 
 #if TENON_CPU_LEVEL >= 3
@@ -113,7 +144,14 @@ void normalize_bf16(const void* in, const float* rows, void* out, std::int64_t n
 }  // namespace
 
 void level::add_bf16_kernels(Kernels& table) {
-#define TENON_X(Name) table.elementwise_bf16[static_cast<int>(ElementwiseOp::Name)] = kernel_of_bf16<elementwise::Name>;
+#if TENON_CPU_LEVEL >= 3
+#define TENON_X(Name)                                                                                              \
+  table.elementwise_bf16[static_cast<int>(ElementwiseOp::Name)] = kernel_of_16_bits<elementwise::Name, Bf16Pairs>; \
+  table.elementwise_f16[static_cast<int>(ElementwiseOp::Name)] = kernel_of_16_bits<elementwise::Name, F16Halves>;
+#else
+#define TENON_X(Name) \
+  table.elementwise_bf16[static_cast<int>(ElementwiseOp::Name)] = kernel_of_16_bits<elementwise::Name, Bf16Pairs>;
+#endif
   TENON_X(Add)
   TENON_X(Sub)
   TENON_X(AddAlpha)

@@ -130,6 +130,31 @@ void normalize(const void* in, const float* rows, void* out, std::int64_t n) {
   });
 }
 
+// The quotient by a product with the reciprocal is at most 2^-22.9 of it away from that in doubles: limited to 512, 2^-13.9. Only
+// where it is so close to half-way between two integers does the division in doubles decide.
+void quantize(const void* const* in, void* out, std::int64_t n, const double* params) {
+  const auto* source = static_cast<const float*>(in[0]);
+  auto* result = static_cast<std::uint8_t*>(out);
+  const double scale = params[0], zero_point = params[1], low = params[2], high = params[3];
+  const F32 zero(zero_point), lowest(low), highest(high);
+  const F32 first(low - zero_point - 1), last(high - zero_point + 1);
+  // The reciprocal of an ordinary number is a normal number. Of others, every division is in doubles.
+  const bool is_ordinary = scale > 0x1p-100 && scale < 0x1p100;
+  const F32 reciprocal(is_ordinary ? 1 / scale : 1.0);
+  const F32 close(is_ordinary ? 0.5f - 0x1p-13f : -1.0f);
+  const auto of = [&](F32 x) {
+    const F32 quotient = hardware_min(last, hardware_max(first, x * reciprocal)), nearest = rint(quotient);
+    const F32 steps = hardware_min(highest, hardware_max(lowest, nearest + zero));
+    const F32 y = replaced_where(abs(quotient - nearest) > close, steps, x, [&](Wide a) {
+      return min(max(rint(a / Wide(scale)) + Wide(zero_point), Wide(low)), Wide(high));
+    });
+    return __builtin_convertvector(__builtin_convertvector(select(is_nan(x), F32(0.0f), y).v, Int32V), FloatBytesV);
+  };
+  std::int64_t i = 0;
+  for (; i + F32::kCount <= n; i += F32::kCount) store_vector(result + i, of(load<F32>(source + i)));
+  if (i < n) store_first(result + i, n - i, of(load_some<F32>(source + i, n - i)));
+}
+
 // Op of a multiply-add: an activation after a scale and a shift, in one pass.
 template <class Op>
 struct AfterMultiplyAdd {
@@ -181,6 +206,7 @@ void level::add_f32_kernels(Kernels& table) {
   TENON_X(Mul, DType::f64, double)
   TENON_X(Div, DType::f64, double)
 #undef TENON_X
+  table.quantize = quantize;
   table.scale = scale<false>;
   table.streaming_scale = scale<true>;
   // Without FMA instructions the product would be rounded, or the kernel slow.

@@ -9,6 +9,15 @@
 namespace tenon::cpu {
 namespace {
 
+#if TENON_CPU_LEVEL >= 3
+TENON_INLINE Wide native(elementwise::TruncDiv, Wide x, Wide y) {
+  return whole_quotient(x, y, LaneMask<double>(false), [](Wide a, Wide b) { return elementwise::TruncDiv::apply(a, b); });
+}
+TENON_INLINE Wide native(elementwise::FloorDiv, Wide x, Wide y) {
+  return whole_quotient(x, y, signbit(x) ^ signbit(y), [](Wide a, Wide b) { return elementwise::FloorDiv::apply(a, b); });
+}
+#endif
+
 template <class Op, bool stream = false>
 constexpr ElementwiseKernel kernel_of() {
   if constexpr ((Op::traits.kinds & kFloats) != 0 && !Op::traits.cancels && !(stream && Op::traits.returns_bool))

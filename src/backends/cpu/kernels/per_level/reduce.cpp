@@ -51,6 +51,17 @@ struct Max {
     return max(x, y);
   }
 };
+// Of numbers without a sign: as integers, of which NaN is the largest.
+struct MaxOfMagnitudes {
+  static constexpr double identity = Max::identity;
+  TENON_INLINE static double combine(double x, double y) { return max(x, y); }
+  template <class T>
+  TENON_INLINE static Lanes<T> combine(Lanes<T> x, Lanes<T> y) {
+    using Signed = typename Lanes<T>::Signed;
+    const auto a = (Signed)x.v, b = (Signed)y.v;
+    return Lanes<T>((typename Lanes<T>::Vector)(a > b ? a : b));
+  }
+};
 struct Min {
   static constexpr double identity = std::numeric_limits<double>::infinity();
   template <class V>
@@ -141,11 +152,16 @@ struct MagnitudeSource {
   }
   TENON_INLINE MagnitudeSource from(std::int64_t i) const { return {x.from(i)}; }
 };
-template <class T>
+template <class T, bool is_far>
 struct ProductSource {
   const T *a, *b;
 
-  TENON_INLINE void ask_ahead(std::int64_t) const {}
+  TENON_INLINE void ask_ahead(std::int64_t i) const {
+    if constexpr (is_far) {
+      ask_for(reinterpret_cast<const char*>(a + i) + kAheadBytes);
+      ask_for(reinterpret_cast<const char*>(b + i) + kAheadBytes);
+    }
+  }
   TENON_INLINE Lanes<T> lanes(std::int64_t i) const { return load<Lanes<T>>(a + i) * load<Lanes<T>>(b + i); }
   // 1 and the identity: where a sum starts at -0, so must what is added to it.
   TENON_INLINE Lanes<T> some(std::int64_t i, std::int64_t n, T others) const {
@@ -269,10 +285,10 @@ template <class Op, class T, bool is_far = false>
 Accumulator reduce_floats(const void* in, std::int64_t n) {
   return reduce_source<Op, T>(ElementSource<T, is_far>{static_cast<const T*>(in)}, n);
 }
-template <class T>
+template <class T, bool is_far>
 Accumulator sum_of_products(const void* a, const void* b, std::int64_t n) {
   if (n == 0) return {.f = 0};
-  return reduce_source<Sum, T>(ProductSource<T>{static_cast<const T*>(a), static_cast<const T*>(b)}, n);
+  return reduce_source<Sum, T>(ProductSource<T, is_far>{static_cast<const T*>(a), static_cast<const T*>(b)}, n);
 }
 
 template <class Reduce, class Measure, class T>
@@ -305,7 +321,43 @@ Accumulator reduce_bf16(const void* in, std::int64_t n) {
 }
 template <class T, class Source, class Stored = T>
 Accumulator largest_magnitude(const void* in, std::int64_t n) {
-  return reduce_source<Max, T>(MagnitudeSource<Source>{{static_cast<const Stored*>(in)}}, n);
+  return reduce_source<MaxOfMagnitudes, T>(MagnitudeSource<Source>{{static_cast<const Stored*>(in)}}, n);
+}
+template <class Source, class T>
+void largest_and_squares(const void* in, std::int64_t n, Accumulator* largest, Accumulator* squares) {
+  constexpr int width = 16;
+  Source source{static_cast<const T*>(in)};
+  double top[width], total[width], part[width];
+  for (double& t : top) t = MaxOfMagnitudes::identity;
+  for (double& t : total) t = 0;
+  while (n > 0) {
+    const std::int64_t chunk = n < kChunk ? n : kChunk;
+    F32 tops[kVectors], sums[kVectors];
+    for (F32& lane : tops) lane = F32(0.0f);
+    for (F32& lane : sums) lane = F32(0.0f);
+    const auto take = [&](int k, F32 x) {
+      tops[k] = MaxOfMagnitudes::combine(tops[k], abs(x));
+      sums[k] = sums[k] + x * x;
+    };
+    std::int64_t i = 0;
+    for (; i + kBlock<float> <= chunk; i += kBlock<float>)
+      for (int k = 0; k < kVectors; ++k) take(k, source.lanes(i + k * F32::kCount));
+    for (int k = 0; k < kVectors && i < chunk; ++k, i += F32::kCount)
+      take(k, i + F32::kCount <= chunk ? source.lanes(i) : source.some(i, chunk - i, 0.0f));
+    fold<MaxOfMagnitudes>(tops, part);
+    for (int j = 0; j < width; ++j) top[j] = MaxOfMagnitudes::combine(top[j], part[j]);
+    fold<Sum>(sums, part);
+    for (int j = 0; j < width; ++j) total[j] += part[j];
+    source = source.from(chunk);
+    n -= chunk;
+  }
+  for (int w = width / 2; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) {
+      top[j] = MaxOfMagnitudes::combine(top[j], top[j + w]);
+      total[j] += total[j + w];
+    }
+  largest->f = top[0];
+  squares->f = total[0];
 }
 template <class Reduce, class Op, class T>
 Accumulator store_and_reduce(const void* a, const void* b, void* out, std::int64_t n) {
@@ -362,10 +414,17 @@ Accumulator product_of_f32(const void* in, std::int64_t n) {
       __builtin_memcpy(&x, p + i + k * Wide::kCount, sizeof x);
       lanes[k] = lanes[k] * widen(x);
     }
-  double all[64];
+  for (int k = 0; i < n; ++k, i += Wide::kCount) {
+    HalfFloatV x = 1.0f - HalfFloatV{};
+    const std::int64_t left = n - i < Wide::kCount ? n - i : Wide::kCount;
+    __builtin_memcpy(&x, p + i, static_cast<std::size_t>(left) * sizeof(float));
+    lanes[k] = lanes[k] * widen(x);
+  }
+  for (int w = count / 2; w > 0; w /= 2)
+    for (int k = 0; k < w; ++k) lanes[k] = lanes[k] * lanes[k + w];
+  double all[Wide::kCount];
   __builtin_memcpy(all, lanes, sizeof all);
-  for (int j = 0; i < n; ++i, ++j) all[j] *= static_cast<double>(p[i]);
-  for (int w = 32; w > 0; w /= 2)
+  for (int w = Wide::kCount / 2; w > 0; w /= 2)
     for (int j = 0; j < w; ++j) all[j] *= all[j + w];
   return {.f = all[0]};
 }
@@ -524,7 +583,8 @@ void add_floats(Kernels& table, DType dtype) {
   table.partial_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T>;
   table.partial_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T>;
   table.partial_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T>;
-  table.product_sum[t] = sum_of_products<T>;
+  table.product_sum[t] = sum_of_products<T, false>;
+  table.far_product_sum[t] = sum_of_products<T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::sum)][t] = sum_of_floats<T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::max)][t] = reduce_floats<Max, T, true>;
   table.far_reduce[static_cast<int>(ReduceKind::min)][t] = reduce_floats<Min, T, true>;
@@ -571,6 +631,8 @@ void level::add_reduce_kernels(Kernels& table) {
 #undef TENON_X
   table.sum_short_rows = sum_short_rows;
   table.largest_magnitude[static_cast<int>(DType::bf16)] = largest_magnitude<float, Bf16Source, std::uint16_t>;
+  table.largest_and_squares[static_cast<int>(DType::f32)] = largest_and_squares<ElementSource<float, false>, float>;
+  table.largest_and_squares[static_cast<int>(DType::bf16)] = largest_and_squares<Bf16Source, std::uint16_t>;
   table.sum_of_squared_quotients[static_cast<int>(DType::f32)] = sum_of_squared_quotients<ElementSource<float, false>, float>;
   table.sum_of_squared_quotients[static_cast<int>(DType::bf16)] = sum_of_squared_quotients<Bf16Source, std::uint16_t>;
 }

@@ -33,9 +33,4 @@ void gemm(const Matrix<double>& a, const Matrix<double>& b, double* c, std::int6
 void gemv(const Matrix<float>& a, const float* x, std::int64_t x_stride, float* y);
 void gemv(const Matrix<double>& a, const double* x, std::int64_t x_stride, double* y);
 
-// The sum of a[i] * b[i] for at most kDotPiece terms; gemv() adds such sums in their order.
-inline constexpr std::int64_t kDotPiece = 32 * 1024;
-double dot(const float* a, const float* b, std::int64_t n);
-double dot(const double* a, const double* b, std::int64_t n);
-
 }  // namespace tenon::cpu

@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache; kDotPiece is a multiple
+constexpr std::int64_t kRun = 2048;      // elements of x at a time: they stay in the L1 cache
 constexpr std::int64_t kRows = 64;       // rows whose sums are kept at the same time
 constexpr std::int64_t kShortRun = 128;  // terms added in T before they go to double
 constexpr std::int64_t kColumns = 256;   // results at a time if the matrix is stored by columns
@@ -122,7 +122,7 @@ void by_dots(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
   }
   for (std::int64_t i = 0; i < a.rows; i += kRows) {
     const std::int64_t rows = std::min(kRows, a.rows - i);
-    double sums[kRows] = {}, piece[kRows] = {};
+    double sums[kRows] = {};
     for (std::int64_t p = 0; p < a.cols; p += kRun) {
       const std::int64_t n = std::min(kRun, a.cols - p);
       const T* part = x + p * x_stride;
@@ -130,21 +130,10 @@ void by_dots(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
         for (std::int64_t q = 0; q < n; ++q) gathered[q] = part[q * x_stride];
         part = gathered;
       }
-      for (std::int64_t r = 0; r < rows; ++r) piece[r] += dot(a.data + (i + r) * a.row_stride + p, part, n);
-      if ((p + kRun) % kDotPiece != 0 && p + kRun < a.cols) continue;
-      for (std::int64_t r = 0; r < rows; ++r) sums[r] += std::exchange(piece[r], 0);
+      for (std::int64_t r = 0; r < rows; ++r) sums[r] += dot(a.data + (i + r) * a.row_stride + p, part, n);
     }
     for (std::int64_t r = 0; r < rows; ++r) y[i + r] = static_cast<T>(sums[r]);
   }
-}
-
-// Runs of kRun terms, in their order.
-template <class T>
-double long_dot(const T* a, const T* b, std::int64_t n) {
-  const auto dot = loops<T>().dot;
-  double sum = 0;
-  for (std::int64_t p = 0; p < n; p += kRun) sum += dot(a + p, b + p, std::min(kRun, n - p));
-  return sum;
 }
 
 // Columns of the matrix are contiguous.
@@ -173,8 +162,5 @@ void product(const Matrix<T>& a, const T* x, std::int64_t x_stride, T* y) {
 
 void gemv(const Matrix<float>& a, const float* x, std::int64_t x_stride, float* y) { product(a, x, x_stride, y); }
 void gemv(const Matrix<double>& a, const double* x, std::int64_t x_stride, double* y) { product(a, x, x_stride, y); }
-
-double dot(const float* a, const float* b, std::int64_t n) { return long_dot(a, b, n); }
-double dot(const double* a, const double* b, std::int64_t n) { return long_dot(a, b, n); }
 
 }  // namespace tenon::cpu

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -108,31 +109,36 @@ std::int64_t vector_parts(const ThreadPool& pool, std::int64_t rows, std::int64_
   return std::clamp<std::int64_t>(std::min(rows * cols / kGrain, rows / 32), 1, 4 * pool.threads());
 }
 
-// Fewer rows than threads, and long ones: the threads sum pieces of them, which are then added in order, as gemv() does.
+// A few long rows: parts of them are summed side by side. Their number depends on the shape alone, and so do results.
+constexpr std::int64_t kPartElements = 32768, kMaxParts = 1024;
 template <class T>
-void long_dots(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
-  const std::int64_t pieces = (matrix.cols + kDotPiece - 1) / kDotPiece;
-  std::vector<double> sums(static_cast<std::size_t>(batch.count * matrix.rows * pieces));
-  pool.for_each(static_cast<std::int64_t>(sums.size()), [&](std::int64_t task, int) {
-    const std::int64_t first = task % pieces * kDotPiece, row = task / pieces % matrix.rows, n = task / pieces / matrix.rows;
-    const T* const left = matrix.data + place_of(n, batch, batch.a) + row * matrix.row_stride + first;
-    const T* const right = vector.data + place_of(n, batch, batch.b) + first;
-    sums[static_cast<std::size_t>(task)] = dot(left, right, std::min(kDotPiece, matrix.cols - first));
+bool is_long_dot(const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch) {
+  return batch.count == 1 && matrix.rows > 0 && matrix.rows < 32 && matrix.cols >= 2 * kPartElements && matrix.col_stride == 1 &&
+         vector.row_stride == 1;
+}
+// sum_of(a, b, n) is the sum of n products.
+template <class T, class Out, class SumOf>
+void long_dots(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, Out* out, SumOf sum_of) {
+  const std::int64_t parts = std::min((matrix.cols + kPartElements - 1) / kPartElements, kMaxParts / matrix.rows);
+  double sums[kMaxParts];
+  for_ranges(pool, matrix.rows * parts, matrix.cols / parts, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Range cols = part_of(matrix.cols, parts, i % parts, 1024);
+      sums[i] = sum_of(matrix.data + i / parts * matrix.row_stride + cols.begin, vector.data + cols.begin, cols.end - cols.begin);
+    }
   });
-  for (std::int64_t i = 0; i < batch.count * matrix.rows; ++i) {
-    double sum = 0;
-    for (std::int64_t p = 0; p < pieces; ++p) sum += sums[static_cast<std::size_t>(i * pieces + p)];
-    out[place_of(i / matrix.rows, batch, batch.out) + i % matrix.rows] = static_cast<T>(sum);
-  }
+  for (std::int64_t row = 0; row < matrix.rows; ++row)
+    out[row] = static_cast<Out>(std::accumulate(sums + row * parts, sums + (row + 1) * parts, -0.0));
 }
 
 // Rows of |matrix| times one vector each; cutting rows changes no result.
 template <class T>
 void vector_product(ThreadPool& pool, const Matrix<T>& matrix, const Matrix<T>& vector, const Batch& batch, T* out) {
+  if (is_long_dot(matrix, vector, batch))
+    return long_dots(pool, matrix, vector, out, [](const T* a, const T* b, std::int64_t n) {
+      return kernels().far_product_sum[static_cast<int>(std::is_same_v<T, float> ? DType::f32 : DType::f64)](a, b, n).f;
+    });
   const std::int64_t work = matrix.rows * matrix.cols;
-  if (batch.count * matrix.rows < pool.threads() && matrix.col_stride == 1 && vector.row_stride == 1 &&
-      matrix.cols > 2 * kDotPiece)
-    return long_dots(pool, matrix, vector, batch, out);
   const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, work,
             [&](const Matrix<T>& left, const Matrix<T>& right, T* to, std::int64_t part) {
@@ -186,6 +192,20 @@ Matrix<float> widened_matrix(const Matrix<Bf16Bits>& from, DType dtype, std::int
 void vector_product16(ThreadPool& pool, const Matrix<Bf16Bits>& matrix, const Matrix<Bf16Bits>& vector, DType dtype,
                       const Batch& batch, float* out) {
   constexpr std::int64_t kInner = 512, kRows = 32;
+  if (is_long_dot(matrix, vector, batch))
+    return long_dots(pool, matrix, vector, out, [&](const Bf16Bits* a, const Bf16Bits* b, std::int64_t n) {
+      constexpr std::int64_t kBlock = 1024;
+      const ConvertKernel convert = kernels().convert[static_cast<int>(dtype)][static_cast<int>(DType::f32)];
+      float x[kBlock], y[kBlock];
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; i += kBlock) {
+        const std::int64_t count = std::min(kBlock, n - i);
+        convert(a + i, x, count);
+        convert(b + i, y, count);
+        sum += kernels().product_sum[static_cast<int>(DType::f32)](x, y, count).f;
+      }
+      return sum;
+    });
   const std::int64_t parts = vector_parts(pool, matrix.rows, matrix.cols, batch.count);
   for_parts(pool, matrix, vector, batch, out, parts, matrix.rows * matrix.cols,
             [&](const Matrix<Bf16Bits>& left, const Matrix<Bf16Bits>& right, float* to, std::int64_t part) {
