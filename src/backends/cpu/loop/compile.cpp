@@ -352,9 +352,13 @@ class LoopCompiler {
       instruction.range.copies_inside = copied == node.inputs[1];
       instruction.range.copies_outside = copied == node.inputs[2];
     }
-    const bool narrow = is_stored_as_bf16(id) && (!copied || is_read_as_bf16(*copied));
+    const bool by_row = copied && is_row_operand(*copied), stores_row = by_row && is_stored_in(*copied, DType::bf16);
+    const bool narrow = is_stored_as_bf16(id) && (!copied || stores_row || is_read_as_bf16(*copied));
     const DType type = narrow ? DType::bf16 : compute_dtype(node.dtype);
-    if (copied) instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
+    if (by_row)
+      instruction.in[2] = narrow ? load_stored_row(*copied).out : row_register(*copied);
+    else if (copied)
+      instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
     if (node.prim == Prim::cast) {
       const double one = 1;
       kernels().convert[static_cast<int>(DType::f64)][static_cast<int>(type)](&one, instruction.range.inside.data(), 1);
@@ -741,16 +745,23 @@ class LoopCompiler {
     return conversion.out;
   }
 
-  int load_row_operand(NodeId node) {
-    if (const auto constant = constant_operand(node)) return *constant;
-    const DType wanted = compute_dtype(graph_[node].dtype);
+  // The values of rows as they are stored.
+  Instruction load_stored_row(NodeId node) {
     program_.externals.push_back(external_of(node));
     Instruction load;
     load.code = Code::load_rows;
     load.external = static_cast<int>(program_.externals.size()) - 1;
     load.out = new_register(program_.externals.back().place.stored, Home::row_value);
+    (is_uniform(node) ? program_.init : head()).push_back(load);
+    return load;
+  }
+  bool is_stored_in(NodeId operand, DType dtype) const { return !member(operand) && external_of(operand).place.stored == dtype; }
+
+  int load_row_operand(NodeId node) {
+    if (const auto constant = constant_operand(node)) return *constant;
+    const DType wanted = compute_dtype(graph_[node].dtype);
+    const Instruction load = load_stored_row(node);
     std::vector<Instruction>& where = is_uniform(node) ? program_.init : head();
-    where.push_back(load);
     if (program_.registers[at(load.out)].dtype == wanted) return load.out;
     Instruction conversion;
     conversion.code = Code::convert_rows;
