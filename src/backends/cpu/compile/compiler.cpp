@@ -77,6 +77,7 @@ void ExecutableCompiler::run() {
   for (NodeId id : graph_.outputs()) program_.output_types_.push_back({graph_[id].dtype, graph_[id].shape});
   count_readers();
   find_moved();
+  find_joined();
   place_leaves();
   place_outputs();
   for (const Step& step : plan_.steps) {
@@ -154,6 +155,9 @@ void ExecutableCompiler::find_moved() {
       case Prim::pad:
       case Prim::take:
       case Prim::gather: moved_[at(id)] = base_of(id) == id && is_moved(node.inputs[0]); break;
+      case Prim::scatter:
+        moved_[at(id)] = !node.as<ScatterAttr>().add && is_moved(node.inputs[0]) && is_moved(node.inputs[2]);
+        break;
       case Prim::concat: moved_[at(id)] = std::ranges::all_of(node.inputs, is_moved); break;
       default: break;
     }

@@ -147,6 +147,18 @@ class ExecutableCompiler final : public ValuePlacement {
   // Rounds to the values a block format can hold.
   void add_block_cast(NodeId id);
   void add_pad(NodeId id);
+  // Concatenations that only another one reads, as a whole and perhaps parts of it (borders that are reflected), are written
+  // where that one has them, and not by steps of their own.
+  void find_joined();
+  static std::optional<ValueView> placed_view(const ValueView& view, const Shape& shape, const Strides& strides);
+  // Elements that a concatenation puts at |place| of its result: from elsewhere, or from another place in the result.
+  struct Move {
+    std::optional<Operand> source;
+    ValueView inside;
+    Shape shape;
+    std::int64_t place = 0;
+  };
+  void collect_moves(NodeId root, NodeId id, std::int64_t offset, std::vector<Move>& moves);
   void add_concat(NodeId id);
   void add_scatter(NodeId id);
   void add_arg_sort(NodeId id);
@@ -211,6 +223,7 @@ class ExecutableCompiler final : public ValuePlacement {
   std::vector<ValueView> moved_views_;                 // plan_.views before copies were made
   std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
+  std::map<NodeId, NodeId> joined_;                    // concatenation -> the one it is part of
   TemporaryPlan temporaries_;
   std::size_t scratch_bytes_ = 0;
 };
