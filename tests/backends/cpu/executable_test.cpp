@@ -357,6 +357,30 @@ TEST_F(ProgramTest, EveryOtherPrimitive) {
 TEST_F(ProgramTest, PrimitivesOnHalfPrecisionInputs) {
   const NodeId a = input({16, 24}, DType::bf16), b = input({24, 8}, DType::bf16);
   expect({graph_.matmul(a, b), op("transpose", {a}), graph_.cumulative(a, 0, false)}, 1e-2);
+  const NodeId index = graph_.constant(HostArray::from<std::int64_t>({2, 24}, std::vector<std::int64_t>(48, 3)));
+  const NodeId few = op("slice", {a}, {{"start", std::vector<std::int64_t>{5}}, {"stop", std::vector<std::int64_t>{7}}});
+  expect({graph_.scatter(a, index, few, 0, false), graph_.scatter(op("neg", {a}), index, few, 0, false),
+          graph_.scatter(a, index, few, 0, true), graph_.gather(a, index, 0)},
+         1e-2);
+}
+
+TEST_F(ProgramTest, ConcatenationsOfConcatenationsAndOfPartsOfThem) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64}) {
+    graph_ = Graph();
+    arrays_.clear();
+    const NodeId a = input({5, 40}, dtype), b = input({7, 40}, dtype), c = input({12, 9}, dtype);
+    const auto join = [&](std::vector<NodeId> parts, int axis) { return graph_.concat(parts, axis); };
+    const auto part = [&](NodeId x, std::int64_t first, std::int64_t extent, std::int64_t step) {
+      const std::int64_t starts[] = {0, first}, extents[] = {graph_[x].shape[0], extent}, steps[] = {1, step};
+      return graph_.slice(x, starts, extents, steps);
+    };
+    const NodeId rows = join({a, op("neg", {b})}, 0), twice = join({c, rows, rows}, 1);
+    const NodeId own = join({a, b}, 0), bordered = join({part(own, 3, 4, -1), own, part(own, 1, 5, 7)}, 1);
+    const NodeId seen = join({b, a}, 0), also = join({part(seen, 0, 2, 1), seen}, 1);
+    const NodeId transposed = join({a, b}, 0), no = join({transposed, graph_.reshape(transposed, {12, 40})}, 1);
+    const NodeId three = join({join({join({a, a}, 0), join({a, a}, 0)}, 1), join({a, a}, 1)}, 0);
+    expect({twice, bordered, also, op("neg", {seen}), no, three}, dtype == DType::bf16 ? 1e-2 : 2e-5);
+  }
 }
 
 TEST_F(ProgramTest, StreamedResults) {

@@ -104,7 +104,6 @@ void add_to(T& place, T update, bool is_bool) {
 void take(ThreadPool& pool, const View& x, const View& indices, int axis, const Target& out) {
   if (out.shape.elements() == 0) return;
   const std::int64_t extent = x.shape[axis], wanted = indices.shape.elements();
-  check_indices(pool, indices, extent);
   const AxisSplit split(x.shape, axis);
   const Shape inner_shape = tail_of(x.shape, axis + 1);
   const Strides inner_strides = tail_of(x.strides, axis + 1);
@@ -117,15 +116,22 @@ void take(ThreadPool& pool, const View& x, const View& indices, int axis, const 
     const T* from = static_cast<const T*>(x.data);
     T* to = static_cast<T*>(out.data);
     if (split.inner == 1 && dense_indices) {
-      for_ranges(pool, split.outer, 2 * wanted, [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t o = begin; o < end; ++o) {
+      for_ranges(pool, split.outer * wanted, 4, [&](std::int64_t begin, std::int64_t end, int) {
+        constexpr std::int64_t kChecked = 1024;
+        while (begin < end) {
+          const std::int64_t o = begin / wanted, first = begin % wanted, n = std::min({kChecked, wanted - first, end - begin});
           const T* const row = from + offset_of(o, outer_shape, x.strides);
-          T* const result = to + o * wanted;
-          for (std::int64_t w = 0; w < wanted; ++w) result[w] = row[resolve(index[w], extent) * step];
+          check_run(index + first, 1, n, extent);
+          if (step == 1)
+            pick(row, index + first, extent, n, to + begin);
+          else
+            for (std::int64_t w = 0; w < n; ++w) to[begin + w] = row[resolve(index[first + w], extent) * step];
+          begin += n;
         }
       });
       return;
     }
+    check_indices(pool, indices, extent);
     for_ranges(pool, split.outer * wanted, split.inner + 4, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t o = i / wanted, w = i % wanted;
@@ -187,20 +193,21 @@ void gather(ThreadPool& pool, const View& x, const View& indices, int axis, cons
 // Indices along one axis never leave their lane: lanes are independent, and within a lane updates come in index order.
 void scatter(ThreadPool& pool, const View& x, const View& indices, const View& updates, const ScatterAttr& attr,
              const Target& out) {
-  // If every lane has updates, it is copied just before they come, and is still in the cache then.
-  const bool copies_lanes = indices.shape.elements() > 0 && out.shape.elements() > 0 &&
-                            indices.shape.with(attr.axis, 1) == out.shape.with(attr.axis, 1);
-  if (!copies_lanes) copy(pool, x, out);
-  if (indices.shape.elements() == 0) return;
   const auto axis = static_cast<std::size_t>(attr.axis);
   const std::int64_t extent = out.shape[attr.axis];
   const AxisLanes lanes(indices.shape, attr.axis);
+  // If every lane has updates, it is copied just before they come, and is still in the cache then.
+  const bool copies_lanes = lanes.count() >= 4 * pool.threads() && lanes.extent() > 0 &&
+                            indices.shape.with(attr.axis, 1) == out.shape.with(attr.axis, 1);
+  if (!copies_lanes) copy(pool, x, out);
+  if (indices.shape.elements() == 0 || out.shape.elements() == 0) return;
+  const std::int64_t cost = 2 + (copies_lanes ? extent / lanes.extent() : 0);
   const std::int64_t index_across = lane_stride(indices.shape, indices.strides);
   const std::int64_t update_across = lane_stride(indices.shape, updates.strides);
   const std::int64_t out_across = lane_stride(out.shape, out.strides), x_across = lane_stride(x.shape, x.strides);
   const bool is_bool = out.dtype == DType::boolean;
-  with_type(out.dtype, [&]<class T>(T) {
-    lanes.for_groups(pool, 2, [&](std::int64_t lane, std::int64_t count, int) {
+  const auto run = [&]<class T, bool add>() {
+    lanes.for_groups(pool, cost, [&](std::int64_t lane, std::int64_t count, int) {
       const auto* index = static_cast<const std::int64_t*>(indices.data) + lanes.first(lane, indices.strides);
       const T* update = static_cast<const T*>(updates.data) + lanes.first(lane, updates.strides);
       T* to = static_cast<T*>(out.data) + lanes.first(lane, out.strides);
@@ -218,17 +225,15 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
             for (std::int64_t l = 0; l < count; ++l) to[i * step + l * out_across] = from[i * from_step + l * x_across];
       }
       const auto move = [&](T& place, T value) {
-        if (attr.add)
+        if constexpr (add)
           add_to(place, value, is_bool);
         else
           place = value;
       };
       if (count == 1) {
         check_run(index, index_step, lanes.extent(), extent);
-        if (attr.add && !is_bool && index_step == 1 && update_step == 1 && step == 1) {
-          for (std::int64_t i = 0; i < lanes.extent(); ++i) add_to(to[resolve(index[i], extent)], update[i], false);
-        } else if (!attr.add && index_step == 1 && update_step == 1 && step == 1) {
-          for (std::int64_t i = 0; i < lanes.extent(); ++i) to[resolve(index[i], extent)] = update[i];
+        if (index_step == 1 && update_step == 1 && step == 1) {
+          for (std::int64_t i = 0; i < lanes.extent(); ++i) move(to[resolve(index[i], extent)], update[i]);
         } else {
           for (std::int64_t i = 0; i < lanes.extent(); ++i)
             move(to[resolve(index[i * index_step], extent) * step], update[i * update_step]);
@@ -237,8 +242,8 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
       }
       for (std::int64_t i = 0; i < lanes.extent(); ++i, index += index_step, update += update_step) {
         check_run(index, index_across, count, extent);
-        if constexpr (std::is_same_v<T, float>)
-          if (attr.add && index_across == 0 && update_across == 1 && out_across == 1) {
+        if constexpr (add && std::is_same_v<T, float>)
+          if (index_across == 0 && update_across == 1 && out_across == 1) {
             add_row(to + resolve(*index, extent) * step, update, count);  // whole rows, as of an embedding: one index each
             continue;
           }
@@ -246,7 +251,11 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
           move(to[l * out_across + resolve(index[l * index_across], extent) * step], update[l * update_across]);
       }
     });
-  });
+  };
+  if (attr.add)
+    with_type(out.dtype, [&]<class T>(T) { run.template operator()<T, true>(); });
+  else
+    with_size(out.dtype, [&]<class T>(T) { run.template operator()<T, false>(); });
 }
 
 }  // namespace tenon::cpu
