@@ -66,14 +66,14 @@ Item* shared_radix_sort(ThreadPool& pool, Item* items, Item* other, std::int64_t
   return items;
 }
 
-// Long keys by those 32 bits that begin with the first in which any two of them differ, which for most keys leaves few that are
-// equal; those are compared. False, with nothing written of use, if very many are. |each| calls its argument for parts of n,
-// |sort| is a radix sort of items by so many bits.
+// Long keys by those bits, 32 or fewer, that begin with the first in which any two of them differ, which for most keys leaves few
+// that are equal; those are compared. False, with nothing written of use, if very many are. |each| calls its argument for parts
+// of n, |sort| is a radix sort of items by so many bits.
 template <class T, class Each, class Sort>
 bool sort_by_leading_bits(const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step, std::int64_t n,
                           bool descending, NarrowItem* items, WideItem* equal, const Each& each, const Sort& sort) {
-  constexpr int kBits = 32;
   constexpr std::int64_t kMostEqual = 4096;
+  const int most_bits = n <= 8192 ? 2 * kDigitBits : 32;  // few keys differ in fewer
   const auto key = [=](std::int64_t i) { return std::uint64_t{key_of(in[i * in_step], descending)}; };
   std::atomic<std::uint64_t> differing{0};
   each([&, first = key(0)](std::int64_t begin, std::int64_t end) {
@@ -81,11 +81,12 @@ bool sort_by_leading_bits(const T* in, std::int64_t in_step, std::int64_t* out, 
     for (std::int64_t i = begin; i < end; ++i) bits |= key(i) ^ first;
     differing.fetch_or(bits, std::memory_order_relaxed);
   });
-  const int bits = static_cast<int>(std::bit_width(differing.load())), shift = std::max(0, bits - kBits);
+  const int bits = static_cast<int>(std::bit_width(differing.load())), shift = std::max(0, bits - most_bits);
   each([&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) items[i] = NarrowItem::make(key(i) >> shift & 0xffffffffu, i);
+    for (std::int64_t i = begin; i < end; ++i)
+      items[i] = NarrowItem::make(key(i) >> shift & ((std::uint64_t{1} << most_bits) - 1), i);
   });
-  const NarrowItem* sorted = sort(items, items + n, std::min(bits, kBits));
+  const NarrowItem* sorted = sort(items, items + n, std::min(bits, most_bits));
   std::atomic<bool> has_too_many{false};
   each([&](std::int64_t begin, std::int64_t end) {
     std::int64_t i = begin;
