@@ -47,6 +47,7 @@ class LoopCompiler {
     program_.prefetch = bytes > kPrefetchFrom;
     absorbed_ = find_absorbed(graph_, plan_, view_, geometry());
     shorten_blocks(externals);
+    take_rows_together(externals);
     assign_phases();
     emit();
     if (program_.prefetch) look_ahead();
@@ -97,6 +98,20 @@ class LoopCompiler {
     } else if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted)) {
       program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
     }
+  }
+
+  // A choice between columns alone writes rows of its result as it goes: with many of them in a tile little else is done.
+  void take_rows_together(const std::set<NodeId>& externals) {
+    constexpr std::int64_t kTile = 16384;
+    if (group_.kind != Group::Kind::elementwise || program_.stream || group_.outputs.size() != 1) return;
+    if (absorbed_.ranges.size() != 1 || group_.nodes.size() != 1 + absorbed_.into.size()) return;
+    const auto& [id, range] = *absorbed_.ranges.begin();
+    if (geometry().rows <= 1 || geometry().tile_rows > 1 || geometry().cols > kTile / 2) return;
+    for (NodeId node : externals)
+      if (std::ranges::find(graph_[id].inputs, node) != graph_[id].inputs.end() && !is_known(node) && !is_row_operand(node) &&
+          !external_of(node).dense)
+        return;
+    program_.geometry.tile_rows = std::min(geometry().rows, kTile / geometry().cols);
   }
 
   // One kernel from inputs and values of rows to an output: nothing has to stay in the L1 cache.
