@@ -283,6 +283,21 @@ Operand ExecutableCompiler::copied(NodeId id, const Operand& operand) {
   return operand_of(plan_.views[at(id)], sources_[id]);
 }
 
+void ExecutableCompiler::expand(NodeId id, AxisSet axes) {
+  Operand operand = stored_value(id);
+  Shape shape = operand.view.shape;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (operand.view.strides[at(axis)] == 0 && !(axes >> axis & 1)) shape = shape.with(axis, 1);
+  operand.view.shape = shape;
+  const Result result{new_temporary(operand.view.dtype, shape), operand.view.dtype, shape};
+  touch(operand.location);
+  add_step([=](const StepContext& c) { copy(c.pool, operand.bind(c), result.bind(c)); });
+  plan_.views[at(id)] = whole_view(id, graph_[id].shape);
+  const Strides dense = contiguous_strides(shape);
+  for (int axis = 0; axis < shape.rank(); ++axis) plan_.views[at(id)].strides[at(axis)] = shape[axis] == 1 ? 0 : dense[at(axis)];
+  sources_[id] = {result.location, result.dtype};
+}
+
 void ExecutableCompiler::add_group(int index) {
   const Group& group = plan_.groups[at(index)];
   std::vector<NodeId> operands;
@@ -291,6 +306,12 @@ void ExecutableCompiler::add_group(int index) {
       if (!member_behind(graph_, plan_, index, operand)) operands.push_back(operand);
   for (NodeId operand : operands)
     if (!loop_can_read(graph_, plan_, group, operand)) copied(operand, stored_value(operand));
+  const std::set<NodeId> all(operands.begin(), operands.end());
+  std::map<NodeId, AxisSet> expanded;
+  for (NodeId operand : all)
+    if (graph_[operand].shape == group.domain)
+      if (const AxisSet axes = axes_to_expand(graph_, plan_, group, all, operand)) expanded[operand] = axes;
+  for (const auto& [operand, axes] : expanded) expand(operand, axes);
   for (NodeId operand : operands) touch(sources_.at(base_of(operand)).location);
   for (NodeId id : group.outputs) {
     place_value(id);

@@ -108,6 +108,8 @@ class ExecutableCompiler final : public ValuePlacement {
   Operand dense_source_of(NodeId id, NodeId operand);
   // Copies the value; later readers of |id| use the copy.
   Operand copied(NodeId id, const Operand& operand);
+  // The same for a broadcast value, which is repeated along |axes| only.
+  void expand(NodeId id, AxisSet axes);
   Result result_of(NodeId id);
 
   // --- Steps ---
