@@ -340,6 +340,18 @@ TEST_F(ProgramTest, OutputsThatAreInputsConstantsViewsAndEachOther) {
   expect({x, y, y, op("transpose", {y}), graph_.scalar(3, DType::f32), op("transpose", {x}), h, graph_.reshape(y, {24})});
 }
 
+TEST_F(ProgramTest, OutputsThatAreComputedValuesInOtherShapes) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
+    graph_ = Graph();
+    arrays_.clear();
+    const NodeId x = input({6, 40}, dtype), y = op("mul", {x, x}), z = op("neg", {x}), sorted = op("sort", {x});
+    const NodeId flat = graph_.reshape(y, {240}), half = graph_.reshape(z, {2, 120});
+    expect({flat, half, z, op("add", {half, half}), graph_.reshape(z, {240}), graph_.reshape(sorted, {3, 80}),
+            op("transpose", {y}), graph_.reshape(op("transpose", {x}), {240})},
+           dtype == DType::bf16 ? 1e-2 : 2e-5);
+  }
+}
+
 TEST_F(ProgramTest, EveryOtherPrimitive) {
   const NodeId x = input({6, 8}), y = input({8, 5}), image = input({2, 4, 9, 9}), kernel = input({6, 2, 3, 3});
   const NodeId index = graph_.constant(HostArray::from<std::int64_t>({3}, {0, -1, 2}));

@@ -133,7 +133,7 @@ void ExecutableCompiler::count_readers() {
     }
   }
   for (NodeId id : graph_.outputs())
-    if (base_of(id) != id) ++readers_[base_of(id)];
+    if (base_of(id) != id && !is_written_directly(id)) ++readers_[base_of(id)];
 }
 
 void ExecutableCompiler::find_moved() {
@@ -190,12 +190,19 @@ void ExecutableCompiler::decode_input(NodeId id) {
   sources_[id] = {to, DType::f32};
 }
 
+bool ExecutableCompiler::is_written_directly(NodeId output) const {
+  const ValueView& view = plan_.views[at(output)];
+  const Node &node = graph_[output], &base = graph_[view.base];
+  if (base.prim == Prim::input || base.prim == Prim::constant || is_block(base.dtype)) return false;
+  if (view.base == output) return true;
+  return base.dtype == node.dtype && view.offset == 0 && base.shape.elements() == node.shape.elements() && is_dense(view);
+}
+
 void ExecutableCompiler::place_outputs() {
   for (std::size_t i = 0; i < outputs_; ++i) {
     const NodeId id = graph_.outputs()[i];
-    const Node& node = graph_[id];
-    const bool computed = base_of(id) == id && node.prim != Prim::input && node.prim != Prim::constant && !is_block(node.dtype);
-    if (computed) direct_outputs_[id].push_back(static_cast<int>(i));
+    written_directly_.push_back(is_written_directly(id));
+    if (written_directly_[i]) direct_outputs_[base_of(id)].push_back(static_cast<int>(i));
   }
   for (const auto& [id, indices] : direct_outputs_)
     if (is_stored_as_declared(id)) sources_[id] = {output_location(indices[0]), graph_[id].dtype};
@@ -348,8 +355,7 @@ void ExecutableCompiler::deliver_converted(NodeId id) {
 void ExecutableCompiler::finish_outputs() {
   for (std::size_t i = 0; i < outputs_; ++i) {
     const NodeId id = graph_.outputs()[i];
-    const auto direct = direct_outputs_.find(id);
-    if (direct != direct_outputs_.end()) continue;
+    if (written_directly_[i]) continue;
     const DType dtype = graph_[id].dtype;
     const Shape shape = graph_[id].shape;
     const int to = output_location(static_cast<int>(i));

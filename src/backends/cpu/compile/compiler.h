@@ -88,6 +88,8 @@ class ExecutableCompiler final : public ValuePlacement {
   void find_moved();
   void place_leaves();
   void decode_input(NodeId id);
+  // Computed values, and those that only have another shape.
+  bool is_written_directly(NodeId output) const;
   // Results that are computed in the output's own dtype, and not read in another dtype, are written directly to the output.
   void place_outputs();
   // A loop converts while it stores; primitives write their compute type, or move values as they are.
@@ -225,6 +227,7 @@ class ExecutableCompiler final : public ValuePlacement {
   std::vector<ValueView> moved_views_;                 // plan_.views before copies were made
   std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
+  std::vector<bool> written_directly_;                 // by output
   std::map<NodeId, NodeId> joined_;                    // concatenation -> the one it is part of
   TemporaryPlan temporaries_;
   std::size_t scratch_bytes_ = 0;
