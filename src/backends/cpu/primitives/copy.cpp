@@ -153,24 +153,27 @@ std::int64_t pieces_of(const Axis& run, std::int64_t bytes) {
 // Runs cost a thread less than elements that are moved one by one.
 std::int64_t cost_of_run(std::int64_t extent, std::int64_t bytes) { return extent * bytes / 8 + 4; }
 
+// Runs that are short, and others beside them: many in one call. The inner target stride is 1, the source's 1 or 0.
+bool copy_short_runs(ThreadPool& pool, Nest& nest, const Axis& run, const std::byte* from, std::byte* to, std::int64_t bytes) {
+  constexpr std::int64_t kLong = 256, kTogether = 64;
+  if (run.extent * bytes >= kLong || nest.rank == 0) return false;
+  const Axis rows = nest.remove(nest.rank - 1);
+  const std::int64_t groups = (rows.extent + kTogether - 1) / kTogether, each = std::min(rows.extent, kTogether);
+  const StridedKernel strided = kernels().strided[log2_of(bytes)];
+  for_pieces(pool, nest, groups, each * cost_of_run(run.extent, bytes), false,
+             [&](std::int64_t source, std::int64_t target, std::int64_t group) {
+               const std::int64_t first = group * kTogether;
+               strided(from + (source + first * rows.source) * bytes, run.source, rows.source,
+                       to + (target + first * rows.target) * bytes, rows.target, std::min(kTogether, rows.extent - first),
+                       run.extent);
+             });
+  return true;
+}
+
 // Both inner strides 1.
 void copy_runs(ThreadPool& pool, Nest nest, const std::byte* from, std::byte* to, std::int64_t bytes, bool stream) {
-  constexpr std::int64_t kLong = 256, kTogether = 64;
   const Axis run = nest.remove(nest.rank - 1);
-  if (run.extent * bytes < kLong && nest.rank > 0) {
-    // Many short runs in one call.
-    const Axis rows = nest.remove(nest.rank - 1);
-    const std::int64_t groups = (rows.extent + kTogether - 1) / kTogether, each = std::min(rows.extent, kTogether);
-    const StridedKernel strided = kernels().strided[log2_of(bytes)];
-    for_pieces(pool, nest, groups, each * cost_of_run(run.extent, bytes), false,
-               [&](std::int64_t source, std::int64_t target, std::int64_t group) {
-                 const std::int64_t first = group * kTogether;
-                 strided(from + (source + first * rows.source) * bytes, 1, rows.source,
-                         to + (target + first * rows.target) * bytes, rows.target, std::min(kTogether, rows.extent - first),
-                         run.extent);
-               });
-    return;
-  }
+  if (copy_short_runs(pool, nest, run, from, to, bytes)) return;
   const std::int64_t pieces = pieces_of(run, bytes);
   const auto copy_run = stream && run.extent / pieces * bytes >= 1024 ? kernels().stream_copy : kernels().copy;
   for_pieces(pool, nest, pieces, cost_of_run(run.extent / pieces, bytes), stream,
@@ -184,6 +187,7 @@ void copy_runs(ThreadPool& pool, Nest nest, const std::byte* from, std::byte* to
 // Inner target stride 1, source stride 0: one value repeated.
 void fill_runs(ThreadPool& pool, Nest nest, const std::byte* from, std::byte* to, std::int64_t bytes, bool stream) {
   const Axis run = nest.remove(nest.rank - 1);
+  if (copy_short_runs(pool, nest, run, from, to, bytes)) return;
   const std::int64_t pieces = pieces_of(run, bytes);
   const auto fill_run = stream && run.extent / pieces * bytes >= 1024 ? kernels().stream_fill : kernels().fill;
   const std::int64_t cost = cost_of_run(run.extent / pieces, bytes);
@@ -267,7 +271,8 @@ void copy_strided(ThreadPool& pool, Nest nest, const T* from, T* to) {
     for (std::int64_t r = r0; r < r1; ++r) {
       const T* in = from + source + r * rows.source;
       T* out = to + target + r * rows.target;
-      for (std::int64_t c = c0; c < c1; ++c) out[c * cols.target] = in[c * cols.source];
+      const std::int64_t by = cols.target, step = cols.source;  // which nothing written can change
+      for (std::int64_t c = c0; c < c1; ++c) out[c * by] = in[c * step];
     }
   });
 }

@@ -146,18 +146,24 @@ void strided_rows(const T* src, std::int64_t src_row, T* dst, std::int64_t dst_r
   const auto lowest = [](std::int64_t n) { return n >= lanes ? ~std::uint64_t{0} : n <= 0 ? 0 : (std::uint64_t{1} << n) - 1; };
   Register places[Step];
   for (int k = 1; k < Step; ++k) places[k] = get(reinterpret_cast<const char*>(each.places[k]));
-  for (; rows > 0; --rows, src += src_row, dst += dst_row)
-    for (std::int64_t c = 0; c < cols; c += lanes) {
-      const T* from = src + c * Step;
-      const std::int64_t there = (cols - c - 1) * Step + 1;  // elements of the source up to the last one needed
-      Register x = get_first<sizeof(T)>(from, lowest(there));
-      for (int k = 1; k < Step; ++k)
-        x = choose<sizeof(T)>(x, places[k], get_first<sizeof(T)>(from + k * lanes, lowest(there - k * lanes)));
-      if (cols - c >= lanes)
-        put(reinterpret_cast<char*>(dst + c), x);
-      else
-        put_part(reinterpret_cast<char*>(dst + c), x, static_cast<std::size_t>(cols - c) * sizeof(T));
+  for (; rows > 0; --rows, src += src_row, dst += dst_row) {
+    const std::int64_t elements = (cols - 1) * Step + 1;  // of the source, up to the last one needed
+    std::int64_t c = 0;
+    for (; (c + lanes) * Step <= elements; c += lanes) {
+      const auto* from = reinterpret_cast<const char*>(src + c * Step);
+      Register x = get(from);
+      for (int k = 1; k < Step; ++k) x = choose<sizeof(T)>(x, places[k], get(from + k * 64));
+      put(reinterpret_cast<char*>(dst + c), x);
     }
+    for (; c < cols; c += lanes) {
+      const T* from = src + c * Step;
+      const std::int64_t left = elements - c * Step;
+      Register x = get_first<sizeof(T)>(from, lowest(left));
+      for (int k = 1; k < Step; ++k)
+        x = choose<sizeof(T)>(x, places[k], get_first<sizeof(T)>(from + k * lanes, lowest(left - k * lanes)));
+      put_part(reinterpret_cast<char*>(dst + c), x, (cols - c < lanes ? static_cast<std::size_t>(cols - c) : lanes) * sizeof(T));
+    }
+  }
 }
 #else
 template <int Step, class T>
