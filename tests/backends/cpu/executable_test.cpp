@@ -376,6 +376,24 @@ TEST_F(ProgramTest, PrimitivesOnHalfPrecisionInputs) {
          1e-2);
 }
 
+TEST_F(ProgramTest, SumsOfUpdatesInHalfPrecisionAreRoundedOnce) {
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const int axis : {0, 1}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId a = input({70, 90}, dtype), b = input({70, 90}, dtype);
+      std::vector<std::int64_t> numbers(70 * 90), rows(70);
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i * 7 % 23) - 9;
+      for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i % 5);
+      const NodeId index = graph_.constant(HostArray::from<std::int64_t>({70, 90}, numbers));
+      const NodeId row = graph_.broadcast(graph_.constant(HostArray::from<std::int64_t>({70, 1}, rows)), {70, 90});
+      const NodeId read = graph_.scatter(a, index, b, axis, true);
+      expect({graph_.scatter(a, index, b, axis, true), graph_.scatter(a, row, b, axis, true),
+              graph_.scatter(op("transpose", {op("transpose", {a})}), index, b, axis, true), op("neg", {read})},
+             dtype == DType::f16 ? 2e-3 : 1e-2);
+    }
+}
+
 TEST_F(ProgramTest, ConcatenationsOfConcatenationsAndOfPartsOfThem) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::i64}) {
     graph_ = Graph();

@@ -155,9 +155,14 @@ void ExecutableCompiler::find_moved() {
       case Prim::pad:
       case Prim::take:
       case Prim::gather: moved_[at(id)] = base_of(id) == id && is_moved(node.inputs[0]); break;
-      case Prim::scatter:
-        moved_[at(id)] = !node.as<ScatterAttr>().add && is_moved(node.inputs[0]) && is_moved(node.inputs[2]);
+      case Prim::scatter: {
+        // Sums are rounded, so nobody else in the program may read them.
+        const auto& attr = node.as<ScatterAttr>();
+        const bool adds16 = attr.add && !readers_.count(id) &&
+                            has_scatter_add16(program_.pool_, node.dtype, graph_[node.inputs[1]].shape, node.shape, attr.axis);
+        moved_[at(id)] = (!attr.add || adds16) && is_moved(node.inputs[0]) && is_moved(node.inputs[2]);
         break;
+      }
       case Prim::concat: moved_[at(id)] = std::ranges::all_of(node.inputs, is_moved); break;
       default: break;
     }

@@ -255,6 +255,18 @@ void ExecutableCompiler::add_concat(NodeId id) {
 
 void ExecutableCompiler::add_scatter(NodeId id) {
   const Node& node = graph_[id];
+  const int axis = node.as<ScatterAttr>().axis;
+  if (node.as<ScatterAttr>().add && moved_[at(id)]) {
+    const Operand x = dense_source_of(id, node.inputs[0]), indices = value(node.inputs[1]),
+                  updates = dense_source_of(id, node.inputs[2]);
+    const Result out = result_of(id);
+    for (const Operand* o : {&x, &indices, &updates}) touch(o->location);
+    const std::size_t bytes = scatter_add16_scratch_bytes(program_.pool_, out.shape, axis);
+    reserve_scratch(bytes);
+    return add_step([=](const StepContext& c) {
+      scatter_add16(c.pool, x.bind(c), indices.bind(c), updates.bind(c), axis, out.bind(c), {c.scratch, bytes});
+    });
+  }
   const Operand x = source_of(id, node.inputs[0]), indices = value(node.inputs[1]), updates = dense_source_of(id, node.inputs[2]);
   const Result out = result_of(id);
   for (const Operand* o : {&x, &indices, &updates}) touch(o->location);

@@ -258,4 +258,61 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
     with_size(out.dtype, [&]<class T>(T) { run.template operator()<T, false>(); });
 }
 
+std::size_t scatter_add16_scratch_bytes(const ThreadPool& pool, const Shape& out, int axis) {
+  const std::int64_t across = axis == out.rank() - 1 ? 1 : std::min(kLaneGroup, out[out.rank() - 1]);
+  return static_cast<std::size_t>(pool.threads() * (out[axis] + 1) * across) * sizeof(float);
+}
+
+bool has_scatter_add16(const ThreadPool& pool, DType dtype, const Shape& indices, const Shape& out, int axis) {
+  constexpr std::size_t kMostBytes = std::size_t{8} << 20;  // of a thread
+  if ((dtype != DType::f16 && dtype != DType::bf16) || !(indices.with(axis, 1) == out.with(axis, 1))) return false;
+  if (indices.elements() == 0 || out.elements() == 0) return false;
+  const bool fills_threads = AxisLanes(indices, axis).count() >= 4 * pool.threads() || indices.elements() <= kGrain;
+  return fills_threads && scatter_add16_scratch_bytes(pool, out, axis) / static_cast<std::size_t>(pool.threads()) <= kMostBytes;
+}
+
+void scatter_add16(ThreadPool& pool, const View& x, const View& indices, const View& updates, int axis_number, const Target& out,
+                   std::span<std::byte> scratch) {
+  const auto axis = static_cast<std::size_t>(axis_number);
+  const std::int64_t extent = out.shape[axis_number];
+  const AxisLanes lanes(indices.shape, axis_number);
+  const std::int64_t index_across = lane_stride(indices.shape, indices.strides), index_step = indices.strides[axis];
+  const int narrow = static_cast<int>(out.dtype), wide = static_cast<int>(DType::f32);
+  const ConvertKernel widen = kernels().convert[narrow][wide], round = kernels().convert[wide][narrow];
+  const std::size_t of_thread = scratch.size() / static_cast<std::size_t>(pool.threads());
+  lanes.for_groups(pool, 2 + extent / lanes.extent(), [&](std::int64_t lane, std::int64_t count, int worker) {
+    auto* const sums = reinterpret_cast<float*>(scratch.data() + of_thread * static_cast<std::size_t>(worker));
+    float* const update = sums + extent * count;
+    const auto* index = static_cast<const std::int64_t*>(indices.data) + lanes.first(lane, indices.strides);
+    const auto* from = static_cast<const std::uint16_t*>(x.data) + lanes.first(lane, x.strides);
+    const auto* more = static_cast<const std::uint16_t*>(updates.data) + lanes.first(lane, updates.strides);
+    auto* const to = static_cast<std::uint16_t*>(out.data) + lanes.first(lane, out.strides);
+    const std::int64_t step = out.strides[axis], more_step = updates.strides[axis];
+    const bool is_run = step == count;  // the lanes of the group are a run
+    for (std::int64_t i = 0; i < (is_run ? 1 : extent); ++i)
+      widen(from + i * step, sums + i * count, is_run ? extent * count : count);
+    if (count == 1 && more_step == 1 && index_step == 1) {
+      check_run(index, 1, lanes.extent(), extent);
+      constexpr std::int64_t kTogether = 256;
+      float some[kTogether];
+      for (std::int64_t i = 0; i < lanes.extent(); i += kTogether) {
+        const std::int64_t n = std::min(kTogether, lanes.extent() - i);
+        widen(more + i, some, n);
+        for (std::int64_t k = 0; k < n; ++k) sums[resolve(index[i + k], extent)] += some[k];
+      }
+    } else {
+      for (std::int64_t i = 0; i < lanes.extent(); ++i, index += index_step, more += more_step) {
+        check_run(index, index_across, count, extent);
+        widen(more, update, count);
+        if (index_across == 0)
+          add_row(sums + resolve(*index, extent) * count, update, count);
+        else
+          for (std::int64_t l = 0; l < count; ++l) sums[resolve(index[l * index_across], extent) * count + l] += update[l];
+      }
+    }
+    for (std::int64_t i = 0; i < (is_run ? 1 : extent); ++i)
+      round(sums + i * count, to + i * step, is_run ? extent * count : count);
+  });
+}
+
 }  // namespace tenon::cpu
