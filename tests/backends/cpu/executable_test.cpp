@@ -185,7 +185,7 @@ TEST_F(ProgramTest, BordersOfEveryKindAndWidth) {
 }
 
 TEST_F(ProgramTest, ChoicesBetweenColumnsBeforeAndAfterANumberOfTheRow) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::boolean})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::boolean})
     for (const auto& [rows, cols] : {std::pair<std::int64_t, std::int64_t>{7, 5}, {3, 2050}, {40, 300}, {1, 9}, {600, 5000}}) {
       graph_ = Graph();
       arrays_.clear();

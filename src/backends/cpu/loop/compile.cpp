@@ -265,10 +265,11 @@ class LoopCompiler {
   // As it is, if it is read as bf16, or in its compute type.
   int operand_or_bf16(NodeId node) { return is_read_as_bf16(node) ? input_register(external_of(node)) : operand(node, false); }
   // From outside, in bf16, where it is.
-  bool is_read_as_bf16(NodeId operand) const {
-    if (member(operand) || graph_[operand].dtype != DType::bf16) return false;
+  bool is_read_as_bf16(NodeId operand) const { return is_read_as(operand, DType::bf16); }
+  bool is_read_as(NodeId operand, DType dtype) const {
+    if (member(operand) || graph_[operand].dtype != dtype) return false;
     const External external = external_of(operand);
-    return external.place.stored == DType::bf16 && is_pointed_at(external);
+    return external.place.stored == dtype && is_pointed_at(external);
   }
 
   bool emit_bf16(NodeId id, const Kernel& kernel) {
@@ -278,22 +279,25 @@ class LoopCompiler {
     instruction.params = graph_[id].as<ElementwiseAttr>().params;
     instruction.kernel = kernels().elementwise_bf16[static_cast<int>(kernel.op)];
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) instruction.in[i] = input_register(external_of(kernel.operands[i]));
-    instruction.out = define_bf16(id);
+    instruction.out = define_narrow(id);
     program_.cost += cost_of(kernel.op);
     body().push_back(instruction);
     return true;
   }
 
-  // The register of a result that is only stored, as bf16: the output's memory unless that is written with streaming stores.
-  int define_bf16(NodeId id) {
-    const int reg = register_of_[id] = new_register(DType::bf16, program_.stream ? Home::block : Home::output);
+  // The register of a result that is only stored, in 16 bits: the output's memory unless that is written with streaming stores.
+  int define_narrow(NodeId id) {
+    const int reg = register_of_[id] = new_register(graph_[id].dtype, program_.stream ? Home::block : Home::output);
     if (program_.stream) return reg;
     program_.registers[at(reg)].external = dense_external(placement_.targets(id)[0]);
     written_directly_[id] = 0;
     return reg;
   }
-  bool is_stored_as_bf16(NodeId id) const {
-    return graph_[id].dtype == DType::bf16 && !is_row(id) && is_only_stored(id) && placement_.targets(id).size() == 1;
+  bool is_stored_as_bf16(NodeId id) const { return graph_[id].dtype == DType::bf16 && is_stored_narrow(id); }
+  bool is_stored_narrow(NodeId id) const {
+    const DType dtype = graph_[id].dtype;
+    return (dtype == DType::f16 || dtype == DType::bf16) && !is_row(id) && is_only_stored(id) &&
+           placement_.targets(id).size() == 1;
   }
 
   // The reduction that node |id| is, fed by the current phase.
@@ -367,9 +371,9 @@ class LoopCompiler {
       instruction.range.copies_inside = copied == node.inputs[1];
       instruction.range.copies_outside = copied == node.inputs[2];
     }
-    const bool by_row = copied && is_row_operand(*copied), stores_row = by_row && is_stored_in(*copied, DType::bf16);
-    const bool narrow = is_stored_as_bf16(id) && (!copied || stores_row || is_read_as_bf16(*copied));
-    const DType type = narrow ? DType::bf16 : compute_dtype(node.dtype);
+    const bool by_row = copied && is_row_operand(*copied), stores_row = by_row && is_stored_in(*copied, node.dtype);
+    const bool narrow = is_stored_narrow(id) && (!copied || stores_row || is_read_as(*copied, node.dtype));
+    const DType type = narrow ? node.dtype : compute_dtype(node.dtype);
     if (by_row)
       instruction.in[2] = narrow ? load_stored_row(*copied).out : row_register(*copied);
     else if (copied)
@@ -381,7 +385,7 @@ class LoopCompiler {
       if (!instruction.range.copies_inside) instruction.range.inside = constant_bytes(node.inputs[1], type);
       if (!instruction.range.copies_outside) instruction.range.outside = constant_bytes(node.inputs[2], type);
     }
-    instruction.out = narrow ? define_bf16(id) : define(id, false);
+    instruction.out = narrow ? define_narrow(id) : define(id, false);
     program_.cost += 1;
     body().push_back(instruction);
   }
@@ -404,7 +408,7 @@ class LoopCompiler {
                       row_register(other(id, product))};
     if (narrow) {
       instruction.normalize = kernels().normalize_bf16;
-      instruction.out = define_bf16(id);
+      instruction.out = define_narrow(id);
     } else {
       const bool streams = can_stream(id);
       instruction.normalize = streams ? kernels().streaming_normalize : kernels().normalize;
